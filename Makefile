@@ -1,0 +1,75 @@
+# The only entry point, for people and for CI. Every target sets up what it needs.
+VENV := .venv
+BIN := $(VENV)/bin
+PYTHON ?= python3
+PIP := $(BIN)/pip --disable-pip-version-check --quiet
+SOURCES := attacks cli clients coordinator defenses experiments protos services vfl
+CODE := $(filter-out protos,$(SOURCES)) tests benchmarks
+# One numeric thread per process: sums have one order, and two cores serve several parties.
+export OMP_NUM_THREADS := 1
+export OPENBLAS_NUM_THREADS := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test facts fmt lint types proto check-proto bench docs check clean
+
+help:           ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.core: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo "installing the core into $(VENV) …"
+	$(PIP) install -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo "installing everything into $(VENV) …"
+	$(PIP) install -c constraints.txt -e '.[dev,bench]'
+	@touch $@ $(VENV)/.core
+
+setup: $(VENV)/.dev     ## create .venv with everything: extras, tests, benchmarks
+
+demo: $(VENV)/.core     ## a federation of three processes on digits, attacked, then defended; opens as report.html
+	$(BIN)/vflens run examples/demo.toml
+
+test: $(VENV)/.dev      ## the whole test suite
+	$(BIN)/pytest -n 2 -m "not facts"
+
+facts: $(VENV)/.dev     ## slow facts: whole data sets, oracles on many systems
+	$(BIN)/pytest -n 2 -m facts
+
+fmt: $(VENV)/.dev       ## format and fix
+	$(BIN)/ruff format $(CODE)
+	$(BIN)/ruff check --fix $(CODE)
+
+lint: $(VENV)/.dev      ## ruff and the layers
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/lint-imports
+
+types: $(VENV)/.dev     ## mypy --strict
+	$(BIN)/mypy $(CODE)
+
+.venv-proto/.ready: Makefile
+	$(PYTHON) -m venv .venv-proto
+	.venv-proto/bin/pip --disable-pip-version-check --quiet install 'grpcio-tools==1.75.1' 'mypy-protobuf==3.6.0' 'setuptools<80'
+	@touch $@
+
+# The generator is pinned to the oldest runtime that pyproject.toml admits.
+proto: .venv-proto/.ready   ## regenerate protos/*_pb2*
+	.venv-proto/bin/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. --grpc_python_out=. protos/vfl.proto
+
+check-proto: proto      ## fail when the committed generated code differs from its source
+	git diff --exit-code -- protos
+
+bench: $(VENV)/.dev     ## benchmarks against the alternatives, as ratios
+	$(BIN)/pytest benchmarks -p no:randomly -p no:xdist -s --timeout 1200
+
+docs: $(VENV)/.dev      ## every link and command of the docs exists
+	$(BIN)/pytest -q tests/unit/test_docs.py
+
+check: lint types check-proto   ## everything static
+
+clean:          ## remove what was built
+	rm -rf $(VENV) .venv-proto build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks

@@ -1,0 +1,1 @@
+"""The data parties as plain objects: passive (features) and active (labels, adversary)."""

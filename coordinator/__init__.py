@@ -1,0 +1,1 @@
+"""The round logic: alignment, training, disclosure, prediction, score release."""

@@ -1,0 +1,1 @@
+"""Defences: one file each; the name of a plug-in is its file's stem."""

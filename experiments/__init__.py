@@ -1,0 +1,1 @@
+"""Dealer, launcher, runs, reports and comparisons."""

@@ -1,0 +1,1 @@
+"""Thin gRPC servicers: decode, delegate, encode; health and graceful stop."""

@@ -1,0 +1,1 @@
+"""The vocabulary of VFLens: what a party holds, releases, sees and estimates."""

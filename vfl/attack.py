@@ -1,0 +1,86 @@
+"""The base of every attack: it declares what it needs, receives a view, returns an estimate.
+
+An attack never meets the truth: its view is built from what its party received and owns
+(:mod:`vfl.view`), and its package cannot import data, scoring or wire.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from vfl.numerics.linear_system import LinearSystem, residual_status
+from vfl.types import Array, Estimate, Knowledge, Moments, Phase, RowStatus, statuses
+from vfl.view import AdversaryView
+
+
+class Attack(BaseModel, ABC):
+    """One attack: frozen hyper-parameters as fields, one method.
+
+    ``needs`` is all the knowledge it may read, ``phases`` the phases whose traffic it may read.
+    ``rowwise`` says that rows are estimated one by one: permuting the rows permutes the answer.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    needs: ClassVar[frozenset[Knowledge]]
+    phases: ClassVar[frozenset[Phase]] = frozenset({Phase.PREDICT, Phase.DISCLOSE})
+    rowwise: ClassVar[bool] = True
+
+    @abstractmethod
+    def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
+        """Estimate ``view.target``'s columns for ``view.rows``.
+
+        Raises:
+            KnowledgeError: something undeclared, withheld or never disclosed was read.
+        """
+
+
+class LinearAttack(Attack):
+    """An attack on the linear system A x = b' of logistic regression (RVG §III; ``docs/notation.md``).
+
+    With several passive parties A has the columns of all of them: it is solved jointly and the
+    target's columns are returned. An attack whose ``needs`` name no scores gets a system without
+    equations, one with MOMENTS gets the moments of the unknown columns.
+    """
+
+    needs: ClassVar[frozenset[Knowledge]] = frozenset({Knowledge.SCORES, Knowledge.PARAMETERS, Knowledge.OWN_FEATURES})
+
+    @abstractmethod
+    def solve(
+        self, A: Array, b: Array, *, rng: np.random.Generator, moments: Moments | None = None
+    ) -> Estimate:
+        """Estimate x (N, d) in A x = b from ``A`` (m, d) and ``b`` (N, m), finite float64."""
+
+    def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
+        """Solve the system of each group of rows with the same usable scores; see :meth:`Attack.reconstruct`."""
+        moments = view.moments() if Knowledge.MOMENTS in self.needs else None
+        width = sum(view.widths().values())
+        values = np.empty((len(view.rows), width))
+        status = statuses(len(view.rows))
+        residual = np.zeros(len(view.rows))
+        for rows, system in self._systems(view, width):
+            part = self.solve(system.A, system.b, rng=rng, moments=moments)
+            values[rows], status[rows] = part.values, part.status
+            residual[rows] = part.extras.get("residual", 0.0)
+            if system.saturated:
+                status[rows] = RowStatus.SATURATED
+        return Estimate(view.target, view.rows, values[:, view.columns()], status, {"residual": residual})
+
+    def _systems(self, view: AdversaryView, width: int) -> list[tuple[Array, LinearSystem]]:
+        if Knowledge.SCORES not in self.needs:
+            everything = np.arange(len(view.rows))
+            return [(everything, LinearSystem(np.zeros((0, width)), np.zeros((len(everything), 0)), saturated=False))]
+        weight, bias = view.unknown_parameters()
+        known = view.own("features") @ view.own("parameters").T + bias
+        return LinearSystem.from_scores(view.scores(), known, weight)
+
+
+def linear_estimate(values: Array, A: Array, b: Array) -> Estimate:
+    """An estimate of the unnamed target for all rows of ``b``, with residuals ‖A x − b‖ and row states."""
+    residual, status = residual_status(values, A, b)
+    rows = np.arange(len(b), dtype=np.int32)
+    return Estimate("", rows, values, status, {"residual": residual})

@@ -1,0 +1,100 @@
+"""The base of every defence: hooks that a plug-in overrides, identity by default.
+
+Two kinds of hooks. *Inside the owner*, nothing leaves and nothing is recorded: ``on_inputs``,
+``on_labels``, ``on_outputs``. *At the gate*, the value is about to leave: the release gate folds the
+configured defences over it once, seals it and keeps it, so a retry is answered from the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from vfl.randomness import exchange_stream
+from vfl.types import Array, Claim, Exchange, Owner, Point
+
+#: The gate hook of each point that has one; auxiliary rows and moments are granted as they are.
+GATE_HOOKS: Mapping[Point, str] = {
+    Point.EMBEDDING: "on_embedding",
+    Point.GRADIENT: "on_gradient",
+    Point.SCORES: "on_scores",
+    Point.PARAMETERS: "on_parameters",
+    Point.DATASET: "on_dataset",
+}
+INNER_HOOKS = ("on_inputs", "on_labels", "on_outputs")
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a hook may know: its owner, the exchange, the rows (int32), its own fitted state."""
+
+    owner: Owner
+    exchange: Exchange
+    rows: Array
+    state: Mapping[str, Array]
+    hook: str
+    position: int
+    secret: bytes
+
+    def stream(self, name: str = "") -> np.random.Generator:
+        """The generator for this hook of this defence in this exchange; ``name`` tells several apart."""
+        return exchange_stream(self.secret, "defense", self.exchange, self.hook, self.position, name)
+
+
+class Defense(BaseModel):
+    """One defence: frozen hyper-parameters as fields, hooks as methods; override only what it changes.
+
+    A hook receives and returns arrays with a leading row axis of the same length, float64, and never
+    writes into its argument. Any noise comes from ``ctx.stream()``.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def fit(self, owner: Owner, rng: np.random.Generator) -> Mapping[str, Array]:
+        """State computed once, before the first hook fires; it stays with the owner."""
+        return {}
+
+    def on_inputs(self, x: Array, ctx: Context) -> Array:
+        """The model's inputs (n, d), before the bottom model."""
+        return x
+
+    def on_labels(self, y: Array, ctx: Context) -> Array:
+        """Soft labels (n, k)."""
+        return y
+
+    def on_outputs(self, z: Array, ctx: Context) -> Array:
+        """What the owner reads of its own predictions (n, k)."""
+        return z
+
+    def on_embedding(self, h: Array, ctx: Context) -> Array:
+        """An embedding, or partial or summed logits (n, k)."""
+        return h
+
+    def on_gradient(self, g: Array, ctx: Context) -> Array:
+        """The gradient of the batch's loss in the logits or embedding (n, k)."""
+        return g
+
+    def on_scores(self, log_c: Array, ctx: Context) -> Array:
+        """Log-probabilities (n, k): ties and the arg-max set survive saturation. −inf is legal, NaN is not."""
+        return log_c
+
+    def on_parameters(self, w: Mapping[str, Array], ctx: Context) -> Mapping[str, Array] | None:
+        """Disclosed parameters by name; None withholds them."""
+        return w
+
+    def on_dataset(self, x: Array, ctx: Context) -> Array:
+        """A released table (n, d)."""
+        return x
+
+    def claim(self, state: Mapping[str, Array]) -> Claim:
+        """What it guarantees; by default nothing."""
+        return Claim()
+
+    @classmethod
+    def hooks(cls) -> frozenset[str]:
+        """The names of the hooks that this defence overrides."""
+        names = (*INNER_HOOKS, *GATE_HOOKS.values())
+        return frozenset(n for n in names if getattr(cls, n) is not getattr(Defense, n))

@@ -1,0 +1,1 @@
+"""Pure functions on batches: NumPy and SciPy only."""

@@ -1,0 +1,181 @@
+"""What an adversary has: its party's transcript, what was disclosed to it, what it owns. Nothing else.
+
+Every read is checked against the attack's declared knowledge and phases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from vfl.errors import KnowledgeError
+from vfl.types import Array, ColumnInfo, Knowledge, Moments, Phase, Point, Released, Role
+
+_POINT_KNOWLEDGE = {
+    Point.SCORES: Knowledge.SCORES,
+    Point.PARAMETERS: Knowledge.PARAMETERS,
+    Point.EMBEDDING: Knowledge.EMBEDDINGS,
+    Point.GRADIENT: Knowledge.GRADIENTS,
+    Point.AUXILIARY: Knowledge.AUXILIARY,
+    Point.MOMENTS: Knowledge.MOMENTS,
+    Point.DATASET: Knowledge.AUXILIARY,
+}
+_OWN_KNOWLEDGE = {
+    "features": Knowledge.OWN_FEATURES,
+    "labels": Knowledge.OWN_LABELS,
+    "parameters": Knowledge.PARAMETERS,
+}
+
+
+@dataclass(frozen=True)
+class PartyInfo:
+    """What every party knows of another: its name, its role, its columns, the classes it labels."""
+
+    name: str
+    role: Role
+    columns: tuple[ColumnInfo, ...] = ()
+    n_classes: int = 0
+
+
+class AdversaryView:
+    """The view of an adversary in ``party`` on ``target``'s columns for ``rows``.
+
+    Args:
+        transcript: what ``party`` received, in order of arrival; iterated anew for every read.
+        own: what ``party`` owns: "features" (N_all, d) scaled, "labels" (N_all,), "parameters" (k, d);
+            the first two indexed by position in the aligned order.
+        parties: the public description of all parties.
+        rows: int32 positions to estimate.
+        needs, phases: what the attack declared.
+    """
+
+    def __init__(
+        self,
+        *,
+        party: str,
+        target: str,
+        rows: Array,
+        n_classes: int,
+        transcript: Iterable[Released],
+        own: Mapping[str, Array],
+        parties: Sequence[PartyInfo],
+        needs: frozenset[Knowledge],
+        phases: frozenset[Phase],
+    ) -> None:
+        self.party = party
+        self.target = target
+        self.rows = rows
+        self.n_classes = n_classes
+        self._transcript = transcript
+        self._own = own
+        self._parties = {p.name: p for p in parties}
+        self._needs = needs
+        self._phases = phases
+
+    def received(self, point: Point, sender: str | None = None) -> Iterator[Released]:
+        """What arrived of ``point`` in the declared phases, in order of arrival."""
+        self._check(_POINT_KNOWLEDGE[point])
+        return (
+            r
+            for r in self._transcript
+            if r.point == point and r.exchange.phase in self._phases and sender in (None, r.sender)
+        )
+
+    def own(self, name: str) -> Array:
+        """ "features" (N, d) or "labels" (N,) of ``rows``, or the "parameters" (k, d) of the party itself."""
+        if name not in _OWN_KNOWLEDGE:
+            raise KnowledgeError(f"own({name!r}): a party owns {sorted(_OWN_KNOWLEDGE)}")
+        self._check(_OWN_KNOWLEDGE[name])
+        if name not in self._own:
+            raise KnowledgeError(f"party {self.party!r} has no {name} of its own")
+        return self._own[name] if name == "parameters" else self._own[name][self.rows]
+
+    def metadata(self) -> Sequence[ColumnInfo]:
+        """Names, bounds and finite alphabets of the target's columns."""
+        self._check(Knowledge.METADATA)
+        return self._parties[self.target].columns
+
+    def widths(self) -> dict[str, int]:
+        """The number of columns of every passive party other than the adversary, in name order."""
+        others = (p for p in self._parties.values() if p.role == Role.PASSIVE and p.name != self.party)
+        return {p.name: len(p.columns) for p in sorted(others, key=lambda p: p.name)}
+
+    def columns(self) -> slice:
+        """Where the target's columns stand among all unknown columns."""
+        widths = self.widths()
+        start = sum(w for name, w in widths.items() if name < self.target)
+        return slice(start, start + widths[self.target])
+
+    def scores(self) -> Array:
+        """The received log-probabilities (N, k) of ``rows``.
+
+        Raises:
+            KnowledgeError: the scores of a row never arrived.
+        """
+        received = list(self.received(Point.SCORES))
+        rows = np.concatenate([r.rows for r in received]) if received else np.zeros(0, np.int32)
+        place = np.full(max(rows.max(initial=-1), self.rows.max(initial=-1)) + 1, -1)
+        place[rows] = np.arange(len(rows))
+        found = place[self.rows]
+        if (found < 0).any():
+            first = int(self.rows[found < 0][0])
+            raise KnowledgeError(f"the scores of {(found < 0).sum()} rows (first: {first}) never reached {self.party!r}")
+        if not len(found):
+            return np.zeros((0, self.n_classes))
+        return np.concatenate([r.tensor("scores") for r in received])[found]
+
+    def unknown_parameters(self) -> tuple[Array, Array]:
+        """Disclosed weights (k, d) of all unknown columns in party-name order, and the bias (k,)."""
+        weights, bias = [], np.zeros(self.n_classes)
+        for sender in self.widths():
+            released = self._only(Point.PARAMETERS, sender)
+            weights.append(released.tensor("weight"))
+            if "bias" in (released.tensors or {}):
+                bias = released.tensor("bias")
+        return np.concatenate(weights, axis=1), bias
+
+    def moments(self) -> Moments:
+        """Mean and covariance of all unknown columns: disclosed, or estimated from auxiliary rows.
+
+        Parties that were granted apart are taken as uncorrelated. The covariance estimated from rows is
+        shrunk (Ledoit and Wolf, 2004).
+        """
+        self._check(Knowledge.MOMENTS)
+        parts = [self._moments_of(sender) for sender in self.widths()]
+        mean = np.concatenate([p.mean for p in parts])
+        if any(p.covariance is None for p in parts):
+            return Moments(mean)
+        from scipy.linalg import block_diag
+
+        return Moments(mean, block_diag(*[p.covariance for p in parts]))
+
+    def _moments_of(self, sender: str) -> Moments:
+        disclosed = self._disclosed(Point.MOMENTS, sender)
+        if disclosed is not None:
+            return Moments(disclosed.tensor("mean"), disclosed.tensor("covariance"))
+        auxiliary = self._disclosed(Point.AUXILIARY, sender)
+        if auxiliary is None:
+            raise KnowledgeError(f"party {sender!r} disclosed neither moments nor auxiliary rows to {self.party!r}")
+        from sklearn.covariance import ledoit_wolf
+
+        rows = auxiliary.tensor("features")
+        return Moments(rows.mean(axis=0), ledoit_wolf(rows)[0])
+
+    def _disclosed(self, point: Point, sender: str) -> Released | None:
+        return next(
+            (r for r in self._transcript if r.point == point and r.sender == sender and Phase.DISCLOSE in self._phases),
+            None,
+        )
+
+    def _only(self, point: Point, sender: str) -> Released:
+        self._check(_POINT_KNOWLEDGE[point])
+        released = self._disclosed(point, sender)
+        if released is None:
+            raise KnowledgeError(f"party {sender!r} never disclosed its {point} to {self.party!r}")
+        return released
+
+    def _check(self, knowledge: Knowledge) -> None:
+        if knowledge not in self._needs:
+            raise KnowledgeError(f"the attack read {knowledge.value!r} without declaring it in `needs`")

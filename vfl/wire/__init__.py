@@ -1,0 +1,1 @@
+"""gRPC: channel options, codec, links."""
