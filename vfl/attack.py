@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from vfl.numerics.linear_system import LinearSystem, residual_status
+from vfl.numerics.linear_system import LinearSystem, in_range, residual_norm
 from vfl.types import Array, Estimate, Knowledge, Moments, Phase, RowStatus, statuses
 from vfl.view import AdversaryView
 
@@ -47,7 +47,9 @@ class LinearAttack(Attack):
     equations, one with MOMENTS gets the moments of the unknown columns.
     """
 
-    needs: ClassVar[frozenset[Knowledge]] = frozenset({Knowledge.SCORES, Knowledge.PARAMETERS, Knowledge.OWN_FEATURES})
+    needs: ClassVar[frozenset[Knowledge]] = frozenset(
+        {Knowledge.SCORES, Knowledge.PARAMETERS, Knowledge.OWN_FEATURES}
+    )
 
     @abstractmethod
     def solve(
@@ -56,31 +58,43 @@ class LinearAttack(Attack):
         """Estimate x (N, d) in A x = b from ``A`` (m, d) and ``b`` (N, m), finite float64."""
 
     def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
-        """Solve the system of each group of rows with the same usable scores; see :meth:`Attack.reconstruct`."""
+        """Solve the system of each group of rows with the same usable scores; see :meth:`Attack.reconstruct`.
+
+        Rows with equations missing are SATURATED unless something worse happened to them.
+        """
+        n, width = len(view.rows), sum(view.widths().values())
         moments = view.moments() if Knowledge.MOMENTS in self.needs else None
-        width = sum(view.widths().values())
-        values = np.empty((len(view.rows), width))
-        status = statuses(len(view.rows))
-        residual = np.zeros(len(view.rows))
+        values, status = np.empty((n, width)), statuses(n)
+        extras: dict[str, Array] = {}
         for rows, system in self._systems(view, width):
             part = self.solve(system.A, system.b, rng=rng, moments=moments)
-            values[rows], status[rows] = part.values, part.status
-            residual[rows] = part.extras.get("residual", 0.0)
-            if system.saturated:
-                status[rows] = RowStatus.SATURATED
-        return Estimate(view.target, view.rows, values[:, view.columns()], status, {"residual": residual})
+            missing = system.saturated & (part.status == RowStatus.OK)
+            values[rows], status[rows] = part.values, np.where(missing, RowStatus.SATURATED, part.status)
+            for name, extra in part.extras.items():
+                extras.setdefault(name, np.zeros((n, *extra.shape[1:]), extra.dtype))[rows] = extra
+        return Estimate(view.target, view.rows, values[:, view.columns()], status, extras)
 
     def _systems(self, view: AdversaryView, width: int) -> list[tuple[Array, LinearSystem]]:
         if Knowledge.SCORES not in self.needs:
             everything = np.arange(len(view.rows))
-            return [(everything, LinearSystem(np.zeros((0, width)), np.zeros((len(everything), 0)), saturated=False))]
+            return [
+                (
+                    everything,
+                    LinearSystem(np.zeros((0, width)), np.zeros((len(everything), 0)), saturated=False),
+                )
+            ]
         weight, bias = view.unknown_parameters()
         known = view.own("features") @ view.own("parameters").T + bias
         return LinearSystem.from_scores(view.scores(), known, weight)
 
 
 def linear_estimate(values: Array, A: Array, b: Array) -> Estimate:
-    """An estimate of the unnamed target for all rows of ``b``, with residuals ‖A x − b‖ and row states."""
-    residual, status = residual_status(values, A, b)
+    """An estimate of the unnamed target for all rows of ``b``.
+
+    Extras: "residual" (N,), ‖A x − b‖ of the estimate itself. Rows whose equations no x at all satisfies
+    (:func:`vfl.numerics.linear_system.in_range`) are INCONSISTENT, however good the estimate.
+    """
+    status = statuses(len(b))
+    status[~in_range(A, b)] = RowStatus.INCONSISTENT
     rows = np.arange(len(b), dtype=np.int32)
-    return Estimate("", rows, values, status, {"residual": residual})
+    return Estimate("", rows, values, status, {"residual": residual_norm(A, b, values)})

@@ -121,7 +121,9 @@ class AdversaryView:
         found = place[self.rows]
         if (found < 0).any():
             first = int(self.rows[found < 0][0])
-            raise KnowledgeError(f"the scores of {(found < 0).sum()} rows (first: {first}) never reached {self.party!r}")
+            raise KnowledgeError(
+                f"the scores of {(found < 0).sum()} rows (first: {first}) never reached {self.party!r}"
+            )
         if not len(found):
             return np.zeros((0, self.n_classes))
         return np.concatenate([r.tensor("scores") for r in received])[found]
@@ -154,20 +156,29 @@ class AdversaryView:
     def _moments_of(self, sender: str) -> Moments:
         disclosed = self._disclosed(Point.MOMENTS, sender)
         if disclosed is not None:
-            return Moments(disclosed.tensor("mean"), disclosed.tensor("covariance"))
+            return Moments(disclosed.tensor("mean"), (disclosed.tensors or {}).get("covariance"))
         auxiliary = self._disclosed(Point.AUXILIARY, sender)
         if auxiliary is None:
-            raise KnowledgeError(f"party {sender!r} disclosed neither moments nor auxiliary rows to {self.party!r}")
+            raise KnowledgeError(
+                f"party {sender!r} disclosed neither moments nor auxiliary rows to {self.party!r}"
+            )
         from sklearn.covariance import ledoit_wolf
 
         rows = auxiliary.tensor("features")
+        if len(rows) < 2:  # no spread to measure
+            return Moments(rows.mean(axis=0))
         return Moments(rows.mean(axis=0), ledoit_wolf(rows)[0])
 
     def _disclosed(self, point: Point, sender: str) -> Released | None:
-        return next(
-            (r for r in self._transcript if r.point == point and r.sender == sender and Phase.DISCLOSE in self._phases),
-            None,
-        )
+        """The latest disclosure: that of the model version whose scores arrive now."""
+        if Phase.DISCLOSE not in self._phases:
+            return None
+        found = [
+            r
+            for r in self._transcript
+            if r.point == point and r.sender == sender and r.exchange.phase == Phase.DISCLOSE
+        ]
+        return found[-1] if found else None
 
     def _only(self, point: Point, sender: str) -> Released:
         self._check(_POINT_KNOWLEDGE[point])
