@@ -1,1 +1,71 @@
 """Attacks: one file each; the name of a plug-in is its file's stem."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vfl.attack import LinearAttack
+from vfl.errors import PluginError, ProtocolError
+from vfl.registry import ATTACKS
+from vfl.types import Array, Estimate, Moments
+
+
+def estimate(
+    name: str,
+    A: npt.ArrayLike,
+    b: npt.ArrayLike,
+    *,
+    rng: np.random.Generator | None = None,
+    moments: Moments | None = None,
+    **params: Any,
+) -> Estimate:
+    """What attack ``name`` makes of A x = b, from plain arrays and without a federation.
+
+    Args:
+        name: a linear attack, such as ``"half_star"``.
+        A: (m, d), shared by all rows; m may be 0.
+        b: (N, m), one right-hand side per row.
+        rng: fresh entropy if None; only the attacks that draw need it.
+        moments: mean (d,) and covariance (d, d) of x, for the attacks that need them.
+        params: the attack's hyper-parameters.
+
+    Raises:
+        PluginError: an unknown name, or an attack that is not linear.
+        ProtocolError: an array that is not two-dimensional, not finite, or does not match the other.
+        KnowledgeError: the attack needs moments that were not given.
+    """
+    A, b = _matrix("A", A), _matrix("b", b)
+    if A.shape[0] != b.shape[1]:
+        raise ProtocolError(
+            f"b has {b.shape[1]} columns and A {A.shape[0]} rows: give one column of b per equation of A"
+        )
+    _check_moments(moments, A.shape[1])
+    attack = ATTACKS.get(name)
+    if not issubclass(attack, LinearAttack):
+        raise PluginError(f"attack {name!r} does not solve A x = b: run it on a federation's transcript")
+    return attack(**params).solve(A, b, rng=rng or np.random.default_rng(), moments=moments)
+
+
+def _matrix(name: str, value: npt.ArrayLike) -> Array:
+    matrix = np.asarray(value, np.float64)
+    if matrix.ndim != 2:
+        raise ProtocolError(
+            f"{name} has shape {matrix.shape}: give a two-dimensional array, one row even for one"
+        )
+    if not np.isfinite(matrix).all():
+        raise ProtocolError(f"{name} holds NaN or infinity: leave out the equations that are not finite")
+    return matrix
+
+
+def _check_moments(moments: Moments | None, d: int) -> None:
+    if moments is None:
+        return
+    if moments.mean.shape != (d,):
+        raise ProtocolError(
+            f"moments.mean has shape {moments.mean.shape}: give one mean per column of A, ({d},)"
+        )
+    if moments.covariance is not None and moments.covariance.shape != (d, d):
+        raise ProtocolError(f"moments.covariance has shape {moments.covariance.shape}: give ({d}, {d})")

@@ -1,0 +1,22 @@
+"""Least squares, clipped into the box [0, 1] (RVG §VIII).
+
+Never worse than ``ls`` on data in the box; the clipped point need not solve the equations any more.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from vfl.attack import LinearAttack, linear_estimate
+from vfl.numerics.linear_system import nearest_solution
+from vfl.types import Array, Estimate, Moments
+
+
+class ClampedLeastSquares(LinearAttack):
+    """x̂ = clip(A⁺b', 0, 1)."""
+
+    def solve(
+        self, A: Array, b: Array, *, rng: np.random.Generator, moments: Moments | None = None
+    ) -> Estimate:
+        """The solution nearest to 0, clipped; see :meth:`vfl.attack.LinearAttack.solve`."""
+        return linear_estimate(np.clip(nearest_solution(A, b, np.zeros(A.shape[1])), 0, 1), A, b)

@@ -1,0 +1,25 @@
+"""Blind: one half for every feature, the centre of the box (RVG §V).
+
+Reads nothing. No blind guess has a smaller worst case over [0, 1]: its error is at most 1/4.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from vfl.attack import LinearAttack, linear_estimate
+from vfl.types import Array, Estimate, Knowledge, Moments
+
+
+class Half(LinearAttack):
+    """x̂ = ½·1."""
+
+    needs: ClassVar[frozenset[Knowledge]] = frozenset()
+
+    def solve(
+        self, A: Array, b: Array, *, rng: np.random.Generator, moments: Moments | None = None
+    ) -> Estimate:
+        """All one half; see :meth:`vfl.attack.LinearAttack.solve`."""
+        return linear_estimate(np.full((len(b), A.shape[1]), 0.5), A, b)

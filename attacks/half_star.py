@@ -1,0 +1,22 @@
+"""half*: the solution of the equations nearest to the centre of the box (RVG §V).
+
+With exact scores no row is estimated worse than by ``half`` (RVG Theorem 1); it may leave the box.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from vfl.attack import LinearAttack, linear_estimate
+from vfl.numerics.linear_system import nearest_solution
+from vfl.types import Array, Estimate, Moments
+
+
+class HalfStar(LinearAttack):
+    """x̂ = A⁺b' + ½(I − P)1, P = A⁺A: the solution nearest to ½·1."""
+
+    def solve(
+        self, A: Array, b: Array, *, rng: np.random.Generator, moments: Moments | None = None
+    ) -> Estimate:
+        """The solution nearest to ½·1; see :meth:`vfl.attack.LinearAttack.solve`."""
+        return linear_estimate(nearest_solution(A, b, np.full(A.shape[1], 0.5)), A, b)

@@ -1,0 +1,22 @@
+"""Least squares, the equation-solving attack (ESA): the minimum-norm solution (RVG §V).
+
+Exact when the equations determine x (d ≤ rank A); otherwise it may leave the box.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from vfl.attack import LinearAttack, linear_estimate
+from vfl.numerics.linear_system import nearest_solution
+from vfl.types import Array, Estimate, Moments
+
+
+class LeastSquares(LinearAttack):
+    """x̂ = A⁺b', the solution nearest to 0."""
+
+    def solve(
+        self, A: Array, b: Array, *, rng: np.random.Generator, moments: Moments | None = None
+    ) -> Estimate:
+        """The solution nearest to 0; see :meth:`vfl.attack.LinearAttack.solve`."""
+        return linear_estimate(nearest_solution(A, b, np.zeros(A.shape[1])), A, b)

@@ -1,0 +1,26 @@
+"""Blind: a uniform draw from [0, 1] for every feature (RVG §V, RG).
+
+Reads nothing. Whatever the data, its expected error is that of ``half`` plus 1/12, the variance of the draw.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from vfl.attack import LinearAttack, linear_estimate
+from vfl.types import Array, Estimate, Knowledge, Moments
+
+
+class RandomGuess(LinearAttack):
+    """x̂ ~ U[0, 1]^d, independent over rows and features."""
+
+    needs: ClassVar[frozenset[Knowledge]] = frozenset()
+    rowwise: ClassVar[bool] = False  # one stream for the batch: a row's draw depends on its place
+
+    def solve(
+        self, A: Array, b: Array, *, rng: np.random.Generator, moments: Moments | None = None
+    ) -> Estimate:
+        """Draws from ``rng``; see :meth:`vfl.attack.LinearAttack.solve`."""
+        return linear_estimate(rng.random((len(b), A.shape[1])), A, b)

@@ -1,0 +1,25 @@
+"""Blind: zero for every feature (RVG §V).
+
+Reads nothing. Its error is the second moment E x².
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from vfl.attack import LinearAttack, linear_estimate
+from vfl.types import Array, Estimate, Knowledge, Moments
+
+
+class Zero(LinearAttack):
+    """x̂ = 0."""
+
+    needs: ClassVar[frozenset[Knowledge]] = frozenset()
+
+    def solve(
+        self, A: Array, b: Array, *, rng: np.random.Generator, moments: Moments | None = None
+    ) -> Estimate:
+        """All zeros; see :meth:`vfl.attack.LinearAttack.solve`."""
+        return linear_estimate(np.zeros((len(b), A.shape[1])), A, b)
