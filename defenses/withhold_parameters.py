@@ -1,0 +1,22 @@
+"""Disclose no parameters: the black box of RVG §VI.
+
+Scores stay exact. The linear system loses its A; what is left are the attacks that guess A.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from vfl.defense import Context, Defense
+from vfl.types import Array, Claim
+
+
+class WithholdParameters(Defense):
+    """Parameters are withheld from whoever would receive them."""
+
+    def on_parameters(self, w: Mapping[str, Array], ctx: Context) -> None:
+        """Nothing is disclosed."""
+
+    def claim(self, state: Mapping[str, Array]) -> Claim:
+        """The scores do not move."""
+        return Claim(argmax=True, scores_exact=True)
