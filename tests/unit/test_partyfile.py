@@ -1,0 +1,354 @@
+"""A party's own file: what is read, what is refused in which words, the round trip through parquet."""
+
+from __future__ import annotations
+
+import gzip
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from pydantic import TypeAdapter
+
+from vfl.config import validate
+from vfl.errors import ConfigError, DataError, StorageError
+from vfl.partyfile import PartyFile, read_party_table, write_party_table
+from vfl.table import Table
+from vfl.types import Array, ColumnInfo
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+CSV = """id,age,job,y,part
+007,30,clerk,no,train
+008,41.5,?,yes,train
+c 9,20,admin,no,predict
+"""
+FULL = {"label_column": "y", "split_column": "part", "encode": {"job": "ordinal"}}
+
+
+def spec(**settings: Any) -> PartyFile:
+    return validate(TypeAdapter(PartyFile), {"file": "data.csv", **settings}, "data")
+
+
+def read(folder: Path, text: str, **settings: Any) -> Table:
+    (folder / "data.csv").write_text(text, encoding="utf-8")
+    return read_party_table(spec(**settings), folder)
+
+
+def assert_same(a: Table, b: Table) -> None:
+    """Bit by bit: −0.0 is not 0.0."""
+    assert a.ids.tolist() == b.ids.tolist()
+    assert a.columns == b.columns
+    assert a.features.dtype == b.features.dtype == np.float64
+    assert a.features.shape == b.features.shape
+    assert a.features.tobytes() == b.features.tobytes()
+    assert a.class_names == b.class_names
+    for x, y in ((a.labels, b.labels), (a.split, b.split)):
+        assert (x is None and y is None) or (
+            x is not None and y is not None and x.dtype == y.dtype and x.tolist() == y.tolist()
+        )
+
+
+def test_a_csv_is_read_as_described(tmp_path: Path) -> None:
+    table = read(tmp_path, CSV, bounds={"age": [0, 100]}, **FULL)
+    assert table.ids.tolist() == ["007", "008", "c 9"]
+    assert table.columns == (ColumnInfo("age", 0.0, 100.0), ColumnInfo("job", 0.0, 2.0, (0.0, 1.0, 2.0)))
+    assert table.features.tolist() == [[30, 2], [41.5, 0], [20, 1]]  # "?" sorts before "admin"
+    assert table.labels is not None
+    assert table.split is not None
+    assert (table.labels.tolist(), table.class_names, table.split.tolist()) == (
+        [0, 1, 0],
+        ("no", "yes"),
+        [0, 0, 1],
+    )
+    assert table.labels.dtype == np.int64
+    assert table.split.dtype == np.uint8
+
+
+def test_one_hot_and_fixed_categories_and_classes(tmp_path: Path) -> None:
+    settings = FULL | {"encode": {"job": "one_hot"}, "categories": {"job": ["clerk", "?", "admin", "chef"]}}
+    table = read(tmp_path, CSV, classes=["yes", "no", "maybe"], columns=["job"], **settings)
+    assert [c.name for c in table.columns] == ["job=clerk", "job=?", "job=admin", "job=chef"]
+    assert table.columns[0] == ColumnInfo("job=clerk", 0.0, 1.0, (0.0, 1.0))
+    assert table.features.tolist() == [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0]]
+    assert table.labels is not None
+    assert table.labels.tolist() == [1, 0, 1]
+
+
+def test_alphabets_and_pixels_become_metadata(tmp_path: Path) -> None:
+    table = read(tmp_path, "id,p\na,1\nb,0\n", alphabets={"p": [0, 1]}, pixels={"p": [2, 3]})
+    assert table.columns == (ColumnInfo("p", alphabet=(0.0, 1.0), pixel=(2, 3)),)
+
+
+def test_a_column_of_one_category_keeps_a_width(tmp_path: Path) -> None:
+    table = read(tmp_path, "id,j\na,x\nb,x\n", encode={"j": "ordinal"})
+    assert table.columns == (ColumnInfo("j", 0.0, 1.0, (0.0, 1.0)),)
+
+
+def test_gzip_and_absolute_paths(tmp_path: Path) -> None:
+    file = tmp_path / "data.csv.gz"
+    file.write_bytes(gzip.compress(CSV.encode()))
+    assert_same(read_party_table(spec(**FULL | {"file": file})), read(tmp_path, CSV, **FULL))
+
+
+def test_a_party_may_hold_labels_only(tmp_path: Path) -> None:
+    table = read(tmp_path, "id,y\na,0\nb,1\n", label_column="y")
+    assert table.features.shape == (2, 0)
+
+
+def test_spaces_around_numbers_and_a_byte_order_mark_are_no_content(tmp_path: Path) -> None:
+    assert read(tmp_path, "\ufeffid,x\r\na, 1\r\nb,2 \r\n").features.tolist() == [[1], [2]]
+
+
+def test_a_number_far_down_may_have_another_form_than_the_first(tmp_path: Path) -> None:
+    rows = [f"r{i},{i}" for i in range(200_000)]
+    table = read(tmp_path, "\n".join(["id,x", *rows, "last,0.5"]) + "\n")
+    assert table.features[-1, 0] == 0.5
+
+
+def test_parquet_columns_of_other_types(tmp_path: Path) -> None:
+    job = pa.array(["b", "a"]).dictionary_encode()
+    data = {
+        "id": [7, 8],
+        "flag": [True, False],
+        "small": pa.array([1, 2], pa.int8()),
+        "job": job,
+        "y": [0, 1],
+    }
+    pq.write_table(pa.table(data), tmp_path / "x.parquet")
+    table = read_party_table(spec(file="x.parquet", label_column="y", encode={"job": "ordinal"}), tmp_path)
+    assert table.ids.tolist() == ["7", "8"]
+    assert table.features.tolist() == [[1, 1, 1], [0, 2, 0]]
+    assert table.class_names == ("0", "1")
+
+
+MISSING_CELLS = "id,x,j,part\na,1,u,train\nb,,u,train\nc,3,NA,train\nd,8,v,predict\n"
+
+
+def test_rows_with_missing_values_can_be_dropped(tmp_path: Path) -> None:
+    table = read(tmp_path, MISSING_CELLS, split_column="part", encode={"j": "ordinal"}, missing="drop_row")
+    assert table.ids.tolist() == ["a", "d"]
+    assert table.features.tolist() == [[1, 0], [8, 1]]
+
+
+def test_missing_numbers_can_become_the_mean_of_the_training_rows(tmp_path: Path) -> None:
+    table = read(tmp_path, MISSING_CELLS, split_column="part", columns=["x"], missing="mean")
+    assert table.features.tolist() == [[1], [2], [3], [8]]
+
+
+def test_nan_in_parquet_is_missing_too(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": ["a", "b"], "x": [1.0, float("nan")]}), tmp_path / "x.parquet")
+    with pytest.raises(
+        DataError, match=r"x.parquet: column 'x' misses the value of row 'b': fill it in, or set missing"
+    ):
+        read_party_table(spec(file="x.parquet"), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "settings", "message"),
+    [
+        ("", {}, r"it cannot be read \(Empty CSV file\): check that it is whole"),
+        ("id,x\n", {}, "it holds no rows: a party needs some"),
+        ("id,x\na,\n", {"missing": "drop_row"}, "it holds no rows without missing values"),
+        ("id,x\na,1\nb,2,3\n", {}, "it cannot be read .*Expected 2 columns, got 3"),
+        ("key,x\na,1\n", {}, "column 'id' is missing: the file has key, x"),
+        ("id,x\na,1\n", {"columns": ["x", "z"]}, "column 'z' is missing: the file has id, x"),
+        ("id,x\na,1\n", {"label_column": "y"}, "column 'y' is missing: the file has id, x"),
+        ("id,x,x\na,1,2\n", {}, "column 'x' occurs twice: rename one"),
+        ("id,x\na,1\nb,2\na,3\n", {}, "id_column 'id' holds 'a' twice: ids must be unique"),
+        ("id,x\na,1\n,2\n", {}, "id_column 'id' is empty in data row 2: fill it in"),
+        (
+            "id,x\na,1\nb,two\n",
+            {},
+            "column 'x' is not numeric .*'two'.*: set encode.x to 'ordinal' or 'one_hot'",
+        ),
+        (
+            "id,x\na,1\nb,\nc,NA\n",
+            {},
+            "column 'x' misses the value of row 'b' and 1 more: .*'drop_row' or 'mean'",
+        ),
+        ("id,j\na,u\nb,\n", {"encode": {"j": "ordinal"}}, "column 'j' misses the value of row 'b'"),
+        (
+            "id,j\na,u\nb,\n",
+            {"encode": {"j": "ordinal"}, "missing": "mean"},
+            "column 'j' misses the value of row 'b': fill it in, or set missing = 'drop_row'$",
+        ),
+        ("id,x,z\na,,1\n", {"missing": "mean"}, "column 'x' has no value in any training row"),
+        ("id,x\na,1\nb,-inf\n", {}, "column 'x' holds -inf in row 'b', which is not finite"),
+        (
+            "id,x\na,1\nb,9\n",
+            {"bounds": {"x": [0, 5]}},
+            r"column 'x' holds 9.0 in row 'b', outside its bounds \[0.0, 5.0\]",
+        ),
+        (
+            "id,x\na,1\nb,9\n",
+            {"alphabets": {"x": [0, 1]}},
+            "column 'x' holds 9.0 in row 'b', which is not in its alphabet",
+        ),
+        ("id,x\na,1\n", {"bounds": {"z": [0, 5]}}, "bounds.z describes no feature: these are x"),
+        ("id,x\na,1\n", {"encode": {"id": "ordinal"}}, "encode.id describes no feature: these are x"),
+        (
+            "id,j\na,u\nb,w\n",
+            {"encode": {"j": "ordinal"}, "categories": {"j": ["u", "v"]}},
+            "column 'j' holds 'w' in row 'b': its categories.j are u, v",
+        ),
+        (
+            "id,j,j=u\na,u,1\n",
+            {"encode": {"j": "one_hot"}},
+            "one-hot column 'j=u' has the name of another column",
+        ),
+        ("id,x,y\na,1,0\nb,2,\n", {"label_column": "y"}, "label_column 'y' is empty in row 'b'"),
+        (
+            "id,x,y\na,1,0\nb,2,0\n",
+            {"label_column": "y"},
+            r"label_column 'y' has the classes \['0'\]: .* at least two",
+        ),
+        (
+            "id,x,y\na,1,0\nb,2,3\n",
+            {"label_column": "y", "classes": ["0", "1"]},
+            "label_column 'y' holds '3' in row 'b': its classes are 0, 1",
+        ),
+        (
+            "id,x,s\na,1,train\nb,2,test\n",
+            {"split_column": "s"},
+            "split_column 's' holds 'test' in row 'b': its values are train, predict",
+        ),
+    ],
+)
+def test_files_that_are_not_as_described_are_refused(
+    tmp_path: Path, text: str, settings: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(DataError, match=message) as refusal:
+        read(tmp_path, text, **settings)
+    assert str(refusal.value).startswith(f"{tmp_path / 'data.csv'}: ")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"columns": ["x", "id"]},
+            "column 'id' is named twice among id_column, label_column, split_column and columns",
+        ),
+        ({"columns": ["x", "x"]}, "column 'x' is named twice"),
+        ({"label_column": "id"}, "column 'id' is named twice"),
+        ({"bounds": {"x": [2, 2]}}, r"bounds.x = \[2.0, 2.0\]: the first must be below the second"),
+        ({"bounds": {"x": [0, float("inf")]}}, "bounds.x.1: Input should be a finite number"),
+        ({"encode": {"x": "ordinal"}, "bounds": {"x": [0, 1]}}, "encode.x: an encoded column has its codes"),
+        ({"encode": {"x": "target"}}, "encode.x: Input should be 'ordinal' or 'one_hot'"),
+        ({"categories": {"x": ["u"]}}, "categories.x: set encode.x too"),
+        ({"categories": {"x": ["u", "u"]}, "encode": {"x": "ordinal"}}, "categories.x names 'u' twice"),
+        ({"classes": ["a", "b"]}, "classes are declared without label_column"),
+        ({"classes": ["a", "a"], "label_column": "y"}, "classes names 'a' twice"),
+        ({"mising": "mean"}, "mising: Extra inputs are not permitted"),
+    ],
+)
+def test_descriptions_that_contradict_themselves_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        spec(**settings)
+
+
+def test_files_that_are_no_tables_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "broken.parquet").write_bytes(b"not parquet")
+    (tmp_path / "broken.csv.gz").write_bytes(b"not gzip")
+    (tmp_path / "x.xlsx").write_bytes(b"")
+    for file, message in [
+        ("absent.csv", "absent.csv: there is no such file: check the path"),
+        ("absent.parquet", "absent.parquet: there is no such file: check the path"),
+        ("broken.parquet", "it cannot be read"),
+        ("broken.csv.gz", "it cannot be read"),
+        ("x.xlsx", "suffix '.xlsx' is unknown: use .csv, .csv.gz or .parquet"),
+    ]:
+        with pytest.raises(DataError, match=message):
+            read_party_table(spec(file=file), tmp_path)
+
+
+NAMES = st.lists(
+    st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=8), unique=True
+)
+FLOATS = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> Table:
+    ids = draw(NAMES.filter(len))
+    names = draw(NAMES.map(lambda drawn: [n for n in drawn if n not in {"id", "label", "split"}]))
+    n, d = len(ids), len(names)
+    features = draw(hnp.arrays(np.float64, (n, d), elements=FLOATS))
+    columns = []
+    for j, name in enumerate(names):
+        low, high = float(features[:, j].min()), float(features[:, j].max())
+        bounded = low < high and draw(st.booleans())
+        alphabet = tuple(np.unique(features[:, j]).tolist()) if draw(st.booleans()) else None
+        pixel = (j, draw(st.integers(0, 9))) if draw(st.booleans()) else None
+        columns.append(ColumnInfo(name, low if bounded else None, high if bounded else None, alphabet, pixel))
+    classes = draw(st.sampled_from([(), ("no", "yes"), ("z", "a", "NA")]))
+    labels = draw(hnp.arrays(np.int64, n, elements=st.integers(0, len(classes) - 1))) if classes else None
+    split = draw(st.none() | hnp.arrays(np.uint8, n, elements=st.integers(0, 1)))
+    return Table(np.array(ids), tuple(columns), features, labels, classes, split)
+
+
+@settings(deadline=None)
+@given(tables())
+def test_what_is_written_reads_back_bit_by_bit(table: Table) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        spec = write_party_table(table, Path(folder))
+        assert spec.file == Path("data.parquet")
+        assert_same(read_party_table(spec, Path(folder)), table)
+
+
+SMALL = Table(np.array(["a", "b"]), (ColumnInfo("x"),), np.array([[-0.0], [1.0]]))
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        (ColumnInfo("label"), "column 'label' has the name of another column: rename it"),
+        (
+            ColumnInfo("x", low=0.0),
+            "column 'x' is bounded by 0.0 and None: declare both, low below high, or none",
+        ),
+        (ColumnInfo("x", 1.0, 1.0), "column 'x' is bounded by 1.0 and 1.0"),
+    ],
+)
+def test_tables_that_would_not_read_back_are_not_written(
+    tmp_path: Path, column: ColumnInfo, message: str
+) -> None:
+    with pytest.raises(DataError, match=message):
+        write_party_table(replace(SMALL, columns=(column,)), tmp_path)
+
+
+def test_a_folder_that_is_not_there_is_a_storage_error(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match=r"cannot write .*data.parquet"):
+        write_party_table(SMALL, tmp_path / "absent")
+
+
+def test_the_examples_share_people_and_two_parties_know_more_than_one() -> None:
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import cross_val_score
+
+    passive = read_party_table(spec(file="bank_passive.csv", encode={"job": "one_hot"}), EXAMPLES)
+    active = read_party_table(spec(file="bank_active.csv", label_column="subscribed"), EXAMPLES)
+    common, left, right = np.intersect1d(passive.ids, active.ids, return_indices=True)
+    assert len(common) == 180
+    assert len(passive.ids) == len(active.ids) == 200
+    assert (np.diff(left) < 0).any()
+    assert active.labels is not None
+    labels = active.labels[right]
+
+    def accuracy(*parts: Array) -> float:
+        x = np.hstack(parts)
+        x = (x - x.min(0)) / np.ptp(x, axis=0)
+        return float(cross_val_score(LogisticRegression(C=10), x, labels, cv=10).mean())
+
+    alone, together = (
+        accuracy(active.features[right]),
+        accuracy(active.features[right], passive.features[left]),
+    )
+    assert together > alone + 0.05 > 0.75
