@@ -1,0 +1,25 @@
+"""Wall-following robot, 5,456 rows, 24 ultrasound readings, 4 classes of movement. Needs VFLENS_DATA.
+
+Source: UCI 194, ``sensor_readings_24.data``, CC BY 4.0. No bounds are declared.
+"""
+
+from __future__ import annotations
+
+from vfl.datasets import _local
+from vfl.datasets._build import checked_table, encoded
+from vfl.table import Dataset, Table
+
+FILE = "sensor_readings_24.data.gz"
+SHA256 = "5c0313fe59935edba130b868abbc1cb18ca4141a715e2f5f5c279fbe22a80f18"
+COUNTS = {"Move-Forward": 2205, "Sharp-Right-Turn": 2097, "Slight-Left-Turn": 328, "Slight-Right-Turn": 826}
+
+
+class Robot(Dataset):
+    """See the module."""
+
+    def load(self) -> Table:
+        """All rows; no split is given."""
+        names = [f"US{j}" for j in range(1, 25)]
+        raw = _local.text_columns(_local.read(FILE, SHA256), [*names, "class"])
+        classes = raw.pop("class")
+        return checked_table("robot", *encoded(raw), classes, COUNTS)
