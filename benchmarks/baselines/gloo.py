@@ -1,0 +1,76 @@
+"""Three parties over `torch.distributed` send and recv (gloo): bare tensors, no checks, no log."""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+from multiprocessing.queues import SimpleQueue
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from benchmarks.baselines.parts import Active, Passive, Size, batches, in_processes, loopback, rate, total
+
+COORDINATOR, PASSIVE, ACTIVE = range(3)
+
+
+def _coordinator(size: Size) -> float:
+    rows = batches(total(size.steps), size.batch)
+    grad = torch.zeros(size.batch, size.classes, dtype=torch.float64)
+    logits = torch.empty_like(grad)
+
+    def step(t: int) -> None:
+        dist.send(rows[t], PASSIVE)
+        dist.send(grad, PASSIVE)
+        dist.send(rows[t], ACTIVE)
+        dist.recv(logits, PASSIVE)
+        dist.send(logits, ACTIVE)
+        dist.recv(grad, ACTIVE)
+
+    return rate(size.steps, step)
+
+
+def _passive(party: Passive, steps: int, rows: Tensor, grad: Tensor) -> None:
+    for t in range(total(steps)):
+        dist.recv(rows, COORDINATOR)
+        dist.recv(grad, COORDINATOR)
+        dist.send(party.step(rows, grad if t else None), COORDINATOR)
+
+
+def _active(party: Active, steps: int, rows: Tensor, logits: Tensor) -> None:
+    for _ in range(total(steps)):
+        dist.recv(rows, COORDINATOR)
+        dist.recv(logits, COORDINATOR)
+        dist.send(party.step(rows, logits.clone()), COORDINATOR)
+        party.update()
+
+
+def _work(rank: int, results: SimpleQueue[float], meet: str, size: Size) -> None:
+    torch.set_num_threads(1)
+    if name := loopback():
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", name)
+    dist.init_process_group("gloo", meet, timedelta(seconds=60), world_size=3, rank=rank)
+    rows = torch.empty(size.batch, dtype=torch.int64)
+    block = torch.empty(size.batch, size.classes, dtype=torch.float64)
+    if rank == COORDINATOR:
+        results.put(_coordinator(size))
+    elif rank == PASSIVE:
+        _passive(Passive(size.features, size.classes), size.steps, rows, block)
+    else:
+        _active(Active(size.features, size.classes), size.steps, rows, block)
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def steps_per_second(steps: int, *, batch: int = 256, features: int = 20, classes: int = 2) -> float:
+    """Federated steps per second: coordinator, passive and active party, one process each."""
+    with TemporaryDirectory() as folder:
+        meet = (Path(folder) / "meet").as_uri()
+        return in_processes(_work, 3, meet, Size(steps, batch, features, classes))
+
+
+if __name__ == "__main__":
+    print(f"{steps_per_second(2000):.0f} steps/s")

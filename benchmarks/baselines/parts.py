@@ -1,0 +1,118 @@
+"""What the baselines share: data, the two halves of a logistic regression, and process start."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from multiprocessing import get_context
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.multiprocessing.spawn import spawn
+
+ROWS = 4096
+LEARNING_RATE = 1e-2
+
+
+class Size(NamedTuple):
+    """How much to train, and on what."""
+
+    steps: int
+    batch: int
+    features: int
+    classes: int
+
+
+def data(features: int, classes: int) -> tuple[Tensor, Tensor]:
+    """Seeded float64 columns in [0, 1) and labels that a linear model can learn."""
+    seed = torch.Generator().manual_seed(0)
+    x = torch.rand(ROWS, features, dtype=torch.float64, generator=seed)
+    truth = torch.randn(features, classes, dtype=torch.float64, generator=seed)
+    return x, (x @ truth).argmax(1)
+
+
+def batches(steps: int, batch: int) -> Tensor:
+    """Row indices of every step, the same ones for every baseline."""
+    return torch.randint(0, ROWS, (steps, batch), generator=torch.Generator().manual_seed(1))
+
+
+class Passive:
+    """The first half of the columns, with the bias: partial logits out, their gradient in."""
+
+    def __init__(self, features: int, classes: int) -> None:
+        torch.set_num_threads(1)
+        half = features // 2
+        self.x = data(features, classes)[0][:, :half].contiguous()
+        self.layer = nn.Linear(half, classes, dtype=torch.float64)
+        self.adam = torch.optim.Adam(self.layer.parameters(), lr=LEARNING_RATE)
+        self.out: Tensor | None = None
+
+    def step(self, rows: Tensor, grad: Tensor | None) -> Tensor:
+        """Apply the gradient of the previous step, then answer the partial logits of `rows`."""
+        if self.out is not None and grad is not None:
+            self.adam.zero_grad()
+            torch.autograd.backward(self.out, grad)
+            self.adam.step()
+        self.out = self.layer(self.x[rows])
+        return self.out.detach()
+
+
+class Active:
+    """The other columns and the labels: the others' summed logits in, the gradient out."""
+
+    def __init__(self, features: int, classes: int) -> None:
+        torch.set_num_threads(1)
+        half = features // 2
+        x, self.y = data(features, classes)
+        self.x = x[:, half:].contiguous()
+        self.layer = nn.Linear(features - half, classes, bias=False, dtype=torch.float64)
+        self.adam = torch.optim.Adam(self.layer.parameters(), lr=LEARNING_RATE)
+        self.loss = nn.CrossEntropyLoss()
+        self.waiting = False
+
+    def step(self, rows: Tensor, others: Tensor) -> Tensor:
+        """Gradient of the mean loss in the logits; `update` may follow after it has been sent."""
+        self.update()
+        others.requires_grad_()
+        torch.autograd.backward(self.loss(others + self.layer(self.x[rows]), self.y[rows]))
+        self.waiting = True
+        assert others.grad is not None
+        return others.grad
+
+    def update(self) -> None:
+        """Apply the gradient that `step` left behind, once."""
+        if self.waiting:
+            self.adam.step()
+            self.adam.zero_grad()
+            self.waiting = False
+
+
+def rate(steps: int, step: Callable[[int], None]) -> float:
+    """Steps per second of `step(t)` over the last `steps` of `total(steps)` calls."""
+    warm = total(steps) - steps
+    for t in range(warm):
+        step(t)
+    start = perf_counter()
+    for t in range(warm, warm + steps):
+        step(t)
+    return steps / (perf_counter() - start)
+
+
+def total(steps: int) -> int:
+    """Measured steps with the warm-up before them."""
+    return steps + max(20, steps // 10)
+
+
+def in_processes(work: Callable[..., None], count: int, *args: Any) -> float:
+    """Run `work(rank, results, *args)` in `count` new processes; the number that one of them puts."""
+    results = get_context("spawn").SimpleQueue()
+    start: Any = spawn
+    start(work, args=(results, *args), nprocs=count, daemon=True)
+    return float(results.get())
+
+
+def loopback() -> str | None:
+    """Name of the loopback interface, which differs between systems."""
+    return next((name for _, name in socket.if_nameindex() if name.startswith("lo")), None)

@@ -1,0 +1,74 @@
+"""Three parties over `torch.distributed.rpc` (TensorPipe): remote method calls, no checks, no log.
+
+A call returns when its function does, so the active party's optimiser step opens its next call.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from multiprocessing.queues import SimpleQueue
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.distributed import rpc
+
+from benchmarks.baselines.parts import Active, Passive, Size, batches, in_processes, loopback, rate, total
+
+NAMES = ("coordinator", "passive", "active")
+_party: dict[str, Passive | Active] = {}
+
+
+def _step(rows: Tensor, block: Tensor | None) -> Tensor:
+    """Runs at a party: one step of the half that lives there."""
+    party = _party["here"]
+    if isinstance(party, Passive):
+        return party.step(rows, block)
+    assert block is not None
+    return party.step(rows, block)
+
+
+def _coordinator(size: Size) -> float:
+    rows = batches(total(size.steps), size.batch)
+    grad: Tensor | None = None
+
+    def step(t: int) -> None:
+        nonlocal grad
+        logits = rpc.rpc_sync("passive", _step, (rows[t], grad))
+        grad = rpc.rpc_sync("active", _step, (rows[t], logits))
+
+    return rate(size.steps, step)
+
+
+def _work(rank: int, results: SimpleQueue[float], meet: str, size: Size) -> None:
+    torch.set_num_threads(1)
+    warnings.filterwarnings("ignore", message="You are using a Backend")  # torch's own call
+    if name := loopback():
+        os.environ.setdefault("TP_SOCKET_IFNAME", name)
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", name)
+    if rank:
+        _party["here"] = (Passive if NAMES[rank] == "passive" else Active)(size.features, size.classes)
+    init: Any = rpc.init_rpc
+    init(
+        NAMES[rank],
+        rank=rank,
+        world_size=3,
+        rpc_backend_options=rpc.TensorPipeRpcBackendOptions(init_method=meet, rpc_timeout=60),
+    )
+    if not rank:
+        results.put(_coordinator(size))
+    rpc.shutdown()
+
+
+def steps_per_second(steps: int, *, batch: int = 256, features: int = 20, classes: int = 2) -> float:
+    """Federated steps per second: coordinator, passive and active party, one process each."""
+    with TemporaryDirectory() as folder:
+        meet = (Path(folder) / "meet").as_uri()
+        return in_processes(_work, 3, meet, Size(steps, batch, features, classes))
+
+
+if __name__ == "__main__":
+    print(f"{steps_per_second(2000):.0f} steps/s")

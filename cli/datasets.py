@@ -1,0 +1,85 @@
+"""``vflens datasets``: list, show, split."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.output import Json, emit
+from vfl.registry import DATASETS
+
+app = typer.Typer(no_args_is_help=True, help="Data sets: list them, look at one, deal one to parties.")
+
+
+@app.command("list")
+def list_datasets(json: Json = False) -> None:
+    """List the data sets that can be named in an experiment.
+
+    Example: vflens datasets list
+    """
+    found = {name: DATASETS.summary(name) for name in DATASETS.names()}
+    emit(json, found, lambda: "\n".join(f"{name:<14} {text}" for name, text in found.items()))
+
+
+@app.command()
+def show(name: Annotated[str, typer.Argument(help="a name of `vflens datasets list`, or openml:ID")], json: Json = False) -> None:
+    """Load a data set and show its rows, columns, classes and split.
+
+    Example: vflens datasets show digits
+    """
+    import numpy as np
+
+    from vfl.datasets._resolve import dataset
+
+    table = dataset(name, {}).load()
+    labels = table.labels if table.labels is not None else np.zeros(0, int)
+    classes = dict(zip(table.class_names, np.bincount(labels, minlength=len(table.class_names)).tolist(), strict=True))
+    split = None if table.split is None else {"train": int((table.split == 0).sum()), "predict": int((table.split == 1).sum())}
+    facts = {"name": name, "rows": len(table.ids), "columns": [c.name for c in table.columns], "classes": classes, "split": split}
+    text = (
+        f"{name}: {len(table.ids)} rows, {len(table.columns)} columns\n"
+        f"classes: {', '.join(f'{k} ({v})' for k, v in classes.items())}\n"
+        f"split: {split or 'drawn by the dealer'}\n"
+        + "\n".join(f"  {c.name:<24} {_bounds(c.low, c.high)}{_alphabet(c.alphabet)}" for c in table.columns[:64])
+        + (f"\n  … and {len(table.columns) - 64} more" if len(table.columns) > 64 else "")
+    )
+    emit(json, facts, lambda: text)
+
+
+@app.command()
+def split(
+    file: Annotated[Path, typer.Argument(help="an experiment (TOML)")],
+    out: Annotated[Path, typer.Option(help="folder that gets one folder per party")],
+    scenario: Annotated[str | None, typer.Option(help="which scenario's defences to write; default: the first")] = None,
+    json: Json = False,
+) -> None:
+    """Deal an experiment: one folder per party with its own table, secrets and configuration.
+
+    Example: vflens datasets split examples/demo.toml --out dealt
+    """
+    from experiments.config import load_experiment
+    from experiments.dealer import deal_tables, write_parties
+    from vfl.errors import ConfigError
+
+    experiment = load_experiment(file)
+    titles = {s.name: s for s in experiment.scenarios}
+    chosen = titles.get(scenario or experiment.scenarios[0].name)
+    if chosen is None:
+        raise ConfigError(f"--scenario {scenario!r} is none of {', '.join(titles)}: name one of them")
+    written = write_parties(experiment, chosen, deal_tables(experiment), out)
+    roles = experiment.roles()
+    emit(
+        json,
+        {party: str(path) for party, path in written.items()},
+        lambda: "\n".join(f"vflens serve {roles[party]} --config {path}" for party, path in written.items()),
+    )
+
+
+def _bounds(low: float | None, high: float | None) -> str:
+    return "bounds not declared" if low is None else f"[{low:g}, {high:g}]"
+
+
+def _alphabet(alphabet: tuple[float, ...] | None) -> str:
+    return f", {len(alphabet)} values" if alphabet else ""

@@ -1,0 +1,107 @@
+"""``vflens serve``, ``run``, ``check`` and ``predict``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cli.output import Json, emit, note
+
+_Config = Annotated[Path, typer.Option("--config", help="the party's configuration (TOML)")]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the commands."""
+
+    @app.command()
+    def serve(role: Annotated[str, typer.Argument(help="passive, active or coordinator")], config: _Config) -> None:
+        """Start one party and run it until the federation is done.
+
+        Parties may start in any order; each says for whom it waits.
+
+        Example: vflens serve passive --config examples/passive.toml
+        """
+        from cli.progress import StageBar
+        from services.process import serve as serve_party
+        from vfl.config import load_party
+        from vfl.errors import ConfigError
+
+        loaded = load_party(config)
+        if loaded.role != role:
+            raise ConfigError(f"{config} configures a {loaded.role}, not a {role}: give the configuration of a {role}")
+        with StageBar() as bar:
+            serve_party(loaded, note, bar)
+
+    @app.command()
+    def run(
+        file: Annotated[Path, typer.Argument(help="an experiment (TOML)")],
+        in_process: Annotated[bool, typer.Option("--in-process", help="all parties in one process: quick, without isolation")] = False,
+        out: Annotated[Path | None, typer.Option(help="where run folders go, instead of the file's `out`")] = None,
+        json: Json = False,
+    ) -> None:
+        """Run an experiment: deal, start one process per party, train, predict, attack, report.
+
+        Example: vflens run examples/demo.toml
+        """
+        from cli.progress import ScenarioBars
+        from experiments.config import load_experiment
+        from experiments.folders import read_runs
+        from experiments.run import run as run_experiment
+        from experiments.verdict import to_json
+
+        experiment = load_experiment(file)
+        if out is not None:
+            experiment = experiment.model_copy(update={"out": out})
+        with ScenarioBars(experiment) as bars:
+            result = run_experiment(experiment, in_process=in_process, tell=bars)
+        runs = read_runs(result.scenarios)
+        emit(json, {**to_json(runs), "report": str(result.report), "folder": str(result.folder)}, lambda: _summary(runs, result.report))
+
+    @app.command()
+    def check(file: Annotated[Path, typer.Argument(help="an experiment or a party's configuration (TOML)")], json: Json = False) -> None:
+        """Check a configuration with its data, plug-ins and addresses, before anything starts.
+
+        Example: vflens check examples/demo.toml
+        """
+        from experiments.check import check as check_file
+
+        facts = check_file(file)
+        emit(json, facts, lambda: "\n".join([f"{file} fits:", *(f"  {k}: {v}" for k, v in facts.items())]))
+
+    @app.command()
+    def predict(
+        config: _Config,
+        rows: Annotated[str, typer.Option(help="prediction rows, counted from 0: all, or numbers and ranges as 0-9,17")] = "all",
+        json: Json = False,
+    ) -> None:
+        """Ask a running federation for scores, as the operator of its active party.
+
+        Example: vflens predict --config examples/active.toml --rows 0-4
+        """
+        from services.operator import ask
+
+        answers = ask(config, rows)
+        emit(json, answers, lambda: "\n".join(_prediction(a) for a in answers))
+
+
+def _summary(runs: Any, report: Path) -> str:
+    from experiments.verdict import verdict
+    from rich.console import Console
+    from rich.table import Table
+
+    from experiments.verdict import result_table
+
+    header, rows = result_table(runs)
+    console, table = Console(), Table(*header)
+    for row in rows:
+        table.add_row(*row)
+    with console.capture() as shown:
+        console.print(table)
+    return f"{shown.get()}\n{verdict(runs)}\n\nreport: {report}"
+
+
+def _prediction(answer: dict[str, Any]) -> str:
+    scores = ", ".join(f"{name} {p:.3f}" for name, p in answer["scores"].items())
+    return f"{answer['row']:>6}  {answer['id']:<20} {answer['class']:<16} {scores}"

@@ -1,0 +1,56 @@
+"""Progress bars with remaining time, on standard error; silent where that is no terminal."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+from typing import Any, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from experiments.config import Experiment
+
+
+class _Bars:
+    """Named bars that appear when they are first told of."""
+
+    def __init__(self) -> None:
+        console = Console(stderr=True)
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        self._bars = Progress(*columns, console=console, disable=not sys.stderr.isatty())
+        self._tasks: dict[str, TaskID] = {}
+
+    def __enter__(self) -> Self:
+        self._bars.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._bars.stop()
+
+    def update(self, name: str, done: int, total: int) -> None:
+        """``done`` of ``total`` of ``name``."""
+        if name not in self._tasks:
+            self._tasks[name] = self._bars.add_task(name, total=total)
+        self._bars.update(self._tasks[name], completed=done, total=total)
+
+
+class StageBar(_Bars):
+    """The stages of one coordinator."""
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """See :class:`coordinator.coordinator.Progress`."""
+        self.update(stage, done, total)
+
+
+class ScenarioBars(_Bars):
+    """The stages of every scenario of an experiment."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        super().__init__()
+        self._width = max(len(s.name) for s in experiment.scenarios)
+
+    def __call__(self, scenario: str, event: dict[str, Any]) -> None:
+        """Take an event that a party logged."""
+        if event.get("event") == "progress":
+            self.update(f"{scenario:<{self._width}} {event['stage']}", event["done"], event["total"])

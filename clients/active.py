@@ -1,0 +1,179 @@
+"""The active party: labels, its own columns, the loss, predictions; the adversary's plug-ins sit here."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+
+import numpy as np
+
+from clients.adversary import Adversary
+from clients.party import DataParty
+from clients.utility import record_utility
+from vfl.acts import Begin, Deliver, Done, Finished, Predict, Query, Step, StepReply
+from vfl.config import ActiveConfig
+from vfl.errors import ConfigError, ProtocolError
+from vfl.federation import Federation
+from vfl.gate import RowLog
+from vfl.link import Handlers, Link
+from vfl.logistic import loss_gradient, one_hot
+from vfl.score import milestones
+from vfl.types import Array, Exchange, Phase, Point, Released
+
+
+class ActiveParty(DataParty):
+    """Learns from summed logits, gives gradients, asks for predictions, attacks.
+
+    Args:
+        config: its configuration.
+        coordinator: its link to the coordinator.
+        targets: its links to the passive parties' scoring services, by name.
+    """
+
+    config: ActiveConfig
+
+    def __init__(self, config: ActiveConfig, coordinator: Link, targets: Mapping[str, Link]) -> None:
+        super().__init__(config)
+        if self.table.labels is None:
+            raise ConfigError(f"data.label_column {config.data.label_column!r} gave no labels: name the label column")
+        self._coordinator = coordinator
+        self.begun = threading.Event()
+        self.adversary = Adversary(self, targets)
+        self._best_loss, self._epochs_without = np.inf, 0
+        self._losses: list[float] = []
+        self._requests = 0
+        self._scores = RowLog()
+
+    def handlers(self) -> Handlers:
+        """See :meth:`vfl.link.Party.handlers`."""
+        return {**super().handlers(), Deliver: self.deliver, Begin: self.begin, Query: lambda act: self.ask(act.rows)}
+
+    def aligned_labels(self, order: Array) -> Array | None:
+        """The labels int64 (N,) in aligned order."""
+        assert self.table.labels is not None
+        return self.table.labels[order]
+
+    def begin_run(self, federation: Federation, order: Array) -> None:
+        """Also draws the soft labels (N, k) once per run, after the label defences."""
+        super().begin_run(federation, order)
+        self.labels = self.aligned_labels(order)
+        everything = np.arange(federation.rows, dtype=np.int32)
+        exchange = Exchange(federation.run, Phase.TRAIN, 0, 0)
+        self.soft_labels: Array = self.chain.fold("on_labels", one_hot(self.labels, federation.n_classes), exchange, everything)
+
+    def step(self, act: Step) -> StepReply:
+        """Release the gradient of the batch whose summed passive logits came in; learn once it has left."""
+        with self.lock:
+            answered = self.answered(Point.GRADIENT, act.exchange)
+            if answered is not None:
+                return StepReply(answered, self._stops(act.exchange))
+            self.recovery.is_due(act.exchange)
+            received, rows = self._checked(act)
+            loss, gradient = self._loss_gradient(received)
+            released = self.gate.release(Point.GRADIENT, act.exchange, rows, {"gradient": gradient})
+            self._note_loss(act.exchange, loss)
+            self.defer(lambda: self._learn(received, gradient))
+            return StepReply(released, self._stops(act.exchange))
+
+    def deliver(self, act: Deliver) -> Done:
+        """Record what was disclosed to this party."""
+        self.transcript.record(act.released)
+        return Done()
+
+    def begin(self, act: Begin) -> Done:
+        """Training and disclosures are over; :meth:`predict_and_attack` may run."""
+        self._check_run(act.run)
+        with self.lock:
+            self.settle()
+            np.savez(self.folder / "own.npz", **self.adversary.own())
+        self.begun.set()
+        return Done()
+
+    def ask(self, rows: Array) -> Released:
+        """The released scores of prediction ``rows`` int32 (n,), recorded on arrival."""
+        with self.lock:
+            self.settle()
+            run, rows = self.run, self.checked_rows(rows, Phase.PREDICT)
+            exchange = Exchange(self.config.run, Phase.PREDICT, 1, self._requests)
+            self._requests += 1
+            own = self.gate.release_rows(Point.EMBEDDING, exchange, rows, lambda fresh: run.model.forward(run.inputs[fresh]))
+            released = self._coordinator.call(Predict(own))
+            if released.point is not Point.SCORES or not np.array_equal(released.rows, rows):
+                raise ProtocolError(f"the coordinator answered with {released.point.value} of other rows: scores of the rows asked are due")
+            self.transcript.record(released)
+            fresh = ~self._scores.has(rows)
+            if fresh.any():
+                self._scores.add(rows[fresh], released.tensor("scores")[fresh], exchange)
+            return released
+
+    def received_scores(self, rows: Array) -> Array:
+        """Log-probabilities (n, k) of ``rows`` asked before, as this party reads them after its own defences."""
+        exchange = Exchange(self.config.run, Phase.PREDICT, 1, self._requests)
+        log_c: Array = self.chain.fold("on_outputs", self._scores.values(rows), exchange, rows)
+        return log_c
+
+    def predict_and_attack(self) -> None:
+        """Ask for all prediction rows, attack at every milestone, then tell the coordinator."""
+        rows = self.run.federation.predict
+        done = 0
+        for milestone in milestones(len(rows)):
+            while done < milestone:
+                end = min(done + self.config.predict_batch, milestone)
+                self.ask(rows[done:end])
+                done = end
+            self.log.info("progress", stage="predicting", done=done, total=len(rows))
+            self.adversary.attack(self.gate.released_rows(Point.EMBEDDING, 1)[:milestone], final=milestone == len(rows))
+        record_utility(self)
+        self.metrics.save()
+        self._coordinator.call(Finished(self.config.run))
+
+    def relearn(self, released: Released) -> None:
+        """See :meth:`DataParty.relearn`."""
+        loss, gradient = self._loss_gradient(released)
+        self._note_loss(released.exchange, loss)
+        self.run.model.learn(self.run.inputs[released.rows], gradient)
+
+    def state(self) -> dict[str, Array]:
+        """Model state, and what early stopping remembers."""
+        stopping = np.array([self._best_loss, self._epochs_without])
+        return {**super().state(), "stopping": stopping, "losses": np.array(self._losses)}
+
+    def load(self, state: Mapping[str, Array]) -> None:
+        """Take up :meth:`state`."""
+        super().load(state)
+        self._best_loss, self._epochs_without = float(state["stopping"][0]), int(state["stopping"][1])
+        self._losses = state["losses"].tolist()
+
+    def _checked(self, act: Step) -> tuple[Released, Array]:
+        if act.received is None or act.received.point is not Point.EMBEDDING or act.received.exchange != act.exchange:
+            raise ProtocolError(f"step {act.exchange.step} carries no summed embedding of its own exchange")
+        rows = self.checked_rows(act.rows, Phase.TRAIN)
+        expected = (len(rows), self.run.federation.n_classes)
+        if act.received.tensor("embedding").shape != expected or not np.array_equal(act.received.rows, rows):
+            raise ProtocolError(f"summed logits of shape {act.received.tensor('embedding').shape} where {expected} are due")
+        return act.received, rows
+
+    def _loss_gradient(self, received: Released) -> tuple[float, Array]:
+        own = self.run.model.forward(self.run.inputs[received.rows])
+        return loss_gradient(received.tensor("embedding") + own, self.soft_labels[received.rows])
+
+    def _learn(self, received: Released, gradient: Array) -> None:
+        self.run.model.learn(self.run.inputs[received.rows], gradient)
+        self.recovery.learned = received.exchange.step
+        self.remember(received)
+
+    def _note_loss(self, exchange: Exchange, loss: float) -> None:
+        """Early stopping watches the epoch's mean training loss, which never leaves this party."""
+        self._losses.append(loss)
+        if not self.run.federation.ends_epoch(exchange.step):
+            return
+        mean = float(np.mean(self._losses))
+        self._losses.clear()
+        self.metrics.add("train_loss", mean, step=exchange.round)
+        improved = mean < self._best_loss - self.run.federation.training.tolerance
+        self._best_loss = mean if improved else self._best_loss
+        self._epochs_without = 0 if improved else self._epochs_without + 1
+
+    def _stops(self, exchange: Exchange) -> bool:
+        patience = self.run.federation.training.patience
+        return 0 < patience <= self._epochs_without and self.run.federation.ends_epoch(exchange.step)

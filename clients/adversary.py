@@ -1,0 +1,104 @@
+"""The host of the adversary's plug-ins: builds their views, runs them, submits what they believe.
+
+Attacks see the active party's transcript and its own columns; their errors are computed by the target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vfl.acts import Guess, Submission
+from vfl.attack import Attack
+from vfl.config import build_plugins
+from vfl.errors import KnowledgeError, ProtocolError, StateError
+from vfl.link import Link
+from vfl.randomness import stream
+from vfl.registry import ATTACKS
+from vfl.types import Array, Estimate
+from vfl.view import AdversaryView
+
+if TYPE_CHECKING:
+    from clients.active import ActiveParty
+
+
+class Adversary:
+    """The configured attacks of one active party against each passive party."""
+
+    def __init__(self, party: ActiveParty, targets: Mapping[str, Link]) -> None:
+        self._party = party
+        self._targets = targets
+        names = [p.name for p in party.config.attacks]
+        self.attacks: dict[str, Attack] = dict(zip(names, build_plugins(ATTACKS, party.config.attacks), strict=True))
+        self._skipped: set[tuple[str, str]] = set()
+
+    def attack(self, rows: Array, *, final: bool) -> None:
+        """Reconstruct ``rows`` int32 (n,) of every target and submit; ``final`` keeps the estimates on disk."""
+        own = self.own()
+        for target in sorted(self._targets):
+            estimates = {n: e for n in self.attacks if (e := self._reconstruct(n, target, rows, own)) is not None}
+            if final:
+                self._save(target, estimates)
+            if estimates:
+                self._submit(target, rows, estimates)
+
+    def own(self) -> dict[str, Array]:
+        """What the adversary's party owns, as :class:`vfl.view.AdversaryView` takes it."""
+        run = self._party.run
+        return {"features": run.inputs, "labels": self._party.labels, "parameters": run.model.weight}
+
+    def _reconstruct(self, name: str, target: str, rows: Array, own: Mapping[str, Array]) -> Estimate | None:
+        party, attack = self._party, self.attacks[name]
+        federation = party.run.federation
+        view = AdversaryView(
+            party=party.name,
+            target=target,
+            rows=rows,
+            n_classes=federation.n_classes,
+            transcript=party.transcript,
+            own=own,
+            parties=federation.parties,
+            needs=attack.needs,
+            phases=attack.phases,
+        )
+        try:
+            return attack.reconstruct(view, rng=stream(party.secret, "attack", name, target))
+        except KnowledgeError as error:
+            self._skip(name, target, str(error))
+        except Exception as error:  # a plug-in's bug must not end the run
+            self._skip(name, target, f"the plug-in failed: {type(error).__name__}: {error}")
+        return None
+
+    def _skip(self, attack: str, target: str, reason: str) -> None:
+        if (attack, target) in self._skipped:
+            return
+        self._skipped.add((attack, target))
+        self._party.metrics.add("skipped", 1.0, attack=attack, target=target, column=reason)
+        self._party.log.warning("attack skipped", attack=attack, target=target, reason=reason)
+
+    def _submit(self, target: str, rows: Array, estimates: Mapping[str, Estimate]) -> None:
+        guesses = tuple(Guess(name, e.values, e.status) for name, e in estimates.items())
+        submission = Submission(self._party.config.run, "predict", rows, guesses)
+        try:
+            receipt = self._targets[target].call(submission)
+        except (ProtocolError, StateError) as error:
+            self._party.log.warning("not scored", target=target, reason=str(error))
+            return
+        self._party.log.info("receipt", target=target, rows=receipt.rows, attacks=receipt.attacks, **_shown(receipt.errors))
+        for attack, error_ in receipt.errors.items():
+            self._party.metrics.add("mse", error_, attack=attack, target=target, scored_set="predict", rows=len(rows))
+        self._party.metrics.save()
+
+    def _save(self, target: str, estimates: Mapping[str, Estimate]) -> None:
+        folder = self._party.folder / "estimates"
+        folder.mkdir(exist_ok=True)
+        for name, estimate in estimates.items():
+            np.savez(folder / f"{target}.{name}.npz", rows=estimate.rows, values=estimate.values, status=estimate.status)
+
+
+def _shown(errors: Mapping[str, float]) -> dict[str, object]:
+    return {"mse": dict(errors)} if errors else {}
+
+

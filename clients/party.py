@@ -1,0 +1,258 @@
+"""What both kinds of data party share: a table, a block of the model, a gate, a transcript, a recovery log."""
+
+from __future__ import annotations
+
+import threading
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from vfl.acts import Describe, Disclose, Done, Identify, Identities, Prepare, Step, StepReply, Stop
+from vfl.align import digests
+from vfl.compatibility import build_defenses
+from vfl.config import ActiveConfig, PassiveConfig
+from vfl.errors import ProtocolError, StateError
+from vfl.federation import Federation
+from vfl.gate import DefenseChain, ReleaseGate, check_fired
+from vfl.link import Handlers, Party
+from vfl.log import party_log
+from vfl.logistic import LinearBlock
+from vfl.metrics import Metrics
+from vfl.partyfile import read_party_table
+from vfl.randomness import secret_from_seed
+from vfl.recovery import RecoveryLog
+from vfl.scaling import Scaler
+from vfl.summary import save_summary
+from vfl.transcript import Transcript
+from vfl.types import Array, Exchange, Owner, Phase, Point, Released, Role
+from vfl.view import PartyInfo
+
+
+@dataclass(eq=False)
+class Prepared:
+    """A run after alignment: all arrays in aligned order.
+
+    ``truth`` (N, d) are the party's own columns scaled to [0, 1], ``inputs`` the same after its defences;
+    ``member`` maps a phase to the bool (N,) mask of its rows.
+    """
+
+    federation: Federation
+    truth: Array
+    inputs: Array
+    clipped: int
+    model: LinearBlock
+    member: Mapping[Phase, Array]
+
+
+class DataParty(Party):
+    """A party with rows; everything it writes goes to its run folder ``config.out``.
+
+    Raises:
+        DataError: its table cannot be used.
+        StorageError: its folder cannot be written.
+        PluginError, ConfigError: a defence that is unknown or wrongly set.
+    """
+
+    def __init__(self, config: PassiveConfig | ActiveConfig) -> None:
+        self.config = config
+        self.name, self.role = config.party, Role(config.role)
+        self.secret = secret_from_seed(config.seed)
+        self.folder = config.out
+        self.table = read_party_table(config.data)
+        self.transcript = Transcript(self.folder / "transcript")  # the first write: an unwritable folder is refused here
+        self.recovery = RecoveryLog(self.folder / "recovery", config.limits.checkpoint_steps)
+        self.log = party_log(self.folder / "events.jsonl", self.name)
+        self.metrics = Metrics(self.folder / "metrics.parquet")
+        self.owner = Owner(self.name)
+        self.chain = DefenseChain(lambda: self.owner, build_defenses(config), self.secret)
+        self.gate = ReleaseGate(self.name, self.chain, self.folder / "released")
+        self.contacted, self.stopped = threading.Event(), threading.Event()
+        self.failure = ""
+        self.in_process = False  # set by a run that keeps all parties in one process
+        self.lock = threading.RLock()
+        self._prepared: Prepared | None = None
+        self._deferred: Callable[[], None] | None = None
+
+    def handlers(self) -> Handlers:
+        """See :meth:`vfl.link.Party.handlers`."""
+        return {
+            Describe: self.describe,
+            Identify: self.identify,
+            Prepare: self.prepare,
+            Step: self.step,
+            Disclose: self.disclose,
+            Stop: self.stop,
+        }
+
+    def describe(self, act: Describe) -> PartyInfo:
+        """Name, role and public columns."""
+        self._check_run(act.run)
+        self.contacted.set()
+        return PartyInfo(self.name, self.role, self.table.columns, len(self.table.class_names))
+
+    def identify(self, act: Identify) -> Identities:
+        """Keyed digests of the row ids."""
+        self._check_run(act.run)
+        return Identities(digests(self.table.ids, self.config.alignment_key), self.table.split)
+
+    def prepare(self, act: Prepare) -> Done:
+        """Take up the aligned rows: scale, defend the inputs, start the model. Repeating it changes nothing."""
+        self._check_run(act.federation.run)
+        with self.lock:
+            if self._prepared is None:
+                _check_order(act.order, act.federation, len(self.table.ids))
+                self.begin_run(act.federation, act.order)
+                save_summary(self)
+                np.savez(self.folder / "order.npz", order=act.order)
+        return Done()
+
+    @abstractmethod
+    def step(self, act: Step) -> StepReply:
+        """One training step; see :class:`vfl.acts.Step`."""
+
+    @abstractmethod
+    def relearn(self, released: Released) -> None:
+        """Learn again from a logged training message."""
+
+    def disclose(self, act: Disclose) -> tuple[Released, ...]:
+        """What this party grants to ``act.to``; nothing, unless its kind has something to grant."""
+        self._check_run(act.run)
+        return ()
+
+    def stop(self, act: Stop) -> Done:
+        """The run is over: let the process end."""
+        self._check_run(act.run)
+        self.failure = act.failure
+        self.stopped.set()
+        return Done()
+
+    @property
+    def federation(self) -> Federation | None:
+        """The run's members and rows, None before :meth:`prepare`."""
+        return None if self._prepared is None else self._prepared.federation
+
+    @property
+    def clipped(self) -> int:
+        """How many of the party's own values lay outside their bounds."""
+        return 0 if self._prepared is None else self._prepared.clipped
+
+    @property
+    def run(self) -> Prepared:
+        """Rows, inputs and model of the run.
+
+        Raises:
+            StateError: the run was not prepared yet.
+        """
+        if self._prepared is None:
+            raise StateError(f"party {self.name!r} has no aligned rows yet: the coordinator prepares the run first")
+        return self._prepared
+
+    def begin_run(self, federation: Federation, order: Array) -> None:
+        """Build :class:`Prepared` from the party's table; ``order`` int32 (N,) are its file rows."""
+        features = self.table.features[order]
+        truth, clipped = Scaler.fit(self.table.columns, features[federation.train]).transform(features)
+        self.owner = Owner(self.name, truth, self.aligned_labels(order), federation.n_classes, self.parameters)
+        everything = np.arange(federation.rows, dtype=np.int32)
+        inputs = self.chain.fold("on_inputs", truth, Exchange(federation.run, Phase.TRAIN, 0, 0), everything)
+        holds_bias = federation.passive[0].name == self.name
+        model = LinearBlock(inputs.shape[1], federation.n_classes, bias=holds_bias, training=federation.training)
+        rows = {Phase.TRAIN: federation.train, Phase.PREDICT: federation.predict}
+        member = {phase: np.isin(everything, part) for phase, part in rows.items()}
+        self._prepared = Prepared(federation, truth, inputs, clipped, model, member)
+        self.log.info("prepared", rows=federation.rows, columns=len(self.table.columns), clipped=clipped)
+
+    def aligned_labels(self, order: Array) -> Array | None:
+        """The labels in aligned order, for the party that has them."""
+        return None
+
+    def parameters(self) -> Mapping[str, Array]:
+        """Copies of this party's parameters."""
+        return self.run.model.parameters()
+
+    def checked_rows(self, rows: Array, phase: Phase) -> Array:
+        """``rows`` if all of them belong to ``phase``.
+
+        Raises:
+            ProtocolError: no row, a row that does not exist, or one of the other phase.
+        """
+        member = self.run.member[phase]
+        if not len(rows):
+            raise ProtocolError(f"an empty list of {phase.value} rows: ask for at least one")
+        if rows.min() < 0 or rows.max() >= len(member) or not member[rows].all():
+            wrong = next(r for r in rows.tolist() if not (0 <= r < len(member) and member[r]))
+            raise ProtocolError(f"row {wrong} is no {phase.value} row of run {self.config.run!r}: ask for rows of that set")
+        return rows
+
+    def answered(self, point: Point, exchange: Exchange) -> Released | None:
+        """The kept answer if this training exchange is a repetition, None if it is due."""
+        self._check_run(exchange.run)
+        self.settle()
+        return self.gate.answered(point, exchange)
+
+    def defer(self, work: Callable[[], None]) -> None:
+        """Put ``work`` off until the reply has left."""
+        self._deferred = work
+
+    def settle(self) -> None:
+        """See :meth:`vfl.link.Party.settle`."""
+        with self.lock:
+            deferred, self._deferred = self._deferred, None
+            if deferred is not None:
+                deferred()
+
+    def remember(self, released: Released) -> None:
+        """Record a training message that was learned from."""
+        self.transcript.record(released)
+        self.recovery.remember(released, self.state)
+
+    def state(self) -> dict[str, Array]:
+        """All that training changed, as arrays."""
+        return self.run.model.state()
+
+    def load(self, state: Mapping[str, Array]) -> None:
+        """Take up :meth:`state`."""
+        self.run.model.load(state)
+
+    def resume(self) -> None:
+        """Rebuild the run that this folder holds: members, last checkpoint, then the recovery log step by step.
+
+        Raises:
+            StorageError: the folder holds no prepared run, or one of another table.
+        """
+        federation = Federation.load(self.folder)
+        with np.load(self.folder / "order.npz", allow_pickle=False) as saved:
+            self.begin_run(federation, saved["order"])
+        state = self.recovery.saved()
+        if state:
+            self.load(state)
+        for released in self.recovery.missed():
+            self.relearn(released)
+
+    def close(self) -> None:
+        """Write what is not yet written and close the logs."""
+        self.settle()
+        for log in (self.transcript, self.recovery, self.gate):
+            log.close()
+        self.metrics.save()
+        save_summary(self)
+
+    def check_defenses(self) -> None:
+        """Refuse a run in which a configured defence did nothing; see :func:`vfl.gate.check_fired`."""
+        check_fired(self.gate, self.name)
+
+    def _check_run(self, run: str) -> None:
+        if run != self.config.run:
+            raise ProtocolError(f"run {run!r} is not this party's: {self.name!r} is configured for run {self.config.run!r}")
+
+
+def _check_order(order: Array, federation: Federation, rows: int) -> None:
+    """Refuse an alignment that does not fit this party's file."""
+    if len(order) != federation.rows or len(np.unique(order)) != len(order):
+        raise ProtocolError(f"the aligned order names {len(order)} rows, {federation.rows} distinct ones were announced")
+    if len(order) and (order.min() < 0 or order.max() >= rows):
+        raise ProtocolError(f"the aligned order names row {int(order.max())} of a file with {rows} rows")
+    split = np.concatenate([federation.train, federation.predict])
+    if len(split) != len(np.unique(split)) or split.min(initial=0) < 0 or split.max(initial=-1) >= federation.rows:
+        raise ProtocolError("training and prediction rows overlap or lie outside the aligned rows")

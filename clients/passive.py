@@ -1,0 +1,126 @@
+"""The passive party: features, a block of the model, grants, and the scoring service of a target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from clients.party import DataParty
+from vfl.acts import Disclose, Forward, Receipt, Step, StepReply, Submission
+from vfl.config import PassiveConfig
+from vfl.errors import ProtocolError
+from vfl.federation import Federation
+from vfl.link import Handlers
+from vfl.randomness import stream
+from vfl.score import ScoringService, disabled
+from vfl.types import Array, Exchange, Phase, Point, Released
+
+_NO_ROWS = np.zeros(0, np.int32)
+_POINTS = {"parameters": Point.PARAMETERS, "auxiliary": Point.AUXILIARY, "moments": Point.MOMENTS}
+
+
+class PassiveParty(DataParty):
+    """Answers the coordinator's steps with embeddings, and submissions with receipts."""
+
+    config: PassiveConfig
+
+    def handlers(self) -> Handlers:
+        """See :meth:`vfl.link.Party.handlers`."""
+        return {**super().handlers(), Forward: self.forward, Submission: self.score}
+
+    def begin_run(self, federation: Federation, order: Array) -> None:
+        """Also opens the scoring service on the party's own columns."""
+        super().begin_run(federation, order)
+        self.scoring = ScoringService(
+            party=self.name,
+            truth=self.run.truth,
+            column_names=tuple(c.name for c in self.table.columns),
+            training=federation.train,
+            lab=self.config.lab,
+            metrics=self.metrics,
+            folder=self.folder,
+            pictures=self.config.scoring.pictures,
+        )
+
+    def step(self, act: Step) -> StepReply:
+        """Learn from the gradient of the step before, then release the embedding of ``act.rows``."""
+        with self.lock:
+            answered = self.answered(Point.EMBEDDING, act.exchange)
+            if answered is not None:
+                return StepReply(answered)
+            if act.received is not None and self.recovery.is_due(act.received.exchange):
+                self._learn(act.received)
+            if not len(act.rows):
+                return StepReply(None)
+            self.recovery.is_due(act.exchange)
+            rows = self.checked_rows(act.rows, Phase.TRAIN)
+            embedding = self.run.model.forward(self.run.inputs[rows])
+            return StepReply(self.gate.release(Point.EMBEDDING, act.exchange, rows, {"embedding": embedding}))
+
+    def forward(self, act: Forward) -> Released:
+        """Release the embedding of prediction rows, each row once."""
+        self._check_run(act.exchange.run)
+        with self.lock:
+            rows = self.checked_rows(act.rows, Phase.PREDICT)
+            run = self.run
+            return self.gate.release_rows(Point.EMBEDDING, act.exchange, rows, lambda fresh: run.model.forward(run.inputs[fresh]))
+
+    def disclose(self, act: Disclose) -> tuple[Released, ...]:
+        """What the configuration grants to ``act.to``, through the gate."""
+        self._check_run(act.run)
+        granted = [d for d in self.config.disclose if d.to == act.to]
+        with self.lock:
+            self.settle()
+            return tuple(self._disclose(d.what, d.rows, act.version) for d in granted)
+
+    def score(self, act: Submission) -> Receipt:
+        """Score an adversary's reconstructions; see :class:`vfl.score.ScoringService`."""
+        self._check_run(act.run)
+        if not self.config.scoring.enabled:
+            raise disabled()
+        receipt = self.scoring.score(act, self._scored_rows(act.scored_set))
+        self.log.info("scored", rows=receipt.rows, attacks=receipt.attacks, scored_set=act.scored_set)
+        return receipt
+
+    def relearn(self, released: Released) -> None:
+        """See :meth:`DataParty.relearn`."""
+        self.run.model.learn(self.run.inputs[released.rows], released.tensor("gradient"))
+
+    def _learn(self, received: Released) -> None:
+        gradient = received.tensor("gradient")
+        expected = (len(received.rows), self.run.federation.n_classes)
+        if received.point is not Point.GRADIENT or gradient.shape != expected:
+            raise ProtocolError(f"{received.point.value} of shape {gradient.shape} where a gradient of shape {expected} is due")
+        self.checked_rows(received.rows, Phase.TRAIN)
+        self.relearn(received)
+        self.recovery.learned = received.exchange.step
+        self.defer(lambda: self.remember(received))
+
+    def _disclose(self, what: str, count: int, version: int) -> Released:
+        point = _POINTS[what]
+        exchange = Exchange(self.config.run, Phase.DISCLOSE, version, list(Point).index(point))
+        rows = self._auxiliary_rows(count) if what == "auxiliary" else _NO_ROWS
+        self.log.info("disclosed", what=what, rows=count)
+        return self.gate.release(point, exchange, rows, self._disclosed_tensors(what, rows))
+
+    def _disclosed_tensors(self, what: str, rows: Array) -> Mapping[str, Array]:
+        if what == "parameters":
+            return self.parameters()
+        if what == "auxiliary":
+            return {"features": self.run.truth[rows]}
+        training = self.run.truth[self.run.federation.train]
+        return {"mean": training.mean(axis=0), "covariance": np.atleast_2d(np.cov(training, rowvar=False))}
+
+    def _auxiliary_rows(self, count: int) -> Array:
+        """``count`` training rows, the same at every asking: they are granted to the adversary and never scored."""
+        chosen = stream(self.secret, "auxiliary").permutation(self.run.federation.train)[:count]
+        return np.sort(chosen)
+
+    def _scored_rows(self, scored_set: str) -> Array:
+        if scored_set == "predict":
+            return self.gate.released_rows(Point.EMBEDDING, version=1)
+        if scored_set == "train":
+            most = max((d.rows for d in self.config.disclose), default=0)
+            return np.setdiff1d(self.run.federation.train, self._auxiliary_rows(most))
+        raise ProtocolError(f"scored_set {scored_set!r} is unknown: choose predict or train")

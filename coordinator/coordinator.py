@@ -1,0 +1,238 @@
+"""The coordinator: aligns rows, drives training, relays disclosures, releases scores.
+
+It holds no data. It adds the passive parties' partial logits; in training the active party adds its own
+(``docs/adr``), so the coordinator never sees a whole logit of a training row.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from coordinator.release import ScoreRelease
+from vfl.acts import Begin, Deliver, Describe, Disclose, Done, Finished, Forward, Identify, Predict, Prepare, Step, Stop
+from vfl.align import Alignment, align
+from vfl.compatibility import build_defenses
+from vfl.config import CoordinatorConfig
+from vfl.errors import ConfigError, ProtocolError, StateError, VflensError
+from vfl.federation import Federation
+from vfl.gate import DefenseChain, ReleaseGate, check_fired
+from vfl.link import Handlers, Link, Party
+from vfl.log import party_log
+from vfl.logistic import batches
+from vfl.metrics import Metrics
+from vfl.randomness import secret_from_seed, stream
+from vfl.summary import save_summary
+from vfl.transcript import Transcript
+from vfl.types import Array, Exchange, Owner, Phase, Point, Released, Role
+from vfl.view import PartyInfo
+
+_NO_ROWS = np.zeros(0, np.int32)
+
+
+class Progress(Protocol):
+    """Told how far a stage has come."""
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """``done`` of ``total`` units of ``stage``."""
+
+
+class Coordinator(Party):
+    """Drives one run over ``links``, one link to every data party by name."""
+
+    def __init__(self, config: CoordinatorConfig, links: Mapping[str, Link], progress: Progress) -> None:
+        self.config, self.name, self.role = config, config.party, Role.COORDINATOR
+        self.secret = secret_from_seed(config.seed)
+        self.folder = config.out
+        self.transcript = Transcript(self.folder / "transcript")
+        self.log = party_log(self.folder / "events.jsonl", self.name)
+        self.metrics = Metrics(self.folder / "metrics.parquet")
+        chain = DefenseChain(lambda: Owner(self.name), build_defenses(config), self.secret)
+        self.gate = ReleaseGate(self.name, chain, self.folder / "released")
+        self.scores = ScoreRelease(self.gate, self.metrics)
+        self.finished = threading.Event()
+        self.lock = threading.RLock()
+        self._links, self._progress = links, progress
+        self._passive = [links[p.name] for p in config.peers_of(Role.PASSIVE)]
+        self._active = links[config.peers_of(Role.ACTIVE)[0].name]
+        self.federation: Federation | None = None
+        self.clipped = 0  # it holds no values
+        self.in_process = False  # set by a run that keeps all parties in one process
+        self._position = 0  # the training step whose gradient may not have been delivered: a restart repeats it
+
+    def handlers(self) -> Handlers:
+        """See :meth:`vfl.link.Party.handlers`."""
+        return {Predict: self.predict, Finished: self.finish}
+
+    @property
+    def aligned(self) -> Federation:
+        """The run's members and rows.
+
+        Raises:
+            StateError: before :meth:`prepare`.
+        """
+        if self.federation is None:
+            raise StateError(f"run {self.config.run!r} is not aligned yet: wait until the coordinator has prepared it")
+        return self.federation
+
+    def prepare(self) -> None:
+        """Describe, align, split, and tell every data party its rows."""
+        parties = self._describe()
+        alignment = self._align()
+        rows = len(alignment.train) + len(alignment.predict)
+        config = self.config
+        self.federation = Federation(
+            config.run, parties, rows, alignment.train, alignment.predict, config.training, config.lab
+        )
+        for name, order in alignment.orders.items():
+            self._links[name].call(Prepare(self.federation, order))
+        save_summary(self)
+        self.log.info("aligned", rows=rows, train=len(alignment.train), predict=len(alignment.predict))
+
+    def train(self) -> None:
+        """All epochs, or until the active party's early stopping; then the last gradient is delivered."""
+        training, started = self.aligned.training, time.perf_counter()
+        gradient: Released | None = None
+        step = 0
+        for epoch in range(training.epochs):
+            rng = stream(self.secret, "batches", epoch)
+            stop = False
+            for rows in batches(self.aligned.train, training.batch_size, rng):
+                if step >= self._position:
+                    self._position = step
+                    gradient, stop = self._step(Exchange(self.config.run, Phase.TRAIN, epoch, step), rows, gradient)
+                step += 1
+            self._report("training", epoch + 1, training.epochs)
+            if stop:
+                self.log.info("stopped early", epoch=epoch + 1)
+                break
+        self._deliver_last(gradient, Exchange(self.config.run, Phase.TRAIN, training.epochs, step))
+        self._record_speed(step, time.perf_counter() - started)
+
+    def disclose(self) -> None:
+        """Fetch what each passive party grants and relay it, sealed, to whom it is granted."""
+        for passive in self._passive:
+            for released in passive.call(Disclose(self.config.run, 1, self.name)):
+                self.transcript.record(released)
+            for released in passive.call(Disclose(self.config.run, 1, self._active.name)):
+                self._active.call(Deliver(released))
+
+    def open_predictions(self) -> None:
+        """Tell the active party that it may predict and attack."""
+        self._active.call(Begin(self.config.run, 1))
+
+    def predict(self, act: Predict) -> Released:
+        """Release the scores of the rows whose own partial logits the active party sent; each row once."""
+        own = act.embedding
+        if own.point is not Point.EMBEDDING or own.exchange.phase is not Phase.PREDICT or own.sender != self._active.name:
+            raise ProtocolError(f"{own.point.value} of {own.sender!r} in phase {own.exchange.phase.value}: the active party's own embedding is due")
+        with self.lock:
+            self.transcript.record(own)
+            return self.scores.release(own, self._summed_logits)
+
+    def finish(self, act: Finished) -> Done:
+        """The active party has predicted and attacked."""
+        self.scores.record_metrics()
+        self.finished.set()
+        return Done()
+
+    def stop(self, failure: str = "") -> None:
+        """Tell every data party that the run is over, and why if it failed; who is gone already is passed over."""
+        for name in sorted(self._links):
+            try:
+                self._links[name].call(Stop(self.config.run, failure))
+            except VflensError as error:
+                self.log.warning("not told to stop", peer=name, reason=str(error))
+
+    def check_defenses(self) -> None:
+        """Refuse a run in which a configured defence did nothing; see :func:`vfl.gate.check_fired`."""
+        check_fired(self.gate, self.name)
+
+    def state(self) -> dict[str, Array]:
+        """The step to repeat after a restart: the parties answer it from their logs."""
+        return {"position": np.int64(self._position)}
+
+    def load(self, state: Mapping[str, Array]) -> None:
+        """Take up :meth:`state`."""
+        self._position = int(state["position"])
+
+    def close(self) -> None:
+        """Write what is not yet written and close the logs."""
+        self.metrics.add("bytes_received", self.transcript.nbytes)
+        for log in (self.transcript, self.gate):
+            log.close()
+        self.metrics.save()
+        save_summary(self)
+
+    def _describe(self) -> tuple[PartyInfo, ...]:
+        parties = tuple(self._links[name].call(Describe(self.config.run)) for name in sorted(self._links))
+        roles = {p.name: p.role for p in parties}
+        for peer in self.config.peers:
+            if roles.get(peer.name) != peer.role:
+                raise ConfigError(f"peer {peer.name!r} at {peer.address} answers as another party or role: correct its address or role")
+        return parties
+
+    def _align(self) -> Alignment:
+        identities = {name: self._links[name].call(Identify(self.config.run)) for name in sorted(self._links)}
+        return align(identities, self.config.predict_share, stream(self.secret, "split"))
+
+    def _step(self, exchange: Exchange, rows: Array, gradient: Released | None) -> tuple[Released, bool]:
+        replies = [link.submit(Step(exchange, rows, gradient)) for link in self._passive]
+        if gradient is not None:
+            self.transcript.record(gradient)
+        embeddings = [_embedding(reply.result().released, exchange, rows, self.aligned.n_classes) for reply in replies]
+        total = _sum([e.tensor("embedding") for e in embeddings])
+        pending = self._active.submit(Step(exchange, rows, self.gate.release(Point.EMBEDDING, exchange, rows, {"embedding": total})))
+        for embedding in embeddings:
+            self.transcript.record(embedding)
+        answer = pending.result()
+        if answer.released is None or answer.released.point is not Point.GRADIENT or answer.released.exchange != exchange:
+            raise ProtocolError(f"the active party answered step {exchange.step} without its gradient")
+        return answer.released, answer.stop
+
+    def _deliver_last(self, gradient: Released | None, exchange: Exchange) -> None:
+        for reply in [link.submit(Step(exchange, _NO_ROWS, gradient)) for link in self._passive]:
+            reply.result()
+        if gradient is not None:
+            self.transcript.record(gradient)
+
+    def _summed_logits(self, exchange: Exchange, rows: Array) -> Array:
+        """The passive parties' summed partial logits (n, k) of prediction ``rows``."""
+        replies = [link.submit(Forward(exchange, rows)) for link in self._passive]
+        embeddings = [_embedding(reply.result(), exchange, rows, self.aligned.n_classes) for reply in replies]
+        for embedding in embeddings:
+            self.transcript.record(embedding)
+        return _sum([e.tensor("embedding") for e in embeddings])
+
+    def _report(self, stage: str, done: int, total: int) -> None:
+        self.log.info("progress", stage=stage, done=done, total=total)
+        self._progress(stage, done, total)
+
+    def _record_speed(self, steps: int, seconds: float) -> None:
+        self.metrics.add("steps", steps)
+        self.metrics.add("train_seconds", seconds)
+        self.metrics.add("steps_per_second", steps / seconds)
+
+
+def _embedding(released: Released | None, exchange: Exchange, rows: Array, classes: int) -> Released:
+    """``released`` if it is the finite embedding of ``rows`` in this exchange."""
+    if released is None or released.point is not Point.EMBEDDING or released.exchange != exchange:
+        raise ProtocolError(f"step {exchange.step} was answered without the embedding of its exchange")
+    value = released.tensor("embedding")
+    if value.shape != (len(rows), classes) or not np.array_equal(released.rows, rows):
+        raise ProtocolError(f"party {released.sender!r} sent an embedding of shape {value.shape}: ({len(rows)}, {classes}) is due")
+    if not np.isfinite(value).all():
+        raise ProtocolError(f"party {released.sender!r} sent NaN or infinite logits in step {exchange.step}: check its table and learning rate")
+    return released
+
+
+def _sum(parts: Sequence[Array]) -> Array:
+    """The sum in party-name order, so that its bits do not depend on who answers first."""
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total

@@ -1,0 +1,65 @@
+"""The release of scores: softmax of the summed logits, through the coordinator's gate, with what that cost in accuracy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from vfl.errors import ProtocolError
+from vfl.gate import ReleaseGate
+from vfl.logistic import log_softmax
+from vfl.metrics import Metrics
+from vfl.types import Array, Exchange, Point, Released
+
+Logits = Callable[[Exchange, Array], Array]
+
+
+class ScoreRelease:
+    """Releases log-probabilities and keeps how far they are from the exact ones."""
+
+    def __init__(self, gate: ReleaseGate, metrics: Metrics) -> None:
+        self._gate, self._metrics = gate, metrics
+        self._divergence, self._kept, self._rows = 0.0, 0, 0
+
+    def release(self, own: Released, passive_logits: Logits) -> Released:
+        """The scores of ``own.rows``: the active party's partial logits plus ``passive_logits`` of the rows not yet released."""
+        exact: list[tuple[Array, Array]] = []
+
+        def compute(fresh: Array) -> Array:
+            mine = own.tensor("embedding")[np.isin(own.rows, fresh)]
+            passive = passive_logits(own.exchange, fresh)
+            if mine.shape != passive.shape or not np.isfinite(mine).all():
+                raise ProtocolError(f"party {own.sender!r} sent partial logits of shape {mine.shape} or not finite: {passive.shape} is due")
+            exact.append((fresh, log_softmax(passive + mine)))
+            return exact[0][1]
+
+        released = self._gate.release_rows(Point.SCORES, own.exchange, own.rows, compute)
+        for fresh, log_c in exact:
+            self._compare(log_c, released.tensor("scores")[np.isin(own.rows, fresh)])
+        return released
+
+    def record_metrics(self) -> None:
+        """Add mean KL(c‖c̃) in nats, the share of rows whose arg-max was kept, and the number of rows."""
+        rows = max(self._rows, 1)
+        self._metrics.add("mean_kl", self._divergence / rows, scored_set="predict", rows=self._rows)
+        self._metrics.add("argmax_kept", self._kept / rows, scored_set="predict", rows=self._rows)
+        self._metrics.add("predict_rows", self._rows)
+
+    def _compare(self, exact: Array, released: Array) -> None:
+        top = exact == exact.max(axis=1, keepdims=True)
+        self._kept += _kept(top, released)
+        self._divergence += _divergence(exact, released)
+        self._rows += len(exact)
+
+
+def _kept(top: Array, released: Array) -> int:
+    """How many rows have a former maximiser among the present ones."""
+    return int((top & (released == released.max(axis=1, keepdims=True))).any(axis=1).sum())
+
+
+def _divergence(exact: Array, released: Array) -> float:
+    """Sum over rows of KL(c‖c̃) = Σ c (log c − log c̃), infinite where a possible class was released as impossible."""
+    possible = exact > -np.inf
+    log_ratio = exact[possible] - released[possible]
+    return float((np.exp(exact[possible]) * log_ratio).sum())

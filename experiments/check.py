@@ -1,0 +1,54 @@
+"""``vflens check``: everything that can be refused before a run, refused before it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from experiments.config import load_experiment
+from experiments.dealer import deal_tables, write_parties
+from vfl.compatibility import build_defenses
+from vfl.config import ActiveConfig, CoordinatorConfig, PassiveConfig, build_plugins, load_party, read_toml
+from vfl.partyfile import read_party_table
+from vfl.registry import ATTACKS
+from vfl.wire.channel import check_address, check_port_free
+
+
+def check(file: Path) -> dict[str, Any]:
+    """What ``file`` configures, in words, once all of it was found to fit.
+
+    Raises:
+        VflensError: the first thing that does not.
+    """
+    if "role" in read_toml(file):
+        return check_party(load_party(file))
+    experiment = load_experiment(file)
+    tables = deal_tables(experiment)
+    facts: dict[str, Any] = {"experiment": experiment.name}
+    for scenario in experiment.scenarios:
+        with TemporaryDirectory() as folder:
+            for party, config in write_parties(experiment, scenario, tables, Path(folder)).items():
+                facts[f"{scenario.name}, {party}"] = check_party(load_party(config))["summary"]
+    return facts
+
+
+def check_party(config: PassiveConfig | ActiveConfig | CoordinatorConfig) -> dict[str, Any]:
+    """The same for one party's configuration."""
+    for address in (config.address, *(p.address for p in config.peers)):
+        check_address(address, insecure=config.insecure)
+    check_port_free(config.address)
+    defenses = [p.name for p in config.defenses]
+    build_defenses(config)
+    facts: dict[str, Any] = {"party": config.party, "role": str(config.role), "address": config.address}
+    facts |= {"peers": [p.name for p in config.peers], "defenses": defenses}
+    summary = f"{config.role} at {config.address}"
+    if not isinstance(config, CoordinatorConfig):
+        table = read_party_table(config.data)
+        facts |= {"rows": len(table.ids), "columns": len(table.columns), "classes": list(table.class_names)}
+        summary += f", {len(table.ids)} rows, {len(table.columns)} columns"
+    if isinstance(config, ActiveConfig):
+        build_plugins(ATTACKS, config.attacks)
+        facts["attacks"] = [a.name for a in config.attacks]
+        summary += f", {len(config.attacks)} attacks"
+    return {**facts, "summary": summary + (f", defended by {', '.join(defenses)}" if defenses else "")}

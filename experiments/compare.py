@@ -1,0 +1,160 @@
+"""Two runs side by side: what differs in configuration, and what differs in the figures.
+
+An attack's error appears with the blind error of its own run; one that has none is left out, as
+everywhere.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from experiments.folders import Run, read_runs
+from experiments.verdict import ColumnError, Result, column_errors, figure, final
+from vfl.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_SECRET = re.compile(r"(^|_)(seed|token|secret|password|key)s?(_|$)")
+_MASK = "(secret)"
+_ATTACK_FIGURES = {"mse", "mse_stderr", "blind_mse", "column_mse", "column_blind_mse"}
+_METRIC_KEY = ("party", "metric", "attack", "target", "scored_set", "column", "rows", "step")
+_ERROR_KEY = ("attack", "target", "scored_set", "rows", "column")
+
+
+def compare(run_a: Path, run_b: Path) -> dict[str, Any]:
+    """What differs between two runs, each the folder of a run or of one of its parties.
+
+    Returns:
+        ``a``, ``b``: the runs' names. ``configuration``: ``{party, key, a, b}`` for every flattened key
+        that differs, secrets masked, None where a side lacks it. ``errors``: ``{attack, target,
+        scored_set, rows, column, a, b, blind_a, blind_b, difference}`` of each attack's last milestone,
+        as a whole (``column`` "") and column by column. ``metrics``: ``{party, metric, attack, target,
+        scored_set, column, rows, step, a, b, difference}`` of the other figures. Equal figures are left
+        out; ``difference`` is b − a, None unless both are finite.
+
+    Raises:
+        ConfigError: a folder holds several runs.
+        DataError: a folder is missing, holds no run, or is damaged.
+    """
+    a, b = _only_run(run_a), _only_run(run_b)
+    return {
+        "a": a.name,
+        "b": b.name,
+        "configuration": list(_configuration(a, b)),
+        "errors": list(_errors(a, b)),
+        "metrics": list(_metrics(a, b)),
+    }
+
+
+def table(comparison: Mapping[str, Any]) -> Table:
+    """:func:`compare`'s answer for the terminal: settings, errors of whole targets, other figures."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    grid = Table("what differs", *(escape(f"{side}: {comparison[side]}") for side in "ab"), "b − a")
+    for c in comparison["configuration"]:
+        values = ("–" if c[side] is None else str(c[side]) for side in "ab")
+        grid.add_row(escape(f"{c['party']}: {c['key']}"), *map(escape, values), "")
+    grid.add_section()
+    for e in (e for e in comparison["errors"] if not e["column"]):
+        what = f"MSE of {e['attack']} on {e['target']} ({e['rows']} {e['scored_set']} rows)"
+        sides = (f"{figure(e[side])} (blind {figure(e[f'blind_{side}'])})" for side in "ab")
+        grid.add_row(escape(what), *sides, figure(e["difference"]))
+    grid.add_section()
+    for m in comparison["metrics"]:
+        what = " ".join(str(m[k]) for k in _METRIC_KEY if m[k])
+        grid.add_row(escape(what), *(figure(m[k]) for k in ("a", "b", "difference")))
+    return grid
+
+
+def masked(config: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration that may be shown: seeds, tokens, keys and passwords are replaced, at any depth."""
+    return {k: _MASK if _is_secret(k) else _masked_value(v) for k, v in config.items()}
+
+
+def _masked_value(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return masked(value)
+    return [_masked_value(v) for v in value] if isinstance(value, list) else value
+
+
+def _is_secret(key: str) -> bool:
+    return _SECRET.search(key.lower().replace("-", "_")) is not None
+
+
+def _only_run(folder: Path) -> Run:
+    runs = read_runs([folder])
+    if len(runs) != 1:
+        raise ConfigError(
+            f"{folder} holds {len(runs)} runs ({', '.join(r.name for r in runs)}): give one run's folder"
+        )
+    return runs[0]
+
+
+def _configuration(a: Run, b: Run) -> Iterator[dict[str, Any]]:
+    """Compared in the clear, shown masked: that two seeds differ is worth knowing."""
+    sides = [{(p.name, k): v for p in run.parties for k, v in _flat(p.config)} for run in (a, b)]
+    for party, key in dict.fromkeys([*sides[0], *sides[1]]):
+        one, other = (side.get((party, key)) for side in sides)
+        if one != other:
+            secret = any(_is_secret(part) for part in re.split(r"\.|\[\d+\]", key))
+            shown = [_MASK if secret and value is not None else value for value in (one, other)]
+            yield {"party": party, "key": key, "a": shown[0], "b": shown[1]}
+
+
+def _flat(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
+    """``("training.epochs", 5)``, ``("defenses[0].name", "rounding")``, …"""
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _flat(inner, f"{key}.{name}" if key else name)
+    elif isinstance(value, list):
+        for i, inner in enumerate(value):
+            yield from _flat(inner, f"{key}[{i}]")
+    else:
+        yield key, value
+
+
+def _errors(a: Run, b: Run) -> Iterator[dict[str, Any]]:
+    one, other = _final_errors(a), _final_errors(b)
+    for key in dict.fromkeys([*one, *other]):
+        mse = [side[key].mse if key in side else None for side in (one, other)]
+        blind = [side[key].blind if key in side else None for side in (one, other)]
+        if mse[0] != mse[1]:
+            yield {
+                **dict(zip(_ERROR_KEY, key, strict=True)),
+                **_sides(*mse),
+                "blind_a": blind[0],
+                "blind_b": blind[1],
+            }
+
+
+def _final_errors(run: Run) -> dict[tuple[str | int, ...], Result | ColumnError]:
+    found: dict[tuple[str | int, ...], Result | ColumnError] = {}
+    for r in final(run):
+        key = (r.attack, r.target, r.scored_set, r.rows)
+        found[(*key, "")] = r
+        found |= {(*key, c.column): c for c in column_errors(run, r)}
+    return found
+
+
+def _metrics(a: Run, b: Run) -> Iterator[dict[str, Any]]:
+    one, other = _other_figures(a), _other_figures(b)
+    for key in dict.fromkeys([*one, *other]):
+        if one.get(key) != other.get(key):
+            yield {**dict(zip(_METRIC_KEY, key, strict=True)), **_sides(one.get(key), other.get(key))}
+
+
+def _other_figures(run: Run) -> dict[tuple[str | int, ...], float]:
+    rows = [{**vars(m), "party": p.name} for p in run.parties for m in p.metrics]
+    return {tuple(r[k] for k in _METRIC_KEY): r["value"] for r in rows if r["metric"] not in _ATTACK_FIGURES}
+
+
+def _sides(a: float | None, b: float | None) -> dict[str, float | None]:
+    """Both figures and b − a; a figure that is not finite, which JSON cannot carry, becomes None."""
+    a, b = (v if v is not None and math.isfinite(v) else None for v in (a, b))
+    return {"a": a, "b": b, "difference": None if a is None or b is None else b - a}

@@ -1,0 +1,128 @@
+"""An experiment: one TOML file that the dealer turns into one configuration per party and scenario."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
+
+from vfl.config import Disclosure, Limits, Name, Plugin, Scoring, Settings, read_toml, validate
+from vfl.federation import Training
+from vfl.partyfile import PartyFile
+from vfl.split import VerticalSplit
+from vfl.types import Role
+
+RunName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_. -]{0,63}$")]
+
+
+class Data(BaseModel):
+    """A data set by name; every other key is one of its options."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    name: str
+
+
+class Grant(Disclosure):
+    """A disclosure; ``by`` names one passive party, by default every one grants it."""
+
+    by: Name | None = None
+
+
+class DefenseAt(Plugin):
+    """A defence and the party that runs it."""
+
+    at: Name
+
+    @property
+    def parameters(self) -> dict[str, object]:
+        """The plug-in's own keys."""
+        return dict(self.__pydantic_extra__ or {})
+
+
+class Scenario(Settings):
+    """One run of the experiment."""
+
+    name: RunName
+    defenses: tuple[DefenseAt, ...] = ()
+
+
+class Members(Settings):
+    """The names of the parties."""
+
+    passive: tuple[Name, ...] = Field(("passive",), min_length=1)
+    active: Name = "active"
+    coordinator: Name = "coordinator"
+
+
+class Network(Settings):
+    """How the processes reach each other."""
+
+    transport: Literal["tcp", "unix"] = Field("tcp", description="free loopback ports, or sockets in a temporary folder")
+    port: int = Field(50051, ge=1, le=65535, description="the port of every service, where parties are services by name")
+
+
+class Experiment(Settings):
+    """The whole file. Data come from ``data`` and ``split``, or from ``files``: a party's own table each."""
+
+    name: RunName
+    seed: int = Field(0, ge=0)
+    out: Path = Path("runs")
+    lab: bool = Field(True, description="one owner holds all parties: reconstruction errors go back to the adversary")
+    data: Data | None = None
+    split: VerticalSplit | None = None
+    files: dict[Name, PartyFile] = {}
+    predict_share: float = Field(0.2, gt=0, lt=1)
+    overlap: float = Field(1.0, gt=0, le=1, description="share of the rows that all parties hold")
+    parties: Members = Members()
+    training: Training = Training()
+    attacks: tuple[Plugin, ...] = ()
+    disclose: tuple[Grant, ...] = ()
+    scoring: Scoring = Scoring()
+    scenarios: tuple[Scenario, ...] = Field((Scenario(name="run"),), min_length=1)
+    limits: Limits = Limits()
+    network: Network = Network()
+    after: Literal["stop", "serve"] = Field("stop", description="after the run: stop every party, or go on answering predictions")
+
+    @model_validator(mode="after")
+    def _data_are_given_once(self) -> Experiment:
+        if (self.data is None) == (not self.files):
+            raise ValueError("give either [data] with [split], or [files.PARTY] for every data party")
+        if self.data is not None and self.split is None:
+            raise ValueError("split is missing: say who holds which columns")
+        if self.files and set(self.files) != {*self.parties.passive, self.parties.active}:
+            raise ValueError(f"files names {sorted(self.files)}, the data parties are {sorted({*self.parties.passive, self.parties.active})}")
+        return self
+
+    @model_validator(mode="after")
+    def _names_exist(self) -> Experiment:
+        members = [*self.parties.passive, self.parties.active, self.parties.coordinator]
+        if len(set(members)) < len(members):
+            raise ValueError(f"parties {members}: give every party its own name")
+        named = [d.at for s in self.scenarios for d in s.defenses] + [g.to for g in self.disclose]
+        named += [g.by for g in self.disclose if g.by]
+        for name in named:
+            if name not in members:
+                raise ValueError(f"party {name!r} is none of {members}")
+        titles = [s.name for s in self.scenarios]
+        if len(set(titles)) < len(titles):
+            raise ValueError(f"scenarios {titles}: give every scenario its own name")
+        return self
+
+    def roles(self) -> dict[str, Role]:
+        """Every party's role."""
+        passive = dict.fromkeys(self.parties.passive, Role.PASSIVE)
+        return {self.parties.coordinator: Role.COORDINATOR, self.parties.active: Role.ACTIVE, **passive}
+
+
+def load_experiment(file: Path) -> Experiment:
+    """The experiment in ``file``; relative paths in it are relative to the file's folder, ``out`` to the current one.
+
+    Raises:
+        ConfigError: unreadable, not TOML, or a setting that is missing, unknown or out of range.
+    """
+    experiment = validate(TypeAdapter(Experiment), read_toml(file), str(file))
+    base = file.resolve().parent
+    files = {name: spec.model_copy(update={"file": base / spec.file}) for name, spec in experiment.files.items()}
+    return experiment.model_copy(update={"files": files})

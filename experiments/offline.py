@@ -1,0 +1,127 @@
+"""Attacks on a recorded transcript, and scoring at the target, without any party running."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import TypeAdapter
+
+from clients.passive import PassiveParty
+from experiments.folders import read_party
+from vfl import journal
+from vfl.acts import Guess, Submission
+from vfl.attack import Attack
+from vfl.config import PassiveConfig, load_party, read_toml, validate
+from vfl.errors import ConfigError, DataError
+from vfl.federation import Federation
+from vfl.randomness import secret_from_seed, stream
+from vfl.registry import ATTACKS
+from vfl.types import Array, Estimate, Phase, Point, Released, Role
+from vfl.view import AdversaryView
+
+
+class _Recorded:
+    """A transcript folder that can be read again and again."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def __iter__(self) -> Iterator[Released]:
+        return journal.read(self._folder)
+
+
+def attack_recorded(folder: Path, name: str, target: str | None, out: Path) -> dict[str, Any]:
+    """Run attack ``name`` on the active party's ``folder`` and write the estimate to ``out`` (npz).
+
+    Raises:
+        StorageError: the folder is no party's run folder, or cannot be read.
+        ConfigError: an unknown target.
+        KnowledgeError: the transcript lacks what the attack needs.
+    """
+    federation = Federation.load(folder)
+    attack: Attack = validate(TypeAdapter(ATTACKS.get(name)), {}, f"attack {name!r}")
+    target = _target(federation, target)
+    transcript = _Recorded(folder / "transcript")
+    try:
+        with np.load(folder / "own.npz", allow_pickle=False) as saved:
+            own = dict(saved)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{folder} is not the folder of an active party that began to predict ({error}): give that one") from error
+    view = AdversaryView(
+        party=federation.active.name,
+        target=target,
+        rows=_predicted(transcript),
+        n_classes=federation.n_classes,
+        transcript=transcript,
+        own=own,
+        parties=federation.parties,
+        needs=attack.needs,
+        phases=attack.phases,
+    )
+    secret = secret_from_seed(read_toml(folder / "config.toml")["seed"])
+    estimate = attack.reconstruct(view, rng=stream(secret, "attack", name, target))
+    _write(out, federation.run, name, estimate)
+    return {"attack": name, "target": target, "rows": len(estimate.rows), "estimate": str(out)}
+
+
+def score_estimate(file: Path, config_file: Path) -> dict[str, Any]:
+    """The target scores ``file`` against its own table; the errors are kept in its folder and returned to it.
+
+    Raises:
+        ConfigError: not a passive party's configuration.
+        DataError: ``file`` is no estimate.
+        ProtocolError: an estimate of other rows or columns.
+    """
+    config = load_party(config_file)
+    if not isinstance(config, PassiveConfig):
+        raise ConfigError(f"{config_file} configures a {config.role}: only the target, a passive party, can score")
+    attack, submission = _read(file)
+    party = PassiveParty(config)
+    try:
+        party.resume()
+        party.score(submission)
+    finally:
+        party.close()
+    rows = len(submission.rows)
+    found = [m for m in read_party(config.out).metrics if m.rows == rows and m.scored_set == "predict"]
+    blind = min((m for m in found if m.metric == "blind_mse"), key=lambda m: m.value)
+    figures = {m.metric: m.value for m in found if m.attack == attack and m.metric != "blind_mse"}
+    return {"attack": attack, "rows": rows, **figures, "blind_guess": blind.attack, "blind_mse": blind.value}
+
+
+def _target(federation: Federation, named: str | None) -> str:
+    names = [p.name for p in federation.parties if p.role == Role.PASSIVE]
+    if named is None and len(names) == 1:
+        return names[0]
+    if named not in names:
+        raise ConfigError(f"--target {named!r}: name one of {', '.join(sorted(names))}")
+    return named
+
+
+def _predicted(transcript: _Recorded) -> Array:
+    """The rows whose scores arrived, in order of first arrival."""
+    scores = [r.rows for r in transcript if r.point is Point.SCORES and r.exchange.phase is Phase.PREDICT]
+    if not scores:
+        raise ConfigError("the transcript holds no scores: attack a run that predicted")
+    rows = np.concatenate(scores)
+    _, first = np.unique(rows, return_index=True)
+    return rows[np.sort(first)]
+
+
+def _write(out: Path, run: str, attack: str, estimate: Estimate) -> None:
+    with out.open("wb") as file:
+        np.savez(
+            file, run=run, attack=attack, target=estimate.target, rows=estimate.rows, values=estimate.values, status=estimate.status
+        )
+
+
+def _read(file: Path) -> tuple[str, Submission]:
+    try:
+        with np.load(file, allow_pickle=False) as saved:
+            guess = Guess(str(saved["attack"]), saved["values"], saved["status"])
+            return guess.attack, Submission(str(saved["run"]), "predict", saved["rows"], (guess,))
+    except (OSError, ValueError, KeyError) as error:
+        raise DataError(f"{file} is no estimate ({error}): write one with `vflens attack`") from error

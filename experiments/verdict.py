@@ -1,0 +1,321 @@
+"""What the figures of one or more runs mean: results beside their blind baselines, and plain words.
+
+A result is an attack's mean squared error per feature, in units of columns scaled to [0, 1], that stands
+beside the best blind guess for the same rows; an error without one is no result. An attack is better
+than blind when even the upper end of its 95 % interval (1.96 standard errors over rows) lies below.
+Of several runs the first one without defences is the baseline, or else the first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from experiments.folders import Metric, Run
+from vfl.errors import PluginError
+from vfl.registry import ATTACKS
+from vfl.types import Phase, Role
+
+BLIND_GUESSES = {
+    "zero": "all zeros",
+    "half": "one half everywhere",
+    "random": "uniformly random values",
+    "column_means": "the column means",
+}
+_UTILITY = ("accuracy", "accuracy_alone", "auc", "auc_alone", "mean_kl", "argmax_kept")
+_NOTHING = "Nothing can be said yet about what leaks: no reconstruction was scored beside a blind guess."
+_SPOKEN_RUNS = 4  # more would drown the verdict; the heat map shows all
+
+
+@dataclass(frozen=True)
+class Result:
+    """One attack's error on ``rows`` rows of ``target``, beside the least blind error on the same rows.
+
+    ``half_width`` is that of the 95 % interval, None when no standard error was recorded; ``unusable``
+    the share of rows that the attack itself flagged.
+    """
+
+    attack: str
+    target: str
+    scored_set: str
+    rows: int
+    mse: float
+    half_width: float | None
+    blind: float
+    blind_guess: str
+    unusable: float | None
+
+    @property
+    def relative(self) -> float:
+        """Error over blind error: 0 is exact, 1 no better than blind; infinite where blind is exact."""
+        return self.mse / self.blind if self.blind else math.inf
+
+    @property
+    def better(self) -> bool:
+        """Whether the attack beats the best blind guess beyond chance."""
+        return self.mse + (self.half_width or 0.0) < self.blind
+
+
+@dataclass(frozen=True)
+class ColumnError:
+    """An attack's error on one column beside the column's best blind guess."""
+
+    column: str
+    mse: float
+    blind: float
+
+    @property
+    def relative(self) -> float:
+        """As :attr:`Result.relative`."""
+        return self.mse / self.blind if self.blind else math.inf
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """``headline`` on the baseline run, one sentence for each other run, and the threat model assumed."""
+
+    headline: str
+    others: tuple[str, ...] = ()
+    assumption: str = ""
+
+    def __str__(self) -> str:
+        return " ".join(part for part in (self.headline, *self.others, self.assumption) if part)
+
+
+def results(run: Run) -> tuple[Result, ...]:
+    """Every scored milestone of ``run``; where adversary and target both hold a figure, the target's."""
+    errors = _first(run, "mse")
+    stderr, unusable, blind = _first(run, "mse_stderr"), _first(run, "unusable"), _best_blind(run)
+    return tuple(
+        Result(
+            *(m.attack, m.target, m.scored_set, m.rows, m.value),
+            half_width=1.96 * stderr[key].value if key in stderr else None,
+            blind=blind[key[1:]].value,
+            blind_guess=BLIND_GUESSES.get(blind[key[1:]].attack, blind[key[1:]].attack),
+            unusable=unusable[key].value if key in unusable else None,
+        )
+        for key, m in errors.items()
+        if key[1:] in blind and math.isfinite(m.value)
+    )
+
+
+def final(run: Run) -> tuple[Result, ...]:
+    """The last milestone of each attack on each target and scored set, the most successful first."""
+    last = {(r.attack, r.target, r.scored_set): r for r in sorted(results(run), key=lambda r: r.rows)}
+    return tuple(sorted(last.values(), key=lambda r: r.relative))
+
+
+def column_errors(run: Run, result: Result) -> tuple[ColumnError, ...]:
+    """The errors of ``result`` column by column, in the target's order, where a blind error stands beside."""
+
+    def same(m: Metric) -> bool:
+        return (m.target, m.scored_set, m.rows) == (result.target, result.scored_set, result.rows)
+
+    blind = {m.column: m.value for m in run.metrics("column_blind_mse") if same(m)}
+    errors = {m.column: m.value for m in run.metrics("column_mse") if same(m) and m.attack == result.attack}
+    return tuple(ColumnError(c, e, blind[c]) for c, e in errors.items() if c in blind and math.isfinite(e))
+
+
+def utility(run: Run) -> dict[str, float]:
+    """What the federation is good for: accuracy and AUC, alone and gained, mean KL (nats), arg-max kept."""
+    found: dict[str, float] = {}
+    for name in _UTILITY:
+        if (value := run.value(name)) is not None:
+            found[name] = value
+        together = name.removesuffix("_alone")
+        if together != name and together in found and name in found:
+            found[f"{together}_gain"] = found[together] - found[name]
+    return found
+
+
+def defenses(run: Run) -> list[str]:
+    """The configured defences with their parameters, in words, party by party."""
+    return [describe(table) for party in run.parties for table in party.settings.defenses]
+
+
+def describe(plugin: Mapping[str, Any]) -> str:
+    """A plug-in's table in words, e.g. "rounding (digits 2)"."""
+    parameters = ", ".join(f"{k} {v}" for k, v in plugin.items() if k != "name")
+    return str(plugin.get("name", "?")) + (f" ({parameters})" if parameters else "")
+
+
+def labels(runs: Sequence[Run]) -> list[str]:
+    """What to call each run: its defences; its name too where that leaves two alike or is not known."""
+    plain = [" + ".join(defenses(r)) or ("no defence" if r.holds(Role.COORDINATOR) else r.name) for r in runs]
+    return [f"{p} · {r.name}" if plain.count(p) > 1 else p for p, r in zip(plain, runs, strict=True)]
+
+
+def reads_training(attack: str) -> bool:
+    """Whether ``attack`` reads training traffic; one that is not installed here counts as if it did not."""
+    try:
+        return Phase.TRAIN in ATTACKS.get(attack).phases  # type: ignore[attr-defined]
+    except PluginError:
+        return False
+
+
+def baseline(runs: Sequence[Run]) -> int:
+    """The position of the run that the others are compared with."""
+    return next((i for i, r in enumerate(runs) if not defenses(r) and final(r)), 0)
+
+
+def verdict(runs: Sequence[Run]) -> Verdict:
+    """The answer to "what leaks, and does the defence help?" in plain words."""
+    first, names = baseline(runs), labels(runs)
+    if not any(final(r) for r in runs):
+        return Verdict(_NOTHING)
+    others = [
+        _compared(r, n, runs[first]) for i, (r, n) in enumerate(zip(runs, names, strict=True)) if i != first
+    ]
+    unsaid = len(others) - _SPOKEN_RUNS
+    more = [f"{unsaid} more runs stand in the heat map below."] if unsaid > 0 else []
+    return Verdict(_headline(runs[first], names[first]), (*others[:_SPOKEN_RUNS], *more), _assumption(runs))
+
+
+def figure(value: float | None) -> str:
+    """A number as the papers print it: ".021", "1.234", "2.1e-06"; "–" for none, "∞" for infinite."""
+    if value is None or math.isnan(value):
+        return "–"
+    if math.isinf(value):
+        return "∞"
+    if 0 < abs(value) < 0.0005:
+        return f"{value:.1e}"
+    return f"{value:.3f}".replace("0.", ".", 1) if abs(value) < 0.9995 else f"{value:.3f}"
+
+
+def result_table(runs: Sequence[Run]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Header and rows, attack × run: "MSE ± half width of the 95 % interval (share of the blind error)"."""
+    cells: dict[tuple[str, str, str], list[str]] = {}
+    blind: dict[tuple[str, str, str], list[str]] = {}
+    for i, run in enumerate(runs):
+        for r in final(run):
+            row = cells.setdefault((r.target, r.scored_set, r.attack), ["–"] * len(runs))
+            row[i] = _cell(r)
+            row = blind.setdefault((r.target, r.scored_set, "best blind guess"), ["–"] * len(runs))
+            row[i] = f"{figure(r.blind)} ({r.blind_guess})"
+    rows = [(*key, *row) for key, row in {**cells, **blind}.items()]
+    return ("target", "rows", "attack", *labels(runs)), rows
+
+
+def to_json(runs: Sequence[Run]) -> dict[str, Any]:
+    """Everything above under stable keys; a figure that is not finite becomes None."""
+    return {
+        "verdict": str(verdict(runs)),
+        "runs": [_run_json(run, name) for run, name in zip(runs, labels(runs), strict=True)],
+    }
+
+
+def _run_json(run: Run, label: str) -> dict[str, Any]:
+    return {
+        "run": run.name,
+        "label": label,
+        "parties": {p.name: {"state": p.status.state, "reason": p.status.reason} for p in run.parties},
+        "defenses": defenses(run),
+        "results": [
+            {
+                **{k: _finite(v) for k, v in vars(r).items()},
+                "relative": _finite(r.relative),
+                "better_than_blind": r.better,
+            }
+            for r in final(run)
+        ],
+        "utility": {k: _finite(v) for k, v in utility(run).items()},
+    }
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _first(run: Run, metric: str) -> dict[tuple[str, str, str, int], Metric]:
+    found: dict[tuple[str, str, str, int], Metric] = {}
+    for m in run.metrics(metric):
+        found.setdefault((m.attack, m.target, m.scored_set, m.rows), m)
+    return found
+
+
+def _best_blind(run: Run) -> dict[tuple[str, str, int], Metric]:
+    best: dict[tuple[str, str, int], Metric] = {}
+    for m in _first(run, "blind_mse").values():
+        key = (m.target, m.scored_set, m.rows)
+        if math.isfinite(m.value) and (key not in best or m.value < best[key].value):
+            best[key] = m
+    return best
+
+
+def _cell(r: Result) -> str:
+    interval = f" ± {figure(r.half_width)}" if r.half_width is not None else ""
+    return f"{figure(r.mse)}{interval} ({100 * r.relative:.0f} % of blind)"
+
+
+def _worst_by_target(run: Run) -> list[Result]:
+    """The most successful attack on each target, the most successful of all first."""
+    worst: dict[str, Result] = {}
+    for r in final(run):
+        worst.setdefault(r.target, r)
+    return list(worst.values())
+
+
+def _headline(run: Run, label: str) -> str:
+    text = " ".join(_sentence(run, r) for r in _worst_by_target(run))
+    return f"With {label}: {text[0].lower()}{text[1:]}" if defenses(run) else text
+
+
+def _sentence(run: Run, r: Result) -> str:
+    seen = (
+        f"From {r.rows:,} predictions" if r.scored_set == "predict" else f"Of {r.rows:,} {r.scored_set} rows"
+    )
+    who = f"{seen} {attacker(run)} reconstructs {_named(run, r.target)}'s {things(run, r.target)}"
+    guess = f"the best blind guess ({r.blind_guess})"
+    if r.better:
+        return f"{who} with MSE {figure(r.mse)}; {guess} errs by {figure(r.blind)}."
+    return (
+        f"{who} no better than a blind guess: MSE {figure(r.mse)}, where {guess} errs by {figure(r.blind)}."
+    )
+
+
+def _compared(run: Run, label: str, base: Run) -> str:
+    worst = _worst_by_target(run)
+    outcomes = [_outcome(r, several=len(worst) > 1) for r in worst] or ["nothing was scored"]
+    return f"With {label}: {', '.join([*outcomes, *_accuracy_change(run, base)])}."
+
+
+def _outcome(r: Result, *, several: bool) -> str:
+    name = f"{r.target} " if several else ""
+    return f"{name}{figure(r.mse)}" + ("" if r.better else ", no better than a blind guess")
+
+
+def _accuracy_change(run: Run, base: Run) -> list[str]:
+    now, before = run.value("accuracy"), base.value("accuracy")
+    if now is None or before is None:
+        return []
+    same = abs(now - before) < 0.0005
+    return ["accuracy unchanged" if same else f"accuracy {figure(before)} → {figure(now)}"]
+
+
+def attacker(run: Run) -> str:
+    """The adversary's party in words; the active party when no folder tells who attacks."""
+    names = [p.name for p in run.parties if p.settings.attacks] or run.of_role(Role.ACTIVE)
+    return " and ".join(_named(run, n) for n in names) or "the active party"
+
+
+def _named(run: Run, party: str) -> str:
+    info = run.infos().get(party)
+    if info is None:
+        return f"party {party}"
+    return f"the {info.role} party" + ("" if party == info.role else f" {party}")
+
+
+def things(run: Run, target: str) -> str:
+    """What the target's columns are: "pixels" or "columns"."""
+    columns = run.infos()[target].columns if target in run.infos() else ()
+    return "pixels" if columns and all(c.pixel for c in columns) else "columns"
+
+
+def _assumption(runs: Sequence[Run]) -> str:
+    attacks = sorted({r.attack for run in runs for r in final(run)})
+    reading = [a for a in attacks if reads_training(a)]
+    if reading:
+        return f"Training in the clear: {', '.join(reading)} read training traffic."
+    return "Assumes secure training: the attacks read predictions and disclosed parameters only."

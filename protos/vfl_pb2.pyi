@@ -1,0 +1,293 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Phase(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    PHASE_UNSPECIFIED: _ClassVar[Phase]
+    TRAIN: _ClassVar[Phase]
+    PREDICT: _ClassVar[Phase]
+    DISCLOSE: _ClassVar[Phase]
+
+class Point(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    POINT_UNSPECIFIED: _ClassVar[Point]
+    EMBEDDING: _ClassVar[Point]
+    GRADIENT: _ClassVar[Point]
+    SCORES: _ClassVar[Point]
+    PARAMETERS: _ClassVar[Point]
+    DATASET: _ClassVar[Point]
+    AUXILIARY: _ClassVar[Point]
+    MOMENTS: _ClassVar[Point]
+PHASE_UNSPECIFIED: Phase
+TRAIN: Phase
+PREDICT: Phase
+DISCLOSE: Phase
+POINT_UNSPECIFIED: Point
+EMBEDDING: Point
+GRADIENT: Point
+SCORES: Point
+PARAMETERS: Point
+DATASET: Point
+AUXILIARY: Point
+MOMENTS: Point
+
+class Exchange(_message.Message):
+    __slots__ = ("run", "phase", "round", "step")
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    PHASE_FIELD_NUMBER: _ClassVar[int]
+    ROUND_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    run: str
+    phase: Phase
+    round: int
+    step: int
+    def __init__(self, run: _Optional[str] = ..., phase: _Optional[_Union[Phase, str]] = ..., round: _Optional[int] = ..., step: _Optional[int] = ...) -> None: ...
+
+class Tensor(_message.Message):
+    __slots__ = ("name", "dtype", "shape", "data")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    DTYPE_FIELD_NUMBER: _ClassVar[int]
+    SHAPE_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    dtype: str
+    shape: _containers.RepeatedScalarFieldContainer[int]
+    data: bytes
+    def __init__(self, name: _Optional[str] = ..., dtype: _Optional[str] = ..., shape: _Optional[_Iterable[int]] = ..., data: _Optional[bytes] = ...) -> None: ...
+
+class Released(_message.Message):
+    __slots__ = ("sender", "exchange", "point", "rows", "tensors", "withheld")
+    SENDER_FIELD_NUMBER: _ClassVar[int]
+    EXCHANGE_FIELD_NUMBER: _ClassVar[int]
+    POINT_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    TENSORS_FIELD_NUMBER: _ClassVar[int]
+    WITHHELD_FIELD_NUMBER: _ClassVar[int]
+    sender: str
+    exchange: Exchange
+    point: Point
+    rows: bytes
+    tensors: _containers.RepeatedCompositeFieldContainer[Tensor]
+    withheld: bool
+    def __init__(self, sender: _Optional[str] = ..., exchange: _Optional[_Union[Exchange, _Mapping]] = ..., point: _Optional[_Union[Point, str]] = ..., rows: _Optional[bytes] = ..., tensors: _Optional[_Iterable[_Union[Tensor, _Mapping]]] = ..., withheld: bool = ...) -> None: ...
+
+class Column(_message.Message):
+    __slots__ = ("name", "low", "high", "alphabet", "pixel")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    LOW_FIELD_NUMBER: _ClassVar[int]
+    HIGH_FIELD_NUMBER: _ClassVar[int]
+    ALPHABET_FIELD_NUMBER: _ClassVar[int]
+    PIXEL_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    low: float
+    high: float
+    alphabet: _containers.RepeatedScalarFieldContainer[float]
+    pixel: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, name: _Optional[str] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., alphabet: _Optional[_Iterable[float]] = ..., pixel: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class PartyInfo(_message.Message):
+    __slots__ = ("name", "role", "columns", "n_classes")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    N_CLASSES_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    role: str
+    columns: _containers.RepeatedCompositeFieldContainer[Column]
+    n_classes: int
+    def __init__(self, name: _Optional[str] = ..., role: _Optional[str] = ..., columns: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., n_classes: _Optional[int] = ...) -> None: ...
+
+class Training(_message.Message):
+    __slots__ = ("optimizer", "epochs", "batch_size", "learning_rate", "l2", "patience", "tolerance")
+    OPTIMIZER_FIELD_NUMBER: _ClassVar[int]
+    EPOCHS_FIELD_NUMBER: _ClassVar[int]
+    BATCH_SIZE_FIELD_NUMBER: _ClassVar[int]
+    LEARNING_RATE_FIELD_NUMBER: _ClassVar[int]
+    L2_FIELD_NUMBER: _ClassVar[int]
+    PATIENCE_FIELD_NUMBER: _ClassVar[int]
+    TOLERANCE_FIELD_NUMBER: _ClassVar[int]
+    optimizer: str
+    epochs: int
+    batch_size: int
+    learning_rate: float
+    l2: float
+    patience: int
+    tolerance: float
+    def __init__(self, optimizer: _Optional[str] = ..., epochs: _Optional[int] = ..., batch_size: _Optional[int] = ..., learning_rate: _Optional[float] = ..., l2: _Optional[float] = ..., patience: _Optional[int] = ..., tolerance: _Optional[float] = ...) -> None: ...
+
+class Federation(_message.Message):
+    __slots__ = ("run", "parties", "rows", "train", "predict", "training", "lab")
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    PARTIES_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    TRAIN_FIELD_NUMBER: _ClassVar[int]
+    PREDICT_FIELD_NUMBER: _ClassVar[int]
+    TRAINING_FIELD_NUMBER: _ClassVar[int]
+    LAB_FIELD_NUMBER: _ClassVar[int]
+    run: str
+    parties: _containers.RepeatedCompositeFieldContainer[PartyInfo]
+    rows: int
+    train: bytes
+    predict: bytes
+    training: Training
+    lab: bool
+    def __init__(self, run: _Optional[str] = ..., parties: _Optional[_Iterable[_Union[PartyInfo, _Mapping]]] = ..., rows: _Optional[int] = ..., train: _Optional[bytes] = ..., predict: _Optional[bytes] = ..., training: _Optional[_Union[Training, _Mapping]] = ..., lab: bool = ...) -> None: ...
+
+class Done(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class DescribeRequest(_message.Message):
+    __slots__ = ("run",)
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    run: str
+    def __init__(self, run: _Optional[str] = ...) -> None: ...
+
+class IdentifyRequest(_message.Message):
+    __slots__ = ("run",)
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    run: str
+    def __init__(self, run: _Optional[str] = ...) -> None: ...
+
+class Identities(_message.Message):
+    __slots__ = ("digests", "split")
+    DIGESTS_FIELD_NUMBER: _ClassVar[int]
+    SPLIT_FIELD_NUMBER: _ClassVar[int]
+    digests: bytes
+    split: bytes
+    def __init__(self, digests: _Optional[bytes] = ..., split: _Optional[bytes] = ...) -> None: ...
+
+class PrepareRequest(_message.Message):
+    __slots__ = ("federation", "order")
+    FEDERATION_FIELD_NUMBER: _ClassVar[int]
+    ORDER_FIELD_NUMBER: _ClassVar[int]
+    federation: Federation
+    order: bytes
+    def __init__(self, federation: _Optional[_Union[Federation, _Mapping]] = ..., order: _Optional[bytes] = ...) -> None: ...
+
+class StepRequest(_message.Message):
+    __slots__ = ("exchange", "rows", "received")
+    EXCHANGE_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    RECEIVED_FIELD_NUMBER: _ClassVar[int]
+    exchange: Exchange
+    rows: bytes
+    received: Released
+    def __init__(self, exchange: _Optional[_Union[Exchange, _Mapping]] = ..., rows: _Optional[bytes] = ..., received: _Optional[_Union[Released, _Mapping]] = ...) -> None: ...
+
+class StepReply(_message.Message):
+    __slots__ = ("released", "stop")
+    RELEASED_FIELD_NUMBER: _ClassVar[int]
+    STOP_FIELD_NUMBER: _ClassVar[int]
+    released: Released
+    stop: bool
+    def __init__(self, released: _Optional[_Union[Released, _Mapping]] = ..., stop: bool = ...) -> None: ...
+
+class DiscloseRequest(_message.Message):
+    __slots__ = ("run", "version", "to")
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    TO_FIELD_NUMBER: _ClassVar[int]
+    run: str
+    version: int
+    to: str
+    def __init__(self, run: _Optional[str] = ..., version: _Optional[int] = ..., to: _Optional[str] = ...) -> None: ...
+
+class Disclosures(_message.Message):
+    __slots__ = ("released",)
+    RELEASED_FIELD_NUMBER: _ClassVar[int]
+    released: _containers.RepeatedCompositeFieldContainer[Released]
+    def __init__(self, released: _Optional[_Iterable[_Union[Released, _Mapping]]] = ...) -> None: ...
+
+class DeliverRequest(_message.Message):
+    __slots__ = ("released",)
+    RELEASED_FIELD_NUMBER: _ClassVar[int]
+    released: Released
+    def __init__(self, released: _Optional[_Union[Released, _Mapping]] = ...) -> None: ...
+
+class BeginRequest(_message.Message):
+    __slots__ = ("run", "version")
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    run: str
+    version: int
+    def __init__(self, run: _Optional[str] = ..., version: _Optional[int] = ...) -> None: ...
+
+class ForwardRequest(_message.Message):
+    __slots__ = ("exchange", "rows")
+    EXCHANGE_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    exchange: Exchange
+    rows: bytes
+    def __init__(self, exchange: _Optional[_Union[Exchange, _Mapping]] = ..., rows: _Optional[bytes] = ...) -> None: ...
+
+class PredictRequest(_message.Message):
+    __slots__ = ("embedding",)
+    EMBEDDING_FIELD_NUMBER: _ClassVar[int]
+    embedding: Released
+    def __init__(self, embedding: _Optional[_Union[Released, _Mapping]] = ...) -> None: ...
+
+class QueryRequest(_message.Message):
+    __slots__ = ("rows",)
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    rows: bytes
+    def __init__(self, rows: _Optional[bytes] = ...) -> None: ...
+
+class Guess(_message.Message):
+    __slots__ = ("attack", "values", "status")
+    ATTACK_FIELD_NUMBER: _ClassVar[int]
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    attack: str
+    values: Tensor
+    status: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, attack: _Optional[str] = ..., values: _Optional[_Union[Tensor, _Mapping]] = ..., status: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class SubmissionRequest(_message.Message):
+    __slots__ = ("run", "scored_set", "rows", "guesses")
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    SCORED_SET_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    GUESSES_FIELD_NUMBER: _ClassVar[int]
+    run: str
+    scored_set: str
+    rows: bytes
+    guesses: _containers.RepeatedCompositeFieldContainer[Guess]
+    def __init__(self, run: _Optional[str] = ..., scored_set: _Optional[str] = ..., rows: _Optional[bytes] = ..., guesses: _Optional[_Iterable[_Union[Guess, _Mapping]]] = ...) -> None: ...
+
+class Receipt(_message.Message):
+    __slots__ = ("rows", "attacks", "errors")
+    class ErrorsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: float
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[float] = ...) -> None: ...
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    ATTACKS_FIELD_NUMBER: _ClassVar[int]
+    ERRORS_FIELD_NUMBER: _ClassVar[int]
+    rows: int
+    attacks: int
+    errors: _containers.ScalarMap[str, float]
+    def __init__(self, rows: _Optional[int] = ..., attacks: _Optional[int] = ..., errors: _Optional[_Mapping[str, float]] = ...) -> None: ...
+
+class FinishedRequest(_message.Message):
+    __slots__ = ("run",)
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    run: str
+    def __init__(self, run: _Optional[str] = ...) -> None: ...
+
+class StopRequest(_message.Message):
+    __slots__ = ("run", "failure")
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    FAILURE_FIELD_NUMBER: _ClassVar[int]
+    run: str
+    failure: str
+    def __init__(self, run: _Optional[str] = ..., failure: _Optional[str] = ...) -> None: ...

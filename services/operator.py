@@ -1,0 +1,69 @@
+"""The operator of an active party: asks the running process for scores, reads row ids from its own files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from services.process import OPERATOR
+from vfl.acts import Query
+from vfl.config import ActiveConfig, load_party
+from vfl.errors import ConfigError
+from vfl.federation import Federation
+from vfl.partyfile import read_party_table
+from vfl.types import Array
+from vfl.wire.grpc_link import GrpcLink
+
+
+def ask(config_file: Path, rows: str) -> list[dict[str, Any]]:
+    """Scores of prediction ``rows`` ("all", or numbers and ranges counted from 0) from the running federation.
+
+    Raises:
+        ConfigError: not an active party's configuration, no operator_token, rows that are no such list.
+        StorageError: the party has no aligned run yet.
+        UnavailableError: it does not run.
+    """
+    config = load_party(config_file)
+    if not isinstance(config, ActiveConfig) or config.operator_token is None:
+        raise ConfigError(f"{config_file} is not an active party's configuration with an operator_token: predictions are asked there")
+    federation = Federation.load(config.out)
+    numbers = parse_rows(rows, len(federation.predict))
+    positions = federation.predict[numbers]
+    link = GrpcLink(config.party, config.address, caller=OPERATOR, token=config.operator_token, limits=config.limits)
+    try:
+        scores = np.exp(link.call(Query(positions)).tensor("scores"))
+    finally:
+        link.close()
+    return _answers(config, numbers, positions, scores)
+
+
+def parse_rows(text: str, count: int) -> Array:
+    """"all", or numbers and ranges such as "0-9,17", as distinct positions below ``count``.
+
+    Raises:
+        ConfigError: anything else.
+    """
+    if text == "all":
+        return np.arange(count)
+    found: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()):
+            raise ConfigError(f"--rows {text!r}: give all, or numbers and ranges such as 0-9,17")
+        found.extend(range(int(first), int(last or first) + 1))
+    if not found or max(found) >= count:
+        raise ConfigError(f"--rows {text!r}: there are {count} prediction rows, counted from 0")
+    return np.unique(found)
+
+
+def _answers(config: ActiveConfig, numbers: Array, positions: Array, scores: Array) -> list[dict[str, Any]]:
+    table = read_party_table(config.data)
+    with np.load(config.out / "order.npz", allow_pickle=False) as saved:
+        ids = table.ids[saved["order"][positions]]
+    names = table.class_names
+    return [
+        {"row": int(n), "id": str(i), "class": names[int(s.argmax())], "scores": dict(zip(names, s.tolist(), strict=True))}
+        for n, i, s in zip(numbers, ids, scores, strict=True)
+    ]

@@ -1,0 +1,217 @@
+"""One party as a process: its server, its wait for the others, its end.
+
+A process ends when the coordinator says so, when the coordinator is gone, on SIGINT or SIGTERM, or when
+the launcher that holds its standard input is gone. Whatever the end, logs are flushed, ``status.json``
+says what happened, and the exit code is the error's.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+
+from clients.active import ActiveParty
+from clients.passive import PassiveParty
+from coordinator.coordinator import Coordinator, Progress
+from services.folder import begin, write_status
+from services.servicer import Servicer
+from vfl.config import ActiveConfig, CoordinatorConfig, PartyConfig, PassiveConfig, Peer
+from vfl.errors import ConfigError, UnavailableError, VflensError
+from vfl.link import Link, Party
+from vfl.types import Role
+from vfl.wire.channel import check_address, check_port_free, grpc, open_channel, options
+from vfl.wire.grpc_link import GrpcLink
+
+OPERATOR = "operator"
+LAUNCHED = "VFLENS_LAUNCHED"  # set by the launcher: standard input is its lifeline
+_WORKERS = 16  # three streams at most hold one each; the rest answer scoring, health and operators
+_GRACE_SECONDS = 2.0
+
+Say = Callable[[str], None]
+
+
+def serve(config: PassiveConfig | ActiveConfig | CoordinatorConfig, say: Say, progress: Progress) -> None:
+    """Run one party until its run is over.
+
+    Args:
+        config: the party's configuration.
+        say: told, in words, what the process waits for.
+        progress: told how far the coordinator has come.
+
+    Raises:
+        VflensError: why the run failed; ``KeyboardInterrupt``: it was interrupted. ``status.json`` says the same.
+    """
+    check_address(config.address, insecure=config.insecure)
+    check_port_free(config.address)
+    _stop_on_signals()
+    begin(config)
+    try:
+        if isinstance(config, CoordinatorConfig):
+            _serve_coordinator(config, say, progress)
+        else:
+            _serve_data_party(config, say)
+    except KeyboardInterrupt:
+        write_status(config.out, "interrupted", "stopped by a signal")
+        raise
+    except VflensError as error:
+        write_status(config.out, "failed", str(error))
+        raise
+    write_status(config.out, "finished")
+
+
+def start_server(party: Party, config: PartyConfig, log: Any) -> grpc.Server:
+    """Serve ``party`` at the configured address, with gRPC's health service.
+
+    Raises:
+        ConfigError: the address cannot be bound.
+    """
+    server = grpc.server(ThreadPoolExecutor(_WORKERS), options=options(config.limits))
+    credentials = {p.name: (p.role, p.token) for p in config.peers}
+    if isinstance(config, ActiveConfig) and config.operator_token:
+        credentials[OPERATOR] = (Role.OPERATOR, config.operator_token)
+    server.add_generic_rpc_handlers((Servicer(party, credentials, log),))
+    healthy = health.HealthServicer()
+    healthy.set("", health_pb2.HealthCheckResponse.SERVING)
+    health_pb2_grpc.add_HealthServicer_to_server(healthy, server)
+    try:
+        server.add_insecure_port(config.address)
+    except RuntimeError as error:
+        raise ConfigError(f"address {config.address!r} cannot be bound ({error}): choose another") from error
+    server.start()
+    return server
+
+
+def link_to(peer: Peer, config: PartyConfig) -> GrpcLink:
+    """A link to ``peer``."""
+    return GrpcLink(peer.name, peer.address, caller=config.party, token=peer.token, limits=config.limits)
+
+
+def is_healthy(address: str, config: PartyConfig, seconds: float = 2.0) -> bool:
+    """Whether somebody serves at ``address``."""
+    with open_channel(address, config.limits) as channel:
+        try:
+            answer = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=seconds)
+        except grpc.RpcError:
+            return False
+    return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
+
+
+def wait_for(peers: tuple[Peer, ...], config: PartyConfig, say: Say) -> None:
+    """Wait, with back-off, until all ``peers`` serve; says for whom.
+
+    Raises:
+        UnavailableError: naming who never came.
+    """
+    deadline, pause, missing = time.monotonic() + config.limits.wait_seconds, 0.1, list(peers)
+    told: list[str] = []
+    while missing := [p for p in missing if not is_healthy(p.address, config)]:
+        names = [f"{p.role} {p.name!r} at {p.address}" for p in missing]
+        if names != told:
+            say(f"waiting for {', '.join(names)}")
+            told = names
+        if time.monotonic() > deadline:
+            raise UnavailableError(f"{names[0]} did not come within {config.limits.wait_seconds:g} s: start it, or raise limits.wait_seconds")
+        time.sleep(pause)
+        pause = min(2 * pause, 2.0)
+
+
+def _serve_data_party(config: PassiveConfig | ActiveConfig, say: Say) -> None:
+    coordinator = config.peers_of(Role.COORDINATOR)[0]
+    links: dict[str, Link] = {p.name: link_to(p, config) for p in config.peers}
+    party: PassiveParty | ActiveParty
+    if isinstance(config, ActiveConfig):
+        targets = {p.name: links[p.name] for p in config.peers_of(Role.PASSIVE)}
+        party = ActiveParty(config, links[coordinator.name], targets)
+    else:
+        party = PassiveParty(config)
+    server = start_server(party, config, party.log)
+    try:
+        wait_for((coordinator,), config, say)
+        say(f"{party.role} {party.name!r} is ready")
+        if isinstance(party, ActiveParty):
+            _until(party.begun, party, coordinator)
+            if not party.stopped.is_set():
+                party.predict_and_attack()
+        _until(party.stopped, party, coordinator)
+    finally:
+        server.stop(_GRACE_SECONDS).wait()
+        party.close()
+        for link in links.values():
+            link.close()
+    if party.failure:
+        raise UnavailableError(f"the run ended early: {party.failure}")
+    party.check_defenses()
+
+
+def _until(event: threading.Event, party: PassiveParty | ActiveParty, coordinator: Peer) -> None:
+    """Wait for ``event`` or the end of the run, as long as the coordinator lives."""
+    misses = 0
+    while not event.wait(1.0) and not party.stopped.is_set():
+        misses = 0 if is_healthy(coordinator.address, party.config) else misses + 1
+        if misses >= 3:
+            raise UnavailableError(f"coordinator {coordinator.name!r} at {coordinator.address} is gone: restart it, then this party")
+
+
+def _serve_coordinator(config: CoordinatorConfig, say: Say, progress: Progress) -> None:
+    links = {p.name: link_to(p, config) for p in config.peers}
+    coordinator = Coordinator(config, links, progress)
+    server = start_server(coordinator, config, coordinator.log)
+    failure = "the coordinator was interrupted"
+    try:
+        wait_for(config.peers, config, say)
+        run(coordinator, lambda: _check_alive(config))
+        coordinator.check_defenses()
+        if config.after == "serve":
+            say("the run is complete; serving predictions until stopped")
+            threading.Event().wait()
+        failure = ""
+    except VflensError as error:
+        failure = str(error)
+        raise
+    finally:
+        try:
+            coordinator.stop(failure)
+        finally:
+            server.stop(_GRACE_SECONDS).wait()
+            coordinator.close()
+            for link in links.values():
+                link.close()
+
+
+def run(coordinator: Coordinator, check_alive: Callable[[], None]) -> None:
+    """One whole run: align, train, disclose, then wait for the active party's predictions and attacks."""
+    coordinator.prepare()
+    coordinator.train()
+    coordinator.disclose()
+    coordinator.open_predictions()
+    while not coordinator.finished.wait(1.0):
+        check_alive()
+
+
+def _check_alive(config: CoordinatorConfig) -> None:
+    for peer in config.peers:
+        if not is_healthy(peer.address, config) and not is_healthy(peer.address, config, 10.0):
+            raise UnavailableError(f"{peer.role} {peer.name!r} at {peer.address} died: look at its log, then start the run again")
+
+
+def _stop_on_signals() -> None:
+    """SIGTERM and a lost launcher interrupt the process as Ctrl-C does."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if os.environ.get(LAUNCHED):
+        threading.Thread(target=_watch_launcher, name="launcher lifeline", daemon=True).start()
+
+
+def _watch_launcher() -> None:
+    sys.stdin.buffer.read()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+

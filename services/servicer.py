@@ -1,0 +1,101 @@
+"""One servicer for every act: prove who calls, decode, delegate, encode, map errors. Nothing else.
+
+The caller's name and token stand in the metadata of each call and of each stream's opening; what it may
+ask is :data:`vfl.acts.ACCESS`, checked by the party. Methods that are no act do not exist.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NoReturn
+
+from google.protobuf.message import DecodeError
+
+from vfl.acts import Act
+from vfl.errors import AccessError, ProtocolError, VflensError
+from vfl.link import Party
+from vfl.types import Role
+from vfl.wire.channel import PARTY_KEY, TOKEN_KEY, grpc
+from vfl.wire.messages import RPCS, Rpc
+from vfl.wire.status import CODES, ERROR_KEY
+
+Credentials = Mapping[str, tuple[Role, str]]
+
+
+class Servicer(grpc.GenericRpcHandler):
+    """Serves ``party``; ``credentials`` gives the role and the token of every caller it knows."""
+
+    def __init__(self, party: Party, credentials: Credentials, log: Any) -> None:
+        self._party, self._credentials, self._log = party, credentials, log
+        answered = party.handlers()
+        self._rpcs = {rpc.path: rpc for act, rpc in RPCS.items() if act in answered}
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
+        """The handler of a method; None, that is UNIMPLEMENTED, for anything that is no act of this party."""
+        rpc = self._rpcs.get(handler_call_details.method)
+        if rpc is None:
+            return None
+        # Requests stay bytes here: what cannot be decoded is answered by us, not by a traceback of the library.
+        if rpc.stream:
+            return grpc.stream_stream_rpc_method_handler(self._streamed(rpc), None, rpc.reply.SerializeToString)
+        return grpc.unary_unary_rpc_method_handler(self._unary(rpc), None, rpc.reply.SerializeToString)
+
+    def _unary(self, rpc: Rpc) -> Callable[[bytes, grpc.ServicerContext], Any]:
+        def answer(request: bytes, context: grpc.ServicerContext) -> Any:
+            try:
+                caller = self._identify(context)
+                reply = self._perform(rpc, request, caller)
+            except Exception as error:
+                self._abort(context, error)
+            self._party.settle()
+            return reply
+
+        return answer
+
+    def _streamed(self, rpc: Rpc) -> Callable[[Iterator[bytes], grpc.ServicerContext], Iterator[Any]]:
+        def answer(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[Any]:
+            try:
+                caller = self._identify(context)
+                for request in requests:
+                    yield self._perform(rpc, request, caller)
+                    self._party.settle()  # the library asks for the next reply once this one has left
+            except Exception as error:
+                self._abort(context, error)
+
+        return answer
+
+    def _perform(self, rpc: Rpc, request: bytes, caller: tuple[str, Role]) -> Any:
+        return rpc.encode_reply(self._party.perform(decode_request(rpc, request), *caller))
+
+    def _identify(self, context: grpc.ServicerContext) -> tuple[str, Role]:
+        sent = dict(context.invocation_metadata())
+        name = str(sent.get(PARTY_KEY, ""))
+        role, token = self._credentials.get(name, (Role.OPERATOR, ""))
+        if not token or not hmac.compare_digest(token.encode(), str(sent.get(TOKEN_KEY, "")).encode()):
+            raise AccessError(f"caller {name!r} is no peer of {self._party.name!r}, or its token is another: compare both configurations")
+        return name, role
+
+    def _abort(self, context: grpc.ServicerContext, error: Exception) -> NoReturn:
+        if not isinstance(error, VflensError):
+            if not context.is_active():
+                context.abort(grpc.StatusCode.CANCELLED, "the caller left")
+            self._log.error("unexpected", error=f"{type(error).__name__}: {error}", exc_info=error)
+            error = VflensError(f"unexpected {type(error).__name__} at {self._party.name!r}: see its events.jsonl")
+        else:
+            self._log.warning("refused", error=str(error))
+        context.set_trailing_metadata(((ERROR_KEY, type(error).__name__),))
+        context.abort(CODES.get(type(error), grpc.StatusCode.INTERNAL), str(error))
+
+
+def decode_request(rpc: Rpc, data: bytes) -> Act[Any]:
+    """The act in ``data``.
+
+    Raises:
+        ProtocolError: not the message of this rpc, or one that breaks its contract.
+    """
+    try:
+        act: Act[Any] = rpc.decode(rpc.request.FromString(data))
+    except DecodeError:
+        raise ProtocolError(f"{len(data)} bytes are no {rpc.request.__name__}: use a peer of the same version") from None
+    return act

@@ -1,0 +1,298 @@
+"""What every attack promises, checked for each plug-in; a new file in ``attacks/`` is held to it at once."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import log_softmax
+
+import attacks
+from vfl.attack import Attack, LinearAttack
+from vfl.errors import KnowledgeError, PluginError, ProtocolError
+from vfl.registry import ATTACKS
+from vfl.types import Array, ColumnInfo, Exchange, Knowledge, Moments, Phase, Point, Released, Role, RowStatus
+from vfl.view import AdversaryView, PartyInfo
+
+NAMES = ATTACKS.names()
+CLASSES: Mapping[str, type[Attack]] = {name: ATTACKS.get(name) for name in NAMES}
+LINEAR = [n for n in NAMES if issubclass(CLASSES[n], LinearAttack)]
+SOLVERS = [n for n in LINEAR if Knowledge.SCORES in CLASSES[n].needs]  # those that use the equations
+
+#: How near an attack must come to a unique solution: rounding times the condition of these systems (< 1e3).
+EXACT = 1e-9
+
+
+def test_registry_equals_the_files_on_disk() -> None:
+    folder = Path(attacks.__file__).parent
+    assert sorted(p.stem for p in folder.iterdir() if p.suffix == ".py" and p.stem[0] != "_") == NAMES
+    assert len(NAMES) >= 8
+    assert len(SOLVERS) >= 5
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_has_a_one_line_summary(name: str) -> None:
+    assert 10 < len(ATTACKS.summary(name)) <= 110
+
+
+# -- a federation as the active party sees it ---------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class World:
+    """Two passive parties, exact scores but for some rows, everything disclosed to the active party."""
+
+    truth: Array
+    transcript: Sequence[Released]
+    own: Mapping[str, Array]
+    saturated: Array
+
+    def view(
+        self,
+        rows: Array | None = None,
+        needs: frozenset[Knowledge] = frozenset(Knowledge),
+        view: type[AdversaryView] = AdversaryView,
+    ) -> AdversaryView:
+        columns = tuple(ColumnInfo(f"c{i}", 0.0, 1.0) for i in range(3))
+        return view(
+            party="active",
+            target="second",
+            rows=np.arange(len(self.truth), dtype=np.int32) if rows is None else rows,
+            n_classes=4,
+            transcript=self.transcript,
+            own=self.own,
+            parties=[
+                PartyInfo("active", Role.ACTIVE, n_classes=4),
+                *(PartyInfo(p, Role.PASSIVE, columns) for p in ("first", "second")),
+            ],
+            needs=needs,
+            phases=frozenset(Phase),
+        )
+
+
+def _released(sender: str, phase: Phase, point: Point, rows: Array, **tensors: Array) -> Released:
+    return Released(sender, Exchange("run", phase, 0, 0), point, rows, tensors)
+
+
+@pytest.fixture
+def world() -> World:
+    rng = np.random.default_rng(5)
+    n, nothing = 10, np.zeros(0, np.int32)
+    truth, features = rng.random((n, 6)), rng.random((n, 4))
+    weight, own_weight, bias = rng.normal(size=(4, 6)), rng.normal(size=(4, 4)), rng.normal(size=4)
+    log_c = log_softmax(truth @ weight.T + features @ own_weight.T + bias, axis=1)
+    log_c[2] = [-np.inf, 0.0, -np.inf, -np.inf]
+    log_c[5, 1] = -np.inf
+    K = np.cov(truth.T) + 0.01 * np.eye(6)
+    rows = np.arange(n, dtype=np.int32)
+    transcript = [_released("coordinator", Phase.PREDICT, Point.SCORES, rows, scores=log_c)]
+    for party, block in (("first", slice(0, 3)), ("second", slice(3, 6))):
+        offset = {"bias": bias} if party == "first" else {}
+        disclosed = {
+            Point.PARAMETERS: {"weight": weight[:, block], **offset},
+            Point.MOMENTS: {"mean": truth[:, block].mean(0), "covariance": K[block, block]},
+            Point.AUXILIARY: {"features": rng.random((8, 3))},
+        }
+        transcript += [_released(party, Phase.DISCLOSE, p, nothing, **t) for p, t in disclosed.items()]
+    own = {"features": features, "labels": rng.integers(0, 4, n), "parameters": own_weight}
+    return World(truth, transcript, own, np.isin(rows, [2, 5]))
+
+
+def _digest(world: World) -> str:
+    arrays = [t for r in world.transcript for t in (r.rows, *(r.tensors or {}).values())]
+    return hashlib.sha256(b"".join(a.tobytes() for a in [*arrays, *world.own.values()])).hexdigest()
+
+
+def _run(name: str, view: AdversaryView) -> Any:
+    return CLASSES[name]().reconstruct(view, rng=np.random.default_rng(3))
+
+
+# -- every attack ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_shapes_dtypes_and_finite_values(name: str, world: World) -> None:
+    estimate = _run(name, world.view())
+    assert estimate.target == "second"
+    assert estimate.values.shape == (10, 3)
+    assert estimate.values.dtype == np.float64
+    assert np.isfinite(estimate.values).all()
+    np.testing.assert_array_equal(estimate.rows, np.arange(10))
+    assert set(estimate.status) <= {str(s) for s in RowStatus}
+    assert all(len(extra) == 10 for extra in estimate.extras.values())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_rows_give_no_estimates(name: str, world: World) -> None:
+    assert _run(name, world.view(np.zeros(0, np.int32))).values.shape == (0, 3)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_same_seed_same_answer(name: str, world: World) -> None:
+    first, second = _run(name, world.view()), _run(name, world.view())
+    assert first.values.tobytes() == second.values.tobytes()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_view_is_left_unchanged(name: str, world: World) -> None:
+    before = _digest(world)
+    _run(name, world.view())
+    assert _digest(world) == before
+
+
+class SpyingView(AdversaryView):
+    """Grants everything and remembers what was asked for."""
+
+    def _check(self, knowledge: Knowledge) -> None:
+        vars(self).setdefault("read", set()).add(knowledge)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_reads_nothing_that_it_does_not_declare(name: str, world: World) -> None:
+    spy = world.view(needs=frozenset(), view=SpyingView)
+    _run(name, spy)
+    read = vars(spy).get("read", set())
+    assert read <= CLASSES[name].needs
+    for knowledge in read:
+        with pytest.raises(KnowledgeError, match=f"read '{knowledge}' without declaring it"):
+            _run(name, world.view(needs=CLASSES[name].needs - {knowledge}))
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if Knowledge.SCORES in CLASSES[n].needs])
+def test_saturated_rows_get_a_status(name: str, world: World) -> None:
+    np.testing.assert_array_equal(_run(name, world.view()).status != RowStatus.OK, world.saturated)
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if CLASSES[n].rowwise])
+def test_rows_are_estimated_one_by_one(name: str, world: World) -> None:
+    whole = _run(name, world.view())
+    order = np.random.default_rng(0).permutation(10).astype(np.int32)
+    np.testing.assert_allclose(_run(name, world.view(order)).values, whole.values[order], rtol=0, atol=1e-9)
+    single = [_run(name, world.view(np.array([i], np.int32))) for i in range(10)]
+    np.testing.assert_allclose(np.concatenate([s.values for s in single]), whole.values, rtol=0, atol=1e-9)
+    np.testing.assert_array_equal(np.concatenate([s.status for s in single]), whole.status)
+
+
+def test_not_every_attack_is_rowwise() -> None:
+    assert not CLASSES["random_guess"].rowwise
+
+
+# -- every attack on A x = b' ------------------------------------------------------------------------
+
+
+def _solve(name: str, A: Array, b: Array) -> Any:
+    d = A.shape[1]
+    moments = Moments(np.linspace(0.3, 0.6, d), np.diag(np.linspace(0.02, 0.1, d)))
+    return attacks.estimate(name, A, b, rng=np.random.default_rng(3), moments=moments)
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+@pytest.mark.parametrize(("m", "d"), [(1, 1), (3, 1), (4, 4), (7, 4)])
+def test_recovers_exactly_what_the_equations_determine(name: str, m: int, d: int) -> None:
+    rng = np.random.default_rng(m)
+    A, truth = rng.normal(size=(m, d)), rng.random((20, d))
+    estimate = _solve(name, A, truth @ A.T)
+    np.testing.assert_allclose(estimate.values, truth, rtol=0, atol=EXACT)
+    assert (estimate.status == RowStatus.OK).all()
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_the_basis_of_a_consistent_system_does_not_matter(name: str) -> None:
+    rng = np.random.default_rng(1)
+    A, T = rng.normal(size=(3, 7)), rng.normal(size=(3, 3))
+    b = rng.random((20, 7)) @ A.T
+    same, reference = _solve(name, T @ A, b @ T.T), _solve(name, A, b)
+    np.testing.assert_allclose(same.values, reference.values, rtol=0, atol=EXACT)
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_rows_without_any_solution_get_a_status(name: str) -> None:
+    A = np.array([[1.0, 2.0], [2.0, 4.0]])
+    estimate = _solve(name, A, np.array([[0.5, 1.0], [0.5, 2.0]]))
+    assert list(estimate.status) == [RowStatus.OK, RowStatus.INCONSISTENT]
+
+
+DEGENERATE: Mapping[str, tuple[Array, Array]] = {
+    "no equations": (np.zeros((0, 3)), np.zeros((2, 0))),
+    "no rows": (np.eye(3), np.zeros((0, 3))),
+    "a zero row": (np.array([[0.0, 0.0], [1.0, 2.0]]), np.array([[0.0, 1.0]])),
+    "A = 0": (np.zeros((2, 3)), np.zeros((2, 2))),
+    "an equation twice": (np.ones((2, 3)), np.ones((4, 2))),
+    "one feature": (np.ones((1, 1)), np.array([[0.25]])),
+}
+
+
+@pytest.mark.parametrize("case", DEGENERATE)
+@pytest.mark.parametrize("name", LINEAR)
+def test_degenerate_systems_are_defined(name: str, case: str) -> None:
+    A, b = DEGENERATE[case]
+    estimate = _solve(name, A, b)
+    assert estimate.values.shape == (len(b), A.shape[1])
+    assert np.isfinite(estimate.values).all()
+    assert (estimate.status == RowStatus.OK).all()
+
+
+# -- estimate(), the plain-array entry ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: attacks.estimate("ls", [1.0], [[1.0]]), r"A has shape \(1,\): give a two-dimensional array"),
+        (lambda: attacks.estimate("ls", [[1.0]], [1.0]), r"b has shape \(1,\): give a two-dimensional array"),
+        (lambda: attacks.estimate("ls", [[1.0]], [[np.nan]]), "b holds NaN or infinity: leave"),
+        (lambda: attacks.estimate("ls", [[np.inf]], [[1.0]]), "A holds NaN or infinity: leave"),
+        (lambda: attacks.estimate("ls", [[1.0]], [[1.0, 2.0]]), "b has 2 columns and A 1 rows: give one"),
+        (
+            lambda: attacks.estimate("mean_star", [[1.0]], [[1.0]], moments=Moments(np.zeros(2))),
+            r"moments.mean has shape \(2,\): give one mean per column of A, \(1,\)",
+        ),
+        (
+            lambda: attacks.estimate("lmmse", [[1.0]], [[1.0]], moments=Moments(np.zeros(1), np.eye(2))),
+            r"moments.covariance has shape \(2, 2\): give \(1, 1\)",
+        ),
+    ],
+)
+def test_estimate_refuses_arrays_that_do_not_fit(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(ProtocolError, match=message):
+        call()
+
+
+def test_estimate_lists_the_known_names() -> None:
+    with pytest.raises(PluginError, match="unknown attacks plug-in 'lss': known are clamped_ls, half"):
+        attacks.estimate("lss", [[1.0]], [[1.0]])
+
+
+def test_estimate_refuses_an_attack_that_is_not_linear(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attacks, "ATTACKS", SimpleNamespace(get=lambda name: Attack))
+    with pytest.raises(PluginError, match="attack 'other' does not solve A x = b: run it on a federation"):
+        attacks.estimate("other", [[1.0]], [[1.0]])
+
+
+def test_estimate_pays_for_no_slow_import() -> None:
+    code = "import sys, attacks; attacks.estimate('ls', [[1.0]], [[1.0]]); print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = run.stdout.split()
+    assert "attacks.ls" in loaded
+    assert not {"torch", "grpc", "cvxpy", "sklearn", "attacks.half"} & set(loaded)
+
+
+@pytest.mark.parametrize(
+    ("name", "moments", "message"),
+    [
+        ("mean_star", None, "mean_star needs the columns' means: disclose moments"),
+        ("lmmse", None, "lmmse needs the columns' mean and covariance: disclose both"),
+        ("lmmse", Moments(np.zeros(1)), "lmmse needs the columns' mean and covariance: disclose both"),
+    ],
+)
+def test_moments_that_were_not_given_are_asked_for(name: str, moments: Moments | None, message: str) -> None:
+    with pytest.raises(KnowledgeError, match=message):
+        attacks.estimate(name, [[1.0]], [[1.0]], moments=moments)

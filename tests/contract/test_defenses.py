@@ -1,0 +1,259 @@
+"""What every defence promises, checked for each plug-in; a new file in ``defenses/`` is held to it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import log_softmax
+from scipy.stats import chi2
+
+import defenses
+from vfl.defense import GATE_HOOKS, INNER_HOOKS, Context, Defense
+from vfl.registry import DEFENSES
+from vfl.types import Array, Exchange, Owner, Phase
+
+NAMES = DEFENSES.names()
+CLASSES: Mapping[str, type[Defense]] = {name: DEFENSES.get(name) for name in NAMES}
+HOOKS = (*INNER_HOOKS, *GATE_HOOKS.values())
+ARRAY_HOOKS = tuple(h for h in HOOKS if h != "on_parameters")
+
+
+def test_registry_equals_the_files_on_disk() -> None:
+    folder = Path(defenses.__file__).parent
+    assert sorted(p.stem for p in folder.iterdir() if p.suffix == ".py" and p.stem[0] != "_") == NAMES
+    assert len(NAMES) >= 4
+
+
+def _owner() -> Owner:
+    rng = np.random.default_rng(0)
+    weight = {"weight": rng.normal(size=(5, 3))}
+    return Owner("passive", rng.random((6, 3)), rng.integers(0, 5, 6), 5, lambda: weight)
+
+
+def _context(defense: Defense, hook: str, secret: bytes = b"secret") -> Context:
+    owner = _owner()
+    state = defense.fit(owner, np.random.default_rng(1))
+    exchange = Exchange("run", Phase.PREDICT, 0, 7)
+    return Context(owner, exchange, np.arange(6, dtype=np.int32), state, hook, 0, secret)
+
+
+def _read_only(array: Array) -> Array:
+    array.setflags(write=False)
+    return array
+
+
+def _value(hook: str) -> Any:
+    """A legal argument of ``hook``: read-only, so that writing into it raises."""
+    rng = np.random.default_rng(2)
+    values = {
+        "on_parameters": {"weight": _read_only(rng.normal(size=(5, 3)))},
+        "on_labels": np.eye(5)[rng.integers(0, 5, 6)],
+        "on_scores": log_softmax(3 * rng.normal(size=(6, 5)), axis=1),
+    }
+    value = values.get(hook, rng.random((6, 5)))
+    return _read_only(value) if isinstance(value, np.ndarray) else value
+
+
+def _apply(name: str, hook: str, value: Any, secret: bytes = b"secret") -> Any:
+    defense = CLASSES[name]()
+    return getattr(defense, hook)(value, _context(defense, hook, secret))
+
+
+def _bytes(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _bytes(v) for k, v in value.items()}
+    return value if value is None else value.tobytes()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_overrides_something_and_leaves_the_rest_alone(name: str) -> None:
+    assert CLASSES[name].hooks()
+    for hook in set(HOOKS) - CLASSES[name].hooks():
+        value = _value(hook)
+        assert _apply(name, hook, value) is value
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_keeps_shapes_and_float64(name: str) -> None:
+    for hook in CLASSES[name].hooks() & set(ARRAY_HOOKS):
+        result = _apply(name, hook, _value(hook))
+        assert result.shape == (6, 5)
+        assert result.dtype == np.float64
+        assert not np.isnan(result).any()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_rows_stay_no_rows(name: str) -> None:
+    for hook in CLASSES[name].hooks() & set(ARRAY_HOOKS):
+        assert _apply(name, hook, np.zeros((0, 5))).shape == (0, 5)
+
+
+def _global_state() -> str:
+    return str(np.random.get_state(legacy=False))  # noqa: NPY002  NumPy's global generator must not move
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_draws_from_its_own_generator_only(name: str) -> None:
+    for hook in CLASSES[name].hooks():
+        before = _global_state()
+        first, again = (_apply(name, hook, _value(hook)) for _ in range(2))
+        assert _bytes(first) == _bytes(again)
+        assert _global_state() == before
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_never_writes_into_its_argument(name: str) -> None:
+    for hook in CLASSES[name].hooks():
+        value = _value(hook)
+        before = _bytes(value)
+        _apply(name, hook, value)
+        assert _bytes(value) == before
+
+
+#: What breaks careless code: ties for the maximum, zeros, one-hot rows, near-ties, many tiny scores.
+AWKWARD_SCORES = {
+    "random": log_softmax(np.random.default_rng(3).normal(0, 3, (50, 5)), axis=1),
+    "two tied": np.log([[0.4, 0.4, 0.1, 0.05, 0.05]]),
+    "all tied": np.log(np.full((1, 7), 1 / 7)),
+    "tied beside zeros": np.array([[-np.inf, np.log(0.5), -np.inf, np.log(0.5)]]),
+    "one-hot": np.array([[-np.inf, 0.0, -np.inf]]),
+    "tied after rounding": np.log([[0.333333, 0.333334, 0.333333]]),
+    "all below the last decimal": log_softmax(np.linspace(0.0, 1e-3, 2000)[None], axis=1),
+    "two classes": np.log([[0.5000001, 0.4999999], [1e-300, 1.0]]),
+}
+KEEPING = [n for n in NAMES if CLASSES[n]().claim({}).argmax and "on_scores" in CLASSES[n].hooks()]
+
+
+def test_some_score_defence_claims_to_keep_the_label() -> None:
+    assert len(KEEPING) >= 2
+
+
+def _keeps_argmax(before: Array, after: Array) -> bool:
+    best = before == before.max(axis=1, keepdims=True)
+    return bool((after == after.max(axis=1, keepdims=True))[best].all())
+
+
+@pytest.mark.parametrize("case", AWKWARD_SCORES)
+@pytest.mark.parametrize("name", KEEPING)
+def test_the_arg_max_stays_among_the_maximisers(name: str, case: str) -> None:
+    log_c = _read_only(AWKWARD_SCORES[case])
+    after = _apply(name, "on_scores", log_c)
+    assert _keeps_argmax(log_c, after)
+    assert np.isfinite(after.max(axis=1)).all()  # some class is left
+    assert not np.isnan(after).any()
+
+
+def test_the_arg_max_check_rejects_what_moves_it() -> None:
+    assert not _keeps_argmax(np.log([[0.6, 0.4]]), np.log([[0.4, 0.6]]))
+    assert not _keeps_argmax(np.log([[0.4, 0.4, 0.2]]), np.log([[0.5, 0.3, 0.2]]))
+
+
+NOISY = [n for n in NAMES if CLASSES[n]().claim({}).noise_std is not None]
+
+
+def _is_noise_of(std: float, noise: Array, freedom: int) -> bool:
+    """Chi-square test at level 1e-6 that Σ noise² / std² has ``freedom`` degrees of freedom."""
+    low, high = chi2.ppf([5e-7, 1 - 5e-7], freedom)
+    return bool(low < (noise**2).sum() / std**2 < high)
+
+
+@pytest.mark.parametrize("name", NOISY)
+def test_the_claimed_noise_is_the_noise(name: str) -> None:
+    """Softmax removes a row's common shift: of k noises per row of scores, k − 1 are seen."""
+    std = CLASSES[name]().claim({}).noise_std
+    assert std is not None
+    (hook,) = CLASSES[name].hooks()
+    before = log_softmax(np.random.default_rng(4).normal(size=(400, 5)), axis=1)
+    noise = _apply(name, hook, before) - before
+    freedom = noise.size
+    if hook == "on_scores":
+        noise, freedom = noise - noise.mean(axis=1, keepdims=True), 400 * 4
+    assert _is_noise_of(std, noise, freedom)
+    assert not _is_noise_of(std * 2 / 3, noise, freedom)
+    assert not _is_noise_of(std * 3 / 2, noise, freedom)
+
+
+@pytest.mark.parametrize("name", NOISY)
+def test_noise_belongs_to_its_secret_and_exchange(name: str) -> None:
+    defense = CLASSES[name]()
+    (hook,) = defense.hooks()
+    context = _context(defense, hook)
+    other = dataclasses.replace(context, exchange=dataclasses.replace(context.exchange, step=8))
+    stranger = dataclasses.replace(context, secret=b"another")
+    outputs = [getattr(defense, hook)(_value(hook), c) for c in (context, other, stranger)]
+    assert len({o.tobytes() for o in outputs}) == 3
+
+
+def test_the_noise_claim_is_checked_for_someone() -> None:
+    assert "gaussian_scores" in NOISY
+
+
+# -- each score defence against its definition --------------------------------------------------------
+
+
+def _scores(name: str, c: Any, **params: Any) -> Array:
+    defense = CLASSES[name](**params)
+    log_c = np.log(np.asarray(c), out=np.full(np.shape(c), -np.inf), where=np.asarray(c) > 0)
+    probabilities: Array = np.exp(defense.on_scores(log_c, _context(defense, "on_scores")))
+    return probabilities
+
+
+def test_round_scores_rounds_probabilities() -> None:
+    c = [[0.666, 0.3335, 0.0005], [1.0, 0.0, 0.0]]
+    expected = [[0.7, 0.3, 0.0], [1.0, 0.0, 0.0]]
+    np.testing.assert_allclose(_scores("round_scores", c, digits=1), expected, atol=1e-15)
+    np.testing.assert_allclose(_scores("round_scores", c, digits=2)[0], [0.67, 0.33, 0.0], atol=1e-15)
+
+
+def test_round_scores_leaves_a_label_when_all_round_to_zero() -> None:
+    c = np.full((1, 40), 0.025)
+    c[0, 7] = 0.026
+    np.testing.assert_allclose(_scores("round_scores", c, digits=1), 0.1 * np.eye(40)[[7]], atol=1e-15)
+
+
+def test_label_only_spreads_epsilon_over_the_others() -> None:
+    c = [[0.4, 0.4, 0.2, 0.0], [0.1, 0.2, 0.3, 0.4]]
+    expected = [[0.45, 0.45, 0.05, 0.05], [0.1 / 3, 0.1 / 3, 0.1 / 3, 0.9]]
+    np.testing.assert_allclose(_scores("label_only", c, epsilon=0.1), expected, rtol=1e-12)
+    np.testing.assert_array_equal(_scores("label_only", c), [[0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0]])
+
+
+def test_label_only_never_lets_another_class_overtake() -> None:
+    c = np.array([[0.7, 0.2, 0.1]])
+    np.testing.assert_allclose(_scores("label_only", c, epsilon=0.9), [[1 / 3, 1 / 3, 1 / 3]], rtol=1e-12)
+    for k in range(2, 60):
+        row = np.linspace(1.0, 2.0, k)[None] / k
+        after = _scores("label_only", row, epsilon=0.99)
+        assert _keeps_argmax(row, after)
+        np.testing.assert_allclose(after.sum(), 1.0, rtol=1e-12)
+
+
+def test_gaussian_scores_are_log_probabilities_and_keep_zeros() -> None:
+    after = _scores("gaussian_scores", [[0.5, 0.5, 0.0], [1.0, 0.0, 0.0]], sigma=2.0)
+    np.testing.assert_allclose(after.sum(axis=1), 1.0, rtol=1e-12)
+    np.testing.assert_array_equal(after == 0, [[False, False, True], [False, True, True]])
+
+
+def test_withhold_parameters_withholds() -> None:
+    assert _apply("withhold_parameters", "on_parameters", _value("on_parameters")) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [
+        ("round_scores", {"digits": 0}),
+        ("label_only", {"epsilon": -0.1}),
+        ("label_only", {"epsilon": 1.0}),
+        ("gaussian_scores", {"sigma": 0.0}),
+        ("gaussian_scores", {"sigma": float("inf")}),
+        ("withhold_parameters", {"sigma": 1.0}),
+    ],
+)
+def test_hyper_parameters_out_of_range_are_refused(name: str, params: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(params))):
+        CLASSES[name](**params)

@@ -1,0 +1,116 @@
+"""Two runs side by side: differences only, secrets masked, attack errors beside their blind errors."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from runfolder import metric, scores, write_party, write_run
+
+from experiments.compare import compare, masked, table
+from vfl.errors import ConfigError, DataError
+
+
+def rendered(comparison: dict[str, object]) -> str:
+    console = Console(width=200, record=True, quiet=True)
+    console.print(table(comparison))
+    return console.export_text()
+
+
+def test_equal_runs_differ_in_nothing(tmp_path: Path) -> None:
+    for side in ("one", "two"):
+        write_run(tmp_path / side / "demo")
+    found = compare(tmp_path / "one", tmp_path / "two" / "demo")
+    assert found == {"a": "demo", "b": "demo", "configuration": [], "errors": [], "metrics": []}
+
+
+def test_what_differs_is_listed_by_party_and_key(tmp_path: Path) -> None:
+    defenses = [{"name": "round_scores", "digits": 2}]
+    write_run(tmp_path / "one" / "demo")
+    write_run(tmp_path / "two" / "demo", {"lmmse": 0.05}, defenses=defenses, accuracy=0.9)
+    found = compare(tmp_path / "one", tmp_path / "two")
+    assert found["configuration"] == [
+        {"party": "active", "key": "attacks[1].name", "a": "half_star", "b": None},
+        {"party": "coordinator", "key": "defenses[0].name", "a": None, "b": "round_scores"},
+        {"party": "coordinator", "key": "defenses[0].digits", "a": None, "b": 2},
+    ]
+    whole = {e["attack"]: e for e in found["errors"] if not e["column"]}
+    assert whole["lmmse"] == {
+        **{"attack": "lmmse", "target": "passive", "scored_set": "predict", "rows": 360, "column": ""},
+        **{"a": 0.021, "b": 0.05, "difference": pytest.approx(0.029), "blind_a": 0.08, "blind_b": 0.08},
+    }
+    assert (whole["half_star"]["a"], whole["half_star"]["b"], whole["half_star"]["difference"]) == (
+        0.112,
+        None,
+        None,
+    )
+    assert sum(e["attack"] == "lmmse" and e["column"] != "" for e in found["errors"]) == 4
+    accuracy = next(m for m in found["metrics"] if m["metric"] == "accuracy")
+    assert (accuracy["party"], accuracy["difference"]) == ("active", pytest.approx(-0.06))
+
+
+def test_secrets_are_compared_but_never_shown(tmp_path: Path) -> None:
+    for side in ("one", "two"):
+        secrets = {"seed": f"SECRET {side}", "peers": [{"name": "x", "token": f"SECRET {side}"}], "epochs": 1}
+        write_party(tmp_path / side / "demo" / "active", "active", config=secrets)
+    found = compare(tmp_path / "one", tmp_path / "two")
+    assert found["configuration"] == [
+        {"party": "active", "key": "seed", "a": "(secret)", "b": "(secret)"},
+        {"party": "active", "key": "peers[0].token", "a": "(secret)", "b": "(secret)"},
+    ]
+    assert "SECRET" not in json.dumps(found) + rendered(found)
+
+
+def test_masking_reaches_any_depth_and_spares_the_rest() -> None:
+    config = {
+        "seed": "s",
+        "tokens": {"passive": "t"},
+        "training": {"epochs": 5, "api-key": "k"},
+        "peers": [{"name": "active", "token": "t"}],
+        "monkey": "not a key",
+    }
+    assert masked(config) == {
+        "seed": "(secret)",
+        "tokens": "(secret)",
+        "training": {"epochs": 5, "api-key": "(secret)"},
+        "peers": [{"name": "active", "token": "(secret)"}],
+        "monkey": "not a key",
+    }
+
+
+def test_an_error_without_a_blind_one_is_left_out(tmp_path: Path) -> None:
+    for side, error in (("one", 0.02), ("two", 0.04)):
+        metrics = [m for m in scores({"ls": error}) if m["metric"] != "blind_mse"]
+        write_party(tmp_path / side / "demo" / "passive", "passive", metrics=metrics)
+    found = compare(tmp_path / "one", tmp_path / "two")
+    assert (found["errors"], found["metrics"]) == ([], [])
+
+
+def test_figures_that_are_not_finite_become_none(tmp_path: Path) -> None:
+    for side, value in (("one", float("inf")), ("two", 0.5)):
+        write_party(
+            tmp_path / side / "demo" / "coordinator", "coordinator", metrics=[metric("mean_kl", value)]
+        )
+    (row,) = compare(tmp_path / "one", tmp_path / "two")["metrics"]
+    assert (row["a"], row["b"], row["difference"]) == (None, 0.5, None)
+
+
+def test_the_table_shows_untrusted_names_as_they_are(tmp_path: Path) -> None:
+    for side, name in (("one", "plain"), ("two", "[bold]x[/nonsense]")):
+        write_party(tmp_path / side / "demo" / "active", "active", config={"comment": name})
+        write_party(tmp_path / side / "demo" / "passive", "passive", metrics=scores({name: 0.02}))
+    shown = rendered(compare(tmp_path / "one", tmp_path / "two"))
+    assert "active: comment" in shown
+    assert "MSE of [bold]x[/nonsense] on passive (360 predict rows)" in shown
+    assert ".020 (blind .080)" in shown
+
+
+def test_a_folder_of_several_runs_is_refused(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write_run(tmp_path / "runs" / name)
+    with pytest.raises(ConfigError, match=r"holds 2 runs \(a, b\): give one run's folder"):
+        compare(tmp_path / "runs", tmp_path / "runs" / "a")
+    with pytest.raises(DataError, match="is no folder"):
+        compare(tmp_path / "nowhere", tmp_path / "runs" / "a")

@@ -1,0 +1,152 @@
+"""Plug-ins are found in a folder and by entry point, listed without being imported, and loud when broken."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from vfl.attack import LinearAttack
+from vfl.defense import Defense
+from vfl.errors import PluginError
+from vfl.registry import ATTACKS, DEFENSES, Registry
+
+ATTACK = '''"""Guess a tenth everywhere."""
+
+import numpy as np
+from vfl.attack import LinearAttack, linear_estimate
+
+
+class _Draft(LinearAttack):
+    """Private: not a plug-in."""
+
+
+class Tenth(LinearAttack):
+    needs = frozenset()
+
+    def solve(self, A, b, *, rng, moments=None):
+        return linear_estimate(np.full((len(b), A.shape[1]), 0.1), A, b)
+'''
+DEFENSE = '''"""Halve every embedding."""
+
+from vfl.defense import Defense
+
+
+class Halve(Defense):
+    def on_embedding(self, h, ctx):
+        return h / 2
+'''
+
+WriteModule = Callable[[str, str], None]
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WriteModule]:
+    """Write a file of an importable folder; what was imported from it is forgotten afterwards."""
+    before = set(sys.modules)
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def write_file(path: str, text: str) -> None:
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text(text, encoding="utf-8")
+        importlib.invalidate_caches()
+
+    yield write_file
+    for name in set(sys.modules) - before:
+        if name.partition(".")[0] in {"lab_attacks", "lab_defenses", "other_package"}:
+            del sys.modules[name]
+
+
+def _folder(write: WriteModule, name: str, text: str) -> Registry:
+    write("lab_attacks/__init__.py", "")
+    write(f"lab_attacks/{name}.py", text)
+    return Registry("lab_attacks", "vflens.nothing", "vfl.attack:Attack")
+
+
+def test_one_file_in_the_folder_adds_an_attack(write: WriteModule) -> None:
+    registry = _folder(write, "tenth", ATTACK)
+    write("lab_attacks/_helper.py", "raise RuntimeError('a helper is no plug-in')")
+    assert registry.names() == ["tenth"]
+    assert registry.summary("tenth") == "Guess a tenth everywhere."
+    assert not {"lab_attacks", "lab_attacks.tenth"} & set(sys.modules)
+    attack = registry.get("tenth")
+    assert issubclass(attack, LinearAttack)
+    estimate = attack().solve(np.zeros((0, 2)), np.zeros((3, 0)), rng=np.random.default_rng(0))
+    np.testing.assert_array_equal(estimate.values, np.full((3, 2), 0.1))
+
+
+def test_one_file_in_the_folder_adds_a_defence(write: WriteModule) -> None:
+    write("lab_defenses/__init__.py", "")
+    write("lab_defenses/halve.py", DEFENSE)
+    registry = Registry("lab_defenses", "vflens.nothing", "vfl.defense:Defense")
+    assert registry.names() == ["halve"]
+    assert "lab_defenses.halve" not in sys.modules
+    defense = registry.get("halve")
+    assert issubclass(defense, Defense)
+    assert defense.hooks() == {"on_embedding"}
+
+
+def test_an_installed_package_adds_both_by_entry_points(write: WriteModule) -> None:
+    built_in = ATTACKS.names()
+    write("other_package/__init__.py", "")
+    write("other_package/tenth.py", ATTACK)
+    write("other_package/halve.py", DEFENSE)
+    write(
+        "other_package-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: other-package\nVersion: 1.0\n"
+    )
+    write(
+        "other_package-1.0.dist-info/entry_points.txt",
+        "[vflens.attacks]\ntenth = other_package.tenth\nnamed = other_package.tenth:Tenth\n"
+        "wrong = other_package.halve:Halve\n[vflens.defenses]\nhalve = other_package.halve\n",
+    )
+    assert set(ATTACKS.names()) - set(built_in) == {"tenth", "named", "wrong"}
+    assert "halve" in DEFENSES.names()
+    assert ATTACKS.summary("tenth") == ""
+    assert "other_package" not in sys.modules
+    assert ATTACKS.get("tenth") is ATTACKS.get("named")
+    assert ATTACKS.get("tenth").__name__ == "Tenth"
+    assert DEFENSES.get("halve").__name__ == "Halve"
+    with pytest.raises(
+        PluginError, match=r"'wrong' = 'other_package.halve:Halve' is no subclass of vfl.attack:Attack"
+    ):
+        ATTACKS.get("wrong")
+
+
+def test_an_unknown_name_lists_the_known_ones() -> None:
+    with pytest.raises(
+        PluginError, match=r"unknown attacks plug-in 'haf': known are .*half, half_star, .*ls.*zero"
+    ):
+        ATTACKS.get("haf")
+
+
+def test_a_broken_import_is_loud(write: WriteModule) -> None:
+    registry = _folder(write, "broken", "import nothing_of_this_name")
+    assert registry.names() == ["broken"]
+    with pytest.raises(
+        PluginError, match=r"'lab_attacks.broken' does not import: ModuleNotFoundError: No module"
+    ):
+        registry.get("broken")
+
+
+def test_a_syntax_error_is_loud(write: WriteModule) -> None:
+    registry = _folder(write, "broken", "def")
+    with pytest.raises(PluginError, match=r"'lab_attacks.broken' does not import: SyntaxError"):
+        registry.get("broken")
+
+
+@pytest.mark.parametrize(
+    ("text", "defines"),
+    [
+        (ATTACK + "\n\nclass Second(Tenth):\n    pass\n", r"\['Tenth', 'Second'\]"),
+        ("from vfl.attack import LinearAttack\n", r"\[\]"),  # what is imported is not defined here
+        (DEFENSE, r"\[\]"),
+    ],
+)
+def test_a_file_defines_exactly_one_public_class(write: WriteModule, text: str, defines: str) -> None:
+    message = f"'several' must define exactly one public subclass of vfl.attack:Attack, it defines {defines}"
+    with pytest.raises(PluginError, match=message):
+        _folder(write, "several", text).get("several")

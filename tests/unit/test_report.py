@@ -1,0 +1,330 @@
+"""The report: self-contained, safe, without secrets, with the panels whose numbers exist and no others."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+from runfolder import SECRETS, crossing, metric, scores, write_party, write_pictures, write_run
+
+from experiments.folders import read_party, read_runs
+from experiments.report import write_report
+from vfl.errors import ConfigError, DataError, StorageError
+
+ALWAYS = {"verdict", "rerun", "limits"}
+ALL = ALWAYS | {"threat", "pictures", "heat", "features", "convergence", "utility", "progress"}
+EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
+
+
+class Page(HTMLParser):
+    """What a browser would see of a report: tags with attributes, scripts, text outside of scripts."""
+
+    def __init__(self, folders: list[Path], out: Path) -> None:
+        super().__init__()
+        self.html = write_report(folders, out).read_text(encoding="utf-8")
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: list[str] = []
+        self.figures: list[dict[str, list[dict[str, object]]]] = []
+        self.text = ""
+        self.feed(self.html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        tag, attributes = self.tags[-1] if self.tags else ("", {})
+        if tag == "script" and data.strip():
+            is_data = attributes.get("type") == "application/json"
+            self.figures.append(json.loads(data)) if is_data else self.scripts.append(data)
+        elif tag != "style":
+            self.text += data
+
+    @property
+    def panels(self) -> set[str]:
+        return {str(attributes["id"]) for tag, attributes in self.tags if tag == "section"}
+
+
+def report(run: Path) -> Page:
+    return Page([run], run.parent / "report.html")
+
+
+def test_a_finished_run_shows_every_panel(tmp_path: Path) -> None:
+    page = report(write_run(tmp_path / "demo"))
+    assert page.panels == ALL
+    assert "reconstructs the passive party's pixels with MSE .021" in page.text
+    assert "secure training" in page.text
+
+
+def test_nothing_is_loaded(tmp_path: Path) -> None:
+    page = report(write_run(tmp_path / "demo"))
+    links = [a[k] or "" for _, a in page.tags for k in ("src", "href", "srcset", "action", "data") if k in a]
+    assert len(links) > 10
+    assert [link for link in links if not link.startswith(("data:image/png;base64,", "#"))] == []
+    assert {tag for tag, _ in page.tags} & {"link", "iframe", "object", "base"} == set()
+    style = page.html.partition("<style>")[2].partition("</style>")[0]
+    assert "url(" not in style
+    assert "@import" not in style
+
+
+def test_only_the_two_scripts_of_the_report_may_run(tmp_path: Path) -> None:
+    page = report(write_run(tmp_path / "demo"))
+    policy = next(a["content"] or "" for tag, a in page.tags if tag == "meta" and "http-equiv" in a)
+    hashes = [base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() for s in page.scripts]
+    assert len(hashes) == 2
+    assert policy.startswith("default-src 'none'")
+    assert all(f"'sha256-{h}'" in policy for h in hashes)
+    assert "unsafe-inline" not in policy.partition("script-src")[2]
+
+
+def test_untrusted_text_stays_text(tmp_path: Path) -> None:
+    run = tmp_path / "demo"
+    errors = [m | {"target": EVIL, "column": m["column"] and EVIL} for m in scores({EVIL: 0.021})]
+    parties = [{"name": EVIL, "role": "passive", "columns": [{"name": EVIL}], "n_classes": 0}]
+    write_party(
+        run / "passive",
+        "passive",
+        config={"defenses": [{"name": EVIL, EVIL: EVIL}], "disclose": [{"what": EVIL, "to": EVIL}]},
+        facts={
+            "party": EVIL,
+            "run": EVIL,
+            "parties": parties,
+            "versions": {EVIL: EVIL},
+            "transcript_digest": EVIL,
+        },
+        status={"state": "failed", "reason": EVIL},
+        crossings=[crossing(EVIL, EVIL, EVIL)],
+        metrics=[*errors, metric("skipped", 1, attack=EVIL, column=EVIL), metric("train_loss", 1.0, step=1)],
+    )
+    page = report(run)
+    assert page.text.count("alert(1)") > 10
+    assert len(page.scripts) == 2
+    assert [a for tag, a in page.tags if tag == "img" or any(k.startswith("on") for k in a)] == []
+    assert page.figures
+    assert "<img" not in json.dumps(page.figures), "plotly reads labels as HTML"
+
+
+def test_no_secret_is_shown(tmp_path: Path) -> None:
+    page = report(write_run(tmp_path / "demo"))
+    assert "SECRET" in json.dumps(SECRETS)
+    assert "SECRET" not in page.html
+    assert "epochs = 5" in page.text
+
+
+@pytest.mark.parametrize(
+    ("gone", "panels"),
+    [
+        ("blind_mse", {"heat", "features", "convergence"}),
+        ("mse", {"heat", "features", "convergence"}),
+        ("column_blind_mse", {"features"}),
+        ("column_mse", {"features"}),
+    ],
+)
+def test_a_number_without_its_counterpart_is_not_shown(tmp_path: Path, gone: str, panels: set[str]) -> None:
+    run = write_run(tmp_path / "demo")
+    kept = [m for rows in (50, 360) for m in scores({"lmmse": 0.021}, rows) if m["metric"] != gone]
+    write_party(run / "passive", "passive", metrics=kept)
+    page = report(run)
+    assert panels == ALL - page.panels
+    assert (".021" in page.text) == ("heat" not in panels)
+
+
+def test_panels_need_their_numbers(tmp_path: Path) -> None:
+    run = tmp_path / "demo"
+    passive = write_party(run / "passive", "passive")
+    assert report(run).panels == ALWAYS
+    assert len(report(run).scripts) == 0, "no figure, no plotly"
+    write_pictures(passive, ["lmmse"])
+    assert report(run).panels == ALWAYS | {"pictures"}
+    write_party(run / "active", "active", metrics=[metric("accuracy", 0.9)])
+    assert report(run).panels == ALWAYS | {"pictures", "utility"}
+    write_party(run / "coordinator", "coordinator", metrics=[metric("steps", 9)])
+    assert report(run).panels == ALWAYS | {"pictures", "utility", "progress"}
+
+
+def test_an_interrupted_run_shows_what_was_computed(tmp_path: Path) -> None:
+    run = tmp_path / "demo"
+    folder = write_party(
+        run / "passive",
+        "passive",
+        metrics=scores({"lmmse": 0.021}, rows=50),
+        status={"state": "interrupted", "reason": "stopped by the operator"},
+    )
+    page = report(run)
+    assert "party passive was interrupted" in page.text
+    assert "stopped by the operator" in page.text
+    assert "heat" in page.panels
+    for name in ("federation.json", "status.json"):
+        (folder / name).unlink()
+    assert "it left no status" in report(run).text
+
+
+def test_a_party_that_left_only_its_configuration_is_reported(tmp_path: Path) -> None:
+    folder = tmp_path / "demo" / "passive"
+    folder.mkdir(parents=True)
+    (folder / "config.toml").write_text('party = "passive"\nrole = "passive"\nseed = "SECRET"\n')
+    page = report(tmp_path / "demo")
+    assert page.panels == ALWAYS
+    assert "Nothing can be said yet" in page.text
+
+
+@pytest.mark.parametrize(
+    ("name", "damages"),
+    [
+        ("config.toml", [b"party = ", b"\x80", b'role = "spy"', b"defenses = 3"]),
+        ("federation.json", [b"", b"{", b"[1]", b'{"parties": [{}]}']),
+        ("status.json", [b"", b"null", b'{"state": "fine"}']),
+        ("metrics.parquet", [b"", b"PAR1 but not for long"]),
+        ("pictures.npz", [b"", b"\x80", b"PK\x03\x04torn"]),
+        ("transcript/index.jsonl", [b"\x80\n", b"{}\n", b"[1]\n", b'{"sender": 1\n{"sender": 2}\n']),
+    ],
+)
+def test_a_damaged_file_is_one_sentence(tmp_path: Path, name: str, damages: list[bytes]) -> None:
+    run = write_run(tmp_path / "demo")
+    for damage in damages:
+        (run / "passive" / name).write_bytes(damage)
+        with pytest.raises(DataError, match=f"{name} cannot be read as .*: copy it anew") as caught:
+            report(run)
+        assert "\n" not in str(caught.value)
+
+
+def test_metrics_with_a_missing_column_are_one_sentence(tmp_path: Path) -> None:
+    folder = write_party(tmp_path / "demo" / "passive", "passive")
+    pq.write_table(pa.table({"metric": ["mse"], "value": [0.1]}), folder / "metrics.parquet")
+    with pytest.raises(
+        DataError, match=r"metrics\.parquet cannot be read as metrics \(0\.attack: Field required\)"
+    ):
+        read_party(folder)
+
+
+def test_pictures_of_other_columns_are_refused(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "demo")
+    file = run / "passive" / "pictures.npz"
+    np.savez(file, rows=np.arange(2), original=np.zeros((2, 3)))
+    with pytest.raises(DataError, match="does not hold the party's columns"):
+        report(run)
+    arrays: dict[str, Any] = {"original": np.zeros((2, 4)), "estimate:ls": np.zeros((2, 3))}
+    np.savez(file, rows=np.arange(2), **arrays)
+    with pytest.raises(DataError, match="does not fit"):
+        report(run)
+
+
+def test_a_torn_transcript_counts_whole_lines(tmp_path: Path) -> None:
+    lines = [crossing("active", "train", "embedding", 10), crossing("active", "train", "embedding", 7)]
+    lines.append(crossing("passive", "disclose", "parameters", 0, withheld=True))
+    folder = write_party(tmp_path / "demo" / "coordinator", "coordinator", crossings=lines)
+    with (folder / "transcript" / "index.jsonl").open("a") as index:
+        index.write('{"sender": "active", "phase": "tra')
+    embedding, parameters = read_party(folder).crossings()
+    assert (embedding.receiver, embedding.sender, embedding.phase) == ("coordinator", "active", "train")
+    assert (embedding.count, embedding.nbytes, embedding.withheld) == (2, 17, 0)
+    assert (parameters.count, parameters.withheld) == (1, 1)
+
+
+def test_defences_stand_beside_what_they_act_on(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "demo", defenses=[{"name": "round_scores", "digits": 1}])
+    rows = [row.partition("</tr>")[0] for row in report(run).html.split("<tr><td>")]
+    scores_row = next(row for row in rows if "<td>scores</td>" in row)
+    assert "round_scores (digits 1)" in scores_row
+    assert '<td class="n">2</td><td class="n">200 B</td>' in scores_row
+    embedding_row = next(row for row in rows if "<td>embedding</td>" in row)
+    assert "round_scores" not in embedding_row
+    alone = Page([run / "active"], tmp_path / "alone.html")
+    assert "not known: the sender's folder was not given" in alone.text
+    assert "the folders of coordinator, passive were not given" in alone.text
+
+
+def test_an_unknown_plugin_is_named_not_fatal(tmp_path: Path) -> None:
+    page = report(
+        write_run(tmp_path / "demo", {"of_another_package": 0.02}, defenses=[{"name": "unheard_of"}])
+    )
+    assert "not installed here" in page.text
+    assert "unheard_of" in page.text
+
+
+def test_skipped_attacks_say_why(tmp_path: Path) -> None:
+    run = tmp_path / "demo"
+    write_party(run / "active", "active", metrics=[metric("skipped", 1, attack="lmmse", column="no moments")])
+    assert "did not run : no moments" in " ".join(report(run).text.split())
+
+
+def test_the_heat_map_is_relative_to_the_blind_error(tmp_path: Path) -> None:
+    a = write_run(tmp_path / "a", {"lmmse": 0.02, "ls": 0.4})
+    b = write_run(tmp_path / "b", {"lmmse": 0.04}, defenses=[{"name": "round_scores", "digits": 1}])
+    heat = Page([a, b], tmp_path / "report.html").figures[0]["data"][0]
+    assert heat["x"] == ["no defence", "round_scores (digits 1)"]
+    assert heat["y"] == ["lmmse", "ls"]
+    assert heat["z"] == [[pytest.approx(0.25), pytest.approx(0.5)], [1.0, None]]
+    assert heat["text"] == [["25 %", "50 %"], ["500 %", ""]]
+
+
+def test_figures_that_are_not_finite_do_not_break_the_page(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "demo")
+    broken = [
+        *scores({"lmmse": 0.021, "ls": float("inf"), "gia": float("nan")}),
+        metric("mean_kl", float("inf")),
+    ]
+    write_party(run / "passive", "passive", metrics=broken)
+    page = report(run)
+    assert all(len(f["data"]) for f in page.figures)
+    assert "∞" in page.text
+    assert "NaN" not in json.dumps([f["data"] for f in page.figures])
+
+
+def test_pictures_fill_the_bounding_box_and_are_clipped(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "demo")
+    original = np.array([[-0.5, 0.5, 1.0, 7.0]])
+    np.savez(run / "passive" / "pictures.npz", rows=np.array([4]), original=original)
+    images = [a["src"] or "" for tag, a in report(run).tags if tag == "img"]
+    assert len(images) == 2, "the original and the guess of one half"
+    image = Image.open(io.BytesIO(base64.b64decode(images[0].partition(",")[2])))
+    assert np.asarray(image)[..., 0].tolist() == [[0, 128], [255, 255]]
+
+
+def test_in_process_and_lab_runs_say_so(tmp_path: Path) -> None:
+    folder = tmp_path / "demo" / "passive"
+    write_party(folder, "passive")
+    assert "isolation" not in report(tmp_path / "demo").text
+    write_party(folder, "passive", facts={"in_process": True, "lab": True, "clipped": 12})
+    page = report(tmp_path / "demo")
+    assert "a convention, not security" in page.text
+    assert "lab mode" in page.text
+    assert "12 values lay outside" in page.text
+
+
+def test_folders_that_hold_no_run_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="is no folder"):
+        read_runs([tmp_path / "nowhere"])
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DataError, match="holds no run"):
+        read_runs([tmp_path / "empty"])
+    first = write_party(tmp_path / "one" / "demo" / "active", "active")
+    second = write_party(tmp_path / "two" / "demo" / "active", "active")
+    with pytest.raises(ConfigError, match="the same party of the same run"):
+        read_runs([first, second])
+    assert len(read_runs([first, first, first.parent])[0].parties) == 1
+
+
+def test_a_report_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = write_run(tmp_path / "demo")
+    out = write_report([run], tmp_path)
+    assert out == tmp_path / "report.html"
+    out.write_text("the old one")
+
+    def full(self: Path, target: Path) -> Path:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(StorageError, match=r"report\.html cannot be written \(No space left on device\)"):
+        write_report([run], out)
+    assert out.read_text() == "the old one"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["demo", "report.html"]

@@ -1,0 +1,204 @@
+"""The verdict in words and as data: every figure beside its blind baseline."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from runfolder import metric, scores, write_party, write_run
+
+from experiments import verdict as module
+from experiments.folders import Run, read_runs
+from experiments.verdict import (
+    baseline,
+    figure,
+    final,
+    labels,
+    result_table,
+    results,
+    to_json,
+    utility,
+    verdict,
+)
+
+LABEL_ONLY = [{"name": "label_only"}]
+HEADLINE = (
+    "From 360 predictions the active party reconstructs the passive party's pixels with MSE .021; "
+    "the best blind guess (the column means) errs by .080."
+)
+SECURE = "Assumes secure training: the attacks read predictions and disclosed parameters only."
+Runs = Callable[..., tuple[Run, ...]]
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Runs:
+    """Runs by name, each from the arguments of ``write_run``."""
+
+    def build(**arguments: dict[str, Any]) -> tuple[Run, ...]:
+        return read_runs([write_run(tmp_path / name, **given) for name, given in arguments.items()])
+
+    return build
+
+
+def target(tmp_path: Path, metrics: list[dict[str, Any]], **files: Any) -> Run:
+    """A run of which only the target's folder is given."""
+    write_party(tmp_path / "demo" / "passive", "passive", metrics=metrics, **files)
+    return read_runs([tmp_path / "demo"])[0]
+
+
+def test_the_verdict_names_the_leak_and_what_a_defence_changes(runs: Runs) -> None:
+    said = verdict(runs(plain={}, guarded={"errors": {"lmmse": 0.0785}, "defenses": LABEL_ONLY}))
+    assert said.headline == HEADLINE
+    assert said.others == ("With label_only: .078, no better than a blind guess, accuracy unchanged.",)
+    assert said.assumption == SECURE
+    assert str(said) == f"{HEADLINE} {said.others[0]} {SECURE}"
+
+
+def test_a_defence_that_fails_and_costs_accuracy(runs: Runs) -> None:
+    guarded = {"errors": {"lmmse": 0.04}, "defenses": LABEL_ONLY, "accuracy": 0.9}
+    assert verdict(runs(plain={}, guarded=guarded)).others == (
+        "With label_only: .040, accuracy .960 → .900.",
+    )
+
+
+def test_the_baseline_is_the_first_run_without_defences(runs: Runs) -> None:
+    both = runs(guarded={"errors": {"lmmse": 0.0785}, "defenses": LABEL_ONLY}, plain={})
+    assert baseline(both) == 1
+    assert verdict(both).headline == HEADLINE
+
+
+def test_a_defended_run_alone_says_so(runs: Runs) -> None:
+    said = verdict(runs(guarded={"defenses": [{"name": "round_scores", "digits": 2}]}))
+    assert said.headline == f"With round_scores (digits 2): f{HEADLINE[1:]}"
+
+
+def test_no_better_than_blind_until_the_interval_lies_below(runs: Runs) -> None:
+    (inside,) = runs(a={"errors": {"lmmse": 0.0785}})
+    (below,) = runs(b={"errors": {"lmmse": 0.0775}})
+    assert [r.better for r in (*final(inside), *final(below))] == [False, True]
+    assert "no better than a blind guess: MSE .078, where the best blind guess" in verdict([inside]).headline
+
+
+def test_several_targets_are_told_apart_worst_first(tmp_path: Path) -> None:
+    run = target(tmp_path, [*scores({"ls": 0.04}), *scores({"ls": 0.02}, target="registry")])
+    assert [r.target for r in final(run)] == ["registry", "passive"]
+    headline = verdict([run]).headline
+    assert headline.index("party registry's columns with MSE .020") < headline.index("passive party's pixels")
+
+
+def test_without_figures_nothing_is_claimed(tmp_path: Path) -> None:
+    run = target(tmp_path, [])
+    assert str(verdict([run])).startswith("Nothing can be said yet")
+    assert (results(run), result_table([run])[1], utility(run)) == ((), [], {})
+
+
+def test_training_rows_are_named_as_such(tmp_path: Path) -> None:
+    run = target(tmp_path, [m | {"scored_set": "train"} for m in scores({"ls": 0.02}, rows=1437)])
+    assert verdict([run]).headline.startswith("Of 1,437 train rows the active party reconstructs")
+
+
+def test_an_attack_on_training_traffic_changes_the_threat_model(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "reads_training", lambda attack: attack == "half_star")
+    assert verdict(runs(plain={})).assumption == "Training in the clear: half_star read training traffic."
+
+
+def test_blind_errors_of_other_rows_do_not_count(tmp_path: Path) -> None:
+    other = [m for m in scores({"ls": 0.02}, rows=100) if m["metric"] == "blind_mse"]
+    alone = [m for m in scores({"ls": 0.02}, rows=360) if m["metric"] == "mse"]
+    assert results(target(tmp_path, [*other, *alone])) == ()
+
+
+def test_the_targets_own_figure_wins_over_the_adversarys_copy(tmp_path: Path) -> None:
+    write_party(tmp_path / "demo" / "active", "active", metrics=scores({"ls": 0.5, "gia": 0.3}))
+    run = target(tmp_path, scores({"ls": 0.02}))
+    assert {r.attack: r.mse for r in final(run)} == {"ls": 0.02, "gia": 0.3}
+
+
+def test_a_result_carries_interval_and_least_blind_error(tmp_path: Path) -> None:
+    (result,) = results(target(tmp_path, scores({"ls": 0.02})))
+    assert (result.rows, result.mse, result.blind, result.unusable) == (360, 0.02, 0.08, 0.0)
+    assert result.half_width == pytest.approx(1.96 * 0.001)
+    assert result.blind_guess == "the column means"
+    assert result.relative == pytest.approx(0.25)
+
+
+def test_without_a_standard_error_there_is_no_interval(tmp_path: Path) -> None:
+    run = target(tmp_path, [m for m in scores({"ls": 0.02}) if m["metric"] != "mse_stderr"])
+    assert final(run)[0].half_width is None
+    assert result_table([run])[1][0][-1] == ".020 (25 % of blind)"
+
+
+def test_final_is_the_last_milestone(runs: Runs) -> None:
+    (run,) = runs(plain={"errors": {"ls": 0.02}})
+    assert [r.rows for r in results(run)] == [50, 100, 360]
+    assert [r.rows for r in final(run)] == [360]
+
+
+def test_runs_with_the_same_defence_are_told_apart_by_name(runs: Runs) -> None:
+    assert labels(runs(a={}, b={}, c={"defenses": LABEL_ONLY})) == [
+        "no defence · a",
+        "no defence · b",
+        "label_only",
+    ]
+
+
+def test_unknown_defences_are_not_called_none(tmp_path: Path) -> None:
+    assert labels([target(tmp_path, [])]) == ["demo"]
+
+
+def test_many_runs_do_not_drown_the_verdict(runs: Runs) -> None:
+    six = {f"r{i}": {"defenses": [{"name": "round_scores", "digits": i}]} for i in range(1, 7)}
+    said = verdict(runs(plain={}, **six))
+    assert len(said.others) == 5
+    assert said.others[-1] == "2 more runs stand in the heat map below."
+
+
+def test_the_table_is_attack_by_run_with_blind_rows_last(runs: Runs) -> None:
+    header, rows = result_table(runs(plain={}, guarded={"errors": {"ls": 0.08}, "defenses": LABEL_ONLY}))
+    assert header == ("target", "rows", "attack", "no defence", "label_only")
+    assert rows == [
+        ("passive", "predict", "lmmse", ".021 ± .002 (26 % of blind)", "–"),
+        ("passive", "predict", "half_star", ".112 ± .002 (140 % of blind)", "–"),
+        ("passive", "predict", "ls", "–", ".080 ± .002 (100 % of blind)"),
+        ("passive", "predict", "best blind guess", ".080 (the column means)", ".080 (the column means)"),
+    ]
+
+
+def test_json_is_strict_and_has_stable_keys(tmp_path: Path) -> None:
+    perfect = [m | {"value": 0.0} if m["metric"] == "blind_mse" else m for m in scores({"ls": 0.02})]
+    run = target(tmp_path, [*perfect, metric("mean_kl", float("inf"))])
+    data = json.loads(json.dumps(to_json([run]), allow_nan=False))
+    assert sorted(data) == ["runs", "verdict"]
+    (told,) = data["runs"]
+    assert sorted(told) == ["defenses", "label", "parties", "results", "run", "utility"]
+    assert told["utility"] == {"mean_kl": None}
+    assert told["results"] == [
+        {
+            **{"attack": "ls", "target": "passive", "scored_set": "predict", "rows": 360, "mse": 0.02},
+            **{"half_width": 0.00196, "blind": 0.0, "blind_guess": "all zeros", "unusable": 0.0},
+            **{"relative": None, "better_than_blind": False},
+        }
+    ]
+
+
+def test_the_gain_is_over_the_active_party_alone(runs: Runs) -> None:
+    (run,) = runs(plain={})
+    assert utility(run) == pytest.approx(
+        {"accuracy": 0.96, "accuracy_alone": 0.9, "accuracy_gain": 0.06, "mean_kl": 0.01}
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        *[(0.0213, ".021"), (1.2344, "1.234"), (-0.05, "-.050"), (0.0, ".000"), (0.9996, "1.000")],
+        *[(2.1e-6, "2.1e-06"), (float("inf"), "∞"), (float("nan"), "–"), (None, "–"), (10.5, "10.500")],
+    ],
+)
+def test_figures_read_as_in_the_papers(value: float | None, text: str) -> None:
+    assert figure(value) == text

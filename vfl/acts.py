@@ -1,0 +1,211 @@
+"""What parties ask of each other: one class per act, its reply, and who may ask whom.
+
+Both links carry these; over gRPC each act is one rpc (``protos/vfl.proto``). Nothing outside
+:data:`ACCESS` is answered: in particular the active party cannot reach a passive party's forward pass
+behind the coordinator's score gate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from vfl.errors import AccessError
+from vfl.federation import Federation
+from vfl.types import Array, Exchange, Released, Role
+from vfl.view import PartyInfo
+
+R = TypeVar("R")
+
+
+class Act(Generic[R]):
+    """A request; ``R`` is the type of its reply."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """The reply of an act that only has an effect."""
+
+
+@dataclass(frozen=True)
+class Describe(Act[PartyInfo]):
+    """Who are you, and what are your columns?"""
+
+    run: str
+
+
+@dataclass(frozen=True, eq=False)
+class Identities:
+    """Keyed digests of a party's row ids, uint8 (n, 32), in its file's order.
+
+    ``split`` uint8 (n,), 0 train and 1 predict, where the file says so.
+    """
+
+    digests: Array
+    split: Array | None
+
+
+@dataclass(frozen=True)
+class Identify(Act[Identities]):
+    """Which rows have you?"""
+
+    run: str
+
+
+@dataclass(frozen=True, eq=False)
+class Prepare(Act[Done]):
+    """The aligned federation begins: ``order`` int32 (N,) are this party's file rows in aligned order."""
+
+    federation: Federation
+    order: Array
+
+
+@dataclass(frozen=True, eq=False)
+class StepReply:
+    """What a training step gives back; ``stop`` is the active party's early stopping."""
+
+    released: Released | None
+    stop: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Step(Act[StepReply]):
+    """One training step (streamed).
+
+    To a passive party: ``received`` is the gradient of the step before (None at the start); it learns from
+    it, then releases its embedding of ``rows``; without rows (the last step) it only learns. To the
+    active party: ``received`` holds the passive parties' summed embeddings of ``rows``; it releases the
+    gradient, then learns.
+    """
+
+    exchange: Exchange
+    rows: Array
+    received: Released | None
+
+
+@dataclass(frozen=True)
+class Disclose(Act[tuple[Released, ...]]):
+    """Give what your configuration grants to the party ``to``; nothing when it grants nothing."""
+
+    run: str
+    version: int
+    to: str
+
+
+@dataclass(frozen=True, eq=False)
+class Deliver(Act[Done]):
+    """A sealed disclosure, relayed untouched."""
+
+    released: Released
+
+
+@dataclass(frozen=True)
+class Begin(Act[Done]):
+    """Training and disclosures are over: predict, attack, then say Finished."""
+
+    run: str
+    version: int
+
+
+@dataclass(frozen=True, eq=False)
+class Forward(Act[Released]):
+    """Release your embedding of prediction ``rows`` int32 (n,) (streamed)."""
+
+    exchange: Exchange
+    rows: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Predict(Act[Released]):
+    """The released scores of the rows of ``embedding``, the active party's own partial logits."""
+
+    embedding: Released
+
+
+@dataclass(frozen=True, eq=False)
+class Query(Act[Released]):
+    """An operator asks the active party for the scores of ``rows``."""
+
+    rows: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Guess:
+    """One attack's reconstruction of the target's columns: ``values`` float64 (n, d), ``status`` (n,)."""
+
+    attack: str
+    values: Array
+    status: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Submission(Act["Receipt"]):
+    """All attacks of one milestone; ``rows`` int32 (n,); ``scored_set`` is "predict" or "train"."""
+
+    run: str
+    scored_set: str
+    rows: Array
+    guesses: tuple[Guess, ...]
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What the submitter learns: that it was received. ``errors`` (attack → MSE) is empty outside lab mode."""
+
+    rows: int
+    attacks: int
+    errors: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Finished(Act[Done]):
+    """The active party has predicted and attacked."""
+
+    run: str
+
+
+@dataclass(frozen=True)
+class Stop(Act[Done]):
+    """The run is over; ``failure`` says why if it failed."""
+
+    run: str
+    failure: str = ""
+
+
+_DATA = frozenset({Role.PASSIVE, Role.ACTIVE})
+_COORDINATOR, _ACTIVE = frozenset({Role.COORDINATOR}), frozenset({Role.ACTIVE})
+_PASSIVE, _OPERATOR = frozenset({Role.PASSIVE}), frozenset({Role.OPERATOR})
+
+#: act → (who may ask, who answers). Everything else is refused.
+ACCESS: Mapping[type[Act[object]], tuple[frozenset[Role], frozenset[Role]]] = {
+    Describe: (_COORDINATOR, _DATA),
+    Identify: (_COORDINATOR, _DATA),
+    Prepare: (_COORDINATOR, _DATA),
+    Step: (_COORDINATOR, _DATA),
+    Disclose: (_COORDINATOR, _DATA),
+    Deliver: (_COORDINATOR, _ACTIVE),
+    Begin: (_COORDINATOR, _ACTIVE),
+    Forward: (_COORDINATOR, _PASSIVE),
+    Stop: (_COORDINATOR, _DATA),
+    Predict: (_ACTIVE, _COORDINATOR),
+    Finished: (_ACTIVE, _COORDINATOR),
+    Submission: (_ACTIVE, _PASSIVE),
+    Query: (_OPERATOR, _ACTIVE),
+}
+
+
+def check_access(act: type[Act[object]], caller: str, caller_role: Role, callee: str, callee_role: Role) -> None:
+    """Refuse what :data:`ACCESS` does not grant.
+
+    Raises:
+        AccessError: naming caller, act and callee.
+    """
+    callers, callees = ACCESS[act]
+    if caller_role not in callers or callee_role not in callees:
+        allowed = " or ".join(sorted(callers))
+        raise AccessError(
+            f"{caller_role} {caller!r} may not ask {callee_role} {callee!r} to {act.__name__}: only the {allowed} may"
+        )
+
+

@@ -1,0 +1,39 @@
+"""Which defence can act where: refused before the start, with the reason, instead of failing after the run."""
+
+from __future__ import annotations
+
+from vfl.config import ActiveConfig, CoordinatorConfig, PassiveConfig, build_plugins
+from vfl.defense import Defense
+from vfl.errors import ConfigError
+from vfl.registry import DEFENSES
+from vfl.types import Role
+
+#: The hooks that each role of a softmax-regression federation comes past.
+HOOKS = {
+    Role.PASSIVE: frozenset({"on_inputs", "on_embedding", "on_parameters"}),
+    Role.ACTIVE: frozenset({"on_inputs", "on_labels", "on_outputs", "on_embedding", "on_gradient"}),
+    Role.COORDINATOR: frozenset({"on_embedding", "on_scores"}),
+}
+
+
+def build_defenses(config: PassiveConfig | ActiveConfig | CoordinatorConfig) -> list[Defense]:
+    """The configured defences of one party, each of which will come past one of its hooks.
+
+    Raises:
+        PluginError, ConfigError: unknown, wrongly set, or unable to act at this party.
+    """
+    available = HOOKS[config.role]
+    if isinstance(config, PassiveConfig) and not any(d.what == "parameters" for d in config.disclose):
+        available -= {"on_parameters"}
+    defenses: list[Defense] = build_plugins(DEFENSES, config.defenses)
+    for plugin, defense in zip(config.defenses, defenses, strict=True):
+        if not defense.hooks() & available:
+            raise ConfigError(
+                f"defence {plugin.name!r} at {config.role} {config.party!r} would never act: it changes {_said(defense.hooks())}, "
+                f"this party comes past {_said(available)}: move it to another party, or disclose what it defends"
+            )
+    return defenses
+
+
+def _said(hooks: frozenset[str]) -> str:
+    return ", ".join(sorted(h.removeprefix("on_") for h in hooks)) or "nothing"

@@ -1,0 +1,228 @@
+"""The configuration of one party: a TOML file per process, checked whole before anything starts."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+
+from vfl.errors import ConfigError
+from vfl.federation import Training
+from vfl.partyfile import PartyFile
+from vfl.registry import Registry
+from vfl.types import Role
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
+Token = Annotated[str, Field(min_length=16, description="shared by one pair of parties; nobody else may know it")]
+T = TypeVar("T")
+
+
+class Settings(BaseModel):
+    """Frozen, and an unknown key is an error: a misspelt setting must not be ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Peer(Settings):
+    """Another party: where it listens, and the token that this pair shares."""
+
+    name: Name
+    role: Literal[Role.PASSIVE, Role.ACTIVE, Role.COORDINATOR]
+    address: str = Field(description='"host:port", or "unix:PATH" on one machine')
+    token: Token
+
+
+class Plugin(BaseModel):
+    """A plug-in by name; every other key is one of its parameters."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    name: str
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The keys other than ``name``."""
+        return dict(self.__pydantic_extra__ or {})
+
+
+class Limits(Settings):
+    """Deadlines and sizes. They change when a run gives up, never what it computes."""
+
+    wait_seconds: float = Field(120, gt=0, description="how long to wait for the other parties to come up")
+    call_seconds: float = Field(60, gt=0, description="deadline of one call")
+    step_seconds: float = Field(60, gt=0, description="time-out of one training step")
+    message_mib: int = Field(64, ge=1, le=2047, description="largest message, in MiB")
+    checkpoint_steps: int = Field(500, ge=1, description="training steps between checkpoints of the recovery log")
+
+
+class Disclosure(Settings):
+    """What a passive party grants to another party, besides what the protocol needs."""
+
+    what: Literal["parameters", "auxiliary", "moments"]
+    to: Name
+    rows: int = Field(0, ge=0, description="auxiliary: how many of its training rows it gives away")
+
+    @model_validator(mode="after")
+    def _rows_belong_to_auxiliary(self) -> Disclosure:
+        if (self.what == "auxiliary") != (self.rows > 0):
+            raise ValueError(f"disclose {self.what!r} with rows = {self.rows}: rows (at least 1) belong to auxiliary, and only there")
+        return self
+
+
+class Scoring(Settings):
+    """The target's scoring service."""
+
+    enabled: bool = True
+    pictures: int = Field(8, ge=0, description="rows drawn as original against reconstruction in its own folder; 0: none")
+
+
+class PartyConfig(Settings):
+    """What every party's file says."""
+
+    party: Name
+    run: str = Field(min_length=1, max_length=128, description="the run's name: the same at every party")
+    address: str = Field(description='where this party listens: "host:port" or "unix:PATH"')
+    insecure: bool = Field(False, description="allow an address other than loopback without TLS")
+    out: Path = Field(description="this party's own run folder")
+    seed: str = Field(min_length=1, description="this party's secret: its noise and its draws follow from it")
+    lab: bool = Field(False, description="one owner holds all parties: errors go back to the adversary")
+    peers: tuple[Peer, ...]
+    defenses: tuple[Plugin, ...] = ()
+    limits: Limits = Limits()
+
+    @model_validator(mode="after")
+    def _peers_are_distinct(self) -> PartyConfig:
+        names = [self.party, *(p.name for p in self.peers)]
+        repeated = sorted({n for n in names if names.count(n) > 1})
+        if repeated:
+            raise ValueError(f"party {repeated[0]!r} is named twice: give every party its own name")
+        return self
+
+    def peers_of(self, role: Role) -> tuple[Peer, ...]:
+        """The peers of one role in name order."""
+        return tuple(sorted((p for p in self.peers if p.role == role), key=lambda p: p.name))
+
+
+class DataPartyConfig(PartyConfig):
+    """A party that holds rows."""
+
+    data: PartyFile
+    alignment_key: Token = Field(description="shared by the data parties, unknown to the coordinator: row ids are hashed under it")
+
+    @model_validator(mode="after")
+    def _knows_one_coordinator(self) -> DataPartyConfig:
+        _require_one(self, Role.COORDINATOR)
+        return self
+
+
+class PassiveConfig(DataPartyConfig):
+    """A party with features only."""
+
+    role: Literal[Role.PASSIVE]
+    disclose: tuple[Disclosure, ...] = ()
+    scoring: Scoring = Scoring()
+
+
+class ActiveConfig(DataPartyConfig):
+    """The party with the labels; the adversary's plug-ins sit here."""
+
+    role: Literal[Role.ACTIVE]
+    attacks: tuple[Plugin, ...] = ()
+    operator_token: Token | None = Field(None, description="whoever holds it may ask for predictions (vflens predict)")
+    predict_batch: int = Field(1024, ge=1, description="rows per prediction request")
+
+    @model_validator(mode="after")
+    def _labels_are_named(self) -> ActiveConfig:
+        if self.data.label_column is None:
+            raise ValueError("data.label_column is missing: the active party holds the labels, name their column")
+        return self
+
+
+class CoordinatorConfig(PartyConfig):
+    """The party that aligns, drives and releases scores."""
+
+    role: Literal[Role.COORDINATOR]
+    training: Training = Training()
+    predict_share: float = Field(0.2, gt=0, lt=1, description="share of rows kept for prediction when no file has a split column")
+    after: Literal["stop", "serve"] = Field("serve", description="after the run: stop every party, or go on answering predictions")
+
+    @model_validator(mode="after")
+    def _knows_everybody(self) -> CoordinatorConfig:
+        _require_one(self, Role.ACTIVE)
+        if not self.peers_of(Role.PASSIVE):
+            raise ValueError("peers name no passive party: a federation needs at least one")
+        return self
+
+
+AnyConfig = Annotated[PassiveConfig | ActiveConfig | CoordinatorConfig, Field(discriminator="role")]
+_ANY: TypeAdapter[PassiveConfig | ActiveConfig | CoordinatorConfig] = TypeAdapter(AnyConfig)
+
+
+def load_party(file: Path) -> PassiveConfig | ActiveConfig | CoordinatorConfig:
+    """The party's configuration in ``file``; relative paths in it are relative to the file's folder.
+
+    Raises:
+        ConfigError: unreadable, not TOML, or a setting that is missing, unknown or out of range.
+    """
+    config = validate(_ANY, read_toml(file), str(file))
+    base = file.resolve().parent
+    updates: dict[str, Any] = {"out": base / config.out}
+    if not isinstance(config, CoordinatorConfig):
+        updates["data"] = config.data.model_copy(update={"file": base / config.data.file})
+    return config.model_copy(update=updates)
+
+
+def read_toml(file: Path) -> dict[str, Any]:
+    """The TOML document in ``file``.
+
+    Raises:
+        ConfigError: it cannot be read or is not TOML.
+    """
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"configuration {file} cannot be read ({error.strerror}): check the path") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"configuration {file} is not TOML: {error}") from error
+
+
+def validate(adapter: TypeAdapter[T], data: Any, source: str) -> T:
+    """``data`` checked by ``adapter``.
+
+    Raises:
+        ConfigError: one sentence per wrong field, with its name and value, never a secret.
+    """
+    try:
+        return adapter.validate_python(data)
+    except ValidationError as error:
+        problems = "; ".join(describe_problem(e) for e in error.errors()[:5])
+        raise ConfigError(f"{source}: {problems}") from None
+
+
+def describe_problem(problem: Any) -> str:
+    """One pydantic error as field, message and value; values of secrets are left out."""
+    where = ".".join(str(part) for part in problem["loc"] if part not in set(Role)) or "configuration"
+    message = str(problem["msg"]).removeprefix("Value error, ")
+    value = problem["input"]
+    secret = any(word in where for word in ("token", "seed", "key"))
+    shown = "" if secret or isinstance(value, dict | list | tuple | BaseModel) else f" (got {value!r})"
+    return f"{where}: {message}{shown}"
+
+
+def _require_one(config: PartyConfig, role: Role) -> None:
+    count = len(config.peers_of(role))
+    if count != 1:
+        raise ValueError(f"peers name {count} parties with role {role.value!r}: exactly one is needed")
+
+
+def build_plugins(registry: Registry, plugins: Sequence[Plugin]) -> list[Any]:
+    """The configured plug-ins as objects, in order.
+
+    Raises:
+        PluginError: an unknown name.
+        ConfigError: a parameter that the plug-in does not have or that is out of range.
+    """
+    return [validate(TypeAdapter(registry.get(p.name)), p.parameters, f"{registry.package} plug-in {p.name!r}") for p in plugins]

@@ -1,0 +1,109 @@
+"""What every party of a run agrees on after alignment: the members, the rows, the training settings."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from vfl.errors import StorageError
+from vfl.types import Array, ColumnInfo, Role
+from vfl.view import PartyInfo
+
+
+class Training(BaseModel):
+    """How softmax regression is trained. The penalty is l2·Σθ² over weights and bias (``docs/notation.md``)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    optimizer: Literal["adam", "sgd"] = "adam"
+    epochs: int = Field(100, ge=1, description="passes over the training rows")
+    batch_size: int = Field(256, ge=1, description="rows per step; the last batch of an epoch may be smaller")
+    learning_rate: float = Field(0.05, gt=0)
+    l2: float = Field(1e-4, ge=0, description="weight of the penalty Σθ²")
+    patience: int = Field(0, ge=0, description="stop after so many epochs without a better training loss; 0: never")
+    tolerance: float = Field(1e-4, ge=0, description="what counts as better, in nats")
+
+
+@dataclass(frozen=True, eq=False)
+class Federation:
+    """One aligned run. ``train`` and ``predict`` are int32 positions in the aligned order of ``rows`` rows."""
+
+    run: str
+    parties: tuple[PartyInfo, ...]
+    rows: int
+    train: Array
+    predict: Array
+    training: Training
+    lab: bool
+
+    @property
+    def active(self) -> PartyInfo:
+        """The party with the labels."""
+        return next(p for p in self.parties if p.role == Role.ACTIVE)
+
+    @property
+    def passive(self) -> tuple[PartyInfo, ...]:
+        """The passive parties in name order; the first holds the bias."""
+        return tuple(sorted((p for p in self.parties if p.role == Role.PASSIVE), key=lambda p: p.name))
+
+    @property
+    def n_classes(self) -> int:
+        """k, as the active party says."""
+        return self.active.n_classes
+
+    def ends_epoch(self, step: int) -> bool:
+        """Whether training step ``step`` (from 0) is the last of its epoch."""
+        return (step + 1) % math.ceil(len(self.train) / self.training.batch_size) == 0
+
+    def save(self, folder: Path, **more: Any) -> None:
+        """Write ``federation.json``, with ``more`` facts for reports, and ``rows.npz`` into ``folder``."""
+        members = {
+            "run": self.run,
+            "lab": self.lab,
+            "aligned_rows": self.rows,
+            "train_rows": len(self.train),
+            "predict_rows": len(self.predict),
+            "training": self.training.model_dump(),
+            "parties": [asdict(p) for p in self.parties],
+            **more,
+        }
+        (folder / "federation.json").write_text(json.dumps(members), encoding="utf-8")
+        np.savez(folder / "rows.npz", train=self.train, predict=self.predict)
+
+    @classmethod
+    def load(cls, folder: Path) -> Federation:
+        """Read what :meth:`save` wrote.
+
+        Raises:
+            StorageError: the folder holds no (whole) federation.
+        """
+        try:
+            members = json.loads((folder / "federation.json").read_text(encoding="utf-8"))
+            with np.load(folder / "rows.npz", allow_pickle=False) as rows:
+                train, predict = rows["train"], rows["predict"]
+            parties = tuple(map(party_from_dict, members["parties"]))
+            return cls(members["run"], parties, members["aligned_rows"], train, predict, Training(**members["training"]), members["lab"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise StorageError(f"{folder} holds no aligned federation ({error}): give the folder of a party that took part in a run") from error
+
+
+def party_from_dict(data: dict[str, Any]) -> PartyInfo:
+    """A :class:`PartyInfo` from its ``asdict``."""
+    columns = tuple(_column(**c) for c in data["columns"])
+    return PartyInfo(data["name"], Role(data["role"]), columns, data["n_classes"])
+
+
+def _column(
+    name: str,
+    low: float | None,
+    high: float | None,
+    alphabet: list[float] | None,
+    pixel: list[int] | None,
+) -> ColumnInfo:
+    return ColumnInfo(name, low, high, tuple(alphabet) if alphabet else None, (pixel[0], pixel[1]) if pixel else None)

@@ -1,0 +1,251 @@
+"""The release gate: whatever leaves a party is defended once, sealed, and kept for a retry.
+
+Three rules, by phase:
+
+* TRAIN: the last exchange of each point is kept; asked again, it is answered, not drawn again.
+* PREDICT: a row is released once per model version. Rows asked again come from the log, so repeating a
+  query never yields a fresh draw of noise.
+* DISCLOSE: one release per (point, exchange), whoever receives it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vfl.defense import GATE_HOOKS, Context, Defense
+from vfl.errors import DefenseError, PluginError, ProtocolError, StateError
+from vfl.journal import Journal
+from vfl.randomness import stream
+from vfl.types import Array, Exchange, Owner, Phase, Point, Released
+
+
+class DefenseChain:
+    """The configured defences of one owner, folded in order; remembers which of them ever acted."""
+
+    def __init__(self, owner: Callable[[], Owner], defenses: Sequence[Defense], secret: bytes) -> None:
+        self._owner = owner
+        self._secret = secret
+        self.defenses = tuple(defenses)
+        self._states: dict[int, Mapping[str, Array]] = {}
+        self._fired: set[int] = set()
+        self._by_hook: dict[str, list[int]] = {}
+        for position, defense in enumerate(self.defenses):
+            for hook in defense.hooks():
+                self._by_hook.setdefault(hook, []).append(position)
+
+    def fold(self, hook: str, value: Any, exchange: Exchange, rows: Array) -> Any:
+        """``value`` after every defence that overrides ``hook``, in configured order."""
+        for position in self._by_hook.get(hook, ()):
+            if value is None:  # withheld: nothing is left to defend
+                break
+            value = self._apply(position, hook, value, exchange, rows)
+        return value
+
+    def unfired(self) -> list[str]:
+        """The names of the configured defences none of whose hooks ever fired."""
+        return [type(d).__module__.rpartition(".")[2] for i, d in enumerate(self.defenses) if i not in self._fired]
+
+    def _apply(self, position: int, hook: str, value: Any, exchange: Exchange, rows: Array) -> Any:
+        defense = self.defenses[position]
+        context = Context(self._owner(), exchange, rows, self._state(position), hook, position, self._secret)
+        result = getattr(defense, hook)(value, context)
+        self._fired.add(position)
+        if isinstance(value, np.ndarray):
+            _check_result(defense, hook, value, result)
+        return result
+
+    def _state(self, position: int) -> Mapping[str, Array]:
+        if position not in self._states:
+            rng = stream(self._secret, "defense fit", position)
+            self._states[position] = self.defenses[position].fit(self._owner(), rng)
+        return self._states[position]
+
+
+class ReleaseGate:
+    """The only maker of :class:`Released` besides the codec; one per party.
+
+    Args:
+        sender: the owner's name, as its peers know it.
+        chain: its defences.
+        folder: where the release log of predictions is kept, so that a restart does not draw anew.
+    """
+
+    def __init__(self, sender: str, chain: DefenseChain, folder: Path) -> None:
+        self._sender = sender
+        self._chain = chain
+        self._journal = Journal(folder)
+        self._last: dict[Point, Released] = {}
+        self._disclosed: dict[tuple[Point, Exchange], Released] = {}
+        self._rows: dict[tuple[Point, int], RowLog] = {}
+        for released in self._journal:
+            self._log_of(released.point, released.exchange).add(released.rows, *_single(released.tensors), released.exchange)
+
+    def answered(self, point: Point, exchange: Exchange) -> Released | None:
+        """The release of this training exchange if it was made before.
+
+        Raises:
+            StateError: the exchange lies before the last one: it was answered and is no longer kept.
+        """
+        last = self._last.get(point)
+        if last is None or exchange.step > last.exchange.step:
+            return None
+        if exchange == last.exchange:
+            return last
+        raise StateError(f"step {exchange.step} of run {exchange.run!r} is over, {last.exchange.step} was the last: ask for the next")
+
+    def release(self, point: Point, exchange: Exchange, rows: Array, tensors: Mapping[str, Array]) -> Released:
+        """Defend, seal and keep ``tensors``; the log's answer where this was released before."""
+        if exchange.phase is Phase.PREDICT:
+            raise StateError("prediction rows are released with release_rows")
+        if exchange.phase is Phase.DISCLOSE and (point, exchange) in self._disclosed:
+            return self._disclosed[point, exchange]
+        released = self._seal(point, exchange, rows, self._defended(point, exchange, rows, tensors))
+        if exchange.phase is Phase.DISCLOSE:
+            self._disclosed[point, exchange] = released
+        else:
+            self._last[point] = released
+        return released
+
+    def release_rows(self, point: Point, exchange: Exchange, rows: Array, compute: Callable[[Array], Array]) -> Released:
+        """Release prediction ``rows`` (int32, distinct); ``compute`` gives the values (n, k) of those not yet released.
+
+        Raises:
+            ProtocolError: a row is named twice.
+            StateError: this exchange was used before with other rows; noise keyed by it would be shared.
+        """
+        log = self._log_of(point, exchange)
+        fresh = rows[~log.has(rows)]
+        if len(fresh):
+            if len(np.unique(rows)) != len(rows):
+                raise ProtocolError(f"rows of {exchange.phase} step {exchange.step} are named twice: ask for each row once")
+            if exchange in log.exchanges:
+                raise StateError(f"prediction step {exchange.step} was used before with other rows: number requests upwards")
+            tensors = self._defended(point, exchange, fresh, {str(point): compute(fresh)})
+            new = self._seal(point, exchange, fresh, tensors)
+            log.add(new.rows, *_single(new.tensors), exchange)
+            self._journal.append(new)
+        return self._seal(point, exchange, rows, {str(point): log.values(rows)})
+
+    def released_rows(self, point: Point, version: int) -> Array:
+        """The rows of ``point`` released so far under model ``version``, in order of release (int32)."""
+        log = self._rows.get((point, version))
+        return log.order() if log else np.zeros(0, np.int32)
+
+    def unfired(self) -> list[str]:
+        """See :meth:`DefenseChain.unfired`."""
+        return self._chain.unfired()
+
+    def state(self) -> Mapping[Point, Released]:
+        """The last training releases: what a retry after a restart needs."""
+        return dict(self._last)
+
+    def load(self, state: Mapping[Point, Released]) -> None:
+        """Take up :meth:`state`."""
+        self._last = dict(state)
+
+    def flush(self) -> None:
+        """Wait until the release log is on disk."""
+        self._journal.flush()
+
+    def close(self) -> None:
+        """Close the release log."""
+        self._journal.close()
+
+    def _log_of(self, point: Point, exchange: Exchange) -> RowLog:
+        return self._rows.setdefault((point, exchange.round), RowLog())
+
+    def _defended(
+        self, point: Point, exchange: Exchange, rows: Array, tensors: Mapping[str, Array]
+    ) -> Mapping[str, Array] | None:
+        hook = GATE_HOOKS.get(point)
+        if hook is None:
+            return tensors
+        if point is Point.PARAMETERS:
+            withheld_or_changed: Mapping[str, Array] | None = self._chain.fold(hook, tensors, exchange, rows)
+            return withheld_or_changed
+        return {str(point): self._chain.fold(hook, tensors[str(point)], exchange, rows)}
+
+    def _seal(self, point: Point, exchange: Exchange, rows: Array, tensors: Mapping[str, Array] | None) -> Released:
+        sealed = None if tensors is None else {name: _sealed(t) for name, t in tensors.items()}
+        return Released(self._sender, exchange, point, _sealed(rows), sealed)
+
+
+class RowLog:
+    """Prediction rows released under one model version, looked up by position."""
+
+    def __init__(self) -> None:
+        self.exchanges: set[Exchange] = set()
+        self._place = np.full(0, -1, np.int64)
+        self._values = np.zeros((0, 0))
+        self._order = np.zeros(0, np.int32)
+        self._count = 0
+
+    def has(self, rows: Array) -> Array:
+        """Which of ``rows`` were released, bool (n,)."""
+        known = rows < len(self._place)
+        found = np.zeros(len(rows), bool)
+        found[known] = self._place[rows[known]] >= 0
+        return found
+
+    def values(self, rows: Array) -> Array:
+        """The released values (n, k) of ``rows``."""
+        found: Array = self._values[self._place[rows]]
+        return found
+
+    def order(self) -> Array:
+        """The released rows in order of release."""
+        return self._order[: self._count]
+
+    def add(self, rows: Array, values: Array, exchange: Exchange) -> None:
+        """Keep ``values`` (n, k) of ``rows``, all new."""
+        end = self._count + len(rows)
+        if end > len(self._values):
+            self._grow(max(end, 2 * self._count), values.shape[1])
+        if rows.max() >= len(self._place):
+            missing = max(int(rows.max()) + 1, 2 * len(self._place)) - len(self._place)
+            self._place = np.concatenate([self._place, np.full(missing, -1, np.int64)])
+        self._values[self._count : end] = values
+        self._order[self._count : end] = rows
+        self._place[rows] = np.arange(self._count, end)
+        self._count = end
+        self.exchanges.add(exchange)
+
+    def _grow(self, size: int, width: int) -> None:
+        values, order = np.empty((size, width)), np.empty(size, np.int32)
+        values[: self._count], order[: self._count] = self._values[: self._count].reshape(-1, width), self._order[: self._count]
+        self._values, self._order = values, order
+
+
+def check_fired(gate: ReleaseGate, party: str) -> None:
+    """Refuse a finished run in which a configured defence of ``party`` never acted.
+
+    Raises:
+        DefenseError: naming it.
+    """
+    unfired = gate.unfired()
+    if unfired:
+        raise DefenseError(f"defence {unfired[0]!r} of {party!r} never acted in this run: remove it, or configure what it acts on")
+
+
+def _sealed(array: Array) -> Array:
+    """Little-endian, contiguous, read-only; a view where nothing had to change."""
+    sealed = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).view()
+    sealed.flags.writeable = False
+    return sealed
+
+
+def _single(tensors: Mapping[str, Array] | None) -> tuple[Array]:
+    (value,) = (tensors or {}).values()
+    return (value,)
+
+
+def _check_result(defense: Defense, hook: str, before: Array, after: Any) -> None:
+    name = type(defense).__name__
+    if not isinstance(after, np.ndarray) or after.shape != before.shape:
+        raise PluginError(f"{name}.{hook} must return an array of shape {before.shape}, it returned {getattr(after, 'shape', after)!r}")
+    if np.isnan(after).any():
+        raise PluginError(f"{name}.{hook} returned NaN: return −inf for impossible classes, finite numbers elsewhere")

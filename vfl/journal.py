@@ -1,0 +1,250 @@
+"""An append-only log of released payloads: ``index.jsonl`` and ``payload.bin`` in one folder.
+
+A line of the index describes one payload and says where its bytes stand. Writing happens in a thread, in
+blocks of at most 64 KiB (larger ones stall the page cache), so that the caller's hot path is one list
+append; ``flush`` waits until everything is on disk. A crash loses at most the last unflushed messages,
+which are asked for again; a torn tail is dropped when the log is opened.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import mmap
+import queue
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from vfl.errors import StorageError
+from vfl.types import Array, Exchange, Phase, Point, Released
+
+BLOCK_BYTES = 64 * 1024
+_LINE_BYTES = 256  # what an index line weighs, roughly, when deciding to hand over
+_QUEUE_BLOCKS = 16  # bounds what waits in memory; beyond it the caller waits for the disk
+
+
+class Journal:
+    """The log in ``folder``, opened for appending and for reading what it holds.
+
+    Raises:
+        StorageError: the folder cannot be written; also later, from ``append`` or ``flush``, when a
+            write failed meanwhile (a full disk). What had been written stays readable.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._pending: list[Released] = []
+        self._pending_bytes = 0
+        self._queue: queue.Queue[list[Released] | None] = queue.Queue(_QUEUE_BLOCKS)
+        self._error: OSError | None = None
+        self._lock = threading.Lock()
+        with self._storage():
+            folder.mkdir(parents=True, exist_ok=True)
+            self._offset = _drop_torn_tail(folder)
+            self._index = (folder / "index.jsonl").open("ab", buffering=0)
+            self._payload = (folder / "payload.bin").open("ab", buffering=0)
+        self._thread: threading.Thread | None = None
+
+    def append(self, released: Released) -> None:
+        """Take one payload; returns before it is on disk."""
+        with self._lock:
+            self._pending.append(released)
+            self._pending_bytes += released.nbytes + _LINE_BYTES
+            if self._pending_bytes >= BLOCK_BYTES:
+                self._hand_over()
+
+    def flush(self) -> None:
+        """Wait until all that was appended is written."""
+        with self._lock:
+            self._hand_over()
+        self._queue.join()
+        self._raise_error()
+
+    def restart(self) -> None:
+        """Forget everything: the log is empty again."""
+        self.flush()
+        with self._storage():
+            self._index.truncate(0)
+            self._payload.truncate(0)
+        self._offset = 0
+
+    def close(self) -> None:
+        """Flush and stop the writer; a log that could not be written stays as far as it came."""
+        with contextlib.suppress(StorageError):
+            self.flush()
+        if self._thread is not None:
+            self._queue.put(None)
+            self._thread.join()
+            self._thread = None
+        self._index.close()
+        self._payload.close()
+
+    def __iter__(self) -> Iterator[Released]:
+        """All payloads in order of appending; arrays are read-only views of the memory map."""
+        if not self._index.closed:
+            self.flush()
+        return read(self.folder)
+
+    def _hand_over(self) -> None:
+        self._raise_error()
+        if not self._pending:
+            return
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._write_all, name=f"journal {self.folder.name}", daemon=True)
+            self._thread.start()
+        self._queue.put(self._pending)
+        self._pending, self._pending_bytes = [], 0
+
+    def _write_all(self) -> None:
+        while (batch := self._queue.get()) is not None:
+            try:
+                if self._error is None:
+                    self._write(batch)
+            except OSError as error:
+                self._error = error
+            finally:
+                self._queue.task_done()
+        self._queue.task_done()
+
+    def _write(self, batch: Iterable[Released]) -> None:
+        lines, parts = [], []
+        for released in batch:
+            line, arrays = _entry(released, self._offset)
+            lines.append(line)
+            parts.extend(arrays)
+            self._offset += sum(a.nbytes for a in arrays)
+        # Payload first: an index line never points at bytes that are not there.
+        _write_blocks(self._payload, b"".join(a.tobytes() for a in parts))
+        _write_blocks(self._index, b"".join(lines))
+
+    def _raise_error(self) -> None:
+        if self._error is not None:
+            raise StorageError(
+                f"the log {self.folder} cannot be written ({self._error.strerror}): free space or choose another `out`; "
+                "what was written before is kept"
+            ) from self._error
+
+    @contextlib.contextmanager
+    def _storage(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            self._error = error
+            self._raise_error()
+
+
+def read(folder: Path) -> Iterator[Released]:
+    """The payloads of a recorded log, in order; a torn last line is passed over.
+
+    Raises:
+        StorageError: the folder holds no log, or the log is damaged.
+    """
+    try:
+        with (folder / "index.jsonl").open("rb") as index, (folder / "payload.bin").open("rb") as payload:
+            size = payload.seek(0, 2)
+            data: Any = mmap.mmap(payload.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
+            for line in index:
+                entry = _complete(line, size)
+                if entry is None:
+                    return
+                yield _released(entry, data)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StorageError(f"{folder} is not a readable log ({error}): give a party's recorded transcript folder") from error
+
+
+def digest(folder: Path) -> str:
+    """BLAKE2b over index and payload, in hexadecimal; equal logs, equal digests (they hold no times)."""
+    state = hashlib.blake2b(digest_size=32)
+    for name in ("index.jsonl", "payload.bin"):
+        with (folder / name).open("rb") as file:
+            while block := file.read(1 << 20):
+                state.update(block)
+    return state.hexdigest()
+
+
+def _entry(released: Released, offset: int) -> tuple[bytes, list[Array]]:
+    arrays = [released.rows, *(released.tensors or {}).values()]
+    names = ["", *(released.tensors or {})]
+    described = []
+    for name, array in zip(names, arrays, strict=True):
+        described.append({"name": name, "dtype": array.dtype.str, "shape": array.shape, "offset": offset})
+        offset += array.nbytes
+    exchange = released.exchange
+    line = {
+        "sender": released.sender,
+        "run": exchange.run,
+        "phase": exchange.phase,
+        "round": exchange.round,
+        "step": exchange.step,
+        "point": released.point,
+        "rows": described[0],
+        "tensors": described[1:],
+        "nbytes": released.nbytes,
+        "withheld": released.tensors is None,
+    }
+    return json.dumps(line, separators=(",", ":")).encode() + b"\n", arrays
+
+
+def _complete(line: bytes, size: int) -> dict[str, Any] | None:
+    """The entry of one index line, or None where the line or its payload is torn."""
+    if not line.endswith(b"\n"):
+        return None
+    try:
+        entry: dict[str, Any] = json.loads(line)
+    except ValueError:
+        return None
+    return entry if all(_end(t) <= size for t in (entry["rows"], *entry["tensors"])) else None
+
+
+def _end(described: Mapping[str, Any]) -> int:
+    count = int(np.prod(described["shape"], dtype=np.int64))
+    return int(described["offset"]) + count * np.dtype(described["dtype"]).itemsize
+
+
+def _released(entry: Mapping[str, Any], data: Any) -> Released:
+    exchange = Exchange(entry["run"], Phase(entry["phase"]), entry["round"], entry["step"])
+    tensors = None if entry["withheld"] else {t["name"]: _array(t, data) for t in entry["tensors"]}
+    return Released(entry["sender"], exchange, Point(entry["point"]), _array(entry["rows"], data), tensors)
+
+
+def _array(described: Mapping[str, Any], data: Any) -> Array:
+    shape = tuple(described["shape"])
+    count = int(np.prod(shape, dtype=np.int64))
+    if count == 0:
+        return np.zeros(shape, described["dtype"])
+    array = np.frombuffer(data, described["dtype"], count, described["offset"]).reshape(shape)
+    array.flags.writeable = False
+    return array
+
+
+def _drop_torn_tail(folder: Path) -> int:
+    """Cut both files after the last complete entry; the payload's length."""
+    index, payload = folder / "index.jsonl", folder / "payload.bin"
+    if not index.exists() or not payload.exists():
+        index.write_bytes(b"")
+        payload.write_bytes(b"")
+        return 0
+    size, kept, end = payload.stat().st_size, 0, 0
+    with index.open("rb") as lines:
+        for line in lines:
+            entry = _complete(line, size)
+            if entry is None:
+                break
+            kept += len(line)
+            end = max(map(_end, (entry["rows"], *entry["tensors"])))
+    with index.open("r+b") as file:
+        file.truncate(kept)
+    with payload.open("r+b") as file:
+        file.truncate(end)
+    return end
+
+
+def _write_blocks(file: BinaryIO, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[file.write(view[:BLOCK_BYTES]) :]

@@ -1,0 +1,88 @@
+"""How one party calls another: domain types in, domain types out; gRPC or a plain call behind it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from typing import Any, Protocol, TypeVar
+
+from vfl.acts import Act, check_access
+from vfl.errors import StateError
+from vfl.types import Role
+
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+Handlers = Mapping[type[Act[Any]], Callable[[Any], Any]]
+
+
+class Reply(Protocol[R_co]):
+    """What :meth:`Link.submit` returns; a ``concurrent.futures.Future`` is one."""
+
+    def result(self, timeout: float | None = None) -> R_co:
+        """The reply; raises what the callee raised."""
+
+
+class Party(ABC):
+    """Someone who answers acts. ``handlers`` is all it can do."""
+
+    name: str
+    role: Role
+
+    @abstractmethod
+    def handlers(self) -> Handlers:
+        """The method that answers each act this party knows."""
+
+    def settle(self) -> None:
+        """Do what was put off until after the reply: the optimiser step, the log. Idempotent."""
+
+    def perform(self, act: Act[R], caller: str, caller_role: Role) -> R:
+        """Answer ``act``.
+
+        Raises:
+            AccessError: the caller may not ask this.
+            VflensError: whatever the answer raises.
+        """
+        check_access(type(act), caller, caller_role, self.name, self.role)
+        handler = self.handlers().get(type(act))
+        if handler is None:
+            raise StateError(f"{self.role} {self.name!r} does not answer {type(act).__name__}")
+        reply: R = handler(act)
+        return reply
+
+
+class Link(ABC):
+    """A caller's connection to one party."""
+
+    name: str
+
+    @abstractmethod
+    def submit(self, act: Act[R]) -> Reply[R]:
+        """Send ``act`` without waiting; parties then work side by side."""
+
+    def call(self, act: Act[R]) -> R:
+        """Send ``act`` and wait for the reply."""
+        return self.submit(act).result()
+
+    def close(self) -> None:
+        """Let go of the connection."""
+
+
+class InProcessLink(Link):
+    """A plain call to ``party``, which is set once it exists; ``submit`` runs at once, its future is finished."""
+
+    party: Party
+
+    def __init__(self, name: str, caller: str, caller_role: Role) -> None:
+        self.name = name
+        self._caller, self._caller_role = caller, caller_role
+
+    def submit(self, act: Act[R]) -> Future[R]:
+        """See :meth:`Link.submit`."""
+        future: Future[R] = Future()
+        try:
+            future.set_result(self.party.perform(act, self._caller, self._caller_role))
+            self.party.settle()
+        except Exception as error:
+            future.set_exception(error)
+        return future

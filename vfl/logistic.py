@@ -1,0 +1,103 @@
+"""Softmax regression cut vertically: each party's block of logits, and the loss at the active party.
+
+z = Σ_parties X Wᵀ + b, c = softmax(z) (RVG §III). The penalty l2·Σθ² over weights **and** bias has the
+gradient 2·l2·θ, the convention of the authors' scripts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from vfl.errors import StorageError
+from vfl.federation import Training
+from vfl.numerics.optimizer import OPTIMIZERS
+from vfl.types import Array
+
+
+class LinearBlock:
+    """One party's weights (k, d), and the bias (k,) if it holds it; starts at zero. float64."""
+
+    def __init__(self, features: int, classes: int, *, bias: bool, training: Training) -> None:
+        size = classes * features
+        self._theta = np.zeros(size + (classes if bias else 0))
+        self._gradient = np.empty_like(self._theta)
+        self._penalty = 2 * training.l2
+        self._optimizer = OPTIMIZERS[training.optimizer](len(self._theta), training.learning_rate)
+        self.weight = self._theta[:size].reshape(classes, features)
+        self.bias = self._theta[size:] if bias else None
+        self._weight_gradient = self._gradient[:size].reshape(classes, features)
+        self._bias_gradient = self._gradient[size:]
+
+    def forward(self, x: Array) -> Array:
+        """Partial logits (n, k) of ``x`` (n, d)."""
+        z: Array = x @ self.weight.T
+        return z if self.bias is None else z + self.bias
+
+    def learn(self, x: Array, gradient: Array) -> None:
+        """One optimiser step, from the batch's inputs (n, d) and the gradient of its mean loss in the logits (n, k)."""
+        np.matmul(gradient.T, x, out=self._weight_gradient)
+        if self.bias is not None:
+            gradient.sum(axis=0, out=self._bias_gradient)
+        self._gradient += self._penalty * self._theta
+        self._optimizer.update(self._theta, self._gradient)
+
+    def parameters(self) -> dict[str, Array]:
+        """Copies of "weight" and, where it is held, "bias"."""
+        named = {"weight": self.weight.copy()}
+        return named if self.bias is None else {**named, "bias": self.bias.copy()}
+
+    def state(self) -> dict[str, Array]:
+        """Parameters and optimiser state, for :meth:`load`."""
+        return {"theta": self._theta.copy(), **self._optimizer.state()}
+
+    def load(self, state: Mapping[str, Array]) -> None:
+        """Take up :meth:`state`.
+
+        Raises:
+            StorageError: it is the state of a block of another size.
+        """
+        if state["theta"].shape != self._theta.shape:
+            raise StorageError(
+                f"the checkpoint has {state['theta'].size} parameters, this party's block {self._theta.size}: resume with the same table"
+            )
+        self._theta[:] = state["theta"]
+        self._optimizer.load(state)
+
+
+def log_softmax(z: Array) -> Array:
+    """Log-probabilities (n, k) of logits (n, k), shifted so that nothing overflows."""
+    shifted = z - z.max(axis=1, keepdims=True)
+    log_c: Array = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    return log_c
+
+
+def loss_gradient(z: Array, y: Array) -> tuple[float, Array]:
+    """Mean cross-entropy of logits (n, k) against soft labels (n, k), and its gradient (c − y)/n (n, k)."""
+    log_c = log_softmax(z)
+    gradient = np.exp(log_c)
+    gradient -= y
+    gradient /= len(z)
+    return -float(np.vdot(y, log_c)) / len(z), gradient
+
+
+def one_hot(labels: Array, classes: int) -> Array:
+    """float64 (n, k) indicator rows."""
+    return np.eye(classes)[labels]
+
+
+def batches(rows: Array, size: int, rng: np.random.Generator) -> list[Array]:
+    """``rows`` in random order, cut into batches of ``size`` (the last may be smaller)."""
+    shuffled = rng.permutation(rows)
+    return [shuffled[i : i + size] for i in range(0, len(shuffled), size)]
+
+
+def train_alone(x: Array, labels: Array, classes: int, training: Training, rng: np.random.Generator) -> LinearBlock:
+    """Softmax regression on one party's columns ``x`` (n, d), trained as the federation trains."""
+    block = LinearBlock(x.shape[1], classes, bias=True, training=training)
+    y, rows = one_hot(labels, classes), np.arange(len(x), dtype=np.int32)
+    for _ in range(training.epochs):
+        for batch in batches(rows, training.batch_size, rng):
+            block.learn(x[batch], loss_gradient(block.forward(x[batch]), y[batch])[1])
+    return block

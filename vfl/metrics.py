@@ -1,0 +1,65 @@
+"""Numbers of a run, one row each, in ``metrics.parquet``; rewritten whole, so that a reader never sees half."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+from vfl.errors import StorageError
+
+
+class Metrics:
+    """A party's metrics, added to those already in ``file``: metric, value (float64) and the labels attack, target, scored_set, column, rows, step."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._rows: list[dict[str, Any]] = _read(file) if file.exists() else []
+        self._lock = threading.Lock()
+
+    def add(
+        self,
+        metric: str,
+        value: float,
+        *,
+        attack: str = "",
+        target: str = "",
+        scored_set: str = "",
+        column: str = "",
+        rows: int = 0,
+        step: int = 0,
+    ) -> None:
+        """Remember one number; nothing is written yet."""
+        row = {"metric": metric, "value": float(value), "attack": attack, "target": target}
+        row |= {"scored_set": scored_set, "column": column, "rows": rows, "step": step}
+        with self._lock:
+            self._rows.append(row)
+
+    def save(self) -> None:
+        """Write all of them.
+
+        Raises:
+            StorageError: the file cannot be written; the one written before stays.
+        """
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        text = [(n, pa.string()) for n in ("attack", "target", "scored_set", "column")]
+        schema = pa.schema([("metric", pa.string()), ("value", pa.float64()), *text, ("rows", pa.int64()), ("step", pa.int64())])
+        temporary = self._file.with_suffix(".tmp")
+        try:
+            with self._lock:
+                pq.write_table(pa.Table.from_pylist(self._rows, schema=schema), temporary)
+            temporary.replace(self._file)
+        except OSError as error:
+            raise StorageError(f"{self._file} cannot be written ({error.strerror or error}): free space; earlier results are kept") from error
+
+
+def _read(file: Path) -> list[dict[str, Any]]:
+    import pyarrow.parquet as pq
+
+    try:
+        rows: list[dict[str, Any]] = pq.read_table(file).to_pylist()
+    except (OSError, ValueError) as error:
+        raise StorageError(f"{file} is no readable metrics file ({error}): move it away") from error
+    return rows

@@ -1,0 +1,59 @@
+"""What a party received: recorded by the receiving endpoint on arrival, once per exchange."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from vfl.journal import Journal
+from vfl.types import Exchange, Phase, Point, Released
+
+
+class Transcript:
+    """The receiver's record in ``folder``; iterating yields every payload in order of arrival.
+
+    Training exchanges arrive in increasing order, so one remembered exchange per (sender, point) tells a
+    replay; prediction and disclosure exchanges are remembered one by one.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._journal = Journal(folder)
+        self._latest: dict[tuple[str, Point], Exchange] = {}
+        self._seen: set[tuple[str, Point, Exchange]] = set()
+        self.received = 0
+        self.nbytes = 0
+        for released in self._journal:
+            self._is_new(released)
+
+    def record(self, released: Released) -> bool:
+        """Append ``released`` unless this exchange was recorded before; says whether it was new."""
+        if not self._is_new(released):
+            return False
+        self._journal.append(released)
+        self.received += 1
+        self.nbytes += released.nbytes
+        return True
+
+    def flush(self) -> None:
+        """Wait until everything is on disk."""
+        self._journal.flush()
+
+    def close(self) -> None:
+        """Flush and close."""
+        self._journal.close()
+
+    def __iter__(self) -> Iterator[Released]:
+        return iter(self._journal)
+
+    def _is_new(self, released: Released) -> bool:
+        exchange, key = released.exchange, (released.sender, released.point)
+        if exchange.phase is Phase.TRAIN:
+            latest = self._latest.get(key)
+            if latest is not None and latest.step >= exchange.step:
+                return False
+            self._latest[key] = exchange
+            return True
+        if (*key, exchange) in self._seen:
+            return False
+        self._seen.add((*key, exchange))
+        return True

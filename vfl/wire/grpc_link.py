@@ -1,0 +1,201 @@
+"""The gRPC link: unary calls with deadlines, and one persistent stream per streamed act.
+
+A streamed reply is read by whoever asks for it: no reader thread stands between the socket and the
+caller. A watchdog ends a stream whose reply is overdue.
+"""
+
+from __future__ import annotations
+
+import itertools
+import queue
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any, Generic, TypeVar
+
+from vfl.acts import Act
+from vfl.config import Limits
+from vfl.errors import UnavailableError
+from vfl.link import Link, Reply
+from vfl.wire.channel import PARTY_KEY, TOKEN_KEY, grpc, open_channel
+from vfl.wire.messages import RPCS, Rpc
+from vfl.wire.status import from_rpc
+
+R = TypeVar("R")
+
+
+class GrpcLink(Link):
+    """``caller``'s connection to the party ``name`` at ``address``; both share ``token``."""
+
+    def __init__(self, name: str, address: str, *, caller: str, token: str, limits: Limits) -> None:
+        self.name = name
+        self.limits = limits
+        self.metadata = ((PARTY_KEY, caller), (TOKEN_KEY, token))
+        self._channel = open_channel(address, limits)
+        self._streams: dict[str, _Stream] = {}
+        self._unary: dict[str, Any] = {}
+        self._lock = threading.Lock()
+
+    def submit(self, act: Act[R]) -> Reply[R]:
+        """See :meth:`vfl.link.Link.submit`."""
+        rpc = RPCS[type(act)]
+        if rpc.stream:
+            return self._stream(rpc).send(rpc.encode(act))
+        call = self._method(rpc).future(rpc.encode(act), timeout=self.limits.call_seconds, metadata=self.metadata)
+        return _UnaryReply(call, rpc, self)
+
+    def call(self, act: Act[R]) -> R:
+        """See :meth:`vfl.link.Link.call`; a unary call waits in the calling thread, which is faster than a future."""
+        rpc = RPCS[type(act)]
+        if rpc.stream:
+            return self.submit(act).result()
+        try:
+            message = self._method(rpc)(rpc.encode(act), timeout=self.limits.call_seconds, metadata=self.metadata)
+        except grpc.RpcError as error:
+            raise from_rpc(error, self.name, self.limits.call_seconds) from None
+        reply: R = rpc.decode_reply(message)
+        return reply
+
+    def open(self, rpc: Rpc, requests: Iterator[Any]) -> Any:
+        """A new stream of ``rpc`` fed by ``requests``."""
+        method = self._channel.stream_stream(rpc.path, rpc.request.SerializeToString, rpc.reply.FromString)
+        return method(requests, metadata=self.metadata)
+
+    def close(self) -> None:
+        """End the streams and the channel."""
+        for stream in self._streams.values():
+            stream.end()
+        self._channel.close()
+
+    def _method(self, rpc: Rpc) -> Any:
+        if rpc.path not in self._unary:
+            self._unary[rpc.path] = self._channel.unary_unary(rpc.path, rpc.request.SerializeToString, rpc.reply.FromString)
+        return self._unary[rpc.path]
+
+    def _stream(self, rpc: Rpc) -> _Stream:
+        with self._lock:
+            stream = self._streams.get(rpc.path)
+            if stream is None or stream.broken:
+                stream = self._streams[rpc.path] = _Stream(rpc, self)
+            return stream
+
+
+class _UnaryReply(Generic[R]):
+    """The reply of a unary call in flight."""
+
+    def __init__(self, call: Any, rpc: Rpc, link: GrpcLink) -> None:
+        self._call, self._rpc, self._link = call, rpc, link
+
+    def result(self, timeout: float | None = None) -> R:
+        """Wait for the reply."""
+        try:
+            reply: R = self._rpc.decode_reply(self._call.result(timeout))
+        except grpc.RpcError as error:
+            raise from_rpc(error, self._link.name, self._link.limits.call_seconds) from None
+        return reply
+
+
+class _Stream:
+    """A persistent stream; replies come in the order of the requests."""
+
+    def __init__(self, rpc: Rpc, link: GrpcLink) -> None:
+        self.rpc = rpc
+        self.broken = False
+        self._link = link
+        self._requests: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._call = link.open(rpc, iter(self._requests.get, None))
+        self._sent, self._read = itertools.count(), 0
+        self._message: Any = None
+
+    def send(self, message: Any) -> _StreamReply[Any]:
+        """Queue ``message``; its reply is read when asked for."""
+        self._requests.put(message)
+        return _StreamReply(self, next(self._sent))
+
+    def receive(self, ticket: int, seconds: float) -> Any:
+        """The reply to request number ``ticket``; replies that nobody asked for are passed over.
+
+        Raises:
+            UnavailableError: it did not come within ``seconds``, or the stream broke.
+        """
+        overdue = WATCHDOG.watch(self._call, seconds)
+        try:
+            while self._read <= ticket:
+                self._message = next(self._call)
+                self._read += 1
+        except StopIteration:
+            self.broken = True
+            raise UnavailableError(f"party {self._link.name!r} ended the stream: it stopped; look at its log") from None
+        except grpc.RpcError as error:
+            self.broken = True
+            if overdue.expired:
+                raise UnavailableError(
+                    f"party {self._link.name!r} did not answer a step within {seconds:g} s: raise limits.step_seconds or look at its log"
+                ) from None
+            raise from_rpc(error, self._link.name, seconds) from None
+        finally:
+            WATCHDOG.release(overdue)
+        return self._message
+
+    def end(self) -> None:
+        """Close the stream from this side."""
+        self._requests.put(None)
+        self._call.cancel()
+
+
+class _StreamReply(Generic[R]):
+    """The reply to one streamed request."""
+
+    def __init__(self, stream: _Stream, ticket: int) -> None:
+        self._stream, self._ticket = stream, ticket
+
+    def result(self, timeout: float | None = None) -> R:
+        """Read the stream up to this reply."""
+        seconds = self._stream._link.limits.step_seconds if timeout is None else timeout
+        reply: R = self._stream.rpc.decode_reply(self._stream.receive(self._ticket, seconds))
+        return reply
+
+
+class _Overdue:
+    """A stream that must have answered by ``deadline``."""
+
+    __slots__ = ("call", "deadline", "expired")
+
+    def __init__(self, call: Any, deadline: float) -> None:
+        self.call, self.deadline, self.expired = call, deadline, False
+
+
+class _Watchdog:
+    """Cancels overdue streams: streams have no deadline per message. Looks five times a second."""
+
+    def __init__(self) -> None:
+        self._watched: set[_Overdue] = set()
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+
+    def watch(self, call: Any, seconds: float) -> _Overdue:
+        """Cancel ``call`` in ``seconds`` unless released before."""
+        watched = _Overdue(call, time.monotonic() + seconds)
+        with self._lock:
+            self._watched.add(watched)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="stream watchdog", daemon=True)
+                self._thread.start()
+        return watched
+
+    def release(self, watched: _Overdue) -> None:
+        """It answered."""
+        self._watched.discard(watched)
+
+    def _run(self) -> None:
+        while True:
+            time.sleep(0.2)
+            now = time.monotonic()
+            with self._lock:
+                overdue = [w for w in self._watched if w.deadline < now]
+            for watched in overdue:
+                watched.expired = True
+                watched.call.cancel()
+
+
+WATCHDOG = _Watchdog()

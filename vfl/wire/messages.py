@@ -1,0 +1,228 @@
+"""Acts and replies as messages: one entry per rpc of ``protos/vfl.proto``.
+
+:data:`RPCS` is the only table that links and servicers share; a test compares it with the service
+descriptors and with :data:`vfl.acts.ACCESS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from protos import vfl_pb2 as pb
+from vfl import acts
+from vfl.align import DIGEST_BYTES
+from vfl.errors import ProtocolError
+from vfl.federation import Federation, Training
+from vfl.types import ColumnInfo, RowStatus, Role
+from vfl.view import PartyInfo
+from vfl.wire.codec import (
+    decode_exchange,
+    decode_released,
+    decode_rows,
+    decode_tensor,
+    encode_exchange,
+    encode_released,
+    encode_rows,
+    encode_tensor,
+)
+
+
+@dataclass(frozen=True)
+class Rpc:
+    """One rpc: its path, and how request and reply travel."""
+
+    path: str
+    stream: bool
+    request: type[Any]
+    reply: type[Any]
+    encode: Callable[[Any], Any]
+    decode: Callable[[Any], Any]
+    encode_reply: Callable[[Any], Any]
+    decode_reply: Callable[[Any], Any]
+
+
+def encode_party(info: PartyInfo) -> pb.PartyInfo:
+    """``info`` as a message."""
+    columns = [
+        pb.Column(name=c.name, low=c.low, high=c.high, alphabet=c.alphabet or (), pixel=c.pixel or ()) for c in info.columns
+    ]
+    return pb.PartyInfo(name=info.name, role=info.role.value, columns=columns, n_classes=info.n_classes)
+
+
+def decode_party(message: pb.PartyInfo) -> PartyInfo:
+    """The party in ``message``.
+
+    Raises:
+        ProtocolError: an unknown role or a pixel without two coordinates.
+    """
+    if message.role not in set(Role):
+        raise ProtocolError(f"party {message.name!r} has role {message.role!r}: passive, active or coordinator is due")
+    return PartyInfo(message.name, Role(message.role), tuple(map(_column, message.columns)), message.n_classes)
+
+
+def _column(message: pb.Column) -> ColumnInfo:
+    if len(message.pixel) not in (0, 2):
+        raise ProtocolError(f"column {message.name!r} has a pixel of {len(message.pixel)} coordinates: row and column are due")
+    return ColumnInfo(
+        message.name,
+        message.low if message.HasField("low") else None,
+        message.high if message.HasField("high") else None,
+        tuple(message.alphabet) or None,
+        (message.pixel[0], message.pixel[1]) if message.pixel else None,
+    )
+
+
+def encode_federation(federation: Federation) -> pb.Federation:
+    """``federation`` as a message."""
+    return pb.Federation(
+        run=federation.run,
+        parties=[encode_party(p) for p in federation.parties],
+        rows=federation.rows,
+        train=encode_rows(federation.train),
+        predict=encode_rows(federation.predict),
+        training=pb.Training(**federation.training.model_dump()),
+        lab=federation.lab,
+    )
+
+
+def decode_federation(message: pb.Federation) -> Federation:
+    """The federation in ``message``.
+
+    Raises:
+        ProtocolError: training settings out of range, or not exactly one active party with classes.
+    """
+    t = message.training
+    try:
+        training = Training(**{f.name: getattr(t, f.name) for f in t.DESCRIPTOR.fields})
+    except ValueError as error:
+        raise ProtocolError(f"training settings out of range: {error}") from None
+    parties = tuple(map(decode_party, message.parties))
+    roles = [p.role for p in parties]
+    if roles.count(Role.ACTIVE) != 1 or Role.PASSIVE not in roles:
+        raise ProtocolError(f"a federation of roles {[r.value for r in roles]}: one active and at least one passive party are due")
+    return Federation(
+        message.run, parties, message.rows, decode_rows(message.train), decode_rows(message.predict), training, message.lab
+    )
+
+
+def _encode_identities(reply: acts.Identities) -> pb.Identities:
+    split = None if reply.split is None else reply.split.astype(np.uint8).tobytes()
+    return pb.Identities(digests=reply.digests.tobytes(), split=split)
+
+
+def _decode_identities(message: pb.Identities) -> acts.Identities:
+    if len(message.digests) % DIGEST_BYTES:
+        raise ProtocolError(f"digests of {len(message.digests)} bytes: {DIGEST_BYTES} bytes a row are due")
+    digests = np.frombuffer(message.digests, np.uint8).reshape(-1, DIGEST_BYTES)
+    return acts.Identities(digests, np.frombuffer(message.split, np.uint8) if message.HasField("split") else None)
+
+
+def _encode_step(act: acts.Step) -> pb.StepRequest:
+    received = None if act.received is None else encode_released(act.received)
+    return pb.StepRequest(exchange=encode_exchange(act.exchange), rows=encode_rows(act.rows), received=received)
+
+
+def _decode_step(message: pb.StepRequest) -> acts.Step:
+    received = decode_released(message.received) if message.HasField("received") else None
+    return acts.Step(decode_exchange(message.exchange), decode_rows(message.rows), received)
+
+
+def _encode_step_reply(reply: acts.StepReply) -> pb.StepReply:
+    released = None if reply.released is None else encode_released(reply.released)
+    return pb.StepReply(released=released, stop=reply.stop)
+
+
+def _decode_step_reply(message: pb.StepReply) -> acts.StepReply:
+    released = decode_released(message.released) if message.HasField("released") else None
+    return acts.StepReply(released, message.stop)
+
+
+def _encode_submission(act: acts.Submission) -> pb.SubmissionRequest:
+    guesses = [
+        pb.Guess(attack=g.attack, values=encode_tensor("values", np.ascontiguousarray(g.values, "<f8")), status=g.status.tolist())
+        for g in act.guesses
+    ]
+    return pb.SubmissionRequest(run=act.run, scored_set=act.scored_set, rows=encode_rows(act.rows), guesses=guesses)
+
+
+def _decode_submission(message: pb.SubmissionRequest) -> acts.Submission:
+    guesses = tuple(acts.Guess(g.attack, decode_tensor(g.values), _statuses(g)) for g in message.guesses)
+    return acts.Submission(message.run, message.scored_set, decode_rows(message.rows), guesses)
+
+
+def _statuses(message: pb.Guess) -> Any:
+    unknown = set(message.status) - set(RowStatus)
+    if unknown:
+        raise ProtocolError(f"attack {message.attack!r} has row status {min(unknown)!r}: use one of {', '.join(RowStatus)}")
+    return np.array(list(message.status), dtype="<U16")
+
+
+def _plain(message: type[Any], act: type[Any]) -> dict[str, Callable[[Any], Any]]:
+    """Codec of an act whose fields travel as they are."""
+    names = [f.name for f in message.DESCRIPTOR.fields]
+    return {
+        "encode": lambda a: message(**{n: getattr(a, n) for n in names}),
+        "decode": lambda m: act(**{n: getattr(m, n) for n in names}),
+    }
+
+
+_DONE: dict[str, Any] = {"reply": pb.Done, "encode_reply": lambda _: pb.Done(), "decode_reply": lambda _: acts.Done()}
+_RELEASED: dict[str, Any] = {"reply": pb.Released, "encode_reply": encode_released, "decode_reply": decode_released}
+
+RPCS: Mapping[type[acts.Act[Any]], Rpc] = {
+    acts.Describe: Rpc(
+        "/vflens.DataParty/Describe", False, pb.DescribeRequest, pb.PartyInfo,
+        **_plain(pb.DescribeRequest, acts.Describe), encode_reply=encode_party, decode_reply=decode_party,
+    ),
+    acts.Identify: Rpc(
+        "/vflens.DataParty/Identify", False, pb.IdentifyRequest, pb.Identities,
+        **_plain(pb.IdentifyRequest, acts.Identify), encode_reply=_encode_identities, decode_reply=_decode_identities,
+    ),
+    acts.Prepare: Rpc(
+        "/vflens.DataParty/Prepare", False, pb.PrepareRequest,
+        encode=lambda a: pb.PrepareRequest(federation=encode_federation(a.federation), order=encode_rows(a.order)),
+        decode=lambda m: acts.Prepare(decode_federation(m.federation), decode_rows(m.order)), **_DONE,
+    ),
+    acts.Step: Rpc(
+        "/vflens.DataParty/Step", True, pb.StepRequest, pb.StepReply,
+        _encode_step, _decode_step, _encode_step_reply, _decode_step_reply,
+    ),
+    acts.Disclose: Rpc(
+        "/vflens.DataParty/Disclose", False, pb.DiscloseRequest, pb.Disclosures, **_plain(pb.DiscloseRequest, acts.Disclose),
+        encode_reply=lambda reply: pb.Disclosures(released=map(encode_released, reply)),
+        decode_reply=lambda m: tuple(map(decode_released, m.released)),
+    ),
+    acts.Stop: Rpc("/vflens.DataParty/Stop", False, pb.StopRequest, **_plain(pb.StopRequest, acts.Stop), **_DONE),
+    acts.Forward: Rpc(
+        "/vflens.PassiveParty/Forward", True, pb.ForwardRequest,
+        encode=lambda a: pb.ForwardRequest(exchange=encode_exchange(a.exchange), rows=encode_rows(a.rows)),
+        decode=lambda m: acts.Forward(decode_exchange(m.exchange), decode_rows(m.rows)), **_RELEASED,
+    ),
+    acts.Submission: Rpc(
+        "/vflens.PassiveParty/Submission", False, pb.SubmissionRequest, pb.Receipt, _encode_submission, _decode_submission,
+        lambda r: pb.Receipt(rows=r.rows, attacks=r.attacks, errors=r.errors),
+        lambda m: acts.Receipt(m.rows, m.attacks, dict(m.errors)),
+    ),
+    acts.Deliver: Rpc(
+        "/vflens.ActiveParty/Deliver", False, pb.DeliverRequest,
+        encode=lambda a: pb.DeliverRequest(released=encode_released(a.released)),
+        decode=lambda m: acts.Deliver(decode_released(m.released)), **_DONE,
+    ),
+    acts.Begin: Rpc("/vflens.ActiveParty/Begin", False, pb.BeginRequest, **_plain(pb.BeginRequest, acts.Begin), **_DONE),
+    acts.Query: Rpc(
+        "/vflens.ActiveParty/Query", False, pb.QueryRequest,
+        encode=lambda a: pb.QueryRequest(rows=encode_rows(a.rows)), decode=lambda m: acts.Query(decode_rows(m.rows)), **_RELEASED,
+    ),
+    acts.Predict: Rpc(
+        "/vflens.Coordinator/Predict", False, pb.PredictRequest,
+        encode=lambda a: pb.PredictRequest(embedding=encode_released(a.embedding)),
+        decode=lambda m: acts.Predict(decode_released(m.embedding)), **_RELEASED,
+    ),
+    acts.Finished: Rpc(
+        "/vflens.Coordinator/Finished", False, pb.FinishedRequest, **_plain(pb.FinishedRequest, acts.Finished), **_DONE,
+    ),
+}

@@ -1,0 +1,42 @@
+"""Errors over gRPC: the class travels as trailing metadata, the sentence as details; the caller raises the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import grpc
+
+from vfl import errors
+
+ERROR_KEY = "vflens-error"
+
+#: What each class looks like to a generic gRPC client.
+CODES: Mapping[type[errors.VflensError], grpc.StatusCode] = {
+    errors.ConfigError: grpc.StatusCode.FAILED_PRECONDITION,
+    errors.DataError: grpc.StatusCode.INVALID_ARGUMENT,
+    errors.AlignmentError: grpc.StatusCode.FAILED_PRECONDITION,
+    errors.ProtocolError: grpc.StatusCode.INVALID_ARGUMENT,
+    errors.StateError: grpc.StatusCode.FAILED_PRECONDITION,
+    errors.AccessError: grpc.StatusCode.PERMISSION_DENIED,
+    errors.KnowledgeError: grpc.StatusCode.PERMISSION_DENIED,
+    errors.PluginError: grpc.StatusCode.UNIMPLEMENTED,
+    errors.DefenseError: grpc.StatusCode.ABORTED,
+    errors.UnavailableError: grpc.StatusCode.UNAVAILABLE,
+    errors.StorageError: grpc.StatusCode.RESOURCE_EXHAUSTED,
+}
+
+
+def from_rpc(error: grpc.RpcError, peer: str, seconds: float) -> errors.VflensError:
+    """The error that ``peer`` raised, or what its silence means."""
+    trailing = dict(error.trailing_metadata() or ())
+    details = error.details() or ""
+    if ERROR_KEY in trailing:
+        return errors.by_name(str(trailing[ERROR_KEY]))(details)
+    code = error.code()
+    if code is grpc.StatusCode.DEADLINE_EXCEEDED:
+        return errors.UnavailableError(f"party {peer!r} did not answer within {seconds:g} s: raise limits.call_seconds or look at its log")
+    if code is grpc.StatusCode.RESOURCE_EXHAUSTED:
+        return errors.ProtocolError(f"a message to or from {peer!r} is over the limit ({details}): raise limits.message_mib at both, or lower the batch")
+    if code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED):
+        return errors.UnavailableError(f"party {peer!r} cannot be reached ({details}): it stopped, or its address is wrong")
+    return errors.VflensError(f"party {peer!r} failed: {code.name if code else 'unknown'}: {details}")
