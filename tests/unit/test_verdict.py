@@ -52,7 +52,7 @@ def target(tmp_path: Path, metrics: list[dict[str, Any]], **files: Any) -> Run:
 def test_the_verdict_names_the_leak_and_what_a_defence_changes(runs: Runs) -> None:
     said = verdict(runs(plain={}, guarded={"errors": {"lmmse": 0.0785}, "defenses": LABEL_ONLY}))
     assert said.headline == HEADLINE
-    assert said.others == ("With label_only: .078, no better than a blind guess, accuracy unchanged.",)
+    assert said.others == ("With label_only: .079, no better than a blind guess, accuracy unchanged.",)
     assert said.assumption == SECURE
     assert str(said) == f"{HEADLINE} {said.others[0]} {SECURE}"
 
@@ -79,7 +79,7 @@ def test_no_better_than_blind_until_the_interval_lies_below(runs: Runs) -> None:
     (inside,) = runs(a={"errors": {"lmmse": 0.0785}})
     (below,) = runs(b={"errors": {"lmmse": 0.0775}})
     assert [r.better for r in (*final(inside), *final(below))] == [False, True]
-    assert "no better than a blind guess: MSE .078, where the best blind guess" in verdict([inside]).headline
+    assert "no better than a blind guess: MSE .079, where the best blind guess" in verdict([inside]).headline
 
 
 def test_several_targets_are_told_apart_worst_first(tmp_path: Path) -> None:
