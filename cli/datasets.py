@@ -24,7 +24,10 @@ def list_datasets(json: Json = False) -> None:
 
 
 @app.command()
-def show(name: Annotated[str, typer.Argument(help="a name of `vflens datasets list`, or openml:ID")], json: Json = False) -> None:
+def show(
+    name: Annotated[str, typer.Argument(help="a name of `vflens datasets list`, or openml:ID")],
+    json: Json = False,
+) -> None:
     """Load a data set and show its rows, columns, classes and split.
 
     Example: vflens datasets show digits
@@ -35,14 +38,28 @@ def show(name: Annotated[str, typer.Argument(help="a name of `vflens datasets li
 
     table = dataset(name, {}).load()
     labels = table.labels if table.labels is not None else np.zeros(0, int)
-    classes = dict(zip(table.class_names, np.bincount(labels, minlength=len(table.class_names)).tolist(), strict=True))
-    split = None if table.split is None else {"train": int((table.split == 0).sum()), "predict": int((table.split == 1).sum())}
-    facts = {"name": name, "rows": len(table.ids), "columns": [c.name for c in table.columns], "classes": classes, "split": split}
+    classes = dict(
+        zip(table.class_names, np.bincount(labels, minlength=len(table.class_names)).tolist(), strict=True)
+    )
+    split = (
+        None
+        if table.split is None
+        else {"train": int((table.split == 0).sum()), "predict": int((table.split == 1).sum())}
+    )
+    facts = {
+        "name": name,
+        "rows": len(table.ids),
+        "columns": [c.name for c in table.columns],
+        "classes": classes,
+        "split": split,
+    }
     text = (
         f"{name}: {len(table.ids)} rows, {len(table.columns)} columns\n"
         f"classes: {', '.join(f'{k} ({v})' for k, v in classes.items())}\n"
         f"split: {split or 'drawn by the dealer'}\n"
-        + "\n".join(f"  {c.name:<24} {_bounds(c.low, c.high)}{_alphabet(c.alphabet)}" for c in table.columns[:64])
+        + "\n".join(
+            f"  {c.name:<24} {_bounds(c.low, c.high)}{_alphabet(c.alphabet)}" for c in table.columns[:64]
+        )
         + (f"\n  … and {len(table.columns) - 64} more" if len(table.columns) > 64 else "")
     )
     emit(json, facts, lambda: text)
@@ -52,7 +69,9 @@ def show(name: Annotated[str, typer.Argument(help="a name of `vflens datasets li
 def split(
     file: Annotated[Path, typer.Argument(help="an experiment (TOML)")],
     out: Annotated[Path, typer.Option(help="folder that gets one folder per party")],
-    scenario: Annotated[str | None, typer.Option(help="which scenario's defences to write; default: the first")] = None,
+    scenario: Annotated[
+        str | None, typer.Option(help="which scenario's defences to write; default: the first")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Deal an experiment: one folder per party with its own table, secrets and configuration.

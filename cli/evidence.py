@@ -46,7 +46,13 @@ def add_to(app: typer.Typer) -> None:
         from experiments.offline import attack_recorded
 
         facts = attack_recorded(folder, attack, target, out)
-        emit(json, facts, lambda: f"{facts['rows']} rows of {facts['target']!r} estimated by {attack}: {out}\nlet the target score it: vflens score {out} --config …")
+        emit(
+            json,
+            facts,
+            lambda: (
+                f"{facts['rows']} rows of {facts['target']!r} estimated by {attack}: {out}\nlet the target score it: vflens score {out} --config …"
+            ),
+        )
 
     @app.command()
     def score(
@@ -61,7 +67,13 @@ def add_to(app: typer.Typer) -> None:
         from experiments.offline import score_estimate
 
         facts = score_estimate(estimate, config)
-        emit(json, facts, lambda: f"{facts['attack']}: MSE {facts['mse']:.4f} on {facts['rows']} rows; best blind guess ({facts['blind_guess']}) {facts['blind_mse']:.4f}")
+        emit(
+            json,
+            facts,
+            lambda: (
+                f"{facts['attack']}: MSE {facts['mse']:.4f} on {facts['rows']} rows; best blind guess ({facts['blind_guess']}) {facts['blind_mse']:.4f}"
+            ),
+        )
 
     @app.command()
     def compare(

@@ -16,7 +16,9 @@ def add_to(app: typer.Typer) -> None:
     """Register the commands."""
 
     @app.command()
-    def serve(role: Annotated[str, typer.Argument(help="passive, active or coordinator")], config: _Config) -> None:
+    def serve(
+        role: Annotated[str, typer.Argument(help="passive, active or coordinator")], config: _Config
+    ) -> None:
         """Start one party and run it until the federation is done.
 
         Parties may start in any order; each says for whom it waits.
@@ -30,15 +32,21 @@ def add_to(app: typer.Typer) -> None:
 
         loaded = load_party(config)
         if loaded.role != role:
-            raise ConfigError(f"{config} configures a {loaded.role}, not a {role}: give the configuration of a {role}")
+            raise ConfigError(
+                f"{config} configures a {loaded.role}, not a {role}: give the configuration of a {role}"
+            )
         with StageBar() as bar:
             serve_party(loaded, note, bar)
 
     @app.command()
     def run(
         file: Annotated[Path, typer.Argument(help="an experiment (TOML)")],
-        in_process: Annotated[bool, typer.Option("--in-process", help="all parties in one process: quick, without isolation")] = False,
-        out: Annotated[Path | None, typer.Option(help="where run folders go, instead of the file's `out`")] = None,
+        in_process: Annotated[
+            bool, typer.Option("--in-process", help="all parties in one process: quick, without isolation")
+        ] = False,
+        out: Annotated[
+            Path | None, typer.Option(help="where run folders go, instead of the file's `out`")
+        ] = None,
         json: Json = False,
     ) -> None:
         """Run an experiment: deal, start one process per party, train, predict, attack, report.
@@ -57,10 +65,17 @@ def add_to(app: typer.Typer) -> None:
         with ScenarioBars(experiment) as bars:
             result = run_experiment(experiment, in_process=in_process, tell=bars)
         runs = read_runs(result.scenarios)
-        emit(json, {**to_json(runs), "report": str(result.report), "folder": str(result.folder)}, lambda: _summary(runs, result.report))
+        emit(
+            json,
+            {**to_json(runs), "report": str(result.report), "folder": str(result.folder)},
+            lambda: _summary(runs, result.report),
+        )
 
     @app.command()
-    def check(file: Annotated[Path, typer.Argument(help="an experiment or a party's configuration (TOML)")], json: Json = False) -> None:
+    def check(
+        file: Annotated[Path, typer.Argument(help="an experiment or a party's configuration (TOML)")],
+        json: Json = False,
+    ) -> None:
         """Check a configuration with its data, plug-ins and addresses, before anything starts.
 
         Example: vflens check examples/demo.toml
@@ -73,7 +88,9 @@ def add_to(app: typer.Typer) -> None:
     @app.command()
     def predict(
         config: _Config,
-        rows: Annotated[str, typer.Option(help="prediction rows, counted from 0: all, or numbers and ranges as 0-9,17")] = "all",
+        rows: Annotated[
+            str, typer.Option(help="prediction rows, counted from 0: all, or numbers and ranges as 0-9,17")
+        ] = "all",
         json: Json = False,
     ) -> None:
         """Ask a running federation for scores, as the operator of its active party.
@@ -87,11 +104,10 @@ def add_to(app: typer.Typer) -> None:
 
 
 def _summary(runs: Any, report: Path) -> str:
-    from experiments.verdict import verdict
     from rich.console import Console
     from rich.table import Table
 
-    from experiments.verdict import result_table
+    from experiments.verdict import result_table, verdict
 
     header, rows = result_table(runs)
     console, table = Console(), Table(*header)

@@ -25,7 +25,9 @@ class _Bars:
         self._bars.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._bars.stop()
 
     def update(self, name: str, done: int, total: int) -> None:

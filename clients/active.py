@@ -11,6 +11,7 @@ from clients.adversary import Adversary
 from clients.party import DataParty
 from clients.utility import record_utility
 from vfl.acts import Begin, Deliver, Done, Finished, Predict, Query, Step, StepReply
+from vfl.arrays import save_arrays
 from vfl.config import ActiveConfig
 from vfl.errors import ConfigError, ProtocolError
 from vfl.federation import Federation
@@ -35,7 +36,10 @@ class ActiveParty(DataParty):
     def __init__(self, config: ActiveConfig, coordinator: Link, targets: Mapping[str, Link]) -> None:
         super().__init__(config)
         if self.table.labels is None:
-            raise ConfigError(f"data.label_column {config.data.label_column!r} gave no labels: name the label column")
+            raise ConfigError(
+                f"data.label_column {config.data.label_column!r} gave no labels: name the label column"
+            )
+        self._file_labels = self.table.labels
         self._coordinator = coordinator
         self.begun = threading.Event()
         self.adversary = Adversary(self, targets)
@@ -46,12 +50,17 @@ class ActiveParty(DataParty):
 
     def handlers(self) -> Handlers:
         """See :meth:`vfl.link.Party.handlers`."""
-        return {**super().handlers(), Deliver: self.deliver, Begin: self.begin, Query: lambda act: self.ask(act.rows)}
+        return {
+            **super().handlers(),
+            Deliver: self.deliver,
+            Begin: self.begin,
+            Query: lambda act: self.ask(act.rows),
+        }
 
-    def aligned_labels(self, order: Array) -> Array | None:
+    def aligned_labels(self, order: Array) -> Array:
         """The labels int64 (N,) in aligned order."""
-        assert self.table.labels is not None
-        return self.table.labels[order]
+        aligned: Array = self._file_labels[order]
+        return aligned
 
     def begin_run(self, federation: Federation, order: Array) -> None:
         """Also draws the soft labels (N, k) once per run, after the label defences."""
@@ -59,7 +68,9 @@ class ActiveParty(DataParty):
         self.labels = self.aligned_labels(order)
         everything = np.arange(federation.rows, dtype=np.int32)
         exchange = Exchange(federation.run, Phase.TRAIN, 0, 0)
-        self.soft_labels: Array = self.chain.fold("on_labels", one_hot(self.labels, federation.n_classes), exchange, everything)
+        self.soft_labels: Array = self.chain.fold(
+            "on_labels", one_hot(self.labels, federation.n_classes), exchange, everything
+        )
 
     def step(self, act: Step) -> StepReply:
         """Release the gradient of the batch whose summed passive logits came in; learn once it has left."""
@@ -85,7 +96,7 @@ class ActiveParty(DataParty):
         self._check_run(act.run)
         with self.lock:
             self.settle()
-            np.savez(self.folder / "own.npz", **self.adversary.own())
+            save_arrays(self.folder / "own.npz", self.adversary.own())
         self.begun.set()
         return Done()
 
@@ -96,10 +107,14 @@ class ActiveParty(DataParty):
             run, rows = self.run, self.checked_rows(rows, Phase.PREDICT)
             exchange = Exchange(self.config.run, Phase.PREDICT, 1, self._requests)
             self._requests += 1
-            own = self.gate.release_rows(Point.EMBEDDING, exchange, rows, lambda fresh: run.model.forward(run.inputs[fresh]))
+            own = self.gate.release_rows(
+                Point.EMBEDDING, exchange, rows, lambda fresh: run.model.forward(run.inputs[fresh])
+            )
             released = self._coordinator.call(Predict(own))
             if released.point is not Point.SCORES or not np.array_equal(released.rows, rows):
-                raise ProtocolError(f"the coordinator answered with {released.point.value} of other rows: scores of the rows asked are due")
+                raise ProtocolError(
+                    f"the coordinator answered with {released.point.value} of other rows: scores of the rows asked are due"
+                )
             self.transcript.record(released)
             fresh = ~self._scores.has(rows)
             if fresh.any():
@@ -122,7 +137,9 @@ class ActiveParty(DataParty):
                 self.ask(rows[done:end])
                 done = end
             self.log.info("progress", stage="predicting", done=done, total=len(rows))
-            self.adversary.attack(self.gate.released_rows(Point.EMBEDDING, 1)[:milestone], final=milestone == len(rows))
+            self.adversary.attack(
+                self.gate.released_rows(Point.EMBEDDING, 1)[:milestone], final=milestone == len(rows)
+            )
         record_utility(self)
         self.metrics.save()
         self._coordinator.call(Finished(self.config.run))
@@ -145,12 +162,18 @@ class ActiveParty(DataParty):
         self._losses = state["losses"].tolist()
 
     def _checked(self, act: Step) -> tuple[Released, Array]:
-        if act.received is None or act.received.point is not Point.EMBEDDING or act.received.exchange != act.exchange:
+        if (
+            act.received is None
+            or act.received.point is not Point.EMBEDDING
+            or act.received.exchange != act.exchange
+        ):
             raise ProtocolError(f"step {act.exchange.step} carries no summed embedding of its own exchange")
         rows = self.checked_rows(act.rows, Phase.TRAIN)
         expected = (len(rows), self.run.federation.n_classes)
         if act.received.tensor("embedding").shape != expected or not np.array_equal(act.received.rows, rows):
-            raise ProtocolError(f"summed logits of shape {act.received.tensor('embedding').shape} where {expected} are due")
+            raise ProtocolError(
+                f"summed logits of shape {act.received.tensor('embedding').shape} where {expected} are due"
+            )
         return act.received, rows
 
     def _loss_gradient(self, received: Released) -> tuple[float, Array]:

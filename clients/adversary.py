@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from vfl.acts import Guess, Submission
+from vfl.arrays import save_arrays
 from vfl.attack import Attack
 from vfl.config import build_plugins
 from vfl.errors import KnowledgeError, ProtocolError, StateError
@@ -31,14 +30,18 @@ class Adversary:
         self._party = party
         self._targets = targets
         names = [p.name for p in party.config.attacks]
-        self.attacks: dict[str, Attack] = dict(zip(names, build_plugins(ATTACKS, party.config.attacks), strict=True))
+        self.attacks: dict[str, Attack] = dict(
+            zip(names, build_plugins(ATTACKS, party.config.attacks), strict=True)
+        )
         self._skipped: set[tuple[str, str]] = set()
 
     def attack(self, rows: Array, *, final: bool) -> None:
         """Reconstruct ``rows`` int32 (n,) of every target and submit; ``final`` keeps the estimates on disk."""
         own = self.own()
         for target in sorted(self._targets):
-            estimates = {n: e for n in self.attacks if (e := self._reconstruct(n, target, rows, own)) is not None}
+            estimates = {
+                n: e for n in self.attacks if (e := self._reconstruct(n, target, rows, own)) is not None
+            }
             if final:
                 self._save(target, estimates)
             if estimates:
@@ -86,19 +89,20 @@ class Adversary:
         except (ProtocolError, StateError) as error:
             self._party.log.warning("not scored", target=target, reason=str(error))
             return
-        self._party.log.info("receipt", target=target, rows=receipt.rows, attacks=receipt.attacks, **_shown(receipt.errors))
+        self._party.log.info(
+            "receipt", target=target, rows=receipt.rows, attacks=receipt.attacks, **_shown(receipt.errors)
+        )
         for attack, error_ in receipt.errors.items():
-            self._party.metrics.add("mse", error_, attack=attack, target=target, scored_set="predict", rows=len(rows))
+            self._party.metrics.add(
+                "mse", error_, attack=attack, target=target, scored_set="predict", rows=len(rows)
+            )
         self._party.metrics.save()
 
     def _save(self, target: str, estimates: Mapping[str, Estimate]) -> None:
-        folder = self._party.folder / "estimates"
-        folder.mkdir(exist_ok=True)
-        for name, estimate in estimates.items():
-            np.savez(folder / f"{target}.{name}.npz", rows=estimate.rows, values=estimate.values, status=estimate.status)
+        for name, e in estimates.items():
+            file = self._party.folder / "estimates" / f"{target}.{name}.npz"
+            save_arrays(file, {"rows": e.rows, "values": e.values, "status": e.status})
 
 
 def _shown(errors: Mapping[str, float]) -> dict[str, object]:
     return {"mse": dict(errors)} if errors else {}
-
-

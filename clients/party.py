@@ -11,6 +11,7 @@ import numpy as np
 
 from vfl.acts import Describe, Disclose, Done, Identify, Identities, Prepare, Step, StepReply, Stop
 from vfl.align import digests
+from vfl.arrays import load_arrays, save_arrays
 from vfl.compatibility import build_defenses
 from vfl.config import ActiveConfig, PassiveConfig
 from vfl.errors import ProtocolError, StateError
@@ -61,7 +62,9 @@ class DataParty(Party):
         self.secret = secret_from_seed(config.seed)
         self.folder = config.out
         self.table = read_party_table(config.data)
-        self.transcript = Transcript(self.folder / "transcript")  # the first write: an unwritable folder is refused here
+        self.transcript = Transcript(
+            self.folder / "transcript"
+        )  # the first write: an unwritable folder is refused here
         self.recovery = RecoveryLog(self.folder / "recovery", config.limits.checkpoint_steps)
         self.log = party_log(self.folder / "events.jsonl", self.name)
         self.metrics = Metrics(self.folder / "metrics.parquet")
@@ -105,7 +108,7 @@ class DataParty(Party):
                 _check_order(act.order, act.federation, len(self.table.ids))
                 self.begin_run(act.federation, act.order)
                 save_summary(self)
-                np.savez(self.folder / "order.npz", order=act.order)
+                save_arrays(self.folder / "order.npz", {"order": act.order})
         return Done()
 
     @abstractmethod
@@ -146,18 +149,24 @@ class DataParty(Party):
             StateError: the run was not prepared yet.
         """
         if self._prepared is None:
-            raise StateError(f"party {self.name!r} has no aligned rows yet: the coordinator prepares the run first")
+            raise StateError(
+                f"party {self.name!r} has no aligned rows yet: the coordinator prepares the run first"
+            )
         return self._prepared
 
     def begin_run(self, federation: Federation, order: Array) -> None:
         """Build :class:`Prepared` from the party's table; ``order`` int32 (N,) are its file rows."""
         features = self.table.features[order]
         truth, clipped = Scaler.fit(self.table.columns, features[federation.train]).transform(features)
-        self.owner = Owner(self.name, truth, self.aligned_labels(order), federation.n_classes, self.parameters)
+        self.owner = Owner(
+            self.name, truth, self.aligned_labels(order), federation.n_classes, self.parameters
+        )
         everything = np.arange(federation.rows, dtype=np.int32)
         inputs = self.chain.fold("on_inputs", truth, Exchange(federation.run, Phase.TRAIN, 0, 0), everything)
         holds_bias = federation.passive[0].name == self.name
-        model = LinearBlock(inputs.shape[1], federation.n_classes, bias=holds_bias, training=federation.training)
+        model = LinearBlock(
+            inputs.shape[1], federation.n_classes, bias=holds_bias, training=federation.training
+        )
         rows = {Phase.TRAIN: federation.train, Phase.PREDICT: federation.predict}
         member = {phase: np.isin(everything, part) for phase, part in rows.items()}
         self._prepared = Prepared(federation, truth, inputs, clipped, model, member)
@@ -182,7 +191,9 @@ class DataParty(Party):
             raise ProtocolError(f"an empty list of {phase.value} rows: ask for at least one")
         if rows.min() < 0 or rows.max() >= len(member) or not member[rows].all():
             wrong = next(r for r in rows.tolist() if not (0 <= r < len(member) and member[r]))
-            raise ProtocolError(f"row {wrong} is no {phase.value} row of run {self.config.run!r}: ask for rows of that set")
+            raise ProtocolError(
+                f"row {wrong} is no {phase.value} row of run {self.config.run!r}: ask for rows of that set"
+            )
         return rows
 
     def answered(self, point: Point, exchange: Exchange) -> Released | None:
@@ -222,8 +233,7 @@ class DataParty(Party):
             StorageError: the folder holds no prepared run, or one of another table.
         """
         federation = Federation.load(self.folder)
-        with np.load(self.folder / "order.npz", allow_pickle=False) as saved:
-            self.begin_run(federation, saved["order"])
+        self.begin_run(federation, load_arrays(self.folder / "order.npz")["order"])
         state = self.recovery.saved()
         if state:
             self.load(state)
@@ -244,15 +254,23 @@ class DataParty(Party):
 
     def _check_run(self, run: str) -> None:
         if run != self.config.run:
-            raise ProtocolError(f"run {run!r} is not this party's: {self.name!r} is configured for run {self.config.run!r}")
+            raise ProtocolError(
+                f"run {run!r} is not this party's: {self.name!r} is configured for run {self.config.run!r}"
+            )
 
 
 def _check_order(order: Array, federation: Federation, rows: int) -> None:
     """Refuse an alignment that does not fit this party's file."""
     if len(order) != federation.rows or len(np.unique(order)) != len(order):
-        raise ProtocolError(f"the aligned order names {len(order)} rows, {federation.rows} distinct ones were announced")
+        raise ProtocolError(
+            f"the aligned order names {len(order)} rows, {federation.rows} distinct ones were announced"
+        )
     if len(order) and (order.min() < 0 or order.max() >= rows):
         raise ProtocolError(f"the aligned order names row {int(order.max())} of a file with {rows} rows")
     split = np.concatenate([federation.train, federation.predict])
-    if len(split) != len(np.unique(split)) or split.min(initial=0) < 0 or split.max(initial=-1) >= federation.rows:
+    if (
+        len(split) != len(np.unique(split))
+        or split.min(initial=0) < 0
+        or split.max(initial=-1) >= federation.rows
+    ):
         raise ProtocolError("training and prediction rows overlap or lie outside the aligned rows")

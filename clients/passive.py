@@ -64,7 +64,9 @@ class PassiveParty(DataParty):
         with self.lock:
             rows = self.checked_rows(act.rows, Phase.PREDICT)
             run = self.run
-            return self.gate.release_rows(Point.EMBEDDING, act.exchange, rows, lambda fresh: run.model.forward(run.inputs[fresh]))
+            return self.gate.release_rows(
+                Point.EMBEDDING, act.exchange, rows, lambda fresh: run.model.forward(run.inputs[fresh])
+            )
 
     def disclose(self, act: Disclose) -> tuple[Released, ...]:
         """What the configuration grants to ``act.to``, through the gate."""
@@ -91,7 +93,9 @@ class PassiveParty(DataParty):
         gradient = received.tensor("gradient")
         expected = (len(received.rows), self.run.federation.n_classes)
         if received.point is not Point.GRADIENT or gradient.shape != expected:
-            raise ProtocolError(f"{received.point.value} of shape {gradient.shape} where a gradient of shape {expected} is due")
+            raise ProtocolError(
+                f"{received.point.value} of shape {gradient.shape} where a gradient of shape {expected} is due"
+            )
         self.checked_rows(received.rows, Phase.TRAIN)
         self.relearn(received)
         self.recovery.learned = received.exchange.step

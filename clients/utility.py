@@ -19,10 +19,19 @@ def record_utility(party: ActiveParty) -> None:
     run, rows = party.run, party.run.federation.predict
     labels, train = party.labels, run.federation.train
     alone = train_alone(
-        run.inputs[train], labels[train], run.federation.n_classes, run.federation.training, stream(party.secret, "alone")
+        run.inputs[train],
+        labels[train],
+        run.federation.n_classes,
+        run.federation.training,
+        stream(party.secret, "alone"),
     )
-    for suffix, log_c in (("", party.received_scores(rows)), ("_alone", log_softmax(alone.forward(run.inputs[rows])))):
-        party.metrics.add("accuracy" + suffix, accuracy(log_c, labels[rows]), scored_set="predict", rows=len(rows))
+    for suffix, log_c in (
+        ("", party.received_scores(rows)),
+        ("_alone", log_softmax(alone.forward(run.inputs[rows]))),
+    ):
+        party.metrics.add(
+            "accuracy" + suffix, accuracy(log_c, labels[rows]), scored_set="predict", rows=len(rows)
+        )
         party.metrics.add("auc" + suffix, auc(log_c, labels[rows]), scored_set="predict", rows=len(rows))
 
 
@@ -37,4 +46,8 @@ def auc(log_c: Array, labels: Array) -> float:
 
     present = [c for c in range(log_c.shape[1]) if 0 < (labels == c).sum() < len(labels)]
     scores = np.exp(log_c)
-    return float(np.mean([roc_auc_score(labels == c, scores[:, c]) for c in present])) if present else float("nan")
+    return (
+        float(np.mean([roc_auc_score(labels == c, scores[:, c]) for c in present]))
+        if present
+        else float("nan")
+    )

@@ -14,7 +14,20 @@ from typing import Protocol
 import numpy as np
 
 from coordinator.release import ScoreRelease
-from vfl.acts import Begin, Deliver, Describe, Disclose, Done, Finished, Forward, Identify, Predict, Prepare, Step, Stop
+from vfl.acts import (
+    Begin,
+    Deliver,
+    Describe,
+    Disclose,
+    Done,
+    Finished,
+    Forward,
+    Identify,
+    Predict,
+    Prepare,
+    Step,
+    Stop,
+)
 from vfl.align import Alignment, align
 from vfl.compatibility import build_defenses
 from vfl.config import CoordinatorConfig
@@ -62,7 +75,9 @@ class Coordinator(Party):
         self.federation: Federation | None = None
         self.clipped = 0  # it holds no values
         self.in_process = False  # set by a run that keeps all parties in one process
-        self._position = 0  # the training step whose gradient may not have been delivered: a restart repeats it
+        self._position = (
+            0  # the training step whose gradient may not have been delivered: a restart repeats it
+        )
 
     def handlers(self) -> Handlers:
         """See :meth:`vfl.link.Party.handlers`."""
@@ -76,7 +91,9 @@ class Coordinator(Party):
             StateError: before :meth:`prepare`.
         """
         if self.federation is None:
-            raise StateError(f"run {self.config.run!r} is not aligned yet: wait until the coordinator has prepared it")
+            raise StateError(
+                f"run {self.config.run!r} is not aligned yet: wait until the coordinator has prepared it"
+            )
         return self.federation
 
     def prepare(self) -> None:
@@ -104,7 +121,9 @@ class Coordinator(Party):
             for rows in batches(self.aligned.train, training.batch_size, rng):
                 if step >= self._position:
                     self._position = step
-                    gradient, stop = self._step(Exchange(self.config.run, Phase.TRAIN, epoch, step), rows, gradient)
+                    gradient, stop = self._step(
+                        Exchange(self.config.run, Phase.TRAIN, epoch, step), rows, gradient
+                    )
                 step += 1
             self._report("training", epoch + 1, training.epochs)
             if stop:
@@ -128,8 +147,14 @@ class Coordinator(Party):
     def predict(self, act: Predict) -> Released:
         """Release the scores of the rows whose own partial logits the active party sent; each row once."""
         own = act.embedding
-        if own.point is not Point.EMBEDDING or own.exchange.phase is not Phase.PREDICT or own.sender != self._active.name:
-            raise ProtocolError(f"{own.point.value} of {own.sender!r} in phase {own.exchange.phase.value}: the active party's own embedding is due")
+        if (
+            own.point is not Point.EMBEDDING
+            or own.exchange.phase is not Phase.PREDICT
+            or own.sender != self._active.name
+        ):
+            raise ProtocolError(
+                f"{own.point.value} of {own.sender!r} in phase {own.exchange.phase.value}: the active party's own embedding is due"
+            )
         with self.lock:
             self.transcript.record(own)
             return self.scores.release(own, self._summed_logits)
@@ -154,7 +179,7 @@ class Coordinator(Party):
 
     def state(self) -> dict[str, Array]:
         """The step to repeat after a restart: the parties answer it from their logs."""
-        return {"position": np.int64(self._position)}
+        return {"position": np.array(self._position)}
 
     def load(self, state: Mapping[str, Array]) -> None:
         """Take up :meth:`state`."""
@@ -173,7 +198,9 @@ class Coordinator(Party):
         roles = {p.name: p.role for p in parties}
         for peer in self.config.peers:
             if roles.get(peer.name) != peer.role:
-                raise ConfigError(f"peer {peer.name!r} at {peer.address} answers as another party or role: correct its address or role")
+                raise ConfigError(
+                    f"peer {peer.name!r} at {peer.address} answers as another party or role: correct its address or role"
+                )
         return parties
 
     def _align(self) -> Alignment:
@@ -184,13 +211,21 @@ class Coordinator(Party):
         replies = [link.submit(Step(exchange, rows, gradient)) for link in self._passive]
         if gradient is not None:
             self.transcript.record(gradient)
-        embeddings = [_embedding(reply.result().released, exchange, rows, self.aligned.n_classes) for reply in replies]
+        embeddings = [
+            _embedding(reply.result().released, exchange, rows, self.aligned.n_classes) for reply in replies
+        ]
         total = _sum([e.tensor("embedding") for e in embeddings])
-        pending = self._active.submit(Step(exchange, rows, self.gate.release(Point.EMBEDDING, exchange, rows, {"embedding": total})))
+        pending = self._active.submit(
+            Step(exchange, rows, self.gate.release(Point.EMBEDDING, exchange, rows, {"embedding": total}))
+        )
         for embedding in embeddings:
             self.transcript.record(embedding)
         answer = pending.result()
-        if answer.released is None or answer.released.point is not Point.GRADIENT or answer.released.exchange != exchange:
+        if (
+            answer.released is None
+            or answer.released.point is not Point.GRADIENT
+            or answer.released.exchange != exchange
+        ):
             raise ProtocolError(f"the active party answered step {exchange.step} without its gradient")
         return answer.released, answer.stop
 
@@ -224,9 +259,13 @@ def _embedding(released: Released | None, exchange: Exchange, rows: Array, class
         raise ProtocolError(f"step {exchange.step} was answered without the embedding of its exchange")
     value = released.tensor("embedding")
     if value.shape != (len(rows), classes) or not np.array_equal(released.rows, rows):
-        raise ProtocolError(f"party {released.sender!r} sent an embedding of shape {value.shape}: ({len(rows)}, {classes}) is due")
+        raise ProtocolError(
+            f"party {released.sender!r} sent an embedding of shape {value.shape}: ({len(rows)}, {classes}) is due"
+        )
     if not np.isfinite(value).all():
-        raise ProtocolError(f"party {released.sender!r} sent NaN or infinite logits in step {exchange.step}: check its table and learning rate")
+        raise ProtocolError(
+            f"party {released.sender!r} sent NaN or infinite logits in step {exchange.step}: check its table and learning rate"
+        )
     return released
 
 

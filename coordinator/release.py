@@ -30,7 +30,9 @@ class ScoreRelease:
             mine = own.tensor("embedding")[np.isin(own.rows, fresh)]
             passive = passive_logits(own.exchange, fresh)
             if mine.shape != passive.shape or not np.isfinite(mine).all():
-                raise ProtocolError(f"party {own.sender!r} sent partial logits of shape {mine.shape} or not finite: {passive.shape} is due")
+                raise ProtocolError(
+                    f"party {own.sender!r} sent partial logits of shape {mine.shape} or not finite: {passive.shape} is due"
+                )
             exact.append((fresh, log_softmax(passive + mine)))
             return exact[0][1]
 

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _SECRET = re.compile(r"(^|_)(seed|token|secret|password|key)s?(_|$)")
+_PLACES = {"run", "out", "address"}  # a name or a place changes no result, and differs in almost every pair
 _MASK = "(secret)"
-_ATTACK_FIGURES = {"mse", "mse_stderr", "blind_mse", "column_mse", "column_blind_mse"}
+_ATTACK_FIGURES = {"mse", "mse_stderr", "blind_mse", "column_mse", "column_blind_mse", "unusable"}
 _METRIC_KEY = ("party", "metric", "attack", "target", "scored_set", "column", "rows", "step")
 _ERROR_KEY = ("attack", "target", "scored_set", "rows", "column")
 
@@ -31,7 +32,7 @@ def compare(run_a: Path, run_b: Path) -> dict[str, Any]:
 
     Returns:
         ``a``, ``b``: the runs' names. ``configuration``: ``{party, key, a, b}`` for every flattened key
-        that differs, secrets masked, None where a side lacks it. ``errors``: ``{attack, target,
+        that differs, secrets masked, None where a side lacks it; names and addresses are left out. ``errors``: ``{attack, target,
         scored_set, rows, column, a, b, blind_a, blind_b, difference}`` of each attack's last milestone,
         as a whole (``column`` "") and column by column. ``metrics``: ``{party, metric, attack, target,
         scored_set, column, rows, step, a, b, difference}`` of the other figures. Equal figures are left
@@ -110,7 +111,7 @@ def _configuration(a: Run, b: Run) -> Iterator[dict[str, Any]]:
 def _flat(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
     """``("training.epochs", 5)``, ``("defenses[0].name", "rounding")``, …"""
     if isinstance(value, Mapping):
-        for name, inner in value.items():
+        for name, inner in ((n, i) for n, i in value.items() if n not in _PLACES):
             yield from _flat(inner, f"{key}.{name}" if key else name)
     elif isinstance(value, list):
         for i, inner in enumerate(value):

@@ -59,8 +59,12 @@ class Members(Settings):
 class Network(Settings):
     """How the processes reach each other."""
 
-    transport: Literal["tcp", "unix"] = Field("tcp", description="free loopback ports, or sockets in a temporary folder")
-    port: int = Field(50051, ge=1, le=65535, description="the port of every service, where parties are services by name")
+    transport: Literal["tcp", "unix"] = Field(
+        "tcp", description="free loopback ports, or sockets in a temporary folder"
+    )
+    port: int = Field(
+        50051, ge=1, le=65535, description="the port of every service, where parties are services by name"
+    )
 
 
 class Experiment(Settings):
@@ -69,10 +73,12 @@ class Experiment(Settings):
     name: RunName
     seed: int = Field(0, ge=0)
     out: Path = Path("runs")
-    lab: bool = Field(True, description="one owner holds all parties: reconstruction errors go back to the adversary")
+    lab: bool = Field(
+        True, description="one owner holds all parties: reconstruction errors go back to the adversary"
+    )
     data: Data | None = None
     split: VerticalSplit | None = None
-    files: dict[Name, PartyFile] = {}
+    files: dict[Name, PartyFile] = Field({}, description="each data party's own table")
     predict_share: float = Field(0.2, gt=0, lt=1)
     overlap: float = Field(1.0, gt=0, le=1, description="share of the rows that all parties hold")
     parties: Members = Members()
@@ -83,7 +89,9 @@ class Experiment(Settings):
     scenarios: tuple[Scenario, ...] = Field((Scenario(name="run"),), min_length=1)
     limits: Limits = Limits()
     network: Network = Network()
-    after: Literal["stop", "serve"] = Field("stop", description="after the run: stop every party, or go on answering predictions")
+    after: Literal["stop", "serve"] = Field(
+        "stop", description="after the run: stop every party, or go on answering predictions"
+    )
 
     @model_validator(mode="after")
     def _data_are_given_once(self) -> Experiment:
@@ -92,7 +100,9 @@ class Experiment(Settings):
         if self.data is not None and self.split is None:
             raise ValueError("split is missing: say who holds which columns")
         if self.files and set(self.files) != {*self.parties.passive, self.parties.active}:
-            raise ValueError(f"files names {sorted(self.files)}, the data parties are {sorted({*self.parties.passive, self.parties.active})}")
+            raise ValueError(
+                f"files names {sorted(self.files)}, the data parties are {sorted({*self.parties.passive, self.parties.active})}"
+            )
         return self
 
     @model_validator(mode="after")
@@ -124,5 +134,7 @@ def load_experiment(file: Path) -> Experiment:
     """
     experiment = validate(TypeAdapter(Experiment), read_toml(file), str(file))
     base = file.resolve().parent
-    files = {name: spec.model_copy(update={"file": base / spec.file}) for name, spec in experiment.files.items()}
+    files = {
+        name: spec.model_copy(update={"file": base / spec.file}) for name, spec in experiment.files.items()
+    }
     return experiment.model_copy(update={"files": files})

@@ -47,7 +47,9 @@ def deal_tables(experiment: Experiment) -> dict[str, Table]:
     )
 
 
-def write_parties(experiment: Experiment, scenario: Scenario, tables: Mapping[str, Table], folder: Path) -> dict[str, Path]:
+def write_parties(
+    experiment: Experiment, scenario: Scenario, tables: Mapping[str, Table], folder: Path
+) -> dict[str, Path]:
     """Write ``folder/PARTY/config.toml`` and the dealt table for every party; the configurations by party.
 
     Raises:
@@ -60,17 +62,27 @@ def write_parties(experiment: Experiment, scenario: Scenario, tables: Mapping[st
         try:
             home.mkdir(parents=True, exist_ok=True)
             data = _data(experiment, party, tables, home) if role is not Role.COORDINATOR else {}
-            config = {**_common(experiment, scenario, party, role, addresses), **data, **_of_role(experiment, party, role)}
+            config = {
+                **_common(experiment, scenario, party, role, addresses),
+                **data,
+                **_of_role(experiment, party, role),
+            }
             written[party] = home / "config.toml"
             written[party].write_text(tomli_w.dumps(_plain(config)), encoding="utf-8")
             written[party].chmod(0o600)  # it holds the party's secret and its tokens
         except OSError as error:
-            raise StorageError(f"{home} cannot be written ({error.strerror}): choose another `out`") from error
+            raise StorageError(
+                f"{home} cannot be written ({error.strerror}): choose another `out`"
+            ) from error
     return written
 
 
 def _common(
-    experiment: Experiment, scenario: Scenario, party: str, role: Role, addresses: Mapping[str, tuple[str, str]]
+    experiment: Experiment,
+    scenario: Scenario,
+    party: str,
+    role: Role,
+    addresses: Mapping[str, tuple[str, str]],
 ) -> dict[str, Any]:
     peers = [
         {"name": other, "role": r, "address": addresses[other][1], "token": _token(experiment, party, other)}

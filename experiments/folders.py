@@ -193,7 +193,7 @@ def read_party(folder: Path) -> PartyRun:
 
 
 def read_runs(folders: Sequence[Path]) -> tuple[Run, ...]:
-    """The runs whose parties' folders are given, in order of first appearance.
+    """The runs whose parties' folders are given: those without defences first, else in order of appearance.
 
     A folder that is no party's stands for the party folders inside it, two levels down at most.
 
@@ -210,7 +210,8 @@ def read_runs(folders: Sequence[Path]) -> tuple[Run, ...]:
                 f"{run[party.name].folder} and {folder} hold the same party of the same run: give one of them"
             )
         run[party.name] = party
-    return tuple(Run(name, _targets_first(parties.values())) for name, parties in found.items())
+    runs = (Run(name, _targets_first(parties.values())) for name, parties in found.items())
+    return tuple(sorted(runs, key=lambda run: any(p.settings.defenses for p in run.parties)))
 
 
 def _targets_first(parties: Iterable[PartyRun]) -> tuple[PartyRun, ...]:

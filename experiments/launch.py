@@ -40,7 +40,9 @@ class Processes:
                 self._children[party] = _start(roles[party], file)
         except OSError as error:
             self.stop()
-            raise VflensError(f"the party processes cannot be started ({error.strerror}): free memory or processes") from error
+            raise VflensError(
+                f"the party processes cannot be started ({error.strerror}): free memory or processes"
+            ) from error
 
     def __enter__(self) -> Processes:
         return self
@@ -91,7 +93,10 @@ class Processes:
         own = [p for p, code in failed.items() if code != UnavailableError.exit_code] or list(failed)
         party = own[0]
         cls = next((c for c in VflensError.__subclasses__() if c.exit_code == failed[party]), VflensError)
-        raise cls(_reason(self._folders[party]) or f"party {party!r} ended with exit code {failed[party]}: look at {self._folders[party]}/output.log")
+        raise cls(
+            _reason(self._folders[party])
+            or f"party {party!r} ended with exit code {failed[party]}: look at {self._folders[party]}/output.log"
+        )
 
 
 def _start(role: str, file: Path) -> subprocess.Popen[bytes]:
@@ -100,7 +105,12 @@ def _start(role: str, file: Path) -> subprocess.Popen[bytes]:
     with (file.parent / "output.log").open("ab") as output:
         # A session of its own: Ctrl-C reaches the launcher alone, which then ends its children in order.
         return subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=output, stderr=output, env=environment, start_new_session=True
+            command,
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=output,
+            env=environment,
+            start_new_session=True,
         )
 
 

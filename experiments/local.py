@@ -23,7 +23,11 @@ class LocalFederation:
     def __init__(self, configs: Mapping[str, Path], progress: Progress) -> None:
         loaded = [load_party(file) for file in configs.values()]
         self.coordinator_config = next(c for c in loaded if isinstance(c, CoordinatorConfig))
-        self.links = {c.party: InProcessLink(c.party, self.coordinator_config.party, Role.COORDINATOR) for c in loaded if c.role != Role.COORDINATOR}
+        self.links = {
+            c.party: InProcessLink(c.party, self.coordinator_config.party, Role.COORDINATOR)
+            for c in loaded
+            if c.role != Role.COORDINATOR
+        }
         self.passive = {c.party: PassiveParty(c) for c in loaded if isinstance(c, PassiveConfig)}
         active = next(c for c in loaded if isinstance(c, ActiveConfig))
         upward = InProcessLink(self.coordinator_config.party, active.party, Role.ACTIVE)

@@ -13,6 +13,7 @@ from clients.passive import PassiveParty
 from experiments.folders import read_party
 from vfl import journal
 from vfl.acts import Guess, Submission
+from vfl.arrays import load_arrays, save_arrays
 from vfl.attack import Attack
 from vfl.config import PassiveConfig, load_party, read_toml, validate
 from vfl.errors import ConfigError, DataError
@@ -45,11 +46,7 @@ def attack_recorded(folder: Path, name: str, target: str | None, out: Path) -> d
     attack: Attack = validate(TypeAdapter(ATTACKS.get(name)), {}, f"attack {name!r}")
     target = _target(federation, target)
     transcript = _Recorded(folder / "transcript")
-    try:
-        with np.load(folder / "own.npz", allow_pickle=False) as saved:
-            own = dict(saved)
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{folder} is not the folder of an active party that began to predict ({error}): give that one") from error
+    own = load_arrays(folder / "own.npz")
     view = AdversaryView(
         party=federation.active.name,
         target=target,
@@ -77,7 +74,9 @@ def score_estimate(file: Path, config_file: Path) -> dict[str, Any]:
     """
     config = load_party(config_file)
     if not isinstance(config, PassiveConfig):
-        raise ConfigError(f"{config_file} configures a {config.role}: only the target, a passive party, can score")
+        raise ConfigError(
+            f"{config_file} configures a {config.role}: only the target, a passive party, can score"
+        )
     attack, submission = _read(file)
     party = PassiveParty(config)
     try:
@@ -111,17 +110,15 @@ def _predicted(transcript: _Recorded) -> Array:
     return rows[np.sort(first)]
 
 
-def _write(out: Path, run: str, attack: str, estimate: Estimate) -> None:
-    with out.open("wb") as file:
-        np.savez(
-            file, run=run, attack=attack, target=estimate.target, rows=estimate.rows, values=estimate.values, status=estimate.status
-        )
+def _write(out: Path, run: str, attack: str, e: Estimate) -> None:
+    named = {"run": np.array(run), "attack": np.array(attack), "target": np.array(e.target)}
+    save_arrays(out, {**named, "rows": e.rows, "values": e.values, "status": e.status})
 
 
 def _read(file: Path) -> tuple[str, Submission]:
+    saved = load_arrays(file)
     try:
-        with np.load(file, allow_pickle=False) as saved:
-            guess = Guess(str(saved["attack"]), saved["values"], saved["status"])
-            return guess.attack, Submission(str(saved["run"]), "predict", saved["rows"], (guess,))
-    except (OSError, ValueError, KeyError) as error:
-        raise DataError(f"{file} is no estimate ({error}): write one with `vflens attack`") from error
+        guess = Guess(str(saved["attack"]), saved["values"], saved["status"])
+        return guess.attack, Submission(str(saved["run"]), "predict", saved["rows"], (guess,))
+    except KeyError as error:
+        raise DataError(f"{file} is no estimate, it lacks {error}: write one with `vflens attack`") from error

@@ -82,9 +82,9 @@ def render(runs: Sequence[Run]) -> str:
         names=names,
         verdict=v.verdict(runs),
         best={r.name: next(iter(v.final(r)), None) for r in runs},
-        targets=_targets(runs),
         numbers=v.result_table(runs),
         attacker=v.attacker(runs[v.baseline(runs)]),
+        attacked=[v.named(runs[v.baseline(runs)], target) for target in _targets(runs)],
         attacks=_attacks(runs, names),
         grants=_grants(runs, names),
         traffic={r.name: rows for r in runs if (rows := _traffic(r))},
@@ -94,6 +94,8 @@ def render(runs: Sequence[Run]) -> str:
             runs, {r.name: {k: x for k in _PROGRESS if (x := r.value(k)) is not None} for r in runs}
         ),
         reruns=[(r, p, _command(p), tomli_w.dumps(masked(p.config))) for r in runs for p in r.parties],
+        in_process=_flagged(runs, names, "in_process"),
+        lab=_flagged(runs, names, "lab"),
         absent={
             r.name: gone for r in runs if (gone := sorted(r.infos().keys() - {p.name for p in r.parties}))
         },
@@ -143,6 +145,11 @@ def _table(runs: Sequence[Run], values: Mapping[str, Mapping[str, float]]) -> di
     return {"metrics": metrics, "rows": {r.name: values[r.name] for r in runs if values[r.name]}}
 
 
+def _flagged(runs: Sequence[Run], names: Mapping[str, str], flag: str) -> list[str]:
+    """The runs in which a party says so in ``federation.json``."""
+    return [names[r.name] for r in runs if any(getattr(p.federation, flag) for p in r.parties)]
+
+
 def _attacks(runs: Sequence[Run], names: Mapping[str, str]) -> list[dict[str, Any]]:
     """Every configured or scored attack: what it is, needs and reads, and why it did not run."""
     configured = [str(t.get("name", "?")) for r in runs for p in r.parties for t in p.settings.attacks]
@@ -175,7 +182,7 @@ def _grants(runs: Sequence[Run], names: Mapping[str, str]) -> dict[tuple[str, ..
         for party in run.parties:
             for d in party.settings.disclose:
                 key = tuple(
-                    str(x) for x in (party.name, d.get("to", "?"), d.get("what", "?"), d.get("rows", "–"))
+                    str(x) for x in (party.name, d.get("to", "?"), d.get("what", "?"), d.get("rows") or "–")
                 )
                 grants.setdefault(key, []).append(names[run.name])
     return grants
@@ -267,7 +274,8 @@ def _png(values: Array, pixels: Array) -> str:
 
 
 def _command(party: PartyRun) -> str:
-    return "vflens serve " + shlex.quote(f"{party.folder.parent.name}/{party.folder.name}/config.toml")
+    config = shlex.quote(f"{party.folder.parent.name}/{party.folder.name}/config.toml")
+    return f"vflens serve {party.role or 'ROLE'} --config {config}"
 
 
 # Figures: plotly's JSON as plain dictionaries; the page's script adds the theme.

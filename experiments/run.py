@@ -27,7 +27,9 @@ class Run:
     report: Path
 
 
-def run(experiment: Experiment, *, in_process: bool = False, tell: Tell = lambda scenario, event: None) -> Run:
+def run(
+    experiment: Experiment, *, in_process: bool = False, tell: Tell = lambda scenario, event: None
+) -> Run:
     """Run every scenario of ``experiment`` and write ``report.html``.
 
     Args:
@@ -61,7 +63,9 @@ def fresh_folder(folder: Path) -> Path:
     return found
 
 
-def _run_one(experiment: Experiment, scenario: Scenario, configs: dict[str, Path], in_process: bool, tell: Tell) -> None:
+def _run_one(
+    experiment: Experiment, scenario: Scenario, configs: dict[str, Path], in_process: bool, tell: Tell
+) -> None:
     if not in_process:
         roles = {party: role.value for party, role in experiment.roles().items()}
         with Processes(configs, roles) as processes:

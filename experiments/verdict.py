@@ -3,7 +3,7 @@
 A result is an attack's mean squared error per feature, in units of columns scaled to [0, 1], that stands
 beside the best blind guess for the same rows; an error without one is no result. An attack is better
 than blind when even the upper end of its 95 % interval (1.96 standard errors over rows) lies below.
-Of several runs the first one without defences is the baseline, or else the first.
+Of several runs the first that has results is the baseline; runs without defences come first.
 """
 
 from __future__ import annotations
@@ -156,8 +156,8 @@ def reads_training(attack: str) -> bool:
 
 
 def baseline(runs: Sequence[Run]) -> int:
-    """The position of the run that the others are compared with."""
-    return next((i for i, r in enumerate(runs) if not defenses(r) and final(r)), 0)
+    """The position of the run that the others are compared with: the first that has results, else 0."""
+    return next((i for i, r in enumerate(runs) if final(r)), 0)
 
 
 def verdict(runs: Sequence[Run]) -> Verdict:
@@ -185,14 +185,14 @@ def figure(value: float | None) -> str:
 
 
 def result_table(runs: Sequence[Run]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Header and rows, attack × run: "MSE ± half width of the 95 % interval (share of the blind error)"."""
+    """Header and rows, attack × run: "MSE ± half width of the 95 % interval (share of blind error)"."""
     cells: dict[tuple[str, str, str], list[str]] = {}
     blind: dict[tuple[str, str, str], list[str]] = {}
     for i, run in enumerate(runs):
         for r in final(run):
             row = cells.setdefault((r.target, r.scored_set, r.attack), ["–"] * len(runs))
             row[i] = _cell(r)
-            row = blind.setdefault((r.target, r.scored_set, "best blind guess"), ["–"] * len(runs))
+            row = blind.setdefault((r.target, r.scored_set, "best blind guess = 100 %"), ["–"] * len(runs))
             row[i] = f"{figure(r.blind)} ({r.blind_guess})"
     rows = [(*key, *row) for key, row in {**cells, **blind}.items()]
     return ("target", "rows", "attack", *labels(runs)), rows
@@ -246,7 +246,7 @@ def _best_blind(run: Run) -> dict[tuple[str, str, int], Metric]:
 
 def _cell(r: Result) -> str:
     interval = f" ± {figure(r.half_width)}" if r.half_width is not None else ""
-    return f"{figure(r.mse)}{interval} ({100 * r.relative:.0f} % of blind)"
+    return f"{figure(r.mse)}{interval} ({100 * r.relative:.0f} %)"
 
 
 def _worst_by_target(run: Run) -> list[Result]:
@@ -266,7 +266,7 @@ def _sentence(run: Run, r: Result) -> str:
     seen = (
         f"From {r.rows:,} predictions" if r.scored_set == "predict" else f"Of {r.rows:,} {r.scored_set} rows"
     )
-    who = f"{seen} {attacker(run)} reconstructs {_named(run, r.target)}'s {things(run, r.target)}"
+    who = f"{seen} {attacker(run)} reconstructs {named(run, r.target)}'s {things(run, r.target)}"
     guess = f"the best blind guess ({r.blind_guess})"
     if r.better:
         return f"{who} with MSE {figure(r.mse)}; {guess} errs by {figure(r.blind)}."
@@ -297,10 +297,11 @@ def _accuracy_change(run: Run, base: Run) -> list[str]:
 def attacker(run: Run) -> str:
     """The adversary's party in words; the active party when no folder tells who attacks."""
     names = [p.name for p in run.parties if p.settings.attacks] or run.of_role(Role.ACTIVE)
-    return " and ".join(_named(run, n) for n in names) or "the active party"
+    return " and ".join(named(run, n) for n in names) or "the active party"
 
 
-def _named(run: Run, party: str) -> str:
+def named(run: Run, party: str) -> str:
+    """A party in words: by its role, and its name where that is another."""
     info = run.infos().get(party)
     if info is None:
         return f"party {party}"

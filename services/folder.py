@@ -33,7 +33,9 @@ def begin(config: PartyConfig) -> None:
             file.write_text(tomli_w.dumps(_plain(config.model_dump(mode="json"))), encoding="utf-8")
             file.chmod(0o600)  # it holds the party's secret and its tokens
     except OSError as error:
-        raise StorageError(f"{config.out} cannot be written ({error.strerror}): choose another `out`") from error
+        raise StorageError(
+            f"{config.out} cannot be written ({error.strerror}): choose another `out`"
+        ) from error
     write_status(config.out, "running")
 
 
@@ -46,7 +48,9 @@ def write_status(folder: Path, state: str, reason: str = "") -> None:
     try:
         (folder / "status.json").write_text(json.dumps({"state": state, "reason": reason}), encoding="utf-8")
     except OSError as error:
-        raise StorageError(f"{folder} cannot be written ({error.strerror}): free space or choose another `out`") from error
+        raise StorageError(
+            f"{folder} cannot be written ({error.strerror}): free space or choose another `out`"
+        ) from error
 
 
 def _move_aside(folder: Path) -> None:

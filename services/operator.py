@@ -9,6 +9,7 @@ import numpy as np
 
 from services.process import OPERATOR
 from vfl.acts import Query
+from vfl.arrays import load_arrays
 from vfl.config import ActiveConfig, load_party
 from vfl.errors import ConfigError
 from vfl.federation import Federation
@@ -27,11 +28,15 @@ def ask(config_file: Path, rows: str) -> list[dict[str, Any]]:
     """
     config = load_party(config_file)
     if not isinstance(config, ActiveConfig) or config.operator_token is None:
-        raise ConfigError(f"{config_file} is not an active party's configuration with an operator_token: predictions are asked there")
+        raise ConfigError(
+            f"{config_file} is not an active party's configuration with an operator_token: predictions are asked there"
+        )
     federation = Federation.load(config.out)
     numbers = parse_rows(rows, len(federation.predict))
     positions = federation.predict[numbers]
-    link = GrpcLink(config.party, config.address, caller=OPERATOR, token=config.operator_token, limits=config.limits)
+    link = GrpcLink(
+        config.party, config.address, caller=OPERATOR, token=config.operator_token, limits=config.limits
+    )
     try:
         scores = np.exp(link.call(Query(positions)).tensor("scores"))
     finally:
@@ -40,7 +45,7 @@ def ask(config_file: Path, rows: str) -> list[dict[str, Any]]:
 
 
 def parse_rows(text: str, count: int) -> Array:
-    """"all", or numbers and ranges such as "0-9,17", as distinct positions below ``count``.
+    """ "all", or numbers and ranges such as "0-9,17", as distinct positions below ``count``.
 
     Raises:
         ConfigError: anything else.
@@ -60,10 +65,14 @@ def parse_rows(text: str, count: int) -> Array:
 
 def _answers(config: ActiveConfig, numbers: Array, positions: Array, scores: Array) -> list[dict[str, Any]]:
     table = read_party_table(config.data)
-    with np.load(config.out / "order.npz", allow_pickle=False) as saved:
-        ids = table.ids[saved["order"][positions]]
+    ids = table.ids[load_arrays(config.out / "order.npz")["order"][positions]]
     names = table.class_names
     return [
-        {"row": int(n), "id": str(i), "class": names[int(s.argmax())], "scores": dict(zip(names, s.tolist(), strict=True))}
+        {
+            "row": int(n),
+            "id": str(i),
+            "class": names[int(s.argmax())],
+            "scores": dict(zip(names, s.tolist(), strict=True)),
+        }
         for n, i, s in zip(numbers, ids, scores, strict=True)
     ]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -74,7 +73,7 @@ def start_server(party: Party, config: PartyConfig, log: Any) -> grpc.Server:
         ConfigError: the address cannot be bound.
     """
     server = grpc.server(ThreadPoolExecutor(_WORKERS), options=options(config.limits))
-    credentials = {p.name: (p.role, p.token) for p in config.peers}
+    credentials: dict[str, tuple[Role, str]] = {p.name: (p.role, p.token) for p in config.peers}
     if isinstance(config, ActiveConfig) and config.operator_token:
         credentials[OPERATOR] = (Role.OPERATOR, config.operator_token)
     server.add_generic_rpc_handlers((Servicer(party, credentials, log),))
@@ -98,7 +97,9 @@ def is_healthy(address: str, config: PartyConfig, seconds: float = 2.0) -> bool:
     """Whether somebody serves at ``address``."""
     with open_channel(address, config.limits) as channel:
         try:
-            answer = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=seconds)
+            answer = health_pb2_grpc.HealthStub(channel).Check(
+                health_pb2.HealthCheckRequest(), timeout=seconds
+            )
         except grpc.RpcError:
             return False
     return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
@@ -118,7 +119,9 @@ def wait_for(peers: tuple[Peer, ...], config: PartyConfig, say: Say) -> None:
             say(f"waiting for {', '.join(names)}")
             told = names
         if time.monotonic() > deadline:
-            raise UnavailableError(f"{names[0]} did not come within {config.limits.wait_seconds:g} s: start it, or raise limits.wait_seconds")
+            raise UnavailableError(
+                f"{names[0]} did not come within {config.limits.wait_seconds:g} s: start it, or raise limits.wait_seconds"
+            )
         time.sleep(pause)
         pause = min(2 * pause, 2.0)
 
@@ -157,7 +160,9 @@ def _until(event: threading.Event, party: PassiveParty | ActiveParty, coordinato
     while not event.wait(1.0) and not party.stopped.is_set():
         misses = 0 if is_healthy(coordinator.address, party.config) else misses + 1
         if misses >= 3:
-            raise UnavailableError(f"coordinator {coordinator.name!r} at {coordinator.address} is gone: restart it, then this party")
+            raise UnavailableError(
+                f"coordinator {coordinator.name!r} at {coordinator.address} is gone: restart it, then this party"
+            )
 
 
 def _serve_coordinator(config: CoordinatorConfig, say: Say, progress: Progress) -> None:
@@ -199,7 +204,9 @@ def run(coordinator: Coordinator, check_alive: Callable[[], None]) -> None:
 def _check_alive(config: CoordinatorConfig) -> None:
     for peer in config.peers:
         if not is_healthy(peer.address, config) and not is_healthy(peer.address, config, 10.0):
-            raise UnavailableError(f"{peer.role} {peer.name!r} at {peer.address} died: look at its log, then start the run again")
+            raise UnavailableError(
+                f"{peer.role} {peer.name!r} at {peer.address} died: look at its log, then start the run again"
+            )
 
 
 def _stop_on_signals() -> None:
@@ -211,7 +218,6 @@ def _stop_on_signals() -> None:
 
 
 def _watch_launcher() -> None:
-    sys.stdin.buffer.read()
+    while os.read(0, 1024):  # not sys.stdin: its lock would be held at interpreter shutdown
+        pass
     os.kill(os.getpid(), signal.SIGTERM)
-
-

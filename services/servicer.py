@@ -38,7 +38,9 @@ class Servicer(grpc.GenericRpcHandler):
             return None
         # Requests stay bytes here: what cannot be decoded is answered by us, not by a traceback of the library.
         if rpc.stream:
-            return grpc.stream_stream_rpc_method_handler(self._streamed(rpc), None, rpc.reply.SerializeToString)
+            return grpc.stream_stream_rpc_method_handler(
+                self._streamed(rpc), None, rpc.reply.SerializeToString
+            )
         return grpc.unary_unary_rpc_method_handler(self._unary(rpc), None, rpc.reply.SerializeToString)
 
     def _unary(self, rpc: Rpc) -> Callable[[bytes, grpc.ServicerContext], Any]:
@@ -73,7 +75,9 @@ class Servicer(grpc.GenericRpcHandler):
         name = str(sent.get(PARTY_KEY, ""))
         role, token = self._credentials.get(name, (Role.OPERATOR, ""))
         if not token or not hmac.compare_digest(token.encode(), str(sent.get(TOKEN_KEY, "")).encode()):
-            raise AccessError(f"caller {name!r} is no peer of {self._party.name!r}, or its token is another: compare both configurations")
+            raise AccessError(
+                f"caller {name!r} is no peer of {self._party.name!r}, or its token is another: compare both configurations"
+            )
         return name, role
 
     def _abort(self, context: grpc.ServicerContext, error: Exception) -> NoReturn:
@@ -81,7 +85,9 @@ class Servicer(grpc.GenericRpcHandler):
             if not context.is_active():
                 context.abort(grpc.StatusCode.CANCELLED, "the caller left")
             self._log.error("unexpected", error=f"{type(error).__name__}: {error}", exc_info=error)
-            error = VflensError(f"unexpected {type(error).__name__} at {self._party.name!r}: see its events.jsonl")
+            error = VflensError(
+                f"unexpected {type(error).__name__} at {self._party.name!r}: see its events.jsonl"
+            )
         else:
             self._log.warning("refused", error=str(error))
         context.set_trailing_metadata(((ERROR_KEY, type(error).__name__),))
@@ -97,5 +103,7 @@ def decode_request(rpc: Rpc, data: bytes) -> Act[Any]:
     try:
         act: Act[Any] = rpc.decode(rpc.request.FromString(data))
     except DecodeError:
-        raise ProtocolError(f"{len(data)} bytes are no {rpc.request.__name__}: use a peer of the same version") from None
+        raise ProtocolError(
+            f"{len(data)} bytes are no {rpc.request.__name__}: use a peer of the same version"
+        ) from None
     return act

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from vfl.errors import AccessError
 from vfl.federation import Federation
@@ -178,7 +178,7 @@ _COORDINATOR, _ACTIVE = frozenset({Role.COORDINATOR}), frozenset({Role.ACTIVE})
 _PASSIVE, _OPERATOR = frozenset({Role.PASSIVE}), frozenset({Role.OPERATOR})
 
 #: act → (who may ask, who answers). Everything else is refused.
-ACCESS: Mapping[type[Act[object]], tuple[frozenset[Role], frozenset[Role]]] = {
+ACCESS: Mapping[type[Act[Any]], tuple[frozenset[Role], frozenset[Role]]] = {
     Describe: (_COORDINATOR, _DATA),
     Identify: (_COORDINATOR, _DATA),
     Prepare: (_COORDINATOR, _DATA),
@@ -195,7 +195,7 @@ ACCESS: Mapping[type[Act[object]], tuple[frozenset[Role], frozenset[Role]]] = {
 }
 
 
-def check_access(act: type[Act[object]], caller: str, caller_role: Role, callee: str, callee_role: Role) -> None:
+def check_access(act: type[Act[Any]], caller: str, caller_role: Role, callee: str, callee_role: Role) -> None:
     """Refuse what :data:`ACCESS` does not grant.
 
     Raises:
@@ -207,5 +207,3 @@ def check_access(act: type[Act[object]], caller: str, caller_role: Role, callee:
         raise AccessError(
             f"{caller_role} {caller!r} may not ask {callee_role} {callee!r} to {act.__name__}: only the {allowed} may"
         )
-
-

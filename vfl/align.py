@@ -49,7 +49,9 @@ def align(parties: Mapping[str, Identities], predict_share: float, rng: np.rando
         common = np.intersect1d(common, keys[name], assume_unique=True)
     if not len(common):
         counts = ", ".join(f"{n}: {len(keys[n])}" for n in names)
-        raise AlignmentError(f"the parties share no row ({counts} rows): check id_column and that all use the same alignment_key")
+        raise AlignmentError(
+            f"the parties share no row ({counts} rows): check id_column and that all use the same alignment_key"
+        )
     common = np.sort(common)
     orders = {name: _positions(keys[name], common) for name in names}
     split = _agreed_split(parties, orders)
@@ -66,9 +68,15 @@ def align(parties: Mapping[str, Identities], predict_share: float, rng: np.rando
 def _keys(name: str, identities: Identities) -> Array:
     found = identities.digests
     if found.dtype != np.uint8 or found.ndim != 2 or found.shape[1] != DIGEST_BYTES:
-        raise ProtocolError(f"party {name!r} sent digests of shape {found.shape} {found.dtype}: (n, {DIGEST_BYTES}) uint8 is needed")
-    if identities.split is not None and (identities.split.shape != (len(found),) or identities.split.max(initial=0) > 1):
-        raise ProtocolError(f"party {name!r} sent a split that is not one 0 or 1 for each of its {len(found)} rows")
+        raise ProtocolError(
+            f"party {name!r} sent digests of shape {found.shape} {found.dtype}: (n, {DIGEST_BYTES}) uint8 is needed"
+        )
+    if identities.split is not None and (
+        identities.split.shape != (len(found),) or identities.split.max(initial=0) > 1
+    ):
+        raise ProtocolError(
+            f"party {name!r} sent a split that is not one 0 or 1 for each of its {len(found)} rows"
+        )
     keys = _comparable(found)
     repeated = len(keys) - len(np.unique(keys))
     if repeated:
@@ -94,7 +102,9 @@ def _agreed_split(parties: Mapping[str, Identities], orders: Mapping[str, Array]
             continue
         mine = split[orders[name]]
         if agreed is not None and not np.array_equal(agreed, mine):
-            raise AlignmentError(f"party {name!r} splits rows into train and predict otherwise than the parties before it: agree on one split")
+            raise AlignmentError(
+                f"party {name!r} splits rows into train and predict otherwise than the parties before it: agree on one split"
+            )
         agreed = mine
     return agreed
 

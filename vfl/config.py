@@ -16,7 +16,9 @@ from vfl.registry import Registry
 from vfl.types import Role
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
-Token = Annotated[str, Field(min_length=16, description="shared by one pair of parties; nobody else may know it")]
+Token = Annotated[
+    str, Field(min_length=16, description="shared by one pair of parties; nobody else may know it")
+]
 T = TypeVar("T")
 
 
@@ -55,7 +57,9 @@ class Limits(Settings):
     call_seconds: float = Field(60, gt=0, description="deadline of one call")
     step_seconds: float = Field(60, gt=0, description="time-out of one training step")
     message_mib: int = Field(64, ge=1, le=2047, description="largest message, in MiB")
-    checkpoint_steps: int = Field(500, ge=1, description="training steps between checkpoints of the recovery log")
+    checkpoint_steps: int = Field(
+        500, ge=1, description="training steps between checkpoints of the recovery log"
+    )
 
 
 class Disclosure(Settings):
@@ -68,7 +72,9 @@ class Disclosure(Settings):
     @model_validator(mode="after")
     def _rows_belong_to_auxiliary(self) -> Disclosure:
         if (self.what == "auxiliary") != (self.rows > 0):
-            raise ValueError(f"disclose {self.what!r} with rows = {self.rows}: rows (at least 1) belong to auxiliary, and only there")
+            raise ValueError(
+                f"disclose {self.what!r} with rows = {self.rows}: rows (at least 1) belong to auxiliary, and only there"
+            )
         return self
 
 
@@ -76,7 +82,9 @@ class Scoring(Settings):
     """The target's scoring service."""
 
     enabled: bool = True
-    pictures: int = Field(8, ge=0, description="rows drawn as original against reconstruction in its own folder; 0: none")
+    pictures: int = Field(
+        8, ge=0, description="rows drawn as original against reconstruction in its own folder; 0: none"
+    )
 
 
 class PartyConfig(Settings):
@@ -110,7 +118,9 @@ class DataPartyConfig(PartyConfig):
     """A party that holds rows."""
 
     data: PartyFile
-    alignment_key: Token = Field(description="shared by the data parties, unknown to the coordinator: row ids are hashed under it")
+    alignment_key: Token = Field(
+        description="shared by the data parties, unknown to the coordinator: row ids are hashed under it"
+    )
 
     @model_validator(mode="after")
     def _knows_one_coordinator(self) -> DataPartyConfig:
@@ -131,13 +141,17 @@ class ActiveConfig(DataPartyConfig):
 
     role: Literal[Role.ACTIVE]
     attacks: tuple[Plugin, ...] = ()
-    operator_token: Token | None = Field(None, description="whoever holds it may ask for predictions (vflens predict)")
+    operator_token: Token | None = Field(
+        None, description="whoever holds it may ask for predictions (vflens predict)"
+    )
     predict_batch: int = Field(1024, ge=1, description="rows per prediction request")
 
     @model_validator(mode="after")
     def _labels_are_named(self) -> ActiveConfig:
         if self.data.label_column is None:
-            raise ValueError("data.label_column is missing: the active party holds the labels, name their column")
+            raise ValueError(
+                "data.label_column is missing: the active party holds the labels, name their column"
+            )
         return self
 
 
@@ -146,8 +160,12 @@ class CoordinatorConfig(PartyConfig):
 
     role: Literal[Role.COORDINATOR]
     training: Training = Training()
-    predict_share: float = Field(0.2, gt=0, lt=1, description="share of rows kept for prediction when no file has a split column")
-    after: Literal["stop", "serve"] = Field("serve", description="after the run: stop every party, or go on answering predictions")
+    predict_share: float = Field(
+        0.2, gt=0, lt=1, description="share of rows kept for prediction when no file has a split column"
+    )
+    after: Literal["stop", "serve"] = Field(
+        "serve", description="after the run: stop every party, or go on answering predictions"
+    )
 
     @model_validator(mode="after")
     def _knows_everybody(self) -> CoordinatorConfig:
@@ -184,7 +202,9 @@ def read_toml(file: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
-        raise ConfigError(f"configuration {file} cannot be read ({error.strerror}): check the path") from error
+        raise ConfigError(
+            f"configuration {file} cannot be read ({error.strerror}): check the path"
+        ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"configuration {file} is not TOML: {error}") from error
 
@@ -225,4 +245,7 @@ def build_plugins(registry: Registry, plugins: Sequence[Plugin]) -> list[Any]:
         PluginError: an unknown name.
         ConfigError: a parameter that the plug-in does not have or that is out of range.
     """
-    return [validate(TypeAdapter(registry.get(p.name)), p.parameters, f"{registry.package} plug-in {p.name!r}") for p in plugins]
+    return [
+        validate(TypeAdapter(registry.get(p.name)), p.parameters, f"{registry.package} plug-in {p.name!r}")
+        for p in plugins
+    ]

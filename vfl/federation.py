@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
+from vfl.arrays import load_arrays, save_arrays
 from vfl.errors import StorageError
 from vfl.types import Array, ColumnInfo, Role
 from vfl.view import PartyInfo
@@ -26,7 +26,9 @@ class Training(BaseModel):
     batch_size: int = Field(256, ge=1, description="rows per step; the last batch of an epoch may be smaller")
     learning_rate: float = Field(0.05, gt=0)
     l2: float = Field(1e-4, ge=0, description="weight of the penalty Σθ²")
-    patience: int = Field(0, ge=0, description="stop after so many epochs without a better training loss; 0: never")
+    patience: int = Field(
+        0, ge=0, description="stop after so many epochs without a better training loss; 0: never"
+    )
     tolerance: float = Field(1e-4, ge=0, description="what counts as better, in nats")
 
 
@@ -74,7 +76,7 @@ class Federation:
             **more,
         }
         (folder / "federation.json").write_text(json.dumps(members), encoding="utf-8")
-        np.savez(folder / "rows.npz", train=self.train, predict=self.predict)
+        save_arrays(folder / "rows.npz", {"train": self.train, "predict": self.predict})
 
     @classmethod
     def load(cls, folder: Path) -> Federation:
@@ -85,12 +87,22 @@ class Federation:
         """
         try:
             members = json.loads((folder / "federation.json").read_text(encoding="utf-8"))
-            with np.load(folder / "rows.npz", allow_pickle=False) as rows:
-                train, predict = rows["train"], rows["predict"]
+            rows = load_arrays(folder / "rows.npz")
             parties = tuple(map(party_from_dict, members["parties"]))
-            return cls(members["run"], parties, members["aligned_rows"], train, predict, Training(**members["training"]), members["lab"])
+            training = Training(**members["training"])
+            return cls(
+                members["run"],
+                parties,
+                members["aligned_rows"],
+                rows["train"],
+                rows["predict"],
+                training,
+                members["lab"],
+            )
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise StorageError(f"{folder} holds no aligned federation ({error}): give the folder of a party that took part in a run") from error
+            raise StorageError(
+                f"{folder} holds no aligned federation ({error}): give the folder of a party that took part in a run"
+            ) from error
 
 
 def party_from_dict(data: dict[str, Any]) -> PartyInfo:
@@ -106,4 +118,6 @@ def _column(
     alphabet: list[float] | None,
     pixel: list[int] | None,
 ) -> ColumnInfo:
-    return ColumnInfo(name, low, high, tuple(alphabet) if alphabet else None, (pixel[0], pixel[1]) if pixel else None)
+    return ColumnInfo(
+        name, low, high, tuple(alphabet) if alphabet else None, (pixel[0], pixel[1]) if pixel else None
+    )

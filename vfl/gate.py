@@ -47,7 +47,9 @@ class DefenseChain:
 
     def unfired(self) -> list[str]:
         """The names of the configured defences none of whose hooks ever fired."""
-        return [type(d).__module__.rpartition(".")[2] for i, d in enumerate(self.defenses) if i not in self._fired]
+        return [
+            type(d).__module__.rpartition(".")[2] for i, d in enumerate(self.defenses) if i not in self._fired
+        ]
 
     def _apply(self, position: int, hook: str, value: Any, exchange: Exchange, rows: Array) -> Any:
         defense = self.defenses[position]
@@ -82,7 +84,9 @@ class ReleaseGate:
         self._disclosed: dict[tuple[Point, Exchange], Released] = {}
         self._rows: dict[tuple[Point, int], RowLog] = {}
         for released in self._journal:
-            self._log_of(released.point, released.exchange).add(released.rows, *_single(released.tensors), released.exchange)
+            self._log_of(released.point, released.exchange).add(
+                released.rows, *_single(released.tensors), released.exchange
+            )
 
     def answered(self, point: Point, exchange: Exchange) -> Released | None:
         """The release of this training exchange if it was made before.
@@ -95,9 +99,13 @@ class ReleaseGate:
             return None
         if exchange == last.exchange:
             return last
-        raise StateError(f"step {exchange.step} of run {exchange.run!r} is over, {last.exchange.step} was the last: ask for the next")
+        raise StateError(
+            f"step {exchange.step} of run {exchange.run!r} is over, {last.exchange.step} was the last: ask for the next"
+        )
 
-    def release(self, point: Point, exchange: Exchange, rows: Array, tensors: Mapping[str, Array]) -> Released:
+    def release(
+        self, point: Point, exchange: Exchange, rows: Array, tensors: Mapping[str, Array]
+    ) -> Released:
         """Defend, seal and keep ``tensors``; the log's answer where this was released before."""
         if exchange.phase is Phase.PREDICT:
             raise StateError("prediction rows are released with release_rows")
@@ -110,7 +118,9 @@ class ReleaseGate:
             self._last[point] = released
         return released
 
-    def release_rows(self, point: Point, exchange: Exchange, rows: Array, compute: Callable[[Array], Array]) -> Released:
+    def release_rows(
+        self, point: Point, exchange: Exchange, rows: Array, compute: Callable[[Array], Array]
+    ) -> Released:
         """Release prediction ``rows`` (int32, distinct); ``compute`` gives the values (n, k) of those not yet released.
 
         Raises:
@@ -121,9 +131,13 @@ class ReleaseGate:
         fresh = rows[~log.has(rows)]
         if len(fresh):
             if len(np.unique(rows)) != len(rows):
-                raise ProtocolError(f"rows of {exchange.phase} step {exchange.step} are named twice: ask for each row once")
+                raise ProtocolError(
+                    f"rows of {exchange.phase} step {exchange.step} are named twice: ask for each row once"
+                )
             if exchange in log.exchanges:
-                raise StateError(f"prediction step {exchange.step} was used before with other rows: number requests upwards")
+                raise StateError(
+                    f"prediction step {exchange.step} was used before with other rows: number requests upwards"
+                )
             tensors = self._defended(point, exchange, fresh, {str(point): compute(fresh)})
             new = self._seal(point, exchange, fresh, tensors)
             log.add(new.rows, *_single(new.tensors), exchange)
@@ -169,7 +183,9 @@ class ReleaseGate:
             return withheld_or_changed
         return {str(point): self._chain.fold(hook, tensors[str(point)], exchange, rows)}
 
-    def _seal(self, point: Point, exchange: Exchange, rows: Array, tensors: Mapping[str, Array] | None) -> Released:
+    def _seal(
+        self, point: Point, exchange: Exchange, rows: Array, tensors: Mapping[str, Array] | None
+    ) -> Released:
         sealed = None if tensors is None else {name: _sealed(t) for name, t in tensors.items()}
         return Released(self._sender, exchange, point, _sealed(rows), sealed)
 
@@ -216,7 +232,10 @@ class RowLog:
 
     def _grow(self, size: int, width: int) -> None:
         values, order = np.empty((size, width)), np.empty(size, np.int32)
-        values[: self._count], order[: self._count] = self._values[: self._count].reshape(-1, width), self._order[: self._count]
+        values[: self._count], order[: self._count] = (
+            self._values[: self._count].reshape(-1, width),
+            self._order[: self._count],
+        )
         self._values, self._order = values, order
 
 
@@ -228,7 +247,9 @@ def check_fired(gate: ReleaseGate, party: str) -> None:
     """
     unfired = gate.unfired()
     if unfired:
-        raise DefenseError(f"defence {unfired[0]!r} of {party!r} never acted in this run: remove it, or configure what it acts on")
+        raise DefenseError(
+            f"defence {unfired[0]!r} of {party!r} never acted in this run: remove it, or configure what it acts on"
+        )
 
 
 def _sealed(array: Array) -> Array:
@@ -246,6 +267,10 @@ def _single(tensors: Mapping[str, Array] | None) -> tuple[Array]:
 def _check_result(defense: Defense, hook: str, before: Array, after: Any) -> None:
     name = type(defense).__name__
     if not isinstance(after, np.ndarray) or after.shape != before.shape:
-        raise PluginError(f"{name}.{hook} must return an array of shape {before.shape}, it returned {getattr(after, 'shape', after)!r}")
+        raise PluginError(
+            f"{name}.{hook} must return an array of shape {before.shape}, it returned {getattr(after, 'shape', after)!r}"
+        )
     if np.isnan(after).any():
-        raise PluginError(f"{name}.{hook} returned NaN: return −inf for impossible classes, finite numbers elsewhere")
+        raise PluginError(
+            f"{name}.{hook} returned NaN: return −inf for impossible classes, finite numbers elsewhere"
+        )

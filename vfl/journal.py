@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import math
 import mmap
 import queue
 import threading
@@ -95,7 +96,9 @@ class Journal:
         if not self._pending:
             return
         if self._thread is None:
-            self._thread = threading.Thread(target=self._write_all, name=f"journal {self.folder.name}", daemon=True)
+            self._thread = threading.Thread(
+                target=self._write_all, name=f"journal {self.folder.name}", daemon=True
+            )
             self._thread.start()
         self._queue.put(self._pending)
         self._pending, self._pending_bytes = [], 0
@@ -154,7 +157,9 @@ def read(folder: Path) -> Iterator[Released]:
                     return
                 yield _released(entry, data)
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise StorageError(f"{folder} is not a readable log ({error}): give a party's recorded transcript folder") from error
+        raise StorageError(
+            f"{folder} is not a readable log ({error}): give a party's recorded transcript folder"
+        ) from error
 
 
 def digest(folder: Path) -> str:
@@ -202,8 +207,8 @@ def _complete(line: bytes, size: int) -> dict[str, Any] | None:
 
 
 def _end(described: Mapping[str, Any]) -> int:
-    count = int(np.prod(described["shape"], dtype=np.int64))
-    return int(described["offset"]) + count * np.dtype(described["dtype"]).itemsize
+    itemsize: int = np.dtype(described["dtype"]).itemsize
+    return int(described["offset"]) + math.prod(described["shape"]) * itemsize
 
 
 def _released(entry: Mapping[str, Any], data: Any) -> Released:
@@ -214,7 +219,7 @@ def _released(entry: Mapping[str, Any], data: Any) -> Released:
 
 def _array(described: Mapping[str, Any], data: Any) -> Array:
     shape = tuple(described["shape"])
-    count = int(np.prod(shape, dtype=np.int64))
+    count = math.prod(shape)
     if count == 0:
         return np.zeros(shape, described["dtype"])
     array = np.frombuffer(data, described["dtype"], count, described["offset"]).reshape(shape)
@@ -229,7 +234,8 @@ def _drop_torn_tail(folder: Path) -> int:
         index.write_bytes(b"")
         payload.write_bytes(b"")
         return 0
-    size, kept, end = payload.stat().st_size, 0, 0
+    size, kept = payload.stat().st_size, 0
+    end = 0
     with index.open("rb") as lines:
         for line in lines:
             entry = _complete(line, size)

@@ -33,7 +33,7 @@ class Party(ABC):
     def handlers(self) -> Handlers:
         """The method that answers each act this party knows."""
 
-    def settle(self) -> None:
+    def settle(self) -> None:  # noqa: B027 - optional: most replies leave nothing to do
         """Do what was put off until after the reply: the optimiser step, the log. Idempotent."""
 
     def perform(self, act: Act[R], caller: str, caller_role: Role) -> R:
@@ -64,7 +64,7 @@ class Link(ABC):
         """Send ``act`` and wait for the reply."""
         return self.submit(act).result()
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - optional: a plain call holds nothing
         """Let go of the connection."""
 
 

@@ -16,6 +16,8 @@ def party_log(file: Path, party: str) -> structlog.typing.FilteringBoundLogger:
         structlog.processors.JSONRenderer(),
     ]
     logger: structlog.typing.FilteringBoundLogger = structlog.wrap_logger(
-        structlog.WriteLogger(handle), processors=processors, wrapper_class=structlog.make_filtering_bound_logger(20)
+        structlog.WriteLogger(handle),
+        processors=processors,
+        wrapper_class=structlog.make_filtering_bound_logger(20),
     )
     return logger.bind(party=party)

@@ -93,7 +93,9 @@ def batches(rows: Array, size: int, rng: np.random.Generator) -> list[Array]:
     return [shuffled[i : i + size] for i in range(0, len(shuffled), size)]
 
 
-def train_alone(x: Array, labels: Array, classes: int, training: Training, rng: np.random.Generator) -> LinearBlock:
+def train_alone(
+    x: Array, labels: Array, classes: int, training: Training, rng: np.random.Generator
+) -> LinearBlock:
     """Softmax regression on one party's columns ``x`` (n, d), trained as the federation trains."""
     block = LinearBlock(x.shape[1], classes, bias=True, training=training)
     y, rows = one_hot(labels, classes), np.arange(len(x), dtype=np.int32)

@@ -45,14 +45,24 @@ class Metrics:
         import pyarrow.parquet as pq
 
         text = [(n, pa.string()) for n in ("attack", "target", "scored_set", "column")]
-        schema = pa.schema([("metric", pa.string()), ("value", pa.float64()), *text, ("rows", pa.int64()), ("step", pa.int64())])
+        schema = pa.schema(
+            [
+                ("metric", pa.string()),
+                ("value", pa.float64()),
+                *text,
+                ("rows", pa.int64()),
+                ("step", pa.int64()),
+            ]
+        )
         temporary = self._file.with_suffix(".tmp")
         try:
             with self._lock:
                 pq.write_table(pa.Table.from_pylist(self._rows, schema=schema), temporary)
             temporary.replace(self._file)
         except OSError as error:
-            raise StorageError(f"{self._file} cannot be written ({error.strerror or error}): free space; earlier results are kept") from error
+            raise StorageError(
+                f"{self._file} cannot be written ({error.strerror or error}): free space; earlier results are kept"
+            ) from error
 
 
 def _read(file: Path) -> list[dict[str, Any]]:

@@ -27,7 +27,9 @@ def stream(secret: bytes, purpose: str, *names: str | int) -> np.random.Generato
     return np.random.Generator(np.random.Philox(key=key))
 
 
-def exchange_stream(secret: bytes, purpose: str, exchange: Exchange, *names: str | int) -> np.random.Generator:
+def exchange_stream(
+    secret: bytes, purpose: str, exchange: Exchange, *names: str | int
+) -> np.random.Generator:
     """The generator for what is drawn once in ``exchange``: noise, dropout, keys."""
     return stream(secret, purpose, exchange.run, str(exchange.phase), exchange.round, exchange.step, *names)
 

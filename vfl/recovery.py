@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from vfl.errors import StateError, StorageError
+from vfl.arrays import load_arrays, save_arrays
+from vfl.errors import StateError
 from vfl.journal import Journal
 from vfl.types import Array, Exchange, Released
 
@@ -37,7 +38,9 @@ class RecoveryLog:
             StateError: steps before it are missing.
         """
         if exchange.step > self.learned + 1:
-            raise StateError(f"step {exchange.step} came before step {self.learned + 1}: send the missing steps first")
+            raise StateError(
+                f"step {exchange.step} came before step {self.learned + 1}: send the missing steps first"
+            )
         return exchange.step == self.learned + 1
 
     def remember(self, released: Released, state: Callable[[], Mapping[str, Array]]) -> None:
@@ -52,12 +55,7 @@ class RecoveryLog:
         Raises:
             StorageError: it cannot be written; the last checkpoint and the log are kept.
         """
-        temporary = self._file.with_suffix(".tmp.npz")
-        try:
-            np.savez(temporary, learned=np.int64(self.learned), **state)  # type: ignore[arg-type]
-            temporary.replace(self._file)
-        except OSError as error:
-            raise StorageError(f"{self._file} cannot be written ({error.strerror}): free space; the last checkpoint is kept") from error
+        save_arrays(self._file, {"learned": np.array(self.learned), **state})
         self._checkpointed = self.learned
         self._journal.restart()
 
@@ -65,8 +63,7 @@ class RecoveryLog:
         """The last checkpoint's state, empty if there is none."""
         if not self._file.exists():
             return {}
-        with np.load(self._file, allow_pickle=False) as arrays:
-            state = dict(arrays)
+        state = load_arrays(self._file)
         self.learned = self._checkpointed = int(state.pop("learned"))
         return state
 

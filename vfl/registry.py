@@ -63,7 +63,9 @@ class Registry:
         try:
             return importlib.import_module(module)
         except Exception as error:
-            raise PluginError(f"plug-in {module!r} does not import: {type(error).__name__}: {error}") from error
+            raise PluginError(
+                f"plug-in {module!r} does not import: {type(error).__name__}: {error}"
+            ) from error
 
     def _base(self) -> type:
         module, _, name = self.base.partition(":")
@@ -85,11 +87,16 @@ class Registry:
         found = [
             c
             for c in vars(module).values()
-            if inspect.isclass(c) and issubclass(c, base) and c.__module__ == module.__name__ and not c.__name__.startswith("_")
+            if inspect.isclass(c)
+            and issubclass(c, base)
+            and c.__module__ == module.__name__
+            and not c.__name__.startswith("_")
         ]
         if len(found) != 1:
             names = [c.__name__ for c in found]
-            raise PluginError(f"plug-in {name!r} must define exactly one public subclass of {self.base}, it defines {names}")
+            raise PluginError(
+                f"plug-in {name!r} must define exactly one public subclass of {self.base}, it defines {names}"
+            )
         return found[0]
 
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from vfl.acts import Guess, Receipt, Submission
+from vfl.arrays import save_arrays
 from vfl.errors import ProtocolError, StateError
 from vfl.metrics import Metrics
 from vfl.types import Array, RowStatus
@@ -84,12 +86,18 @@ class ScoringService:
                 f"submission of {n} {submission.scored_set} rows: it must name the first rows that were released, in that order"
             )
         if n < MIN_ROWS and not self._lab:
-            raise ProtocolError(f"submission of {n} rows: fewer than {MIN_ROWS} are scored in lab mode only, wait for more predictions")
+            raise ProtocolError(
+                f"submission of {n} rows: fewer than {MIN_ROWS} are scored in lab mode only, wait for more predictions"
+            )
         for guess in submission.guesses:
             if guess.values.shape != (n, d) or len(guess.status) != n:
-                raise ProtocolError(f"attack {guess.attack!r} submitted values of shape {guess.values.shape}: ({n}, {d}) is needed")
+                raise ProtocolError(
+                    f"attack {guess.attack!r} submitted values of shape {guess.values.shape}: ({n}, {d}) is needed"
+                )
             if not np.isfinite(guess.values).all():
-                raise ProtocolError(f"attack {guess.attack!r} submitted NaN or infinite values: give a finite guess for every cell")
+                raise ProtocolError(
+                    f"attack {guess.attack!r} submitted NaN or infinite values: give a finite guess for every cell"
+                )
 
     def _blind(self, submission: Submission) -> None:
         """Errors of the guesses that need no attack; "random" in expectation: E(U − x)² = x² − x + 1/3."""
@@ -100,24 +108,31 @@ class ScoringService:
             "random": truth**2 - truth + 1 / 3,
             "column_means": (truth - self._means) ** 2,
         }
-        labels = {"target": self._party, "scored_set": submission.scored_set, "rows": len(truth)}
+        add = partial(
+            self._metrics.add, target=self._party, scored_set=submission.scored_set, rows=len(truth)
+        )
         for name, square in squares.items():
-            self._metrics.add("blind_mse", float(square.mean()), attack=name, **labels)  # type: ignore[arg-type]
+            add("blind_mse", square.mean(), attack=name)
         best = np.min([s.mean(axis=0) for s in squares.values()], axis=0)
         for column, value in zip(self._columns, best, strict=True):
-            self._metrics.add("column_blind_mse", value, column=column, **labels)  # type: ignore[arg-type]
+            add("column_blind_mse", value, column=column)
 
     def _error(self, guess: Guess, submission: Submission) -> float:
         square = (guess.values - self._truth[submission.rows]) ** 2
         per_row = square.mean(axis=1)
         n = len(per_row)
-        add = self._metrics.add
-        where = {"attack": guess.attack, "target": self._party, "scored_set": submission.scored_set}
-        add("mse", per_row.mean(), rows=n, **where)
-        add("mse_stderr", per_row.std(ddof=min(1, n - 1)) / np.sqrt(n), rows=n, **where)
-        add("unusable", float((guess.status != RowStatus.OK).mean()), rows=n, **where)
+        add = partial(
+            self._metrics.add,
+            attack=guess.attack,
+            target=self._party,
+            scored_set=submission.scored_set,
+            rows=n,
+        )
+        add("mse", per_row.mean())
+        add("mse_stderr", per_row.std(ddof=min(1, n - 1)) / np.sqrt(n))
+        add("unusable", (guess.status != RowStatus.OK).mean())
         for column, value in zip(self._columns, square.mean(axis=0), strict=True):
-            add("column_mse", value, column=column, rows=n, **where)
+            add("column_mse", value, column=column)
         return float(per_row.mean())
 
     def _save_pictures(self, submission: Submission) -> None:
@@ -126,11 +141,11 @@ class ScoringService:
         drawn = slice(0, self._pictures)
         arrays = {f"estimate:{g.attack}": g.values[drawn] for g in submission.guesses}
         rows = submission.rows[drawn]
-        temporary = self._folder / "pictures.tmp.npz"
-        np.savez(temporary, rows=rows, original=self._truth[rows], **arrays)
-        temporary.replace(self._folder / "pictures.npz")
+        save_arrays(self._folder / "pictures.npz", {"rows": rows, "original": self._truth[rows], **arrays})
 
 
 def disabled() -> StateError:
     """The refusal of a target that does not score."""
-    return StateError("scoring is switched off at the target (scoring.enabled = false): attacks run, their errors stay unknown")
+    return StateError(
+        "scoring is switched off at the target (scoring.enabled = false): attacks run, their errors stay unknown"
+    )

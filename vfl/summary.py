@@ -37,6 +37,7 @@ def save_summary(party: _Member) -> None:
         role=party.role,
         in_process=party.in_process,
         clipped=party.clipped,
-        versions={name: version(name) for name in ("vflens", "numpy", "grpcio", "protobuf")} | {"python": platform.python_version()},
+        versions={name: version(name) for name in ("vflens", "numpy", "grpcio", "protobuf")}
+        | {"python": platform.python_version()},
         transcript_digest=journal.digest(party.folder / "transcript"),
     )

@@ -33,7 +33,13 @@ class Table:
     def take(self, columns: Sequence[int]) -> Table:
         """The same rows with only these columns, without labels."""
         kept = tuple(self.columns[j] for j in columns)
-        return replace(self, columns=kept, features=np.ascontiguousarray(self.features[:, list(columns)]), labels=None, class_names=())
+        return replace(
+            self,
+            columns=kept,
+            features=np.ascontiguousarray(self.features[:, list(columns)]),
+            labels=None,
+            class_names=(),
+        )
 
 
 class Dataset(BaseModel, ABC):

@@ -115,7 +115,9 @@ class Released:
         if self.tensors is None:
             raise KnowledgeError(f"{self.point} of party {self.sender!r} were withheld by a defence")
         if name not in self.tensors:
-            raise ProtocolError(f"{self.point} from {self.sender!r} carries no tensor {name!r}: it has {sorted(self.tensors)}")
+            raise ProtocolError(
+                f"{self.point} from {self.sender!r} carries no tensor {name!r}: it has {sorted(self.tensors)}"
+            )
         return self.tensors[name]
 
     @property

@@ -9,7 +9,7 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 import pytest
-from scipy.linalg import null_space
+from scipy.linalg import null_space, pinv
 from scipy.optimize import minimize
 from scipy.special import log_softmax, logsumexp
 from sklearn.covariance import ledoit_wolf
@@ -103,9 +103,12 @@ def test_lmmse_is_the_best_linear_regression(d: int) -> None:
     b = x @ A.T
     design = np.hstack([np.ones((len(x), 1)), b])
     regression = design @ np.linalg.lstsq(design, x, rcond=1e-10)[0]
-    moments = Moments(x.mean(axis=0), np.cov(x.T, bias=True))
+    K = np.cov(x.T, bias=True)
+    moments = Moments(x.mean(axis=0), K)
     values = attacks.estimate("lmmse", A, b, moments=moments).values
     np.testing.assert_allclose(values, regression, rtol=0, atol=1e-9)
+    left = np.trace(K - K @ A.T @ pinv(A @ K @ A.T, rtol=1e-9) @ A @ K) / (d + 1)
+    np.testing.assert_allclose(((values - x) ** 2).mean(), left, rtol=1e-6, atol=1e-12)
     for other in ("ls", "half_star", "mean_star"):
         assert ((values - x) ** 2).mean() <= _mse(other, A, b, x, moments=moments) + 1e-12
 
@@ -143,16 +146,29 @@ def test_no_row_is_estimated_worse_by_half_star_than_by_half(seed: int) -> None:
 
 
 @pytest.mark.parametrize(("k", "d"), [(2, 3), (4, 9), (6, 6), (5, 3)])
-def test_errors_of_ls_and_half_star_follow_theorem_2(k: int, d: int) -> None:
-    """MSE = Tr((I − P) K_z)/d with z = 0, ½; I − P here from SciPy's null space (RVG Theorem 2)."""
+def test_errors_of_nearest_solutions_follow_theorem_2(k: int, d: int) -> None:
+    """MSE = Tr((I − P) K_z)/d with z = 0, ½, μ; I − P here from SciPy's null space (RVG Theorem 2)."""
     rng = np.random.default_rng(k)
     A, x = np.diff(rng.normal(size=(k, d)), axis=0), rng.random((200, d)) ** 2
     W = null_space(A)
-    for name, z in (("ls", 0.0), ("half_star", 0.5)):
+    mu = x.mean(axis=0)
+    for name, z in (("ls", 0 * mu), ("half_star", 0 * mu + 0.5), ("mean_star", mu)):
         K = (x - z).T @ (x - z) / len(x)
-        np.testing.assert_allclose(
-            _mse(name, A, x @ A.T, x), np.trace(W.T @ K @ W) / d, rtol=1e-9, atol=1e-15
-        )
+        measured = _mse(name, A, x @ A.T, x, moments=Moments(mu))
+        np.testing.assert_allclose(measured, np.trace(W.T @ K @ W) / d, rtol=1e-9, atol=1e-15)
+
+
+def test_gaussian_noise_on_the_logits_costs_what_its_covariance_says() -> None:
+    """The error of ls and half* grows by σ² Tr(A⁺J Jᵀ A⁺ᵀ)/d (RVG §VII-B); Monte-Carlo over 200,000 rows."""
+    rng = np.random.default_rng(0)
+    weight, sigma = rng.normal(size=(4, 6)), 0.3
+    x = rng.random((200_000, 6))
+    noise = sigma * rng.normal(size=(200_000, 4))
+    A, noisy_b = np.diff(weight, axis=0), np.diff(x @ weight.T + noise, axis=1)
+    per_logit = pinv(A) @ np.diff(np.eye(4), axis=0)
+    for name in ("ls", "half_star"):
+        gain = _mse(name, A, noisy_b, x) - _mse(name, A, x @ A.T, x)
+        np.testing.assert_allclose(gain, sigma**2 * (per_logit**2).sum() / 6, rtol=0.01)  # 6 sd
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -118,6 +118,7 @@ def test_no_secret_is_shown(tmp_path: Path) -> None:
     assert "SECRET" in json.dumps(SECRETS)
     assert "SECRET" not in page.html
     assert "epochs = 5" in page.text
+    assert "vflens serve coordinator --config demo/coordinator/config.toml" in page.text
 
 
 @pytest.mark.parametrize(
@@ -293,11 +294,13 @@ def test_pictures_fill_the_bounding_box_and_are_clipped(tmp_path: Path) -> None:
 def test_in_process_and_lab_runs_say_so(tmp_path: Path) -> None:
     folder = tmp_path / "demo" / "passive"
     write_party(folder, "passive")
-    assert "isolation" not in report(tmp_path / "demo").text
+    plain = report(tmp_path / "demo").text
+    assert "isolation" not in plain
+    assert "Lab mode" not in plain
     write_party(folder, "passive", facts={"in_process": True, "lab": True, "clipped": 12})
     page = report(tmp_path / "demo")
     assert "a convention, not security" in page.text
-    assert "lab mode" in page.text
+    assert "Lab mode" in page.text
     assert "12 values lay outside" in page.text
 
 

@@ -66,8 +66,16 @@ def test_a_defence_that_fails_and_costs_accuracy(runs: Runs) -> None:
 
 def test_the_baseline_is_the_first_run_without_defences(runs: Runs) -> None:
     both = runs(guarded={"errors": {"lmmse": 0.0785}, "defenses": LABEL_ONLY}, plain={})
-    assert baseline(both) == 1
+    assert labels(both) == ["no defence", "label_only"]
     assert verdict(both).headline == HEADLINE
+
+
+def test_a_run_without_results_is_no_baseline(runs: Runs) -> None:
+    both = runs(plain={"errors": {}}, guarded={"defenses": LABEL_ONLY})
+    assert baseline(both) == 1
+    said = verdict(both)
+    assert said.headline == f"With label_only: f{HEADLINE[1:]}"
+    assert said.others == ("With no defence: nothing was scored, accuracy unchanged.",)
 
 
 def test_a_defended_run_alone_says_so(runs: Runs) -> None:
@@ -130,7 +138,7 @@ def test_a_result_carries_interval_and_least_blind_error(tmp_path: Path) -> None
 def test_without_a_standard_error_there_is_no_interval(tmp_path: Path) -> None:
     run = target(tmp_path, [m for m in scores({"ls": 0.02}) if m["metric"] != "mse_stderr"])
     assert final(run)[0].half_width is None
-    assert result_table([run])[1][0][-1] == ".020 (25 % of blind)"
+    assert result_table([run])[1][0][-1] == ".020 (25 %)"
 
 
 def test_final_is_the_last_milestone(runs: Runs) -> None:
@@ -162,10 +170,16 @@ def test_the_table_is_attack_by_run_with_blind_rows_last(runs: Runs) -> None:
     header, rows = result_table(runs(plain={}, guarded={"errors": {"ls": 0.08}, "defenses": LABEL_ONLY}))
     assert header == ("target", "rows", "attack", "no defence", "label_only")
     assert rows == [
-        ("passive", "predict", "lmmse", ".021 ± .002 (26 % of blind)", "–"),
-        ("passive", "predict", "half_star", ".112 ± .002 (140 % of blind)", "–"),
-        ("passive", "predict", "ls", "–", ".080 ± .002 (100 % of blind)"),
-        ("passive", "predict", "best blind guess", ".080 (the column means)", ".080 (the column means)"),
+        ("passive", "predict", "lmmse", ".021 ± .002 (26 %)", "–"),
+        ("passive", "predict", "half_star", ".112 ± .002 (140 %)", "–"),
+        ("passive", "predict", "ls", "–", ".080 ± .002 (100 %)"),
+        (
+            "passive",
+            "predict",
+            "best blind guess = 100 %",
+            ".080 (the column means)",
+            ".080 (the column means)",
+        ),
     ]
 
 

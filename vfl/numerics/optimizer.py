@@ -45,7 +45,9 @@ class Sgd:
 class Adam:
     """Kingma and Ba (2015), algorithm 1, with the bias corrections folded into the rate."""
 
-    def __init__(self, size: int, learning_rate: float, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8) -> None:
+    def __init__(
+        self, size: int, learning_rate: float, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8
+    ) -> None:
         self._rate, self._beta1, self._beta2, self._epsilon = learning_rate, beta1, beta2, epsilon
         self._mean, self._square, self._steps = np.zeros(size), np.zeros(size), 0
 

@@ -11,7 +11,7 @@ import socket
 os.environ.setdefault("GRPC_EXPERIMENTS", "-event_engine_client,-event_engine_listener")
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
-import grpc
+import grpc as grpc  # noqa: PLC0414 - re-exported: whoever imports it here has the environment set first
 
 from vfl.config import Limits
 from vfl.errors import ConfigError
@@ -48,13 +48,17 @@ def check_address(address: str, *, insecure: bool) -> None:
     """
     if address.startswith("unix:"):
         if len(address.removeprefix("unix:").encode()) > 100:
-            raise ConfigError(f"address {address!r}: a socket's path holds at most 100 bytes, choose a shorter folder")
+            raise ConfigError(
+                f"address {address!r}: a socket's path holds at most 100 bytes, choose a shorter folder"
+            )
         return
     host, colon, port = address.rpartition(":")
     if not colon or not host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise ConfigError(f"address {address!r} is not host:port with a port from 1 to 65535, nor unix:PATH")
     if not insecure and host.strip("[]") not in ("127.0.0.1", "::1", "localhost"):
-        raise ConfigError(f"address {address!r} is not loopback and there is no TLS: bind 127.0.0.1, or set insecure = true on a private network")
+        raise ConfigError(
+            f"address {address!r} is not loopback and there is no TLS: bind 127.0.0.1, or set insecure = true on a private network"
+        )
 
 
 def check_port_free(address: str) -> None:
@@ -72,4 +76,6 @@ def check_port_free(address: str) -> None:
         try:
             probe.bind((host.strip("[]"), int(port)))
         except OSError as error:
-            raise ConfigError(f"address {address!r} cannot be bound ({error.strerror}): choose another port, or stop who uses it") from error
+            raise ConfigError(
+                f"address {address!r} cannot be bound ({error.strerror}): choose another port, or stop who uses it"
+            ) from error

@@ -7,6 +7,8 @@ message's bytes, no copy.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -17,10 +19,10 @@ from vfl.types import Array, Exchange, Phase, Point, Released
 DTYPES = frozenset({"<f8", "<f4", "<i8", "<i4", "|u1", "|b1"})
 MAX_DIMENSIONS = 8
 
-_PHASE_OUT = {p: pb.Phase.Value(p.name) for p in Phase}
-_PHASE_IN = {number: phase for phase, number in _PHASE_OUT.items()}
-_POINT_OUT = {p: pb.Point.Value(p.name) for p in Point}
-_POINT_IN = {number: point for point, number in _POINT_OUT.items()}
+_PHASE_OUT: Mapping[Phase, Any] = {p: pb.Phase.Value(p.name) for p in Phase}
+_PHASE_IN: Mapping[Any, Phase] = {number: phase for phase, number in _PHASE_OUT.items()}
+_POINT_OUT: Mapping[Point, Any] = {p: pb.Point.Value(p.name) for p in Point}
+_POINT_IN: Mapping[Any, Point] = {number: point for point, number in _POINT_OUT.items()}
 
 
 def encode_tensor(name: str, array: Array) -> pb.Tensor:
@@ -36,12 +38,18 @@ def decode_tensor(message: pb.Tensor) -> Array:
     """
     name, shape = message.name, tuple(message.shape)
     if message.dtype not in DTYPES:
-        raise ProtocolError(f"tensor {name!r} has dtype {message.dtype!r}: send one of {', '.join(sorted(DTYPES))}")
+        raise ProtocolError(
+            f"tensor {name!r} has dtype {message.dtype!r}: send one of {', '.join(sorted(DTYPES))}"
+        )
     if len(shape) > MAX_DIMENSIONS or any(n < 0 for n in shape):
-        raise ProtocolError(f"tensor {name!r} has shape {shape}: at most {MAX_DIMENSIONS} dimensions, none negative")
+        raise ProtocolError(
+            f"tensor {name!r} has shape {shape}: at most {MAX_DIMENSIONS} dimensions, none negative"
+        )
     expected = math.prod(shape) * np.dtype(message.dtype).itemsize
     if len(message.data) != expected:
-        raise ProtocolError(f"tensor {name!r} of shape {shape} {message.dtype} has {len(message.data)} bytes: {expected} are due")
+        raise ProtocolError(
+            f"tensor {name!r} of shape {shape} {message.dtype} has {len(message.data)} bytes: {expected} are due"
+        )
     return np.frombuffer(message.data, message.dtype).reshape(shape)
 
 
@@ -63,7 +71,9 @@ def decode_rows(data: bytes) -> Array:
 
 def encode_exchange(exchange: Exchange) -> pb.Exchange:
     """``exchange`` as a message."""
-    return pb.Exchange(run=exchange.run, phase=_PHASE_OUT[exchange.phase], round=exchange.round, step=exchange.step)
+    return pb.Exchange(
+        run=exchange.run, phase=_PHASE_OUT[exchange.phase], round=exchange.round, step=exchange.step
+    )
 
 
 def decode_exchange(message: pb.Exchange) -> Exchange:
@@ -74,7 +84,9 @@ def decode_exchange(message: pb.Exchange) -> Exchange:
     """
     phase = _PHASE_IN.get(message.phase)
     if phase is None or message.round < 0 or message.step < 0:
-        raise ProtocolError(f"exchange with phase {message.phase}, round {message.round}, step {message.step}: name a phase, count from 0")
+        raise ProtocolError(
+            f"exchange with phase {message.phase}, round {message.round}, step {message.step}: name a phase, count from 0"
+        )
     return Exchange(message.run, phase, message.round, message.step)
 
 
@@ -99,14 +111,18 @@ def decode_released(message: pb.Released) -> Released:
     """
     point = _POINT_IN.get(message.point)
     if point is None:
-        raise ProtocolError(f"payload from {message.sender!r} of unknown kind {message.point}: use a peer of the same version")
+        raise ProtocolError(
+            f"payload from {message.sender!r} of unknown kind {message.point}: use a peer of the same version"
+        )
     tensors: dict[str, Array] = {}
     for tensor in message.tensors:
         if tensor.name in tensors:
             raise ProtocolError(f"payload from {message.sender!r} names tensor {tensor.name!r} twice")
         tensors[tensor.name] = _without_nan(tensor.name, decode_tensor(tensor))
     rows = decode_rows(message.rows)
-    return Released(message.sender, decode_exchange(message.exchange), point, rows, None if message.withheld else tensors)
+    return Released(
+        message.sender, decode_exchange(message.exchange), point, rows, None if message.withheld else tensors
+    )
 
 
 def _without_nan(name: str, array: Array) -> Array:

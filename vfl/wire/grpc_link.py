@@ -41,7 +41,9 @@ class GrpcLink(Link):
         rpc = RPCS[type(act)]
         if rpc.stream:
             return self._stream(rpc).send(rpc.encode(act))
-        call = self._method(rpc).future(rpc.encode(act), timeout=self.limits.call_seconds, metadata=self.metadata)
+        call = self._method(rpc).future(
+            rpc.encode(act), timeout=self.limits.call_seconds, metadata=self.metadata
+        )
         return _UnaryReply(call, rpc, self)
 
     def call(self, act: Act[R]) -> R:
@@ -50,7 +52,9 @@ class GrpcLink(Link):
         if rpc.stream:
             return self.submit(act).result()
         try:
-            message = self._method(rpc)(rpc.encode(act), timeout=self.limits.call_seconds, metadata=self.metadata)
+            message = self._method(rpc)(
+                rpc.encode(act), timeout=self.limits.call_seconds, metadata=self.metadata
+            )
         except grpc.RpcError as error:
             raise from_rpc(error, self.name, self.limits.call_seconds) from None
         reply: R = rpc.decode_reply(message)
@@ -69,7 +73,9 @@ class GrpcLink(Link):
 
     def _method(self, rpc: Rpc) -> Any:
         if rpc.path not in self._unary:
-            self._unary[rpc.path] = self._channel.unary_unary(rpc.path, rpc.request.SerializeToString, rpc.reply.FromString)
+            self._unary[rpc.path] = self._channel.unary_unary(
+                rpc.path, rpc.request.SerializeToString, rpc.reply.FromString
+            )
         return self._unary[rpc.path]
 
     def _stream(self, rpc: Rpc) -> _Stream:
@@ -125,7 +131,9 @@ class _Stream:
                 self._read += 1
         except StopIteration:
             self.broken = True
-            raise UnavailableError(f"party {self._link.name!r} ended the stream: it stopped; look at its log") from None
+            raise UnavailableError(
+                f"party {self._link.name!r} ended the stream: it stopped; look at its log"
+            ) from None
         except grpc.RpcError as error:
             self.broken = True
             if overdue.expired:

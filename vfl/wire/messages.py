@@ -17,7 +17,7 @@ from vfl import acts
 from vfl.align import DIGEST_BYTES
 from vfl.errors import ProtocolError
 from vfl.federation import Federation, Training
-from vfl.types import ColumnInfo, RowStatus, Role
+from vfl.types import ColumnInfo, Role, RowStatus
 from vfl.view import PartyInfo
 from vfl.wire.codec import (
     decode_exchange,
@@ -48,7 +48,8 @@ class Rpc:
 def encode_party(info: PartyInfo) -> pb.PartyInfo:
     """``info`` as a message."""
     columns = [
-        pb.Column(name=c.name, low=c.low, high=c.high, alphabet=c.alphabet or (), pixel=c.pixel or ()) for c in info.columns
+        pb.Column(name=c.name, low=c.low, high=c.high, alphabet=c.alphabet or (), pixel=c.pixel or ())
+        for c in info.columns
     ]
     return pb.PartyInfo(name=info.name, role=info.role.value, columns=columns, n_classes=info.n_classes)
 
@@ -60,13 +61,19 @@ def decode_party(message: pb.PartyInfo) -> PartyInfo:
         ProtocolError: an unknown role or a pixel without two coordinates.
     """
     if message.role not in set(Role):
-        raise ProtocolError(f"party {message.name!r} has role {message.role!r}: passive, active or coordinator is due")
-    return PartyInfo(message.name, Role(message.role), tuple(map(_column, message.columns)), message.n_classes)
+        raise ProtocolError(
+            f"party {message.name!r} has role {message.role!r}: passive, active or coordinator is due"
+        )
+    return PartyInfo(
+        message.name, Role(message.role), tuple(map(_column, message.columns)), message.n_classes
+    )
 
 
 def _column(message: pb.Column) -> ColumnInfo:
     if len(message.pixel) not in (0, 2):
-        raise ProtocolError(f"column {message.name!r} has a pixel of {len(message.pixel)} coordinates: row and column are due")
+        raise ProtocolError(
+            f"column {message.name!r} has a pixel of {len(message.pixel)} coordinates: row and column are due"
+        )
     return ColumnInfo(
         message.name,
         message.low if message.HasField("low") else None,
@@ -103,9 +110,17 @@ def decode_federation(message: pb.Federation) -> Federation:
     parties = tuple(map(decode_party, message.parties))
     roles = [p.role for p in parties]
     if roles.count(Role.ACTIVE) != 1 or Role.PASSIVE not in roles:
-        raise ProtocolError(f"a federation of roles {[r.value for r in roles]}: one active and at least one passive party are due")
+        raise ProtocolError(
+            f"a federation of roles {[r.value for r in roles]}: one active and at least one passive party are due"
+        )
     return Federation(
-        message.run, parties, message.rows, decode_rows(message.train), decode_rows(message.predict), training, message.lab
+        message.run,
+        parties,
+        message.rows,
+        decode_rows(message.train),
+        decode_rows(message.predict),
+        training,
+        message.lab,
     )
 
 
@@ -118,12 +133,16 @@ def _decode_identities(message: pb.Identities) -> acts.Identities:
     if len(message.digests) % DIGEST_BYTES:
         raise ProtocolError(f"digests of {len(message.digests)} bytes: {DIGEST_BYTES} bytes a row are due")
     digests = np.frombuffer(message.digests, np.uint8).reshape(-1, DIGEST_BYTES)
-    return acts.Identities(digests, np.frombuffer(message.split, np.uint8) if message.HasField("split") else None)
+    return acts.Identities(
+        digests, np.frombuffer(message.split, np.uint8) if message.HasField("split") else None
+    )
 
 
 def _encode_step(act: acts.Step) -> pb.StepRequest:
     received = None if act.received is None else encode_released(act.received)
-    return pb.StepRequest(exchange=encode_exchange(act.exchange), rows=encode_rows(act.rows), received=received)
+    return pb.StepRequest(
+        exchange=encode_exchange(act.exchange), rows=encode_rows(act.rows), received=received
+    )
 
 
 def _decode_step(message: pb.StepRequest) -> acts.Step:
@@ -143,10 +162,16 @@ def _decode_step_reply(message: pb.StepReply) -> acts.StepReply:
 
 def _encode_submission(act: acts.Submission) -> pb.SubmissionRequest:
     guesses = [
-        pb.Guess(attack=g.attack, values=encode_tensor("values", np.ascontiguousarray(g.values, "<f8")), status=g.status.tolist())
+        pb.Guess(
+            attack=g.attack,
+            values=encode_tensor("values", np.ascontiguousarray(g.values, "<f8")),
+            status=g.status.tolist(),
+        )
         for g in act.guesses
     ]
-    return pb.SubmissionRequest(run=act.run, scored_set=act.scored_set, rows=encode_rows(act.rows), guesses=guesses)
+    return pb.SubmissionRequest(
+        run=act.run, scored_set=act.scored_set, rows=encode_rows(act.rows), guesses=guesses
+    )
 
 
 def _decode_submission(message: pb.SubmissionRequest) -> acts.Submission:
@@ -157,11 +182,13 @@ def _decode_submission(message: pb.SubmissionRequest) -> acts.Submission:
 def _statuses(message: pb.Guess) -> Any:
     unknown = set(message.status) - set(RowStatus)
     if unknown:
-        raise ProtocolError(f"attack {message.attack!r} has row status {min(unknown)!r}: use one of {', '.join(RowStatus)}")
+        raise ProtocolError(
+            f"attack {message.attack!r} has row status {min(unknown)!r}: use one of {', '.join(RowStatus)}"
+        )
     return np.array(list(message.status), dtype="<U16")
 
 
-def _plain(message: type[Any], act: type[Any]) -> dict[str, Callable[[Any], Any]]:
+def _plain(message: type[Any], act: type[Any]) -> dict[str, Any]:
     """Codec of an act whose fields travel as they are."""
     names = [f.name for f in message.DESCRIPTOR.fields]
     return {
@@ -170,59 +197,118 @@ def _plain(message: type[Any], act: type[Any]) -> dict[str, Callable[[Any], Any]
     }
 
 
-_DONE: dict[str, Any] = {"reply": pb.Done, "encode_reply": lambda _: pb.Done(), "decode_reply": lambda _: acts.Done()}
-_RELEASED: dict[str, Any] = {"reply": pb.Released, "encode_reply": encode_released, "decode_reply": decode_released}
+_DONE: dict[str, Any] = {
+    "reply": pb.Done,
+    "encode_reply": lambda _: pb.Done(),
+    "decode_reply": lambda _: acts.Done(),
+}
+_RELEASED: dict[str, Any] = {
+    "reply": pb.Released,
+    "encode_reply": encode_released,
+    "decode_reply": decode_released,
+}
 
 RPCS: Mapping[type[acts.Act[Any]], Rpc] = {
     acts.Describe: Rpc(
-        "/vflens.DataParty/Describe", False, pb.DescribeRequest, pb.PartyInfo,
-        **_plain(pb.DescribeRequest, acts.Describe), encode_reply=encode_party, decode_reply=decode_party,
+        "/vflens.DataParty/Describe",
+        False,
+        pb.DescribeRequest,
+        pb.PartyInfo,
+        **_plain(pb.DescribeRequest, acts.Describe),
+        encode_reply=encode_party,
+        decode_reply=decode_party,
     ),
     acts.Identify: Rpc(
-        "/vflens.DataParty/Identify", False, pb.IdentifyRequest, pb.Identities,
-        **_plain(pb.IdentifyRequest, acts.Identify), encode_reply=_encode_identities, decode_reply=_decode_identities,
+        "/vflens.DataParty/Identify",
+        False,
+        pb.IdentifyRequest,
+        pb.Identities,
+        **_plain(pb.IdentifyRequest, acts.Identify),
+        encode_reply=_encode_identities,
+        decode_reply=_decode_identities,
     ),
     acts.Prepare: Rpc(
-        "/vflens.DataParty/Prepare", False, pb.PrepareRequest,
-        encode=lambda a: pb.PrepareRequest(federation=encode_federation(a.federation), order=encode_rows(a.order)),
-        decode=lambda m: acts.Prepare(decode_federation(m.federation), decode_rows(m.order)), **_DONE,
+        "/vflens.DataParty/Prepare",
+        False,
+        pb.PrepareRequest,
+        encode=lambda a: pb.PrepareRequest(
+            federation=encode_federation(a.federation), order=encode_rows(a.order)
+        ),
+        decode=lambda m: acts.Prepare(decode_federation(m.federation), decode_rows(m.order)),
+        **_DONE,
     ),
     acts.Step: Rpc(
-        "/vflens.DataParty/Step", True, pb.StepRequest, pb.StepReply,
-        _encode_step, _decode_step, _encode_step_reply, _decode_step_reply,
+        "/vflens.DataParty/Step",
+        True,
+        pb.StepRequest,
+        pb.StepReply,
+        _encode_step,
+        _decode_step,
+        _encode_step_reply,
+        _decode_step_reply,
     ),
     acts.Disclose: Rpc(
-        "/vflens.DataParty/Disclose", False, pb.DiscloseRequest, pb.Disclosures, **_plain(pb.DiscloseRequest, acts.Disclose),
+        "/vflens.DataParty/Disclose",
+        False,
+        pb.DiscloseRequest,
+        pb.Disclosures,
+        **_plain(pb.DiscloseRequest, acts.Disclose),
         encode_reply=lambda reply: pb.Disclosures(released=map(encode_released, reply)),
         decode_reply=lambda m: tuple(map(decode_released, m.released)),
     ),
-    acts.Stop: Rpc("/vflens.DataParty/Stop", False, pb.StopRequest, **_plain(pb.StopRequest, acts.Stop), **_DONE),
+    acts.Stop: Rpc(
+        "/vflens.DataParty/Stop", False, pb.StopRequest, **_plain(pb.StopRequest, acts.Stop), **_DONE
+    ),
     acts.Forward: Rpc(
-        "/vflens.PassiveParty/Forward", True, pb.ForwardRequest,
+        "/vflens.PassiveParty/Forward",
+        True,
+        pb.ForwardRequest,
         encode=lambda a: pb.ForwardRequest(exchange=encode_exchange(a.exchange), rows=encode_rows(a.rows)),
-        decode=lambda m: acts.Forward(decode_exchange(m.exchange), decode_rows(m.rows)), **_RELEASED,
+        decode=lambda m: acts.Forward(decode_exchange(m.exchange), decode_rows(m.rows)),
+        **_RELEASED,
     ),
     acts.Submission: Rpc(
-        "/vflens.PassiveParty/Submission", False, pb.SubmissionRequest, pb.Receipt, _encode_submission, _decode_submission,
+        "/vflens.PassiveParty/Submission",
+        False,
+        pb.SubmissionRequest,
+        pb.Receipt,
+        _encode_submission,
+        _decode_submission,
         lambda r: pb.Receipt(rows=r.rows, attacks=r.attacks, errors=r.errors),
         lambda m: acts.Receipt(m.rows, m.attacks, dict(m.errors)),
     ),
     acts.Deliver: Rpc(
-        "/vflens.ActiveParty/Deliver", False, pb.DeliverRequest,
+        "/vflens.ActiveParty/Deliver",
+        False,
+        pb.DeliverRequest,
         encode=lambda a: pb.DeliverRequest(released=encode_released(a.released)),
-        decode=lambda m: acts.Deliver(decode_released(m.released)), **_DONE,
+        decode=lambda m: acts.Deliver(decode_released(m.released)),
+        **_DONE,
     ),
-    acts.Begin: Rpc("/vflens.ActiveParty/Begin", False, pb.BeginRequest, **_plain(pb.BeginRequest, acts.Begin), **_DONE),
+    acts.Begin: Rpc(
+        "/vflens.ActiveParty/Begin", False, pb.BeginRequest, **_plain(pb.BeginRequest, acts.Begin), **_DONE
+    ),
     acts.Query: Rpc(
-        "/vflens.ActiveParty/Query", False, pb.QueryRequest,
-        encode=lambda a: pb.QueryRequest(rows=encode_rows(a.rows)), decode=lambda m: acts.Query(decode_rows(m.rows)), **_RELEASED,
+        "/vflens.ActiveParty/Query",
+        False,
+        pb.QueryRequest,
+        encode=lambda a: pb.QueryRequest(rows=encode_rows(a.rows)),
+        decode=lambda m: acts.Query(decode_rows(m.rows)),
+        **_RELEASED,
     ),
     acts.Predict: Rpc(
-        "/vflens.Coordinator/Predict", False, pb.PredictRequest,
+        "/vflens.Coordinator/Predict",
+        False,
+        pb.PredictRequest,
         encode=lambda a: pb.PredictRequest(embedding=encode_released(a.embedding)),
-        decode=lambda m: acts.Predict(decode_released(m.embedding)), **_RELEASED,
+        decode=lambda m: acts.Predict(decode_released(m.embedding)),
+        **_RELEASED,
     ),
     acts.Finished: Rpc(
-        "/vflens.Coordinator/Finished", False, pb.FinishedRequest, **_plain(pb.FinishedRequest, acts.Finished), **_DONE,
+        "/vflens.Coordinator/Finished",
+        False,
+        pb.FinishedRequest,
+        **_plain(pb.FinishedRequest, acts.Finished),
+        **_DONE,
     ),
 }

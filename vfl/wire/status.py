@@ -28,15 +28,21 @@ CODES: Mapping[type[errors.VflensError], grpc.StatusCode] = {
 
 def from_rpc(error: grpc.RpcError, peer: str, seconds: float) -> errors.VflensError:
     """The error that ``peer`` raised, or what its silence means."""
-    trailing = dict(error.trailing_metadata() or ())
+    trailing: dict[str, str | bytes] = {m[0]: m[1] for m in error.trailing_metadata() or ()}
     details = error.details() or ""
     if ERROR_KEY in trailing:
         return errors.by_name(str(trailing[ERROR_KEY]))(details)
     code = error.code()
     if code is grpc.StatusCode.DEADLINE_EXCEEDED:
-        return errors.UnavailableError(f"party {peer!r} did not answer within {seconds:g} s: raise limits.call_seconds or look at its log")
+        return errors.UnavailableError(
+            f"party {peer!r} did not answer within {seconds:g} s: raise limits.call_seconds or look at its log"
+        )
     if code is grpc.StatusCode.RESOURCE_EXHAUSTED:
-        return errors.ProtocolError(f"a message to or from {peer!r} is over the limit ({details}): raise limits.message_mib at both, or lower the batch")
+        return errors.ProtocolError(
+            f"a message to or from {peer!r} is over the limit ({details}): raise limits.message_mib at both, or lower the batch"
+        )
     if code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED):
-        return errors.UnavailableError(f"party {peer!r} cannot be reached ({details}): it stopped, or its address is wrong")
+        return errors.UnavailableError(
+            f"party {peer!r} cannot be reached ({details}): it stopped, or its address is wrong"
+        )
     return errors.VflensError(f"party {peer!r} failed: {code.name if code else 'unknown'}: {details}")

@@ -1,0 +1,46 @@
+"""Named arrays in an npz file: written whole or not at all, read without pickle."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vfl.errors import StorageError
+from vfl.types import Array
+
+
+def save_arrays(file: Path, arrays: Mapping[str, Array]) -> None:
+    """Write ``arrays`` to ``file``, through a temporary file beside it.
+
+    Raises:
+        StorageError: it cannot be written; an earlier ``file`` stays as it was.
+    """
+    temporary = file.with_name(file.name + ".tmp")
+    named: dict[str, Any] = dict(arrays)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with temporary.open("wb") as out:
+            np.savez(out, **named)
+        temporary.replace(file)
+    except OSError as error:
+        raise StorageError(
+            f"{file} cannot be written ({error.strerror}): free space or choose another folder"
+        ) from error
+
+
+def load_arrays(file: Path) -> dict[str, Array]:
+    """The arrays in ``file``.
+
+    Raises:
+        StorageError: it is absent, damaged, or holds pickled objects.
+    """
+    try:
+        with np.load(file, allow_pickle=False) as saved:
+            return dict(saved)
+    except (OSError, ValueError, EOFError) as error:
+        raise StorageError(
+            f"{file} holds no readable arrays ({error}): give the folder of a whole run"
+        ) from error
