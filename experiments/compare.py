@@ -36,7 +36,7 @@ def compare(run_a: Path, run_b: Path) -> dict[str, Any]:
         scored_set, rows, column, a, b, blind_a, blind_b, difference}`` of each attack's last milestone,
         as a whole (``column`` "") and column by column. ``metrics``: ``{party, metric, attack, target,
         scored_set, column, rows, step, a, b, difference}`` of the other figures. Equal figures are left
-        out; ``difference`` is b − a, None unless both are finite.
+        out; ``difference`` is b − a; what is not finite, which JSON cannot carry, is None.
 
     Raises:
         ConfigError: a folder holds several runs.

@@ -208,7 +208,8 @@ def _complete(line: bytes, size: int) -> dict[str, Any] | None:
 
 def _end(described: Mapping[str, Any]) -> int:
     itemsize: int = np.dtype(described["dtype"]).itemsize
-    return int(described["offset"]) + math.prod(described["shape"]) * itemsize
+    end: int = described["offset"] + math.prod(described["shape"]) * itemsize
+    return end
 
 
 def _released(entry: Mapping[str, Any], data: Any) -> Released:

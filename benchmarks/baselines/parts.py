@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Callable
 from multiprocessing import get_context
 from time import perf_counter
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import torch
 from torch import Tensor, nn
@@ -109,7 +111,8 @@ def in_processes(work: Callable[..., None], count: int, *args: Any) -> float:
     """Run `work(rank, results, *args)` in `count` new processes; the number that one of them puts."""
     results = get_context("spawn").SimpleQueue()
     start: Any = spawn
-    start(work, args=(results, *args), nprocs=count, daemon=True)
+    with patch.dict(os.environ, OMP_NUM_THREADS="1"):  # the children read it as they import torch
+        start(work, args=(results, *args), nprocs=count, daemon=True)
     return float(results.get())
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import grpc
 
@@ -28,7 +29,8 @@ CODES: Mapping[type[errors.VflensError], grpc.StatusCode] = {
 
 def from_rpc(error: grpc.RpcError, peer: str, seconds: float) -> errors.VflensError:
     """The error that ``peer`` raised, or what its silence means."""
-    trailing: dict[str, str | bytes] = {m[0]: m[1] for m in error.trailing_metadata() or ()}
+    metadata: Any = error.trailing_metadata() or ()
+    trailing = dict(metadata)
     details = error.details() or ""
     if ERROR_KEY in trailing:
         return errors.by_name(str(trailing[ERROR_KEY]))(details)
