@@ -281,6 +281,12 @@ def test_figures_that_are_not_finite_do_not_break_the_page(tmp_path: Path) -> No
     assert "NaN" not in json.dumps([f["data"] for f in page.figures])
 
 
+@pytest.mark.parametrize(("mse", "mark"), [(0.02, "leaks"), (0.09, "blind"), (None, "")])
+def test_the_verdict_is_marked(tmp_path: Path, mse: float | None, mark: str) -> None:
+    page = report(write_run(tmp_path / "demo", {"ls": mse} if mse else {}))
+    assert next(a["class"] for tag, a in page.tags if a.get("id") == "verdict") == mark
+
+
 def test_pictures_fill_the_bounding_box_and_are_clipped(tmp_path: Path) -> None:
     run = write_run(tmp_path / "demo")
     original = np.array([[-0.5, 0.5, 1.0, 7.0]])
