@@ -177,11 +177,11 @@ class ActiveParty(DataParty):
         return act.received, rows
 
     def _loss_gradient(self, received: Released) -> tuple[float, Array]:
-        own = self.run.model.forward(self.run.inputs[received.rows])
-        return loss_gradient(received.tensor("embedding") + own, self.soft_labels[received.rows])
+        own = self.run.model.forward(self.run.inputs.take(received.rows, axis=0))
+        return loss_gradient(received.tensor("embedding") + own, self.soft_labels.take(received.rows, axis=0))
 
     def _learn(self, received: Released, gradient: Array) -> None:
-        self.run.model.learn(self.run.inputs[received.rows], gradient)
+        self.run.model.learn(self.run.inputs.take(received.rows, axis=0), gradient)
         self.recovery.learned = received.exchange.step
         self.remember(received)
 

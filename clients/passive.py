@@ -55,7 +55,7 @@ class PassiveParty(DataParty):
                 return StepReply(None)
             self.recovery.is_due(act.exchange)
             rows = self.checked_rows(act.rows, Phase.TRAIN)
-            embedding = self.run.model.forward(self.run.inputs[rows])
+            embedding = self.run.model.forward(self.run.inputs.take(rows, axis=0))
             return StepReply(self.gate.release(Point.EMBEDDING, act.exchange, rows, {"embedding": embedding}))
 
     def forward(self, act: Forward) -> Released:
@@ -87,7 +87,7 @@ class PassiveParty(DataParty):
 
     def relearn(self, released: Released) -> None:
         """See :meth:`DataParty.relearn`."""
-        self.run.model.learn(self.run.inputs[released.rows], released.tensor("gradient"))
+        self.run.model.learn(self.run.inputs.take(released.rows, axis=0), released.tensor("gradient"))
 
     def _learn(self, received: Released) -> None:
         gradient = received.tensor("gradient")
