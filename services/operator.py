@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from services.process import OPERATOR
 from vfl.acts import Query
 from vfl.arrays import load_arrays
-from vfl.config import ActiveConfig, load_party
+from vfl.config import OPERATOR, ActiveConfig, load_party
 from vfl.errors import ConfigError
 from vfl.federation import Federation
 from vfl.partyfile import read_party_table

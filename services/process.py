@@ -22,14 +22,13 @@ from clients.passive import PassiveParty
 from coordinator.coordinator import Coordinator, Progress
 from services.folder import begin, write_status
 from services.servicer import Servicer
-from vfl.config import ActiveConfig, CoordinatorConfig, PartyConfig, PassiveConfig, Peer
+from vfl.config import OPERATOR, ActiveConfig, CoordinatorConfig, PartyConfig, PassiveConfig, Peer
 from vfl.errors import ConfigError, UnavailableError, VflensError
 from vfl.link import Link, Party
 from vfl.types import Role
 from vfl.wire.channel import check_address, check_port_free, grpc, open_channel, options
 from vfl.wire.grpc_link import GrpcLink
 
-OPERATOR = "operator"
 LAUNCHED = "VFLENS_LAUNCHED"  # set by the launcher: standard input is its lifeline
 _WORKERS = 16  # three streams at most hold one each; the rest answer scoring, health and operators
 _GRACE_SECONDS = 2.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -40,7 +41,7 @@ def load_arrays(file: Path) -> dict[str, Array]:
     try:
         with np.load(file, allow_pickle=False) as saved:
             return dict(saved)
-    except (OSError, ValueError, EOFError) as error:
+    except (OSError, ValueError, EOFError, TypeError, BadZipFile) as error:  # TypeError: one bare array
         raise StorageError(
             f"{file} holds no readable arrays ({error}): give the folder of a whole run"
         ) from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -17,9 +17,23 @@ from vfl.types import Role
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 Token = Annotated[
-    str, Field(min_length=16, description="shared by one pair of parties; nobody else may know it")
+    str,
+    Field(
+        min_length=16,
+        pattern="^[!-~]+$",
+        description="shared by one pair of parties; nobody else may know it",
+    ),
 ]
+Seconds = Annotated[float, Field(gt=0, le=1e6)]  # gRPC takes a much later deadline for one that has passed
+OPERATOR = "operator"  # what the person who asks a running party is called; no party has this name
 T = TypeVar("T")
+EXAMPLE = "example-"  # how the secrets of the example configurations begin
+
+
+def is_local(address: str) -> bool:
+    """Whether ``address`` is reached from this machine only: a loopback host or a Unix socket."""
+    host = address.rpartition(":")[0].strip("[]")
+    return address.startswith("unix:") or host in ("127.0.0.1", "::1", "localhost")
 
 
 class Settings(BaseModel):
@@ -53,9 +67,9 @@ class Plugin(BaseModel):
 class Limits(Settings):
     """Deadlines and sizes. They change when a run gives up, never what it computes."""
 
-    wait_seconds: float = Field(120, gt=0, description="how long to wait for the other parties to come up")
-    call_seconds: float = Field(60, gt=0, description="deadline of one call")
-    step_seconds: float = Field(60, gt=0, description="time-out of one training step")
+    wait_seconds: Seconds = Field(120, description="how long to wait for the other parties to come up")
+    call_seconds: Seconds = Field(60, description="deadline of one call")
+    step_seconds: Seconds = Field(60, description="time-out of one training step")
     message_mib: int = Field(64, ge=1, le=2047, description="largest message, in MiB")
     checkpoint_steps: int = Field(
         500, ge=1, description="training steps between checkpoints of the recovery log"
@@ -91,7 +105,7 @@ class PartyConfig(Settings):
     """What every party's file says."""
 
     party: Name
-    run: str = Field(min_length=1, max_length=128, description="the run's name: the same at every party")
+    run: str = Field(min_length=1, max_length=160, description="the run's name: the same at every party")
     address: str = Field(description='where this party listens: "host:port" or "unix:PATH"')
     insecure: bool = Field(False, description="allow an address other than loopback without TLS")
     out: Path = Field(description="this party's own run folder")
@@ -102,24 +116,51 @@ class PartyConfig(Settings):
     limits: Limits = Limits()
 
     @model_validator(mode="after")
+    def _examples_stay_on_this_machine(self) -> PartyConfig:
+        addresses = [self.address, *(p.address for p in self.peers)]
+        outside = next((a for a in addresses if not is_local(a)), None)
+        published = next((name for name, value in self._secrets() if value.startswith(EXAMPLE)), None)
+        if outside is not None and published is not None:
+            raise ValueError(
+                f"{published} begins with {EXAMPLE!r} and address {outside!r} is not on this machine: everybody knows the "
+                'example values, make your own with: python3 -c "import secrets; print(secrets.token_hex(32))"'
+            )
+        return self
+
+    @model_validator(mode="after")
     def _peers_are_distinct(self) -> PartyConfig:
         names = [self.party, *(p.name for p in self.peers)]
         repeated = sorted({n for n in names if names.count(n) > 1})
         if repeated:
             raise ValueError(f"party {repeated[0]!r} is named twice: give every party its own name")
+        if OPERATOR in names:
+            raise ValueError(f"party {OPERATOR!r}: this name is kept for people who ask, choose another")
+        addresses = [self.address, *(p.address for p in self.peers)]
+        shared = sorted({a for a in addresses if addresses.count(a) > 1})
+        if shared:
+            raise ValueError(f"address {shared[0]!r} is given twice: every party listens at its own")
         return self
 
     def peers_of(self, role: Role) -> tuple[Peer, ...]:
         """The peers of one role in name order."""
         return tuple(sorted((p for p in self.peers if p.role == role), key=lambda p: p.name))
 
+    def _secrets(self) -> Iterator[tuple[str, str]]:
+        """Every secret that is set, with the name of its field."""
+        yield from ((f"peers.{p.name}.token", p.token) for p in self.peers)
+        for name in ("seed", "alignment_key", "operator_token"):
+            value = getattr(self, name, None)
+            if value:
+                yield name, value
+
 
 class DataPartyConfig(PartyConfig):
     """A party that holds rows."""
 
     data: PartyFile
-    alignment_key: Token = Field(
-        description="shared by the data parties, unknown to the coordinator: row ids are hashed under it"
+    alignment_key: str = Field(
+        min_length=16,
+        description="shared by the data parties, unknown to the coordinator: row ids are hashed under it",
     )
 
     @model_validator(mode="after")
@@ -134,6 +175,16 @@ class PassiveConfig(DataPartyConfig):
     role: Literal[Role.PASSIVE]
     disclose: tuple[Disclosure, ...] = ()
     scoring: Scoring = Scoring()
+
+    @model_validator(mode="after")
+    def _grants_go_to_peers(self) -> PassiveConfig:
+        names = [p.name for p in self.peers if p.role != Role.PASSIVE]
+        for grant in self.disclose:
+            if grant.to not in names:
+                raise ValueError(
+                    f"disclose.to = {grant.to!r} is no peer that takes disclosures: name one of {names}"
+                )
+        return self
 
 
 class ActiveConfig(DataPartyConfig):
@@ -207,6 +258,8 @@ def read_toml(file: Path) -> dict[str, Any]:
         ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"configuration {file} is not TOML: {error}") from error
+    except RecursionError:
+        raise ConfigError(f"configuration {file} is not TOML: it is nested too deeply") from None
 
 
 def validate(adapter: TypeAdapter[T], data: Any, source: str) -> T:

@@ -8,12 +8,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
 from vfl.arrays import load_arrays, save_arrays
 from vfl.errors import StorageError
 from vfl.types import Array, ColumnInfo, Role
 from vfl.view import PartyInfo
+
+INT32_MAX = 2**31 - 1  # what the wire carries
 
 
 class Training(BaseModel):
@@ -22,14 +24,19 @@ class Training(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     optimizer: Literal["adam", "sgd"] = "adam"
-    epochs: int = Field(100, ge=1, description="passes over the training rows")
-    batch_size: int = Field(256, ge=1, description="rows per step; the last batch of an epoch may be smaller")
-    learning_rate: float = Field(0.05, gt=0)
-    l2: float = Field(1e-4, ge=0, description="weight of the penalty Σθ²")
-    patience: int = Field(
-        0, ge=0, description="stop after so many epochs without a better training loss; 0: never"
+    epochs: int = Field(100, ge=1, le=INT32_MAX, description="passes over the training rows")
+    batch_size: int = Field(
+        256, ge=1, le=INT32_MAX, description="rows per step; the last batch of an epoch may be smaller"
     )
-    tolerance: float = Field(1e-4, ge=0, description="what counts as better, in nats")
+    learning_rate: FiniteFloat = Field(0.05, gt=0)
+    l2: FiniteFloat = Field(1e-4, ge=0, description="weight of the penalty Σθ²")
+    patience: int = Field(
+        0,
+        ge=0,
+        le=INT32_MAX,
+        description="stop after so many epochs without a better training loss; 0: never",
+    )
+    tolerance: FiniteFloat = Field(1e-4, ge=0, description="what counts as better, in nats")
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +82,12 @@ class Federation:
             "parties": [asdict(p) for p in self.parties],
             **more,
         }
-        (folder / "federation.json").write_text(json.dumps(members), encoding="utf-8")
+        try:
+            (folder / "federation.json").write_text(json.dumps(members), encoding="utf-8")
+        except OSError as error:
+            raise StorageError(
+                f"{folder}/federation.json cannot be written ({error.strerror}): free space or choose another `out`"
+            ) from error
         save_arrays(folder / "rows.npz", {"train": self.train, "predict": self.predict})
 
     @classmethod

@@ -2,22 +2,42 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
+from typing import TextIO, cast
 
 import structlog
 
 
 def party_log(file: Path, party: str) -> structlog.typing.FilteringBoundLogger:
     """A logger that appends to ``file``; every event carries the party's name and the time (UTC)."""
-    handle = file.open("a", encoding="utf-8", buffering=1)
     processors: list[structlog.typing.Processor] = [
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.JSONRenderer(),
     ]
     logger: structlog.typing.FilteringBoundLogger = structlog.wrap_logger(
-        structlog.WriteLogger(handle),
+        structlog.WriteLogger(cast(TextIO, _Lines(file))),
         processors=processors,
         wrapper_class=structlog.make_filtering_bound_logger(20),
     )
     return logger.bind(party=party)
+
+
+class _Lines:
+    """Appends whole lines to ``file``, opened anew for each: events are rare.
+
+    A line that cannot be written is lost: a full disk must not keep the party from answering and from
+    ending in order.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def write(self, line: str) -> None:
+        """Append ``line``, whole."""
+        with contextlib.suppress(OSError), self._file.open("ab", buffering=0) as out:
+            out.write(line.encode())
+
+    def flush(self) -> None:
+        """Nothing is held back."""
