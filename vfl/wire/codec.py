@@ -18,6 +18,7 @@ from vfl.types import Array, Exchange, Phase, Point, Released
 
 DTYPES = frozenset({"<f8", "<f4", "<i8", "<i4", "|u1", "|b1"})
 MAX_DIMENSIONS = 8
+MAX_ELEMENTS = 2**31
 
 _PHASE_OUT: Mapping[Phase, Any] = {p: pb.Phase.Value(p.name) for p in Phase}
 _PHASE_IN: Mapping[Any, Phase] = {number: phase for phase, number in _PHASE_OUT.items()}
@@ -45,11 +46,16 @@ def decode_tensor(message: pb.Tensor) -> Array:
         raise ProtocolError(
             f"tensor {name!r} has shape {shape}: at most {MAX_DIMENSIONS} dimensions, none negative"
         )
+    # An empty side does not make the others harmless: NumPy cannot hold a shape of (0, 2⁶²).
+    if math.prod(n for n in shape if n) > MAX_ELEMENTS:
+        raise ProtocolError(f"tensor {name!r} has shape {shape}: no message holds so much")
     expected = math.prod(shape) * np.dtype(message.dtype).itemsize
     if len(message.data) != expected:
         raise ProtocolError(
             f"tensor {name!r} of shape {shape} {message.dtype} has {len(message.data)} bytes: {expected} are due"
         )
+    if message.dtype == "|b1" and max(message.data, default=0) > 1:
+        raise ProtocolError(f"tensor {name!r} holds a byte that is no truth value: send 0 or 1")
     return np.frombuffer(message.data, message.dtype).reshape(shape)
 
 

@@ -6,15 +6,18 @@ descriptors and with :data:`vfl.acts.ACCESS`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from pydantic import ValidationError
 
 from protos import vfl_pb2 as pb
 from vfl import acts
 from vfl.align import DIGEST_BYTES
+from vfl.config import describe_problem
 from vfl.errors import ProtocolError
 from vfl.federation import Federation, Training
 from vfl.types import ColumnInfo, Role, RowStatus
@@ -29,6 +32,9 @@ from vfl.wire.codec import (
     encode_rows,
     encode_tensor,
 )
+
+MAX_CLASSES = 65_536  # what a peer announces decides how much memory this party allocates
+_MEMBERS = frozenset({Role.PASSIVE, Role.ACTIVE, Role.COORDINATOR})
 
 
 @dataclass(frozen=True)
@@ -60,9 +66,13 @@ def decode_party(message: pb.PartyInfo) -> PartyInfo:
     Raises:
         ProtocolError: an unknown role or a pixel without two coordinates.
     """
-    if message.role not in set(Role):
+    if message.role not in _MEMBERS:
         raise ProtocolError(
             f"party {message.name!r} has role {message.role!r}: passive, active or coordinator is due"
+        )
+    if not 0 <= message.n_classes <= MAX_CLASSES:
+        raise ProtocolError(
+            f"party {message.name!r} announces {message.n_classes} classes: from 0 to {MAX_CLASSES} can be learned"
         )
     return PartyInfo(
         message.name, Role(message.role), tuple(map(_column, message.columns)), message.n_classes
@@ -70,6 +80,8 @@ def decode_party(message: pb.PartyInfo) -> PartyInfo:
 
 
 def _column(message: pb.Column) -> ColumnInfo:
+    if not all(map(math.isfinite, (message.low, message.high, *message.alphabet))):
+        raise ProtocolError(f"column {message.name!r} has a bound or value that is not finite: send numbers")
     if len(message.pixel) not in (0, 2):
         raise ProtocolError(
             f"column {message.name!r} has a pixel of {len(message.pixel)} coordinates: row and column are due"
@@ -105,14 +117,19 @@ def decode_federation(message: pb.Federation) -> Federation:
     t = message.training
     try:
         training = Training(**{f.name: getattr(t, f.name) for f in t.DESCRIPTOR.fields})
-    except ValueError as error:
-        raise ProtocolError(f"training settings out of range: {error}") from None
+    except ValidationError as error:
+        problems = "; ".join(map(describe_problem, error.errors()))
+        raise ProtocolError(f"training settings out of range: {problems}") from None
     parties = tuple(map(decode_party, message.parties))
-    roles = [p.role for p in parties]
+    roles, names = [p.role for p in parties], [p.name for p in parties]
+    if len(set(names)) < len(names):
+        raise ProtocolError(f"a federation of {names}: every party has its own name")
     if roles.count(Role.ACTIVE) != 1 or Role.PASSIVE not in roles:
         raise ProtocolError(
             f"a federation of roles {[r.value for r in roles]}: one active and at least one passive party are due"
         )
+    if parties[roles.index(Role.ACTIVE)].n_classes < 1:
+        raise ProtocolError("a federation without classes: the active party has at least one")
     return Federation(
         message.run,
         parties,
