@@ -17,7 +17,9 @@ def add_to(app: typer.Typer) -> None:
 
     @app.command()
     def serve(
-        role: Annotated[str, typer.Argument(help="passive, active or coordinator")], config: _Config
+        role: Annotated[str, typer.Argument(help="passive, active or coordinator")],
+        config: _Config,
+        quiet: Annotated[bool, typer.Option("--quiet", help="say only what goes wrong")] = False,
     ) -> None:
         """Start one party and run it until the federation is done.
 
@@ -36,7 +38,7 @@ def add_to(app: typer.Typer) -> None:
                 f"{config} configures a {loaded.role}, not a {role}: give the configuration of a {role}"
             )
         with StageBar() as bar:
-            serve_party(loaded, note, bar)
+            serve_party(loaded, _unsaid if quiet else note, bar)
 
     @app.command()
     def run(
@@ -101,6 +103,10 @@ def add_to(app: typer.Typer) -> None:
 
         answers = ask(config, rows)
         emit(json, answers, lambda: "\n".join(_prediction(a) for a in answers))
+
+
+def _unsaid(message: str) -> None:
+    """What a quiet party has to say."""
 
 
 def _summary(runs: Any, report: Path) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
+from cli.output import note
 from experiments.config import Experiment
 
 
@@ -38,11 +39,14 @@ class _Bars:
 
 
 class StageBar(_Bars):
-    """The stages of one coordinator."""
+    """The stages of one coordinator; where there is no terminal, ten lines a stage."""
 
     def __call__(self, stage: str, done: int, total: int) -> None:
         """See :class:`coordinator.coordinator.Progress`."""
-        self.update(stage, done, total)
+        if sys.stderr.isatty():
+            self.update(stage, done, total)
+        elif done == total or done % max(1, total // 10) == 0:
+            note(f"{stage} {done}/{total}")
 
 
 class ScenarioBars(_Bars):

@@ -21,12 +21,14 @@ from clients.active import ActiveParty
 from clients.passive import PassiveParty
 from coordinator.coordinator import Coordinator, Progress
 from services.folder import begin, write_status
+from services.healthcheck import serves
 from services.servicer import Servicer
 from vfl.config import OPERATOR, ActiveConfig, CoordinatorConfig, PartyConfig, PassiveConfig, Peer
 from vfl.errors import ConfigError, UnavailableError, VflensError
+from vfl.federation import Federation
 from vfl.link import Link, Party
 from vfl.types import Role
-from vfl.wire.channel import check_address, check_port_free, grpc, open_channel, options
+from vfl.wire.channel import check_address, check_port_free, grpc, options
 from vfl.wire.grpc_link import GrpcLink
 
 LAUNCHED = "VFLENS_LAUNCHED"  # set by the launcher: standard input is its lifeline
@@ -94,14 +96,7 @@ def link_to(peer: Peer, config: PartyConfig) -> GrpcLink:
 
 def is_healthy(address: str, config: PartyConfig, seconds: float = 2.0) -> bool:
     """Whether somebody serves at ``address``."""
-    with open_channel(address, config.limits) as channel:
-        try:
-            answer = health_pb2_grpc.HealthStub(channel).Check(
-                health_pb2.HealthCheckRequest(), timeout=seconds
-            )
-        except grpc.RpcError:
-            return False
-    return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
+    return serves(address, config.limits, seconds)
 
 
 def wait_for(peers: tuple[Peer, ...], config: PartyConfig, say: Say) -> None:
@@ -173,8 +168,9 @@ def _serve_coordinator(config: CoordinatorConfig, say: Say, progress: Progress) 
         wait_for(config.peers, config, say)
         run(coordinator, lambda: _check_alive(config))
         coordinator.check_defenses()
+        say(_outcome(coordinator.aligned))
         if config.after == "serve":
-            say("the run is complete; serving predictions until stopped")
+            say("serving predictions until stopped")
             threading.Event().wait()
         failure = ""
     except VflensError as error:
@@ -188,6 +184,14 @@ def _serve_coordinator(config: CoordinatorConfig, say: Say, progress: Progress) 
             coordinator.close()
             for link in links.values():
                 link.close()
+
+
+def _outcome(aligned: Federation) -> str:
+    parties = ", ".join(p.name for p in aligned.passive)
+    return (
+        f"the run is complete: {len(aligned.train)} rows trained on, {len(aligned.predict)} predicted; "
+        f"what leaked stands in the folder of each target ({parties})"
+    )
 
 
 def run(coordinator: Coordinator, check_alive: Callable[[], None]) -> None:

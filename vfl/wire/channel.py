@@ -13,7 +13,7 @@ os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 import grpc as grpc  # noqa: PLC0414 - re-exported: whoever imports it here has the environment set first
 
-from vfl.config import Limits
+from vfl.config import Limits, is_local
 from vfl.errors import ConfigError
 
 MIB = 1024 * 1024
@@ -55,7 +55,7 @@ def check_address(address: str, *, insecure: bool) -> None:
     host, colon, port = address.rpartition(":")
     if not colon or not host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise ConfigError(f"address {address!r} is not host:port with a port from 1 to 65535, nor unix:PATH")
-    if not insecure and host.strip("[]") not in ("127.0.0.1", "::1", "localhost"):
+    if not insecure and not is_local(address):
         raise ConfigError(
             f"address {address!r} is not loopback and there is no TLS: bind 127.0.0.1, or set insecure = true on a private network"
         )
