@@ -18,8 +18,9 @@ from vfl.federation import Federation
 from vfl.gate import RowLog
 from vfl.link import Handlers, Link
 from vfl.logistic import loss_gradient, one_hot
+from vfl.payload import check_exchange, check_origin, check_version, finite
 from vfl.score import milestones
-from vfl.types import Array, Exchange, Phase, Point, Released
+from vfl.types import Array, Exchange, Phase, Point, Released, Role
 
 
 class ActiveParty(DataParty):
@@ -41,6 +42,7 @@ class ActiveParty(DataParty):
             )
         self._file_labels = self.table.labels
         self._coordinator = coordinator
+        self._aggregator = config.peers_of(Role.COORDINATOR)[0].name
         self.begun = threading.Event()
         self.adversary = Adversary(self, targets)
         self._best_loss, self._epochs_without = np.inf, 0
@@ -64,6 +66,10 @@ class ActiveParty(DataParty):
 
     def begin_run(self, federation: Federation, order: Array) -> None:
         """Also draws the soft labels (N, k) once per run, after the label defences."""
+        if federation.n_classes != len(self.table.class_names):
+            raise ProtocolError(
+                f"a federation of {federation.n_classes} classes: {self.name!r} has {len(self.table.class_names)}"
+            )
         super().begin_run(federation, order)
         self.labels = self.aligned_labels(order)
         everything = np.arange(federation.rows, dtype=np.int32)
@@ -88,12 +94,16 @@ class ActiveParty(DataParty):
 
     def deliver(self, act: Deliver) -> Done:
         """Record what was disclosed to this party."""
+        check_exchange(act.released.exchange, self.config.run, Phase.DISCLOSE)
+        if act.released.sender not in {p.name for p in self.run.federation.passive}:
+            raise ProtocolError(f"a disclosure of {act.released.sender!r}: only a passive party discloses")
         self.transcript.record(act.released)
         return Done()
 
     def begin(self, act: Begin) -> Done:
         """Training and disclosures are over; :meth:`predict_and_attack` may run."""
         self._check_run(act.run)
+        check_version(act.version)
         with self.lock:
             self.settle()
             save_arrays(self.folder / "own.npz", self.adversary.own())
@@ -111,9 +121,11 @@ class ActiveParty(DataParty):
                 Point.EMBEDDING, exchange, rows, lambda fresh: run.model.forward(run.inputs[fresh])
             )
             released = self._coordinator.call(Predict(own))
-            if released.point is not Point.SCORES or not np.array_equal(released.rows, rows):
+            check_origin(released, self._aggregator, Point.SCORES)
+            shape = released.tensor("scores").shape
+            if not np.array_equal(released.rows, rows) or shape != (len(rows), run.federation.n_classes):
                 raise ProtocolError(
-                    f"the coordinator answered with {released.point.value} of other rows: scores of the rows asked are due"
+                    f"the coordinator answered with scores of shape {shape}, or of other rows: scores of the {len(rows)} rows asked are due"
                 )
             self.transcript.record(released)
             fresh = ~self._scores.has(rows)
@@ -162,18 +174,17 @@ class ActiveParty(DataParty):
         self._losses = state["losses"].tolist()
 
     def _checked(self, act: Step) -> tuple[Released, Array]:
+        rows = self.checked_rows(act.rows, Phase.TRAIN)
         if (
             act.received is None
-            or act.received.point is not Point.EMBEDDING
             or act.received.exchange != act.exchange
+            or not np.array_equal(act.received.rows, rows)
         ):
-            raise ProtocolError(f"step {act.exchange.step} carries no summed embedding of its own exchange")
-        rows = self.checked_rows(act.rows, Phase.TRAIN)
-        expected = (len(rows), self.run.federation.n_classes)
-        if act.received.tensor("embedding").shape != expected or not np.array_equal(act.received.rows, rows):
             raise ProtocolError(
-                f"summed logits of shape {act.received.tensor('embedding').shape} where {expected} are due"
+                f"step {act.exchange.step} carries no summed embedding of its own exchange and rows"
             )
+        check_origin(act.received, self._aggregator, Point.EMBEDDING)
+        finite(act.received, "embedding", (len(rows), self.run.federation.n_classes))
         return act.received, rows
 
     def _loss_gradient(self, received: Released) -> tuple[float, Array]:

@@ -22,6 +22,7 @@ from vfl.log import party_log
 from vfl.logistic import LinearBlock
 from vfl.metrics import Metrics
 from vfl.partyfile import read_party_table
+from vfl.payload import check_exchange
 from vfl.randomness import secret_from_seed
 from vfl.recovery import RecoveryLog
 from vfl.scaling import Scaler
@@ -105,6 +106,7 @@ class DataParty(Party):
         self._check_run(act.federation.run)
         with self.lock:
             if self._prepared is None:
+                self._check_membership(act.federation)
                 _check_order(act.order, act.federation, len(self.table.ids))
                 self.begin_run(act.federation, act.order)
                 save_summary(self)
@@ -198,7 +200,7 @@ class DataParty(Party):
 
     def answered(self, point: Point, exchange: Exchange) -> Released | None:
         """The kept answer if this training exchange is a repetition, None if it is due."""
-        self._check_run(exchange.run)
+        check_exchange(exchange, self.config.run, Phase.TRAIN)
         self.settle()
         return self.gate.answered(point, exchange)
 
@@ -258,6 +260,14 @@ class DataParty(Party):
                 f"run {run!r} is not this party's: {self.name!r} is configured for run {self.config.run!r}"
             )
 
+    def _check_membership(self, federation: Federation) -> None:
+        """Refuse a federation that does not know this party as it is."""
+        mine = next((p for p in federation.parties if p.name == self.name), None)
+        if mine is None or mine.role is not self.role or mine.columns != self.table.columns:
+            raise ProtocolError(
+                f"run {federation.run!r} does not know {self.role} {self.name!r} with its columns: describe it anew"
+            )
+
 
 def _check_order(order: Array, federation: Federation, rows: int) -> None:
     """Refuse an alignment that does not fit this party's file."""
@@ -274,3 +284,7 @@ def _check_order(order: Array, federation: Federation, rows: int) -> None:
         or split.max(initial=-1) >= federation.rows
     ):
         raise ProtocolError("training and prediction rows overlap or lie outside the aligned rows")
+    if not len(federation.train) or not len(federation.predict):
+        raise ProtocolError(
+            "a federation without training or without prediction rows: both need at least one"
+        )

@@ -12,6 +12,7 @@ from vfl.config import PassiveConfig
 from vfl.errors import ProtocolError
 from vfl.federation import Federation
 from vfl.link import Handlers
+from vfl.payload import check_exchange, check_origin, check_version, finite
 from vfl.randomness import stream
 from vfl.score import ScoringService, disabled
 from vfl.types import Array, Exchange, Phase, Point, Released
@@ -60,8 +61,9 @@ class PassiveParty(DataParty):
 
     def forward(self, act: Forward) -> Released:
         """Release the embedding of prediction rows, each row once."""
-        self._check_run(act.exchange.run)
+        check_exchange(act.exchange, self.config.run, Phase.PREDICT)
         with self.lock:
+            self.settle()
             rows = self.checked_rows(act.rows, Phase.PREDICT)
             run = self.run
             return self.gate.release_rows(
@@ -71,6 +73,7 @@ class PassiveParty(DataParty):
     def disclose(self, act: Disclose) -> tuple[Released, ...]:
         """What the configuration grants to ``act.to``, through the gate."""
         self._check_run(act.run)
+        check_version(act.version)
         granted = [d for d in self.config.disclose if d.to == act.to]
         with self.lock:
             self.settle()
@@ -81,7 +84,8 @@ class PassiveParty(DataParty):
         self._check_run(act.run)
         if not self.config.scoring.enabled:
             raise disabled()
-        receipt = self.scoring.score(act, self._scored_rows(act.scored_set))
+        scored = self._scored_rows(act.scored_set)
+        receipt = self.scoring.score(act, scored)
         self.log.info("scored", rows=receipt.rows, attacks=receipt.attacks, scored_set=act.scored_set)
         return receipt
 
@@ -90,12 +94,10 @@ class PassiveParty(DataParty):
         self.run.model.learn(self.run.inputs.take(released.rows, axis=0), released.tensor("gradient"))
 
     def _learn(self, received: Released) -> None:
-        gradient = received.tensor("gradient")
-        expected = (len(received.rows), self.run.federation.n_classes)
-        if received.point is not Point.GRADIENT or gradient.shape != expected:
-            raise ProtocolError(
-                f"{received.point.value} of shape {gradient.shape} where a gradient of shape {expected} is due"
-            )
+        federation = self.run.federation
+        check_exchange(received.exchange, self.config.run, Phase.TRAIN)
+        check_origin(received, federation.active.name, Point.GRADIENT)
+        finite(received, "gradient", (len(received.rows), federation.n_classes))
         self.checked_rows(received.rows, Phase.TRAIN)
         self.relearn(received)
         self.recovery.learned = received.exchange.step
@@ -122,9 +124,10 @@ class PassiveParty(DataParty):
         return np.sort(chosen)
 
     def _scored_rows(self, scored_set: str) -> Array:
+        training = self.run.federation.train
         if scored_set == "predict":
             return self.gate.released_rows(Point.EMBEDDING, version=1)
         if scored_set == "train":
             most = max((d.rows for d in self.config.disclose), default=0)
-            return np.setdiff1d(self.run.federation.train, self._auxiliary_rows(most))
+            return np.setdiff1d(training, self._auxiliary_rows(most))
         raise ProtocolError(f"scored_set {scored_set!r} is unknown: choose predict or train")

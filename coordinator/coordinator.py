@@ -38,6 +38,7 @@ from vfl.link import Handlers, Link, Party
 from vfl.log import party_log
 from vfl.logistic import batches
 from vfl.metrics import Metrics
+from vfl.payload import check_exchange, check_origin, finite
 from vfl.randomness import secret_from_seed, stream
 from vfl.summary import save_summary
 from vfl.transcript import Transcript
@@ -73,6 +74,7 @@ class Coordinator(Party):
         self._passive = [links[p.name] for p in config.peers_of(Role.PASSIVE)]
         self._active = links[config.peers_of(Role.ACTIVE)[0].name]
         self.federation: Federation | None = None
+        self._open = False  # predictions are answered once training and disclosures are over
         self.clipped = 0  # it holds no values
         self.in_process = False  # set by a run that keeps all parties in one process
         self._position = (
@@ -142,18 +144,20 @@ class Coordinator(Party):
 
     def open_predictions(self) -> None:
         """Tell the active party that it may predict and attack."""
+        self._open = True
         self._active.call(Begin(self.config.run, 1))
 
     def predict(self, act: Predict) -> Released:
         """Release the scores of the rows whose own partial logits the active party sent; each row once."""
         own = act.embedding
-        if (
-            own.point is not Point.EMBEDDING
-            or own.exchange.phase is not Phase.PREDICT
-            or own.sender != self._active.name
-        ):
+        self._check_open()
+        check_exchange(own.exchange, self.config.run, Phase.PREDICT)
+        check_origin(own, self._active.name, Point.EMBEDDING)
+        finite(own, "embedding", (len(own.rows), self.aligned.n_classes))
+        unknown = np.setdiff1d(own.rows, self.aligned.predict)
+        if len(unknown) or not len(own.rows):
             raise ProtocolError(
-                f"{own.point.value} of {own.sender!r} in phase {own.exchange.phase.value}: the active party's own embedding is due"
+                f"rows {unknown[:3].tolist()} of {len(own.rows)} are no prediction rows of run {self.config.run!r}: ask for rows of that set"
             )
         with self.lock:
             self.transcript.record(own)
@@ -161,6 +165,11 @@ class Coordinator(Party):
 
     def finish(self, act: Finished) -> Done:
         """The active party has predicted and attacked."""
+        self._check_open()
+        if act.run != self.config.run:
+            raise ProtocolError(
+                f"run {act.run!r} is not this coordinator's: it drives run {self.config.run!r}"
+            )
         self.scores.record_metrics()
         self.finished.set()
         return Done()
@@ -208,11 +217,12 @@ class Coordinator(Party):
         return align(identities, self.config.predict_share, stream(self.secret, "split"))
 
     def _step(self, exchange: Exchange, rows: Array, gradient: Released | None) -> tuple[Released, bool]:
-        replies = [link.submit(Step(exchange, rows, gradient)) for link in self._passive]
+        replies = [(link.name, link.submit(Step(exchange, rows, gradient))) for link in self._passive]
         if gradient is not None:
             self.transcript.record(gradient)
         embeddings = [
-            _embedding(reply.result().released, exchange, rows, self.aligned.n_classes) for reply in replies
+            _embedding(reply.result().released, name, exchange, rows, self.aligned.n_classes)
+            for name, reply in replies
         ]
         total = _sum([e.tensor("embedding") for e in embeddings])
         pending = self._active.submit(
@@ -237,11 +247,20 @@ class Coordinator(Party):
 
     def _summed_logits(self, exchange: Exchange, rows: Array) -> Array:
         """The passive parties' summed partial logits (n, k) of prediction ``rows``."""
-        replies = [link.submit(Forward(exchange, rows)) for link in self._passive]
-        embeddings = [_embedding(reply.result(), exchange, rows, self.aligned.n_classes) for reply in replies]
+        replies = [(link.name, link.submit(Forward(exchange, rows))) for link in self._passive]
+        embeddings = [
+            _embedding(reply.result(), name, exchange, rows, self.aligned.n_classes)
+            for name, reply in replies
+        ]
         for embedding in embeddings:
             self.transcript.record(embedding)
         return _sum([e.tensor("embedding") for e in embeddings])
+
+    def _check_open(self) -> None:
+        if not self._open:
+            raise StateError(
+                f"run {self.config.run!r} is still training: predictions begin when the coordinator says so"
+            )
 
     def _report(self, stage: str, done: int, total: int) -> None:
         self.log.info("progress", stage=stage, done=done, total=total)
@@ -253,19 +272,16 @@ class Coordinator(Party):
         self.metrics.add("steps_per_second", steps / seconds)
 
 
-def _embedding(released: Released | None, exchange: Exchange, rows: Array, classes: int) -> Released:
-    """``released`` if it is the finite embedding of ``rows`` in this exchange."""
-    if released is None or released.point is not Point.EMBEDDING or released.exchange != exchange:
-        raise ProtocolError(f"step {exchange.step} was answered without the embedding of its exchange")
-    value = released.tensor("embedding")
-    if value.shape != (len(rows), classes) or not np.array_equal(released.rows, rows):
+def _embedding(
+    released: Released | None, sender: str, exchange: Exchange, rows: Array, classes: int
+) -> Released:
+    """``released`` if it is ``sender``'s finite embedding of ``rows`` in this exchange."""
+    if released is None or released.exchange != exchange or not np.array_equal(released.rows, rows):
         raise ProtocolError(
-            f"party {released.sender!r} sent an embedding of shape {value.shape}: ({len(rows)}, {classes}) is due"
+            f"party {sender!r} answered step {exchange.step} without the embedding of its exchange and rows"
         )
-    if not np.isfinite(value).all():
-        raise ProtocolError(
-            f"party {released.sender!r} sent NaN or infinite logits in step {exchange.step}: check its table and learning rate"
-        )
+    check_origin(released, sender, Point.EMBEDDING)
+    finite(released, "embedding", (len(rows), classes))
     return released
 
 

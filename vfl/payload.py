@@ -1,0 +1,69 @@
+"""What a received payload must be before anything is computed from it, whoever sent it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from vfl.errors import ProtocolError
+from vfl.types import Array, Exchange, Phase, Point, Released
+
+#: This protocol trains one model. A row is released once per version, so a version that does not exist
+#: must be refused: it would draw the noise of a defence anew.
+MODEL_VERSION = 1
+
+
+def check_exchange(exchange: Exchange, run: str, phase: Phase) -> None:
+    """Refuse an exchange of another run or phase, or of a model version that does not exist.
+
+    Raises:
+        ProtocolError: naming both.
+    """
+    if exchange.run != run:
+        raise ProtocolError(
+            f"an exchange of run {exchange.run!r} reached run {run!r}: send it to its own run"
+        )
+    if exchange.phase is not phase:
+        raise ProtocolError(f"an exchange of phase {exchange.phase.value!r} where {phase.value!r} is due")
+    if phase is not Phase.TRAIN:
+        check_version(exchange.round)
+
+
+def check_version(version: int) -> None:
+    """Refuse a model version that does not exist.
+
+    Raises:
+        ProtocolError: naming it.
+    """
+    if version != MODEL_VERSION:
+        raise ProtocolError(f"model version {version} does not exist: ask for version {MODEL_VERSION}")
+
+
+def check_origin(released: Released, sender: str, point: Point) -> None:
+    """Refuse a payload of another kind, or sealed by another party than ``sender``.
+
+    Raises:
+        ProtocolError: naming both.
+    """
+    if released.point is not point or released.sender != sender:
+        raise ProtocolError(
+            f"{released.point.value} of {released.sender!r} came where {point.value} of {sender!r} is due"
+        )
+
+
+def finite(released: Released, name: str, shape: tuple[int, ...]) -> Array:
+    """The tensor ``name`` of ``released``, if it is float64 of ``shape`` and every number in it is finite.
+
+    Raises:
+        KnowledgeError: it was withheld.
+        ProtocolError: it is not there, has another dtype or shape, or holds NaN or infinite numbers.
+    """
+    value = released.tensor(name)
+    if value.dtype != np.float64 or value.shape != shape:
+        raise ProtocolError(
+            f"{name} of {released.sender!r} has shape {value.shape} {value.dtype}: {shape} float64 is due"
+        )
+    if not np.isfinite(value).all():
+        raise ProtocolError(
+            f"{name} of {released.sender!r} holds NaN or infinite numbers in step {released.exchange.step}: check its table and the learning rate"
+        )
+    return value
