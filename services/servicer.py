@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from google.protobuf.message import DecodeError
 
-from vfl.acts import Act
+from vfl.acts import Act, check_access
 from vfl.errors import AccessError, ProtocolError, VflensError
 from vfl.link import Party
 from vfl.types import Role
@@ -21,6 +21,7 @@ from vfl.wire.messages import RPCS, Rpc
 from vfl.wire.status import CODES, ERROR_KEY
 
 Credentials = Mapping[str, tuple[Role, str]]
+_MOST = 600  # characters, each up to 12 bytes on its way
 
 
 class Servicer(grpc.GenericRpcHandler):
@@ -28,37 +29,40 @@ class Servicer(grpc.GenericRpcHandler):
 
     def __init__(self, party: Party, credentials: Credentials, log: Any) -> None:
         self._party, self._credentials, self._log = party, credentials, log
-        answered = party.handlers()
-        self._rpcs = {rpc.path: rpc for act, rpc in RPCS.items() if act in answered}
+        # Every act of every party: who may not ask here is refused in words, as in process.
+        self._rpcs = {rpc.path: (act, rpc) for act, rpc in RPCS.items()}
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
-        """The handler of a method; None, that is UNIMPLEMENTED, for anything that is no act of this party."""
-        rpc = self._rpcs.get(handler_call_details.method)
-        if rpc is None:
+        """The handler of a method; None, that is UNIMPLEMENTED, for anything that is no act."""
+        found = self._rpcs.get(handler_call_details.method)
+        if found is None:
             return None
+        act, rpc = found
         # Requests stay bytes here: what cannot be decoded is answered by us, not by a traceback of the library.
         if rpc.stream:
             return grpc.stream_stream_rpc_method_handler(
-                self._streamed(rpc), None, rpc.reply.SerializeToString
+                self._streamed(act, rpc), None, rpc.reply.SerializeToString
             )
-        return grpc.unary_unary_rpc_method_handler(self._unary(rpc), None, rpc.reply.SerializeToString)
+        return grpc.unary_unary_rpc_method_handler(self._unary(act, rpc), None, rpc.reply.SerializeToString)
 
-    def _unary(self, rpc: Rpc) -> Callable[[bytes, grpc.ServicerContext], Any]:
+    def _unary(self, act: type[Act[Any]], rpc: Rpc) -> Callable[[bytes, grpc.ServicerContext], Any]:
         def answer(request: bytes, context: grpc.ServicerContext) -> Any:
             try:
-                caller = self._identify(context)
+                caller = self._identify(context, act)
                 reply = self._perform(rpc, request, caller)
+                self._party.settle()
             except Exception as error:
                 self._abort(context, error)
-            self._party.settle()
             return reply
 
         return answer
 
-    def _streamed(self, rpc: Rpc) -> Callable[[Iterator[bytes], grpc.ServicerContext], Iterator[Any]]:
+    def _streamed(
+        self, act: type[Act[Any]], rpc: Rpc
+    ) -> Callable[[Iterator[bytes], grpc.ServicerContext], Iterator[Any]]:
         def answer(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[Any]:
             try:
-                caller = self._identify(context)
+                caller = self._identify(context, act)
                 for request in requests:
                     yield self._perform(rpc, request, caller)
                     self._party.settle()  # the library asks for the next reply once this one has left
@@ -70,7 +74,8 @@ class Servicer(grpc.GenericRpcHandler):
     def _perform(self, rpc: Rpc, request: bytes, caller: tuple[str, Role]) -> Any:
         return rpc.encode_reply(self._party.perform(decode_request(rpc, request), *caller))
 
-    def _identify(self, context: grpc.ServicerContext) -> tuple[str, Role]:
+    def _identify(self, context: grpc.ServicerContext, act: type[Act[Any]]) -> tuple[str, Role]:
+        """Name and role of the caller, who may ask for ``act``; nothing it sent was decoded yet."""
         sent = dict(context.invocation_metadata())
         name = str(sent.get(PARTY_KEY, ""))
         role, token = self._credentials.get(name, (Role.OPERATOR, ""))
@@ -78,6 +83,7 @@ class Servicer(grpc.GenericRpcHandler):
             raise AccessError(
                 f"caller {name!r} is no peer of {self._party.name!r}, or its token is another: compare both configurations"
             )
+        check_access(act, name, role, self._party.name, self._party.role)
         return name, role
 
     def _abort(self, context: grpc.ServicerContext, error: Exception) -> NoReturn:
@@ -91,7 +97,12 @@ class Servicer(grpc.GenericRpcHandler):
         else:
             self._log.warning("refused", error=str(error))
         context.set_trailing_metadata(((ERROR_KEY, type(error).__name__),))
-        context.abort(CODES.get(type(error), grpc.StatusCode.INTERNAL), str(error))
+        context.abort(CODES.get(type(error), grpc.StatusCode.INTERNAL), shortened(str(error)))
+
+
+def shortened(sentence: str) -> str:
+    """``sentence`` so that it fits gRPC's 8 KiB of trailers: it may repeat what a caller sent."""
+    return sentence if len(sentence) <= _MOST else f"{sentence[:_MOST]} … ({len(sentence)} characters)"
 
 
 def decode_request(rpc: Rpc, data: bytes) -> Act[Any]:
