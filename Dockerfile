@@ -1,0 +1,27 @@
+# One image for the dealer and every party: the core alone, no torch, no root.
+FROM python:3.11-slim
+
+# One numeric thread per process: sums have one order, and a machine's cores serve several parties.
+ENV PYTHONUNBUFFERED=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+
+RUN useradd --create-home --uid 10001 vflens
+
+COPY pyproject.toml constraints.txt README.md /src/
+COPY protos /src/protos
+COPY vfl /src/vfl
+COPY attacks /src/attacks
+COPY defenses /src/defenses
+COPY clients /src/clients
+COPY coordinator /src/coordinator
+COPY services /src/services
+COPY experiments /src/experiments
+COPY cli /src/cli
+RUN pip install --no-cache-dir --disable-pip-version-check -c /src/constraints.txt /src && rm -rf /src
+
+WORKDIR /vflens
+COPY examples examples
+# A named volume takes over the owner of the folder that it is first mounted on.
+RUN mkdir -p parties/coordinator parties/active parties/passive && chown -R vflens:vflens parties
+
+USER vflens
+CMD ["vflens", "--help"]

@@ -1,0 +1,144 @@
+"""docker-compose.yml says what the dealer writes, and its very commands make a federation."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from experiments.config import Experiment, load_experiment
+from experiments.dealer import SERVICES, deal_tables, write_parties
+
+ROOT = Path(__file__).parents[2]
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
+SERVED: dict[str, Any] = {name: s for name, s in COMPOSE["services"].items() if name != "dealer"}
+DEALER: dict[str, Any] = COMPOSE["services"]["dealer"]
+
+
+@pytest.fixture(scope="module")
+def experiment() -> Experiment:
+    return load_experiment(ROOT / "examples" / "compose.toml")
+
+
+@pytest.fixture
+def dealt(experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The configurations that the dealer writes in a network of services, by party."""
+    monkeypatch.setenv("VFLENS_NETWORK", DEALER["environment"]["VFLENS_NETWORK"])
+    files = write_parties(experiment, experiment.scenarios[0], deal_tables(experiment), tmp_path)
+    return {party: tomllib.loads(file.read_text(encoding="utf-8")) for party, file in files.items()}
+
+
+def test_services_are_the_parties(dealt: dict[str, Any]) -> None:
+    assert DEALER["environment"]["VFLENS_NETWORK"] == SERVICES
+    assert set(SERVED) == set(dealt)
+    for party, config in dealt.items():
+        command = ["vflens", "serve", config["role"], "--config", f"parties/{party}/config.toml"]
+        assert SERVED[party]["command"][:5] == command
+        assert config["insecure"] is True
+        assert config["out"] == "."  # results land in the party's own volume
+
+
+def test_only_the_coordinator_speaks() -> None:
+    assert {name for name, s in SERVED.items() if "--quiet" not in s["command"]} == {"coordinator"}
+
+
+def test_ports_are_those_of_the_example(dealt: dict[str, Any], experiment: Experiment) -> None:
+    port = experiment.network.port
+    for party, config in dealt.items():
+        assert config["address"] == f"0.0.0.0:{port}"
+        assert SERVED[party]["healthcheck"]["test"][-1] == f"127.0.0.1:{port}"
+        assert {p["address"] for p in config["peers"]} == {f"{p['name']}:{port}" for p in config["peers"]}
+    assert not any("ports" in service for service in COMPOSE["services"].values())
+    assert COMPOSE["networks"]["federation"]["internal"] is True
+
+
+def test_each_party_mounts_its_own_volume_only() -> None:
+    own = {name: [f"{name}:/vflens/parties/{name}"] for name in SERVED}
+    assert {name: s["volumes"] for name, s in SERVED.items()} == own
+    assert sorted(DEALER["volumes"]) == sorted(volume for volumes in own.values() for volume in volumes)
+    assert set(COMPOSE["volumes"]) == set(SERVED)
+
+
+def test_the_dealer_ends_before_anybody_starts() -> None:
+    for service in SERVED.values():
+        assert service["depends_on"] == {"dealer": {"condition": "service_completed_successfully"}}
+
+
+def test_nobody_is_root_and_the_folders_belong_to_the_user() -> None:
+    image = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    users = {service["user"] for service in COMPOSE["services"].values()}
+    assert users == {"vflens"}
+    assert "\nUSER vflens\n" in image
+    assert "WORKDIR /vflens\n" in image
+    for party in SERVED:
+        assert f"parties/{party}" in image
+
+
+def test_the_image_gets_every_package() -> None:
+    image = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    ignore = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    include = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"][
+        "packages"
+    ]
+    for package in (pattern.rstrip("*") for pattern in include["find"]["include"]):
+        assert f"COPY {package} /src/{package}" in image
+        assert f"!{package}" in ignore
+
+
+def test_the_commands_make_a_federation(tmp_path: Path) -> None:
+    """Run as local processes, in the same layout; without VFLENS_NETWORK the dealer gives loopback addresses."""
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    environment = {k: v for k, v in os.environ.items() if k != "VFLENS_NETWORK"}
+    environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
+    subprocess.run(
+        DEALER["command"], cwd=tmp_path, env=environment, check=True, timeout=60, capture_output=True
+    )
+    started: dict[str, subprocess.Popen[str]] = {}
+    try:
+        for party in sorted(SERVED, reverse=True):  # any order will do; passive first, the coordinator last
+            started[party] = _start(SERVED[party]["command"], tmp_path, environment)
+            if party == "passive":
+                _wait_until_healthy(party, tmp_path, environment)
+        said = {party: process.communicate(timeout=90)[0] for party, process in started.items()}
+    finally:
+        for process in started.values():
+            process.kill()
+    assert {party: p.returncode for party, p in started.items()} == dict.fromkeys(SERVED, 0), said
+    assert said["active"] == said["passive"] == ""
+    assert "training 60/60" in said["coordinator"]
+    assert "the run is complete" in said["coordinator"]
+    for party in SERVED:
+        assert pq.read_table(tmp_path / "parties" / party / "metrics.parquet").num_rows > 0
+
+
+@pytest.mark.skipif(not shutil.which("docker-compose"), reason="docker-compose is not installed")
+def test_docker_compose_takes_the_file() -> None:
+    done = subprocess.run(
+        ["docker-compose", "config", "--quiet"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def _start(command: list[str], folder: Path, environment: dict[str, str]) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+
+
+def _wait_until_healthy(party: str, folder: Path, environment: dict[str, str]) -> None:
+    """As its container's health check does, at the address that it has here."""
+    config = tomllib.loads((folder / "parties" / party / "config.toml").read_text(encoding="utf-8"))
+    probe = [*SERVED[party]["healthcheck"]["test"][1:-1], config["address"]]
+    deadline = time.monotonic() + 40
+    while subprocess.run(probe, cwd=ROOT, env=environment, check=False, timeout=20).returncode:
+        assert time.monotonic() < deadline, f"{party} never became healthy"
+        time.sleep(0.5)

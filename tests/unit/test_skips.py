@@ -1,0 +1,38 @@
+"""A skip that nobody allowed fails the session (`--allowed-skips`)."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SUITE = """import pytest
+
+def test_it():
+    pytest.skip("no such thing here")
+"""
+
+
+@pytest.mark.parametrize("workers", ["0", "1"])
+@pytest.mark.parametrize(
+    ("allowed", "code"),
+    [
+        ("test_a.py::test_it :: no such thing", 0),
+        ("test_a.py::* :: another reason", 1),
+        ("test_b.py::test_it :: no such thing", 1),
+        ("# nothing", 1),
+    ],
+)
+def test_an_unlisted_skip_fails(tmp_path: Path, allowed: str, code: int, workers: str) -> None:
+    shutil.copy(ROOT / "conftest.py", tmp_path)
+    (tmp_path / "test_a.py").write_text(SUITE, encoding="utf-8")
+    (tmp_path / "allowed.txt").write_text(allowed + "\n", encoding="utf-8")
+    (tmp_path / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-q", "-n", workers, "--allowed-skips=allowed.txt"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stdout + done.stderr
+    assert ("does not allow it" in done.stdout) == bool(code)
