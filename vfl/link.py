@@ -81,8 +81,10 @@ class InProcessLink(Link):
         """See :meth:`Link.submit`."""
         future: Future[R] = Future()
         try:
-            future.set_result(self.party.perform(act, self._caller, self._caller_role))
+            reply = self.party.perform(act, self._caller, self._caller_role)
             self.party.settle()
         except Exception as error:
             future.set_exception(error)
+        else:
+            future.set_result(reply)
         return future

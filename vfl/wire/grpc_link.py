@@ -11,11 +11,14 @@ import queue
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
+
+from google.protobuf.message import DecodeError
 
 from vfl.acts import Act
 from vfl.config import Limits
-from vfl.errors import UnavailableError
+from vfl.errors import ProtocolError, StateError, UnavailableError
 from vfl.link import Link, Reply
 from vfl.wire.channel import PARTY_KEY, TOKEN_KEY, grpc, open_channel
 from vfl.wire.messages import RPCS, Rpc
@@ -39,11 +42,11 @@ class GrpcLink(Link):
     def submit(self, act: Act[R]) -> Reply[R]:
         """See :meth:`vfl.link.Link.submit`."""
         rpc = RPCS[type(act)]
+        message = rpc.encode(act)
         if rpc.stream:
-            return self._stream(rpc).send(rpc.encode(act))
-        call = self._method(rpc).future(
-            rpc.encode(act), timeout=self.limits.call_seconds, metadata=self.metadata
-        )
+            return self._stream(rpc).send(message)
+        with self._usable():
+            call = self._method(rpc).future(message, timeout=self.limits.call_seconds, metadata=self.metadata)
         return _UnaryReply(call, rpc, self)
 
     def call(self, act: Act[R]) -> R:
@@ -51,19 +54,33 @@ class GrpcLink(Link):
         rpc = RPCS[type(act)]
         if rpc.stream:
             return self.submit(act).result()
+        message = rpc.encode(act)
         try:
-            message = self._method(rpc)(
-                rpc.encode(act), timeout=self.limits.call_seconds, metadata=self.metadata
-            )
+            with self._usable():
+                data = self._method(rpc)(message, timeout=self.limits.call_seconds, metadata=self.metadata)
         except grpc.RpcError as error:
             raise from_rpc(error, self.name, self.limits.call_seconds) from None
-        reply: R = rpc.decode_reply(message)
+        reply: R = self.decode(rpc, data)
         return reply
+
+    def decode(self, rpc: Rpc, data: bytes) -> Any:
+        """The reply in ``data``; replies come as bytes, so that bad ones are refused by us and not by a traceback of the library.
+
+        Raises:
+            ProtocolError: it is none.
+        """
+        try:
+            return rpc.decode_reply(rpc.reply.FromString(data))
+        except DecodeError:
+            raise ProtocolError(
+                f"party {self.name!r} answered with {len(data)} bytes that are no {rpc.reply.__name__}: use the same version everywhere"
+            ) from None
 
     def open(self, rpc: Rpc, requests: Iterator[Any]) -> Any:
         """A new stream of ``rpc`` fed by ``requests``."""
-        method = self._channel.stream_stream(rpc.path, rpc.request.SerializeToString, rpc.reply.FromString)
-        return method(requests, metadata=self.metadata)
+        method: Any = self._channel.stream_stream(rpc.path, rpc.request.SerializeToString)
+        with self._usable():
+            return method(requests, metadata=self.metadata)
 
     def close(self) -> None:
         """End the streams and the channel."""
@@ -73,10 +90,15 @@ class GrpcLink(Link):
 
     def _method(self, rpc: Rpc) -> Any:
         if rpc.path not in self._unary:
-            self._unary[rpc.path] = self._channel.unary_unary(
-                rpc.path, rpc.request.SerializeToString, rpc.reply.FromString
-            )
+            self._unary[rpc.path] = self._channel.unary_unary(rpc.path, rpc.request.SerializeToString)
         return self._unary[rpc.path]
+
+    @contextmanager
+    def _usable(self) -> Iterator[None]:
+        try:
+            yield
+        except ValueError as error:  # what the library says of a closed channel
+            raise UnavailableError(f"the link to {self.name!r} is closed: open another") from error
 
     def _stream(self, rpc: Rpc) -> _Stream:
         with self._lock:
@@ -95,9 +117,14 @@ class _UnaryReply(Generic[R]):
     def result(self, timeout: float | None = None) -> R:
         """Wait for the reply."""
         try:
-            reply: R = self._rpc.decode_reply(self._call.result(timeout))
+            data = self._call.result(timeout)
         except grpc.RpcError as error:
             raise from_rpc(error, self._link.name, self._link.limits.call_seconds) from None
+        except (grpc.FutureTimeoutError, grpc.FutureCancelledError):
+            raise UnavailableError(
+                f"party {self._link.name!r} did not answer in time, or the link was closed: look at its log"
+            ) from None
+        reply: R = self._link.decode(self._rpc, data)
         return reply
 
 
@@ -123,7 +150,12 @@ class _Stream:
 
         Raises:
             UnavailableError: it did not come within ``seconds``, or the stream broke.
+            StateError: a later reply was read already, this one is gone.
         """
+        if ticket < self._read - 1:
+            raise StateError(
+                f"reply {ticket} of {self._link.name!r} was passed over: ask for replies in the order of the requests"
+            )
         overdue = WATCHDOG.watch(self._call, seconds)
         try:
             while self._read <= ticket:
@@ -160,7 +192,8 @@ class _StreamReply(Generic[R]):
     def result(self, timeout: float | None = None) -> R:
         """Read the stream up to this reply."""
         seconds = self._stream._link.limits.step_seconds if timeout is None else timeout
-        reply: R = self._stream.rpc.decode_reply(self._stream.receive(self._ticket, seconds))
+        data = self._stream.receive(self._ticket, seconds)
+        reply: R = self._stream._link.decode(self._stream.rpc, data)
         return reply
 
 
