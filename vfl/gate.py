@@ -58,6 +58,8 @@ class DefenseChain:
         self._fired.add(position)
         if isinstance(value, np.ndarray):
             _check_result(defense, hook, value, result)
+        for name, tensor in result.items() if isinstance(result, Mapping) else ():
+            _check_result(defense, hook, value.get(name, tensor), tensor)
         return result
 
     def _state(self, position: int) -> Mapping[str, Array]:
@@ -127,13 +129,13 @@ class ReleaseGate:
             ProtocolError: a row is named twice.
             StateError: this exchange was used before with other rows; noise keyed by it would be shared.
         """
+        if len(np.unique(rows)) != len(rows):
+            raise ProtocolError(
+                f"rows of {exchange.phase} step {exchange.step} are named twice: ask for each row once"
+            )
         log = self._log_of(point, exchange)
         fresh = rows[~log.has(rows)]
         if len(fresh):
-            if len(np.unique(rows)) != len(rows):
-                raise ProtocolError(
-                    f"rows of {exchange.phase} step {exchange.step} are named twice: ask for each row once"
-                )
             if exchange in log.exchanges:
                 raise StateError(
                     f"prediction step {exchange.step} was used before with other rows: number requests upwards"
@@ -213,8 +215,8 @@ class RowLog:
         return found
 
     def order(self) -> Array:
-        """The released rows in order of release."""
-        return self._order[: self._count]
+        """The released rows in order of release; read-only."""
+        return _sealed(self._order[: self._count])
 
     def add(self, rows: Array, values: Array, exchange: Exchange) -> None:
         """Keep ``values`` (n, k) of ``rows``, all new."""

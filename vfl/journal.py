@@ -221,9 +221,10 @@ def _released(entry: Mapping[str, Any], data: Any) -> Released:
 def _array(described: Mapping[str, Any], data: Any) -> Array:
     shape = tuple(described["shape"])
     count = math.prod(shape)
-    if count == 0:
-        return np.zeros(shape, described["dtype"])
-    array = np.frombuffer(data, described["dtype"], count, described["offset"]).reshape(shape)
+    if count:
+        array = np.frombuffer(data, described["dtype"], count, described["offset"]).reshape(shape)
+    else:
+        array = np.zeros(shape, described["dtype"])
     array.flags.writeable = False
     return array
 

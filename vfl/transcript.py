@@ -24,14 +24,14 @@ class Transcript:
         self.nbytes = 0
         for released in self._journal:
             self._is_new(released)
+            self._count(released)
 
     def record(self, released: Released) -> bool:
         """Append ``released`` unless this exchange was recorded before; says whether it was new."""
         if not self._is_new(released):
             return False
         self._journal.append(released)
-        self.received += 1
-        self.nbytes += released.nbytes
+        self._count(released)
         return True
 
     def flush(self) -> None:
@@ -44,6 +44,10 @@ class Transcript:
 
     def __iter__(self) -> Iterator[Released]:
         return iter(self._journal)
+
+    def _count(self, released: Released) -> None:
+        self.received += 1
+        self.nbytes += released.nbytes
 
     def _is_new(self, released: Released) -> bool:
         exchange, key = released.exchange, (released.sender, released.point)

@@ -1,0 +1,15 @@
+"""What all tests share: one numeric thread, as every party process has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from threadpoolctl import threadpool_limits
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_numeric_thread() -> Iterator[None]:
+    """Sums then have one order, whatever ran before; otherwise no two runs need be equal bit for bit."""
+    with threadpool_limits(1):
+        yield

@@ -1,0 +1,279 @@
+"""The log on disk: what is appended comes back, whatever happens to its tail."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from laboratory import NOTHING, payload, same
+
+from vfl import journal
+from vfl.errors import StorageError
+from vfl.journal import BLOCK_BYTES, Journal, digest, read
+from vfl.types import Array, Phase, Point, Released
+
+DTYPES = ("<f8", "<f4", "<i8", "<i4", "|u1", "|b1")
+RNG = np.random.default_rng(0)
+
+
+def _small(step: int) -> Released:
+    rows = np.arange(step, step + 3, dtype=np.int32)
+    return payload({"embedding": RNG.normal(size=(3, 2)), "more": np.ones(step % 2)}, rows=rows, step=step)
+
+
+def _write(folder: Path, entries: list[Released]) -> None:
+    log = Journal(folder)
+    for entry in entries:
+        log.append(entry)
+    log.close()
+
+
+def _assert_holds(folder: Path, entries: list[Released]) -> None:
+    found = list(read(folder))
+    assert len(found) == len(entries)
+    for a, b in zip(found, entries, strict=True):
+        assert same(a, b)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(), (0,), (3,), (0, 4), (2, 0), (2, 3), (2, 3, 4)])
+def test_every_dtype_and_shape_comes_back(tmp_path: Path, dtype: str, shape: tuple[int, ...]) -> None:
+    array = (RNG.normal(size=shape) * 100).astype(dtype)
+    entry = payload({"x": array}, rows=np.arange(3, dtype=np.int32))
+    _write(tmp_path, [_small(0), entry, _small(1)])
+    found = list(read(tmp_path))[1]
+    assert same(found, entry)
+    assert not found.tensor("x").flags.writeable
+
+
+def test_minus_infinity_and_every_field_come_back(tmp_path: Path) -> None:
+    scores = np.array([[-np.inf, -0.0], [np.inf, np.nan]])
+    entries = [
+        payload({"scores": scores}, sender="α-β", point=point, phase=phase, step=7)
+        for point in Point
+        for phase in Phase
+    ]
+    _write(tmp_path, entries)
+    _assert_holds(tmp_path, entries)
+
+
+def test_withheld_is_not_empty(tmp_path: Path) -> None:
+    entries = [payload(None), payload({}), payload({"x": NOTHING})]
+    _write(tmp_path, entries)
+    assert [e.tensors is None for e in read(tmp_path)] == [True, False, False]
+    _assert_holds(tmp_path, entries)
+
+
+def test_payloads_larger_than_a_block_come_back(tmp_path: Path) -> None:
+    entries = [payload({"x": RNG.normal(size=(1, n))}, step=n) for n in (8191, 8192, 8193, 50_000, 1)]
+    assert max(e.nbytes for e in entries) > 6 * BLOCK_BYTES
+    _write(tmp_path, entries)
+    _assert_holds(tmp_path, entries)
+
+
+def test_an_entry_may_be_read_before_the_log_is_closed(tmp_path: Path) -> None:
+    log = Journal(tmp_path)
+    log.append(_small(0))
+    assert [e.exchange.step for e in log] == [0]
+    log.append(_small(1))
+    assert [e.exchange.step for e in log] == [0, 1]
+    log.close()
+    assert [e.exchange.step for e in log] == [0, 1]
+
+
+def test_appending_is_batched_and_flush_waits_for_the_disk(tmp_path: Path) -> None:
+    log = Journal(tmp_path)
+    log.append(_small(0))
+    assert (tmp_path / "index.jsonl").stat().st_size == 0
+    log.flush()
+    _assert_holds(tmp_path, list(log))
+    assert (tmp_path / "index.jsonl").stat().st_size > 0
+    log.close()
+
+
+def _cut(folder: Path, name: str, length: int) -> None:
+    with (folder / name).open("r+b") as file:
+        file.truncate(length)
+
+
+@pytest.mark.parametrize("name", ["index.jsonl", "payload.bin"])
+def test_a_tail_torn_at_any_byte_is_dropped_and_appending_goes_on(tmp_path: Path, name: str) -> None:
+    entries, last = [_small(0), _small(1)], _small(2)
+    whole = tmp_path / "whole"
+    _write(whole, entries)
+    kept = (whole / name).stat().st_size
+    _write(whole, [last])
+    for length in range(kept, (whole / name).stat().st_size):
+        folder = tmp_path / str(length)
+        shutil.copytree(whole, folder)
+        _cut(folder, name, length)
+        _assert_holds(folder, entries)
+        _write(folder, [])
+        _assert_holds(folder, entries)
+        _write(folder, [last])
+        assert digest(folder) == digest(whole)
+
+
+def test_a_garbled_last_line_is_dropped(tmp_path: Path) -> None:
+    _write(tmp_path, [_small(0)])
+    before = digest(tmp_path)
+    with (tmp_path / "index.jsonl").open("ab") as file:
+        file.write(b"\0" * 30 + b"\n")
+    _write(tmp_path, [])
+    assert digest(tmp_path) == before
+
+
+def test_an_index_without_its_payload_is_an_empty_log(tmp_path: Path) -> None:
+    _write(tmp_path, [_small(0)])
+    (tmp_path / "payload.bin").unlink()
+    _write(tmp_path, [_small(1)])
+    assert [e.exchange.step for e in read(tmp_path)] == [1]
+
+
+def test_restart_forgets_everything(tmp_path: Path) -> None:
+    log = Journal(tmp_path / "a")
+    log.append(_small(0))
+    log.restart()
+    assert list(log) == []
+    entry = _small(1)
+    log.append(entry)
+    log.close()
+    _write(tmp_path / "b", [entry])
+    assert digest(tmp_path / "a") == digest(tmp_path / "b")
+
+
+def test_equal_logs_have_equal_digests_and_others_do_not(tmp_path: Path) -> None:
+    entries = [_small(0), _small(1)]
+    log = Journal(tmp_path / "flushed")
+    for entry in entries:
+        log.append(entry)
+        log.flush()
+    log.close()
+    _write(tmp_path / "at once", entries)
+    assert digest(tmp_path / "flushed") == digest(tmp_path / "at once")
+
+    tensors = {n: t.copy() for n, t in (entries[1].tensors or {}).items()}
+    tensors["embedding"][0, 0] = np.nextafter(tensors["embedding"][0, 0], np.inf)
+    changed = Released(entries[1].sender, entries[1].exchange, entries[1].point, entries[1].rows, tensors)
+    _write(tmp_path / "one bit", [entries[0], changed])
+    _write(tmp_path / "reordered", entries[::-1])
+    assert len({digest(tmp_path / n) for n in ("at once", "one bit", "reordered")}) == 3
+
+
+def test_a_folder_without_a_log_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match=r"is not a readable log .* give a party's recorded transcript"):
+        list(read(tmp_path))
+
+
+def _full_after(blocks: int) -> Callable[[Any, bytes], None]:
+    """A disk that takes so many blocks and then is full."""
+    write, left = journal._write_blocks, [blocks]
+
+    def writing(file: Any, data: bytes) -> None:
+        if not left[0]:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        left[0] -= 1
+        write(file, data)
+
+    return writing
+
+
+def test_a_full_disk_is_a_sentence_and_earlier_entries_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = Journal(tmp_path)
+    log.append(_small(0))
+    log.flush()
+    monkeypatch.setattr(journal, "_write_blocks", _full_after(1))  # the payload, but not its index line
+    log.append(_small(1))
+    sentence = r"cannot be written \(No space left on device\): free space or choose another `out`"
+    with pytest.raises(StorageError, match=sentence):
+        log.flush()
+    big = payload({"x": np.zeros(BLOCK_BYTES)}, step=2)
+    with pytest.raises(StorageError, match=sentence):
+        log.append(big)
+    log.close()
+    assert [e.exchange.step for e in read(tmp_path)] == [0]
+    monkeypatch.undo()
+    _write(tmp_path, [_small(3)])
+    assert [e.exchange.step for e in read(tmp_path)] == [0, 3]
+
+
+_FILE_SIZE_LIMIT = """
+import resource, signal, sys
+from pathlib import Path
+import numpy as np
+from vfl.errors import StorageError
+from vfl.journal import Journal
+from vfl.types import Exchange, Phase, Point, Released
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+log = Journal(Path(sys.argv[1]))
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+written = 0
+try:
+    for step in range(100):
+        rows = np.arange(10, dtype=np.int32)
+        tensors = {"x": np.full((10, 9), float(step))}
+        log.append(Released("p", Exchange("r", Phase.TRAIN, 0, step), Point.EMBEDDING, rows, tensors))
+        log.flush()
+        written += 1
+except StorageError as error:
+    print(written, error)
+log.close()
+"""
+
+
+def test_a_real_write_error_keeps_what_was_written(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _FILE_SIZE_LIMIT, str(tmp_path)], capture_output=True, text=True, check=True
+    )
+    count, _, sentence = done.stdout.partition(" ")
+    assert "cannot be written (File too large)" in sentence
+    entries = list(read(tmp_path))
+    assert len(entries) == int(count) > 10
+    assert [e.tensor("x")[0, 0] for e in entries] == list(range(int(count)))
+
+
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match="cannot be written"):
+        Journal(tmp_path / "file" / "log")
+
+
+def test_a_slow_disk_makes_the_caller_wait_instead_of_filling_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go = threading.Event()
+    write = journal._write_blocks
+
+    def slow(file: Any, data: bytes) -> None:
+        go.wait(30)
+        write(file, data)
+
+    monkeypatch.setattr(journal, "_write_blocks", slow)
+    log, accepted = Journal(tmp_path), []
+    block: Array = np.zeros(BLOCK_BYTES // 8)
+
+    def produce() -> None:
+        for step in range(40):
+            log.append(payload({"x": block}, step=step))
+            accepted.append(step)
+
+    producer = threading.Thread(target=produce)
+    producer.start()
+    producer.join(0.3)
+    held = len(accepted)
+    go.set()
+    producer.join(30)
+    log.close()
+    assert 16 <= held <= 18  # 16 wait in the queue, one is being written, one may be handed over
+    assert len(list(read(tmp_path))) == 40
