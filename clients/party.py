@@ -242,11 +242,23 @@ class DataParty(Party):
         for released in self.recovery.missed():
             self.relearn(released)
 
+    def flush(self) -> None:
+        """Wait until everything received and released is on disk.
+
+        Raises:
+            StorageError: it is not.
+        """
+        self.settle()
+        for log in (self.transcript, self.gate):
+            log.flush()
+
     def close(self) -> None:
         """Write what is not yet written and close the logs."""
-        self.settle()
-        for log in (self.transcript, self.recovery, self.gate):
-            log.close()
+        try:
+            self.settle()
+        finally:
+            for log in (self.transcript, self.recovery, self.gate):
+                log.close()
         self.metrics.save()
         save_summary(self)
 

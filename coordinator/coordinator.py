@@ -45,6 +45,7 @@ from vfl.transcript import Transcript
 from vfl.types import Array, Exchange, Owner, Phase, Point, Released, Role
 from vfl.view import PartyInfo
 
+_STOP_SECONDS = 5.0  # who does not answer by then notices that the coordinator is gone
 _NO_ROWS = np.zeros(0, np.int32)
 
 
@@ -176,9 +177,12 @@ class Coordinator(Party):
 
     def stop(self, failure: str = "") -> None:
         """Tell every data party that the run is over, and why if it failed; who is gone already is passed over."""
-        for name in sorted(self._links):
+        told = {
+            name: self._links[name].submit(Stop(self.config.run, failure)) for name in sorted(self._links)
+        }
+        for name, reply in told.items():
             try:
-                self._links[name].call(Stop(self.config.run, failure))
+                reply.result(_STOP_SECONDS)
             except VflensError as error:
                 self.log.warning("not told to stop", peer=name, reason=str(error))
 
@@ -193,6 +197,17 @@ class Coordinator(Party):
     def load(self, state: Mapping[str, Array]) -> None:
         """Take up :meth:`state`."""
         self._position = int(state["position"])
+
+    def flush(self) -> None:
+        """Wait until everything received and released is on disk, and write the figures so far.
+
+        Raises:
+            StorageError: it cannot be written.
+        """
+        for log in (self.transcript, self.gate):
+            log.flush()
+        self.metrics.save()
+        save_summary(self)
 
     def close(self) -> None:
         """Write what is not yet written and close the logs."""

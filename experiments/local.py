@@ -58,6 +58,7 @@ class LocalFederation:
             self.coordinator.open_predictions()
             self.active.predict_and_attack()
             for member in self.members():
+                member.flush()
                 member.check_defenses()
 
     @contextmanager

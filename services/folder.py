@@ -2,20 +2,45 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import tomli_w
 
 from vfl.config import PartyConfig
-from vfl.errors import StorageError
+from vfl.errors import ConfigError, StorageError
 
 _OF_A_RUN = (
     "estimates", "events.jsonl", "federation.json", "metrics.parquet", "order.npz", "own.npz",
     "pictures.npz", "recovery", "released", "rows.npz", "status.json", "transcript",
 )  # fmt: skip
+
+
+@contextmanager
+def claimed(folder: Path) -> Iterator[None]:
+    """Hold ``folder`` for this process alone; the claim ends with the process, however it ends.
+
+    Raises:
+        ConfigError: another process holds it.
+        StorageError: it cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / "lock").open("a")
+    except OSError as error:
+        raise StorageError(f"{folder} cannot be written ({error.strerror}): choose another `out`") from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise ConfigError(
+                f"run folder {folder} is in use by another party's process: stop it, or choose another `out`"
+            ) from None
+        yield
 
 
 def begin(config: PartyConfig) -> None:
@@ -25,7 +50,6 @@ def begin(config: PartyConfig) -> None:
         StorageError: it cannot be written.
     """
     try:
-        config.out.mkdir(parents=True, exist_ok=True)
         if (config.out / "status.json").exists():
             _move_aside(config.out)
         file = config.out / "config.toml"

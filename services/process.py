@@ -11,8 +11,9 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
@@ -20,13 +21,14 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from clients.active import ActiveParty
 from clients.passive import PassiveParty
 from coordinator.coordinator import Coordinator, Progress
-from services.folder import begin, write_status
+from services.folder import begin, claimed, write_status
 from services.healthcheck import serves
+from services.outcome import of_active, of_coordinator, where
 from services.servicer import Servicer
 from vfl.config import OPERATOR, ActiveConfig, CoordinatorConfig, PartyConfig, PassiveConfig, Peer
-from vfl.errors import ConfigError, UnavailableError, VflensError
-from vfl.federation import Federation
+from vfl.errors import ConfigError, StorageError, UnavailableError, VflensError
 from vfl.link import Link, Party
+from vfl.log import party_log
 from vfl.types import Role
 from vfl.wire.channel import check_address, check_port_free, grpc, options
 from vfl.wire.grpc_link import GrpcLink
@@ -49,20 +51,33 @@ def serve(config: PassiveConfig | ActiveConfig | CoordinatorConfig, say: Say, pr
     Raises:
         VflensError: why the run failed; ``KeyboardInterrupt``: it was interrupted. ``status.json`` says the same.
     """
-    check_address(config.address, insecure=config.insecure)
-    check_port_free(config.address)
     _stop_on_signals()
-    begin(config)
+    for address in (config.address, *(p.address for p in config.peers)):
+        check_address(address, insecure=config.insecure)
+    with claimed(config.out):
+        check_port_free(config.address)
+        begin(config)
+        with _status(config):
+            if isinstance(config, CoordinatorConfig):
+                _serve_coordinator(config, say, progress)
+            else:
+                _serve_data_party(config, say, progress)
+
+
+@contextmanager
+def _status(config: PartyConfig) -> Iterator[None]:
+    """Write how the run ended; a status that cannot be written does not hide why it ended."""
     try:
-        if isinstance(config, CoordinatorConfig):
-            _serve_coordinator(config, say, progress)
-        else:
-            _serve_data_party(config, say)
-    except KeyboardInterrupt:
-        write_status(config.out, "interrupted", "stopped by a signal")
-        raise
-    except VflensError as error:
-        write_status(config.out, "failed", str(error))
+        yield
+    except BaseException as error:
+        state, reason = "failed", str(error)
+        if isinstance(error, KeyboardInterrupt):
+            state, reason = "interrupted", "stopped by a signal"
+        elif not isinstance(error, VflensError):
+            reason = f"unexpected {type(error).__name__}: {error}"
+            party_log(config.out / "events.jsonl", config.party).error("unexpected", exc_info=error)
+        with suppress(StorageError):
+            write_status(config.out, state, reason)
         raise
     write_status(config.out, "finished")
 
@@ -120,7 +135,7 @@ def wait_for(peers: tuple[Peer, ...], config: PartyConfig, say: Say) -> None:
         pause = min(2 * pause, 2.0)
 
 
-def _serve_data_party(config: PassiveConfig | ActiveConfig, say: Say) -> None:
+def _serve_data_party(config: PassiveConfig | ActiveConfig, say: Say, progress: Progress) -> None:
     coordinator = config.peers_of(Role.COORDINATOR)[0]
     links: dict[str, Link] = {p.name: link_to(p, config) for p in config.peers}
     party: PassiveParty | ActiveParty
@@ -132,26 +147,49 @@ def _serve_data_party(config: PassiveConfig | ActiveConfig, say: Say) -> None:
     server = start_server(party, config, party.log)
     try:
         wait_for((coordinator,), config, say)
-        say(f"{party.role} {party.name!r} is ready")
+        say(f"{party.role} {party.name!r} is ready at {config.address}")
+        told = _Told(party, say, progress)
         if isinstance(party, ActiveParty):
-            _until(party.begun, party, coordinator)
+            _until(party.begun, party, coordinator, told)
             if not party.stopped.is_set():
                 party.predict_and_attack()
-        _until(party.stopped, party, coordinator)
+                say(of_active(party))
+        _until(party.stopped, party, coordinator, told)
+        party.flush()  # a log that could not be written is this party's own failure, whatever it was told
     finally:
         server.stop(_GRACE_SECONDS).wait()
-        party.close()
         for link in links.values():
             link.close()
+        party.close()
     if party.failure:
         raise UnavailableError(f"the run ended early: {party.failure}")
     party.check_defenses()
+    say(where(config))
 
 
-def _until(event: threading.Event, party: PassiveParty | ActiveParty, coordinator: Peer) -> None:
+class _Told:
+    """What a data party tells its person while it waits: the aligned rows, then the training steps."""
+
+    def __init__(self, party: PassiveParty | ActiveParty, say: Say, progress: Progress) -> None:
+        self._party, self._say, self._progress = party, say, progress
+        self._aligned = False
+
+    def __call__(self) -> None:
+        """Say what is new."""
+        federation = self._party.federation
+        if federation is None:
+            return
+        if not self._aligned:
+            self._aligned = True
+            self._say(f"aligned: {len(federation.train)} rows to train, {len(federation.predict)} to predict")
+        self._progress("training", min(self._party.recovery.learned + 1, federation.steps), federation.steps)
+
+
+def _until(event: threading.Event, party: PassiveParty | ActiveParty, coordinator: Peer, told: _Told) -> None:
     """Wait for ``event`` or the end of the run, as long as the coordinator lives."""
     misses = 0
     while not event.wait(1.0) and not party.stopped.is_set():
+        told()
         misses = 0 if is_healthy(coordinator.address, party.config) else misses + 1
         if misses >= 3:
             raise UnavailableError(
@@ -166,13 +204,16 @@ def _serve_coordinator(config: CoordinatorConfig, say: Say, progress: Progress) 
     failure = "the coordinator was interrupted"
     try:
         wait_for(config.peers, config, say)
+        say(f"all parties are up: run {config.run!r} begins")
         run(coordinator, lambda: _check_alive(config))
         coordinator.check_defenses()
-        say(_outcome(coordinator.aligned))
-        if config.after == "serve":
-            say("serving predictions until stopped")
-            threading.Event().wait()
+        coordinator.flush()
+        say(of_coordinator(coordinator))
         failure = ""
+        if config.after == "serve":
+            say("serving predictions until stopped (Ctrl-C, SIGTERM)")
+            with suppress(KeyboardInterrupt):  # that is how it ends
+                threading.Event().wait()
     except VflensError as error:
         failure = str(error)
         raise
@@ -181,17 +222,10 @@ def _serve_coordinator(config: CoordinatorConfig, say: Say, progress: Progress) 
             coordinator.stop(failure)
         finally:
             server.stop(_GRACE_SECONDS).wait()
-            coordinator.close()
             for link in links.values():
                 link.close()
-
-
-def _outcome(aligned: Federation) -> str:
-    parties = ", ".join(p.name for p in aligned.passive)
-    return (
-        f"the run is complete: {len(aligned.train)} rows trained on, {len(aligned.predict)} predicted; "
-        f"what leaked stands in the folder of each target ({parties})"
-    )
+            coordinator.close()
+    say(where(config))
 
 
 def run(coordinator: Coordinator, check_alive: Callable[[], None]) -> None:
@@ -215,9 +249,17 @@ def _check_alive(config: CoordinatorConfig) -> None:
 def _stop_on_signals() -> None:
     """SIGTERM and a lost launcher interrupt the process as Ctrl-C does."""
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, _interrupt)
+        signal.signal(signal.SIGINT, _interrupt)
     if os.environ.get(LAUNCHED):
         threading.Thread(target=_watch_launcher, name="launcher lifeline", daemon=True).start()
+
+
+def _interrupt(*_: object) -> None:
+    """End in order; a second signal must not disturb that, it takes seconds."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 def _watch_launcher() -> None:

@@ -66,6 +66,11 @@ class Federation:
         """k, as the active party says."""
         return self.active.n_classes
 
+    @property
+    def steps(self) -> int:
+        """Training steps, unless the active party stops early."""
+        return self.training.epochs * math.ceil(len(self.train) / self.training.batch_size)
+
     def ends_epoch(self, step: int) -> bool:
         """Whether training step ``step`` (from 0) is the last of its epoch."""
         return (step + 1) % math.ceil(len(self.train) / self.training.batch_size) == 0

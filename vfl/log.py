@@ -13,6 +13,7 @@ def party_log(file: Path, party: str) -> structlog.typing.FilteringBoundLogger:
     """A logger that appends to ``file``; every event carries the party's name and the time (UTC)."""
     processors: list[structlog.typing.Processor] = [
         structlog.processors.add_log_level,
+        structlog.processors.format_exc_info,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.JSONRenderer(),
     ]

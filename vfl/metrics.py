@@ -35,6 +35,11 @@ class Metrics:
         with self._lock:
             self._rows.append(row)
 
+    def last(self, metric: str) -> float | None:
+        """The figure called ``metric`` that was added last, None without one."""
+        with self._lock:
+            return next((r["value"] for r in reversed(self._rows) if r["metric"] == metric), None)
+
     def save(self) -> None:
         """Write all of them.
 
