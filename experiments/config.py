@@ -21,19 +21,19 @@ class Data(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
-    name: str
+    name: str = Field(description="a name of `vflens datasets list`, or `openml:ID`")
 
 
 class Grant(Disclosure):
     """A disclosure; ``by`` names one passive party, by default every one grants it."""
 
-    by: Name | None = None
+    by: Name | None = Field(None, description="the passive party that grants it; default: every one")
 
 
 class DefenseAt(Plugin):
     """A defence and the party that runs it."""
 
-    at: Name
+    at: Name = Field(description="the party that runs it")
 
     @property
     def parameters(self) -> dict[str, object]:
@@ -51,7 +51,11 @@ class Scenario(Settings):
 class Members(Settings):
     """The names of the parties."""
 
-    passive: tuple[Name, ...] = Field(("passive",), min_length=1)
+    passive: tuple[Name, ...] = Field(
+        ("passive",),
+        min_length=1,
+        description="default: one, called passive; the first by name holds the bias",
+    )
     active: Name = "active"
     coordinator: Name = "coordinator"
 
@@ -71,20 +75,22 @@ class Experiment(Settings):
     """The whole file. Data come from ``data`` and ``split``, or from ``files``: a party's own table each."""
 
     name: RunName
-    seed: int = Field(0, ge=0)
-    out: Path = Path("runs")
+    seed: int = Field(0, ge=0, description="every party's secret follows from it: one seed, one result")
+    out: Path = Field(Path("runs"), description="the run's folder is made in it")
     lab: bool = Field(
         True, description="one owner holds all parties: reconstruction errors go back to the adversary"
     )
-    data: Data | None = None
-    split: VerticalSplit | None = None
+    data: Data | None = Field(None, description="a data set, dealt to the parties")
+    split: VerticalSplit | None = Field(None, description="who holds which columns of `data`")
     files: dict[Name, PartyFile] = Field({}, description="each data party's own table")
-    predict_share: float = Field(0.2, gt=0, lt=1)
+    predict_share: float = Field(
+        0.2, gt=0, lt=1, description="share of the rows kept for prediction, where no split is given"
+    )
     overlap: float = Field(1.0, gt=0, le=1, description="share of the rows that all parties hold")
     parties: Members = Members()
     training: Training = Training()
-    attacks: tuple[Plugin, ...] = ()
-    disclose: tuple[Grant, ...] = ()
+    attacks: tuple[Plugin, ...] = Field((), description="the adversary's, in the active party")
+    disclose: tuple[Grant, ...] = Field((), description="what passive parties grant")
     scoring: Scoring = Scoring()
     scenarios: tuple[Scenario, ...] = Field((Scenario(name="run"),), min_length=1)
     limits: Limits = Limits()
@@ -106,6 +112,14 @@ class Experiment(Settings):
         return self
 
     @model_validator(mode="after")
+    def _attacks_are_distinct(self) -> Experiment:
+        names = [p.name for p in self.attacks]
+        repeated = sorted({n for n in names if names.count(n) > 1})
+        if repeated:
+            raise ValueError(f"attack {repeated[0]!r} is configured twice: results are kept by its name")
+        return self
+
+    @model_validator(mode="after")
     def _names_exist(self) -> Experiment:
         members = [*self.parties.passive, self.parties.active, self.parties.coordinator]
         if len(set(members)) < len(members):
@@ -115,7 +129,7 @@ class Experiment(Settings):
         for name in named:
             if name not in members:
                 raise ValueError(f"party {name!r} is none of {members}")
-        titles = [s.name for s in self.scenarios]
+        titles = [s.name.replace(" ", "-") for s in self.scenarios]  # as their folders are called
         if len(set(titles)) < len(titles):
             raise ValueError(f"scenarios {titles}: give every scenario its own name")
         return self

@@ -79,8 +79,10 @@ class Limits(Settings):
 class Disclosure(Settings):
     """What a passive party grants to another party, besides what the protocol needs."""
 
-    what: Literal["parameters", "auxiliary", "moments"]
-    to: Name
+    what: Literal["parameters", "auxiliary", "moments"] = Field(
+        description="its block of the model, some training rows, or mean and covariance of its columns"
+    )
+    to: Name = Field(description="the party that receives it")
     rows: int = Field(0, ge=0, description="auxiliary: how many of its training rows it gives away")
 
     @model_validator(mode="after")
@@ -95,7 +97,9 @@ class Disclosure(Settings):
 class Scoring(Settings):
     """The target's scoring service."""
 
-    enabled: bool = True
+    enabled: bool = Field(
+        True, description="answer submissions; false: attacks run, their errors stay unknown"
+    )
     pictures: int = Field(
         8, ge=0, description="rows drawn as original against reconstruction in its own folder; 0: none"
     )
@@ -111,8 +115,8 @@ class PartyConfig(Settings):
     out: Path = Field(description="this party's own run folder")
     seed: str = Field(min_length=1, description="this party's secret: its noise and its draws follow from it")
     lab: bool = Field(False, description="one owner holds all parties: errors go back to the adversary")
-    peers: tuple[Peer, ...]
-    defenses: tuple[Plugin, ...] = ()
+    peers: tuple[Peer, ...] = Field(description="the other parties that it speaks with")
+    defenses: tuple[Plugin, ...] = Field((), description="in the order in which they act")
     limits: Limits = Limits()
 
     @model_validator(mode="after")
@@ -173,7 +177,7 @@ class PassiveConfig(DataPartyConfig):
     """A party with features only."""
 
     role: Literal[Role.PASSIVE]
-    disclose: tuple[Disclosure, ...] = ()
+    disclose: tuple[Disclosure, ...] = Field((), description="what it grants, and to whom")
     scoring: Scoring = Scoring()
 
     @model_validator(mode="after")
@@ -191,11 +195,19 @@ class ActiveConfig(DataPartyConfig):
     """The party with the labels; the adversary's plug-ins sit here."""
 
     role: Literal[Role.ACTIVE]
-    attacks: tuple[Plugin, ...] = ()
+    attacks: tuple[Plugin, ...] = Field((), description="the adversary's plug-ins")
     operator_token: Token | None = Field(
         None, description="whoever holds it may ask for predictions (vflens predict)"
     )
     predict_batch: int = Field(1024, ge=1, description="rows per prediction request")
+
+    @model_validator(mode="after")
+    def _attacks_are_distinct(self) -> ActiveConfig:
+        names = [p.name for p in self.attacks]
+        repeated = sorted({n for n in names if names.count(n) > 1})
+        if repeated:
+            raise ValueError(f"attack {repeated[0]!r} is configured twice: results are kept by its name")
+        return self
 
     @model_validator(mode="after")
     def _labels_are_named(self) -> ActiveConfig:
@@ -277,10 +289,12 @@ def validate(adapter: TypeAdapter[T], data: Any, source: str) -> T:
 
 def describe_problem(problem: Any) -> str:
     """One pydantic error as field, message and value; values of secrets are left out."""
-    where = ".".join(str(part) for part in problem["loc"] if part not in set(Role)) or "configuration"
+    place = problem["loc"][1:] if problem["loc"][:1] and problem["loc"][0] in set(Role) else problem["loc"]
+    where = ".".join(map(str, place)) or "configuration"
     message = str(problem["msg"]).removeprefix("Value error, ")
     value = problem["input"]
-    secret = any(word in where for word in ("token", "seed", "key"))
+    # The value of an unknown key may be a secret whose key was misspelt.
+    secret = problem["type"] == "extra_forbidden" or any(word in where for word in ("token", "seed", "key"))
     shown = "" if secret or isinstance(value, dict | list | tuple | BaseModel) else f" (got {value!r})"
     return f"{where}: {message}{shown}"
 

@@ -76,7 +76,7 @@ def log_softmax(z: Array) -> Array:
 def loss_gradient(z: Array, y: Array) -> tuple[float, Array]:
     """Mean cross-entropy of logits (n, k) against soft labels (n, k), and its gradient (c − y)/n (n, k)."""
     # Classes lead inside: reducing the short axis of a row-major array costs five times as much.
-    z, y = np.ascontiguousarray(z.T), np.ascontiguousarray(y.T)
+    z, y = np.array(z.T, order="C"), np.ascontiguousarray(y.T)  # z is changed below: a copy in any case
     z -= z.max(axis=0)
     gradient = np.exp(z)
     total = gradient.sum(axis=0)

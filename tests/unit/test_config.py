@@ -1,0 +1,305 @@
+"""Configurations: every refusal names the field, and no message holds a secret."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomli_w
+from laboratory import experiment
+from pydantic import TypeAdapter
+
+from experiments.config import Experiment, load_experiment
+from experiments.dealer import deal_tables, write_parties
+from vfl.config import (
+    ActiveConfig,
+    CoordinatorConfig,
+    PassiveConfig,
+    Plugin,
+    build_plugins,
+    load_party,
+    validate,
+)
+from vfl.errors import ConfigError, PluginError
+from vfl.registry import ATTACKS, DEFENSES
+
+SECRET = "SECRET-of-sixteen-or-more"
+Config = dict[str, Any]
+
+
+def _peer(name: str, role: str, **changes: Any) -> Config:
+    address = f"127.0.0.1:{7100 + sum(name.encode())}"  # its own; nobody listens here
+    return {"name": name, "role": role, "address": address, "token": SECRET, **changes}
+
+
+def _party(role: str, *peers: Config, **changes: Any) -> Config:
+    common = {"party": role, "role": role, "run": "r", "address": "127.0.0.1:7001", "out": "runs"}
+    return {**common, "seed": SECRET, "peers": list(peers), **changes}
+
+
+def _data(**changes: Any) -> Config:
+    return {"data": {"file": "data.csv", **changes}, "alignment_key": SECRET}
+
+
+def passive(**changes: Any) -> Config:
+    peers = (_peer("coordinator", "coordinator"), _peer("active", "active"))
+    return {**_party("passive", *peers), **_data(), **changes}
+
+
+def active(**changes: Any) -> Config:
+    peers = (_peer("coordinator", "coordinator"), _peer("passive", "passive"))
+    return {**_party("active", *peers), **_data(label_column="y"), **changes}
+
+
+def coordinator(**changes: Any) -> Config:
+    return {**_party("coordinator", _peer("active", "active"), _peer("passive", "passive")), **changes}
+
+
+def _load(folder: Path, config: Config) -> PassiveConfig | ActiveConfig | CoordinatorConfig:
+    file = folder / "config.toml"
+    file.write_text(tomli_w.dumps(config), encoding="utf-8")
+    return load_party(file)
+
+
+def test_whole_configurations_are_loaded(tmp_path: Path) -> None:
+    loaded = [_load(tmp_path, config) for config in (passive(), active(), coordinator())]
+    assert [type(c) for c in loaded] == [PassiveConfig, ActiveConfig, CoordinatorConfig]
+    assert all(c.out == tmp_path / "runs" for c in loaded)
+    assert isinstance(loaded[0], PassiveConfig)
+    assert loaded[0].data.file == tmp_path / "data.csv"
+    assert [p.name for p in loaded[0].peers] == ["coordinator", "active"]
+
+
+REFUSED: list[tuple[Config, str]] = [
+    (passive(defences=[]), "defences: Extra inputs are not permitted"),
+    (passive(limits={"wait_second": 3}), "limits.wait_second: Extra inputs are not permitted"),
+    (passive(limits={"wait_seconds": 0}), r"limits.wait_seconds: Input should be greater than 0 \(got 0\)"),
+    (passive(limits={"checkpoint_steps": 0}), "limits.checkpoint_steps: Input should be greater than or equal to 1"),
+    (passive(limits={"message_mib": 2048}), "limits.message_mib: Input should be less than or equal to 2047"),
+    (passive(party="../up"), r"party: String should match pattern .* \(got '../up'\)"),
+    (passive(party=""), "party: String should match pattern"),
+    (passive(run=""), "run: String should have at least 1 character"),
+    (passive(seed=""), "seed: String should have at least 1 character$"),
+    (passive(alignment_key="short"), "alignment_key: String should have at least 16 characters$"),
+    (active(operator_token="short"), "operator_token: String should have at least 16 characters$"),
+    (
+        passive(peers=[_peer("coordinator", "coordinator", token="short")]),
+        r"peers.0.token: String should have at least 16 characters$",
+    ),
+    (
+        passive(peers=[_peer("coordinator", "operator")]),
+        r"peers.0.role: Input should be .* \(got 'operator'\)",
+    ),
+    (
+        passive(peers=[_peer("coordinator", "coordinator"), _peer("coordinator", "active")]),
+        "party 'coordinator' is named twice: give every party its own name",
+    ),
+    (
+        passive(peers=[_peer("coordinator", "coordinator"), _peer("passive", "passive")]),
+        "party 'passive' is named twice",
+    ),
+    (
+        passive(peers=[_peer("c1", "coordinator"), _peer("c2", "coordinator")]),
+        "peers name 2 parties with role 'coordinator': exactly one is needed",
+    ),
+    (
+        passive(peers=[_peer("coordinator", "coordinator"), _peer("operator", "active")]),
+        "party 'operator': this name is kept for people who ask, choose another",
+    ),
+    (
+        passive(peers=[_peer("coordinator", "coordinator"), _peer("active", "active", address="127.0.0.1:7001")]),
+        "address '127.0.0.1:7001' is given twice: every party listens at its own",
+    ),
+    (
+        passive(address="10.0.0.1:7001", seed="example-seed"),
+        "seed begins with 'example-' and address '10.0.0.1:7001' is not on this machine",
+    ),
+    (
+        passive(disclose=[{"what": "parameters", "to": "other"}]),
+        r"disclose.to = 'other' is no peer that takes disclosures: name one of \['coordinator', 'active'\]",
+    ),
+    (passive(peers=[_peer("coordinator", "coordinator", token=SECRET + "\n")]), "peers.0.token: String should match"),
+    (passive(limits={"step_seconds": 1e7}), "limits.step_seconds: Input should be less than or equal to 1000000"),
+    (passive(peers=[]), "peers name 0 parties with role 'coordinator': exactly one is needed"),
+    (
+        passive(disclose=[{"what": "auxiliary", "to": "active"}]),
+        r"disclose.0: disclose 'auxiliary' with rows = 0: rows \(at least 1\) belong to auxiliary, and only there",
+    ),
+    (
+        passive(disclose=[{"what": "parameters", "to": "active", "rows": 3}]),
+        "disclose.0: disclose 'parameters' with rows = 3",
+    ),
+    (
+        passive(disclose=[{"what": "labels", "to": "active"}]),
+        r"disclose.0.what: Input should be 'parameters', 'auxiliary' or 'moments' \(got 'labels'\)",
+    ),
+    (passive(scoring={"pictures": -1}), "scoring.pictures: Input should be greater than or equal to 0"),
+    (
+        active(data={"file": "data.csv"}),
+        "data.label_column is missing: the active party holds the labels, name their column",
+    ),
+    (active(peers=[_peer("passive", "passive")]), "peers name 0 parties with role 'coordinator'"),
+    (
+        active(attacks=[{"name": "half"}, {"name": "ls"}, {"name": "half"}]),
+        "attack 'half' is configured twice: results are kept by its name",
+    ),
+    (active(predict_batch=0), "predict_batch: Input should be greater than or equal to 1"),
+    (active(data={"label_column": "y"}), "data.file: Field required"),
+    (coordinator(peers=[_peer("active", "active")]), "peers name no passive party: a federation needs at least one"),
+    (
+        coordinator(peers=[_peer("passive", "passive")]),
+        "peers name 0 parties with role 'active': exactly one is needed",
+    ),
+    (
+        coordinator(peers=[_peer("a", "active"), _peer("b", "active"), _peer("passive", "passive")]),
+        "peers name 2 parties with role 'active': exactly one is needed",
+    ),
+    (coordinator(predict_share=1.0), "predict_share: Input should be less than 1"),
+    (coordinator(training={"optimizer": "lbfgs"}), r"training.optimizer: .* \(got 'lbfgs'\)"),
+    (coordinator(training={"learning_rate": 0}), "training.learning_rate: Input should be greater than 0"),
+    (coordinator(training={"learning_rate": float("inf")}), "training.learning_rate: Input should be a finite number"),
+    (coordinator(training={"epochs": 0}), "training.epochs: Input should be greater than or equal to 1"),
+    (coordinator(training={"momentum": 0.9}), "training.momentum: Extra inputs are not permitted"),
+    (coordinator(role="server"), "Input tag 'server' found using 'role' does not match any of the expected tags"),
+    ({"party": "p"}, "Unable to extract tag using discriminator 'role'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("config", "sentence"), REFUSED, ids=range(len(REFUSED)))
+def test_refusals_name_the_field_and_no_secret(tmp_path: Path, config: Config, sentence: str) -> None:
+    with pytest.raises(ConfigError, match=sentence) as refused:
+        _load(tmp_path, config)
+    assert str(refused.value).startswith(f"{tmp_path / 'config.toml'}: ")
+    assert "SECRET" not in str(refused.value)
+    assert "short" not in str(refused.value)
+
+
+@pytest.mark.parametrize("misspelt", ["sed", "opertor_tokn", "aligment"])
+def test_a_misspelt_secret_is_not_shown(tmp_path: Path, misspelt: str) -> None:
+    with pytest.raises(ConfigError, match=f"{misspelt}: Extra inputs are not permitted") as refused:
+        _load(tmp_path, passive(**{misspelt: SECRET}))
+    assert SECRET not in str(refused.value)
+
+
+def test_a_file_that_is_absent_or_no_toml_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(
+        ConfigError, match=r"config.toml cannot be read \(No such file or directory\): check the path"
+    ):
+        load_party(tmp_path / "config.toml")
+    for text in (b"party = ", b"\xff"):
+        (tmp_path / "config.toml").write_bytes(text)
+        with pytest.raises(ConfigError, match=r"config.toml is not TOML: "):
+            load_party(tmp_path / "config.toml")
+
+
+def test_plugins_are_built_in_order_with_their_parameters() -> None:
+    noise = Plugin.model_validate({"name": "gaussian_scores", "sigma": 0.25})
+    rounding = Plugin.model_validate({"name": "round_scores", "digits": 3})
+    built = build_plugins(DEFENSES, [rounding, noise])
+    assert [type(d).__name__ for d in built] == ["RoundScores", "GaussianScores"]
+    assert (built[0].digits, built[1].sigma) == (3, 0.25)
+
+
+@pytest.mark.parametrize(
+    ("plugin", "error", "sentence"),
+    [
+        ({"name": "gaussian"}, PluginError, "unknown defenses plug-in 'gaussian': known are gaussian_scores, "),
+        ({"name": "gaussian_scores", "sigma": 0}, ConfigError, r"^defenses plug-in 'gaussian_scores': sigma: .* \(got 0\)"),
+        ({"name": "gaussian_scores", "std": 1}, ConfigError, "std: Extra inputs are not permitted"),
+    ],
+)  # fmt: skip
+def test_wrong_plugins_are_refused(plugin: Config, error: type[Exception], sentence: str) -> None:
+    with pytest.raises(error, match=sentence):
+        build_plugins(DEFENSES, [Plugin.model_validate(plugin)])
+
+
+def test_an_attack_that_does_not_exist_lists_those_that_do() -> None:
+    with pytest.raises(PluginError, match=r"unknown attacks plug-in 'magic': known are .*half_star"):
+        build_plugins(ATTACKS, [Plugin(name="magic")])
+
+
+# --- experiments
+
+WRONG: list[tuple[Config, str]] = [
+    ({"data": None}, r"give either \[data\] with \[split\], or \[files.PARTY\] for every data party"),
+    ({"files": {"active": {"file": "a.csv"}}}, r"give either \[data\] with \[split\]"),
+    ({"split": None}, "split is missing: say who holds which columns"),
+    (
+        {"data": None, "split": None, "files": {"active": {"file": "a.csv"}}},
+        r"files names \['active'\], the data parties are \['active', 'passive'\]",
+    ),
+    ({"parties": {"passive": ["a", "a"]}}, r"parties \['a', 'a', 'active', 'coordinator'\]: give every party its own"),
+    ({"parties": {"active": "coordinator"}}, "give every party its own name"),
+    ({"parties": {"active": "a/b"}}, r"parties.active: String should match pattern .* \(got 'a/b'\)"),
+    ({"parties": {"passive": []}}, "parties.passive: "),
+    (
+        {"disclose": [{"what": "parameters", "to": "nobody"}]},
+        r"party 'nobody' is none of \['passive', 'active', 'coordinator'\]",
+    ),
+    ({"disclose": [{"what": "parameters", "to": "active", "by": "nobody"}]}, "party 'nobody' is none of"),
+    ({"scenarios": [{"name": "s", "defenses": [{"name": "label_only", "at": "x"}]}]}, "party 'x' is none of"),
+    ({"scenarios": [{"name": "s", "defenses": [{"name": "label_only"}]}]}, "scenarios.0.defenses.0.at: Field required"),
+    ({"scenarios": [{"name": "a b"}, {"name": "a b"}]}, "give every scenario its own name"),
+    ({"scenarios": [{"name": "a b"}, {"name": "a-b"}]}, "give every scenario its own name"),
+    ({"scenarios": []}, "scenarios: "),
+    ({"attacks": [{"name": "ls"}, {"name": "ls"}]}, "attack 'ls' is configured twice"),
+    ({"name": "../x"}, r"name: String should match pattern .* \(got '../x'\)"),
+    ({"overlap": 0}, "overlap: Input should be greater than 0"),
+    ({"epochs": 3}, "epochs: Extra inputs are not permitted"),
+    ({"split": {"kind": "fraction", "fraction": 1.0}}, "split.fraction.fraction: Input should be less than 1"),
+    ({"after": "leave"}, r"after: Input should be 'stop' or 'serve' \(got 'leave'\)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "sentence"), WRONG, ids=range(len(WRONG)))
+def test_wrong_experiments_are_refused(tmp_path: Path, changes: Config, sentence: str) -> None:
+    whole = experiment(tmp_path).model_dump(mode="json")
+    whole = {k: v for k, v in {**whole, **changes}.items() if v is not None}
+    with pytest.raises(ConfigError, match=sentence):
+        validate(TypeAdapter(Experiment), whole, "experiment.toml")
+
+
+def test_the_files_of_an_experiment_lie_beside_it(tmp_path: Path) -> None:
+    files = {name: {"file": f"{name}.csv"} for name in ("active", "passive")}
+    file = tmp_path / "experiment.toml"
+    file.write_text(tomli_w.dumps({"name": "own", "files": files}), encoding="utf-8")
+    assert load_experiment(file).files["active"].file == tmp_path / "active.csv"
+
+
+# --- the dealer
+
+
+def _dealt(folder: Path, **changes: Any) -> dict[str, PassiveConfig | ActiveConfig | CoordinatorConfig]:
+    what = experiment(folder, **changes)
+    return {
+        name: load_party(file)
+        for name, file in write_parties(what, what.scenarios[0], deal_tables(what), folder).items()
+    }
+
+
+def test_the_dealer_gives_each_its_own_secrets(tmp_path: Path) -> None:
+    dealt = _dealt(tmp_path, parties={"passive": ["a", "b"]})
+    assert set(dealt) == {"a", "b", "active", "coordinator"}
+    seeds = [c.seed for c in dealt.values()]
+    assert len(set(seeds)) == len(seeds)
+    tokens = {(name, p.name): p.token for name, c in dealt.items() for p in c.peers}
+    assert all(tokens[b, a] == token for (a, b), token in tokens.items())
+    assert len(set(tokens.values())) == len(tokens) / 2
+    assert ("a", "b") not in tokens  # passive parties never meet
+    for file in tmp_path.glob("*/config.toml"):
+        assert file.stat().st_mode & 0o077 == 0
+        others = [c.seed for name, c in dealt.items() if name != file.parent.name]
+        assert not any(seed in file.read_text(encoding="utf-8") for seed in others)
+    key = dealt["a"].alignment_key if isinstance(dealt["a"], PassiveConfig) else ""
+    assert key
+    assert key not in (tmp_path / "coordinator" / "config.toml").read_text(encoding="utf-8")
+
+
+def test_one_seed_gives_one_federation(tmp_path: Path) -> None:
+    def private(folder: str, seed: int) -> list[str]:
+        dealt = _dealt(tmp_path / folder, seed=seed)
+        return [c.seed for c in dealt.values()] + [p.token for c in dealt.values() for p in c.peers]
+
+    assert private("a", 1) == private("b", 1)
+    assert not set(private("c", 2)) & set(private("a", 1))
