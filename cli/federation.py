@@ -37,7 +37,7 @@ def add_to(app: typer.Typer) -> None:
             raise ConfigError(
                 f"{config} configures a {loaded.role}, not a {role}: give the configuration of a {role}"
             )
-        with StageBar() as bar:
+        with StageBar(quiet=quiet) as bar:
             serve_party(loaded, _unsaid if quiet else note, bar)
 
     @app.command()

@@ -8,12 +8,18 @@ import os
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
+import signal
 import sys
+import traceback
+from typing import NoReturn
 
 import typer
 
 from cli import datasets, evidence, federation, plugins
-from vfl.errors import VflensError
+from cli.output import note
+from vfl.errors import StorageError, VflensError
+
+INTERRUPTED = 130
 
 app = typer.Typer(
     name="vflens",
@@ -31,15 +37,32 @@ plugins.add_to(app)
 
 
 def main() -> None:
-    """Run the command line; every error is one sentence and its class's exit code."""
+    """Run the command line; every error is one sentence and its class's exit code.
+
+    What nobody foresaw is one sentence too; with VFLENS_TRACEBACK set, its traceback follows.
+    """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         app()
     except VflensError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        print("interrupted: what was computed so far is kept", file=sys.stderr)
-        sys.exit(130)
+        _fail(str(error), error.exit_code)
+    except SystemExit as end:
+        if end.code == INTERRUPTED:  # so Typer ends on Ctrl-C, without a word
+            note("interrupted: what was computed so far is kept")
+        raise
+    except OSError as error:
+        _fail(f"{error}: free space, or choose another file or folder", StorageError.exit_code)
+    except MemoryError as error:
+        _fail(f"out of memory ({error}): ask for fewer rows or columns", 1)
+    except Exception as error:
+        _fail(f"unexpected {type(error).__name__}: {error}: please report it, with VFLENS_TRACEBACK=1 set", 1)
+
+
+def _fail(sentence: str, code: int) -> NoReturn:
+    note(f"error: {' '.join(sentence.split())}")
+    if os.environ.get("VFLENS_TRACEBACK"):
+        traceback.print_exc()
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json as json_module
 import math
 import sys
@@ -23,7 +24,8 @@ def emit(json: bool, data: Any, text: Callable[[], str]) -> None:
 
 def note(message: str) -> None:
     """A word to the person at the terminal, on standard error: results alone go to standard output."""
-    print(message, file=sys.stderr, flush=True)
+    with contextlib.suppress(OSError):  # a full disk or a closed terminal does not end a party
+        print(message, file=sys.stderr, flush=True)
 
 
 def _finite(value: Any) -> Any:

@@ -39,13 +39,21 @@ class _Bars:
 
 
 class StageBar(_Bars):
-    """The stages of one coordinator; where there is no terminal, ten lines a stage."""
+    """The stages of one party; where there is no terminal, at most ten lines a stage."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        super().__init__()
+        self._quiet = quiet
+        self._tenths: dict[str, int] = {}
 
     def __call__(self, stage: str, done: int, total: int) -> None:
         """See :class:`coordinator.coordinator.Progress`."""
+        if self._quiet:
+            return
         if sys.stderr.isatty():
             self.update(stage, done, total)
-        elif done == total or done % max(1, total // 10) == 0:
+        elif 10 * done // total > self._tenths.get(stage, 0):
+            self._tenths[stage] = 10 * done // total
             note(f"{stage} {done}/{total}")
 
 

@@ -12,14 +12,19 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from services.folder import write_status
 from services.process import LAUNCHED
-from vfl.errors import UnavailableError, VflensError
+from vfl.errors import StorageError, UnavailableError, VflensError
 
 _PATIENCE_SECONDS = 15.0  # between being told to stop and being killed
+_END_SECONDS = 8.0  # after one party has failed, for the others to notice and to end by themselves
+_INTERRUPTED = 130
+_CHECKOUT = Path(__file__).resolve().parents[1]
 
 Event = Callable[[dict[str, Any]], None]
 
@@ -41,8 +46,11 @@ class Processes:
         except OSError as error:
             self.stop()
             raise VflensError(
-                f"the party processes cannot be started ({error.strerror}): free memory or processes"
+                f"the party processes cannot be started ({error.strerror}): free memory, processes or disk space"
             ) from error
+        except BaseException:
+            self.stop()
+            raise
 
     def __enter__(self) -> Processes:
         return self
@@ -54,27 +62,26 @@ class Processes:
         """Wait until every party has ended; ``tell`` is given what they log meanwhile.
 
         Raises:
-            VflensError: of the class and with the sentence of the first party that failed.
+            VflensError: of the class and with the sentence of the party that failed by itself.
         """
         followed = [_follow(folder / "events.jsonl") for folder in self._folders.values()]
-        while running := [c for c in self._children.values() if c.poll() is None]:
-            for events in followed:
-                for event in next(events):
-                    tell(event)
-            if any(c.returncode for c in self._children.values() if c not in running):
-                break
+        deadline = float("inf")
+        while self._running() and time.monotonic() < deadline:
+            _pass_on(followed, tell)
+            if self._codes().keys() - self._succeeded():
+                # The others learn of it and end by themselves, each saying why; who does not is told to.
+                deadline = min(deadline, time.monotonic() + _END_SECONDS)
             time.sleep(0.1)
+        ended = self._codes()
         self.stop()
-        for events in followed:
-            for event in next(events):
-                tell(event)
-        self._raise_failure()
+        _pass_on(followed, tell)
+        self._note_killed()
+        self._raise_failure(ended)
 
     def stop(self) -> None:
         """Ask every process to end, then end it."""
-        for child in self._children.values():
-            if child.poll() is None:
-                child.send_signal(signal.SIGTERM)
+        for child in self._running():
+            child.send_signal(signal.SIGTERM)
         deadline = time.monotonic() + _PATIENCE_SECONDS
         for child in self._children.values():
             try:
@@ -85,23 +92,56 @@ class Processes:
             if child.stdin:
                 child.stdin.close()
 
-    def _raise_failure(self) -> None:
-        """The party that failed by itself comes before those that it stopped."""
-        failed = {p: c.returncode for p, c in self._children.items() if c.returncode not in (0, 130)}
+    def _running(self) -> list[subprocess.Popen[bytes]]:
+        return [c for c in self._children.values() if c.poll() is None]
+
+    def _codes(self) -> dict[str, int]:
+        """Party → exit code, of those that have ended."""
+        return {p: c.returncode for p, c in self._children.items() if c.poll() is not None}
+
+    def _succeeded(self) -> set[str]:
+        return {p for p, code in self._codes().items() if code == 0}
+
+    def _note_killed(self) -> None:
+        """A party that was killed could not write how it ended."""
+        for party, code in self._codes().items():
+            if code < 0:
+                with suppress(StorageError):
+                    write_status(self._folders[party], "failed", _killed(party, code))
+
+    def _raise_failure(self, ended: Mapping[str, int]) -> None:
+        """The party that failed by itself comes before those that only lost another one."""
+        failed = {p: code for p, code in ended.items() if code}
         if not failed:
             return
         own = [p for p, code in failed.items() if code != UnavailableError.exit_code] or list(failed)
-        party = own[0]
-        cls = next((c for c in VflensError.__subclasses__() if c.exit_code == failed[party]), VflensError)
+        party, code = own[0], failed[own[0]]
+        if code < 0:
+            raise UnavailableError(_killed(party, code))
+        if code == _INTERRUPTED:
+            raise UnavailableError(f"party {party!r} was stopped by a signal: start the run again")
+        cls = next((c for c in VflensError.__subclasses__() if c.exit_code == code), VflensError)
         raise cls(
             _reason(self._folders[party])
-            or f"party {party!r} ended with exit code {failed[party]}: look at {self._folders[party]}/output.log"
+            or f"party {party!r} ended with exit code {code}: look at {self._folders[party]}/output.log"
         )
 
 
+def _killed(party: str, code: int) -> str:
+    return f"party {party!r} was killed by {signal.Signals(-code).name}: start the run again"
+
+
+def _pass_on(followed: Iterable[Iterator[list[dict[str, Any]]]], tell: Event) -> None:
+    for events in followed:
+        for event in next(events):
+            tell(event)
+
+
 def _start(role: str, file: Path) -> subprocess.Popen[bytes]:
-    environment = {**os.environ, LAUNCHED: "1", "PYTHONUNBUFFERED": "1"}
-    command = [sys.executable, "-m", "cli.main", "serve", role, "--config", str(file)]
+    # This checkout's packages, whatever the current folder holds: their names are common ones.
+    path = os.pathsep.join([str(_CHECKOUT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = {**os.environ, LAUNCHED: "1", "PYTHONUNBUFFERED": "1", "PYTHONPATH": path}
+    command = [sys.executable, "-P", "-m", "cli.main", "serve", role, "--config", str(file)]
     with (file.parent / "output.log").open("ab") as output:
         # A session of its own: Ctrl-C reaches the launcher alone, which then ends its children in order.
         return subprocess.Popen(
@@ -124,13 +164,32 @@ def _follow(file: Path) -> Iterator[list[dict[str, Any]]]:
                 data = log.read()
             offset += len(data)
             *lines, rest = (rest + data).split(b"\n")
-            yield [json.loads(line) for line in lines if line.startswith(b"{")]
+            yield list(filter(None, map(_event, lines)))
         else:
             yield []
 
 
-def _reason(folder: Path) -> str:
+def _event(line: bytes) -> dict[str, Any]:
+    """The event in ``line``; {} where a full disk cut it short."""
     try:
-        return str(json.loads((folder / "status.json").read_text(encoding="utf-8"))["reason"])
-    except (OSError, ValueError, KeyError):
+        event = json.loads(line)
+    except ValueError:
+        return {}
+    return event if isinstance(event, dict) else {}
+
+
+def _reason(folder: Path) -> str:
+    """Why the party failed: what its status says, else what it said before it had one."""
+    try:
+        reason = str(json.loads((folder / "status.json").read_text(encoding="utf-8"))["reason"])
+    except (OSError, ValueError, KeyError, TypeError):
+        reason = ""
+    return reason or _last_error(folder / "output.log")
+
+
+def _last_error(log: Path) -> str:
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
         return ""
+    return next((line.removeprefix("error: ") for line in reversed(lines) if line.startswith("error: ")), "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from experiments.dealer import deal_tables, write_parties
 from experiments.launch import Processes
 from experiments.local import LocalFederation
 from experiments.report import write_report
+from vfl.errors import StorageError, VflensError
 
 Tell = Callable[[str, dict[str, Any]], None]
 
@@ -40,27 +42,40 @@ def run(
     Raises:
         VflensError: what went wrong, in the party where it did. Scenarios already run stay, reported.
     """
-    folder = fresh_folder(experiment.out / experiment.name)
     tables = deal_tables(experiment)
-    scenarios: list[Path] = []
+    folder = fresh_folder(experiment.out / experiment.name)
+    report, scenarios = folder / "report.html", list[Path]()
     try:
         for scenario in experiment.scenarios:
             home = folder / scenario.name.replace(" ", "-")
             configs = write_parties(experiment, scenario, tables, home)
             scenarios.append(home)
             _run_one(experiment, scenario, configs, in_process, tell)
-    finally:
-        report = write_report(scenarios, folder / "report.html") if scenarios else folder / "report.html"
-    return Run(folder, tuple(scenarios), report)
+    except BaseException:
+        if scenarios:
+            with suppress(VflensError):  # why the run ended matters more than why its report failed
+                write_report(scenarios, report)
+        raise
+    return Run(folder, tuple(scenarios), write_report(scenarios, report))
 
 
 def fresh_folder(folder: Path) -> Path:
-    """``folder``, or ``folder-2``, ``folder-3``, … if it holds something."""
+    """Make ``folder``, or ``folder-2``, ``folder-3``, … where it exists: two runs never share one.
+
+    Raises:
+        StorageError: it cannot be made.
+    """
     found, number = folder, 1
-    while found.exists() and any(found.iterdir()):
-        number += 1
-        found = folder.with_name(f"{folder.name}-{number}")
-    return found
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        while True:
+            with suppress(FileExistsError):
+                found.mkdir()
+                return found
+            number += 1
+            found = folder.with_name(f"{folder.name}-{number}")
+    except OSError as error:
+        raise StorageError(f"{found} cannot be made ({error.strerror}): choose another `out`") from error
 
 
 def _run_one(
