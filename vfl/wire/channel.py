@@ -5,8 +5,10 @@ Imported before anything else imports grpc: the event engine's own threads cost 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
+from pathlib import Path
 
 os.environ.setdefault("GRPC_EXPERIMENTS", "-event_engine_client,-event_engine_listener")
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
@@ -47,6 +49,8 @@ def check_address(address: str, *, insecure: bool) -> None:
         ConfigError: naming the address and the remedy.
     """
     if address.startswith("unix:"):
+        if not address.removeprefix("unix:"):
+            raise ConfigError(f"address {address!r} names no path: write unix:PATH")
         if len(address.removeprefix("unix:").encode()) > 100:
             raise ConfigError(
                 f"address {address!r}: a socket's path holds at most 100 bytes, choose a shorter folder"
@@ -62,12 +66,13 @@ def check_address(address: str, *, insecure: bool) -> None:
 
 
 def check_port_free(address: str) -> None:
-    """Refuse a TCP address that somebody listens on.
+    """Refuse an address that somebody listens on, or where nobody can.
 
     Raises:
         ConfigError: naming the address.
     """
     if address.startswith("unix:"):
+        _check_socket_free(address)
         return
     host, _, port = address.rpartition(":")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -79,3 +84,18 @@ def check_port_free(address: str) -> None:
             raise ConfigError(
                 f"address {address!r} cannot be bound ({error.strerror}): choose another port, or stop who uses it"
             ) from error
+
+
+def _check_socket_free(address: str) -> None:
+    """GRPC removes what stands at the path, even the socket of a live server: look before."""
+    path = Path(address.removeprefix("unix:").removeprefix("//"))
+    if not path.parent.is_dir():
+        raise ConfigError(f"address {address!r} cannot be bound (there is no folder {path.parent}): make it")
+    if not path.exists():
+        return
+    if not path.is_socket():
+        raise ConfigError(f"address {address!r} cannot be bound (a file is there): choose another path")
+    with socket.socket(socket.AF_UNIX) as probe, contextlib.suppress(ConnectionRefusedError):
+        probe.settimeout(2)
+        probe.connect(str(path))
+        raise ConfigError(f"address {address!r} is in use: choose another path, or stop who uses it")
