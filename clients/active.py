@@ -13,7 +13,7 @@ from clients.utility import record_utility
 from vfl.acts import Begin, Deliver, Done, Finished, Predict, Query, Step, StepReply
 from vfl.arrays import save_arrays
 from vfl.config import ActiveConfig
-from vfl.errors import ConfigError, ProtocolError
+from vfl.errors import ConfigError, ProtocolError, StateError
 from vfl.federation import Federation
 from vfl.gate import RowLog
 from vfl.link import Handlers, Link
@@ -84,7 +84,10 @@ class ActiveParty(DataParty):
             answered = self.answered(Point.GRADIENT, act.exchange)
             if answered is not None:
                 return StepReply(answered, self._stops(act.exchange))
-            self.recovery.is_due(act.exchange)
+            if not self.recovery.is_due(act.exchange):
+                raise StateError(
+                    f"step {act.exchange.step} was learned from before and its answer is no longer kept: ask for the next"
+                )
             received, rows = self._checked(act)
             loss, gradient = self._loss_gradient(received)
             released = self.gate.release(Point.GRADIENT, act.exchange, rows, {"gradient": gradient})
@@ -112,6 +115,10 @@ class ActiveParty(DataParty):
 
     def ask(self, rows: Array) -> Released:
         """The released scores of prediction ``rows`` int32 (n,), recorded on arrival."""
+        if not self.begun.is_set():  # a row released now would keep its half-trained logits for good
+            raise StateError(
+                f"run {self.config.run!r} is still training: predictions begin when the coordinator says so"
+            )
         with self.lock:
             self.settle()
             run, rows = self.run, self.checked_rows(rows, Phase.PREDICT)
@@ -159,17 +166,20 @@ class ActiveParty(DataParty):
     def relearn(self, released: Released) -> None:
         """See :meth:`DataParty.relearn`."""
         loss, gradient = self._loss_gradient(released)
+        self.gate.release(Point.GRADIENT, released.exchange, released.rows, {"gradient": gradient})
         self._note_loss(released.exchange, loss)
-        self.run.model.learn(self.run.inputs[released.rows], gradient)
+        self.run.model.learn(self.run.inputs.take(released.rows, axis=0), gradient)
 
     def state(self) -> dict[str, Array]:
-        """Model state, and what early stopping remembers."""
+        """Model state, the last answer, and what early stopping remembers."""
         stopping = np.array([self._best_loss, self._epochs_without])
-        return {**super().state(), "stopping": stopping, "losses": np.array(self._losses)}
+        stopping_state = {"stopping": stopping, "losses": np.array(self._losses)}
+        return {**super().state(), **self.gate.state(), **stopping_state}
 
     def load(self, state: Mapping[str, Array]) -> None:
         """Take up :meth:`state`."""
         super().load(state)
+        self.gate.load(state, self.config.run)
         self._best_loss, self._epochs_without = float(state["stopping"][0]), int(state["stopping"][1])
         self._losses = state["losses"].tolist()
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from vfl.acts import Guess, Submission
 from vfl.arrays import save_arrays
 from vfl.attack import Attack
 from vfl.config import build_plugins
-from vfl.errors import KnowledgeError, ProtocolError, StateError
+from vfl.errors import KnowledgeError, PluginError, ProtocolError, StateError
 from vfl.link import Link
 from vfl.randomness import stream
 from vfl.registry import ATTACKS
@@ -50,7 +52,8 @@ class Adversary:
     def own(self) -> dict[str, Array]:
         """What the adversary's party owns, as :class:`vfl.view.AdversaryView` takes it."""
         run = self._party.run
-        return {"features": run.inputs, "labels": self._party.labels, "parameters": run.model.weight}
+        own = {"features": run.inputs, "labels": self._party.labels, "parameters": run.model.weight}
+        return {name: _read_only(array) for name, array in own.items()}
 
     def _reconstruct(self, name: str, target: str, rows: Array, own: Mapping[str, Array]) -> Estimate | None:
         party, attack = self._party, self.attacks[name]
@@ -67,7 +70,9 @@ class Adversary:
             phases=attack.phases,
         )
         try:
-            return attack.reconstruct(view, rng=stream(party.secret, "attack", name, target))
+            estimate = attack.reconstruct(view, rng=stream(party.secret, "attack", name, target))
+            _check_estimate(estimate, target, rows, view.widths()[target])
+            return estimate
         except KnowledgeError as error:
             self._skip(name, target, str(error))
         except Exception as error:  # a plug-in's bug must not end the run
@@ -102,6 +107,24 @@ class Adversary:
         for name, e in estimates.items():
             file = self._party.folder / "estimates" / f"{target}.{name}.npz"
             save_arrays(file, {"rows": e.rows, "values": e.values, "status": e.status})
+
+
+def _read_only(array: Array) -> Array:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _check_estimate(estimate: Estimate, target: str, rows: Array, width: int) -> None:
+    """Refuse what the target would refuse: one attack's mistake must not cost the others their scores."""
+    if not isinstance(estimate, Estimate) or estimate.target != target:
+        raise PluginError(f"it must return an Estimate of {target!r}")
+    if not np.array_equal(estimate.rows, rows) or estimate.status.shape != rows.shape:
+        raise PluginError(f"rows and status must be those of the {len(rows)} rows of its view")
+    if estimate.values.shape != (len(rows), width) or not np.isfinite(estimate.values).all():
+        raise PluginError(
+            f"values of shape {estimate.values.shape}: finite ones of shape ({len(rows)}, {width}) are due"
+        )
 
 
 def _shown(errors: Mapping[str, float]) -> dict[str, object]:

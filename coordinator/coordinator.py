@@ -78,9 +78,8 @@ class Coordinator(Party):
         self._open = False  # predictions are answered once training and disclosures are over
         self.clipped = 0  # it holds no values
         self.in_process = False  # set by a run that keeps all parties in one process
-        self._position = (
-            0  # the training step whose gradient may not have been delivered: a restart repeats it
-        )
+        self._position = 0  # the first training step to take
+        self._gradient: Released | None = None  # of the step before it
 
     def handlers(self) -> Handlers:
         """See :meth:`vfl.link.Party.handlers`."""
@@ -116,14 +115,12 @@ class Coordinator(Party):
     def train(self) -> None:
         """All epochs, or until the active party's early stopping; then the last gradient is delivered."""
         training, started = self.aligned.training, time.perf_counter()
-        gradient: Released | None = None
-        step = 0
+        gradient, step = self._gradient, 0
         for epoch in range(training.epochs):
             rng = stream(self.secret, "batches", epoch)
             stop = False
             for rows in batches(self.aligned.train, training.batch_size, rng):
                 if step >= self._position:
-                    self._position = step
                     gradient, stop = self._step(
                         Exchange(self.config.run, Phase.TRAIN, epoch, step), rows, gradient
                     )
@@ -133,7 +130,7 @@ class Coordinator(Party):
                 self.log.info("stopped early", epoch=epoch + 1)
                 break
         self._deliver_last(gradient, Exchange(self.config.run, Phase.TRAIN, training.epochs, step))
-        self._record_speed(step, time.perf_counter() - started)
+        self._record_speed(step, step - self._position, time.perf_counter() - started)
 
     def disclose(self) -> None:
         """Fetch what each passive party grants and relay it, sealed, to whom it is granted."""
@@ -190,13 +187,18 @@ class Coordinator(Party):
         """Refuse a run in which a configured defence did nothing; see :func:`vfl.gate.check_fired`."""
         check_fired(self.gate, self.name)
 
-    def state(self) -> dict[str, Array]:
-        """The step to repeat after a restart: the parties answer it from their logs."""
-        return {"position": np.array(self._position)}
+    def resume(self) -> None:
+        """Rebuild the run that this folder holds: training goes on after the last gradient received.
 
-    def load(self, state: Mapping[str, Array]) -> None:
-        """Take up :meth:`state`."""
-        self._position = int(state["position"])
+        Parties that answered that step before do so again, from their logs.
+
+        Raises:
+            StorageError: the folder holds no prepared run.
+        """
+        self.federation = Federation.load(self.folder)
+        for released in self.transcript:
+            if released.point is Point.GRADIENT:
+                self._gradient, self._position = released, released.exchange.step + 1
 
     def flush(self) -> None:
         """Wait until everything received and released is on disk, and write the figures so far.
@@ -281,10 +283,11 @@ class Coordinator(Party):
         self.log.info("progress", stage=stage, done=done, total=total)
         self._progress(stage, done, total)
 
-    def _record_speed(self, steps: int, seconds: float) -> None:
+    def _record_speed(self, steps: int, taken: int, seconds: float) -> None:
+        """``taken`` of the ``steps`` since the last restart took ``seconds``."""
         self.metrics.add("steps", steps)
         self.metrics.add("train_seconds", seconds)
-        self.metrics.add("steps_per_second", steps / seconds)
+        self.metrics.add("steps_per_second", taken / seconds)
 
 
 def _embedding(

@@ -70,6 +70,9 @@ class LocalFederation:
         except VflensError as error:
             state, reason = "failed", str(error)
             raise
+        except Exception as error:
+            state, reason = "failed", f"{type(error).__name__}: {error}"
+            raise
         finally:
             for member in self.members():
                 member.close()

@@ -79,6 +79,7 @@ def score_estimate(file: Path, config_file: Path) -> dict[str, Any]:
         )
     attack, submission = _read(file)
     party = PassiveParty(config)
+    party.in_process = read_party(config.out).federation.in_process  # closing it writes this again
     try:
         party.resume()
         party.score(submission)

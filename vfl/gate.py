@@ -155,13 +155,20 @@ class ReleaseGate:
         """See :meth:`DefenseChain.unfired`."""
         return self._chain.unfired()
 
-    def state(self) -> Mapping[Point, Released]:
-        """The last training releases: what a retry after a restart needs."""
-        return dict(self._last)
+    def state(self) -> dict[str, Array]:
+        """The last training releases as arrays: what a retry after a restart needs."""
+        named: dict[str, Array] = {}
+        for point, last in self._last.items():
+            exchange = np.array([last.exchange.round, last.exchange.step])
+            named |= {f"{point} exchange": exchange, f"{point} rows": last.rows, point: last.tensor(point)}
+        return named
 
-    def load(self, state: Mapping[Point, Released]) -> None:
-        """Take up :meth:`state`."""
-        self._last = dict(state)
+    def load(self, state: Mapping[str, Array], run: str) -> None:
+        """Take up :meth:`state`; what else ``state`` holds is passed over."""
+        for point in Point:
+            if f"{point} exchange" in state:
+                exchange = Exchange(run, Phase.TRAIN, *state[f"{point} exchange"].tolist())
+                self._last[point] = self._seal(point, exchange, state[f"{point} rows"], {point: state[point]})
 
     def flush(self) -> None:
         """Wait until the release log is on disk."""
