@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 SOURCES := attacks cli clients coordinator defenses experiments protos services vfl
-CODE := $(filter-out protos,$(SOURCES)) tests benchmarks conftest.py
+CODE := $(filter-out protos,$(SOURCES)) tests benchmarks conftest.py docs
 # One numeric thread per process: sums have one order, and two cores serve several parties.
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1

@@ -1,0 +1,161 @@
+"""The generated tables of the docs: ``python docs/tables.py`` writes them, ``tests/unit/test_docs.py`` compares them.
+
+A table stands between ``<!-- table: NAME -->`` and ``<!-- end -->``; NAME is ``access``, ``errors`` or a model.
+"""
+
+from __future__ import annotations
+
+import re
+import types
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from annotated_types import Ge, Gt, Le, Lt, MaxLen, MinLen
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from experiments.config import Data, DefenseAt, Experiment, Grant, Members, Network, Scenario
+from vfl.acts import ACCESS
+from vfl.config import (
+    ActiveConfig,
+    CoordinatorConfig,
+    Disclosure,
+    Limits,
+    PartyConfig,
+    PassiveConfig,
+    Peer,
+    Plugin,
+    Scoring,
+)
+from vfl.errors import VflensError
+from vfl.federation import Training
+from vfl.partyfile import PartyFile
+from vfl.split import Columns, Fraction, ImageHalves, Window
+from vfl.wire.messages import RPCS
+
+MODELS: tuple[type[BaseModel], ...] = (
+    PartyConfig, PassiveConfig, ActiveConfig, CoordinatorConfig, Peer, Plugin, Disclosure, Scoring, Limits, PartyFile, Training,
+    Experiment, Data, Columns, Fraction, ImageHalves, Window, Members, Grant, Scenario, DefenseAt, Network,
+)  # fmt: skip
+PAGES = ("configuration.md", "threat-models.md", "protocol.md")
+_BLOCK = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_SIGNS: dict[type, tuple[str, str]] = {
+    Ge: ("≥", "ge"), Gt: (">", "gt"), Le: ("≤", "le"), Lt: ("<", "lt"),
+    MinLen: ("length ≥", "min_length"), MaxLen: ("length ≤", "max_length"),
+}  # fmt: skip
+_WORDS = {
+    str: "text",
+    int: "whole number",
+    float: "number",
+    bool: "true or false",
+    Path: "path",
+    object: "any",
+}
+
+
+def written(page: str) -> str:
+    """``page`` with every table as it must be."""
+    return _BLOCK.sub(lambda block: f"{block[1]}\n{table(block[2])}\n\n{block[3]}", page)
+
+
+def table(name: str) -> str:
+    """The table called ``name``."""
+    made: dict[str, Callable[[], str]] = {"access": _access, "errors": _errors}
+    if name in made:
+        return made[name]()
+    return _fields(next(m for m in MODELS if m.__name__ == name))
+
+
+def _access() -> str:
+    rows = [
+        (
+            f"`{act.__name__}`",
+            _roles(callers),
+            _roles(callees),
+            "stream" if RPCS[act].stream else "call",
+            _first(act),
+        )
+        for act, (callers, callees) in ACCESS.items()
+    ]
+    return _table(("act", "who may ask", "who answers", "over gRPC", "what"), rows)
+
+
+def _roles(roles: frozenset[Any]) -> str:
+    return ", ".join(sorted(roles))
+
+
+def _errors() -> str:
+    classes: list[type[VflensError]] = [
+        VflensError,
+        *sorted(VflensError.__subclasses__(), key=lambda c: c.exit_code),
+    ]
+    return _table(
+        ("code", "error", "means"), [(str(c.exit_code), f"`{c.__name__}`", _first(c)) for c in classes]
+    )
+
+
+def _first(thing: type) -> str:
+    return re.sub(r":\w+:`~?(?:[\w.]*\.)?(\w+)`", r"`\1`", (thing.__doc__ or "").split("\n", 1)[0]).replace(
+        "``", "`"
+    )
+
+
+def _fields(model: type[BaseModel]) -> str:
+    shared = PartyConfig.model_fields if issubclass(model, PartyConfig) and model is not PartyConfig else {}
+    own = {n: f for n, f in model.model_fields.items() if n not in shared and n not in ("kind", "role")}
+    if model is Peer:
+        own["role"] = model.model_fields["role"]
+    rows = [(f"`{n}`", _kind(f), _default(f), f.description or "") for n, f in own.items()]
+    return _table(("field", "is", "default", "meaning"), rows) if rows else "No fields but `kind`."
+
+
+def _kind(field: FieldInfo) -> str:
+    limits = [limit for constraint in field.metadata for limit in _limits(constraint)]
+    return ", ".join([_words(field.annotation), *limits])
+
+
+def _limits(constraint: Any) -> list[str]:
+    """What a constraint says; bounds that only keep numbers inside the wire's types are left out."""
+    for kind, (sign, name) in _SIGNS.items():
+        if isinstance(constraint, kind):
+            bound = getattr(constraint, name)
+            return [f"{sign} {bound:g}"] if bound < 1e6 else []
+    return []
+
+
+def _words(kind: Any) -> str:
+    origin, arguments = get_origin(kind), get_args(kind)
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        return f"[{kind.__name__}](#{kind.__name__.lower()})"
+    if origin is tuple and arguments[-1] is not Ellipsis:
+        return f"[{', '.join(map(_words, arguments))}]"
+    if origin in (Union, types.UnionType):
+        return " or ".join(dict.fromkeys(_words(a) for a in arguments if a is not type(None)))
+    said: dict[Any, Callable[[], str]] = {
+        Annotated: lambda: _words(arguments[0]),
+        Literal: lambda: " or ".join(f"`{a}`" for a in arguments),
+        tuple: lambda: f"list of {_words(arguments[0])}",
+        dict: lambda: f"table: name → {_words(arguments[1])}",
+    }
+    return said[origin]() if origin in said else _WORDS.get(kind, str(kind))
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "required"
+    value = field.default
+    if value is None or isinstance(value, BaseModel | tuple | dict):
+        return ""
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    lines = [header, tuple("---" for _ in header), *rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', '&#124;') for cell in line)} |" for line in lines)
+
+
+if __name__ == "__main__":
+    for name in PAGES:
+        page = Path(__file__).parent / name
+        page.write_text(written(page.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,0 +1,253 @@
+"""The docs say what is true: links lead somewhere, commands parse, tables are in step, the README's plug-ins run."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import click
+import pytest
+import typer
+
+from cli.main import app
+from vfl.errors import VflensError
+from vfl.registry import ATTACKS, DEFENSES
+
+ROOT = Path(__file__).parents[2]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+COMMAND = typer.main.get_command(app)
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def fences(text: str, language: str) -> list[str]:
+    return [body for found, body in FENCE.findall(text) if found == language]
+
+
+def section(text: str, heading: str) -> str:
+    return text.split(f"\n## {heading}\n", 1)[1].split("\n## ", 1)[0]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_somewhere(page: Path) -> None:
+    prose = FENCE.sub("", page.read_text(encoding="utf-8"))
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose):
+        if re.match(r"[a-z]+:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        linked = (page.parent / path).resolve() if path else page
+        assert linked.exists(), f"{target} does not exist"
+        if anchor:
+            assert anchor in _anchors(linked), f"{target}: there is no such heading"
+
+
+def _anchors(page: Path) -> set[str]:
+    prose = FENCE.sub("", page.read_text(encoding="utf-8"))
+    headings = re.findall(r"^#+ (.+)$", prose, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}
+
+
+def test_pages_are_there() -> None:
+    assert len(PAGES) >= 30
+    for registry, folder in ((ATTACKS, "attacks"), (DEFENSES, "defenses")):
+        pages = {p.stem for p in (ROOT / "docs" / folder).glob("*.md")}
+        assert pages == set(registry.names())
+    index = (ROOT / "docs" / "adr" / "README.md").read_text(encoding="utf-8")
+    for page in (ROOT / "docs" / "adr").glob("0*.md"):
+        assert f"({page.name})" in index
+
+
+def _commands() -> list[tuple[str, str]]:
+    """Every vflens command line: in shell fences, and in the comments of the examples."""
+    found = [
+        (name_of(p), line)
+        for p in PAGES
+        for body in fences(p.read_text(encoding="utf-8"), "sh")
+        for line in body.splitlines()
+    ]
+    for example in sorted((ROOT / "examples").glob("*.toml")):
+        found += [
+            (name_of(example), line.lstrip("# "))
+            for line in example.read_text(encoding="utf-8").splitlines()
+            if line.startswith("#")
+        ]
+    commands = re.compile(r"(?:^|\S*/|dealer )vflens (.+)$")
+    return [
+        (page, match[1])
+        for page, line in found
+        if (match := commands.match(line) or re.search(r"dealer vflens (.+)$", line))
+    ]
+
+
+@pytest.mark.parametrize(("page", "line"), _commands())
+def test_commands_parse(page: str, line: str) -> None:
+    words = shlex.split(line, comments=True)
+    command, arguments = _resolve(words)
+    command.make_context("vflens", list(arguments)).close()
+    for word in words:
+        if word.startswith("examples/"):
+            assert (ROOT / word).is_file()
+
+
+def test_there_are_commands() -> None:
+    assert len(_commands()) > 12
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_mentioned_commands_exist(page: Path) -> None:
+    for line in re.findall(r"`(?:\.venv/bin/)?vflens ([^`]+)`", page.read_text(encoding="utf-8")):
+        command, arguments = _resolve(line.split())
+        flags = {flag for parameter in command.params for flag in (*parameter.opts, "--help")}
+        assert {a for a in arguments if a.startswith("--")} <= flags, line
+
+
+def _resolve(words: list[str]) -> tuple[click.Command, list[str]]:
+    command: Any = COMMAND
+    while words and hasattr(command, "commands") and words[0] in command.commands:
+        command, words = command.commands[words[0]], words[1:]
+    assert command is not COMMAND, f"there is no command {' '.join(words)!r}"
+    return command, words
+
+
+def test_every_command_has_an_example_and_stands_in_the_readme() -> None:
+    def walk(command: Any, path: str) -> None:
+        for name, inner in getattr(command, "commands", {}).items():
+            if hasattr(inner, "commands"):
+                walk(inner, f"{path} {name}")
+            else:
+                assert f"Example: vflens{path} {name}" in inner.help, name
+                assert f"`vflens{path} {name}" in README or f"`{name}`" in README, name
+
+    walk(COMMAND, "")
+
+
+def test_make_targets_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for page in PAGES:
+        for body in fences(page.read_text(encoding="utf-8"), "sh"):
+            for target in re.findall(r"^make ([a-z-]+)", body, re.MULTILINE):
+                assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+def test_exit_codes_are_those_of_the_errors() -> None:
+    codes = {
+        c.exit_code: c.__name__.removesuffix("Error").lower()
+        for c in VflensError.__subclasses__()
+        if c.__module__ == "vfl.errors"
+    }
+    words = codes | {2: "configuration", 9: "plug-in", 10: "defence"}
+    said = ", ".join(f"{code} {words[code]}" for code in sorted(words))
+    flat = " ".join(README.split())
+    assert f"Exit codes: 0 done, 1 failed, {said}, 130 interrupted." in flat
+    assert f"Exit codes: 0 done, 1 failed, {said}, 130 interrupted." in str(COMMAND.epilog)
+
+
+def _tables() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("docs_tables", ROOT / "docs" / "tables.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_generated_tables_are_in_step() -> None:
+    tables = _tables()
+    named: set[str] = set()
+    for page in tables.PAGES:
+        text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+        named |= set(re.findall(r"<!-- table: (\w+) -->", text))
+        assert tables.written(text) == text, f"{page}: run `python docs/tables.py`"
+    assert named == {"access", "errors", *(m.__name__ for m in tables.MODELS)}
+
+
+def test_nothing_names_this_machine() -> None:
+    """Neither the paths of the machine on which it was written nor a package registry's address."""
+    words = [
+        "/" + "work/",
+        ".." + "/shared",
+        "/" + "opt/",
+        "pypi" + ".org",
+        "files.python" + "hosted",
+        "index" + "-url",
+    ]
+    for path in _sources():
+        text = path.read_text(encoding="utf-8", errors="replace")
+        found = [w for w in words if w in text]
+        assert not found or name_of(path) == ".ci/run", f"{name_of(path)} names {found}"
+
+
+def _sources() -> list[Path]:
+    built = re.compile(r"\.(?!ci$|dockerignore$|gitignore$)|(?:runs|build|dist)$|.*\.egg-info$")
+    tops = [top for top in ROOT.iterdir() if not built.match(top.name)]
+    files = [f for top in tops for f in ([top] if top.is_file() else top.rglob("*"))]
+    return [f for f in files if f.is_file() and f.suffix not in (".png", ".parquet", ".gz", ".npz", ".pyc")]
+
+
+EXPERIMENT = """
+name = "plug-ins"
+out = "runs"
+[data]
+name = "wine"
+[split]
+kind = "fraction"
+fraction = 0.5
+[training]
+epochs = 5
+[[disclose]]
+what = "parameters"
+to = "active"
+[[attacks]]
+name = "half_star"
+[[scenarios]]
+name = "undefended"
+"""
+
+
+def test_the_plugins_of_the_readme_run(tmp_path: Path) -> None:
+    """Installed as a package of their own, in a federation of one process, named as the README names them."""
+    attack, defense = section(README, "Add an attack"), section(README, "Add a defence")
+    *blocks, package = fences(attack, "toml") + fences(defense, "toml")
+    project = tomllib.loads(package)
+    sources = {"clamped_half_star": fences(attack, "python"), "top_scores": fences(defense, "python")}
+    assert project["tool"]["setuptools"]["py-modules"] == list(sources)
+    for name, (source,) in sources.items():
+        assert f"`{name}.py`" in README
+        (tmp_path / f"{name}.py").write_text(source, encoding="utf-8")
+    _install(project["project"], tmp_path)
+    (tmp_path / "experiment.toml").write_text(EXPERIMENT + "\n".join(blocks), encoding="utf-8")
+    command = [sys.executable, "-m", "cli.main", "run", "experiment.toml", "--in-process", "--json"]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    undefended, defended = json.loads(done.stdout)["runs"]
+    errors = {r["attack"]: r["mse"] for r in undefended["results"]}
+    assert errors["clamped_half_star"] <= errors["half_star"]
+    assert defended["defenses"] == ["top_scores (keep 2)"]
+    assert defended["utility"]["argmax_kept"] == 1.0
+
+
+def _install(project: dict[str, Any], folder: Path) -> None:
+    """What pip leaves of such a project beside its modules."""
+    info = folder / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
+    info.mkdir()
+    metadata = f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
+    (info / "METADATA").write_text(metadata, encoding="utf-8")
+    groups = [
+        f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in points.items())
+        for group, points in project["entry-points"].items()
+    ]
+    (info / "entry_points.txt").write_text("\n".join(groups), encoding="utf-8")
