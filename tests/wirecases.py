@@ -1,0 +1,133 @@
+"""Hypothesis strategies for everything that crosses the wire, and bitwise equality of what comes back."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from vfl import acts
+from vfl.federation import INT32_MAX, Federation, Training
+from vfl.types import ColumnInfo, Exchange, Phase, Point, Released, Role, RowStatus
+from vfl.view import PartyInfo
+from vfl.wire.codec import DTYPES
+
+INT32 = st.integers(0, INT32_MAX)
+NAMES = st.text(max_size=12)
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
+ROWS = hnp.arrays("<i4", hnp.array_shapes(max_dims=1, min_side=0, max_side=6))
+SHAPES = hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4)
+
+
+def values(dtype: str) -> Any:
+    """What a tensor of ``dtype`` may hold: −inf and subnormals too, no NaN."""
+    if dtype == "<f8":
+        return st.floats(allow_nan=False)
+    return st.floats(allow_nan=False, width=32) if dtype == "<f4" else None
+
+
+TENSORS = st.sampled_from(sorted(DTYPES)).flatmap(
+    lambda dtype: hnp.arrays(dtype, SHAPES, elements=values(dtype))
+)
+EXCHANGES = st.builds(Exchange, NAMES, st.sampled_from(Phase), INT32, st.integers(0, 2**63 - 1))
+RELEASED = st.builds(
+    Released,
+    NAMES,
+    EXCHANGES,
+    st.sampled_from(Point),
+    ROWS,
+    st.none() | st.dictionaries(NAMES, TENSORS, max_size=3),
+)
+COLUMNS = st.builds(
+    ColumnInfo,
+    NAMES,
+    st.none() | NUMBERS,
+    st.none() | NUMBERS,
+    st.none() | st.lists(NUMBERS, min_size=1, max_size=3).map(tuple),
+    st.none() | st.tuples(INT32, INT32),
+)
+
+
+def parties(role: Role, name: str, classes: int = 0) -> Any:
+    """A public description with this role and name."""
+    columns = st.lists(COLUMNS, max_size=3).map(tuple)
+    return st.builds(PartyInfo, st.just(name), st.just(role), columns, st.just(classes))
+
+
+TRAININGS = st.builds(
+    Training,
+    optimizer=st.sampled_from(["adam", "sgd"]),
+    epochs=st.integers(1, INT32_MAX),
+    batch_size=st.integers(1, INT32_MAX),
+    learning_rate=st.floats(1e-6, 1e6),
+    l2=st.floats(0, 1e6),
+    patience=INT32,
+    tolerance=st.floats(0, 1e6),
+)
+FEDERATIONS = st.builds(
+    Federation,
+    NAMES,
+    st.tuples(parties(Role.ACTIVE, "active", 3), parties(Role.PASSIVE, "a"), parties(Role.PASSIVE, "b")),
+    INT32,
+    ROWS,
+    ROWS,
+    TRAININGS,
+    st.booleans(),
+)
+STATUS = st.lists(st.sampled_from(RowStatus), max_size=4).map(lambda s: np.array(s, "<U16"))
+TABLES = hnp.array_shapes(min_dims=2, max_dims=2, min_side=0, max_side=4)
+GUESSES = st.builds(acts.Guess, NAMES, hnp.arrays("<f8", TABLES, elements=values("<f8")), STATUS)
+DIGESTS = hnp.arrays("|u1", st.tuples(st.integers(0, 4), st.just(32)))
+
+ACTS: dict[type[acts.Act[Any]], Any] = {
+    acts.Describe: st.builds(acts.Describe, NAMES),
+    acts.Identify: st.builds(acts.Identify, NAMES),
+    acts.Prepare: st.builds(acts.Prepare, FEDERATIONS, ROWS),
+    acts.Step: st.builds(acts.Step, EXCHANGES, ROWS, st.none() | RELEASED),
+    acts.Disclose: st.builds(acts.Disclose, NAMES, INT32, NAMES),
+    acts.Deliver: st.builds(acts.Deliver, RELEASED),
+    acts.Begin: st.builds(acts.Begin, NAMES, INT32),
+    acts.Forward: st.builds(acts.Forward, EXCHANGES, ROWS),
+    acts.Predict: st.builds(acts.Predict, RELEASED),
+    acts.Query: st.builds(acts.Query, ROWS),
+    acts.Submission: st.builds(acts.Submission, NAMES, NAMES, ROWS, st.lists(GUESSES, max_size=2).map(tuple)),
+    acts.Finished: st.builds(acts.Finished, NAMES),
+    acts.Stop: st.builds(acts.Stop, NAMES, NAMES),
+}
+DONE = st.just(acts.Done())
+REPLIES: dict[type[acts.Act[Any]], Any] = {
+    acts.Describe: parties(Role.PASSIVE, "a"),
+    acts.Identify: st.builds(
+        acts.Identities, DIGESTS, st.none() | hnp.arrays("|u1", st.integers(0, 4), elements=st.integers(0, 1))
+    ),
+    acts.Prepare: DONE,
+    acts.Step: st.builds(acts.StepReply, st.none() | RELEASED, st.booleans()),
+    acts.Disclose: st.lists(RELEASED, max_size=2).map(tuple),
+    acts.Deliver: DONE,
+    acts.Begin: DONE,
+    acts.Forward: RELEASED,
+    acts.Predict: RELEASED,
+    acts.Query: RELEASED,
+    acts.Submission: st.builds(acts.Receipt, INT32, INT32, st.dictionaries(NAMES, NUMBERS, max_size=2)),
+    acts.Finished: DONE,
+    acts.Stop: DONE,
+}
+
+
+def equal(a: Any, b: Any) -> bool:
+    """Equality bit for bit through dataclasses, tuples and mappings; arrays with dtype and shape."""
+    if isinstance(a, np.ndarray):
+        same = isinstance(b, np.ndarray) and (a.dtype, a.shape) == (b.dtype, b.shape)
+        return same and a.tobytes() == b.tobytes()
+    if type(a) is not type(b):
+        return False
+    if is_dataclass(a):
+        return all(equal(getattr(a, f.name), getattr(b, f.name)) for f in fields(a))
+    if isinstance(a, tuple):
+        return len(a) == len(b) and all(map(equal, a, b))
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(equal(a[k], b[k]) for k in a)
+    return bool(a == b)
