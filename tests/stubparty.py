@@ -1,0 +1,67 @@
+"""A party that answers as it is told, served over gRPC or in this process."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from services.servicer import Servicer
+from vfl.acts import Act
+from vfl.config import Limits
+from vfl.link import Handlers, Party
+from vfl.types import Role
+from vfl.wire.channel import grpc, options
+from vfl.wire.messages import RPCS
+
+LIMITS = Limits()
+CALLERS = {str(role): (role, f"the-token-of-the-{role}") for role in Role}
+
+
+class Stub(Party):
+    """Answers every act of the wire with ``answer``."""
+
+    def __init__(self, answer: Callable[[Any], Any], role: Role) -> None:
+        self.name, self.role, self._answer = "callee", role, answer
+
+    def handlers(self) -> Handlers:
+        return dict.fromkeys(RPCS, self._answer)
+
+
+@contextmanager
+def short_folder() -> Iterator[Path]:
+    """A folder whose path leaves room for a socket's name: pytest's are too long."""
+    folder = Path(tempfile.mkdtemp(prefix="vfl"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
+@contextmanager
+def served(party: Party, *, tcp: bool = False, limits: Limits = LIMITS, log: Any = None) -> Iterator[str]:
+    """Serve ``party`` to every role of :data:`CALLERS`; the address."""
+    with short_folder() as folder, ThreadPoolExecutor(8) as workers:
+        server = grpc.server(workers, options=options(limits))
+        server.add_generic_rpc_handlers((Servicer(party, CALLERS, log or structlog.get_logger()),))
+        port = server.add_insecure_port("127.0.0.1:0" if tcp else f"unix:{folder}/s")
+        server.start()
+        try:
+            yield f"127.0.0.1:{port}" if tcp else f"unix:{folder}/s"
+        finally:
+            server.stop(0).wait()
+
+
+def raising(error: Exception) -> Callable[[Act[Any]], Any]:
+    """An answer that fails."""
+
+    def answer(act: Act[Any]) -> Any:
+        raise error
+
+    return answer
