@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 SOURCES := attacks cli clients coordinator defenses experiments protos services vfl
-CODE := $(filter-out protos,$(SOURCES)) tests benchmarks conftest.py docs
+CODE := $(filter-out protos,$(SOURCES)) tests benchmarks docs
 # One numeric thread per process: sums have one order, and two cores serve several parties.
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
@@ -40,16 +40,17 @@ facts: $(VENV)/.dev     ## slow facts: whole data sets, oracles on many systems
 	$(BIN)/pytest -n 2 -m facts
 
 fmt: $(VENV)/.dev       ## format and fix
-	$(BIN)/ruff format $(CODE)
-	$(BIN)/ruff check --fix $(CODE)
+	$(BIN)/ruff format $(CODE) conftest.py
+	$(BIN)/ruff check --fix $(CODE) conftest.py
 
 lint: $(VENV)/.dev      ## ruff and the layers
-	$(BIN)/ruff format --check $(CODE)
-	$(BIN)/ruff check $(CODE)
+	$(BIN)/ruff format --check $(CODE) conftest.py
+	$(BIN)/ruff check $(CODE) conftest.py
 	$(BIN)/lint-imports
 
 types: $(VENV)/.dev     ## mypy --strict
 	$(BIN)/mypy $(CODE)
+	$(BIN)/mypy conftest.py   # apart: tests has one too
 
 .venv-proto/.ready: Makefile
 	$(PYTHON) -m venv .venv-proto
