@@ -1,0 +1,106 @@
+"""The example configurations are true: three terminals make a federation, experiments fit, published secrets stay at home."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from experiments.check import check
+from experiments.dealer import free_addresses
+from vfl.config import load_party
+from vfl.errors import ConfigError
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+PARTIES = ("passive", "active", "coordinator")
+ANSWER = re.compile(r"^ +[0-4]  c\d+ +(yes|no) +no \.?[\d.]+, yes [\d.]+$")
+
+
+@pytest.fixture
+def examples(tmp_path: Path) -> Path:
+    """A copy of the examples at addresses that are free here."""
+    copy = tmp_path / "examples"
+    shutil.copytree(EXAMPLES, copy)
+    free = dict(zip((f"127.0.0.1:{port}" for port in (50051, 50052, 50053)), free_addresses(3), strict=True))
+    for party in PARTIES:
+        text = (copy / f"{party}.toml").read_text(encoding="utf-8")
+        (copy / f"{party}.toml").write_text(
+            re.sub(r"127\.0\.0\.1:\d+", lambda m: free[m[0]], text), encoding="utf-8"
+        )
+    return copy
+
+
+@pytest.mark.parametrize("name", ["demo", "own_csv", "compose"])
+def test_experiments_fit(name: str) -> None:
+    assert check(EXAMPLES / f"{name}.toml")
+
+
+@pytest.mark.parametrize("party", PARTIES)
+def test_parties_fit(examples: Path, party: str) -> None:
+    assert check(examples / f"{party}.toml")["party"] == party
+
+
+@pytest.mark.parametrize("party", PARTIES)
+@pytest.mark.parametrize("host", ["0.0.0.0", "bank.example", "[::]"])
+def test_published_secrets_stay_on_this_machine(examples: Path, party: str, host: str) -> None:
+    file = examples / f"{party}.toml"
+    file.write_text(
+        re.sub(r"127\.0\.0\.1", host, file.read_text(encoding="utf-8"), count=1), encoding="utf-8"
+    )
+    with pytest.raises(
+        ConfigError, match=r"begins with 'example-' and address '.*' is not on this machine.*token_hex"
+    ):
+        load_party(file)
+
+
+@pytest.mark.parametrize("order", [PARTIES, PARTIES[::-1]], ids=["passive first", "coordinator first"])
+def test_three_terminals(examples: Path, order: tuple[str, ...]) -> None:
+    folder = examples.parent
+    started = {}
+    try:
+        for party in order:
+            started[party] = _vflens(folder, "serve", party, "--config", f"examples/{party}.toml")
+        _wait_until_said(started["coordinator"], "serving predictions")
+        answers = _predict(folder)
+        started["coordinator"].send_signal(signal.SIGINT)
+        said = {party: process.communicate(timeout=60)[0] for party, process in started.items()}
+    finally:
+        for process in started.values():
+            process.kill()
+    assert len(answers) == 5
+    assert all(ANSWER.match(line) for line in answers), answers
+    assert {party: p.returncode for party, p in started.items()} == dict.fromkeys(PARTIES, 0), said
+    folders = [f"runs/example/{party}" for party in PARTIES]
+    report = _vflens(folder, "report", *folders, "--json").communicate(timeout=60)[0]
+    (run,) = json.loads(report)["runs"]
+    assert {p["state"] for p in run["parties"].values()} == {"finished"}
+    assert {r["attack"] for r in run["results"]} == {"half", "ls", "half_star", "mean_star", "lmmse"}
+    assert all(r["rows"] == 72 for r in run["results"])
+
+
+def _vflens(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "cli.main", *arguments]
+    return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def _predict(folder: Path) -> list[str]:
+    asked = _vflens(folder, "predict", "--config", "examples/active.toml", "--rows", "0-4")
+    said = asked.communicate(timeout=60)[0]
+    assert asked.returncode == 0, said
+    return said.splitlines()
+
+
+def _wait_until_said(process: subprocess.Popen[str], words: str) -> None:
+    assert process.stdout is not None
+    said: list[str] = []
+    for line in process.stdout:
+        said.append(line)
+        if words in line:
+            return
+    pytest.fail(f"it ended without saying {words!r}: {''.join(said)}")
