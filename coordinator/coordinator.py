@@ -152,11 +152,7 @@ class Coordinator(Party):
         check_exchange(own.exchange, self.config.run, Phase.PREDICT)
         check_origin(own, self._active.name, Point.EMBEDDING)
         finite(own, "embedding", (len(own.rows), self.aligned.n_classes))
-        unknown = np.setdiff1d(own.rows, self.aligned.predict)
-        if len(unknown) or not len(own.rows):
-            raise ProtocolError(
-                f"rows {unknown[:3].tolist()} of {len(own.rows)} are no prediction rows of run {self.config.run!r}: ask for rows of that set"
-            )
+        self.aligned.checked_rows(own.rows, Phase.PREDICT)
         with self.lock:
             self.transcript.record(own)
             return self.scores.release(own, self._summed_logits)
@@ -234,9 +230,9 @@ class Coordinator(Party):
         return align(identities, self.config.predict_share, stream(self.secret, "split"))
 
     def _step(self, exchange: Exchange, rows: Array, gradient: Released | None) -> tuple[Released, bool]:
-        replies = [(link.name, link.submit(Step(exchange, rows, gradient))) for link in self._passive]
-        if gradient is not None:
+        if gradient is not None:  # before it is sent: a restart sends it again to those it did not reach
             self.transcript.record(gradient)
+        replies = [(link.name, link.submit(Step(exchange, rows, gradient))) for link in self._passive]
         embeddings = [
             _embedding(reply.result().released, name, exchange, rows, self.aligned.n_classes)
             for name, reply in replies
@@ -257,10 +253,10 @@ class Coordinator(Party):
         return answer.released, answer.stop
 
     def _deliver_last(self, gradient: Released | None, exchange: Exchange) -> None:
-        for reply in [link.submit(Step(exchange, _NO_ROWS, gradient)) for link in self._passive]:
-            reply.result()
         if gradient is not None:
             self.transcript.record(gradient)
+        for reply in [link.submit(Step(exchange, _NO_ROWS, gradient)) for link in self._passive]:
+            reply.result()
 
     def _summed_logits(self, exchange: Exchange, rows: Array) -> Array:
         """The passive parties' summed partial logits (n, k) of prediction ``rows``."""

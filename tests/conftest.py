@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from laboratory import let_go
 from threadpoolctl import threadpool_limits
 
 
@@ -13,3 +14,9 @@ def _one_numeric_thread() -> Iterator[None]:
     """Sums then have one order, whatever ran before; otherwise no two runs need be equal bit for bit."""
     with threadpool_limits(1):
         yield
+
+
+@pytest.fixture(autouse=True)
+def _no_log_stays_open() -> Iterator[None]:
+    yield
+    let_go()

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from clients.party import DataParty
 from experiments.config import Experiment
 from experiments.dealer import deal_tables, write_parties
 from experiments.local import LocalFederation
@@ -16,6 +17,7 @@ from vfl.types import Array, Exchange, Phase, Point, Released
 
 NOTHING = np.zeros(0, np.int32)
 SYNTHETIC = {"name": "synthetic", "rows": 90, "features": 7, "classes": 3, "informative": 4}
+_MADE: list[LocalFederation] = []
 THREE = {"passive": ["a", "b", "c"]}
 
 
@@ -42,7 +44,19 @@ def deal(what: Experiment, home: Path) -> dict[str, Path]:
 
 def federation(home: Path, **changes: Any) -> LocalFederation:
     """The parties of :func:`experiment`, dealt below ``home`` and joined in this process."""
-    return LocalFederation(deal(experiment(home, **changes), home), lambda stage, done, total: None)
+    made = LocalFederation(deal(experiment(home, **changes), home), lambda stage, done, total: None)
+    _MADE.append(made)
+    return made
+
+
+def let_go() -> None:
+    """Close the logs of all federations, however their tests ended."""
+    while _MADE:
+        for member in _MADE.pop().members():
+            member.transcript.close()
+            member.gate.close()
+            if isinstance(member, DataParty):
+                member.recovery.close()
 
 
 def finish(local: LocalFederation) -> None:

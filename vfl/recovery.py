@@ -6,6 +6,7 @@ A party's state is its last checkpoint plus these messages learned again: that i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -68,9 +69,14 @@ class RecoveryLog:
         return state
 
     def missed(self) -> Iterator[Released]:
-        """The logged messages after the checkpoint, each to be learned from again."""
-        for released in self._journal:
-            if released.exchange.step > self.learned:
+        """The logged messages after the checkpoint, each to be learned from again.
+
+        They are copies: the next checkpoint cuts the log, and a view of what was cut ends the process.
+        """
+        for logged in self._journal:
+            if logged.exchange.step > self.learned:
+                tensors = {name: array.copy() for name, array in (logged.tensors or {}).items()}
+                released = replace(logged, rows=logged.rows.copy(), tensors=tensors)
                 yield released
                 self.learned = released.exchange.step
 

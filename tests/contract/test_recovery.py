@@ -1,0 +1,311 @@
+"""A party that dies in the middle of a run and comes back: the run ends as if nothing had happened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from laboratory import (
+    THREE,
+    close,
+    deal,
+    estimates,
+    experiment,
+    federation,
+    finish,
+    same,
+    trained,
+    transcripts,
+)
+
+from clients.active import ActiveParty
+from clients.passive import PassiveParty
+from coordinator.coordinator import Coordinator
+from experiments.local import LocalFederation
+from vfl.acts import Act, Step
+from vfl.config import PassiveConfig, load_party
+from vfl.errors import StateError, StorageError
+from vfl.link import InProcessLink, Link
+from vfl.randomness import stream
+from vfl.types import Exchange, Phase, Point
+
+EPOCHS, STEPS, CHECKPOINT = 4, 16, 3  # 72 training rows in batches of 20: four steps an epoch
+SETTINGS: dict[str, Any] = {
+    "training": {"epochs": EPOCHS, "batch_size": 20, "learning_rate": 0.1},
+    "limits": {"checkpoint_steps": CHECKPOINT},
+    "defenses": [{"name": "gaussian_scores", "at": "coordinator"}],
+    "attacks": [{"name": "half_star"}],
+}
+# Right after a checkpoint, just before one, before anything, in the middle of an epoch, in the last step.
+MOMENTS = [0, 1, CHECKPOINT - 1, CHECKPOINT, CHECKPOINT + 1, 2 * CHECKPOINT, STEPS - 1, STEPS]
+
+
+class Interrupted(Exception):  # noqa: N818 - not an error
+    """The run is cut here."""
+
+
+class Fuse(InProcessLink):
+    """Lets so many training steps through; the next never arrives."""
+
+    def __init__(self, inner: Link, steps: int) -> None:
+        assert isinstance(inner, InProcessLink)
+        super().__init__(inner.name, inner._caller, inner._caller_role)
+        self.party, self.inner, self.left = inner.party, inner, steps
+
+    def submit(self, act: Act[Any]) -> Any:
+        if isinstance(act, Step):
+            if not self.left:
+                raise Interrupted
+            self.left -= 1
+        return super().submit(act)
+
+
+def _train_until(local: LocalFederation, steps: int) -> None:
+    """Train and stop before the first passive party receives step ``steps``."""
+    coordinator = local.coordinator
+    fuse = Fuse(coordinator._passive[0], steps)
+    coordinator._passive[0] = fuse
+    with pytest.raises(Interrupted):
+        coordinator.train()
+    coordinator._passive[0] = fuse.inner
+
+
+def _rebuild_passive(local: LocalFederation, name: str) -> None:
+    old = local.passive[name]
+    old.close()
+    new = PassiveParty(old.config)
+    new.resume()
+    local.passive[name] = local.data_parties[name] = new
+    local.links[name].party = new
+    target = local.active.adversary._targets[name]
+    assert isinstance(target, InProcessLink)
+    target.party = new
+
+
+def _rebuild_active(local: LocalFederation) -> None:
+    old = local.active
+    old.close()
+    new = ActiveParty(old.config, old._coordinator, old.adversary._targets)
+    new.resume()
+    local.active = local.data_parties["active"] = new
+    local.links["active"].party = new
+
+
+def _rebuild_coordinator(local: LocalFederation) -> None:
+    old = local.coordinator
+    old.close()
+    new = local.coordinator = Coordinator(old.config, local.links, lambda stage, done, total: None)
+    new.resume()
+    upward = local.active._coordinator
+    assert isinstance(upward, InProcessLink)
+    upward.party = new
+
+
+def _rebuild_all(local: LocalFederation) -> None:
+    for name in local.passive:
+        _rebuild_passive(local, name)
+    _rebuild_active(local)
+    _rebuild_coordinator(local)
+
+
+REBUILD: dict[str, Callable[[LocalFederation], None]] = {
+    "passive": lambda local: _rebuild_passive(local, "passive"),
+    "active": _rebuild_active,
+    "coordinator": _rebuild_coordinator,
+    "everybody": _rebuild_all,
+}
+Outcome = tuple[dict[str, bytes], dict[str, str], dict[str, bytes]]
+
+
+def _outcome(local: LocalFederation, home: Path) -> Outcome:
+    finish(local)
+    close(local)
+    return trained(local), transcripts(home), estimates(home)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    """What a run without any accident ends with."""
+    home = tmp_path_factory.mktemp("undisturbed")
+    local = federation(home, **SETTINGS)
+    local.coordinator.prepare()
+    local.coordinator.train()
+    return _outcome(local, home)
+
+
+@pytest.mark.parametrize("who", REBUILD)
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_party_rebuilt_in_training_changes_nothing(
+    tmp_path: Path, undisturbed: Outcome, who: str, moment: int
+) -> None:
+    local = federation(tmp_path, **SETTINGS)
+    local.coordinator.prepare()
+    _train_until(local, moment)
+    REBUILD[who](local)
+    if who not in ("coordinator", "everybody"):  # this one remembers how far it came only when it resumes
+        _rebuild_coordinator(local)
+    local.coordinator.train()
+    assert _outcome(local, tmp_path) == undisturbed
+
+
+@pytest.mark.parametrize("who", ["passive", "active"])
+@pytest.mark.parametrize("moment", [2, CHECKPOINT, STEPS - 1])
+def test_a_data_party_rebuilt_behind_a_living_coordinator_changes_nothing(
+    tmp_path: Path, undisturbed: Outcome, who: str, moment: int
+) -> None:
+    local = federation(tmp_path, **SETTINGS)
+    local.coordinator.prepare()
+
+    class Accident(Fuse):
+        def submit(self, act: Act[Any]) -> Any:
+            if isinstance(act, Step) and act.exchange.step == moment:
+                REBUILD[who](local)
+                self.party = local.passive["passive"]
+            return InProcessLink.submit(self, act)
+
+    local.coordinator._passive[0] = Accident(local.coordinator._passive[0], 0)
+    local.coordinator.train()
+    assert _outcome(local, tmp_path) == undisturbed
+
+
+def test_a_party_rebuilt_again_and_again(tmp_path: Path, undisturbed: Outcome) -> None:
+    local = federation(tmp_path, **SETTINGS)
+    local.coordinator.prepare()
+    for _ in range(5):
+        _train_until(local, 3)
+        _rebuild_all(local)
+    local.coordinator.train()
+    assert _outcome(local, tmp_path) == undisturbed
+
+
+def test_one_of_three_passive_parties_received_a_step_that_the_others_did_not(tmp_path: Path) -> None:
+    """The coordinator dies between two sends of one step."""
+    outcomes = []
+    for accident in (False, True):
+        home = tmp_path / str(accident)
+        local = federation(home, **SETTINGS, parties=THREE)
+        local.coordinator.prepare()
+        if accident:
+            second = local.coordinator._passive[1]
+            local.coordinator._passive[1] = Fuse(second, 6)
+            with pytest.raises(Interrupted):
+                local.coordinator.train()
+            assert [p.recovery.learned for p in local.passive.values()] == [5, 4, 4]
+            _rebuild_coordinator(local)
+        local.coordinator.train()
+        outcomes.append(_outcome(local, home))
+    assert outcomes[0] == outcomes[1]
+
+
+def test_a_reply_that_was_lost_is_given_again_after_a_restart(tmp_path: Path) -> None:
+    """Asked for a step that it learned from before it died, the active party neither redraws nor relearns."""
+    for moment in (CHECKPOINT, CHECKPOINT + 2):
+        local = federation(tmp_path / str(moment), **SETTINGS)
+        local.coordinator.prepare()
+        _train_until(local, moment)
+        last = local.active.gate.answered(Point.GRADIENT, _exchange(moment - 1))
+        assert last is not None
+        _rebuild_active(local)
+        before = trained(local)
+        (received,) = (
+            r
+            for r in local.active.transcript
+            if r.exchange.phase is Phase.TRAIN and r.exchange.step == moment - 1
+        )
+        again = local.active.step(Step(received.exchange, received.rows, received))
+        assert again.released is not None
+        assert same(again.released, last)
+        local.active.settle()
+        assert trained(local) == before
+        with pytest.raises(StateError, match=rf"^step {moment - 2} of run 'tiny/run' is over"):
+            local.active.step(Step(_exchange(moment - 2), received.rows, received))
+        close(local)
+
+
+def _exchange(step: int) -> Exchange:
+    return Exchange("tiny/run", Phase.TRAIN, step // 4, step)
+
+
+def test_early_stopping_remembers_across_a_restart(tmp_path: Path) -> None:
+    """Stopped after the same epoch, whichever step the restart falls on."""
+    settings = {
+        **SETTINGS,
+        "training": {"epochs": 40, "batch_size": 20, "learning_rate": 0.5, "patience": 2, "tolerance": 0.02},
+    }
+    outcomes: list[tuple[int, Outcome]] = []
+    for moment in (None, 3, 4, 9, 14, 21):
+        home = tmp_path / str(moment)
+        local = federation(home, **settings)
+        local.coordinator.prepare()
+        if moment is not None:
+            _train_until(local, moment)
+            _rebuild_all(local)
+        local.coordinator.train()
+        outcomes.append((local.active.recovery.learned, _outcome(local, home)))
+    assert 21 < outcomes[0][0] < 159, "the restarts fall before the stop, and it does stop early"
+    assert all(outcome == outcomes[0] for outcome in outcomes)
+
+
+def test_a_party_rebuilt_between_predictions_releases_the_same_rows(
+    tmp_path: Path, undisturbed: Outcome
+) -> None:
+    local = federation(tmp_path, **SETTINGS)
+    local.coordinator.prepare()
+    local.coordinator.train()
+    local.coordinator.disclose()
+    local.coordinator.open_predictions()
+    rows = local.active.run.federation.predict
+    first = local.active.ask(rows[:7])
+    _rebuild_all(local)
+    local.coordinator.open_predictions()
+    again = local.active.ask(rows[[6, 0]])
+    np.testing.assert_array_equal(again.tensor("scores"), first.tensor("scores")[[6, 0]])
+    fresh = local.active.ask(rows[5:9])
+    np.testing.assert_array_equal(fresh.tensor("scores")[:2], first.tensor("scores")[5:])
+    assert trained(local) == undisturbed[0]
+    local.active.predict_and_attack()
+    for member in local.members():
+        member.check_defenses()
+    close(local)
+
+
+def test_a_folder_without_a_prepared_run_cannot_be_resumed(tmp_path: Path) -> None:
+    local = federation(tmp_path)
+    for party in local.members():
+        with pytest.raises(
+            StorageError, match=r"holds no aligned federation .*: give the folder of a party that took part"
+        ):
+            party.resume()
+    close(local)
+
+
+def test_a_checkpoint_of_another_table_is_refused(tmp_path: Path) -> None:
+    local = federation(tmp_path, **SETTINGS)
+    local.coordinator.prepare()
+    _train_until(local, 5)
+    close(local)
+    other = experiment(tmp_path, **SETTINGS, split={"kind": "fraction", "fraction": 0.3})
+    config = load_party(deal(other, tmp_path)["passive"])
+    assert isinstance(config, PassiveConfig)
+    party = PassiveParty(config)
+    with pytest.raises(
+        StorageError,
+        match=r"^the checkpoint has 15 parameters, this party's block 9: resume with the same table",
+    ):
+        party.resume()
+    party.transcript.close()
+    party.recovery.close()
+    party.gate.close()
+
+
+def test_batches_do_not_depend_on_what_was_drawn_before(tmp_path: Path) -> None:
+    """What a resumed coordinator relies on."""
+    local = federation(tmp_path)
+    secret = local.coordinator.secret
+    stream(secret, "batches", 0).random(1000)
+    a, b = stream(secret, "batches", 1).permutation(50), stream(secret, "batches", 1).permutation(50)
+    np.testing.assert_array_equal(a, b)
+    close(local)
