@@ -121,7 +121,7 @@ class ActiveParty(DataParty):
             )
         with self.lock:
             self.settle()
-            run, rows = self.run, self.checked_rows(rows, Phase.PREDICT)
+            run, rows = self.run, self.run.federation.checked_rows(rows, Phase.PREDICT)
             exchange = Exchange(self.config.run, Phase.PREDICT, 1, self._requests)
             self._requests += 1
             own = self.gate.release_rows(
@@ -184,7 +184,7 @@ class ActiveParty(DataParty):
         self._losses = state["losses"].tolist()
 
     def _checked(self, act: Step) -> tuple[Released, Array]:
-        rows = self.checked_rows(act.rows, Phase.TRAIN)
+        rows = self.run.federation.checked_rows(act.rows, Phase.TRAIN)
         if (
             act.received is None
             or act.received.exchange != act.exchange

@@ -36,8 +36,7 @@ from vfl.view import PartyInfo
 class Prepared:
     """A run after alignment: all arrays in aligned order.
 
-    ``truth`` (N, d) are the party's own columns scaled to [0, 1], ``inputs`` the same after its defences;
-    ``member`` maps a phase to the bool (N,) mask of its rows.
+    ``truth`` (N, d) are the party's own columns scaled to [0, 1], ``inputs`` the same after its defences.
     """
 
     federation: Federation
@@ -45,7 +44,6 @@ class Prepared:
     inputs: Array
     clipped: int
     model: LinearBlock
-    member: Mapping[Phase, Array]
 
 
 class DataParty(Party):
@@ -169,9 +167,7 @@ class DataParty(Party):
         model = LinearBlock(
             inputs.shape[1], federation.n_classes, bias=holds_bias, training=federation.training
         )
-        rows = {Phase.TRAIN: federation.train, Phase.PREDICT: federation.predict}
-        member = {phase: np.isin(everything, part) for phase, part in rows.items()}
-        self._prepared = Prepared(federation, truth, inputs, clipped, model, member)
+        self._prepared = Prepared(federation, truth, inputs, clipped, model)
         self.log.info("prepared", rows=federation.rows, columns=len(self.table.columns), clipped=clipped)
 
     def aligned_labels(self, order: Array) -> Array | None:
@@ -181,22 +177,6 @@ class DataParty(Party):
     def parameters(self) -> Mapping[str, Array]:
         """Copies of this party's parameters."""
         return self.run.model.parameters()
-
-    def checked_rows(self, rows: Array, phase: Phase) -> Array:
-        """``rows`` if all of them belong to ``phase``.
-
-        Raises:
-            ProtocolError: no row, a row that does not exist, or one of the other phase.
-        """
-        member = self.run.member[phase]
-        if not len(rows):
-            raise ProtocolError(f"an empty list of {phase.value} rows: ask for at least one")
-        if rows.min() < 0 or rows.max() >= len(member) or not member[rows].all():
-            wrong = next(r for r in rows.tolist() if not (0 <= r < len(member) and member[r]))
-            raise ProtocolError(
-                f"row {wrong} is no {phase.value} row of run {self.config.run!r}: ask for rows of that set"
-            )
-        return rows
 
     def answered(self, point: Point, exchange: Exchange) -> Released | None:
         """The kept answer if this training exchange is a repetition, None if it is due."""

@@ -55,7 +55,7 @@ class PassiveParty(DataParty):
             if not len(act.rows):
                 return StepReply(None)
             self.recovery.is_due(act.exchange)
-            rows = self.checked_rows(act.rows, Phase.TRAIN)
+            rows = self.run.federation.checked_rows(act.rows, Phase.TRAIN)
             embedding = self.run.model.forward(self.run.inputs.take(rows, axis=0))
             return StepReply(self.gate.release(Point.EMBEDDING, act.exchange, rows, {"embedding": embedding}))
 
@@ -64,7 +64,7 @@ class PassiveParty(DataParty):
         check_exchange(act.exchange, self.config.run, Phase.PREDICT)
         with self.lock:
             self.settle()
-            rows = self.checked_rows(act.rows, Phase.PREDICT)
+            rows = self.run.federation.checked_rows(act.rows, Phase.PREDICT)
             run = self.run
             return self.gate.release_rows(
                 Point.EMBEDDING, act.exchange, rows, lambda fresh: run.model.forward(run.inputs[fresh])
@@ -98,7 +98,7 @@ class PassiveParty(DataParty):
         check_exchange(received.exchange, self.config.run, Phase.TRAIN)
         check_origin(received, federation.active.name, Point.GRADIENT)
         finite(received, "gradient", (len(received.rows), federation.n_classes))
-        self.checked_rows(received.rows, Phase.TRAIN)
+        self.run.federation.checked_rows(received.rows, Phase.TRAIN)
         self.relearn(received)
         self.recovery.learned = received.exchange.step
         self.defer(lambda: self.remember(received))

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
 from vfl.arrays import load_arrays, save_arrays
-from vfl.errors import StorageError
-from vfl.types import Array, ColumnInfo, Role
+from vfl.errors import ProtocolError, StorageError
+from vfl.types import Array, ColumnInfo, Phase, Role
 from vfl.view import PartyInfo
 
 INT32_MAX = 2**31 - 1  # what the wire carries
@@ -70,6 +73,31 @@ class Federation:
     def steps(self) -> int:
         """Training steps, unless the active party stops early."""
         return self.training.epochs * math.ceil(len(self.train) / self.training.batch_size)
+
+    @cached_property
+    def _members(self) -> Mapping[Phase, Array]:
+        """Phase → bool (rows,) mask of its rows; DISCLOSE has none."""
+        masks = {Phase.TRAIN: np.zeros(self.rows, bool), Phase.PREDICT: np.zeros(self.rows, bool)}
+        masks[Phase.TRAIN][self.train] = True
+        masks[Phase.PREDICT][self.predict] = True
+        return masks
+
+    def checked_rows(self, rows: Array, phase: Phase) -> Array:
+        """``rows`` int32 (n,) if there are some and all of them belong to ``phase``.
+
+        Raises:
+            ProtocolError: no row, a row that does not exist, or one of the other phase.
+        """
+        member = self._members[phase]
+        if not len(rows):
+            raise ProtocolError(f"an empty list of {phase.value} rows: ask for at least one")
+        # Read as unsigned, a negative position is a huge one: one bound instead of two.
+        if rows.view(np.uint32).max() >= len(member) or not member.take(rows).all():
+            wrong = next(r for r in rows.tolist() if not (0 <= r < len(member) and member[r]))
+            raise ProtocolError(
+                f"row {wrong} is no {phase.value} row of run {self.run!r}: ask for rows of that set"
+            )
+        return rows
 
     def ends_epoch(self, step: int) -> bool:
         """Whether training step ``step`` (from 0) is the last of its epoch."""

@@ -1,17 +1,10 @@
-"""Everything about gRPC connections in one place: addresses, sizes, keepalive, identity.
-
-Imported before anything else imports grpc: the event engine's own threads cost a third of the speed.
-"""
+"""Everything about gRPC connections in one place: addresses, sizes, keepalive, identity."""
 
 from __future__ import annotations
 
 import contextlib
-import os
 import socket
 from pathlib import Path
-
-os.environ.setdefault("GRPC_EXPERIMENTS", "-event_engine_client,-event_engine_listener")
-os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 import grpc as grpc  # noqa: PLC0414 - re-exported: whoever imports it here has the environment set first
 
