@@ -18,6 +18,7 @@ from vfl.errors import KnowledgeError, PluginError, ProtocolError, StateError
 from vfl.link import Link
 from vfl.randomness import stream
 from vfl.registry import ATTACKS
+from vfl.score import scorable
 from vfl.types import Array, Estimate
 from vfl.view import AdversaryView
 
@@ -121,7 +122,7 @@ def _check_estimate(estimate: Estimate, target: str, rows: Array, width: int) ->
         raise PluginError(f"it must return an Estimate of {target!r}")
     if not np.array_equal(estimate.rows, rows) or estimate.status.shape != rows.shape:
         raise PluginError(f"rows and status must be those of the {len(rows)} rows of its view")
-    if estimate.values.shape != (len(rows), width) or not np.isfinite(estimate.values).all():
+    if estimate.values.shape != (len(rows), width) or not scorable(estimate.values):
         raise PluginError(
             f"values of shape {estimate.values.shape}: finite ones of shape ({len(rows)}, {width}) are due"
         )

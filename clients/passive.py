@@ -105,7 +105,9 @@ class PassiveParty(DataParty):
 
     def _disclose(self, what: str, count: int, version: int) -> Released:
         point = _POINTS[what]
-        exchange = Exchange(self.config.run, Phase.DISCLOSE, version, list(Point).index(point))
+        # Two receivers may be granted different numbers of rows: those are two disclosures.
+        step = list(Point).index(point) + len(Point) * count
+        exchange = Exchange(self.config.run, Phase.DISCLOSE, version, step)
         rows = self._auxiliary_rows(count) if what == "auxiliary" else _NO_ROWS
         self.log.info("disclosed", what=what, rows=count)
         return self.gate.release(point, exchange, rows, self._disclosed_tensors(what, rows))

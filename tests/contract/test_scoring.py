@@ -1,0 +1,328 @@
+"""The target's scoring service: figures stay home, and what goes back holds nothing private."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from laboratory import federation, finish
+
+from clients.passive import PassiveParty
+from vfl.acts import Forward, Guess, Receipt, Submission
+from vfl.errors import ProtocolError, StateError, VflensError
+from vfl.link import InProcessLink
+from vfl.metrics import Metrics
+from vfl.score import ScoringService, milestones
+from vfl.types import Array, Exchange, Phase, Role, RowStatus, statuses
+from vfl.wire.messages import RPCS
+
+N, D = 60, 3
+RNG = np.random.default_rng(0)
+TRUTH = RNG.random((200, D))
+RELEASED = RNG.permutation(200)[:N].astype(np.int32)
+
+
+def _service(folder: Path, truth: Array = TRUTH, *, lab: bool = False, pictures: int = 0) -> ScoringService:
+    folder.mkdir(exist_ok=True)
+    return ScoringService(
+        party="target",
+        truth=truth,
+        column_names=("x", "y", "z"),
+        training=np.arange(40, 100, dtype=np.int32),
+        lab=lab,
+        metrics=Metrics(folder / "metrics.parquet"),
+        folder=folder,
+        pictures=pictures,
+    )
+
+
+def _submission(rows: Array = RELEASED, *guesses: Guess, scored_set: str = "predict") -> Submission:
+    return Submission("run", scored_set, rows, guesses or (_guess(len(rows)),))
+
+
+def _guess(n: int, name: str = "ls", values: Array | None = None) -> Guess:
+    return Guess(name, np.full((n, D), 0.3) if values is None else values, statuses(n))
+
+
+def _answer(call: Callable[..., Receipt], *arguments: Any) -> bytes:
+    """All that the caller gets: the reply's bytes, or the refusal's class and sentence."""
+    try:
+        reply: bytes = RPCS[Submission].encode_reply(call(*arguments)).SerializeToString()
+    except VflensError as error:
+        return f"{type(error).__name__}: {error}".encode()
+    return reply
+
+
+# --- what the submitter learns
+
+PROBES: dict[str, Submission] = {
+    "a guess": _submission(),
+    "the truth itself": _submission(RELEASED, _guess(N, "oracle", TRUTH[RELEASED])),
+    "two attacks": _submission(RELEASED, _guess(N, "a"), _guess(N, "b", np.zeros((N, D)))),
+    "huge values": _submission(RELEASED, _guess(N, "a", np.full((N, D), 1e300))),
+    "the first rows": _submission(RELEASED[:50]),
+    "no attack": Submission("run", "predict", RELEASED, ()),
+    "too few rows": _submission(RELEASED[:49]),
+    "one row": _submission(RELEASED[:1]),
+    "no row": _submission(RELEASED[:0]),
+    "rows in another order": _submission(RELEASED[::-1].copy()),
+    "rows never released": _submission(np.arange(N, dtype=np.int32)),
+    "more rows than released": _submission(np.arange(200, dtype=np.int32)),
+    "a column too many": _submission(RELEASED, _guess(N, "a", np.zeros((N, D + 1)))),
+    "NaN": _submission(RELEASED, _guess(N, "a", np.full((N, D), np.nan))),
+    "infinity": _submission(RELEASED, _guess(N, "a", np.full((N, D), np.inf))),
+}
+
+
+@pytest.mark.parametrize("probe", PROBES)
+def test_two_truths_give_the_caller_identical_bytes(tmp_path: Path, probe: str) -> None:
+    other = 1 - TRUTH
+    answers = [
+        _answer(service.score, PROBES[probe], RELEASED)
+        for service in (_service(tmp_path / "a"), _service(tmp_path / "b", other))
+    ]
+    assert answers[0] == answers[1]
+
+
+def test_the_bytes_of_a_receipt_are_two_counts() -> None:
+    """So that the test above cannot pass because everything is refused."""
+    sent = RPCS[Submission].encode_reply(Receipt(60, 2, {}))
+    assert sent.SerializeToString() == b"\x08\x3c\x10\x02"
+
+
+def test_in_lab_mode_alone_the_errors_go_back(tmp_path: Path) -> None:
+    """The truth differs in one cell: in the lab the caller sees it, outside it does not."""
+    nudged = TRUTH.copy()
+    nudged[RELEASED[7], 1] += 0.01
+    for lab in (True, False):
+        a, b = (
+            _answer(service.score, _submission(), RELEASED)
+            for service in (
+                _service(tmp_path / f"a{lab}", lab=lab),
+                _service(tmp_path / f"b{lab}", nudged, lab=lab),
+            )
+        )
+        assert (a != b) == lab
+
+
+def test_a_malicious_caller_learns_nothing_from_a_whole_party(tmp_path: Path) -> None:
+    """Through the link, over every answer of the target to the active party, with two different tables."""
+    answers = []
+    for name in ("a", "b"):
+        local = federation(
+            tmp_path / name,
+            lab=False,
+            data={"name": "synthetic", "rows": 150, "features": 7, "classes": 3, "informative": 4},
+            predict_share=0.5,
+        )
+        if name == "b":  # another truth behind the same file layout
+            table = local.passive["passive"].table
+            local.passive["passive"].table = replace(table, features=-table.features)
+        local.coordinator.prepare()
+        link = local.links["passive"]
+        rows = local.coordinator.aligned.predict
+        link.call(Forward(Exchange("tiny/run", Phase.PREDICT, 1, 0), rows[:60]))
+        target = InProcessLink("passive", "active", Role.ACTIVE)
+        target.party = local.passive["passive"]
+        width = 4
+        probes = [
+            Submission(
+                "tiny/run",
+                scored_set,
+                sent,
+                (Guess("x", np.full((len(sent), width), 0.2), statuses(len(sent))),),
+            )
+            for scored_set in ("predict", "train", "everything")
+            for sent in (rows[:60], rows[:50], rows[:49], rows[1:60], local.coordinator.aligned.train)
+        ]
+        answers.append([_answer(target.call, probe) for probe in probes])
+    assert answers[0] == answers[1]
+    accepted = [a for a in answers[0] if not a.startswith(b"ProtocolError")]
+    assert len(accepted) == 3  # predict: 60 and 50 rows; train: all of them
+    assert any(a.startswith(b"ProtocolError: scored_set 'everything' is unknown") for a in answers[0])
+
+
+# --- what is refused
+
+REFUSED: list[tuple[str, str]] = [
+    ("too few rows", "^submission of 49 rows: fewer than 50 are scored in lab mode only, wait for more predictions$"),
+    ("no row", "^submission of 0 predict rows: it must name the first rows that were released, in that order$"),
+    ("rows in another order", "^submission of 60 predict rows: it must name the first rows that were released"),
+    ("rows never released", "^submission of 60 predict rows: it must name the first rows that were released"),
+    ("more rows than released", "^submission of 200 predict rows: it must name the first rows"),
+    ("a column too many", r"^attack 'a' submitted values of shape \(60, 4\): \(60, 3\) is needed$"),
+    ("NaN", "^attack 'a' submitted NaN or infinite values: give a finite guess for every cell$"),
+    ("infinity", "^attack 'a' submitted NaN or infinite values"),
+    ("huge values", "^attack 'a' submitted NaN or infinite values"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("probe", "sentence"), REFUSED)
+def test_what_does_not_fit_is_refused_and_leaves_no_figure(tmp_path: Path, probe: str, sentence: str) -> None:
+    service = _service(tmp_path, lab=False)
+    with pytest.raises(ProtocolError, match=sentence):
+        service.score(PROBES[probe], RELEASED)
+    assert not (tmp_path / "metrics.parquet").exists()
+
+
+def test_a_row_state_for_every_row(tmp_path: Path) -> None:
+    guess = Guess("a", np.zeros((N, D)), statuses(N - 1))
+    with pytest.raises(ProtocolError, match=r"^attack 'a' submitted "):
+        _service(tmp_path).score(_submission(RELEASED, guess), RELEASED)
+
+
+def test_few_rows_are_scored_in_the_lab(tmp_path: Path) -> None:
+    receipt = _service(tmp_path, lab=True).score(_submission(RELEASED[:1]), RELEASED)
+    assert (receipt.rows, receipt.attacks) == (1, 1)
+    assert receipt.errors["ls"] == pytest.approx(float(((TRUTH[RELEASED[0]] - 0.3) ** 2).mean()))
+
+
+# --- the figures, by hand
+
+
+def _figures(folder: Path) -> dict[tuple[str, str, str], float]:
+    rows: list[dict[str, Any]] = pq.read_table(folder / "metrics.parquet").to_pylist()
+    return {(r["metric"], r["attack"], r["column"]): r["value"] for r in rows}
+
+
+def test_figures_agree_with_a_calculation_by_hand(tmp_path: Path) -> None:
+    values = RNG.random((N, D))
+    status = statuses(N)
+    status[:6] = RowStatus.INCONSISTENT
+    receipt = _service(tmp_path, lab=True).score(_submission(RELEASED, Guess("ls", values, status)), RELEASED)
+    found = _figures(tmp_path)
+
+    truth = [[float(v) for v in TRUTH[r]] for r in RELEASED]
+    squares = [[(truth[i][j] - float(values[i][j])) ** 2 for j in range(D)] for i in range(N)]
+    per_row = [sum(s) / D for s in squares]
+    mse = sum(per_row) / N
+    assert found["mse", "ls", ""] == pytest.approx(mse, rel=1e-12)
+    assert receipt.errors == {"ls": found["mse", "ls", ""]}
+    variance = sum((e - mse) ** 2 for e in per_row) / (N - 1)
+    assert found["mse_stderr", "ls", ""] == pytest.approx((variance / N) ** 0.5, rel=1e-12)
+    assert found["unusable", "ls", ""] == pytest.approx(0.1)
+    for j, column in enumerate(("x", "y", "z")):
+        assert found["column_mse", "ls", column] == pytest.approx(sum(s[j] for s in squares) / N, rel=1e-12)
+
+    means = [sum(TRUTH[r][j] for r in range(40, 100)) / 60 for j in range(D)]
+    blind: dict[str, Callable[[int, int], float]] = {
+        "zero": lambda i, j: truth[i][j] ** 2,
+        "half": lambda i, j: (truth[i][j] - 0.5) ** 2,
+        "column_means": lambda i, j: (truth[i][j] - means[j]) ** 2,
+    }
+    columns = {name: [sum(f(i, j) for i in range(N)) / N for j in range(D)] for name, f in blind.items()}
+    for name, per_column in columns.items():
+        assert found["blind_mse", name, ""] == pytest.approx(sum(per_column) / D, rel=1e-12)
+    draws = np.random.default_rng(1).random((4000, N, D))
+    simulated = ((draws - np.array(truth)) ** 2).mean()
+    assert found["blind_mse", "random", ""] == pytest.approx(simulated, rel=2e-3)
+    for j, column in enumerate(("x", "y", "z")):
+        least = min(per_column[j] for per_column in columns.values())
+        assert found["column_blind_mse", "", column] == pytest.approx(least, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("total", "expected"),
+    [
+        (1, [1]),
+        (49, [49]),
+        (50, [50]),
+        (51, [50, 51]),
+        (360, [50, 100, 200, 360]),
+        (1000, [50, 100, 200, 500, 1000]),
+    ],
+)
+def test_milestones(total: int, expected: list[int]) -> None:
+    assert milestones(total) == expected
+
+
+def test_pictures_are_drawn_from_the_first_rows_into_the_own_folder(tmp_path: Path) -> None:
+    values = RNG.random((N, D))
+    _service(tmp_path, pictures=4).score(_submission(RELEASED, _guess(N, "ls", values)), RELEASED)
+    with np.load(tmp_path / "pictures.npz") as saved:
+        np.testing.assert_array_equal(saved["rows"], RELEASED[:4])
+        np.testing.assert_array_equal(saved["original"], TRUTH[RELEASED[:4]])
+        np.testing.assert_array_equal(saved["estimate:ls"], values[:4])
+    _service(tmp_path / "none", pictures=0).score(_submission(), RELEASED)
+    assert not (tmp_path / "none" / "pictures.npz").exists()
+
+
+# --- the party around it
+
+
+def _submit(party: PassiveParty, scored_set: str, rows: Array) -> Receipt:
+    guess = Guess("x", np.full((len(rows), len(party.table.columns)), 0.5), statuses(len(rows)))
+    return party.score(Submission("tiny/run", scored_set, rows, (guess,)))
+
+
+def test_disclosed_auxiliary_rows_are_not_scored(tmp_path: Path) -> None:
+    grants = [
+        {"what": "auxiliary", "to": "active", "rows": 12},
+        {"what": "auxiliary", "to": "coordinator", "rows": 5},
+    ]
+    local = federation(tmp_path, disclose=grants)
+    local.coordinator.prepare()
+    local.coordinator.train()
+    finish(local)
+    target, train = local.passive["passive"], local.coordinator.aligned.train
+    to_active, to_coordinator = (
+        {int(row) for r in member.transcript if r.exchange.phase is Phase.DISCLOSE for row in r.rows}
+        for member in (local.active, local.coordinator)
+    )
+    assert (len(to_active), len(to_coordinator)) == (12, 5), "each receives what it was granted"
+    given = to_active | to_coordinator
+    assert given == to_active
+    scored = np.array(sorted(set(train.tolist()) - given), np.int32)
+    assert _submit(target, "train", scored).rows == len(train) - 12
+    with pytest.raises(ProtocolError, match=r"^submission of 72 train rows: it must name the first rows"):
+        _submit(target, "train", train)
+
+
+def test_only_rows_released_so_far_are_scored(tmp_path: Path) -> None:
+    local = federation(tmp_path)
+    local.coordinator.prepare()
+    local.coordinator.train()
+    local.coordinator.open_predictions()
+    target, rows = local.passive["passive"], local.coordinator.aligned.predict
+    with pytest.raises(ProtocolError, match="must name the first rows that were released"):
+        _submit(target, "predict", rows[:1])
+    local.active.ask(rows[[4, 2, 9]])
+    assert _submit(target, "predict", rows[[4, 2]]).rows == 2
+    with pytest.raises(ProtocolError, match="must name the first rows that were released"):
+        _submit(target, "predict", rows[[2, 4]])
+
+
+def _events(home: Path, event: str) -> list[str]:
+    lines = (home / "events.jsonl").read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if f'"event": "{event}"' in line]
+
+
+def test_attacks_go_on_where_scoring_is_disabled(tmp_path: Path) -> None:
+    local = federation(tmp_path, scoring={"enabled": False})
+    with pytest.raises(
+        StateError, match=r"^scoring is switched off at the target \(scoring.enabled = false\)"
+    ):
+        _submit(local.passive["passive"], "predict", RELEASED)
+    local.run()
+    assert (tmp_path / "active" / "estimates" / "passive.half_star.npz").exists()
+    assert len(_events(tmp_path / "active", "not scored")) == 1
+    assert not _events(tmp_path / "active", "receipt")
+    assert not (tmp_path / "passive" / "pictures.npz").exists()
+    metrics = {m for m, *_ in _figures(tmp_path / "passive")}
+    assert not metrics & {"mse", "blind_mse", "column_mse"}
+
+
+def test_outside_the_lab_the_adversary_has_receipts_and_no_figures(tmp_path: Path) -> None:
+    data = {"name": "synthetic", "rows": 130, "features": 7, "classes": 3, "informative": 4}
+    local = federation(tmp_path, lab=False, data=data, predict_share=0.5)
+    local.run()
+    assert not any(m == "mse" for m, *_ in _figures(tmp_path / "active"))
+    assert ("mse", "half_star", "") in _figures(tmp_path / "passive")
+    receipts = _events(tmp_path / "active", "receipt")
+    assert len(receipts) == 2  # 50 rows, and all 65
+    assert not any("mse" in line for line in receipts)
