@@ -49,8 +49,9 @@ lint: $(VENV)/.dev      ## ruff and the layers
 	$(BIN)/lint-imports
 
 types: $(VENV)/.dev     ## mypy --strict
-	$(BIN)/mypy $(CODE)
+	$(BIN)/mypy $(filter-out benchmarks,$(CODE))
 	$(BIN)/mypy conftest.py   # apart: tests has one too
+	$(BIN)/mypy --explicit-package-bases benchmarks
 
 .venv-proto/.ready: Makefile
 	$(PYTHON) -m venv .venv-proto
