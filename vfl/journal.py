@@ -110,6 +110,8 @@ class Journal:
                     self._write(batch)
             except OSError as error:
                 self._error = error
+            except Exception as error:  # a writer that died would let its callers wait for ever
+                self._error = OSError(0, f"{type(error).__name__}: {error}")
             finally:
                 self._queue.task_done()
         self._queue.task_done()

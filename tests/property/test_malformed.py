@@ -1,0 +1,251 @@
+"""Whatever bytes arrive, a party answers with one of our errors or does what they say; it never crashes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from google.protobuf.message import Message
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from laboratory import close, deal, experiment, finish
+from stubparty import CALLERS, LIMITS, served
+from wirecases import ACTS
+
+from experiments.local import LocalFederation
+from services.servicer import decode_request
+from vfl import acts
+from vfl.acts import ACCESS
+from vfl.errors import VflensError
+from vfl.link import Party
+from vfl.types import Exchange, Phase, Point, Released, Role
+from vfl.wire.channel import PARTY_KEY, TOKEN_KEY, grpc
+from vfl.wire.grpc_link import GrpcLink
+from vfl.wire.messages import RPCS
+
+RUN = "tiny/run"
+PARTIES = ("passive", "active", "coordinator")
+ASKED = [(role, act) for act, (_, callees) in ACCESS.items() for role in PARTIES if Role(role) in callees]
+thorough = settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+
+
+def made(home: Path) -> LocalFederation:
+    return LocalFederation(deal(experiment(home), home), lambda stage, done, total: None)
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalFederation]:
+    """A federation that has been trained and has predicted."""
+    federation = made(tmp_path_factory.mktemp("trained"))
+    federation.coordinator.prepare()
+    federation.coordinator.train()
+    finish(federation)
+    yield federation
+    close(federation)
+
+
+@pytest.fixture(scope="module")
+def unprepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalFederation]:
+    """The same before anything happened."""
+    federation = made(tmp_path_factory.mktemp("unprepared"))
+    yield federation
+    close(federation)
+
+
+def party_of(local: LocalFederation, role: str) -> Party:
+    return {p.role: p for p in local.members()}[Role(role)]
+
+
+def valid(local: LocalFederation, role: str) -> dict[type[acts.Act[Any]], acts.Act[Any]]:
+    """A well-formed message of every kind to the party of ``role``, as this run would send it next: the seeds of mutation."""
+    run = local.coordinator.aligned
+    train, predict = run.train[:20], run.predict[:4]
+    step, asked = Exchange(RUN, Phase.TRAIN, 3, 12), Exchange(RUN, Phase.PREDICT, 1, 900)
+    numbers = np.zeros((20, 3))
+    gradient = Released("active", step, Point.GRADIENT, train, {"gradient": numbers})
+    summed = Released("coordinator", step, Point.EMBEDDING, train, {"embedding": numbers})
+    after = Exchange(RUN, Phase.TRAIN, 3, 13)
+    own = Released("active", asked, Point.EMBEDDING, predict, {"embedding": np.zeros((4, 3))})
+    guess = acts.Guess(
+        "half", np.full((4, len(local.passive["passive"].table.columns)), 0.5), np.array(["ok"] * 4)
+    )
+    disclosed = Exchange(RUN, Phase.DISCLOSE, 1, 3)
+    named: tuple[acts.Act[Any], ...] = (
+        acts.Describe(RUN),
+        acts.Identify(RUN),
+        acts.Prepare(run, np.arange(run.rows, dtype="<i4")),
+        acts.Step(step, train, summed) if role == "active" else acts.Step(after, train, gradient),
+        acts.Disclose(RUN, 1, "active"),
+        acts.Deliver(Released("passive", disclosed, Point.PARAMETERS, predict[:0], {"weight": numbers})),
+        acts.Begin(RUN, 1),
+        acts.Forward(asked, predict),
+        acts.Predict(own),
+        acts.Query(predict),
+        acts.Submission(RUN, "predict", predict, (guess,)),
+        acts.Finished(RUN),
+        acts.Stop(RUN),
+    )
+    return {type(act): act for act in named}
+
+
+def mutated(data: st.DataObject, message: bytes) -> bytes:
+    """``message`` with bytes flipped, removed, repeated or cut off."""
+    found = bytearray(message)
+    for _ in range(data.draw(st.integers(1, 4))):
+        if not found:
+            break
+        at = data.draw(st.integers(0, len(found) - 1))
+        match data.draw(st.sampled_from(["flip", "cut", "drop", "repeat"])):
+            case "flip":
+                found[at] ^= data.draw(st.integers(1, 255))
+            case "cut":
+                del found[at:]
+            case "drop":
+                del found[at : at + data.draw(st.integers(1, 9))]
+            case _:
+                found[at:at] = found[at : at + data.draw(st.integers(1, 9))]
+    return bytes(found)
+
+
+def without_a_field(data: st.DataObject, message: Any) -> bytes:
+    """``message`` without one of its fields, at whatever depth."""
+    inner = message
+    while fields := inner.ListFields():
+        field, value = data.draw(st.sampled_from(fields))
+        if not isinstance(value, Message) or data.draw(st.booleans()):
+            inner.ClearField(field.name)
+            break
+        inner = value
+    return bytes(message.SerializeToString())
+
+
+def ask(party: Party, act: type[acts.Act[Any]], data: bytes) -> None:
+    """As the servicer does, for a caller who may ask; our errors are fine."""
+    caller, rpc = min(ACCESS[act][0]), RPCS[act]
+    try:
+        rpc.encode_reply(party.perform(decode_request(rpc, data), str(caller), caller))
+        party.settle()
+    except VflensError as error:
+        refusal = str(error)
+        assert len(refusal) > 10  # a sentence
+        assert "\n" not in refusal
+
+
+@pytest.mark.parametrize(("role", "act"), ASKED, ids=lambda v: getattr(v, "__name__", v))
+@given(data=st.data())
+@thorough
+def test_random_bytes(
+    local: LocalFederation,
+    unprepared: LocalFederation,
+    role: str,
+    act: type[acts.Act[Any]],
+    data: st.DataObject,
+) -> None:
+    noise = data.draw(st.binary(max_size=200))
+    for federation_ in (local, unprepared):
+        ask(party_of(federation_, role), act, noise)
+
+
+@pytest.mark.parametrize(("role", "act"), ASKED, ids=lambda v: getattr(v, "__name__", v))
+@given(data=st.data())
+@thorough
+def test_well_formed_nonsense(
+    local: LocalFederation,
+    unprepared: LocalFederation,
+    role: str,
+    act: type[acts.Act[Any]],
+    data: st.DataObject,
+) -> None:
+    message = RPCS[act].encode(data.draw(ACTS[act])).SerializeToString()
+    for federation_ in (local, unprepared):
+        ask(party_of(federation_, role), act, message)
+
+
+@pytest.mark.parametrize(("role", "act"), ASKED, ids=lambda v: getattr(v, "__name__", v))
+@given(data=st.data())
+@thorough
+def test_mutated_messages(
+    local: LocalFederation,
+    unprepared: LocalFederation,
+    role: str,
+    act: type[acts.Act[Any]],
+    data: st.DataObject,
+) -> None:
+    message = RPCS[act].encode(valid(local, role)[act])
+    wrong = (
+        without_a_field(data, message)
+        if data.draw(st.booleans())
+        else mutated(data, message.SerializeToString())
+    )
+    for federation_ in (local, unprepared):
+        ask(party_of(federation_, role), act, wrong)
+
+
+def test_the_seeds_of_mutation_are_near_the_mark(tmp_path: Path) -> None:
+    """What the mutations begin with is what this run would send next: the parties take it."""
+    federation = made(tmp_path)
+    federation.coordinator.prepare()
+    federation.coordinator.train()
+    finish(federation)
+    for role, act in ASKED:
+        message = RPCS[act].encode(valid(federation, role)[act]).SerializeToString()
+        caller = min(ACCESS[act][0])
+        party_of(federation, role).perform(decode_request(RPCS[act], message), str(caller), caller)
+    close(federation)
+
+
+@pytest.mark.parametrize("role", PARTIES)
+def test_a_real_server_outlives_them(
+    local: LocalFederation, role: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Over a socket: unary calls and streams of noise, then a valid call is answered."""
+    rng = np.random.default_rng(5)
+    with served(party_of(local, role)) as address, grpc.insecure_channel(address) as channel:
+        for act in (a for r, a in ASKED if r == role):
+            right = RPCS[act].encode(valid(local, role)[act]).SerializeToString()
+            for _ in range(4):
+                for noise in (rng.bytes(int(rng.integers(1, 60))), right[: rng.integers(len(right))]):
+                    with refused_in_order():
+                        send(channel, act, noise)
+        _assert_alive(role, address)
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def send(channel: Any, act: type[acts.Act[Any]], noise: bytes) -> None:
+    """``noise`` as the request for ``act``, from a caller who may ask."""
+    caller, rpc = str(min(ACCESS[act][0])), RPCS[act]
+    metadata = ((PARTY_KEY, caller), (TOKEN_KEY, CALLERS[caller][1]))
+    if rpc.stream:
+        list(channel.stream_stream(rpc.path)(iter([noise, noise]), metadata=metadata, timeout=10))
+    else:
+        channel.unary_unary(rpc.path)(noise, metadata=metadata, timeout=10)
+
+
+@contextmanager
+def refused_in_order() -> Iterator[None]:
+    """Answered, or refused with the name of one of our errors and a status of its own."""
+    refusal: Any = None
+    try:
+        yield
+    except grpc.RpcError as error:
+        refusal = error
+    if refusal is not None:
+        assert "vflens-error" in dict(refusal.trailing_metadata()), refusal
+        assert refusal.code() is not grpc.StatusCode.UNKNOWN
+        assert not refusal.details().startswith("unexpected"), refusal.details()
+
+
+def _assert_alive(role: str, address: str) -> None:
+    caller = "active" if role == "coordinator" else "coordinator"
+    link = GrpcLink(role, address, caller=caller, token=CALLERS[caller][1], limits=LIMITS)
+    act: acts.Act[Any] = acts.Finished(RUN) if role == "coordinator" else acts.Describe(RUN)
+    link.call(act)
+    link.close()
