@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,9 +11,11 @@ from clients.party import DataParty
 from clients.passive import PassiveParty
 from coordinator.coordinator import Coordinator, Progress
 from services.folder import write_status
-from vfl.config import ActiveConfig, CoordinatorConfig, PassiveConfig, load_party
+from vfl.compatibility import build_defenses
+from vfl.config import ActiveConfig, CoordinatorConfig, PassiveConfig, build_plugins, load_party
 from vfl.errors import VflensError
 from vfl.link import InProcessLink, Link
+from vfl.registry import ATTACKS
 from vfl.types import Role
 
 
@@ -22,6 +24,7 @@ class LocalFederation:
 
     def __init__(self, configs: Mapping[str, Path], progress: Progress) -> None:
         loaded = [load_party(file) for file in configs.values()]
+        _check_plugins(loaded)
         self.coordinator_config = next(c for c in loaded if isinstance(c, CoordinatorConfig))
         self.links = {
             c.party: InProcessLink(c.party, self.coordinator_config.party, Role.COORDINATOR)
@@ -77,3 +80,11 @@ class LocalFederation:
             for member in self.members():
                 member.close()
                 write_status(member.folder, state, reason)
+
+
+def _check_plugins(configs: Iterable[PassiveConfig | ActiveConfig | CoordinatorConfig]) -> None:
+    """Refuse any party's plug-ins before one of the parties opens its logs."""
+    for config in configs:
+        build_defenses(config)
+        if isinstance(config, ActiveConfig):
+            build_plugins(ATTACKS, config.attacks)

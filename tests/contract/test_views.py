@@ -1,0 +1,341 @@
+"""An adversary has what its party received and owns; the truth, the wire and the model are out of its reach."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from laboratory import experiment, federation, trained
+from pydantic import Field
+
+from experiments.local import LocalFederation
+from experiments.run import run
+from vfl.attack import Attack
+from vfl.defense import Context, Defense
+from vfl.errors import ConfigError, DefenseError, KnowledgeError
+from vfl.gate import DefenseChain
+from vfl.registry import ATTACKS
+from vfl.types import Array, Estimate, Knowledge, Owner, Phase, Point, Released, statuses
+from vfl.view import AdversaryView
+
+_LOADED = """
+import importlib, json, sys
+for name in sys.argv[1:]:
+    importlib.import_module(f"attacks.{name}")
+print("\\n".join(sys.modules))
+"""
+UNREACHABLE = (
+    "grpc", "google", "protos", "vfl.acts", "vfl.cells", "vfl.datasets", "vfl.gate", "vfl.journal", "vfl.link",
+    "vfl.partyfile", "vfl.score", "vfl.table", "vfl.transcript", "vfl.wire", "clients", "coordinator", "services",
+    "experiments", "pyarrow", "torch",
+)  # fmt: skip
+
+
+def test_importing_every_attack_loads_no_data_no_truth_and_no_wire() -> None:
+    command = [sys.executable, "-c", _LOADED, *ATTACKS.names()]
+    loaded = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    assert {f"attacks.{name}" for name in ATTACKS.names()} <= set(loaded)
+    roots = {".".join(m.split(".")[:depth]) for m in loaded for depth in (1, 2)}
+    assert not roots & set(UNREACHABLE)
+
+
+# --- spies in a real federation
+
+
+def _received(point: Point, view: AdversaryView) -> list[Released]:
+    return list(view.received(point))
+
+
+READS: dict[str, Callable[[AdversaryView], object]] = {
+    **{f"received {p.value}": partial(_received, p) for p in Point},
+    "own features": lambda view: view.own("features"),
+    "own labels": lambda view: view.own("labels"),
+    "own parameters": lambda view: view.own("parameters"),
+    "metadata": lambda view: view.metadata(),
+    "scores": lambda view: view.scores(),
+    "unknown parameters": lambda view: view.unknown_parameters(),
+    "moments": lambda view: view.moments(),
+}
+
+
+class _Spy(Attack):
+    """Tries every read and guesses one half."""
+
+    needs: ClassVar[frozenset[Knowledge]] = frozenset()
+    seen: dict[str, str] = Field(default_factory=dict)
+
+    def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
+        for name, read in READS.items():
+            try:
+                read(view)
+            except KnowledgeError as error:
+                self.seen[name] = str(error)
+            else:
+                self.seen[name] = "granted"
+        return _half(view)
+
+
+class _InformedSpy(_Spy):
+    needs: ClassVar[frozenset[Knowledge]] = frozenset(Knowledge)
+    phases: ClassVar[frozenset[Phase]] = frozenset(Phase)
+
+
+def _half(view: AdversaryView) -> Estimate:
+    n = len(view.rows)
+    return Estimate(view.target, view.rows, np.full((n, view.widths()[view.target]), 0.5), statuses(n))
+
+
+def _with(local: LocalFederation, **attacks: Attack) -> LocalFederation:
+    local.active.adversary.attacks.update(attacks)
+    return local
+
+
+def test_what_is_not_declared_is_refused_read_by_read(tmp_path: Path) -> None:
+    spy = _Spy()
+    _with(federation(tmp_path), spy=spy).run()
+    assert set(spy.seen) == set(READS)
+    for name, outcome in spy.seen.items():
+        assert outcome.startswith("the attack read '"), name
+        assert outcome.endswith("' without declaring it in `needs`"), name
+
+
+def test_what_was_never_disclosed_is_refused_even_to_who_declares_everything(tmp_path: Path) -> None:
+    spy = _InformedSpy()
+    _with(federation(tmp_path, disclose=[]), spy=spy).run()
+    assert spy.seen["unknown parameters"] == "party 'passive' never disclosed its parameters to 'active'"
+    assert spy.seen["moments"] == "party 'passive' disclosed neither moments nor auxiliary rows to 'active'"
+    granted = {name for name, outcome in spy.seen.items() if outcome == "granted"}
+    assert granted == set(READS) - {"unknown parameters", "moments"}
+
+
+class _Listener(Attack):
+    """Notes what it hears."""
+
+    needs: ClassVar[frozenset[Knowledge]] = frozenset({Knowledge.EMBEDDINGS, Knowledge.SCORES})
+    heard: dict[str, set[Phase]] = Field(default_factory=dict)
+
+    def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
+        for point in (Point.EMBEDDING, Point.SCORES):
+            self.heard[point] = {r.exchange.phase for r in view.received(point)}
+        return _half(view)
+
+
+class _Everywhere(_Listener):
+    phases: ClassVar[frozenset[Phase]] = frozenset(Phase)
+
+
+def test_training_traffic_is_heard_only_where_declared(tmp_path: Path) -> None:
+    secure, clear = _Listener(), _Everywhere()
+    _with(federation(tmp_path), secure=secure, clear=clear).run()
+    assert secure.heard == {Point.EMBEDDING: set(), Point.SCORES: {Phase.PREDICT}}
+    assert clear.heard == {Point.EMBEDDING: {Phase.TRAIN}, Point.SCORES: {Phase.PREDICT}}
+
+
+class _Vandal(Attack):
+    """Writes into everything that it is given."""
+
+    needs: ClassVar[frozenset[Knowledge]] = frozenset(Knowledge)
+    done: list[bool] = Field(default_factory=list)
+
+    def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
+        arrays = [view.rows, view.own("features"), view.own("labels"), view.own("parameters"), view.scores()]
+        arrays += [*view.unknown_parameters(), *(r.rows for r in view.received(Point.SCORES))]
+        for array in arrays:
+            if array.flags.writeable:
+                array[...] = 0
+        self.done.append(True)
+        return _half(view)
+
+
+def test_an_attack_that_writes_into_its_view_changes_no_run(tmp_path: Path) -> None:
+    vandal = _Vandal()
+    found = []
+    for name, attacks in (("clean", {}), ("vandal", {"a": vandal})):
+        local = _with(federation(tmp_path / name), **attacks)
+        local.run()
+        run_ = local.active.run
+        scores = local.active.received_scores(run_.federation.predict)
+        own = [run_.inputs.tobytes(), local.active.labels.tobytes(), run_.model.weight.tobytes()]
+        order = local.active.gate.released_rows(Point.EMBEDDING, 1).tolist()
+        found.append((trained(local), scores.tobytes(), own, order, _mse(tmp_path / name, "half_star")))
+    assert vandal.done
+    assert found[0] == found[1]
+
+
+# --- attacks that fail
+
+
+def _rows(home: Path, party: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = pq.read_table(home / party / "metrics.parquet").to_pylist()
+    return rows
+
+
+def _mse(home: Path, attack: str) -> list[float]:
+    return [r["value"] for r in _rows(home, "passive") if r["metric"] == "mse" and r["attack"] == attack]
+
+
+def _skipped(home: Path) -> dict[str, str]:
+    rows = [r for r in _rows(home, "active") if r["metric"] == "skipped"]
+    assert len({r["attack"] for r in rows}) == len(rows), "each attack is reported once"
+    return {r["attack"]: r["column"] for r in rows}
+
+
+class _Failing(Attack):
+    """Fails in a way of its own."""
+
+    needs: ClassVar[frozenset[Knowledge]] = frozenset()
+    how: str
+
+    def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
+        good = _half(view)
+        bad: dict[str, Callable[[], Any]] = {
+            "None": lambda: None,
+            "an array": lambda: good.values,
+            "another target": lambda: Estimate("b", good.rows, good.values, good.status),
+            "a column too few": lambda: Estimate(good.target, good.rows, good.values[:, 1:], good.status),
+            "other rows": lambda: Estimate(good.target, good.rows[::-1], good.values, good.status),
+            "too few states": lambda: Estimate(good.target, good.rows, good.values, good.status[1:]),
+            "NaN": lambda: Estimate(good.target, good.rows, good.values * np.nan, good.status),
+            "huge": lambda: Estimate(good.target, good.rows, good.values * 1e200, good.status),
+            "division": lambda: 1 // 0,
+        }
+        answer: Estimate = bad[self.how]()
+        return answer
+
+
+FAILURES = {
+    "None": "the plug-in failed: PluginError: it must return an Estimate of 'passive'",
+    "an array": "the plug-in failed: PluginError: it must return an Estimate of 'passive'",
+    "another target": "the plug-in failed: PluginError: it must return an Estimate of 'passive'",
+    "a column too few": "the plug-in failed: PluginError: values of shape (18, 3): finite ones of shape (18, 4) are due",
+    "other rows": "the plug-in failed: PluginError: rows and status must be those of the 18 rows of its view",
+    "too few states": "the plug-in failed: PluginError: rows and status must be those of the 18 rows of its view",
+    "NaN": "the plug-in failed: PluginError: values of shape (18, 4): finite ones of shape (18, 4) are due",
+    "huge": "the plug-in failed: PluginError: values of shape (18, 4): finite ones of shape (18, 4) are due",
+    "division": "the plug-in failed: ZeroDivisionError: integer division or modulo by zero",
+}
+
+
+@pytest.mark.parametrize("how", FAILURES)
+def test_an_attack_that_fails_is_reported_and_costs_the_others_nothing(tmp_path: Path, how: str) -> None:
+    local = _with(federation(tmp_path), bad=_Failing(how=how))
+    local.run()
+    assert _skipped(tmp_path) == {"bad": FAILURES[how]}
+    assert _mse(tmp_path, "bad") == []
+    assert len(_mse(tmp_path, "half_star")) == 1
+    assert not (tmp_path / "active" / "estimates" / "passive.bad.npz").exists()
+
+
+def test_withheld_parameters_skip_the_attacks_that_need_them(tmp_path: Path) -> None:
+    federation(tmp_path, defenses=[{"name": "withhold_parameters", "at": "passive"}]).run()
+    assert _skipped(tmp_path) == {"half_star": "parameters of party 'passive' were withheld by a defence"}
+    assert len(_mse(tmp_path, "half")) == 1
+
+
+def test_without_moments_the_attacks_that_need_them_are_skipped(tmp_path: Path) -> None:
+    federation(tmp_path, attacks=[{"name": n} for n in ("lmmse", "mean_star", "ls")]).run()
+    reason = "party 'passive' disclosed neither moments nor auxiliary rows to 'active'"
+    assert _skipped(tmp_path) == {"lmmse": reason, "mean_star": reason}
+
+
+# --- defences that cannot act, or did not
+
+NEVER: list[tuple[dict[str, Any], list[dict[str, Any]], str]] = [
+    (
+        {"name": "label_only", "at": "passive"},
+        [],
+        "^defence 'label_only' at passive 'passive' would never act: it changes scores, this party comes past embedding, "
+        "inputs: move it to another party, or disclose what it defends$",
+    ),
+    (
+        {"name": "withhold_parameters", "at": "passive"},
+        [],
+        "^defence 'withhold_parameters' at passive 'passive' would never act: it changes parameters, this party comes past",
+    ),
+    (
+        {"name": "gaussian_scores", "at": "active"},
+        [],
+        "^defence 'gaussian_scores' at active 'active' would never act: it changes scores",
+    ),
+    (
+        {"name": "withhold_parameters", "at": "coordinator"},
+        [{"what": "parameters", "to": "active"}],
+        "^defence 'withhold_parameters' at coordinator 'coordinator' would never act: it changes parameters, "
+        "this party comes past embedding, scores",
+    ),
+]
+
+
+@pytest.mark.parametrize(("defence", "grants", "sentence"), NEVER, ids=range(len(NEVER)))
+def test_a_defence_that_can_never_act_is_refused_before_the_start(
+    tmp_path: Path, defence: dict[str, Any], grants: list[dict[str, Any]], sentence: str
+) -> None:
+    with pytest.raises(ConfigError, match=sentence):
+        run(experiment(tmp_path, defenses=[defence], disclose=grants), in_process=True)
+    assert not list(tmp_path.glob("*/*/*/transcript/index.jsonl")) or not any(
+        f.stat().st_size for f in tmp_path.glob("*/*/*/transcript/index.jsonl")
+    )
+
+
+class _Idle(Defense):
+    """Defends what never comes past."""
+
+    def on_dataset(self, x: Array, ctx: Context) -> Array:
+        return x + 1
+
+
+def test_a_defence_whose_hooks_never_fired_fails_the_run(tmp_path: Path) -> None:
+    local = federation(tmp_path)
+    owner = Owner("coordinator")
+    local.coordinator.gate._chain = DefenseChain(lambda: owner, [_Idle()], b"secret")
+    sentence = "defence 'test_views' of 'coordinator' never acted in this run: remove it, or configure what it acts on"
+    with pytest.raises(DefenseError, match=f"^{sentence}$"):
+        local.run()
+    for party in ("active", "passive", "coordinator"):
+        status = (tmp_path / party / "status.json").read_text(encoding="utf-8")
+        assert '"state": "failed"' in status
+        assert sentence in status
+
+
+class _Bug(Defense):
+    """Not a mistake that it could explain."""
+
+    def on_scores(self, log_c: Array, ctx: Context) -> Array:
+        raise RuntimeError("a bug")
+
+
+def test_a_bug_in_the_middle_of_a_run_is_no_interruption(tmp_path: Path) -> None:
+    local = federation(tmp_path)
+    local.coordinator.gate._chain = DefenseChain(lambda: Owner("coordinator"), [_Bug()], b"secret")
+    with pytest.raises(RuntimeError, match="a bug"):
+        local.run()
+    status = (tmp_path / "active" / "status.json").read_text(encoding="utf-8")
+    assert '"state": "failed", "reason": "RuntimeError: a bug"' in status
+
+
+# --- statuses, so that the tests above mean something
+
+
+def test_a_finished_run_says_so(tmp_path: Path) -> None:
+    federation(tmp_path).run()
+    for party in ("active", "passive", "coordinator"):
+        assert '"state": "finished"' in (tmp_path / party / "status.json").read_text(encoding="utf-8")
+
+
+def test_every_defence_at_home_acts(tmp_path: Path) -> None:
+    """The other side of the refusals: each built-in defence where it belongs lets a run finish."""
+    homes: Mapping[str, str] = {
+        "label_only": "coordinator",
+        "round_scores": "coordinator",
+        "gaussian_scores": "coordinator",
+        "withhold_parameters": "passive",
+    }
+    for name, home in homes.items():
+        federation(tmp_path / name, defenses=[{"name": name, "at": home}]).run()

@@ -1,0 +1,138 @@
+"""A recorded run attacked again without its parties, and scored by the target: the same bits, the same figures."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from laboratory import THREE, experiment
+from typer.testing import CliRunner
+
+from cli.main import app
+from experiments.folders import read_party
+from experiments.offline import attack_recorded, score_estimate
+from experiments.run import run
+from vfl.errors import ConfigError, DataError, KnowledgeError, ProtocolError, StorageError
+
+ATTACKS = ("half_star", "lmmse", "random_guess", "zero")
+SETTINGS: dict[str, Any] = {
+    "attacks": [{"name": n} for n in ATTACKS],
+    "disclose": [{"what": "parameters", "to": "active"}, {"what": "auxiliary", "to": "active", "rows": 10}],
+    "defenses": [{"name": "round_scores", "digits": 2, "at": "coordinator"}],
+}
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A scenario of two targets that has run; tests that write copy it."""
+    what = experiment(tmp_path_factory.mktemp("runs"), parties=THREE, **SETTINGS)
+    (home,) = run(what, in_process=True).scenarios
+    return home
+
+
+@pytest.fixture
+def home(tmp_path: Path, recorded: Path) -> Path:
+    """A copy of its own."""
+    return Path(shutil.copytree(recorded, tmp_path / "run"))
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+@pytest.mark.parametrize("target", THREE["passive"])
+def test_the_recorded_transcript_gives_the_run_s_own_estimate(
+    tmp_path: Path, recorded: Path, attack: str, target: str
+) -> None:
+    out = tmp_path / "estimate.npz"
+    facts = attack_recorded(recorded / "active", attack, target, out)
+    assert facts == {"attack": attack, "target": target, "rows": 18, "estimate": str(out)}
+    with (
+        np.load(out) as offline,
+        np.load(recorded / "active" / "estimates" / f"{target}.{attack}.npz") as live,
+    ):
+        for name in ("rows", "values", "status"):
+            np.testing.assert_array_equal(offline[name], live[name], strict=True)
+
+
+def _live_mse(home: Path, target: str, attack: str) -> float:
+    (value,) = (
+        m.value for m in read_party(home / target).metrics if m.metric == "mse" and m.attack == attack
+    )
+    return value
+
+
+def test_the_target_scores_it_as_it_did_in_the_run(tmp_path: Path, home: Path) -> None:
+    out, live = tmp_path / "estimate.npz", _live_mse(home, "b", "half_star")
+    before = (home / "b" / "federation.json").read_text(encoding="utf-8")
+    attack_recorded(home / "active", "half_star", "b", out)
+    facts = score_estimate(out, home / "b" / "config.toml")
+    assert facts["mse"] == live
+    assert (facts["attack"], facts["rows"]) == ("half_star", 18)
+    blind = {m.attack: m.value for m in read_party(home / "b").metrics if m.metric == "blind_mse"}
+    assert facts["blind_mse"] == min(blind.values()) == blind[facts["blind_guess"]]
+    assert (home / "b" / "federation.json").read_text(encoding="utf-8") == before
+
+
+def test_another_target_refuses_the_estimate(tmp_path: Path, home: Path) -> None:
+    out = tmp_path / "estimate.npz"
+    attack_recorded(home / "active", "zero", "a", out)
+    with pytest.raises(
+        ProtocolError, match=r"^attack 'zero' submitted values of shape \(18, 2\): \(18, 1\) is needed$"
+    ):
+        score_estimate(out, home / "c" / "config.toml")
+
+
+def test_the_command_line_says_the_same(tmp_path: Path, home: Path) -> None:
+    out = tmp_path / "estimate.npz"
+    attack = [
+        "attack",
+        str(home / "active"),
+        "--attack",
+        "lmmse",
+        "--target",
+        "a",
+        "--out",
+        str(out),
+        "--json",
+    ]
+    assert json.loads(CliRunner().invoke(app, attack).stdout)["rows"] == 18
+    score = ["score", str(out), "--config", str(home / "a" / "config.toml"), "--json"]
+    assert json.loads(CliRunner().invoke(app, score).stdout)["mse"] == _first_mse(home, "a", "lmmse")
+
+
+def _first_mse(home: Path, target: str, attack: str) -> float:
+    """The figure of the run itself; scoring again added one behind it."""
+    metrics = read_party(home / target).metrics
+    return next(m.value for m in metrics if m.metric == "mse" and m.attack == attack)
+
+
+def test_what_cannot_be_attacked_is_a_sentence(tmp_path: Path, recorded: Path) -> None:
+    out = tmp_path / "estimate.npz"
+    with pytest.raises(ConfigError, match=r"^--target None: name one of a, b, c$"):
+        attack_recorded(recorded / "active", "zero", None, out)
+    with pytest.raises(ConfigError, match=r"^--target 'active': name one of a, b, c$"):
+        attack_recorded(recorded / "active", "zero", "active", out)
+    with pytest.raises(StorageError, match="holds no aligned federation"):
+        attack_recorded(tmp_path, "zero", "a", out)
+    with pytest.raises(StorageError, match=r"own.npz holds no readable arrays"):
+        attack_recorded(recorded / "a", "zero", "a", out)
+    assert not out.exists()
+
+
+def test_what_was_not_disclosed_stays_out_of_reach(tmp_path: Path) -> None:
+    (home,) = run(experiment(tmp_path, disclose=[]), in_process=True).scenarios
+    with pytest.raises(KnowledgeError, match=r"^party 'passive' never disclosed its parameters to 'active'$"):
+        attack_recorded(home / "active", "half_star", None, tmp_path / "estimate.npz")
+
+
+def test_what_is_no_estimate_is_a_sentence(tmp_path: Path, home: Path) -> None:
+    config = home / "a" / "config.toml"
+    np.savez(tmp_path / "other.npz", values=np.zeros((2, 2)))
+    with pytest.raises(
+        DataError, match=r"other.npz is no estimate, it lacks .*: write one with `vflens attack`$"
+    ):
+        score_estimate(tmp_path / "other.npz", config)
+    with pytest.raises(ConfigError, match="configures a active: only the target, a passive party, can score"):
+        score_estimate(home / "active" / "estimates" / "a.zero.npz", home / "active" / "config.toml")
