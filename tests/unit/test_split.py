@@ -172,7 +172,7 @@ def test_several_draws_miss_rows_at_every_party() -> None:
             "split.start = 6 and split.width = 1 must both be less than .* 6",
         ),
         ({"kind": "image_halves"}, "split.kind = 'image_halves' needs images: column 'x0' is no pixel"),
-        ({"kind": "image_halves", "width": 3}, r"width: Extra inputs are not permitted \(got 3\)"),
+        ({"kind": "image_halves", "width": 3}, r"width: Extra inputs are not permitted"),
         (
             {"kind": "halves"},
             "'halves' found using 'kind' does not match any of the expected tags",
