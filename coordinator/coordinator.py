@@ -6,14 +6,16 @@ It holds no data. It adds the passive parties' partial logits; in training the a
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Protocol
 
 import numpy as np
 
 from coordinator.release import ScoreRelease
+from coordinator.training import TrainingLoop, checked_embedding, summed
 from vfl.acts import (
     Begin,
     Deliver,
@@ -25,7 +27,6 @@ from vfl.acts import (
     Identify,
     Predict,
     Prepare,
-    Step,
     Stop,
 )
 from vfl.align import Alignment, align
@@ -36,7 +37,6 @@ from vfl.federation import Federation
 from vfl.gate import DefenseChain, ReleaseGate, check_fired
 from vfl.link import Handlers, Link, Party
 from vfl.log import party_log
-from vfl.logistic import batches
 from vfl.metrics import Metrics
 from vfl.payload import check_exchange, check_origin, finite
 from vfl.randomness import secret_from_seed, stream
@@ -114,23 +114,10 @@ class Coordinator(Party):
 
     def train(self) -> None:
         """All epochs, or until the active party's early stopping; then the last gradient is delivered."""
-        training, started = self.aligned.training, time.perf_counter()
-        gradient, step = self._gradient, 0
-        for epoch in range(training.epochs):
-            rng = stream(self.secret, "batches", epoch)
-            stop = False
-            for rows in batches(self.aligned.train, training.batch_size, rng):
-                if step >= self._position:
-                    gradient, stop = self._step(
-                        Exchange(self.config.run, Phase.TRAIN, epoch, step), rows, gradient
-                    )
-                step += 1
-            self._report("training", epoch + 1, training.epochs)
-            if stop:
-                self.log.info("stopped early", epoch=epoch + 1)
-                break
-        self._deliver_last(gradient, Exchange(self.config.run, Phase.TRAIN, training.epochs, step))
-        self._record_speed(step, step - self._position, time.perf_counter() - started)
+        started = time.perf_counter()
+        loop = TrainingLoop(self.aligned, self.secret, self.gate, self.transcript, self._report)
+        steps = asyncio.run(loop.run(self._passive, self._active, self._position, self._gradient))
+        self._record_speed(steps, steps - self._position, time.perf_counter() - started)
 
     def disclose(self) -> None:
         """Fetch what each passive party grants and relay it, sealed, to whom it is granted."""
@@ -229,45 +216,16 @@ class Coordinator(Party):
         identities = {name: self._links[name].call(Identify(self.config.run)) for name in sorted(self._links)}
         return align(identities, self.config.predict_share, stream(self.secret, "split"))
 
-    def _step(self, exchange: Exchange, rows: Array, gradient: Released | None) -> tuple[Released, bool]:
-        if gradient is not None:  # before it is sent: a restart sends it again to those it did not reach
-            self.transcript.record(gradient)
-        replies = [(link.name, link.submit(Step(exchange, rows, gradient))) for link in self._passive]
-        embeddings = [
-            _embedding(reply.result().released, name, exchange, rows, self.aligned.n_classes)
-            for name, reply in replies
-        ]
-        total = _sum([e.tensor("embedding") for e in embeddings])
-        pending = self._active.submit(
-            Step(exchange, rows, self.gate.release(Point.EMBEDDING, exchange, rows, {"embedding": total}))
-        )
-        for embedding in embeddings:
-            self.transcript.record(embedding)
-        answer = pending.result()
-        if (
-            answer.released is None
-            or answer.released.point is not Point.GRADIENT
-            or answer.released.exchange != exchange
-        ):
-            raise ProtocolError(f"the active party answered step {exchange.step} without its gradient")
-        return answer.released, answer.stop
-
-    def _deliver_last(self, gradient: Released | None, exchange: Exchange) -> None:
-        if gradient is not None:
-            self.transcript.record(gradient)
-        for reply in [link.submit(Step(exchange, _NO_ROWS, gradient)) for link in self._passive]:
-            reply.result()
-
     def _summed_logits(self, exchange: Exchange, rows: Array) -> Array:
         """The passive parties' summed partial logits (n, k) of prediction ``rows``."""
         replies = [(link.name, link.submit(Forward(exchange, rows))) for link in self._passive]
         embeddings = [
-            _embedding(reply.result(), name, exchange, rows, self.aligned.n_classes)
+            checked_embedding(reply.result(), name, exchange, rows, self.aligned.n_classes)
             for name, reply in replies
         ]
         for embedding in embeddings:
             self.transcript.record(embedding)
-        return _sum([e.tensor("embedding") for e in embeddings])
+        return summed(embeddings)
 
     def _check_open(self) -> None:
         if not self._open:
@@ -284,24 +242,3 @@ class Coordinator(Party):
         self.metrics.add("steps", steps)
         self.metrics.add("train_seconds", seconds)
         self.metrics.add("steps_per_second", taken / seconds)
-
-
-def _embedding(
-    released: Released | None, sender: str, exchange: Exchange, rows: Array, classes: int
-) -> Released:
-    """``released`` if it is ``sender``'s finite embedding of ``rows`` in this exchange."""
-    if released is None or released.exchange != exchange or not np.array_equal(released.rows, rows):
-        raise ProtocolError(
-            f"party {sender!r} answered step {exchange.step} without the embedding of its exchange and rows"
-        )
-    check_origin(released, sender, Point.EMBEDDING)
-    finite(released, "embedding", (len(rows), classes))
-    return released
-
-
-def _sum(parts: Sequence[Array]) -> Array:
-    """The sum in party-name order, so that its bits do not depend on who answers first."""
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
-    return total

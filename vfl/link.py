@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from vfl.acts import Act, check_access
 from vfl.errors import StateError
@@ -51,6 +52,25 @@ class Party(ABC):
         return reply
 
 
+class Stream(ABC, Generic[R]):
+    """A persistent stream of one act; replies come in the order of the requests.
+
+    Coroutines, so that a caller with several streams works in one thread: waking another thread for
+    every message costs more than the message.
+    """
+
+    @abstractmethod
+    async def send(self, act: Act[R]) -> None:
+        """Send ``act``; does not wait for its reply."""
+
+    @abstractmethod
+    async def receive(self) -> R:
+        """The next reply; raises what the callee raised."""
+
+    async def close(self) -> None:
+        """End the stream."""
+
+
 class Link(ABC):
     """A caller's connection to one party."""
 
@@ -63,6 +83,10 @@ class Link(ABC):
     def call(self, act: Act[R]) -> R:
         """Send ``act`` and wait for the reply."""
         return self.submit(act).result()
+
+    @abstractmethod
+    def stream(self, act: type[Act[R]]) -> Stream[R]:
+        """Open a stream of ``act``, inside a running event loop."""
 
     def close(self) -> None:  # noqa: B027 - optional: a plain call holds nothing
         """Let go of the connection."""
@@ -88,3 +112,23 @@ class InProcessLink(Link):
         else:
             future.set_result(reply)
         return future
+
+    def stream(self, act: type[Act[R]]) -> Stream[R]:
+        """See :meth:`Link.stream`."""
+        return _LocalStream(self)
+
+
+class _LocalStream(Stream[R]):
+    """Every send is a plain call; its reply waits to be received."""
+
+    def __init__(self, link: InProcessLink) -> None:
+        self._link = link
+        self._replies: deque[Future[R]] = deque()
+
+    async def send(self, act: Act[R]) -> None:
+        """See :meth:`Stream.send`."""
+        self._replies.append(self._link.submit(act))
+
+    async def receive(self) -> R:
+        """See :meth:`Stream.receive`."""
+        return self._replies.popleft().result()

@@ -35,6 +35,11 @@ def open_channel(address: str, limits: Limits) -> grpc.Channel:
     return grpc.insecure_channel(address, [*options(limits), *backoff])
 
 
+def open_aio_channel(address: str, limits: Limits) -> grpc.aio.Channel:
+    """A channel to ``address`` for the running event loop."""
+    return grpc.aio.insecure_channel(address, options(limits))
+
+
 def check_address(address: str, *, insecure: bool) -> None:
     """Refuse what is not an address, and any but loopback without TLS unless ``insecure``.
 

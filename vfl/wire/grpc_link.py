@@ -20,6 +20,7 @@ from vfl.acts import Act
 from vfl.config import Limits
 from vfl.errors import ProtocolError, StateError, UnavailableError
 from vfl.link import Link, Reply
+from vfl.wire.aio_stream import AioStream
 from vfl.wire.channel import PARTY_KEY, TOKEN_KEY, grpc, open_channel
 from vfl.wire.messages import RPCS, Rpc
 from vfl.wire.status import from_rpc
@@ -32,6 +33,7 @@ class GrpcLink(Link):
 
     def __init__(self, name: str, address: str, *, caller: str, token: str, limits: Limits) -> None:
         self.name = name
+        self.address = address
         self.limits = limits
         self.metadata = ((PARTY_KEY, caller), (TOKEN_KEY, token))
         self._channel = open_channel(address, limits)
@@ -81,6 +83,10 @@ class GrpcLink(Link):
         method: Any = self._channel.stream_stream(rpc.path, rpc.request.SerializeToString)
         with self._usable():
             return method(requests, metadata=self.metadata)
+
+    def stream(self, act: type[Act[R]]) -> AioStream[R]:
+        """See :meth:`vfl.link.Link.stream`."""
+        return AioStream(RPCS[act], self)
 
     def close(self) -> None:
         """End the streams and the channel."""

@@ -1,0 +1,143 @@
+"""The training loop: embeddings up from the passive parties, their sum to the active one, its gradient down.
+
+One step is two hops. The coordinator sums and relays in one thread: its streams are coroutines, because
+waking another thread for every message costs more than the message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from vfl.acts import Step, StepReply
+from vfl.errors import ProtocolError
+from vfl.federation import Federation
+from vfl.gate import ReleaseGate
+from vfl.link import Link, Stream
+from vfl.logistic import batches
+from vfl.payload import check_origin, finite
+from vfl.randomness import stream
+from vfl.transcript import Transcript
+from vfl.types import Array, Exchange, Phase, Point, Released
+
+_NO_ROWS = np.zeros(0, np.int32)
+Report = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingLoop:
+    """What the loop works with: the aligned run, the coordinator's secret, gate and transcript."""
+
+    federation: Federation
+    secret: bytes
+    gate: ReleaseGate
+    transcript: Transcript
+    report: Report
+
+    async def run(self, passive: Sequence[Link], active: Link, start: int, gradient: Released | None) -> int:
+        """Train from step ``start`` on, whose predecessor's gradient is ``gradient``; the number of steps.
+
+        Raises:
+            ProtocolError: a party answered with something else than is due.
+            UnavailableError: a party did not answer in time.
+        """
+        upward = {link.name: link.stream(Step) for link in passive}
+        downward = active.stream(Step)
+        try:
+            return await self._epochs(upward, downward, start, gradient)
+        finally:
+            for opened in (*upward.values(), downward):
+                await opened.close()
+
+    async def _epochs(
+        self,
+        upward: dict[str, Stream[StepReply]],
+        downward: Stream[StepReply],
+        start: int,
+        gradient: Released | None,
+    ) -> int:
+        training, step = self.federation.training, 0
+        for epoch in range(training.epochs):
+            stop = False
+            for rows in batches(
+                self.federation.train, training.batch_size, stream(self.secret, "batches", epoch)
+            ):
+                if step >= start:
+                    exchange = Exchange(self.federation.run, Phase.TRAIN, epoch, step)
+                    total = await self._embeddings(upward, exchange, rows, gradient)
+                    gradient, stop = await self._gradient(downward, exchange, rows, total)
+                step += 1
+            self.report("training", epoch + 1, training.epochs)
+            if stop:
+                break
+        await self._deliver_last(
+            upward, Exchange(self.federation.run, Phase.TRAIN, training.epochs, step), gradient
+        )
+        return step
+
+    async def _embeddings(
+        self, upward: dict[str, Stream[StepReply]], exchange: Exchange, rows: Array, gradient: Released | None
+    ) -> Array:
+        """The passive parties' summed embeddings of ``rows``, after they learned from ``gradient``."""
+        if gradient is not None:  # before it is sent: a restart sends it again to those it did not reach
+            self.transcript.record(gradient)
+        for opened in upward.values():
+            await opened.send(Step(exchange, rows, gradient))
+        embeddings = []
+        for name, opened in upward.items():
+            reply = await opened.receive()
+            embeddings.append(
+                checked_embedding(reply.released, name, exchange, rows, self.federation.n_classes)
+            )
+        for embedding in embeddings:
+            self.transcript.record(embedding)
+        return summed(embeddings)
+
+    async def _gradient(
+        self, downward: Stream[StepReply], exchange: Exchange, rows: Array, total: Array
+    ) -> tuple[Released, bool]:
+        """The active party's gradient, and whether it stops training."""
+        released = self.gate.release(Point.EMBEDDING, exchange, rows, {"embedding": total})
+        await downward.send(Step(exchange, rows, released))
+        answer = await downward.receive()
+        gradient = answer.released
+        if gradient is None or gradient.point is not Point.GRADIENT or gradient.exchange != exchange:
+            raise ProtocolError(f"the active party answered step {exchange.step} without its gradient")
+        return gradient, answer.stop
+
+    async def _deliver_last(
+        self, upward: dict[str, Stream[StepReply]], exchange: Exchange, gradient: Released | None
+    ) -> None:
+        if gradient is not None:
+            self.transcript.record(gradient)
+        for opened in upward.values():
+            await opened.send(Step(exchange, _NO_ROWS, gradient))
+        for opened in upward.values():
+            await opened.receive()
+
+
+def checked_embedding(
+    released: Released | None, sender: str, exchange: Exchange, rows: Array, classes: int
+) -> Released:
+    """``released`` if it is ``sender``'s finite embedding of ``rows`` in this exchange.
+
+    Raises:
+        ProtocolError: it is not.
+    """
+    if released is None or released.exchange != exchange or released.rows.tobytes() != rows.tobytes():
+        raise ProtocolError(
+            f"party {sender!r} answered step {exchange.step} without the embedding of its exchange and rows"
+        )
+    check_origin(released, sender, Point.EMBEDDING)
+    finite(released, "embedding", (len(rows), classes))
+    return released
+
+
+def summed(embeddings: Sequence[Released]) -> Array:
+    """The sum (n, k) in party-name order, so that its bits do not depend on who answers first."""
+    total = embeddings[0].tensor("embedding")
+    for embedding in embeddings[1:]:
+        total = total + embedding.tensor("embedding")
+    return total
