@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 from pydantic import TypeAdapter
 
 from clients.active import ActiveParty
+from experiments import launch
 from experiments.config import Experiment
 from experiments.dealer import deal_tables, write_parties
 from experiments.folders import read_runs
 from experiments.launch import Processes
 from experiments.run import run
 from services.process import link_to, start_server
-from vfl.config import ActiveConfig, load_party
+from vfl.config import ActiveConfig, Limits, load_party
 from vfl.types import Role
+from vfl.wire.channel import open_channel
 
 
-def experiment(out: Path, *, rows: int, batch: int, epochs: int, features: int = 20, **more: object) -> Experiment:
+def experiment(
+    out: Path, *, rows: int, batch: int, epochs: int, features: int = 20, **more: object
+) -> Experiment:
     """Softmax regression on ``features`` made-up columns, half of them passive, in local processes."""
     settings = {
         "name": "benchmark",
@@ -35,13 +42,19 @@ def experiment(out: Path, *, rows: int, batch: int, epochs: int, features: int =
     return TypeAdapter(Experiment).validate_python(settings)
 
 
-def training_steps_per_second(out: Path, steps: int, batch: int = 256) -> float:
-    """Training steps a second of three processes, gate, transcript and recovery log on."""
+def training_steps_per_second(out: Path, steps: int, batch: int = 256, *, logs: bool = True) -> float:
+    """Training steps a second of three processes; with ``logs``, transcript and recovery log are written."""
     per_epoch = 40
     setup = experiment(out, rows=int(per_epoch * batch / 0.8), batch=batch, epochs=max(1, steps // per_epoch))
-    speed = read_runs(run(setup).scenarios)[0].value("steps_per_second")
+    with patch.object(launch, "ENTRY", "cli.main" if logs else "benchmarks.unlogged"), _importable():
+        speed = read_runs(run(setup).scenarios)[0].value("steps_per_second")
     assert speed is not None
     return speed
+
+
+def _importable() -> Any:
+    """Let the party processes import this package."""
+    return patch.dict(os.environ, PYTHONPATH=str(Path(__file__).parents[1]))
 
 
 @contextmanager
@@ -67,12 +80,13 @@ def predicting(out: Path, rows: int) -> Iterator[ActiveParty]:
                 link.close()
 
 
-def echo_server() -> subprocess.Popen[str]:
-    """A process that answers unary calls with what it was sent; prints its port."""
-    code = (
-        "from concurrent.futures import ThreadPoolExecutor; from vfl.wire.channel import grpc, options; from vfl.config import Limits\n"
-        "handler = grpc.method_handlers_generic_handler('bench.Echo', {'Echo': grpc.unary_unary_rpc_method_handler(lambda r, c: r)})\n"
-        "server = grpc.server(ThreadPoolExecutor(4), options=options(Limits())); server.add_generic_rpc_handlers((handler,))\n"
-        "print(server.add_insecure_port('127.0.0.1:0'), flush=True); server.start(); __import__('sys').stdin.read()"
-    )
-    return subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+@contextmanager
+def echo() -> Iterator[Callable[[bytes], bytes]]:
+    """A unary call to a process that answers with what it was sent."""
+    command = [sys.executable, "-m", "benchmarks.echo"]
+    server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert server.stdout is not None
+    with open_channel(server.stdout.readline().strip(), Limits()) as channel:
+        call: Any = channel.unary_unary("/benchmark.Echo/Echo")
+        yield call
+    server.communicate()

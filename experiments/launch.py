@@ -26,6 +26,8 @@ _END_SECONDS = 8.0  # after one party has failed, for the others to notice and t
 _INTERRUPTED = 130
 _CHECKOUT = Path(__file__).resolve().parents[1]
 
+ENTRY = "cli.main"  # the module that a party's process runs
+
 Event = Callable[[dict[str, Any]], None]
 
 
@@ -141,7 +143,7 @@ def _start(role: str, file: Path) -> subprocess.Popen[bytes]:
     # This checkout's packages, whatever the current folder holds: their names are common ones.
     path = os.pathsep.join([str(_CHECKOUT), *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = {**os.environ, LAUNCHED: "1", "PYTHONUNBUFFERED": "1", "PYTHONPATH": path}
-    command = [sys.executable, "-P", "-m", "cli.main", "serve", role, "--config", str(file)]
+    command = [sys.executable, "-P", "-m", ENTRY, "serve", role, "--config", str(file)]
     with (file.parent / "output.log").open("ab") as output:
         # A session of its own: Ctrl-C reaches the launcher alone, which then ends its children in order.
         return subprocess.Popen(

@@ -1,0 +1,18 @@
+"""A server that answers unary calls with the bytes it was sent; prints its address, ends with its standard input."""
+
+from __future__ import annotations
+
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from vfl.config import Limits
+from vfl.wire.channel import grpc, options
+
+if __name__ == "__main__":
+    server = grpc.server(ThreadPoolExecutor(4), options=options(Limits()))
+    echo: Any = grpc.unary_unary_rpc_method_handler(lambda request, context: request)
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("benchmark.Echo", {"Echo": echo}),))
+    print(f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}", flush=True)
+    server.start()
+    sys.stdin.read()

@@ -1,0 +1,59 @@
+"""Predictions through coordinator and both parties, against a bare unary echo."""
+
+from __future__ import annotations
+
+from itertools import count
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import pytest
+
+from benchmarks.federation import echo, predicting
+from benchmarks.ratios import alternate, report
+
+CALLS, BATCHES, BATCH = 300, 40, 1024
+
+
+@pytest.mark.benchmark(group="prediction")
+def test_one_row_against_a_unary_echo(benchmark: Any, tmp_path: Path) -> None:
+    with predicting(tmp_path, 20_000) as party, echo() as call:
+        rows, next_row = party.run.federation.predict, count()
+
+        def ask() -> None:
+            i = next(next_row)
+            party.ask(rows[i : i + 1])
+
+        candidates = {
+            "unary echo": lambda: _p50(lambda: call(b"x" * 100)),
+            "Predict, one row": lambda: _p50(ask),
+        }
+        figures = benchmark.pedantic(lambda: alternate(candidates), rounds=1)
+    report(benchmark, "p50 of a call", figures, "unary echo", "µs")
+
+
+@pytest.mark.benchmark(group="prediction")
+def test_predictions_a_second(benchmark: Any, tmp_path: Path) -> None:
+    with predicting(tmp_path, 300_000) as party:
+        rows, start = party.run.federation.predict, count(step=BATCH)
+
+        def throughput() -> float:
+            began = perf_counter()
+            for _ in range(BATCHES):
+                i = next(start)
+                party.ask(rows[i : i + BATCH])
+            return BATCHES * BATCH / (perf_counter() - began)
+
+        throughput()
+        figures = benchmark.pedantic(lambda: alternate({"predictions": throughput}), rounds=1)
+    report(benchmark, f"predictions a second at batch {BATCH}", figures, "predictions", "rows/s")
+
+
+def _p50(call: Any) -> float:
+    times = []
+    for _ in range(CALLS):
+        began = perf_counter()
+        call()
+        times.append(perf_counter() - began)
+    return median(times) * 1e6
