@@ -1,0 +1,378 @@
+"""Parties as real processes: they start in any order, end in order, and one that fails takes nobody down with a traceback."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import socket
+import subprocess
+import time
+import tomllib
+from pathlib import Path
+
+import psutil
+import pytest
+from laboratory import THREE
+from processes import (
+    ENVIRONMENT,
+    SLOW,
+    VFLENS,
+    Federation,
+    change,
+    dealt,
+    eventually,
+    experiment_file,
+    vflens,
+)
+
+from vfl import journal
+from vfl.acts import Forward, Predict
+from vfl.config import Limits
+from vfl.errors import AccessError
+from vfl.types import Exchange, Phase
+from vfl.wire.grpc_link import GrpcLink
+
+PARTIES = ("coordinator", "active", "passive")
+
+
+def assert_finished(federation: Federation) -> None:
+    assert federation.codes() == dict.fromkeys(federation.roles, 0), {
+        p: federation.said(p) for p in federation.roles
+    }
+    for party in federation.roles:
+        assert federation.status(party) == {"state": "finished", "reason": ""}
+        assert "results are in" in federation.said(party)
+
+
+def assert_one_sentence(said: str) -> None:
+    assert "Traceback" not in said
+    assert said.count("error: ") == 1, said
+
+
+def assert_kept(federation: Federation) -> None:
+    """Whatever happened, transcripts can be read and a report can be made."""
+    for party in federation.roles:
+        assert list(journal.read(federation.home / party / "transcript"))
+    vflens("report", str(federation.home), "--out", str(federation.home / "report.html"))
+
+
+class TestWhole:
+    @pytest.mark.parametrize("order", [PARTIES, ("passive", "active", "coordinator")])
+    def test_parties_start_in_any_order(self, tmp_path: Path, order: tuple[str, ...]) -> None:
+        with dealt(tmp_path) as federation:
+            for party in order:
+                federation.start(party)
+                time.sleep(0.3)
+            assert_finished(federation)
+            assert_kept(federation)
+
+    def test_three_passive_parties(self, tmp_path: Path) -> None:
+        with dealt(tmp_path, parties=THREE) as federation:
+            federation.start()
+            assert_finished(federation)
+            assert "scores of 18 rows released" in federation.said("coordinator")
+
+    def test_over_tcp(self, tmp_path: Path) -> None:
+        with dealt(tmp_path, network={"transport": "tcp"}) as federation:
+            federation.start()
+            assert_finished(federation)
+
+    def test_the_same_folder_again(self, tmp_path: Path) -> None:
+        """What an earlier run left is kept beside, not mixed in."""
+        with dealt(tmp_path) as federation:
+            for _ in range(2):
+                federation.start()
+                assert_finished(federation)
+            first = federation.home / "active/earlier-1/transcript"
+            assert journal.digest(first) == journal.digest(federation.home / "active/transcript")
+
+
+class TestServing:
+    def test_predictions_are_served_until_stopped(self, tmp_path: Path) -> None:
+        with dealt(tmp_path, after="serve") as federation:
+            federation.start()
+            eventually(lambda: "serving predictions" in federation.said("coordinator"))
+            config = str(federation.config("active"))
+            answers = json.loads(vflens("predict", "--config", config, "--rows", "0-2,5", "--json").stdout)
+            assert [a["row"] for a in answers] == [0, 1, 2, 5]
+            assert all(abs(sum(a["scores"].values()) - 1) < 1e-9 for a in answers)
+            again = vflens("predict", "--config", config, "--rows", "0-2,5", "--json").stdout
+            assert json.loads(again) == answers
+            said = vflens("predict", "--config", config, "--rows", "99", code=2).stderr
+            assert said == "error: --rows '99': there are 18 prediction rows, counted from 0\n"
+            federation.processes["coordinator"].send_signal(signal.SIGINT)
+            assert_finished(federation)
+            said = vflens("predict", "--config", config, code=11).stderr
+            assert said.startswith("error: party 'active' cannot be reached (")
+
+    def test_nobody_goes_behind_the_score_gate(self, tmp_path: Path) -> None:
+        with dealt(tmp_path, after="serve") as federation:
+            federation.start()
+            eventually(lambda: "serving predictions" in federation.said("coordinator"))
+            settings = tomllib.loads(federation.config("active").read_text())
+            for peer in settings["peers"]:
+                link = GrpcLink(
+                    peer["name"], peer["address"], caller="active", token=peer["token"], limits=Limits()
+                )
+                row = next(iter(journal.read(federation.home / "coordinator/transcript"))).rows[:1]
+                act = Forward(Exchange("tiny/run", Phase.PREDICT, 1, 7), row)
+                words = f"active 'active' may not ask {peer['role']} '{peer['name']}' to Forward: only the coordinator may"
+                with pytest.raises(AccessError, match=f"^{words}$"):
+                    link.call(act)
+                link.close()
+
+    def test_a_model_version_of_ones_own_draws_no_fresh_noise(self, tmp_path: Path) -> None:
+        """An active party that calls itself version 2 would else average a defence away."""
+        from vfl.errors import ProtocolError
+        from vfl.types import Point, Released
+
+        with dealt(tmp_path, after="serve") as federation:
+            federation.start()
+            eventually(lambda: "serving predictions" in federation.said("coordinator"))
+            own = next(
+                r
+                for r in journal.read(federation.home / "coordinator/transcript")
+                if r.sender == "active" and r.exchange.phase is Phase.PREDICT
+            )
+            peer = next(
+                p
+                for p in tomllib.loads(federation.config("active").read_text())["peers"]
+                if p["role"] == "coordinator"
+            )
+            link = GrpcLink(
+                peer["name"], peer["address"], caller="active", token=peer["token"], limits=Limits()
+            )
+            again = Released(
+                "active", Exchange("tiny/run", Phase.PREDICT, 2, 0), Point.EMBEDDING, own.rows, own.tensors
+            )
+            with pytest.raises(ProtocolError, match=r"^model version 2 does not exist: ask for version 1$"):
+                link.call(Predict(again))
+            link.close()
+
+
+class TestStopped:
+    @pytest.mark.parametrize(
+        ("who", "how"), [*((who, signal.SIGINT) for who in PARTIES), ("passive", signal.SIGTERM)]
+    )
+    def test_a_signal_ends_everybody_in_order(self, tmp_path: Path, who: str, how: signal.Signals) -> None:
+        with dealt(tmp_path, training=SLOW) as federation:
+            federation.start()
+            federation.until_training()
+            federation.processes[who].send_signal(how)
+            codes = federation.codes(20)
+            assert codes == dict.fromkeys(PARTIES, 11) | {who: 130}
+            assert federation.status(who) == {"state": "interrupted", "reason": "stopped by a signal"}
+            assert federation.said(who).endswith("interrupted: what was computed so far is kept\n")
+            for other in set(PARTIES) - {who}:
+                assert federation.status(other)["state"] == "failed"
+                assert federation.status(other)["reason"] in federation.said(other)
+                assert_one_sentence(federation.said(other))
+            assert_kept(federation)
+
+    @pytest.mark.parametrize("who", PARTIES)
+    def test_one_that_is_killed(self, tmp_path: Path, who: str) -> None:
+        with dealt(tmp_path, training=SLOW) as federation:
+            federation.start()
+            federation.until_training()
+            federation.processes[who].kill()
+            codes = federation.codes(20)
+            assert codes == dict.fromkeys(PARTIES, 11) | {who: -signal.SIGKILL}
+            for other in set(PARTIES) - {who}:
+                assert_one_sentence(federation.said(other))
+                assert f"'{who}'" in federation.status(other)["reason"]
+            assert_kept(federation)
+
+
+class TestLauncher:
+    def test_nobody_survives_a_killed_launcher(self, tmp_path: Path) -> None:
+        file = experiment_file(tmp_path, training=SLOW)
+        launcher = subprocess.Popen([*VFLENS, "run", str(file)], env=ENVIRONMENT, stderr=subprocess.DEVNULL)
+        eventually(lambda: len(psutil.Process(launcher.pid).children()) == 3)
+        children = psutil.Process(launcher.pid).children()
+        eventually(lambda: (tmp_path / "runs/tiny/run/active/transcript/payload.bin").stat().st_size > 0)
+        launcher.kill()
+        launcher.wait()
+        gone, alive = psutil.wait_procs(children, timeout=20)
+        for child in alive:
+            child.kill()
+        assert len(gone) == 3
+        reason = json.loads((tmp_path / "runs/tiny/run/coordinator/status.json").read_text())
+        assert reason == {"state": "interrupted", "reason": "stopped by a signal"}
+
+    @pytest.mark.parametrize("how", [signal.SIGTERM])
+    def test_an_interrupted_run_keeps_the_scenarios_before(self, tmp_path: Path, how: signal.Signals) -> None:
+        scenarios = [{"name": "first"}, {"name": "second"}]
+        file = experiment_file(tmp_path, scenarios=scenarios, training={"epochs": 300, "batch_size": 20})
+        launcher = subprocess.Popen(
+            [*VFLENS, "run", str(file)], env=ENVIRONMENT, stderr=subprocess.PIPE, text=True
+        )
+        home = tmp_path / "runs/tiny"
+        eventually(lambda: (home / "second/passive/transcript/payload.bin").stat().st_size > 0)
+        launcher.send_signal(how)
+        _, said = launcher.communicate(timeout=40)
+        assert launcher.returncode == 130
+        assert said == "interrupted: what was computed so far is kept\n"
+        assert json.loads((home / "first/passive/status.json").read_text())["state"] == "finished"
+        assert json.loads((home / "second/passive/status.json").read_text())["state"] != "running"
+        assert (home / "report.html").exists()
+
+    @pytest.mark.parametrize("who", ["passive"])
+    def test_the_one_that_was_killed_is_named(self, tmp_path: Path, who: str) -> None:
+        file = experiment_file(tmp_path, training=SLOW)
+        launcher = subprocess.Popen(
+            [*VFLENS, "run", str(file)], env=ENVIRONMENT, stderr=subprocess.PIPE, text=True
+        )
+        home = tmp_path / "runs/tiny/run"
+        eventually(lambda: (home / "active/transcript/payload.bin").stat().st_size > 0)
+        party = next(
+            c
+            for c in psutil.Process(launcher.pid).children()
+            if str(home / who / "config.toml") in c.cmdline()
+        )
+        party.kill()
+        _, said = launcher.communicate(timeout=40)
+        assert launcher.returncode == 11
+        assert said == f"error: party '{who}' was killed by SIGKILL: start the run again\n"
+        assert json.loads((home / who / "status.json").read_text())["state"] == "failed"
+
+    def test_foreign_packages_in_the_current_folder_do_no_harm(self, tmp_path: Path) -> None:
+        for name in ("cli", "vfl", "services"):
+            (tmp_path / name).mkdir()
+            (tmp_path / name / "__init__.py").write_text("raise SystemExit(99)")
+        file = experiment_file(tmp_path)
+        command = [str(Path(VFLENS[0]).parent / "vflens"), "run", str(file), "--json"]
+        done = subprocess.run(
+            command, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+
+    def test_two_runs_at_a_time_share_no_folder(self, tmp_path: Path) -> None:
+        file = experiment_file(tmp_path)
+        runs = [
+            subprocess.Popen([*VFLENS, "run", str(file), "--json"], env=ENVIRONMENT, stdout=subprocess.PIPE)
+            for _ in range(2)
+        ]
+        folders = {json.loads(r.communicate(timeout=60)[0])["folder"] for r in runs}
+        assert folders == {str(tmp_path / "runs" / name) for name in ("tiny", "tiny-2")}
+
+
+class TestGoesWrong:
+    def test_a_port_in_use(self, tmp_path: Path) -> None:
+        with dealt(tmp_path, network={"transport": "tcp"}) as federation, socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            address = f"127.0.0.1:{taken.getsockname()[1]}"
+            change(federation.config("passive"), address=address)
+            federation.start("passive")
+            assert federation.codes() == {"passive": 2}
+            assert federation.said("passive") == (
+                f"error: address '{address}' cannot be bound (Address already in use): "
+                "choose another port, or stop who uses it\n"
+            )
+
+    def test_a_socket_in_use(self, tmp_path: Path) -> None:
+        """GRPC would remove the live server's socket and take its place."""
+        with dealt(tmp_path, after="serve") as federation:
+            federation.start()
+            eventually(lambda: "serving predictions" in federation.said("coordinator"))
+            config = tomllib.loads(federation.config("passive").read_text())
+            other = tmp_path / "other.toml"
+            other.write_text(federation.config("passive").read_text())
+            change(
+                other,
+                out=str(tmp_path / "elsewhere"),
+                data=config["data"] | {"file": str(federation.home / "passive/data.parquet")},
+            )
+            said = vflens("serve", "passive", "--config", str(other), code=2).stderr
+            assert (
+                said
+                == f"error: address '{config['address']}' is in use: choose another path, or stop who uses it\n"
+            )
+            vflens("predict", "--config", str(federation.config("active")))
+
+    def test_a_run_folder_in_use(self, tmp_path: Path) -> None:
+        with dealt(tmp_path) as federation:
+            federation.start("passive")
+            eventually(lambda: "waiting for" in federation.said("passive"))
+            said = vflens("serve", "passive", "--config", str(federation.config("passive")), code=2).stderr
+            folder = federation.home / "passive"
+            assert (
+                said
+                == f"error: run folder {folder} is in use by another party's process: stop it, or choose another `out`\n"
+            )
+
+    def test_a_party_that_never_comes(self, tmp_path: Path) -> None:
+        with dealt(tmp_path, limits={"wait_seconds": 3}) as federation:
+            federation.start("coordinator", "active")
+            assert federation.codes() == {"coordinator": 11, "active": 11}
+            address = tomllib.loads(federation.config("passive").read_text())["address"]
+            sentence = f"passive 'passive' at {address} did not come within 3 s: start it, or raise limits.wait_seconds"
+            assert federation.said("coordinator").endswith(f"error: {sentence}\n")
+            assert federation.said("active").endswith(f"error: the run ended early: {sentence}\n")
+
+    @pytest.mark.parametrize("who", ["coordinator", "passive"])
+    def test_a_disk_that_is_full(self, tmp_path: Path, who: str) -> None:
+        """No file of the party may grow beyond 200 kB; the launcher's sentence is the disk's, not its victims'."""
+
+        def small_disk() -> None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
+
+        with dealt(tmp_path, training=SLOW) as federation:
+            federation.start(who, preexec_fn=small_disk)
+            federation.start(*set(PARTIES) - {who})
+            codes = federation.codes()
+            assert codes[who] == 12
+            assert set(codes.values()) <= {11, 12}
+            assert federation.status(who)["state"] == "failed"
+            log = federation.home / who
+            assert federation.said(who).splitlines()[-1].startswith(f"error: the log {log}/")
+            assert "File too large" in federation.said(who)
+            for party in PARTIES:
+                assert_one_sentence(federation.said(party))
+            assert_kept(federation)
+
+    def test_another_run(self, tmp_path: Path) -> None:
+        with dealt(tmp_path) as federation:
+            change(federation.config("passive"), run="yesterday")
+            federation.start()
+            assert federation.codes() == {"coordinator": 5, "active": 11, "passive": 11}
+            assert federation.said("coordinator").endswith(
+                "error: run 'tiny/run' is not this party's: 'passive' is configured for run 'yesterday'\n"
+            )
+
+    @pytest.mark.parametrize(("who", "codes"), [("coordinator", (7, 11, 11)), ("passive", (7, 11, 11))])
+    def test_another_token(self, tmp_path: Path, who: str, codes: tuple[int, ...]) -> None:
+        with dealt(tmp_path) as federation:
+            peers = tomllib.loads(federation.config(who).read_text())["peers"]
+            change(federation.config(who), peers=[p | {"token": "guessed-by-someone"} for p in peers])
+            federation.start()
+            assert tuple(federation.codes()[p] for p in PARTIES) == codes
+            assert (
+                federation.said("coordinator")
+                .splitlines()[-1]
+                .endswith("or its token is another: compare both configurations")
+            )
+
+    def test_another_table(self, tmp_path: Path) -> None:
+        with dealt(tmp_path) as federation:
+            (federation.home / "passive/data.parquet").write_bytes(b"PAR1 no more")
+            federation.start("passive")
+            assert federation.codes() == {"passive": 3}
+            assert_one_sentence(federation.said("passive"))
+            assert federation.status("passive")["reason"] in federation.said("passive")
+
+    def test_the_launcher_says_what_the_party_said(self, tmp_path: Path) -> None:
+        """A party that is refused before it has a status: its own sentence is the run's."""
+        file = experiment_file(
+            tmp_path, limits={"message_mib": 1}, training={"epochs": 1, "batch_size": 200_000}
+        )
+        environment = ENVIRONMENT | {"TMPDIR": os.fspath(tmp_path)}
+        (tmp_path / ("x" * 90)).mkdir()
+        environment["TMPDIR"] = os.fspath(tmp_path / ("x" * 90))
+        done = subprocess.run(
+            [*VFLENS, "run", str(file)], env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 2
+        assert "a socket's path holds at most 100 bytes, choose a shorter folder" in done.stderr

@@ -1,0 +1,138 @@
+"""Party processes for tests: dealt, started, watched, and never left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+VFLENS = [sys.executable, "-m", "cli.main"]
+ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("VFLENS")}
+SLOW = {"epochs": 1_000_000, "batch_size": 20}  # never ends by itself
+
+
+def experiment_file(folder: Path, **changes: Any) -> Path:
+    """An experiment on 90 made-up rows, over sockets, that takes well under a second once it runs."""
+    settings: dict[str, Any] = {
+        "name": "tiny",
+        "seed": 3,
+        "out": str(folder / "runs"),
+        "data": {"name": "synthetic", "rows": 90, "features": 8, "classes": 3, "informative": 4},
+        "split": {"kind": "fraction", "fraction": 0.5},
+        "training": {"epochs": 3, "batch_size": 20},
+        "attacks": [{"name": "half"}],
+        "limits": {"wait_seconds": 30, "call_seconds": 10, "step_seconds": 10},
+        "network": {"transport": "unix"},
+    }
+    file = folder / "experiment.toml"
+    file.write_text(tomli_w.dumps(settings | changes), encoding="utf-8")
+    return file
+
+
+def change(config: Path, **changes: Any) -> None:
+    """Set keys of a dealt configuration."""
+    settings = tomllib.loads(config.read_text(encoding="utf-8"))
+    config.write_text(tomli_w.dumps(settings | changes), encoding="utf-8")
+
+
+@dataclass
+class Federation:
+    """The dealt folder of every party, and the processes started from them."""
+
+    home: Path
+    roles: Mapping[str, str]
+    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    def config(self, party: str) -> Path:
+        return self.home / party / "config.toml"
+
+    def start(self, *parties: str, **options: Any) -> None:
+        """Start these parties, all without a name, their words in ``output.log``."""
+        for party in parties or tuple(self.roles):
+            command = [*VFLENS, "serve", self.roles[party], "--config", str(self.config(party))]
+            with (self.home / party / "output.log").open("ab") as output:
+                self.processes[party] = subprocess.Popen(
+                    command,
+                    stdout=output,
+                    stderr=output,
+                    stdin=subprocess.DEVNULL,
+                    env=ENVIRONMENT,
+                    **options,
+                )
+
+    def codes(self, seconds: float = 40) -> dict[str, int]:
+        """Everybody's exit code, once all have ended."""
+        deadline = time.monotonic() + seconds
+        return {p: c.wait(max(0.1, deadline - time.monotonic())) for p, c in self.processes.items()}
+
+    def said(self, party: str) -> str:
+        return (self.home / party / "output.log").read_text(encoding="utf-8")
+
+    def status(self, party: str) -> dict[str, str]:
+        found: dict[str, str] = json.loads((self.home / party / "status.json").read_text(encoding="utf-8"))
+        return found
+
+    def until_training(self) -> None:
+        """Wait until every party's transcript has reached its disk."""
+        files = [self.home / party / "transcript/payload.bin" for party in self.roles]
+        eventually(lambda: all(f.stat().st_size > 0 for f in files))
+
+    def kill(self) -> None:
+        for process in self.processes.values():
+            process.kill()
+            process.wait()
+
+
+def eventually(true: Callable[[], bool], seconds: float = 30) -> None:
+    """Wait until ``true()``; files that are not there yet count as false."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            if true():
+                return
+        except (OSError, ValueError):
+            pass
+        time.sleep(0.05)
+    raise AssertionError("it never came")
+
+
+@contextmanager
+def dealt(folder: Path, **changes: Any) -> Iterator[Federation]:
+    """A dealt federation; whatever happens, its processes are gone afterwards."""
+    home = folder / "dealt"
+    experiment = load_experiment(experiment_file(folder, **changes))
+    deal(experiment, home)
+    roles = {party: str(role) for party, role in experiment.roles().items()}
+    federation = Federation(home, roles)
+    try:
+        yield federation
+    finally:
+        federation.kill()
+
+
+def vflens(
+    *arguments: str, code: int = 0, cwd: Path | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run the command line to its end, which must be ``code``."""
+    done = subprocess.run(
+        [*VFLENS, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=cwd,
+        env=ENVIRONMENT | environment,
+        timeout=60,
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    return done
