@@ -15,6 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import tomli_w
+from laboratory import deal
+
+from experiments.config import load_experiment
 
 VFLENS = [sys.executable, "-m", "cli.main"]
 ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("VFLENS")}
