@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from laboratory import NOTHING, close, federation, finish, payload, same, trained
+from scipy.special import log_softmax
 
 from clients.party import DataParty
 from experiments.local import LocalFederation
@@ -163,6 +164,19 @@ def test_everything_after_training_can_be_repeated(local: LocalFederation) -> No
     assert {kind for kind, _ in done} == set(repeated)
     assert all(equal for _, equal in done)
     assert _fingerprint(local) == before
+
+
+def test_a_row_has_its_own_scores_wherever_it_stands_in_a_request(tmp_path: Path) -> None:
+    plain = federation(tmp_path / "plain")
+    plain.coordinator.prepare()
+    plain.coordinator.train()
+    plain.coordinator.open_predictions()
+    rows = plain.active.run.federation.predict
+    for asked in ([4, 1], [1, 7, 4, 0], [9, 0, 8, 7, 2]):
+        released = plain.active.ask(rows[asked])
+        blocks = [(p.run.truth[rows[asked]], p.run.model) for p in plain.data_parties.values()]
+        z = sum(x @ m.weight.T + (0 if m.bias is None else m.bias) for x, m in blocks)
+        np.testing.assert_allclose(released.tensor("scores"), log_softmax(z, axis=1), rtol=1e-12, atol=1e-14)
 
 
 def test_prediction_rows_asked_again_are_recorded_but_not_released_again(local: LocalFederation) -> None:

@@ -85,7 +85,7 @@ def test_the_order_does_not_depend_on_the_order_in_the_files() -> None:
 
 
 def test_digests_that_end_in_zero_bytes_stay_apart() -> None:
-    """As fixed-width strings they would be cut short and coincide."""
+    """Strings of NumPy drop trailing zero bytes: a key made of them must not."""
     raw = np.zeros((3, 32), np.uint8)
     raw[1, 30], raw[2, 0] = 1, 1
     found = align({"a": Identities(raw, None), "b": Identities(raw[::-1].copy(), None)}, 0.4, _rng())

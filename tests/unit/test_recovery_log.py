@@ -1,0 +1,114 @@
+"""Checkpoint and log together are a party's memory, whenever it dies."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from laboratory import payload, same
+
+from vfl.errors import StateError, StorageError
+from vfl.recovery import RecoveryLog
+from vfl.types import Exchange, Phase, Released
+
+EVERY = 3
+
+
+def _message(step: int) -> Released:
+    return payload({"gradient": np.full((2, 2), float(step))}, rows=np.arange(2, dtype=np.int32), step=step)
+
+
+def _learn(log: RecoveryLog, steps: range) -> None:
+    for step in steps:
+        assert log.is_due(_message(step).exchange)
+        log.learned = step
+        log.remember(_message(step), lambda: {"theta": np.full(3, float(step))})  # noqa: B023 - called at once
+
+
+def _reopened(folder: Path) -> tuple[dict[str, list[float]], list[int], int]:
+    """What a restart finds: the saved state, the steps to learn again, the last step learned after that."""
+    log = RecoveryLog(folder, EVERY)
+    state = {name: array.tolist() for name, array in log.saved().items()}
+    missed = list(log.missed())
+    assert all(same(m, _message(m.exchange.step)) for m in missed)
+    log.close()
+    return state, [m.exchange.step for m in missed], log.learned
+
+
+@pytest.mark.parametrize(
+    ("learned", "theta", "missed"),
+    [
+        (0, None, []),
+        (1, None, [0]),
+        (2, None, [0, 1]),
+        (3, 2.0, []),
+        (4, 2.0, [3]),
+        (8, 5.0, [6, 7]),
+        (9, 8.0, []),
+    ],
+)
+def test_a_restart_finds_every_step(
+    tmp_path: Path, learned: int, theta: float | None, missed: list[int]
+) -> None:
+    log = RecoveryLog(tmp_path, EVERY)
+    _learn(log, range(learned))
+    log.close()
+    state = {} if theta is None else {"theta": [theta] * 3}
+    assert _reopened(tmp_path) == (state, missed, learned - 1)
+
+
+def test_a_checkpoint_empties_the_log(tmp_path: Path) -> None:
+    log = RecoveryLog(tmp_path, EVERY)
+    _learn(log, range(2))
+    log._journal.flush()
+    assert (tmp_path / "payload.bin").stat().st_size > 0
+    _learn(log, range(2, 3))
+    assert (tmp_path / "index.jsonl").stat().st_size == (tmp_path / "payload.bin").stat().st_size == 0
+    log.close()
+
+
+def test_death_between_a_checkpoint_and_the_cut_of_the_log_repeats_no_step(tmp_path: Path) -> None:
+    log = RecoveryLog(tmp_path, EVERY)
+    _learn(log, range(2))
+    log._journal.flush()
+    for name in ("index.jsonl", "payload.bin"):
+        shutil.copy(tmp_path / name, tmp_path / f"old-{name}")
+    _learn(log, range(2, 3))
+    log.close()
+    for name in ("index.jsonl", "payload.bin"):
+        (tmp_path / f"old-{name}").replace(tmp_path / name)
+    assert _reopened(tmp_path) == ({"theta": [2.0] * 3}, [], 2)
+
+
+def test_messages_outlive_the_log_they_were_read_from(tmp_path: Path) -> None:
+    """A view of a file that was cut would end the process."""
+    log = RecoveryLog(tmp_path, EVERY)
+    _learn(log, range(2))
+    log.close()
+    again = RecoveryLog(tmp_path, EVERY)
+    kept = list(again.missed())
+    again.checkpoint({})
+    assert [m.tensor("gradient").sum() for m in kept] == [0.0, 4.0]
+    assert [m.rows.tolist() for m in kept] == [[0, 1], [0, 1]]
+    again.close()
+
+
+def test_steps_come_one_after_another(tmp_path: Path) -> None:
+    log = RecoveryLog(tmp_path, EVERY)
+    _learn(log, range(2))
+    due = [log.is_due(Exchange("run", Phase.TRAIN, 0, s)) for s in (0, 1, 2)]
+    assert due == [False, False, True]
+    with pytest.raises(StateError, match=r"^step 3 came before step 2: send the missing steps first$"):
+        log.is_due(Exchange("run", Phase.TRAIN, 0, 3))
+    log.close()
+
+
+def test_a_damaged_checkpoint_is_a_sentence(tmp_path: Path) -> None:
+    log = RecoveryLog(tmp_path, EVERY)
+    _learn(log, range(3))
+    (tmp_path / "checkpoint.npz").write_bytes(b"PK")
+    with pytest.raises(StorageError, match=r"checkpoint.npz holds no readable arrays"):
+        log.saved()
+    log.close()
