@@ -125,7 +125,10 @@ class ActiveParty(DataParty):
             exchange = Exchange(self.config.run, Phase.PREDICT, 1, self._requests)
             self._requests += 1
             own = self.gate.release_rows(
-                Point.EMBEDDING, exchange, rows, lambda fresh: run.model.forward(run.inputs[fresh])
+                Point.EMBEDDING,
+                exchange,
+                rows,
+                lambda fresh: run.model.forward(run.inputs.take(fresh, axis=0)),
             )
             released = self._coordinator.call(Predict(own))
             check_origin(released, self._aggregator, Point.SCORES)

@@ -67,7 +67,10 @@ class PassiveParty(DataParty):
             rows = self.run.federation.checked_rows(act.rows, Phase.PREDICT)
             run = self.run
             return self.gate.release_rows(
-                Point.EMBEDDING, act.exchange, rows, lambda fresh: run.model.forward(run.inputs[fresh])
+                Point.EMBEDDING,
+                act.exchange,
+                rows,
+                lambda fresh: run.model.forward(run.inputs.take(fresh, axis=0)),
             )
 
     def disclose(self, act: Disclose) -> tuple[Released, ...]:

@@ -26,14 +26,14 @@ class ScoreRelease:
         exact: list[tuple[Array, Array]] = []
 
         def compute(fresh: Array) -> Array:
-            mine = own.tensor("embedding")[np.isin(own.rows, fresh)]
+            mine = _of(own, "embedding", fresh)
             passive = passive_logits(own.exchange, fresh)
             exact.append((fresh, log_softmax(passive + mine)))
             return exact[0][1]
 
         released = self._gate.release_rows(Point.SCORES, own.exchange, own.rows, compute)
         for fresh, log_c in exact:
-            self._compare(log_c, released.tensor("scores")[np.isin(own.rows, fresh)])
+            self._compare(log_c, _of(released, "scores", fresh))
         return released
 
     def record_metrics(self) -> None:
@@ -48,6 +48,12 @@ class ScoreRelease:
         self._kept += _kept(top, released)
         self._divergence += _divergence(exact, released)
         self._rows += len(exact)
+
+
+def _of(released: Released, name: str, fresh: Array) -> Array:
+    """The tensor's values of the rows ``fresh``, which stand in ``released.rows`` in the same order."""
+    values = released.tensor(name)
+    return values if len(fresh) == len(released.rows) else values[np.isin(released.rows, fresh)]
 
 
 def _kept(top: Array, released: Array) -> int:

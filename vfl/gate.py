@@ -129,7 +129,7 @@ class ReleaseGate:
             ProtocolError: a row is named twice.
             StateError: this exchange was used before with other rows; noise keyed by it would be shared.
         """
-        if len(np.unique(rows)) != len(rows):
+        if _repeats(rows):
             raise ProtocolError(
                 f"rows of {exchange.phase} step {exchange.step} are named twice: ask for each row once"
             )
@@ -144,6 +144,8 @@ class ReleaseGate:
             new = self._seal(point, exchange, fresh, tensors)
             log.add(new.rows, *_single(new.tensors), exchange)
             self._journal.append(new)
+            if len(fresh) == len(rows):
+                return new
         return self._seal(point, exchange, rows, {str(point): log.values(rows)})
 
     def released_rows(self, point: Point, version: int) -> Array:
@@ -211,14 +213,15 @@ class RowLog:
 
     def has(self, rows: Array) -> Array:
         """Which of ``rows`` were released, bool (n,)."""
-        known = rows < len(self._place)
-        found = np.zeros(len(rows), bool)
-        found[known] = self._place[rows[known]] >= 0
+        if not len(rows):
+            return np.zeros(0, bool)
+        self._reserve(int(rows.max()) + 1)
+        found: Array = self._place.take(rows) >= 0
         return found
 
     def values(self, rows: Array) -> Array:
         """The released values (n, k) of ``rows``."""
-        found: Array = self._values[self._place[rows]]
+        found: Array = self._values.take(self._place.take(rows), axis=0)
         return found
 
     def order(self) -> Array:
@@ -230,14 +233,18 @@ class RowLog:
         end = self._count + len(rows)
         if end > len(self._values):
             self._grow(max(end, 2 * self._count), values.shape[1])
-        if rows.max() >= len(self._place):
-            missing = max(int(rows.max()) + 1, 2 * len(self._place)) - len(self._place)
-            self._place = np.concatenate([self._place, np.full(missing, -1, np.int64)])
+        self._reserve(int(rows.max()) + 1)
         self._values[self._count : end] = values
         self._order[self._count : end] = rows
         self._place[rows] = np.arange(self._count, end)
         self._count = end
         self.exchanges.add(exchange)
+
+    def _reserve(self, rows: int) -> None:
+        """Make room for positions below ``rows``."""
+        if rows > len(self._place):
+            missing = max(rows, 2 * len(self._place)) - len(self._place)
+            self._place = np.concatenate([self._place, np.full(missing, -1, np.int64)])
 
     def _grow(self, size: int, width: int) -> None:
         values, order = np.empty((size, width)), np.empty(size, np.int32)
@@ -266,6 +273,12 @@ def _sealed(array: Array) -> Array:
     sealed = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).view()
     sealed.flags.writeable = False
     return sealed
+
+
+def _repeats(rows: Array) -> bool:
+    """Whether a row is named twice."""
+    ordered = np.sort(rows)
+    return len(rows) > 1 and bool((ordered[1:] == ordered[:-1]).any())
 
 
 def _single(tensors: Mapping[str, Array] | None) -> tuple[Array]:
