@@ -116,6 +116,19 @@ def test_the_last_training_step_repeated_is_answered_and_not_learned_again(local
     assert _fingerprint(local) == before
 
 
+def test_a_learned_step_whose_answer_was_lost_is_refused_not_learned_again(local: LocalFederation) -> None:
+    recorders = _recorded(local)
+    local.coordinator.train()
+    act = recorders["active"].seen[-1][0]
+    assert isinstance(act, Step)
+    local.active.gate._last.clear()
+    before = _fingerprint(local)
+    sentence = rf"^step {act.exchange.step} was learned from before and its answer is no longer kept: ask for the next$"
+    with pytest.raises(StateError, match=sentence):
+        recorders["active"].call(act)
+    assert _fingerprint(local) == before
+
+
 def test_every_step_sent_twice_trains_the_same_model(tmp_path: Path, local: LocalFederation) -> None:
     class Stutter(Recorder):
         def submit(self, act: Act[Any]) -> Any:
