@@ -35,7 +35,7 @@ def add_to(app: typer.Typer) -> None:
         loaded = load_party(config)
         if loaded.role != role:
             raise ConfigError(
-                f"{config} configures a {loaded.role}, not a {role}: give the configuration of a {role}"
+                f"{config} configures role {str(loaded.role)!r}, not {role!r}: say `vflens serve {loaded.role}`, or give another file"
             )
         with StageBar(quiet=quiet) as bar:
             serve_party(loaded, _unsaid if quiet else note, bar)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -10,6 +11,7 @@ from experiments.config import load_experiment
 from experiments.dealer import deal_tables, write_parties
 from vfl.compatibility import build_defenses
 from vfl.config import ActiveConfig, CoordinatorConfig, PassiveConfig, build_plugins, load_party, read_toml
+from vfl.errors import StorageError
 from vfl.partyfile import read_party_table
 from vfl.registry import ATTACKS
 from vfl.wire.channel import check_address, check_port_free
@@ -38,6 +40,7 @@ def check_party(config: PassiveConfig | ActiveConfig | CoordinatorConfig) -> dic
     for address in (config.address, *(p.address for p in config.peers)):
         check_address(address, insecure=config.insecure)
     check_port_free(config.address)
+    _check_writable(config.out)
     defenses = [p.name for p in config.defenses]
     build_defenses(config)
     facts: dict[str, Any] = {"party": config.party, "role": str(config.role), "address": config.address}
@@ -52,3 +55,10 @@ def check_party(config: PassiveConfig | ActiveConfig | CoordinatorConfig) -> dic
         facts["attacks"] = [a.name for a in config.attacks]
         summary += f", {len(config.attacks)} attacks"
     return {**facts, "summary": summary + (f", defended by {', '.join(defenses)}" if defenses else "")}
+
+
+def _check_writable(folder: Path) -> None:
+    """The run folder, or the nearest folder above it that exists."""
+    found = next(f for f in (folder, *folder.parents) if f.exists())
+    if not found.is_dir() or not os.access(found, os.W_OK | os.X_OK):
+        raise StorageError(f"out = {folder}: {found} cannot be written: choose another folder")

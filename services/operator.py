@@ -51,15 +51,18 @@ def parse_rows(text: str, count: int) -> Array:
     """
     if text == "all":
         return np.arange(count)
-    found: list[int] = []
+    found: set[int] = set()
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
         if not first.isdecimal() or (dash and not last.isdecimal()):
             raise ConfigError(f"--rows {text!r}: give all, or numbers and ranges such as 0-9,17")
-        found.extend(range(int(first), int(last or first) + 1))
-    if not found or max(found) >= count:
-        raise ConfigError(f"--rows {text!r}: there are {count} prediction rows, counted from 0")
-    return np.unique(found)
+        end = int(last or first)
+        if end >= count:
+            raise ConfigError(f"--rows {text!r}: there are {count} prediction rows, counted from 0")
+        found.update(range(int(first), end + 1))
+    if not found:
+        raise ConfigError(f"--rows {text!r} names no row: a range goes from the lower to the higher number")
+    return np.array(sorted(found))
 
 
 def _answers(config: ActiveConfig, numbers: Array, positions: Array, scores: Array) -> list[dict[str, Any]]:

@@ -248,7 +248,13 @@ def load_party(file: Path) -> PassiveConfig | ActiveConfig | CoordinatorConfig:
     Raises:
         ConfigError: unreadable, not TOML, or a setting that is missing, unknown or out of range.
     """
-    config = validate(_ANY, read_toml(file), str(file))
+    settings = read_toml(file)
+    role = settings.get("role")
+    if role not in [str(r) for r in Role if r is not Role.OPERATOR]:
+        raise ConfigError(
+            f"{file}: role is {'missing' if role is None else repr(role)}: a party is passive, active or coordinator (an experiment has none, `vflens run` takes it)"
+        )
+    config = validate(_ANY, settings, str(file))
     base = file.resolve().parent
     updates: dict[str, Any] = {"out": base / config.out}
     if not isinstance(config, CoordinatorConfig):

@@ -6,6 +6,7 @@ columns get ordinal codes in the sorted order of their categories; a missing one
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -49,7 +50,8 @@ class OpenML(Dataset):
         from sklearn.datasets import fetch_openml
 
         try:
-            return fetch_openml(data_id=self.id, as_frame=False, parser="liac-arff")
+            with warnings.catch_warnings(action="ignore"):  # its retries: the error below says it once
+                return fetch_openml(data_id=self.id, as_frame=False, parser="liac-arff")
         except (OSError, ValueError) as error:
             raise DataError(f"data set openml:{self.id} cannot be fetched: {error}") from error
 
