@@ -161,8 +161,8 @@ REFUSED: list[tuple[Config, str]] = [
     (coordinator(training={"learning_rate": float("inf")}), "training.learning_rate: Input should be a finite number"),
     (coordinator(training={"epochs": 0}), "training.epochs: Input should be greater than or equal to 1"),
     (coordinator(training={"momentum": 0.9}), "training.momentum: Extra inputs are not permitted"),
-    (coordinator(role="server"), "Input tag 'server' found using 'role' does not match any of the expected tags"),
-    ({"party": "p"}, "Unable to extract tag using discriminator 'role'"),
+    (coordinator(role="server"), "role is 'server': a party is passive, active or coordinator"),
+    ({"party": "p"}, "role is missing: a party is passive, active or coordinator"),
 ]  # fmt: skip
 
 
