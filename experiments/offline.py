@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import TypeAdapter
 
 from clients.passive import PassiveParty
 from experiments.folders import read_party
@@ -15,7 +14,7 @@ from vfl import journal
 from vfl.acts import Guess, Submission
 from vfl.arrays import load_arrays, save_arrays
 from vfl.attack import Attack
-from vfl.config import PassiveConfig, load_party, read_toml, validate
+from vfl.config import PassiveConfig, Plugin, build_plugins, load_party, read_toml
 from vfl.errors import ConfigError, DataError
 from vfl.federation import Federation
 from vfl.randomness import secret_from_seed, stream
@@ -37,13 +36,16 @@ class _Recorded:
 def attack_recorded(folder: Path, name: str, target: str | None, out: Path) -> dict[str, Any]:
     """Run attack ``name`` on the active party's ``folder`` and write the estimate to ``out`` (npz).
 
+    It has the parameters that the run configured for it; its defaults if the run did not use it.
+
     Raises:
         StorageError: the folder is no party's run folder, or cannot be read.
         ConfigError: an unknown target.
         KnowledgeError: the transcript lacks what the attack needs.
     """
     federation = Federation.load(folder)
-    attack: Attack = validate(TypeAdapter(ATTACKS.get(name)), {}, f"attack {name!r}")
+    config = read_toml(folder / "config.toml")
+    attack = _configured(config, name)
     target = _target(federation, target)
     transcript = _Recorded(folder / "transcript")
     own = load_arrays(folder / "own.npz")
@@ -58,8 +60,7 @@ def attack_recorded(folder: Path, name: str, target: str | None, out: Path) -> d
         needs=attack.needs,
         phases=attack.phases,
     )
-    secret = secret_from_seed(read_toml(folder / "config.toml")["seed"])
-    estimate = attack.reconstruct(view, rng=stream(secret, "attack", name, target))
+    estimate = attack.reconstruct(view, rng=stream(secret_from_seed(config["seed"]), "attack", name, target))
     _write(out, federation.run, name, estimate)
     return {"attack": name, "target": target, "rows": len(estimate.rows), "estimate": str(out)}
 
@@ -78,7 +79,8 @@ def score_estimate(file: Path, config_file: Path) -> dict[str, Any]:
             f"{config_file} configures a {config.role}: only the target, a passive party, can score"
         )
     attack, submission = _read(file)
-    party = PassiveParty(config)
+    unpictured = config.scoring.model_copy(update={"pictures": 0})  # the run's own pictures stay
+    party = PassiveParty(config.model_copy(update={"scoring": unpictured}))
     party.in_process = read_party(config.out).federation.in_process  # closing it writes this again
     try:
         party.resume()
@@ -88,8 +90,19 @@ def score_estimate(file: Path, config_file: Path) -> dict[str, Any]:
     rows = len(submission.rows)
     found = [m for m in read_party(config.out).metrics if m.rows == rows and m.scored_set == "predict"]
     blind = min((m for m in found if m.metric == "blind_mse"), key=lambda m: m.value)
-    figures = {m.metric: m.value for m in found if m.attack == attack and m.metric != "blind_mse"}
+    figures = {
+        m.metric: m.value for m in found if m.attack == attack and not m.column and m.metric != "blind_mse"
+    }
     return {"attack": attack, "rows": rows, **figures, "blind_guess": blind.attack, "blind_mse": blind.value}
+
+
+def _configured(config: dict[str, Any], name: str) -> Attack:
+    plugin = next(
+        (Plugin(**a) for a in config.get("attacks", ()) if a.get("name") == name), Plugin(name=name)
+    )
+    (attack,) = build_plugins(ATTACKS, [plugin])
+    assert isinstance(attack, Attack)
+    return attack
 
 
 def _target(federation: Federation, named: str | None) -> str:
