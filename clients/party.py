@@ -61,6 +61,7 @@ class DataParty(Party):
         self.secret = secret_from_seed(config.seed)
         self.folder = config.out
         self.table = read_party_table(config.data)
+        defenses = build_defenses(config)
         self.transcript = Transcript(
             self.folder / "transcript"
         )  # the first write: an unwritable folder is refused here
@@ -68,7 +69,7 @@ class DataParty(Party):
         self.log = party_log(self.folder / "events.jsonl", self.name)
         self.metrics = Metrics(self.folder / "metrics.parquet")
         self.owner = Owner(self.name)
-        self.chain = DefenseChain(lambda: self.owner, build_defenses(config), self.secret)
+        self.chain = DefenseChain(lambda: self.owner, defenses, self.secret)
         self.gate = ReleaseGate(self.name, self.chain, self.folder / "released")
         self.contacted, self.stopped = threading.Event(), threading.Event()
         self.failure = ""

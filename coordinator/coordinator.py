@@ -63,10 +63,11 @@ class Coordinator(Party):
         self.config, self.name, self.role = config, config.party, Role.COORDINATOR
         self.secret = secret_from_seed(config.seed)
         self.folder = config.out
+        defenses = build_defenses(config)
         self.transcript = Transcript(self.folder / "transcript")
         self.log = party_log(self.folder / "events.jsonl", self.name)
         self.metrics = Metrics(self.folder / "metrics.parquet")
-        chain = DefenseChain(lambda: Owner(self.name), build_defenses(config), self.secret)
+        chain = DefenseChain(lambda: Owner(self.name), defenses, self.secret)
         self.gate = ReleaseGate(self.name, chain, self.folder / "released")
         self.scores = ScoreRelease(self.gate, self.metrics)
         self.finished = threading.Event()

@@ -39,7 +39,7 @@ def load_arrays(file: Path) -> dict[str, Array]:
         StorageError: it is absent, damaged, or holds pickled objects.
     """
     try:
-        with np.load(file, allow_pickle=False) as saved:
+        with file.open("rb") as stream, np.load(stream, allow_pickle=False) as saved:
             return dict(saved)
     except (OSError, ValueError, EOFError, TypeError, BadZipFile) as error:  # TypeError: one bare array
         raise StorageError(
