@@ -100,7 +100,9 @@ class ActiveParty(DataParty):
         check_exchange(act.released.exchange, self.config.run, Phase.DISCLOSE)
         if act.released.sender not in {p.name for p in self.run.federation.passive}:
             raise ProtocolError(f"a disclosure of {act.released.sender!r}: only a passive party discloses")
-        self.transcript.record(act.released)
+        with self.lock:
+            self.settle()  # the last step is recorded before what came after it
+            self.transcript.record(act.released)
         return Done()
 
     def begin(self, act: Begin) -> Done:

@@ -1,0 +1,35 @@
+"""What is put off until after a reply is done before anything that comes later."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import laboratory
+import pytest
+
+from clients.party import DataParty
+from vfl.link import InProcessLink
+from vfl.types import Phase
+
+
+def test_a_disclosure_is_recorded_after_the_last_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over gRPC another thread may bring the disclosure before the step's thread has settled."""
+
+    def unsettled(link: InProcessLink, act: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_result(link.party.perform(act, link._caller, link._caller_role))
+        return future
+
+    monkeypatch.setattr(InProcessLink, "submit", unsettled)
+    local = laboratory.federation(tmp_path)
+    local.coordinator.prepare()
+    local.coordinator.train()
+    active: DataParty = local.active
+    assert active._deferred is not None
+    local.coordinator.disclose()
+    phases = [r.exchange.phase for r in active.transcript]
+    assert phases == [*[Phase.TRAIN] * (len(phases) - 1), Phase.DISCLOSE]
