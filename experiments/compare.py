@@ -6,14 +6,14 @@ everywhere.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from experiments.folders import Run, read_runs
-from experiments.verdict import ColumnError, Result, column_errors, figure, final
+from experiments.results import ColumnError, Result, column_errors, final
+from experiments.verdict import figure
 from vfl.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -36,7 +36,8 @@ def compare(run_a: Path, run_b: Path) -> dict[str, Any]:
         scored_set, rows, column, a, b, blind_a, blind_b, difference}`` of each attack's last milestone,
         as a whole (``column`` "") and column by column. ``metrics``: ``{party, metric, attack, target,
         scored_set, column, rows, step, a, b, difference}`` of the other figures. Equal figures are left
-        out; ``difference`` is b − a; what is not finite, which JSON cannot carry, is None.
+        out; ``difference`` is b − a, None where a side lacks the figure. A figure that
+        is not finite stays as it is; ``vflens compare --json`` writes null for it.
 
     Raises:
         ConfigError: a folder holds several runs.
@@ -156,6 +157,5 @@ def _other_figures(run: Run) -> dict[tuple[str | int, ...], float]:
 
 
 def _sides(a: float | None, b: float | None) -> dict[str, float | None]:
-    """Both figures and b − a; a figure that is not finite, which JSON cannot carry, becomes None."""
-    a, b = (v if v is not None and math.isfinite(v) else None for v in (a, b))
+    """Both figures and b − a, None where one is missing."""
     return {"a": a, "b": b, "difference": None if a is None or b is None else b - a}

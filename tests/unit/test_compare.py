@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 from runfolder import metric, scores, write_party, write_run
 
+from cli.output import emit
 from experiments.compare import compare, masked, table
 from vfl.errors import ConfigError, DataError
 
@@ -90,12 +91,18 @@ def test_an_error_without_a_blind_one_is_left_out(tmp_path: Path) -> None:
     assert (found["errors"], found["metrics"]) == ([], [])
 
 
-def test_figures_that_are_not_finite_become_none(tmp_path: Path) -> None:
+def test_infinite_figures_are_shown_and_null_in_json(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for side, value in (("one", float("inf")), ("two", 0.5)):
         write_party(
             tmp_path / side / "demo" / "coordinator", "coordinator", metrics=[metric("mean_kl", value)]
         )
-    (row,) = compare(tmp_path / "one", tmp_path / "two")["metrics"]
+    found = compare(tmp_path / "one", tmp_path / "two")
+    shown = next(line for line in rendered(found).splitlines() if "mean_kl" in line)
+    assert [cell.strip() for cell in shown.split("│")[2:5]] == ["∞", ".500", "-∞"]
+    emit(True, found, str)
+    (row,) = json.loads(capsys.readouterr().out)["metrics"]
     assert (row["a"], row["b"], row["difference"]) == (None, 0.5, None)
 
 

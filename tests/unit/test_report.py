@@ -152,6 +152,18 @@ def test_panels_need_their_numbers(tmp_path: Path) -> None:
     assert report(run).panels == ALWAYS | {"pictures", "utility", "progress"}
 
 
+def test_bytes_per_step_need_both_figures(tmp_path: Path) -> None:
+    folder = tmp_path / "demo" / "coordinator"
+    received, steps = metric("bytes_received", 5e6), metric("steps", 1000)
+    for metrics in ([received], [steps], [received, metric("steps", 0)]):
+        write_party(folder, "coordinator", metrics=metrics)
+        assert "bytes per step" not in report(tmp_path / "demo").text
+    write_party(folder, "coordinator", metrics=[received, steps])
+    page = report(tmp_path / "demo")
+    assert "bytes per step" in page.text
+    assert "5.0 kB" in page.text
+
+
 def test_an_interrupted_run_shows_what_was_computed(tmp_path: Path) -> None:
     run = tmp_path / "demo"
     folder = write_party(
@@ -273,6 +285,7 @@ def test_figures_that_are_not_finite_do_not_break_the_page(tmp_path: Path) -> No
     broken = [
         *scores({"lmmse": 0.021, "ls": float("inf"), "gia": float("nan")}),
         metric("mean_kl", float("inf")),
+        metric("bytes_received", float("inf")),
     ]
     write_party(run / "passive", "passive", metrics=broken)
     page = report(run)

@@ -12,17 +12,8 @@ from runfolder import metric, scores, write_party, write_run
 
 from experiments import verdict as module
 from experiments.folders import Run, read_runs
-from experiments.verdict import (
-    baseline,
-    figure,
-    final,
-    labels,
-    result_table,
-    results,
-    to_json,
-    utility,
-    verdict,
-)
+from experiments.results import final, results, utility
+from experiments.verdict import baseline, figure, labels, result_table, to_json, verdict
 
 LABEL_ONLY = [{"name": "label_only"}]
 HEADLINE = (
@@ -211,7 +202,8 @@ def test_the_gain_is_over_the_active_party_alone(runs: Runs) -> None:
     ("value", "text"),
     [
         *[(0.0213, ".021"), (1.2344, "1.234"), (-0.05, "-.050"), (0.0, ".000"), (0.9996, "1.000")],
-        *[(2.1e-6, "2.1e-06"), (float("inf"), "∞"), (float("nan"), "–"), (None, "–"), (10.5, "10.500")],
+        *[(2.1e-6, "2.1e-06"), (10.5, "10.500"), (float("inf"), "∞"), (float("-inf"), "-∞")],
+        *[(float("nan"), "–"), (None, "–")],
     ],
 )
 def test_figures_read_as_in_the_papers(value: float | None, text: str) -> None:

@@ -1,0 +1,138 @@
+"""What runs recorded, as data: each attack's error beside its blind baseline, and the utility of a run.
+
+A result is an attack's mean squared error per feature, in units of columns scaled to [0, 1], that stands
+beside the best blind guess for the same rows; an error without one is no result. An attack is better
+than blind when even the upper end of its 95 % interval (1.96 standard errors over rows) lies below.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from experiments.folders import Metric, Run
+
+BLIND_GUESSES = {
+    "zero": "all zeros",
+    "half": "one half everywhere",
+    "random": "uniformly random values",
+    "column_means": "the column means",
+}
+_UTILITY = ("accuracy", "accuracy_alone", "auc", "auc_alone", "mean_kl", "argmax_kept")
+
+
+@dataclass(frozen=True)
+class Result:
+    """One attack's error on ``rows`` rows of ``target``, beside the least blind error on the same rows.
+
+    ``half_width`` is that of the 95 % interval, None when no standard error was recorded; ``unusable``
+    the share of rows that the attack itself flagged.
+    """
+
+    attack: str
+    target: str
+    scored_set: str
+    rows: int
+    mse: float
+    half_width: float | None
+    blind: float
+    blind_guess: str
+    unusable: float | None
+
+    @property
+    def relative(self) -> float:
+        """Error over blind error: 0 is exact, 1 no better than blind; infinite where blind is exact."""
+        return self.mse / self.blind if self.blind else math.inf
+
+    @property
+    def better(self) -> bool:
+        """Whether the attack beats the best blind guess beyond chance."""
+        return self.mse + (self.half_width or 0.0) < self.blind
+
+
+@dataclass(frozen=True)
+class ColumnError:
+    """An attack's error on one column beside the column's best blind guess."""
+
+    column: str
+    mse: float
+    blind: float
+
+    @property
+    def relative(self) -> float:
+        """As :attr:`Result.relative`."""
+        return self.mse / self.blind if self.blind else math.inf
+
+
+def results(run: Run) -> tuple[Result, ...]:
+    """Every scored milestone of ``run``; where adversary and target both hold a figure, the target's."""
+    errors = _first(run, "mse")
+    stderr, unusable, blind = _first(run, "mse_stderr"), _first(run, "unusable"), _best_blind(run)
+    return tuple(
+        Result(
+            *(m.attack, m.target, m.scored_set, m.rows, m.value),
+            half_width=1.96 * stderr[key].value if key in stderr else None,
+            blind=blind[key[1:]].value,
+            blind_guess=BLIND_GUESSES.get(blind[key[1:]].attack, blind[key[1:]].attack),
+            unusable=unusable[key].value if key in unusable else None,
+        )
+        for key, m in errors.items()
+        if key[1:] in blind and math.isfinite(m.value)
+    )
+
+
+def final(run: Run) -> tuple[Result, ...]:
+    """The last milestone of each attack on each target and scored set, the most successful first."""
+    last = {(r.attack, r.target, r.scored_set): r for r in sorted(results(run), key=lambda r: r.rows)}
+    return tuple(sorted(last.values(), key=lambda r: r.relative))
+
+
+def column_errors(run: Run, result: Result) -> tuple[ColumnError, ...]:
+    """The errors of ``result`` column by column, in the target's order, where a blind error stands beside."""
+
+    def same(m: Metric) -> bool:
+        return (m.target, m.scored_set, m.rows) == (result.target, result.scored_set, result.rows)
+
+    blind = {m.column: m.value for m in run.metrics("column_blind_mse") if same(m)}
+    errors = {m.column: m.value for m in run.metrics("column_mse") if same(m) and m.attack == result.attack}
+    return tuple(ColumnError(c, e, blind[c]) for c, e in errors.items() if c in blind and math.isfinite(e))
+
+
+def utility(run: Run) -> dict[str, float]:
+    """What the federation is good for: accuracy and AUC, alone and gained, mean KL (nats), arg-max kept."""
+    found: dict[str, float] = {}
+    for name in _UTILITY:
+        if (value := run.value(name)) is not None:
+            found[name] = value
+        together = name.removesuffix("_alone")
+        if together != name and together in found and name in found:
+            found[f"{together}_gain"] = found[together] - found[name]
+    return found
+
+
+def targets(runs: Sequence[Run]) -> list[str]:
+    """Every target that some attack was scored on, in order of appearance."""
+    return list(dict.fromkeys(r.target for run in runs for r in final(run)))
+
+
+def ranking(runs: Sequence[Run]) -> dict[str, int]:
+    """The rank of each attack over all runs, the most successful first."""
+    everything = sorted((r for run in runs for r in final(run)), key=lambda r: r.relative)
+    return {attack: rank for rank, attack in enumerate(dict.fromkeys(r.attack for r in everything))}
+
+
+def _first(run: Run, metric: str) -> dict[tuple[str, str, str, int], Metric]:
+    found: dict[tuple[str, str, str, int], Metric] = {}
+    for m in run.metrics(metric):
+        found.setdefault((m.attack, m.target, m.scored_set, m.rows), m)
+    return found
+
+
+def _best_blind(run: Run) -> dict[tuple[str, str, int], Metric]:
+    best: dict[tuple[str, str, int], Metric] = {}
+    for m in _first(run, "blind_mse").values():
+        key = (m.target, m.scored_set, m.rows)
+        if math.isfinite(m.value) and (key not in best or m.value < best[key].value):
+            best[key] = m
+    return best
