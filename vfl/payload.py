@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from vfl.errors import ProtocolError
@@ -62,7 +64,8 @@ def finite(released: Released, name: str, shape: tuple[int, ...]) -> Array:
         raise ProtocolError(
             f"{name} of {released.sender!r} has shape {value.shape} {value.dtype}: {shape} float64 is due"
         )
-    if not np.isfinite(value).all():
+    # Σx² is finite only if every x is; a dot product costs a fifth of looking at each.
+    if not math.isfinite(np.vdot(value, value)) and not np.isfinite(value).all():
         raise ProtocolError(
             f"{name} of {released.sender!r} holds NaN or infinite numbers in step {released.exchange.step}: check its table and the learning rate"
         )
