@@ -31,5 +31,6 @@ def test_a_disclosure_is_recorded_after_the_last_step(
     active: DataParty = local.active
     assert active._deferred is not None
     local.coordinator.disclose()
+    active.settle()
     phases = [r.exchange.phase for r in active.transcript]
     assert phases == [*[Phase.TRAIN] * (len(phases) - 1), Phase.DISCLOSE]
