@@ -15,10 +15,10 @@ from vfl.arrays import save_arrays
 from vfl.config import ActiveConfig
 from vfl.errors import ConfigError, ProtocolError, StateError
 from vfl.federation import Federation
-from vfl.gate import RowLog
 from vfl.link import Handlers, Link
 from vfl.logistic import loss_gradient, one_hot
 from vfl.payload import check_exchange, check_origin, check_version, finite
+from vfl.rowlog import RowLog
 from vfl.score import milestones
 from vfl.types import Array, Exchange, Phase, Point, Released, Role
 

@@ -20,7 +20,8 @@ from vfl.defense import GATE_HOOKS, Context, Defense
 from vfl.errors import DefenseError, PluginError, ProtocolError, StateError
 from vfl.journal import Journal
 from vfl.randomness import stream
-from vfl.types import Array, Exchange, Owner, Phase, Point, Released
+from vfl.rowlog import RowLog
+from vfl.types import Array, Exchange, Owner, Phase, Point, Released, sealed
 
 
 class DefenseChain:
@@ -197,62 +198,8 @@ class ReleaseGate:
     def _seal(
         self, point: Point, exchange: Exchange, rows: Array, tensors: Mapping[str, Array] | None
     ) -> Released:
-        sealed = None if tensors is None else {name: _sealed(t) for name, t in tensors.items()}
-        return Released(self._sender, exchange, point, _sealed(rows), sealed)
-
-
-class RowLog:
-    """Prediction rows released under one model version, looked up by position."""
-
-    def __init__(self) -> None:
-        self.exchanges: set[Exchange] = set()
-        self._place = np.full(0, -1, np.int64)
-        self._values = np.zeros((0, 0))
-        self._order = np.zeros(0, np.int32)
-        self._count = 0
-
-    def has(self, rows: Array) -> Array:
-        """Which of ``rows`` were released, bool (n,)."""
-        if not len(rows):
-            return np.zeros(0, bool)
-        self._reserve(int(rows.max()) + 1)
-        found: Array = self._place.take(rows) >= 0
-        return found
-
-    def values(self, rows: Array) -> Array:
-        """The released values (n, k) of ``rows``."""
-        found: Array = self._values.take(self._place.take(rows), axis=0)
-        return found
-
-    def order(self) -> Array:
-        """The released rows in order of release; read-only."""
-        return _sealed(self._order[: self._count])
-
-    def add(self, rows: Array, values: Array, exchange: Exchange) -> None:
-        """Keep ``values`` (n, k) of ``rows``, all new."""
-        end = self._count + len(rows)
-        if end > len(self._values):
-            self._grow(max(end, 2 * self._count), values.shape[1])
-        self._reserve(int(rows.max()) + 1)
-        self._values[self._count : end] = values
-        self._order[self._count : end] = rows
-        self._place[rows] = np.arange(self._count, end)
-        self._count = end
-        self.exchanges.add(exchange)
-
-    def _reserve(self, rows: int) -> None:
-        """Make room for positions below ``rows``."""
-        if rows > len(self._place):
-            missing = max(rows, 2 * len(self._place)) - len(self._place)
-            self._place = np.concatenate([self._place, np.full(missing, -1, np.int64)])
-
-    def _grow(self, size: int, width: int) -> None:
-        values, order = np.empty((size, width)), np.empty(size, np.int32)
-        values[: self._count], order[: self._count] = (
-            self._values[: self._count].reshape(-1, width),
-            self._order[: self._count],
-        )
-        self._values, self._order = values, order
+        contents = None if tensors is None else {name: sealed(t) for name, t in tensors.items()}
+        return Released(self._sender, exchange, point, sealed(rows), contents)
 
 
 def check_fired(gate: ReleaseGate, party: str) -> None:
@@ -266,13 +213,6 @@ def check_fired(gate: ReleaseGate, party: str) -> None:
         raise DefenseError(
             f"defence {unfired[0]!r} of {party!r} never acted in this run: remove it, or configure what it acts on"
         )
-
-
-def _sealed(array: Array) -> Array:
-    """Little-endian, contiguous, read-only; a view where nothing had to change."""
-    sealed = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).view()
-    sealed.flags.writeable = False
-    return sealed
 
 
 def _repeats(rows: Array) -> bool:

@@ -201,3 +201,10 @@ def statuses(n: int, status: RowStatus = RowStatus.OK) -> Array:
     """An array of ``n`` row states, wide enough to hold any of them."""
     width = max(len(s) for s in RowStatus)
     return np.full(n, str(status), dtype=f"<U{width}")
+
+
+def sealed(array: Array) -> Array:
+    """Little-endian, contiguous, read-only; a view where nothing had to change."""
+    result = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).view()
+    result.flags.writeable = False
+    return result

@@ -17,7 +17,8 @@ from defenses.gaussian_scores import GaussianScores
 from defenses.withhold_parameters import WithholdParameters
 from vfl.defense import Context, Defense
 from vfl.errors import DefenseError, PluginError, ProtocolError, StateError
-from vfl.gate import DefenseChain, ReleaseGate, RowLog, check_fired
+from vfl.gate import DefenseChain, ReleaseGate, check_fired
+from vfl.rowlog import RowLog
 from vfl.types import Array, Exchange, Owner, Phase, Point
 
 SCORES = np.log(np.random.default_rng(0).dirichlet(np.ones(3), 40))

@@ -1,0 +1,61 @@
+"""Prediction rows that were released, looked up by position."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from vfl.types import Array, Exchange, sealed
+
+
+class RowLog:
+    """Prediction rows released under one model version, looked up by position."""
+
+    def __init__(self) -> None:
+        self.exchanges: set[Exchange] = set()
+        self._place = np.full(0, -1, np.int64)
+        self._values = np.zeros((0, 0))
+        self._order = np.zeros(0, np.int32)
+        self._count = 0
+
+    def has(self, rows: Array) -> Array:
+        """Which of ``rows`` were released, bool (n,)."""
+        if not len(rows):
+            return np.zeros(0, bool)
+        self._reserve(int(rows.max()) + 1)
+        found: Array = self._place.take(rows) >= 0
+        return found
+
+    def values(self, rows: Array) -> Array:
+        """The released values (n, k) of ``rows``."""
+        found: Array = self._values.take(self._place.take(rows), axis=0)
+        return found
+
+    def order(self) -> Array:
+        """The released rows in order of release; read-only."""
+        return sealed(self._order[: self._count])
+
+    def add(self, rows: Array, values: Array, exchange: Exchange) -> None:
+        """Keep ``values`` (n, k) of ``rows``, all new."""
+        end = self._count + len(rows)
+        if end > len(self._values):
+            self._grow(max(end, 2 * self._count), values.shape[1])
+        self._reserve(int(rows.max()) + 1)
+        self._values[self._count : end] = values
+        self._order[self._count : end] = rows
+        self._place[rows] = np.arange(self._count, end)
+        self._count = end
+        self.exchanges.add(exchange)
+
+    def _reserve(self, rows: int) -> None:
+        """Make room for positions below ``rows``."""
+        if rows > len(self._place):
+            missing = max(rows, 2 * len(self._place)) - len(self._place)
+            self._place = np.concatenate([self._place, np.full(missing, -1, np.int64)])
+
+    def _grow(self, size: int, width: int) -> None:
+        values, order = np.empty((size, width)), np.empty(size, np.int32)
+        values[: self._count], order[: self._count] = (
+            self._values[: self._count].reshape(-1, width),
+            self._order[: self._count],
+        )
+        self._values, self._order = values, order
