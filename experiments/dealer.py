@@ -24,6 +24,7 @@ from vfl.split import deal
 from vfl.table import Table
 from vfl.types import Role
 
+_SOCKET_BYTES = 100  # what a socket's path holds, roughly
 SERVICES = "services"  # VFLENS_NETWORK: parties reach each other under their names, as in docker compose
 
 
@@ -132,8 +133,10 @@ def _addresses(experiment: Experiment, folder: Path) -> dict[str, tuple[str, str
         port = experiment.network.port
         return {name: (f"0.0.0.0:{port}", f"{name}:{port}") for name in names}
     if experiment.network.transport == "unix":
-        sockets = tempfile.mkdtemp(prefix="vflens-")  # short: a socket's path holds about 100 bytes
-        found = {name: f"unix:{sockets}/{name}" for name in names}
+        found = {name: f"unix:{folder.resolve() / name / 'socket'}" for name in names}
+        if max(map(len, found.values())) > _SOCKET_BYTES:
+            sockets = tempfile.mkdtemp(prefix="vflens-")
+            found = {name: f"unix:{sockets}/{name}" for name in names}
     else:
         found = dict(zip(names, free_addresses(len(names)), strict=True))
     return {name: (address, address) for name, address in found.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from clients.active import ActiveParty
@@ -77,9 +77,10 @@ class LocalFederation:
             state, reason = "failed", f"{type(error).__name__}: {error}"
             raise
         finally:
-            for member in self.members():
-                member.close()
-                write_status(member.folder, state, reason)
+            with ExitStack() as cleanup:  # everybody's, even if one of them cannot write
+                for member in self.members():
+                    cleanup.callback(write_status, member.folder, state, reason)
+                    cleanup.callback(member.close)
 
 
 def _check_plugins(configs: Iterable[PassiveConfig | ActiveConfig | CoordinatorConfig]) -> None:
