@@ -41,7 +41,9 @@ def main() -> None:
 
     What nobody foresaw is one sentence too; with VFLENS_TRACEBACK set, its traceback follows.
     """
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, signal.default_int_handler)
     try:
         app()
     except VflensError as error:

@@ -36,6 +36,7 @@ from vfl.wire.grpc_link import GrpcLink
 LAUNCHED = "VFLENS_LAUNCHED"  # set by the launcher: standard input is its lifeline
 _WORKERS = 16  # three streams at most hold one each; the rest answer scoring, health and operators
 _GRACE_SECONDS = 2.0
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # Ctrl-C, a supervisor, a closed terminal
 
 Say = Callable[[str], None]
 
@@ -247,18 +248,21 @@ def _check_alive(config: CoordinatorConfig) -> None:
 
 
 def _stop_on_signals() -> None:
-    """SIGTERM and a lost launcher interrupt the process as Ctrl-C does."""
+    """SIGTERM, a closed terminal and a lost launcher interrupt the process as Ctrl-C does."""
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, _interrupt)
-        signal.signal(signal.SIGINT, _interrupt)
+        for number in _ENDING:
+            if (
+                signal.getsignal(number) is not signal.SIG_IGN
+            ):  # as nohup and a shell's background jobs have it
+                signal.signal(number, _interrupt)
     if os.environ.get(LAUNCHED):
         threading.Thread(target=_watch_launcher, name="launcher lifeline", daemon=True).start()
 
 
 def _interrupt(*_: object) -> None:
     """End in order; a second signal must not disturb that, it takes seconds."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in _ENDING:
+        signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 

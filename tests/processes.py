@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,6 +48,17 @@ def change(config: Path, **changes: Any) -> None:
     config.write_text(tomli_w.dumps(settings | changes), encoding="utf-8")
 
 
+def after(code: str) -> list[str]:
+    """A command that runs ``code``, then becomes the command that follows it (a fork with threads is unsafe)."""
+    return [sys.executable, "-c", f"import os, sys\n{code}\nos.execv(sys.argv[1], sys.argv[1:])"]
+
+
+#: Signals as a terminal has them, even where the tests run in the background.
+ATTENDED = after("import signal\nfor n in (signal.SIGINT, signal.SIGHUP): signal.signal(n, signal.SIG_DFL)")
+#: No file of this process grows beyond 200 kB.
+SMALL_DISK = after("import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))")
+
+
 @dataclass
 class Federation:
     """The dealt folder of every party, and the processes started from them."""
@@ -59,10 +70,10 @@ class Federation:
     def config(self, party: str) -> Path:
         return self.home / party / "config.toml"
 
-    def start(self, *parties: str, **options: Any) -> None:
+    def start(self, *parties: str, prepare: Sequence[str] = ATTENDED) -> None:
         """Start these parties, all without a name, their words in ``output.log``."""
         for party in parties or tuple(self.roles):
-            command = [*VFLENS, "serve", self.roles[party], "--config", str(self.config(party))]
+            command = [*prepare, *VFLENS, "serve", self.roles[party], "--config", str(self.config(party))]
             with (self.home / party / "output.log").open("ab") as output:
                 self.processes[party] = subprocess.Popen(
                     command,
@@ -70,7 +81,6 @@ class Federation:
                     stderr=output,
                     stdin=subprocess.DEVNULL,
                     env=ENVIRONMENT,
-                    **options,
                 )
 
     def codes(self, seconds: float = 40) -> dict[str, int]:

@@ -7,16 +7,19 @@ import re
 import signal
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import typer
 from laboratory import deal
-from processes import ENVIRONMENT, VFLENS, change, eventually, experiment_file
+from processes import ATTENDED, ENVIRONMENT, VFLENS, change, eventually, experiment_file
 
 import cli.main
 from experiments.config import load_experiment
@@ -38,7 +41,7 @@ Run = Callable[..., Ended]
 @pytest.fixture
 def vflens(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
     """The command line, called in this process."""
-    before = {s: signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)}
+    before = {s: signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
 
     def run(*arguments: str | Path) -> Ended:
         monkeypatch.setattr(sys, "argv", ["vflens", *map(str, arguments)])
@@ -285,8 +288,6 @@ def changed_table(dealt: Path, column: str, value: Any) -> None:
         del table[column]
     else:
         table[column][0] = value
-    import pyarrow as pa
-
     pq.write_table(pa.table(table), file)
 
 
@@ -371,8 +372,6 @@ class TestWrongParties:
 
     def test_labels_outside_their_classes(self, refused: Callable[..., str], dealt: Path) -> None:
         file = dealt / "active/config.toml"
-        import tomllib
-
         data = tomllib.loads(file.read_text())["data"]
         change(file, data=data | {"classes": ["0", "1"]})
         assert "'2'" in refused(3, "check", file)
@@ -517,10 +516,11 @@ class TestUnforeseen:
         data = {"name": "synthetic", "rows": 2_000_000, "features": 40, "informative": 20}
         file = experiment_file(tmp_path, data=data)
         running = subprocess.Popen(
-            [*VFLENS, "run", str(file)], env=ENVIRONMENT, stderr=subprocess.PIPE, text=True
+            [*ATTENDED, *VFLENS, "run", str(file)],
+            env=ENVIRONMENT,
+            stderr=subprocess.PIPE,
+            text=True,
         )
-        import psutil
-
         eventually(lambda: psutil.Process(running.pid).memory_info().rss > 400e6)
         running.send_signal(signal.SIGINT)
         _, said = running.communicate(timeout=30)

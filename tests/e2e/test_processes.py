@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import signal
 import socket
 import subprocess
@@ -18,6 +17,7 @@ from laboratory import THREE
 from processes import (
     ENVIRONMENT,
     SLOW,
+    SMALL_DISK,
     VFLENS,
     Federation,
     change,
@@ -154,7 +154,8 @@ class TestServing:
 
 class TestStopped:
     @pytest.mark.parametrize(
-        ("who", "how"), [*((who, signal.SIGINT) for who in PARTIES), ("passive", signal.SIGTERM)]
+        ("who", "how"),
+        [*((who, signal.SIGINT) for who in PARTIES), ("passive", signal.SIGTERM), ("active", signal.SIGHUP)],
     )
     def test_a_signal_ends_everybody_in_order(self, tmp_path: Path, who: str, how: signal.Signals) -> None:
         with dealt(tmp_path, training=SLOW) as federation:
@@ -315,12 +316,8 @@ class TestGoesWrong:
     @pytest.mark.parametrize("who", ["coordinator", "passive"])
     def test_a_disk_that_is_full(self, tmp_path: Path, who: str) -> None:
         """No file of the party may grow beyond 200 kB; the launcher's sentence is the disk's, not its victims'."""
-
-        def small_disk() -> None:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
-
         with dealt(tmp_path, training=SLOW) as federation:
-            federation.start(who, preexec_fn=small_disk)
+            federation.start(who, prepare=SMALL_DISK)
             federation.start(*set(PARTIES) - {who})
             codes = federation.codes()
             assert codes[who] == 12
