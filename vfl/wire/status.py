@@ -10,6 +10,9 @@ import grpc
 from vfl import errors
 
 ERROR_KEY = "vflens-error"
+_WRITTEN_TOO_LATE = (
+    "Internal error from Core"  # what the library says of a write to a call that has just ended
+)
 
 #: What each class looks like to a generic gRPC client.
 CODES: Mapping[type[errors.VflensError], grpc.StatusCode] = {
@@ -43,7 +46,7 @@ def from_rpc(error: grpc.RpcError, peer: str, seconds: float) -> errors.VflensEr
         return errors.ProtocolError(
             f"a message to or from {peer!r} is over the limit ({details}): raise limits.message_mib at both, or lower the batch"
         )
-    if code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED):
+    if code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED) or details == _WRITTEN_TOO_LATE:
         return errors.UnavailableError(
             f"party {peer!r} cannot be reached ({details}): it stopped, or its address is wrong"
         )
