@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from functools import cached_property
 from typing import Any, Generic, Protocol, TypeVar
 
 from vfl.acts import Act, check_access
@@ -34,6 +35,10 @@ class Party(ABC):
     def handlers(self) -> Handlers:
         """The method that answers each act this party knows."""
 
+    @cached_property
+    def _answers(self) -> Handlers:
+        return self.handlers()
+
     def settle(self) -> None:  # noqa: B027 - optional: most replies leave nothing to do
         """Do what was put off until after the reply: the optimiser step, the log. Idempotent."""
 
@@ -45,7 +50,7 @@ class Party(ABC):
             VflensError: whatever the answer raises.
         """
         check_access(type(act), caller, caller_role, self.name, self.role)
-        handler = self.handlers().get(type(act))
+        handler = self._answers.get(type(act))
         if handler is None:
             raise StateError(f"{self.role} {self.name!r} does not answer {type(act).__name__}")
         reply: R = handler(act)

@@ -16,7 +16,8 @@ from protos import vfl_pb2 as pb
 from vfl.errors import ProtocolError
 from vfl.types import Array, Exchange, Phase, Point, Released
 
-DTYPES = frozenset({"<f8", "<f4", "<i8", "<i4", "|u1", "|b1"})
+#: dtype → bytes an element.
+DTYPES: Mapping[str, int] = {"<f8": 8, "<f4": 4, "<i8": 8, "<i4": 4, "|u1": 1, "|b1": 1}
 MAX_DIMENSIONS = 8
 MAX_ELEMENTS = 2**31
 
@@ -37,26 +38,25 @@ def decode_tensor(message: pb.Tensor) -> Array:
     Raises:
         ProtocolError: an unknown dtype, an impossible shape, or bytes that do not fit them.
     """
-    name, shape = message.name, tuple(message.shape)
-    if message.dtype not in DTYPES:
-        raise ProtocolError(
-            f"tensor {name!r} has dtype {message.dtype!r}: send one of {', '.join(sorted(DTYPES))}"
-        )
-    if len(shape) > MAX_DIMENSIONS or any(n < 0 for n in shape):
+    name, dtype, shape, data = message.name, message.dtype, tuple(message.shape), message.data
+    itemsize = DTYPES.get(dtype)
+    if itemsize is None:
+        raise ProtocolError(f"tensor {name!r} has dtype {dtype!r}: send one of {', '.join(sorted(DTYPES))}")
+    if len(shape) > MAX_DIMENSIONS or min(shape, default=0) < 0:
         raise ProtocolError(
             f"tensor {name!r} has shape {shape}: at most {MAX_DIMENSIONS} dimensions, none negative"
         )
+    elements = math.prod(shape)
     # An empty side does not make the others harmless: NumPy cannot hold a shape of (0, 2⁶²).
-    if math.prod(n for n in shape if n) > MAX_ELEMENTS:
+    if (elements or math.prod(n for n in shape if n)) > MAX_ELEMENTS:
         raise ProtocolError(f"tensor {name!r} has shape {shape}: no message holds so much")
-    expected = math.prod(shape) * np.dtype(message.dtype).itemsize
-    if len(message.data) != expected:
+    if len(data) != elements * itemsize:
         raise ProtocolError(
-            f"tensor {name!r} of shape {shape} {message.dtype} has {len(message.data)} bytes: {expected} are due"
+            f"tensor {name!r} of shape {shape} {dtype} has {len(data)} bytes: {elements * itemsize} are due"
         )
-    if message.dtype == "|b1" and max(message.data, default=0) > 1:
+    if dtype == "|b1" and max(data, default=0) > 1:
         raise ProtocolError(f"tensor {name!r} holds a byte that is no truth value: send 0 or 1")
-    return np.frombuffer(message.data, message.dtype).reshape(shape)
+    return np.frombuffer(data, dtype).reshape(shape)
 
 
 def encode_rows(rows: Array) -> bytes:
