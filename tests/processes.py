@@ -106,7 +106,7 @@ class Federation:
             process.wait()
 
 
-def eventually(true: Callable[[], bool], seconds: float = 30) -> None:
+def eventually(true: Callable[[], bool], seconds: float = 60) -> None:
     """Wait until ``true()``; files that are not there yet count as false."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:

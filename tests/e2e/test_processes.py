@@ -162,7 +162,7 @@ class TestStopped:
             federation.start()
             federation.until_training()
             federation.processes[who].send_signal(how)
-            codes = federation.codes(20)
+            codes = federation.codes()
             assert codes == dict.fromkeys(PARTIES, 11) | {who: 130}
             assert federation.status(who) == {"state": "interrupted", "reason": "stopped by a signal"}
             assert federation.said(who).endswith("interrupted: what was computed so far is kept\n")
@@ -178,7 +178,7 @@ class TestStopped:
             federation.start()
             federation.until_training()
             federation.processes[who].kill()
-            codes = federation.codes(20)
+            codes = federation.codes()
             assert codes == dict.fromkeys(PARTIES, 11) | {who: -signal.SIGKILL}
             for other in set(PARTIES) - {who}:
                 assert_one_sentence(federation.said(other))
@@ -195,7 +195,7 @@ class TestLauncher:
         eventually(lambda: (tmp_path / "runs/tiny/run/active/transcript/payload.bin").stat().st_size > 0)
         launcher.kill()
         launcher.wait()
-        gone, alive = psutil.wait_procs(children, timeout=20)
+        gone, alive = psutil.wait_procs(children, timeout=40)
         for child in alive:
             child.kill()
         assert len(gone) == 3
