@@ -1,7 +1,7 @@
 """Linear minimum mean square error: the best linear one for who knows mean and covariance (ours).
 
-For Gaussian features it is the conditional mean, hence the best of all estimators. What an adversary with
-two moments reaches is far below every bound on ``ls`` and ``half_star``: those bounds do not cover it.
+For Gaussian features it is the conditional mean, hence the best of all estimators. Who knows two moments can
+reach errors below the bounds on ``ls`` and ``half_star``, which do not cover it.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ def add_to(app: typer.Typer) -> None:
     ) -> None:
         """What differs between two runs, in configuration and in results.
 
-        Example: vflens compare runs/digits/undefended runs/digits/label-only
+        Example: vflens compare runs/digits/undefended runs/digits/class-label-only
         """
         from rich.console import Console
 
