@@ -14,7 +14,7 @@ from vfl.align import digests
 from vfl.arrays import load_arrays, save_arrays
 from vfl.compatibility import build_defenses
 from vfl.config import ActiveConfig, PassiveConfig
-from vfl.errors import ProtocolError, StateError
+from vfl.errors import ConfigError, ProtocolError, StateError
 from vfl.federation import Federation
 from vfl.gate import DefenseChain, ReleaseGate, check_fired
 from vfl.link import Handlers, Party
@@ -230,7 +230,7 @@ class DataParty(Party):
             StorageError: it is not.
         """
         self.settle()
-        for log in (self.transcript, self.gate):
+        for log in (self.transcript, self.recovery, self.gate):
             log.flush()
 
     def close(self) -> None:
@@ -259,6 +259,10 @@ class DataParty(Party):
         if mine is None or mine.role is not self.role or mine.columns != self.table.columns:
             raise ProtocolError(
                 f"run {federation.run!r} does not know {self.role} {self.name!r} with its columns: describe it anew"
+            )
+        if federation.lab != self.config.lab:
+            raise ConfigError(
+                f"lab = {str(self.config.lab).lower()} at {self.name!r} and {str(federation.lab).lower()} at the coordinator: set it alike at every party"
             )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from clients.party import DataParty
 from vfl.acts import Disclose, Forward, Receipt, Step, StepReply, Submission
 from vfl.config import PassiveConfig
-from vfl.errors import ProtocolError
+from vfl.errors import ConfigError, ProtocolError, StateError
 from vfl.federation import Federation
 from vfl.link import Handlers
 from vfl.payload import check_exchange, check_origin, check_version, finite
@@ -33,6 +33,11 @@ class PassiveParty(DataParty):
     def begin_run(self, federation: Federation, order: Array) -> None:
         """Also opens the scoring service on the party's own columns."""
         super().begin_run(federation, order)
+        for granted in self.config.disclose:
+            if granted.rows > len(federation.train):
+                raise ConfigError(
+                    f"disclose auxiliary rows = {granted.rows} at {self.name!r}: there are {len(federation.train)} training rows, grant fewer"
+                )
         self.scoring = ScoringService(
             party=self.name,
             truth=self.run.truth,
@@ -40,6 +45,7 @@ class PassiveParty(DataParty):
             training=federation.train,
             lab=self.config.lab,
             metrics=self.metrics,
+            log=self.log,
             folder=self.folder,
             pictures=self.config.scoring.pictures,
         )
@@ -54,7 +60,10 @@ class PassiveParty(DataParty):
                 self._learn(act.received)
             if not len(act.rows):
                 return StepReply(None)
-            self.recovery.is_due(act.exchange)
+            if not self.recovery.is_due(act.exchange):
+                raise StateError(
+                    f"step {act.exchange.step} is over and its answer no longer kept: ask for step {self.recovery.learned + 1}"
+                )
             rows = self.run.federation.checked_rows(act.rows, Phase.TRAIN)
             embedding = self.run.model.forward(self.run.inputs.take(rows, axis=0))
             return StepReply(self.gate.release(Point.EMBEDDING, act.exchange, rows, {"embedding": embedding}))
@@ -88,9 +97,7 @@ class PassiveParty(DataParty):
         if not self.config.scoring.enabled:
             raise disabled()
         scored = self._scored_rows(act.scored_set)
-        receipt = self.scoring.score(act, scored)
-        self.log.info("scored", rows=receipt.rows, attacks=receipt.attacks, scored_set=act.scored_set)
-        return receipt
+        return self.scoring.score(act, scored)
 
     def relearn(self, released: Released) -> None:
         """See :meth:`DataParty.relearn`."""

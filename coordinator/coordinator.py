@@ -9,10 +9,9 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Mapping
-from typing import Protocol
-
-import numpy as np
+from collections.abc import Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol, TypeVar
 
 from coordinator.release import ScoreRelease
 from coordinator.training import TrainingLoop, checked_embedding, summed
@@ -46,7 +45,7 @@ from vfl.types import Array, Exchange, Owner, Phase, Point, Released, Role
 from vfl.view import PartyInfo
 
 _STOP_SECONDS = 5.0  # who does not answer by then notices that the coordinator is gone
-_NO_ROWS = np.zeros(0, np.int32)
+T = TypeVar("T")
 
 
 class Progress(Protocol):
@@ -117,7 +116,7 @@ class Coordinator(Party):
         """All epochs, or until the active party's early stopping; then the last gradient is delivered."""
         started = time.perf_counter()
         loop = TrainingLoop(self.aligned, self.secret, self.gate, self.transcript, self._report)
-        steps = asyncio.run(loop.run(self._passive, self._active, self._position, self._gradient))
+        steps = _run(loop.run(self._passive, self._active, self._position, self._gradient))
         self._record_speed(steps, steps - self._position, time.perf_counter() - started)
 
     def disclose(self) -> None:
@@ -243,3 +242,13 @@ class Coordinator(Party):
         self.metrics.add("steps", steps)
         self.metrics.add("train_seconds", seconds)
         self.metrics.add("steps_per_second", taken / seconds)
+
+
+def _run(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run ``coroutine`` here, or in a thread of its own where an event loop is running already (a notebook)."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(coroutine)
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, coroutine).result()

@@ -64,5 +64,7 @@ def _kept(top: Array, released: Array) -> int:
 def _divergence(exact: Array, released: Array) -> float:
     """Sum over rows of KL(c‖c̃) = Σ c (log c − log c̃), infinite where a possible class was released as impossible."""
     possible = exact > -np.inf
+    if (released[possible] == -np.inf).any():
+        return float("inf")
     log_ratio = exact[possible] - released[possible]
     return float((np.exp(exact[possible]) * log_ratio).sum())

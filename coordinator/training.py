@@ -7,6 +7,7 @@ waking another thread for every message costs more than the message.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,13 +44,11 @@ class TrainingLoop:
             ProtocolError: a party answered with something else than is due.
             UnavailableError: a party did not answer in time.
         """
-        upward = {link.name: link.stream(Step) for link in passive}
-        downward = active.stream(Step)
-        try:
+        async with AsyncExitStack() as streams:
+            upward, downward = {}, _opened(active, streams)
+            for link in passive:
+                upward[link.name] = _opened(link, streams)
             return await self._epochs(upward, downward, start, gradient)
-        finally:
-            for opened in (*upward.values(), downward):
-                await opened.close()
 
     async def _epochs(
         self,
@@ -103,8 +102,10 @@ class TrainingLoop:
         await downward.send(Step(exchange, rows, released))
         answer = await downward.receive()
         gradient = answer.released
-        if gradient is None or gradient.point is not Point.GRADIENT or gradient.exchange != exchange:
+        if gradient is None or gradient.exchange != exchange or gradient.rows.tobytes() != rows.tobytes():
             raise ProtocolError(f"the active party answered step {exchange.step} without its gradient")
+        check_origin(gradient, self.federation.active.name, Point.GRADIENT)
+        finite(gradient, "gradient", (len(rows), self.federation.n_classes))
         return gradient, answer.stop
 
     async def _deliver_last(
@@ -116,6 +117,13 @@ class TrainingLoop:
             await opened.send(Step(exchange, _NO_ROWS, gradient))
         for opened in upward.values():
             await opened.receive()
+
+
+def _opened(link: Link, streams: AsyncExitStack) -> Stream[StepReply]:
+    """A training stream that ends with ``streams``."""
+    opened = link.stream(Step)
+    streams.push_async_callback(opened.close)
+    return opened
 
 
 def checked_embedding(

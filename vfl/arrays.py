@@ -1,4 +1,4 @@
-"""Named arrays in an npz file: written whole or not at all, read without pickle."""
+"""Named arrays in an npz file, and texts: written whole or not at all, read without pickle."""
 
 from __future__ import annotations
 
@@ -29,6 +29,22 @@ def save_arrays(file: Path, arrays: Mapping[str, Array]) -> None:
     except OSError as error:
         raise StorageError(
             f"{file} cannot be written ({error.strerror}): free space or choose another folder"
+        ) from error
+
+
+def write_whole(file: Path, text: str) -> None:
+    """Write ``text`` to ``file``, through a temporary file beside it.
+
+    Raises:
+        StorageError: it cannot be written; an earlier ``file`` stays as it was.
+    """
+    temporary = file.with_name(file.name + ".tmp")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(file)
+    except OSError as error:
+        raise StorageError(
+            f"{file} cannot be written ({error.strerror}): free space or choose another `out`"
         ) from error
 
 

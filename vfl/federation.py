@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
-from vfl.arrays import load_arrays, save_arrays
+from vfl.arrays import load_arrays, save_arrays, write_whole
 from vfl.errors import ProtocolError, StorageError
 from vfl.types import Array, ColumnInfo, Phase, Role
 from vfl.view import PartyInfo
@@ -115,12 +115,7 @@ class Federation:
             "parties": [asdict(p) for p in self.parties],
             **more,
         }
-        try:
-            (folder / "federation.json").write_text(json.dumps(members), encoding="utf-8")
-        except OSError as error:
-            raise StorageError(
-                f"{folder}/federation.json cannot be written ({error.strerror}): free space or choose another `out`"
-            ) from error
+        write_whole(folder / "federation.json", json.dumps(members))
         save_arrays(folder / "rows.npz", {"train": self.train, "predict": self.predict})
 
     @classmethod

@@ -61,9 +61,9 @@ class Metrics:
         )
         temporary = self._file.with_suffix(".tmp")
         try:
-            with self._lock:
+            with self._lock:  # two savers share one temporary file
                 pq.write_table(pa.Table.from_pylist(self._rows, schema=schema), temporary)
-            temporary.replace(self._file)
+                temporary.replace(self._file)
         except OSError as error:
             raise StorageError(
                 f"{self._file} cannot be written ({error.strerror or error}): free space; earlier results are kept"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from vfl.errors import StateError
 from vfl.types import Array, Exchange, sealed
 
 
@@ -26,7 +27,13 @@ class RowLog:
         return found
 
     def values(self, rows: Array) -> Array:
-        """The released values (n, k) of ``rows``."""
+        """The released values (n, k) of ``rows``.
+
+        Raises:
+            StateError: one of them was not released.
+        """
+        if not self.has(rows).all():
+            raise StateError("values of rows that were not released yet: ask for them first")
         found: Array = self._values.take(self._place.take(rows), axis=0)
         return found
 

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from structlog.typing import FilteringBoundLogger
 
 from vfl.acts import Guess, Receipt, Submission
 from vfl.arrays import save_arrays
@@ -21,7 +22,7 @@ from vfl.metrics import Metrics
 from vfl.types import Array, RowStatus
 
 MIN_ROWS = 50  # fewer rows come close to naming one person's error; allowed in lab mode only
-_HUGE = 1e100
+_HUGE = 1e70
 _MILESTONES = (1, 2, 5)
 
 
@@ -45,7 +46,7 @@ class ScoringService:
         column_names: their names.
         training: rows whose column means are the blind guess "column_means".
         lab: errors go back to the submitter.
-        metrics: where the errors are kept.
+        metrics, log: where the errors are kept, at the target.
         folder: where pictures are drawn from; ``pictures`` rows of them.
     """
 
@@ -58,12 +59,13 @@ class ScoringService:
         training: Array,
         lab: bool,
         metrics: Metrics,
+        log: FilteringBoundLogger,
         folder: Path,
         pictures: int,
     ) -> None:
         self._party, self._truth, self._columns, self._lab = party, truth, column_names, lab
         self._means = truth[training].mean(axis=0)
-        self._metrics, self._folder, self._pictures = metrics, folder, pictures
+        self._metrics, self._log, self._folder, self._pictures = metrics, log, folder, pictures
         self._lock = threading.Lock()
 
     def score(self, submission: Submission, scored: Array) -> Receipt:
@@ -83,6 +85,7 @@ class ScoringService:
             if submission.scored_set == "predict":
                 self._save_pictures(submission)
             self._metrics.save()
+        self._log.info("scored", rows=len(submission.rows), scored_set=submission.scored_set, mse=errors)
         return Receipt(len(submission.rows), len(submission.guesses), errors if self._lab else {})
 
     def _check(self, submission: Submission, scored: Array) -> None:

@@ -16,6 +16,7 @@ from clients.passive import PassiveParty
 from vfl.acts import Forward, Guess, Receipt, Submission
 from vfl.errors import ProtocolError, StateError, VflensError
 from vfl.link import InProcessLink
+from vfl.log import party_log
 from vfl.metrics import Metrics
 from vfl.score import ScoringService, milestones
 from vfl.types import Array, Exchange, Phase, Role, RowStatus, statuses
@@ -36,6 +37,7 @@ def _service(folder: Path, truth: Array = TRUTH, *, lab: bool = False, pictures:
         training=np.arange(40, 100, dtype=np.int32),
         lab=lab,
         metrics=Metrics(folder / "metrics.parquet"),
+        log=party_log(folder / "events.jsonl", "target"),
         folder=folder,
         pictures=pictures,
     )

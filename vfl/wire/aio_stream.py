@@ -30,7 +30,11 @@ class AioStream(Stream[R]):
     async def send(self, act: Act[R]) -> None:
         """See :meth:`Stream.send`. A stream that ended says why when the reply is asked for."""
         try:
-            await self._call.write(self._rpc.encode(act))
+            async with asyncio.timeout(self._link.limits.step_seconds):
+                await self._call.write(self._rpc.encode(act))
+        except TimeoutError:
+            self._call.cancel()
+            raise self._overdue() from None
         except (asyncio.InvalidStateError, grpc.RpcError):
             return
 
@@ -46,15 +50,19 @@ class AioStream(Stream[R]):
                 data: Any = await self._call.read()
         except TimeoutError:
             self._call.cancel()
-            raise UnavailableError(
-                f"party {self._link.name!r} did not answer a step within {seconds:g} s: raise limits.step_seconds or look at its log"
-            ) from None
+            raise self._overdue() from None
         except grpc.RpcError as error:
             raise from_rpc(error, self._link.name, seconds) from None
         if data is grpc.aio.EOF:
             raise UnavailableError(f"party {self._link.name!r} ended the stream: it stopped; look at its log")
         reply: R = self._link.decode(self._rpc, data)
         return reply
+
+    def _overdue(self) -> UnavailableError:
+        seconds = self._link.limits.step_seconds
+        return UnavailableError(
+            f"party {self._link.name!r} did not answer a step within {seconds:g} s: raise limits.step_seconds or look at its log"
+        )
 
     async def close(self) -> None:
         """See :meth:`Stream.close`."""

@@ -16,7 +16,10 @@ PARTY_KEY, TOKEN_KEY = "vflens-party", "vflens-token"
 
 
 def options(limits: Limits) -> list[tuple[str, int]]:
-    """Channel and server options: message size from the configuration, pings every 20 s on idle streams."""
+    """Channel and server options: message size from the configuration, pings every 20 s on idle streams.
+
+    A server takes pings more often than every five minutes for an attack unless it is told what to expect.
+    """
     size = limits.message_mib * MIB
     return [
         ("grpc.max_send_message_length", size),
@@ -24,6 +27,7 @@ def options(limits: Limits) -> list[tuple[str, int]]:
         ("grpc.keepalive_time_ms", 20_000),
         ("grpc.keepalive_timeout_ms", 10_000),
         ("grpc.http2.max_pings_without_data", 0),
+        ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
         ("grpc.so_reuseport", 0),
         ("grpc.enable_http_proxy", 0),
     ]

@@ -232,17 +232,18 @@ class _Watchdog:
 
     def release(self, watched: _Overdue) -> None:
         """It answered."""
-        self._watched.discard(watched)
+        with self._lock:
+            self._watched.discard(watched)
 
     def _run(self) -> None:
         while True:
             time.sleep(0.2)
             now = time.monotonic()
-            with self._lock:
-                overdue = [w for w in self._watched if w.deadline < now]
-            for watched in overdue:
-                watched.expired = True
-                watched.call.cancel()
+            with self._lock:  # whoever answered in time is released before it could be cancelled
+                for watched in [w for w in self._watched if w.deadline < now]:
+                    self._watched.discard(watched)
+                    watched.expired = True
+                    watched.call.cancel()
 
 
 WATCHDOG = _Watchdog()

@@ -1,0 +1,96 @@
+"""What went wrong once and must not come back."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from laboratory import close, federation, finish
+
+from coordinator.release import _divergence
+from vfl.acts import Step
+from vfl.errors import ConfigError, StateError
+from vfl.rowlog import RowLog
+from vfl.types import Exchange, Phase, Role
+from vfl.wire.grpc_link import _Watchdog
+
+
+def test_training_works_inside_a_running_event_loop(tmp_path: Path) -> None:
+    local = federation(tmp_path)
+
+    async def notebook() -> None:
+        local.coordinator.prepare()
+        local.coordinator.train()
+
+    asyncio.run(notebook())
+    assert local.active.recovery.learned == 3 * 4 - 1  # three epochs of four batches
+    close(local)
+
+
+def test_a_passive_party_does_not_release_an_old_step_anew_after_a_restart(tmp_path: Path) -> None:
+    local = federation(tmp_path)
+    local.coordinator.prepare()
+    local.coordinator.train()
+    (passive,) = local.passive.values()
+    passive.gate._last.clear()  # what a restart forgets
+    rows = local.coordinator.aligned.train[:20]
+    step = Step(Exchange("tiny/run", Phase.TRAIN, 0, 5), rows, None)
+    with pytest.raises(StateError, match=r"^step 5 is over and its answer no longer kept: ask for step 12$"):
+        passive.perform(step, "coordinator", Role.COORDINATOR)
+    close(local)
+
+
+def test_lab_mode_is_the_same_at_every_party(tmp_path: Path) -> None:
+    local = federation(tmp_path)
+    (passive,) = local.passive.values()
+    passive.config = passive.config.model_copy(update={"lab": False})
+    sentence = "lab = false at 'passive' and true at the coordinator: set it alike at every party"
+    with pytest.raises(ConfigError, match=f"^{re.escape(sentence)}$"):
+        local.coordinator.prepare()
+    close(local)
+
+
+def test_more_auxiliary_rows_than_there_are_is_refused(tmp_path: Path) -> None:
+    local = federation(tmp_path, disclose=[{"what": "auxiliary", "to": "active", "rows": 1000}])
+    with pytest.raises(
+        ConfigError, match=r"rows = 1000 at 'passive': there are 72 training rows, grant fewer$"
+    ):
+        local.coordinator.prepare()
+    close(local)
+
+
+def test_the_target_logs_the_figures(tmp_path: Path) -> None:
+    local = federation(tmp_path)
+    local.coordinator.prepare()
+    local.coordinator.train()
+    finish(local)
+    (passive,) = local.passive.values()
+    lines = map(json.loads, (passive.folder / "events.jsonl").read_text().splitlines())
+    (scored,) = [line for line in lines if line["event"] == "scored"]
+    truth = passive.run.truth[local.active.gate.released_rows(next(iter(local.active.gate._rows))[0], 1)]
+    assert scored["mse"]["half"] == pytest.approx(((truth - 0.5) ** 2).mean())
+    close(local)
+
+
+def test_a_row_log_gives_no_values_of_rows_it_lacks() -> None:
+    log = RowLog()
+    log.add(np.array([4], np.int32), np.ones((1, 2)), Exchange("r", Phase.PREDICT, 1, 0))
+    with pytest.raises(StateError, match="not released yet"):
+        log.values(np.array([4, 2], np.int32))
+
+
+def test_divergence_is_infinite_even_where_a_probability_underflows() -> None:
+    exact = np.array([[0.0, -800.0]])  # e^-800 is 0 in float64
+    assert _divergence(exact, np.array([[0.0, -np.inf]])) == np.inf
+
+
+def test_the_watchdog_survives_streams_that_come_and_go() -> None:
+    watchdog = _Watchdog()
+    for _ in range(20_000):
+        watchdog.release(watchdog.watch(None, 60.0))
+    assert watchdog._thread is not None
+    assert watchdog._thread.is_alive()
