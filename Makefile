@@ -30,7 +30,7 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 
 setup: $(VENV)/.dev     ## create .venv with everything: extras, tests, benchmarks
 
-demo: $(VENV)/.core     ## a federation of three processes on digits, attacked, then defended; opens as report.html
+demo: $(VENV)/.core     ## a federation of three processes on digits, attacked, then defended; writes report.html and prints its path
 	$(BIN)/vflens run examples/demo.toml
 
 test: $(VENV)/.dev      ## the whole test suite
@@ -60,7 +60,7 @@ types: $(VENV)/.dev     ## mypy --strict
 
 # The generator is pinned to the oldest runtime that pyproject.toml admits.
 proto: .venv-proto/.ready   ## regenerate protos/*_pb2*
-	.venv-proto/bin/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. --grpc_python_out=. protos/vfl.proto
+	.venv-proto/bin/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. protos/vfl.proto
 
 check-proto: proto      ## fail when the committed generated code differs from its source
 	git diff --exit-code -- protos
