@@ -1,4 +1,4 @@
-"""Encoding and decoding a 1,024 × 512 float32 tensor against copying its bytes, and a party's peak memory."""
+"""Encoding and decoding a 1,024 × 512 float32 tensor against copying its bytes."""
 
 from __future__ import annotations
 
