@@ -2,8 +2,8 @@
 
 A line of the index describes one payload and says where its bytes stand. Writing happens in a thread, in
 blocks of at most 64 KiB (larger ones stall the page cache), so that the caller's hot path is one list
-append; ``flush`` waits until everything is on disk. A crash loses at most the last unflushed messages,
-which are asked for again; a torn tail is dropped when the log is opened.
+append; ``flush`` waits until everything is on disk. A kill loses the unflushed tail, at most one block and the
+writer's queue; a torn record is dropped when the log is opened.
 """
 
 from __future__ import annotations
