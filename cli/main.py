@@ -8,6 +8,7 @@ import os
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
+import contextlib
 import signal
 import sys
 import traceback
@@ -36,7 +37,22 @@ evidence.add_to(app)
 plugins.add_to(app)
 
 
-def main() -> None:
+def main() -> NoReturn:
+    """Run the command line as a process of its own.
+
+    Where gRPC was loaded the process leaves at once, without Python's teardown: under load gRPC's own
+    part of it can hang for ever, after all is written and said.
+    """
+    try:
+        command_line()
+    except SystemExit as end:
+        if "grpc" in sys.modules:
+            os._exit(_flushed(end.code if isinstance(end.code, int) else 0))
+        raise
+    sys.exit(0)
+
+
+def command_line() -> None:
     """Run the command line; every error is one sentence and its class's exit code.
 
     What nobody foresaw is one sentence too; with VFLENS_TRACEBACK set, its traceback follows.
@@ -58,6 +74,18 @@ def main() -> None:
         _fail(f"out of memory ({error}): ask for fewer rows or columns", 1)
     except Exception as error:
         _fail(f"unexpected {type(error).__name__}: {error}: please report it, with VFLENS_TRACEBACK=1 set", 1)
+
+
+def _flushed(code: int) -> int:
+    """The exit code once everything printed has left; another where it could not."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        note(f"error: {error}: what was printed is lost")
+        return code or StorageError.exit_code
+    with contextlib.suppress(OSError):
+        sys.stderr.flush()
+    return code
 
 
 def _fail(sentence: str, code: int) -> NoReturn:

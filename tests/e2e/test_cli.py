@@ -47,7 +47,7 @@ def vflens(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
         monkeypatch.setattr(sys, "argv", ["vflens", *map(str, arguments)])
         capsys.readouterr()
         try:
-            cli.main.main()
+            cli.main.command_line()
             code: Any = 0
         except SystemExit as end:
             code = end.code or 0
@@ -139,7 +139,7 @@ class TestHelp:
         code = (
             "import sys, cli.main\n"
             f"sys.argv = ['vflens', *{command!r}]\n"
-            "try: cli.main.main()\n"
+            "try: cli.main.command_line()\n"
             "except SystemExit: pass\n"
             "heavy = {'torch', 'cvxpy', 'sklearn', 'grpc', 'scipy', 'pyarrow', 'plotly'} & set(sys.modules)\n"
             "sys.exit(', '.join(sorted(heavy)) or 0)\n"
