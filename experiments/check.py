@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from experiments.config import load_experiment
-from experiments.dealer import deal_tables, write_parties
+from experiments.dealer import deal_tables, remove_sockets, write_parties
 from vfl.compatibility import build_defenses
 from vfl.config import ActiveConfig, CoordinatorConfig, PassiveConfig, build_plugins, load_party, read_toml
 from vfl.errors import StorageError
@@ -30,8 +30,12 @@ def check(file: Path) -> dict[str, Any]:
     facts: dict[str, Any] = {"experiment": experiment.name}
     for scenario in experiment.scenarios:
         with TemporaryDirectory() as folder:
-            for party, config in write_parties(experiment, scenario, tables, Path(folder)).items():
-                facts[f"{scenario.name}, {party}"] = check_party(load_party(config))["summary"]
+            configs = write_parties(experiment, scenario, tables, Path(folder))
+            try:
+                for party, config in configs.items():
+                    facts[f"{scenario.name}, {party}"] = check_party(load_party(config))["summary"]
+            finally:
+                remove_sockets(configs)
     return facts
 
 

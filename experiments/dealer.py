@@ -1,12 +1,15 @@
 """The dealer: one experiment becomes one folder per party, each with its own file, secrets and configuration.
 
-It is the only code that sees all columns together. From the experiment's seed it derives every party's
-secret, so that one seed gives one result, and no party can regenerate another's noise from its own.
+It is the only code that sees all columns together. In lab mode every party's secret follows from the
+experiment's seed: one seed gives one result, and whoever knows the seed, a small public number, can redraw
+any party's noise. Otherwise the dealer adds 32 random bytes that nobody keeps, and no party can.
 """
 
 from __future__ import annotations
 
 import os
+import secrets
+import shutil
 import socket
 import tempfile
 from collections.abc import Mapping
@@ -16,6 +19,8 @@ from typing import Any
 import tomli_w
 
 from experiments.config import Experiment, Scenario
+from services.folder import write_private
+from vfl.config import read_toml
 from vfl.datasets._resolve import dataset
 from vfl.errors import StorageError
 from vfl.partyfile import PartyFile, write_party_table
@@ -24,7 +29,8 @@ from vfl.split import deal
 from vfl.table import Table
 from vfl.types import Role
 
-_SOCKET_BYTES = 100  # what a socket's path holds, roughly
+_SOCKET_BYTES = 100  # what a socket's path holds, roughly: see vfl.wire.channel.check_address
+_SOCKETS = "vflens-"  # how a folder of sockets is called
 SERVICES = "services"  # VFLENS_NETWORK: parties reach each other under their names, as in docker compose
 
 
@@ -48,34 +54,63 @@ def deal_tables(experiment: Experiment) -> dict[str, Table]:
     )
 
 
+def draw_root(experiment: Experiment) -> str:
+    """What all secrets of ``experiment`` follow from: its seed; outside lab mode random bytes as well."""
+    seed = str(experiment.seed)
+    return seed if experiment.lab else f"{seed}:{secrets.token_bytes(32).hex()}"
+
+
 def write_parties(
-    experiment: Experiment, scenario: Scenario, tables: Mapping[str, Table], folder: Path
+    experiment: Experiment,
+    scenario: Scenario,
+    tables: Mapping[str, Table],
+    folder: Path,
+    root: str | None = None,
 ) -> dict[str, Path]:
     """Write ``folder/PARTY/config.toml`` and the dealt table for every party; the configurations by party.
+
+    Sockets lie beside them where their paths fit, else in a temporary folder: see :func:`remove_sockets`.
+
+    Args:
+        experiment: what to deal.
+        scenario: whose defences to write.
+        tables: from :func:`deal_tables`.
+        folder: gets one folder per party.
+        root: from :func:`draw_root`, the same for scenarios that share their draws; None: drawn here.
 
     Raises:
         StorageError: the folder cannot be written.
     """
     addresses = _addresses(experiment, folder)
+    root = draw_root(experiment) if root is None else root
     written = {}
     for party, role in experiment.roles().items():
         home = folder / party
         try:
-            home.mkdir(parents=True, exist_ok=True)
+            home.mkdir(mode=0o700, parents=True, exist_ok=True)
             data = _data(experiment, party, tables, home) if role is not Role.COORDINATOR else {}
             config = {
-                **_common(experiment, scenario, party, role, addresses),
+                **_common(experiment, scenario, party, role, addresses, root=root),
                 **data,
-                **_of_role(experiment, party, role),
+                **_of_role(experiment, party, role, root),
             }
             written[party] = home / "config.toml"
-            written[party].write_text(tomli_w.dumps(_plain(config)), encoding="utf-8")
-            written[party].chmod(0o600)  # it holds the party's secret and its tokens
+            write_private(written[party], tomli_w.dumps(_plain(config)))  # it holds secrets
         except OSError as error:
             raise StorageError(
                 f"{home} cannot be written ({error.strerror}): choose another `out`"
             ) from error
     return written
+
+
+def remove_sockets(configs: Mapping[str, Path]) -> None:
+    """Remove the temporary folder for sockets, if :func:`write_parties` made one for ``configs``."""
+    for file in configs.values():
+        address = str(read_toml(file)["address"])
+        home = Path(address.removeprefix("unix:")).parent
+        made = home.parent == Path(tempfile.gettempdir()) and home.name.startswith(_SOCKETS)
+        if address.startswith("unix:") and made:
+            shutil.rmtree(home, ignore_errors=True)
 
 
 def _common(
@@ -84,9 +119,11 @@ def _common(
     party: str,
     role: Role,
     addresses: Mapping[str, tuple[str, str]],
+    *,
+    root: str,
 ) -> dict[str, Any]:
     peers = [
-        {"name": other, "role": r, "address": addresses[other][1], "token": _token(experiment, party, other)}
+        {"name": other, "role": r, "address": addresses[other][1], "token": _token(root, party, other)}
         for other, r in experiment.roles().items()
         if other != party and (role is Role.COORDINATOR or r is Role.COORDINATOR or Role.ACTIVE in (r, role))
     ]
@@ -97,7 +134,7 @@ def _common(
         "address": addresses[party][0],
         "insecure": os.environ.get("VFLENS_NETWORK") == SERVICES,
         "out": ".",
-        "seed": secret_from_seed(experiment.seed, party).hex(),
+        "seed": secret_from_seed(root, party).hex(),
         "lab": experiment.lab,
         "peers": peers,
         "defenses": [{"name": d.name, **d.parameters} for d in scenario.defenses if d.at == party],
@@ -105,14 +142,14 @@ def _common(
     }
 
 
-def _of_role(experiment: Experiment, party: str, role: Role) -> dict[str, Any]:
+def _of_role(experiment: Experiment, party: str, role: Role, root: str) -> dict[str, Any]:
     if role is Role.COORDINATOR:
         training = experiment.training.model_dump()
         return {"training": training, "predict_share": experiment.predict_share, "after": experiment.after}
-    key = {"alignment_key": secret_from_seed(experiment.seed, "alignment").hex()}
+    key = {"alignment_key": secret_from_seed(root, "alignment").hex()}
     if role is Role.ACTIVE:
         attacks = [{"name": a.name, **a.parameters} for a in experiment.attacks]
-        return {**key, "attacks": attacks, "operator_token": _token(experiment, party, "operator")}
+        return {**key, "attacks": attacks, "operator_token": _token(root, party, "operator")}
     granted = [g.model_dump(exclude={"by"}) for g in experiment.disclose if g.by in (None, party)]
     return {**key, "disclose": granted, "scoring": experiment.scoring.model_dump()}
 
@@ -122,8 +159,8 @@ def _data(experiment: Experiment, party: str, tables: Mapping[str, Table], home:
     return {"data": spec.model_dump(mode="json", exclude_none=True)}
 
 
-def _token(experiment: Experiment, a: str, b: str) -> str:
-    return secret_from_seed(experiment.seed, "token", *sorted((a, b))).hex()
+def _token(root: str, a: str, b: str) -> str:
+    return secret_from_seed(root, "token", *sorted((a, b))).hex()
 
 
 def _addresses(experiment: Experiment, folder: Path) -> dict[str, tuple[str, str]]:
@@ -134,8 +171,8 @@ def _addresses(experiment: Experiment, folder: Path) -> dict[str, tuple[str, str
         return {name: (f"0.0.0.0:{port}", f"{name}:{port}") for name in names}
     if experiment.network.transport == "unix":
         found = {name: f"unix:{folder.resolve() / name / 'socket'}" for name in names}
-        if max(map(len, found.values())) > _SOCKET_BYTES:
-            sockets = tempfile.mkdtemp(prefix="vflens-")
+        if max(len(os.fsencode(a.removeprefix("unix:"))) for a in found.values()) > _SOCKET_BYTES:
+            sockets = tempfile.mkdtemp(prefix=_SOCKETS)
             found = {name: f"unix:{sockets}/{name}" for name in names}
     else:
         found = dict(zip(names, free_addresses(len(names)), strict=True))

@@ -11,7 +11,7 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from experiments.config import Experiment, Scenario
-from experiments.dealer import deal_tables, write_parties
+from experiments.dealer import deal_tables, draw_root, remove_sockets, write_parties
 from experiments.launch import Processes
 from experiments.local import LocalFederation
 from experiments.report import write_report
@@ -42,15 +42,18 @@ def run(
     Raises:
         VflensError: what went wrong, in the party where it did. Scenarios already run stay, reported.
     """
-    tables = deal_tables(experiment)
+    tables, root = deal_tables(experiment), draw_root(experiment)
     folder = fresh_folder(experiment.out / experiment.name)
     report, scenarios = folder / "report.html", list[Path]()
     try:
         for scenario in experiment.scenarios:
             home = folder / scenario.name.replace(" ", "-")
-            configs = write_parties(experiment, scenario, tables, home)
+            configs = write_parties(experiment, scenario, tables, home, root)
             scenarios.append(home)
-            _run_one(experiment, scenario, configs, in_process, tell)
+            try:
+                _run_one(experiment, scenario, configs, in_process, tell)
+            finally:
+                remove_sockets(configs)
     except BaseException:
         if scenarios:
             with suppress(VflensError):  # why the run ended matters more than why its report failed

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
+import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import tomli_w
 
-from vfl.config import PartyConfig
+from vfl.config import DataPartyConfig, PartyConfig, load_party
 from vfl.errors import ConfigError, StorageError
 
 _OF_A_RUN = (
@@ -29,7 +31,7 @@ def claimed(folder: Path) -> Iterator[None]:
         StorageError: it cannot be written.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = (folder / "lock").open("a")
     except OSError as error:
         raise StorageError(f"{folder} cannot be written ({error.strerror}): choose another `out`") from error
@@ -46,16 +48,17 @@ def claimed(folder: Path) -> Iterator[None]:
 def begin(config: PartyConfig) -> None:
     """Make ``config.out`` ready for a run: earlier results moved to ``earlier-N``, configuration and status written.
 
+    ``config.toml`` is then the configuration in use; it is left as it is, comments and all, where it says the same.
+
     Raises:
         StorageError: it cannot be written.
     """
     try:
-        if (config.out / "status.json").exists():
-            _move_aside(config.out)
-        file = config.out / "config.toml"
-        if not file.exists():  # a dealt configuration lies in the run folder already
-            file.write_text(tomli_w.dumps(_plain(config.model_dump(mode="json"))), encoding="utf-8")
-            file.chmod(0o600)  # it holds the party's secret and its tokens
+        file, kept = config.out / "config.toml", _says(config.out / "config.toml", config)
+        if (config.out / "status.json").exists() or (file.exists() and not kept):
+            _move_aside(config.out, config_too=not kept)
+        if not kept:
+            write_private(file, tomli_w.dumps(_plain(_at_home(config))))
     except OSError as error:
         raise StorageError(
             f"{config.out} cannot be written ({error.strerror}): choose another `out`"
@@ -77,12 +80,56 @@ def write_status(folder: Path, state: str, reason: str = "") -> None:
         ) from error
 
 
-def _move_aside(folder: Path) -> None:
+def write_private(file: Path, text: str) -> None:
+    """Write ``file``, whole or not at all, readable by its owner alone from the start.
+
+    Raises:
+        OSError: it cannot be written; what was there before stays.
+    """
+    temporary = file.with_name(f"{file.name}.new")
+    temporary.unlink(missing_ok=True)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as out:
+            out.write(text)
+        temporary.replace(file)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _says(file: Path, config: PartyConfig) -> bool:
+    """Whether ``file`` loads as ``config``."""
+    with suppress(ConfigError):
+        return _at_home(load_party(file)) == _at_home(config)
+    return False
+
+
+def _at_home(config: PartyConfig) -> dict[str, Any]:
+    """``config`` as its file in ``config.out`` says it: that folder is ".", the data file relative where it lies below."""
+    settings = {**config.model_dump(mode="json"), "out": "."}
+    if isinstance(config, DataPartyConfig):
+        data, home = config.data.file.resolve(), config.out.resolve()
+        below = data.relative_to(home) if data.is_relative_to(home) else data
+        settings["data"] = {**settings["data"], "file": str(below)}
+    return settings
+
+
+def _move_aside(folder: Path, *, config_too: bool) -> None:
+    """Move a run's files to ``earlier-N``.
+
+    A ``config.toml`` that stays is copied, unless it was changed after the run had ended: then it is not the run's.
+    """
     number = 1
     while (folder / f"earlier-{number}").exists():
         number += 1
     target = folder / f"earlier-{number}"
-    target.mkdir()
+    target.mkdir(mode=0o700)
+    config, status = folder / "config.toml", folder / "status.json"
+    if config_too and config.exists():
+        config.rename(target / "config.toml")
+    elif config.exists() and config.stat().st_mtime_ns <= status.stat().st_mtime_ns:
+        shutil.copy2(config, target / "config.toml")
     for name in _OF_A_RUN:
         if (folder / name).exists():
             (folder / name).rename(target / name)

@@ -11,7 +11,8 @@ from laboratory import experiment
 from pydantic import TypeAdapter
 
 from experiments.config import Experiment, load_experiment
-from experiments.dealer import deal_tables, write_parties
+from experiments.dealer import deal_tables, remove_sockets, write_parties
+from services.folder import begin
 from vfl.config import (
     ActiveConfig,
     CoordinatorConfig,
@@ -303,3 +304,46 @@ def test_one_seed_gives_one_federation(tmp_path: Path) -> None:
 
     assert private("a", 1) == private("b", 1)
     assert not set(private("c", 2)) & set(private("a", 1))
+
+
+def test_outside_lab_mode_the_seed_alone_gives_no_secret(tmp_path: Path) -> None:
+    dealt = [_dealt(tmp_path / folder, lab=False) for folder in "ab"]
+    seeds = [c.seed for one in dealt for c in one.values()]
+    assert len(set(seeds)) == len(seeds)
+    tokens = {(name, p.name): p.token for name, c in dealt[0].items() for p in c.peers}
+    assert all(tokens[b, a] == token for (a, b), token in tokens.items())
+
+
+def test_folders_for_sockets_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    what, home = experiment(tmp_path, network={"transport": "unix"}), tmp_path / ("ä" * 45)
+    files = write_parties(what, what.scenarios[0], deal_tables(what), home)
+    assert len(list(tmp_path.glob("vflens-*"))) == 1
+    remove_sockets(files)
+    assert not list(tmp_path.glob("vflens-*"))
+
+
+# --- the run folder
+
+
+def test_a_run_folder_holds_the_configuration_in_use(tmp_path: Path) -> None:
+    """Two runs with different defences in one folder; the dealt file in its own folder stays as it is."""
+    dealt = _dealt(tmp_path)
+    first = dealt["passive"]
+    file = first.out / "config.toml"
+    text = file.read_text(encoding="utf-8")
+    begin(first)
+    assert file.read_text(encoding="utf-8") == text
+    second = first.model_copy(update={"defenses": (Plugin(name="gaussian_scores", sigma=0.5),)})
+    begin(second)
+    assert (first.out / "earlier-1" / "config.toml").read_text(encoding="utf-8") == text
+    found = load_party(file)
+    assert found.defenses == second.defenses
+    assert isinstance(found, PassiveConfig)
+    assert isinstance(first, PassiveConfig)
+    assert found.data.file == first.data.file.resolve()
+    assert found.out.resolve() == first.out.resolve()
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert first.out.stat().st_mode & 0o777 == 0o700
+    begin(second)
+    assert load_party(first.out / "earlier-2" / "config.toml").defenses == second.defenses
