@@ -10,6 +10,7 @@ import numpy as np
 
 from clients.passive import PassiveParty
 from experiments.folders import read_party
+from services.folder import claimed
 from vfl import journal
 from vfl.acts import Guess, Submission
 from vfl.arrays import load_arrays, save_arrays
@@ -69,7 +70,7 @@ def score_estimate(file: Path, config_file: Path) -> dict[str, Any]:
     """The target scores ``file`` against its own table; the errors are kept in its folder and returned to it.
 
     Raises:
-        ConfigError: not a passive party's configuration.
+        ConfigError: not a passive party's configuration, or the party is running.
         DataError: ``file`` is no estimate.
         ProtocolError: an estimate of other rows or columns.
     """
@@ -79,6 +80,18 @@ def score_estimate(file: Path, config_file: Path) -> dict[str, Any]:
             f"{config_file} configures a {config.role}: only the target, a passive party, can score"
         )
     attack, submission = _read(file)
+    with claimed(config.out):  # two writers would spoil its logs
+        _score(config, submission)
+    rows = len(submission.rows)
+    found = [m for m in read_party(config.out).metrics if m.rows == rows and m.scored_set == "predict"]
+    blind = min((m for m in found if m.metric == "blind_mse"), key=lambda m: m.value)
+    figures = {
+        m.metric: m.value for m in found if m.attack == attack and not m.column and m.metric != "blind_mse"
+    }
+    return {"attack": attack, "rows": rows, **figures, "blind_guess": blind.attack, "blind_mse": blind.value}
+
+
+def _score(config: PassiveConfig, submission: Submission) -> None:
     unpictured = config.scoring.model_copy(update={"pictures": 0})  # the run's own pictures stay
     party = PassiveParty(config.model_copy(update={"scoring": unpictured}))
     party.in_process = read_party(config.out).federation.in_process  # closing it writes this again
@@ -87,13 +100,6 @@ def score_estimate(file: Path, config_file: Path) -> dict[str, Any]:
         party.score(submission)
     finally:
         party.close()
-    rows = len(submission.rows)
-    found = [m for m in read_party(config.out).metrics if m.rows == rows and m.scored_set == "predict"]
-    blind = min((m for m in found if m.metric == "blind_mse"), key=lambda m: m.value)
-    figures = {
-        m.metric: m.value for m in found if m.attack == attack and not m.column and m.metric != "blind_mse"
-    }
-    return {"attack": attack, "rows": rows, **figures, "blind_guess": blind.attack, "blind_mse": blind.value}
 
 
 def _configured(config: dict[str, Any], name: str) -> Attack:

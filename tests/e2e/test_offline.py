@@ -16,6 +16,7 @@ from cli.main import app
 from experiments.folders import read_party
 from experiments.offline import attack_recorded, score_estimate
 from experiments.run import run
+from services.folder import claimed
 from vfl.errors import ConfigError, DataError, KnowledgeError, ProtocolError, StorageError
 
 ATTACKS = ("half_star", "lmmse", "random_guess", "zero")
@@ -136,3 +137,13 @@ def test_what_is_no_estimate_is_a_sentence(tmp_path: Path, home: Path) -> None:
         score_estimate(tmp_path / "other.npz", config)
     with pytest.raises(ConfigError, match="configures a active: only the target, a passive party, can score"):
         score_estimate(home / "active" / "estimates" / "a.zero.npz", home / "active" / "config.toml")
+
+
+def test_a_running_party_is_left_alone(tmp_path: Path, home: Path) -> None:
+    estimate, config = tmp_path / "estimate.npz", home / "a" / "config.toml"
+    attack_recorded(home / "active", "zero", "a", estimate)
+    with (
+        claimed(home / "a"),
+        pytest.raises(ConfigError, match=r"^run folder .* is in use by another party's process: "),
+    ):
+        score_estimate(estimate, config)
