@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
@@ -36,13 +36,17 @@ from vfl.wire.grpc_link import GrpcLink
 LAUNCHED = "VFLENS_LAUNCHED"  # set by the launcher: standard input is its lifeline
 _WORKERS = 16  # three streams at most hold one each; the rest answer scoring, health and operators
 _GRACE_SECONDS = 2.0
+_LAST_RESORT_SECONDS = 30.0  # between a signal and the end of a process that hangs in its orderly end
+_INTERRUPTED = 130
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # Ctrl-C, a supervisor, a closed terminal
+
+_signalled = threading.Event()  # set by the first signal
 
 Say = Callable[[str], None]
 
 
 def serve(config: PassiveConfig | ActiveConfig | CoordinatorConfig, say: Say, progress: Progress) -> None:
-    """Run one party until its run is over.
+    """Run one party until its run is over; the process is this party's alone: 30 s after a signal it is gone.
 
     Args:
         config: the party's configuration.
@@ -145,8 +149,13 @@ def _serve_data_party(config: PassiveConfig | ActiveConfig, say: Say, progress: 
         party = ActiveParty(config, links[coordinator.name], targets)
     else:
         party = PassiveParty(config)
-    server = start_server(party, config, party.log)
-    try:
+    with ExitStack() as end:  # from the last to the first, whatever happens to one of them
+        end.callback(party.close)
+        for link in links.values():
+            end.callback(link.close)
+        server = start_server(party, config, party.log)
+        end.callback(lambda: server.stop(_GRACE_SECONDS).wait())
+        end.callback(_no_more_interrupts)
         wait_for((coordinator,), config, say)
         say(f"{party.role} {party.name!r} is ready at {config.address}")
         told = _Told(party, say, progress)
@@ -154,14 +163,10 @@ def _serve_data_party(config: PassiveConfig | ActiveConfig, say: Say, progress: 
             _until(party.begun, party, coordinator, told)
             if not party.stopped.is_set():
                 party.predict_and_attack()
+                _keep(party)
                 say(of_active(party))
         _until(party.stopped, party, coordinator, told)
         party.flush()  # a log that could not be written is this party's own failure, whatever it was told
-    finally:
-        server.stop(_GRACE_SECONDS).wait()
-        for link in links.values():
-            link.close()
-        party.close()
     if party.failure:
         raise UnavailableError(f"the run ended early: {party.failure}")
     party.check_defenses()
@@ -188,9 +193,13 @@ class _Told:
 
 def _until(event: threading.Event, party: PassiveParty | ActiveParty, coordinator: Peer, told: _Told) -> None:
     """Wait for ``event`` or the end of the run, as long as the coordinator lives."""
-    misses = 0
+    misses, seen, kept = 0, 0, 0
     while not event.wait(1.0) and not party.stopped.is_set():
         told()
+        if kept != party.transcript.received == seen:  # nothing came for a second: a good time to write
+            _keep(party)
+            kept = seen
+        seen = party.transcript.received
         misses = 0 if is_healthy(coordinator.address, party.config) else misses + 1
         if misses >= 3:
             raise UnavailableError(
@@ -198,34 +207,42 @@ def _until(event: threading.Event, party: PassiveParty | ActiveParty, coordinato
             )
 
 
+def _keep(party: PassiveParty | ActiveParty) -> None:
+    """What was computed so far survives whatever comes, even SIGKILL."""
+    party.flush()
+    party.metrics.save()
+
+
 def _serve_coordinator(config: CoordinatorConfig, say: Say, progress: Progress) -> None:
     links = {p.name: link_to(p, config) for p in config.peers}
     coordinator = Coordinator(config, links, progress)
-    server = start_server(coordinator, config, coordinator.log)
     failure = "the coordinator was interrupted"
-    try:
-        wait_for(config.peers, config, say)
-        say(f"all parties are up: run {config.run!r} begins")
-        run(coordinator, lambda: _check_alive(config))
-        coordinator.check_defenses()
-        coordinator.flush()
-        say(of_coordinator(coordinator))
-        failure = ""
-        if config.after == "serve":
-            say("serving predictions until stopped (Ctrl-C, SIGTERM)")
-            with suppress(KeyboardInterrupt):  # that is how it ends
-                threading.Event().wait()
-    except VflensError as error:
-        failure = str(error)
-        raise
-    finally:
+    with ExitStack() as end:  # from the last to the first, whatever happens to one of them
+        end.callback(coordinator.close)
+        for link in links.values():
+            end.callback(link.close)
+        server = start_server(coordinator, config, coordinator.log)
+        end.callback(lambda: server.stop(_GRACE_SECONDS).wait())
+        end.callback(lambda: coordinator.stop(failure))
+        end.callback(_no_more_interrupts)
         try:
-            coordinator.stop(failure)
-        finally:
-            server.stop(_GRACE_SECONDS).wait()
-            for link in links.values():
-                link.close()
-            coordinator.close()
+            wait_for(config.peers, config, say)
+            say(f"all parties are up: run {config.run!r} begins")
+            run(coordinator, lambda: _check_alive(config))
+            coordinator.check_defenses()
+            coordinator.flush()
+            say(of_coordinator(coordinator))
+            failure = ""
+            if config.after == "serve":
+                with suppress(KeyboardInterrupt):  # that is how it ends
+                    say("serving predictions until stopped (Ctrl-C, SIGTERM)")
+                    threading.Event().wait()
+        except VflensError as error:
+            failure = str(error)
+            raise
+        except Exception as error:  # whoever writes the status logs it, with its traceback
+            failure = f"the coordinator failed: unexpected {type(error).__name__}, look at its log"
+            raise
     say(where(config))
 
 
@@ -255,15 +272,37 @@ def _stop_on_signals() -> None:
                 signal.getsignal(number) is not signal.SIG_IGN
             ):  # as nohup and a shell's background jobs have it
                 signal.signal(number, _interrupt)
+        threading.Thread(target=_last_resort, name="last resort", daemon=True).start()
     if os.environ.get(LAUNCHED):
         threading.Thread(target=_watch_launcher, name="launcher lifeline", daemon=True).start()
 
 
 def _interrupt(*_: object) -> None:
     """End in order; a second signal must not disturb that, it takes seconds."""
+    _end_in_time()
+    raise KeyboardInterrupt
+
+
+def _no_more_interrupts() -> None:
+    """The end has begun: a first signal now only sees to it that it does not take for ever."""
+    if threading.current_thread() is threading.main_thread():
+        for number in _ENDING:
+            if signal.getsignal(number) is _interrupt:
+                signal.signal(number, _end_in_time)
+
+
+def _end_in_time(*_: object) -> None:
+    """An orderly end that hangs needs no kill -9: the process ends by itself."""
     for number in _ENDING:
         signal.signal(number, signal.SIG_IGN)
-    raise KeyboardInterrupt
+    _signalled.set()
+
+
+def _last_resort() -> None:
+    """Started before any signal: a handler that starts a thread may hang in the lock that it interrupted."""
+    _signalled.wait()
+    time.sleep(_LAST_RESORT_SECONDS)
+    os._exit(_INTERRUPTED)
 
 
 def _watch_launcher() -> None:

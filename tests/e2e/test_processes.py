@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 import tomllib
 from pathlib import Path
@@ -184,6 +185,50 @@ class TestStopped:
                 assert_one_sentence(federation.said(other))
                 assert f"'{who}'" in federation.status(other)["reason"]
             assert_kept(federation)
+
+    @pytest.mark.parametrize("first", ["", "process._no_more_interrupts()"], ids=["before", "in the end"])
+    def test_an_end_that_hangs_is_cut_short(self, first: str) -> None:
+        code = f"""
+import os, signal, threading
+from services import process
+process._LAST_RESORT_SECONDS = 0.5
+process._stop_on_signals()
+{first}
+try:
+    os.kill(os.getpid(), signal.SIGTERM)
+    print("undisturbed", flush=True)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+threading.Event().wait()
+"""
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            check=False,
+            env=ENVIRONMENT,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert (done.returncode, done.stdout) == (130, "undisturbed\n" if first else "interrupted\n")
+
+    def test_what_nobody_foresaw_is_named_to_everybody(self, tmp_path: Path) -> None:
+        code = """
+from cli.main import main
+from services import process
+def run(*_): raise ZeroDivisionError("private")
+process.run = run
+main()
+"""
+        with dealt(tmp_path) as federation:
+            federation.start("active", "passive")
+            config = str(federation.config("coordinator"))
+            command = [sys.executable, "-c", code, "serve", "coordinator", "--config", config]
+            subprocess.run(command, env=ENVIRONMENT, capture_output=True, check=False, timeout=60)
+            assert federation.codes() == {"active": 11, "passive": 11}
+            sentence = "the coordinator failed: unexpected ZeroDivisionError, look at its log"
+            for party in ("active", "passive"):
+                assert federation.status(party)["reason"] == f"the run ended early: {sentence}"
+            assert "ZeroDivisionError: private" in (federation.home / "coordinator/events.jsonl").read_text()
 
 
 class TestLauncher:
