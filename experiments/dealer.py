@@ -8,11 +8,14 @@ any party's noise. Otherwise the dealer adds 32 random bytes that nobody keeps, 
 from __future__ import annotations
 
 import os
+import random
 import secrets
 import shutil
 import socket
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +32,9 @@ from vfl.split import deal
 from vfl.table import Table
 from vfl.types import Role
 
+#: Below the range from which the system numbers outgoing connections (ephemeral ports): such a number may be
+#: somebody's before the party listens, even that of a peer that tries to reach it.
+_PORTS = range(20_000, 32_000)
 _SOCKET_BYTES = 100  # what a socket's path holds, roughly: see vfl.wire.channel.check_address
 _SOCKETS = "vflens-"  # how a folder of sockets is called
 SERVICES = "services"  # VFLENS_NETWORK: parties reach each other under their names, as in docker compose
@@ -180,15 +186,16 @@ def _addresses(experiment: Experiment, folder: Path) -> dict[str, tuple[str, str
 
 
 def free_addresses(count: int) -> list[str]:
-    """``count`` distinct loopback addresses with ports that were free a moment ago."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for s in sockets:
-            s.bind(("127.0.0.1", 0))
-        return [f"127.0.0.1:{s.getsockname()[1]}" for s in sockets]
-    finally:
-        for s in sockets:
-            s.close()
+    """``count`` distinct loopback addresses with ports that were free a moment ago, drawn from :data:`_PORTS`."""
+    free = filter(_is_free, random.SystemRandom().sample(_PORTS, len(_PORTS)))
+    return [f"127.0.0.1:{port}" for port in islice(free, count)]
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe, suppress(OSError):
+        probe.bind(("127.0.0.1", port))
+        return True
+    return False
 
 
 def _plain(value: Any) -> Any:
