@@ -76,7 +76,11 @@ class Experiment(Settings):
     """The whole file. Data come from ``data`` and ``split``, or from ``files``: a party's own table each."""
 
     name: RunName
-    seed: int = Field(0, ge=0, description="every party's secret follows from it: one seed, one result")
+    seed: int = Field(
+        0,
+        ge=0,
+        description="in lab mode every party's secret follows from it: one seed, one result; otherwise fresh randomness is mixed in",
+    )
     out: Path = Field(Path("runs"), description="the run's folder is made in it")
     lab: bool = Field(
         True, description="one owner holds all parties: reconstruction errors go back to the adversary"
