@@ -1,0 +1,75 @@
+"""The SVM (2) in columns that are centred and scaled, and how exactly a point solves it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from vfl.errors import ConfigError, DataError
+from vfl.types import Array
+
+
+@dataclass(frozen=True)
+class Kkt:
+    """Relative residuals of the optimality conditions; 0 is exact.
+
+    ``stationarity``: Hw − Aᵀω beside the size of its terms, the worst coordinate. ``complementarity``: how
+    far the worst row's (1 − a_iᵀw, ω_i/θ) lies from the three cases outside, on and inside the margin.
+    """
+
+    stationarity: float
+    complementarity: float
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """min ½wᵀHw + Σ θξ_i + (ρ/2)ξ_i², ξ_i = max(1 − a_iᵀw, 0), rows a_i of ``A`` (q, p+1).
+
+    A = diag(y)[X 1]T and H = Tᵀdiag(1, …, 1, ρ)T, so that T w = (α, β). T centres and scales the columns:
+    large and small ones meet in one matrix without loss, and the problem stays (2).
+    """
+
+    A: Array
+    H: Array
+    T: Array
+    theta: float
+    rho: float
+
+    @classmethod
+    def of(cls, x: Array, y: Array, *, theta: float, rho: float) -> Problem:
+        """Raises as :func:`vfl.release.svm.solve_svm` says."""
+        for name, value in (("theta", theta), ("rho", rho)):
+            if not (np.isfinite(value) and value > 0):
+                raise ConfigError(f"{name} is {value}: give a finite number above 0")
+        x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
+        if x.ndim != 2 or x.shape[0] == 0 or y.shape != x.shape[:1]:
+            raise DataError(f"x has shape {x.shape} and y {y.shape}: give (q, p) rows and q labels, q ≥ 1")
+        if not np.isfinite(x).all() or not np.isin(y, (-1, 1)).all():
+            raise DataError("rows must be finite and labels −1 or +1: clean the table before training")
+        p = x.shape[1]
+        mean = x.mean(axis=0)
+        A = np.empty((len(x), p + 1))
+        np.subtract(x, mean, out=A[:, :p])
+        scale = np.sqrt(np.einsum("ij,ij->j", A[:, :p], A[:, :p]) / len(x))
+        constant = scale <= 1e-13 * abs(mean)
+        A[:, :p][:, constant] = 0.0
+        scale[constant] = 1.0
+        A[:, :p] /= scale
+        A[:, p] = 1.0
+        A *= y[:, None]
+        T = np.diag(np.append(1 / scale, 1.0))
+        T[p, :p] = -mean / scale
+        H = T.T @ np.diag(np.append(np.ones(p), rho)) @ T
+        return cls(A, H, T, theta, rho)
+
+    def kkt(self, w: Array, omega: Array) -> Kkt:
+        """How exactly (w, ω) solves the problem."""
+        terms = abs(self.H) @ abs(w) + abs(self.A).T @ omega
+        residual = abs(self.H @ w - self.A.T @ omega) / np.where(terms > 0, terms, 1.0)
+        gap = 1 - self.A @ w
+        on = abs(gap) + abs(omega - np.clip(omega, 0, self.theta)) / self.theta
+        outside = np.maximum(gap, 0) + abs(omega) / self.theta
+        inside = np.maximum(-gap, 0) + abs(omega / (self.theta + self.rho * abs(gap)) - 1)
+        rows = np.minimum(np.minimum(on, outside), inside)
+        return Kkt(float(residual.max()), float(rows.max()))

@@ -1,0 +1,69 @@
+"""From what an owner wants to Π and λ: a target error, an (ε, δ) for a public diameter, noise in proportion.
+
+Gaussian   E‖Π^{1/2}(x − x̂)‖² ≥ Tr Π^{1/2} / √λ for unbiased x̂, so λ = (Tr Π^{1/2} / T)² for a target T.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from vfl.errors import ConfigError
+from vfl.release.accounting import checked_delta, checked_diameter, gaussian_sensitivity, sensitivity
+from vfl.release.mechanisms import Gaussian, checked_pi, positive
+from vfl.types import Array
+
+
+def identity_pi(width: int) -> Array:
+    """Π = I as its diagonal (p,): the same noise on every column."""
+    return np.ones(width)
+
+
+def standardising_pi(deviation: Array) -> Array:
+    """Π = diag(s⁻⁴) as its diagonal (p,): noise in proportion to ``deviation`` s (p,), computed from private data.
+
+    Raises:
+        ConfigError: a column is constant, or its s⁻⁴ leaves the range of numbers.
+    """
+    s = np.asarray(deviation, np.float64)
+    with np.errstate(divide="ignore", over="ignore"):
+        pi = s**-4.0
+    if not (np.isfinite(pi) & (pi > 0)).all():
+        j = int(np.argmin(np.isfinite(pi) & (pi > 0)))
+        raise ConfigError(
+            f"column {j} has standard deviation {s[j]:g}: leave out constant columns, or choose pi = identity"
+        )
+    return pi
+
+
+def lambda_for_error(pi: Array, target: float) -> float:
+    """λ whose Cramér–Rao bound per row, E‖Π^{1/2}(x − x̂)‖², is ``target``; the squared error where Π = I.
+
+    For the optimal Gaussian, and for Laplace noise matched by Cramér–Rao bound.
+    """
+    positive("target_mse", target)
+    root = Gaussian(pi, 1.0).pi_power(0.5)
+    return float((np.trace(root) / target) ** 2)
+
+
+def lambda_for_privacy(
+    pi: Array,
+    *,
+    epsilon: float,
+    delta: float,
+    diameter: Array | float,
+    mechanism: Literal["gaussian", "laplace"] = "gaussian",
+    matched: Literal["cramer_rao", "variance"] = "cramer_rao",
+) -> float:
+    """The largest λ (least noise) that gives (ε, δ) exactly for rows within ``diameter``; Laplace has δ = 0."""
+    positive("epsilon", epsilon)
+    checked_delta(delta)
+    pi = checked_pi(pi)
+    span = checked_diameter(diameter, len(pi))
+    if mechanism == "gaussian":
+        return float((gaussian_sensitivity(epsilon, delta) / sensitivity(pi, 1.0, span)) ** 4)
+    if pi.ndim != 1:
+        raise ConfigError("pi is a full matrix: Laplace noise is independent by column, give a diagonal pi")
+    unit = np.sum(span * pi**0.25) * (1.0 if matched == "cramer_rao" else np.sqrt(2))
+    return float((epsilon / unit) ** 4)
