@@ -22,6 +22,7 @@ class Attack(BaseModel, ABC):
 
     ``needs`` is all the knowledge it may read, ``phases`` the phases whose traffic it may read.
     ``rowwise`` says that rows are estimated one by one: permuting the rows permutes the answer.
+    ``unknown_columns`` is the number of unknown columns that it is made for, None for any.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -29,6 +30,7 @@ class Attack(BaseModel, ABC):
     needs: ClassVar[frozenset[Knowledge]]
     phases: ClassVar[frozenset[Phase]] = frozenset({Phase.PREDICT, Phase.DISCLOSE})
     rowwise: ClassVar[bool] = True
+    unknown_columns: ClassVar[int | None] = None
 
     @abstractmethod
     def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:

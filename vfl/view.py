@@ -97,6 +97,11 @@ class AdversaryView:
         self._check(Knowledge.METADATA)
         return self._parties[self.target].columns
 
+    def unknown_columns(self) -> tuple[ColumnInfo, ...]:
+        """The same of all unknown columns, in party-name order."""
+        self._check(Knowledge.METADATA)
+        return tuple(c for party in self.widths() for c in self._parties[party].columns)
+
     def widths(self) -> dict[str, int]:
         """The number of columns of every passive party other than the adversary, in name order."""
         others = (p for p in self._parties.values() if p.role == Role.PASSIVE and p.name != self.party)

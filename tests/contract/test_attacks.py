@@ -48,12 +48,19 @@ def test_has_a_one_line_summary(name: str) -> None:
 
 @dataclass(frozen=True)
 class World:
-    """Two passive parties, exact scores but for some rows, everything disclosed to the active party."""
+    """Two passive parties of three columns, or one of as many as an attack is made for; exact scores but for
+    some rows, everything disclosed to the active party."""
 
     truth: Array
     transcript: Sequence[Released]
     own: Mapping[str, Array]
     saturated: Array
+    blocks: Mapping[str, slice]
+
+    @property
+    def width(self) -> int:
+        block = self.blocks["second"]
+        return int(block.stop - block.start)
 
     def view(
         self,
@@ -61,7 +68,7 @@ class World:
         needs: frozenset[Knowledge] = frozenset(Knowledge),
         view: type[AdversaryView] = AdversaryView,
     ) -> AdversaryView:
-        columns = tuple(ColumnInfo(f"c{i}", 0.0, 1.0) for i in range(3))
+        columns = tuple(ColumnInfo(f"c{i}", 0.0, 1.0) for i in range(self.width))
         return view(
             party="active",
             target="second",
@@ -71,7 +78,7 @@ class World:
             own=self.own,
             parties=[
                 PartyInfo("active", Role.ACTIVE, n_classes=4),
-                *(PartyInfo(p, Role.PASSIVE, columns) for p in ("first", "second")),
+                *(PartyInfo(p, Role.PASSIVE, columns) for p in self.blocks),
             ],
             needs=needs,
             phases=frozenset(Phase),
@@ -83,27 +90,31 @@ def _released(sender: str, phase: Phase, point: Point, rows: Array, **tensors: A
 
 
 @pytest.fixture
-def world() -> World:
-    rng = np.random.default_rng(5)
+def world(request: pytest.FixtureRequest) -> World:
+    only = CLASSES[request.node.callspec.params["name"]].unknown_columns
+    blocks = {"second": slice(0, only)} if only else {"first": slice(0, 3), "second": slice(3, 6)}
+    rng, d = np.random.default_rng(5), only or 6
     n, nothing = 10, np.zeros(0, np.int32)
-    truth, features = rng.random((n, 6)), rng.random((n, 4))
-    weight, own_weight, bias = rng.normal(size=(4, 6)), rng.normal(size=(4, 4)), rng.normal(size=4)
+    truth, features = rng.random((n, d)), rng.random((n, 4))
+    weight, own_weight, bias = rng.normal(size=(4, d)), rng.normal(size=(4, 4)), rng.normal(size=4)
+    if only:
+        bias = weight.sum(axis=1)  # the signs that a black-box attack takes for known
     log_c = log_softmax(truth @ weight.T + features @ own_weight.T + bias, axis=1)
     log_c[2] = [-np.inf, 0.0, -np.inf, -np.inf]
     log_c[5, 1] = -np.inf
-    K = np.cov(truth.T) + 0.01 * np.eye(6)
+    K = np.atleast_2d(np.cov(truth.T)) + 0.01 * np.eye(d)
     rows = np.arange(n, dtype=np.int32)
     transcript = [_released("coordinator", Phase.PREDICT, Point.SCORES, rows, scores=log_c)]
-    for party, block in (("first", slice(0, 3)), ("second", slice(3, 6))):
-        offset = {"bias": bias} if party == "first" else {}
+    for party, block in blocks.items():
+        offset = {"bias": bias} if party == min(blocks) else {}
         disclosed = {
             Point.PARAMETERS: {"weight": weight[:, block], **offset},
             Point.MOMENTS: {"mean": truth[:, block].mean(0), "covariance": K[block, block]},
-            Point.AUXILIARY: {"features": rng.random((8, 3))},
+            Point.AUXILIARY: {"features": rng.random((8, block.stop - block.start))},
         }
         transcript += [_released(party, Phase.DISCLOSE, p, nothing, **t) for p, t in disclosed.items()]
     own = {"features": features, "labels": rng.integers(0, 4, n), "parameters": own_weight}
-    return World(truth, transcript, own, np.isin(rows, [2, 5]))
+    return World(truth, transcript, own, np.isin(rows, [2, 5]), blocks)
 
 
 def _digest(world: World) -> str:
@@ -122,7 +133,7 @@ def _run(name: str, view: AdversaryView) -> Any:
 def test_shapes_dtypes_and_finite_values(name: str, world: World) -> None:
     estimate = _run(name, world.view())
     assert estimate.target == "second"
-    assert estimate.values.shape == (10, 3)
+    assert estimate.values.shape == (10, world.width)
     assert estimate.values.dtype == np.float64
     assert np.isfinite(estimate.values).all()
     np.testing.assert_array_equal(estimate.rows, np.arange(10))
@@ -132,7 +143,7 @@ def test_shapes_dtypes_and_finite_values(name: str, world: World) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_rows_give_no_estimates(name: str, world: World) -> None:
-    assert _run(name, world.view(np.zeros(0, np.int32))).values.shape == (0, 3)
+    assert _run(name, world.view(np.zeros(0, np.int32))).values.shape == (0, world.width)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -267,7 +278,7 @@ def test_estimate_refuses_arrays_that_do_not_fit(call: Callable[[], object], mes
 
 
 def test_estimate_lists_the_known_names() -> None:
-    with pytest.raises(PluginError, match="unknown attacks plug-in 'lss': known are clamped_ls, half"):
+    with pytest.raises(PluginError, match=f"unknown attacks plug-in 'lss': known are {', '.join(NAMES)}"):
         attacks.estimate("lss", [[1.0]], [[1.0]])
 
 

@@ -1,0 +1,111 @@
+"""Columns with few possible values: every combination of them that satisfies the equations (RVG §IX).
+
+A handful of real equations singles out one combination of many finite columns: what looks underdetermined
+is then recovered exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated, ClassVar, TypeAlias
+
+import numpy as np
+from pydantic import Field, FiniteFloat
+
+from vfl.attack import LinearAttack, linear_estimate
+from vfl.errors import ProtocolError
+from vfl.numerics.combinations import halves, solutions
+from vfl.numerics.linear_system import RANK_RTOL, nearest_solution, row_basis
+from vfl.types import Array, ColumnInfo, Estimate, Knowledge, Moments, RowStatus
+from vfl.view import AdversaryView
+
+Letters: TypeAlias = Annotated[tuple[FiniteFloat, ...], Field(min_length=1)]
+
+
+class FiniteAlphabet(LinearAttack):
+    """The mean of all x that solve A x = b' with finite columns from their alphabets; else half*, clipped.
+
+    Columns without an alphabet are free: the equations that do not involve them decide on the finite ones,
+    then half* around ½ fills in the rest.
+    """
+
+    needs: ClassVar[frozenset[Knowledge]] = LinearAttack.needs | {Knowledge.METADATA}
+
+    alphabets: tuple[Letters | None, ...] | None = Field(
+        None,
+        description="values in [0, 1] of each unknown column, None for a free one; default: the metadata",
+    )
+    budget: int = Field(1 << 14, ge=1, le=1 << 22, description="most combinations in each half of the search")
+    tolerance: float = Field(1e-9, gt=0, lt=1, description="of ‖A x − b'‖, as a share of ‖b'‖ + ‖A‖")
+
+    def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
+        """Takes the alphabets from the metadata; see :meth:`vfl.attack.LinearAttack.reconstruct`."""
+        if self.alphabets is not None:
+            return super().reconstruct(view, rng=rng)
+        found = tuple(_scaled(column) for column in view.unknown_columns())
+        return self.model_copy(update={"alphabets": found}).reconstruct(view, rng=rng)
+
+    def solve(
+        self, A: Array, b: Array, *, rng: np.random.Generator, moments: Moments | None = None
+    ) -> Estimate:
+        """Extra "candidates" (N,): combinations that fit, −1 where too many are possible to tell.
+
+        A row that no combination fits is INCONSISTENT.
+
+        Raises:
+            ProtocolError: another number of alphabets than columns.
+        """
+        alphabets = self.alphabets or (None,) * A.shape[1]
+        if len(alphabets) != A.shape[1]:
+            raise ProtocolError(
+                f"alphabets names {len(alphabets)} columns and A has {A.shape[1]}: give one entry per column, null for a free one"
+            )
+        candidates, fitted = self._search(A, b, alphabets)
+        values = np.where(candidates[:, None] > 0, fitted, _clipped_half_star(A, b))
+        estimate = linear_estimate(values, A, b)
+        estimate.status[candidates == 0] = RowStatus.INCONSISTENT
+        return replace(estimate, extras={**estimate.extras, "candidates": candidates})
+
+    def _search(self, A: Array, b: Array, alphabets: Sequence[Letters | None]) -> tuple[Array, Array]:
+        """How many combinations fit each row, −1 where unknown, and the mean (N, d) of those that do."""
+        candidates, values = np.full(len(b), -1), np.zeros((len(b), A.shape[1]))
+        seen = np.linalg.norm(A, axis=0) > RANK_RTOL * np.linalg.norm(A)
+        letters = {
+            j: np.unique(np.array(a, float)) for j, a in enumerate(alphabets) if a is not None and seen[j]
+        }
+        finite, free = list(letters), [j for j in range(A.shape[1]) if j not in letters]
+        U = _left_null_basis(A[:, free])  # the equations without free columns
+        sides = halves(list(letters.values()), self.budget)
+        if not finite or sides is None or U.shape[1] == 0:
+            return candidates, values
+        tolerance = self.tolerance * (np.linalg.norm(b, axis=1) + np.linalg.norm(A))
+        found = solutions(U.T @ A[:, finite], b @ U, list(letters.values()), sides, tolerance)
+        candidates[found.complete] = np.bincount(found.rows, minlength=len(b))[found.complete]
+        total = np.zeros((len(b), len(finite)))
+        np.add.at(total, found.rows, found.values)
+        values[:, finite] = total / np.maximum(candidates, 1)[:, None]
+        values[:, free] = _clipped_half_star(A[:, free], b - values[:, finite] @ A[:, finite].T)
+        return candidates, values
+
+
+def _clipped_half_star(A: Array, b: Array) -> Array:
+    return np.clip(nearest_solution(A, b, np.full(A.shape[1], 0.5)), 0, 1)
+
+
+def _left_null_basis(B: Array) -> Array:
+    """Orthonormal columns (m, m − rank B) that span {u : uᵀB = 0}."""
+    U = row_basis(B.T)
+    full: Array = np.linalg.svd(np.eye(len(B)) - U @ U.T)[0][:, : len(B) - U.shape[1]]
+    return full
+
+
+def _scaled(column: ColumnInfo) -> tuple[float, ...] | None:
+    """The alphabet in [0, 1]: by declared bounds, else its own extremes, as training rows would show them."""
+    if column.alphabet is None:
+        return None
+    letters = np.array(column.alphabet)
+    low = letters.min() if column.low is None else column.low
+    high = letters.max() if column.high is None else column.high
+    scaled = np.clip(letters - low, 0, high - low) / ((high - low) or 1.0)
+    return tuple(np.unique(scaled).tolist())
