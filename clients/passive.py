@@ -43,6 +43,7 @@ class PassiveParty(DataParty):
             truth=self.run.truth,
             column_names=tuple(c.name for c in self.table.columns),
             training=federation.train,
+            predicting=len(federation.predict),
             lab=self.config.lab,
             metrics=self.metrics,
             log=self.log,

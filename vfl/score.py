@@ -22,6 +22,8 @@ from vfl.metrics import Metrics
 from vfl.types import Array, RowStatus
 
 MIN_ROWS = 50  # fewer rows come close to naming one person's error; allowed in lab mode only
+MAX_ATTACKS = 256  # in one submission: what it adds to the target's metrics has a bound
+MAX_NAME = 64  # characters
 _HUGE = 1e70
 _MILESTONES = (1, 2, 5)
 
@@ -45,6 +47,7 @@ class ScoringService:
         truth: its columns for all aligned rows, float64 (N, d), scaled to [0, 1], before any defence.
         column_names: their names.
         training: rows whose column means are the blind guess "column_means".
+        predicting: how many prediction rows there are in the end; outside lab mode their :func:`milestones` are scored.
         lab: errors go back to the submitter.
         metrics, log: where the errors are kept, at the target.
         folder: where pictures are drawn from; ``pictures`` rows of them.
@@ -57,6 +60,7 @@ class ScoringService:
         truth: Array,
         column_names: tuple[str, ...],
         training: Array,
+        predicting: int,
         lab: bool,
         metrics: Metrics,
         log: FilteringBoundLogger,
@@ -65,6 +69,8 @@ class ScoringService:
     ) -> None:
         self._party, self._truth, self._columns, self._lab = party, truth, column_names, lab
         self._means = truth[training].mean(axis=0)
+        self._milestones = milestones(predicting)
+        self._scored: set[tuple[str, int]] = set()
         self._metrics, self._log, self._folder, self._pictures = metrics, log, folder, pictures
         self._lock = threading.Lock()
 
@@ -76,10 +82,13 @@ class ScoringService:
             scored: the rows that may be scored, in order; the submission names the first n of them.
 
         Raises:
-            ProtocolError: rows or shapes that do not fit; fewer than 50 rows outside lab mode.
+            ProtocolError: rows, names or shapes that do not fit; outside lab mode fewer than 50 rows, or no milestone.
+            StateError: these rows were scored before: repetitions would fill the target's disk.
         """
-        self._check(submission, scored)
+        self._check_rows(submission, scored)
+        self._check_guesses(submission)
         with self._lock:
+            self._check_once(submission)
             self._blind(submission)
             errors = {guess.attack: self._error(guess, submission) for guess in submission.guesses}
             if submission.scored_set == "predict":
@@ -88,17 +97,35 @@ class ScoringService:
         self._log.info("scored", rows=len(submission.rows), scored_set=submission.scored_set, mse=errors)
         return Receipt(len(submission.rows), len(submission.guesses), errors if self._lab else {})
 
-    def _check(self, submission: Submission, scored: Array) -> None:
-        n, d = len(submission.rows), self._truth.shape[1]
+    def _check_rows(self, submission: Submission, scored: Array) -> None:
+        n = len(submission.rows)
         if n == 0 or not np.array_equal(submission.rows, scored[:n]):
             raise ProtocolError(
                 f"submission of {n} {submission.scored_set} rows: it must name the first rows that were released, in that order"
             )
-        if n < MIN_ROWS and not self._lab:
+        if self._lab:
+            return
+        if n < MIN_ROWS:
             raise ProtocolError(
                 f"submission of {n} rows: fewer than {MIN_ROWS} are scored in lab mode only, wait for more predictions"
             )
+        if n not in (self._milestones if submission.scored_set == "predict" else [len(scored)]):
+            raise ProtocolError(
+                f"submission of {n} {submission.scored_set} rows: the first 50, 100, 200, 500, … are scored, and all of them at the end"
+            )
+
+    def _check_guesses(self, submission: Submission) -> None:
+        n, d = len(submission.rows), self._truth.shape[1]
+        names = [guess.attack for guess in submission.guesses]
+        if not 0 < len(names) <= MAX_ATTACKS or len(set(names)) < len(names):
+            raise ProtocolError(
+                f"submission of {len(names)} attacks, {len(set(names))} of them distinct: from 1 to {MAX_ATTACKS} are scored, each once"
+            )
         for guess in submission.guesses:
+            if not (guess.attack.isprintable() and 0 < len(guess.attack) <= MAX_NAME):
+                raise ProtocolError(
+                    f"attack {guess.attack[:MAX_NAME]!r} has a name of {len(guess.attack)} characters: from 1 to {MAX_NAME} printable ones are due"
+                )
             if guess.values.shape != (n, d) or len(guess.status) != n:
                 raise ProtocolError(
                     f"attack {guess.attack!r} submitted values of shape {guess.values.shape}: ({n}, {d}) is needed"
@@ -107,6 +134,14 @@ class ScoringService:
                 raise ProtocolError(
                     f"attack {guess.attack!r} submitted NaN or infinite values: give a finite guess for every cell"
                 )
+
+    def _check_once(self, submission: Submission) -> None:
+        key = submission.scored_set, len(submission.rows)
+        if key in self._scored:
+            raise StateError(
+                f"the first {key[1]} {key[0]} rows were scored before: one submission carries all attacks on them"
+            )
+        self._scored.add(key)
 
     def _blind(self, submission: Submission) -> None:
         """Errors of the guesses that need no attack; "random" in expectation: E(U − x)² = x² − x + 1/3."""

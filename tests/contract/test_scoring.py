@@ -35,6 +35,7 @@ def _service(folder: Path, truth: Array = TRUTH, *, lab: bool = False, pictures:
         truth=truth,
         column_names=("x", "y", "z"),
         training=np.arange(40, 100, dtype=np.int32),
+        predicting=N,
         lab=lab,
         metrics=Metrics(folder / "metrics.parquet"),
         log=party_log(folder / "events.jsonl", "target"),
@@ -76,6 +77,12 @@ PROBES: dict[str, Submission] = {
     "rows never released": _submission(np.arange(N, dtype=np.int32)),
     "more rows than released": _submission(np.arange(200, dtype=np.int32)),
     "a column too many": _submission(RELEASED, _guess(N, "a", np.zeros((N, D + 1)))),
+    "no milestone": _submission(RELEASED[:51]),
+    "no attack": Submission("run", "predict", RELEASED, ()),
+    "one attack twice": _submission(RELEASED, _guess(N, "a"), _guess(N, "a")),
+    "ever more attacks": _submission(RELEASED, *(_guess(N, f"a{i}") for i in range(257))),
+    "a name without end": _submission(RELEASED, _guess(N, "a" * 70_000)),
+    "a name that breaks lines": _submission(RELEASED, _guess(N, "a\nb")),
     "NaN": _submission(RELEASED, _guess(N, "a", np.full((N, D), np.nan))),
     "infinity": _submission(RELEASED, _guess(N, "a", np.full((N, D), np.inf))),
 }
@@ -128,7 +135,7 @@ def test_a_malicious_caller_learns_nothing_from_a_whole_party(tmp_path: Path) ->
         local.coordinator.prepare()
         link = local.links["passive"]
         rows = local.coordinator.aligned.predict
-        link.call(Forward(Exchange("tiny/run", Phase.PREDICT, 1, 0), rows[:60]))
+        link.call(Forward(Exchange("tiny/run", Phase.PREDICT, 1, 0), rows))
         target = InProcessLink("passive", "active", Role.ACTIVE)
         target.party = local.passive["passive"]
         width = 4
@@ -140,12 +147,12 @@ def test_a_malicious_caller_learns_nothing_from_a_whole_party(tmp_path: Path) ->
                 (Guess("x", np.full((len(sent), width), 0.2), statuses(len(sent))),),
             )
             for scored_set in ("predict", "train", "everything")
-            for sent in (rows[:60], rows[:50], rows[:49], rows[1:60], local.coordinator.aligned.train)
+            for sent in (rows[:75], rows[:60], rows[:50], rows[:49], rows[1:60], local.coordinator.aligned.train)
         ]
         answers.append([_answer(target.call, probe) for probe in probes])
     assert answers[0] == answers[1]
     accepted = [a for a in answers[0] if not a.startswith(b"ProtocolError")]
-    assert len(accepted) == 3  # predict: 60 and 50 rows; train: all of them
+    assert len(accepted) == 3  # predict: 75 and 50 rows; train: all of them
     assert any(a.startswith(b"ProtocolError: scored_set 'everything' is unknown") for a in answers[0])
 
 
@@ -157,6 +164,12 @@ REFUSED: list[tuple[str, str]] = [
     ("rows in another order", "^submission of 60 predict rows: it must name the first rows that were released"),
     ("rows never released", "^submission of 60 predict rows: it must name the first rows that were released"),
     ("more rows than released", "^submission of 200 predict rows: it must name the first rows"),
+    ("no milestone", "^submission of 51 predict rows: the first 50, 100, 200, 500, … are scored, and all of them at"),
+    ("no attack", "^submission of 0 attacks, 0 of them distinct: from 1 to 256 are scored, each once$"),
+    ("one attack twice", "^submission of 2 attacks, 1 of them distinct"),
+    ("ever more attacks", "^submission of 257 attacks, 257 of them distinct: from 1 to 256 are scored"),
+    ("a name without end", "^attack 'a{64}' has a name of 70000 characters: from 1 to 64 printable ones are due$"),
+    ("a name that breaks lines", r"^attack 'a\\nb' has a name of 3 characters"),
     ("a column too many", r"^attack 'a' submitted values of shape \(60, 4\): \(60, 3\) is needed$"),
     ("NaN", "^attack 'a' submitted NaN or infinite values: give a finite guess for every cell$"),
     ("infinity", "^attack 'a' submitted NaN or infinite values"),
@@ -170,6 +183,17 @@ def test_what_does_not_fit_is_refused_and_leaves_no_figure(tmp_path: Path, probe
     with pytest.raises(ProtocolError, match=sentence):
         service.score(PROBES[probe], RELEASED)
     assert not (tmp_path / "metrics.parquet").exists()
+
+
+def test_rows_are_scored_once_so_that_submissions_do_not_fill_the_disk(tmp_path: Path) -> None:
+    service = _service(tmp_path)
+    service.score(_submission(RELEASED[:50]), RELEASED)
+    service.score(_submission(), RELEASED)
+    figures = _figures(tmp_path)
+    for rows in (RELEASED, RELEASED[:50]):
+        with pytest.raises(StateError, match=rf"^the first {len(rows)} predict rows were scored before"):
+            service.score(_submission(rows, _guess(len(rows), "another")), RELEASED)
+    assert _figures(tmp_path) == figures
 
 
 def test_a_row_state_for_every_row(tmp_path: Path) -> None:
