@@ -69,7 +69,9 @@ class ScoringService:
     ) -> None:
         self._party, self._truth, self._columns, self._lab = party, truth, column_names, lab
         self._means = truth[training].mean(axis=0)
-        self._milestones = milestones(predicting)
+        self.due = milestones(
+            predicting
+        )  # outside lab mode so many prediction rows are scored, no other number
         self._scored: set[tuple[str, int]] = set()
         self._metrics, self._log, self._folder, self._pictures = metrics, log, folder, pictures
         self._lock = threading.Lock()
@@ -109,7 +111,7 @@ class ScoringService:
             raise ProtocolError(
                 f"submission of {n} rows: fewer than {MIN_ROWS} are scored in lab mode only, wait for more predictions"
             )
-        if n not in (self._milestones if submission.scored_set == "predict" else [len(scored)]):
+        if n not in (self.due if submission.scored_set == "predict" else [len(scored)]):
             raise ProtocolError(
                 f"submission of {n} {submission.scored_set} rows: the first 50, 100, 200, 500, … are scored, and all of them at the end"
             )

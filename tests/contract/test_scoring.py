@@ -78,7 +78,6 @@ PROBES: dict[str, Submission] = {
     "more rows than released": _submission(np.arange(200, dtype=np.int32)),
     "a column too many": _submission(RELEASED, _guess(N, "a", np.zeros((N, D + 1)))),
     "no milestone": _submission(RELEASED[:51]),
-    "no attack": Submission("run", "predict", RELEASED, ()),
     "one attack twice": _submission(RELEASED, _guess(N, "a"), _guess(N, "a")),
     "ever more attacks": _submission(RELEASED, *(_guess(N, f"a{i}") for i in range(257))),
     "a name without end": _submission(RELEASED, _guess(N, "a" * 70_000)),
@@ -147,7 +146,14 @@ def test_a_malicious_caller_learns_nothing_from_a_whole_party(tmp_path: Path) ->
                 (Guess("x", np.full((len(sent), width), 0.2), statuses(len(sent))),),
             )
             for scored_set in ("predict", "train", "everything")
-            for sent in (rows[:75], rows[:60], rows[:50], rows[:49], rows[1:60], local.coordinator.aligned.train)
+            for sent in (
+                rows[:75],
+                rows[:60],
+                rows[:50],
+                rows[:49],
+                rows[1:60],
+                local.coordinator.aligned.train,
+            )
         ]
         answers.append([_answer(target.call, probe) for probe in probes])
     assert answers[0] == answers[1]
