@@ -8,7 +8,7 @@ one owner holds all parties (``lab``) do the errors go back too.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -19,7 +19,9 @@ from vfl.acts import Guess, Receipt, Submission
 from vfl.arrays import save_arrays
 from vfl.errors import ProtocolError, StateError
 from vfl.metrics import Metrics
-from vfl.types import Array, RowStatus
+from vfl.numerics.entropy import conditional_entropy, entropy
+from vfl.score_theory import figures
+from vfl.types import Array, ColumnInfo, RowStatus
 
 MIN_ROWS = 50  # fewer rows come close to naming one person's error; allowed in lab mode only
 MAX_ATTACKS = 256  # in one submission: what it adds to the target's metrics has a bound
@@ -45,12 +47,14 @@ class ScoringService:
     Args:
         party: the target's name.
         truth: its columns for all aligned rows, float64 (N, d), scaled to [0, 1], before any defence.
-        column_names: their names.
+        columns: their metadata; a column with an alphabet is scored in bits too.
         training: rows whose column means are the blind guess "column_means".
         predicting: how many prediction rows there are in the end; outside lab mode their :func:`milestones` are scored.
         lab: errors go back to the submitter.
         metrics, log: where the errors are kept, at the target.
         folder: where pictures are drawn from; ``pictures`` rows of them.
+        weight: gives the target's weights (k, d) once trained, for what theory says of its errors; None where
+            they do not describe the released scores.
     """
 
     def __init__(
@@ -58,7 +62,7 @@ class ScoringService:
         *,
         party: str,
         truth: Array,
-        column_names: tuple[str, ...],
+        columns: tuple[ColumnInfo, ...],
         training: Array,
         predicting: int,
         lab: bool,
@@ -66,8 +70,10 @@ class ScoringService:
         log: FilteringBoundLogger,
         folder: Path,
         pictures: int,
+        weight: Callable[[], Array] | None = None,
     ) -> None:
-        self._party, self._truth, self._columns, self._lab = party, truth, column_names, lab
+        self._party, self._truth, self._columns, self._lab = party, truth, columns, lab
+        self._weight = weight
         self._means = truth[training].mean(axis=0)
         self.due = milestones(
             predicting
@@ -93,6 +99,7 @@ class ScoringService:
             self._check_once(submission)
             self._blind(submission)
             errors = {guess.attack: self._error(guess, submission) for guess in submission.guesses}
+            self._theory(submission)
             if submission.scored_set == "predict":
                 self._save_pictures(submission)
             self._metrics.save()
@@ -161,10 +168,14 @@ class ScoringService:
             add("blind_mse", square.mean(), attack=name)
         best = np.min([s.mean(axis=0) for s in squares.values()], axis=0)
         for column, value in zip(self._columns, best, strict=True):
-            add("column_blind_mse", value, column=column)
+            add("column_blind_mse", value, column=column.name)
+        for column, letters in zip(self._columns, truth.T, strict=True):
+            if column.alphabet is not None:
+                add("column_entropy", entropy(letters), column=column.name)
 
     def _error(self, guess: Guess, submission: Submission) -> float:
-        square = (guess.values - self._truth[submission.rows]) ** 2
+        truth = self._truth[submission.rows]
+        square = (guess.values - truth) ** 2
         per_row = square.mean(axis=1)
         n = len(per_row)
         add = partial(
@@ -178,8 +189,22 @@ class ScoringService:
         add("mse_stderr", per_row.std(ddof=min(1, n - 1)) / np.sqrt(n))
         add("unusable", (guess.status != RowStatus.OK).mean())
         for column, value in zip(self._columns, square.mean(axis=0), strict=True):
-            add("column_mse", value, column=column)
+            add("column_mse", value, column=column.name)
+        for j, column in enumerate(self._columns):
+            if column.alphabet is not None:
+                left = conditional_entropy(truth[:, j], guess.values[:, j])
+                add("column_conditional_entropy", left, column=column.name)
         return float(per_row.mean())
+
+    def _theory(self, submission: Submission) -> None:
+        if self._weight is None:
+            return
+        truth = self._truth[submission.rows]
+        add = partial(
+            self._metrics.add, target=self._party, scored_set=submission.scored_set, rows=len(truth)
+        )
+        for figure in figures({g.attack: g for g in submission.guesses}, truth, self._weight()):
+            add(figure.metric, figure.value, attack=figure.attack)
 
     def _save_pictures(self, submission: Submission) -> None:
         if not self._pictures:

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from laboratory import federation, finish
 
+import attacks
 from clients.passive import PassiveParty
 from vfl.acts import Forward, Guess, Receipt, Submission
 from vfl.errors import ProtocolError, StateError, VflensError
@@ -19,12 +20,13 @@ from vfl.link import InProcessLink
 from vfl.log import party_log
 from vfl.metrics import Metrics
 from vfl.score import ScoringService, milestones
-from vfl.types import Array, Exchange, Phase, Role, RowStatus, statuses
+from vfl.types import Array, ColumnInfo, Exchange, Phase, Role, RowStatus, statuses
 from vfl.wire.messages import RPCS
 
 N, D = 60, 3
 RNG = np.random.default_rng(0)
 TRUTH = RNG.random((200, D))
+WEIGHT = np.random.default_rng(1).normal(size=(3, D))
 RELEASED = RNG.permutation(200)[:N].astype(np.int32)
 
 
@@ -33,7 +35,7 @@ def _service(folder: Path, truth: Array = TRUTH, *, lab: bool = False, pictures:
     return ScoringService(
         party="target",
         truth=truth,
-        column_names=("x", "y", "z"),
+        columns=(ColumnInfo("x"), ColumnInfo("y"), ColumnInfo("z", alphabet=(0.0, 1.0))),
         training=np.arange(40, 100, dtype=np.int32),
         predicting=N,
         lab=lab,
@@ -41,6 +43,7 @@ def _service(folder: Path, truth: Array = TRUTH, *, lab: bool = False, pictures:
         log=party_log(folder / "events.jsonl", "target"),
         folder=folder,
         pictures=pictures,
+        weight=lambda: WEIGHT,
     )
 
 
@@ -256,6 +259,61 @@ def test_figures_agree_with_a_calculation_by_hand(tmp_path: Path) -> None:
     for j, column in enumerate(("x", "y", "z")):
         least = min(per_column[j] for per_column in columns.values())
         assert found["column_blind_mse", "", column] == pytest.approx(least, rel=1e-12)
+
+
+def test_finite_columns_are_scored_in_bits_too(tmp_path: Path) -> None:
+    truth = TRUTH.copy()
+    truth[:, 2] = np.arange(200) % 2
+    values = np.column_stack([truth[RELEASED, :2], 1 - truth[RELEASED, 2]])
+    _service(tmp_path, truth).score(_submission(RELEASED, _guess(N, "a", values)), RELEASED)
+    found = _figures(tmp_path)
+    assert found["column_mse", "a", "z"] == 1.0
+    assert found["column_conditional_entropy", "a", "z"] == 0.0
+    assert found["column_entropy", "", "z"] == pytest.approx(1.0, abs=0.05)
+    assert {c for m, _, c in found if "entropy" in m} == {"z"}
+
+
+def test_theory_stands_beside_the_measured_errors_of_the_usable_rows(tmp_path: Path) -> None:
+    A, truth = np.diff(WEIGHT, axis=0), TRUTH[RELEASED]
+    values = {n: attacks.estimate(n, A, truth @ A.T).values for n in ("ls", "half_star")}
+    status = statuses(N)
+    status[:6] = RowStatus.SATURATED
+    values["ls"][:6] = 9.0
+    guesses = [Guess(n, v, status if n == "ls" else statuses(N)) for n, v in values.items()]
+    _service(tmp_path).score(_submission(RELEASED, *guesses), RELEASED)
+    found = {(m, a): v for (m, a, _), v in _figures(tmp_path).items()}
+    assert found["theory_rows", "ls"] == N - 6
+    for name in values:
+        closed = found["theory_closed", name]
+        assert found["theory_measured", name] == pytest.approx(closed, rel=1e-10)
+        assert found["theory_any_center", name] <= closed
+        assert found["theory_lower", name] <= closed <= found["theory_upper", name]
+    assert found["theory_disorder", "half_star"] == 0
+    wrong = [Guess("half_star", 1 - truth, statuses(N)), Guess("rcc2", truth, statuses(N))]
+    _service(tmp_path / "wrong").score(_submission(RELEASED, *wrong), RELEASED)
+    found = {(m, a): v for (m, a, _), v in _figures(tmp_path / "wrong").items()}
+    assert found["theory_disorder", "half_star"] == N
+    assert found["theory_disorder", "rcc2"] == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "kept"),
+    [
+        ({}, True),
+        ({"parties": {"passive": ["a", "b"]}}, False),
+        ({"defenses": [{"at": "passive", "name": "withhold_parameters"}]}, False),
+        ({"defenses": [{"at": "coordinator", "name": "round_scores"}]}, True),
+    ],
+)
+def test_theory_is_kept_where_the_target_alone_can_know_it(
+    tmp_path: Path, changes: dict[str, Any], kept: bool
+) -> None:
+    local = federation(tmp_path, attacks=[{"name": "half"}, {"name": "half_star"}], **changes)
+    local.run()
+    folders = [p.folder for p in local.passive.values()]
+    figures = [m for f in folders for m, _, _ in _figures(f) if m.startswith("theory_")]
+    assert bool(figures) == kept
+    assert not [m for m, _, _ in _figures(local.active.folder) if m.startswith("theory_")]
 
 
 @pytest.mark.parametrize(
