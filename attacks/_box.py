@@ -9,7 +9,9 @@ from vfl.numerics.linear_system import RANGE_RTOL
 from vfl.types import Array, Estimate, RowStatus
 
 
-def box_estimate(values: Array, A: Array, b: Array, *, gap: Array, radius: Array, converged: Array) -> Estimate:
+def box_estimate(
+    values: Array, A: Array, b: Array, *, gap: Array, radius: Array, converged: Array
+) -> Estimate:
     """An estimate inside the box, with the extras "residual", "gap" and "radius" (N,).
 
     EMPTY_BOX marks rows that have solutions, but none in the box (to the tolerance of INCONSISTENT).

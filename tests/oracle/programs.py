@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import cvxpy as cp
+import cvxpy
 import numpy as np
 from scipy.linalg import null_space, pinv
 from scipy.optimize import lsq_linear
 
 from vfl.types import Array
 
+cp: Any = cvxpy  # which types few of its functions
 TIGHT = {"tol_gap_abs": 1e-12, "tol_gap_rel": 1e-12, "tol_feas": 1e-12}
 
 
@@ -19,16 +20,18 @@ def rcc2(A: Array, b: Array, **solver: Any) -> Array:
     solution, W = pinv(A, rtol=1e-10) @ b, null_space(A, rcond=1e-10)
     u = cp.Variable(W.shape[1])
     x = solution + W @ u
-    problem = cp.Problem(cp.Maximize(cp.sum(x) - cp.sum_squares(x)), [-solution <= W @ u, W @ u <= 1 - solution])  # type: ignore[attr-defined]
-    problem.solve(**(solver or {"solver": cp.CLARABEL, **TIGHT}))  # type: ignore[no-untyped-call]
-    return solution + W @ np.asarray(u.value)
+    problem = cp.Problem(
+        cp.Maximize(cp.sum(x) - cp.sum_squares(x)), [-solution <= W @ u, W @ u <= 1 - solution]
+    )
+    problem.solve(**(solver or {"solver": cp.CLARABEL, **TIGHT}))
+    return np.asarray(solution + W @ u.value)
 
 
 def cls(A: Array, b: Array, **solver: Any) -> float:
     """The least ‖A x − b‖ over the box."""
     x = cp.Variable(A.shape[1])
     problem = cp.Problem(cp.Minimize(cp.norm(A @ x - b)), [x >= 0, x <= 1])
-    return float(problem.solve(**(solver or {"solver": cp.CLARABEL})))  # type: ignore[no-untyped-call]
+    return float(problem.solve(**(solver or {"solver": cp.CLARABEL})))
 
 
 def nearest_of_least_residual(A: Array, b: Array, center: Array) -> Array:
@@ -45,6 +48,6 @@ def nearest_of_least_residual(A: Array, b: Array, center: Array) -> Array:
     y = cp.Variable(int(left.sum()))
     equations = [A[:, left] @ y == A @ best - A[:, ~left] @ x[~left], y >= 0, y <= 1]
     if left.any():
-        cp.Problem(cp.Minimize(cp.sum_squares(y - center[left])), equations).solve(solver=cp.CLARABEL)  # type: ignore
+        cp.Problem(cp.Minimize(cp.sum_squares(y - center[left])), equations).solve(solver=cp.CLARABEL)
         x[left] = y.value
-    return x
+    return np.asarray(x)

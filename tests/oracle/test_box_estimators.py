@@ -40,10 +40,7 @@ def check_certificates(estimate: Estimate, truth: Array) -> None:
 def test_rcc2_solves_the_papers_program(k: int, d: int, vertices: float) -> None:
     A, x = system(d, k, d, 6, vertices=vertices)
     estimate = attacks.estimate("rcc2", A, x @ A.T)
-    if d < k:
-        expected = x
-    else:
-        expected = np.array([programs.rcc2(A, A @ row) for row in x])
+    expected = x if d < k else np.array([programs.rcc2(A, A @ row) for row in x])
     np.testing.assert_allclose(estimate.values, expected, rtol=0, atol=AGREE if vertices < 1 else 1e-6)
     assert (estimate.status == RowStatus.OK).all()
     check_certificates(estimate, x)
@@ -54,7 +51,8 @@ def test_theorem_1_holds_for_every_row(seed: int) -> None:
     """‖X − RCC2‖ ≤ ‖X − half*‖ ≤ ‖X − half‖ from exact scores (RVG Theorem 1)."""
     A, x = system(seed, 2 + seed, 3 + 2 * seed, 500, vertices=0.3 * (seed % 3))
     errors = [
-        np.linalg.norm(attacks.estimate(n, A, x @ A.T).values - x, axis=1) for n in ("rcc2", "half_star", "half")
+        np.linalg.norm(attacks.estimate(n, A, x @ A.T).values - x, axis=1)
+        for n in ("rcc2", "half_star", "half")
     ]
     assert (errors[0] <= errors[1] + 1e-9).all()
     assert (errors[1] <= errors[2] + 1e-9).all()

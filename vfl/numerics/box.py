@@ -64,7 +64,7 @@ def nearest_in_box(A: Array, b: Array, center: Array) -> Nearest:
     grow with N.
     """
     U, S, Vt = np.linalg.svd(A, full_matrices=False)
-    r = int((S > RANK_RTOL * S.max(initial=0.0)).sum())
+    r = int((RANK_RTOL * S.max(initial=0.0) < S).sum())
     Q = np.where(np.abs(Vt[:r].T) > NOTHING, Vt[:r].T, 0.0)
     inverse, stretch = U[:, :r] / S[:r], S[:r] / S.max(initial=0.0)
     x, gap, converged = np.empty((len(b), A.shape[1])), np.empty(len(b)), np.empty(len(b), bool)
@@ -91,13 +91,13 @@ class _Dual:
     stretch: Array
 
     def point(self, nu: Array) -> tuple[Array, Array]:
-        """y = x − s = clip(Q ν, low, high) (d, N), and where it lies strictly between."""
+        """Y = x − s = clip(Q ν, low, high) (d, N), and where it lies strictly between."""
         z = self.Q @ nu
         y = np.minimum(np.maximum(z, self.low), self.high)
         return y, y == z
 
     def residual(self, y: Array) -> Array:
-        """t − Qᵀy (r, N), the gradient of θ."""
+        """T − Qᵀy (r, N), the gradient of θ."""
         F: Array = self.t - self.Q.T @ y
         return F
 
@@ -120,14 +120,16 @@ class _Dual:
         """Whether Qᵀy = t, or no move inside the box brings A x nearer to b (to 1e3 of the tolerance)."""
         descent = self._descent(y)
         still = np.abs(np.clip(y + descent, self.low, self.high) - y).max(axis=0, initial=0.0)
-        return self.solved(y) | (still <= 1e3 * TOLERANCE)
+        optimal: Array = self.solved(y) | (still <= 1e3 * TOLERANCE)
+        return optimal
 
     def gap(self, nu: Array, y: Array) -> Array:
         """See :class:`Nearest`."""
         descent = self._descent(y)
         steepest = np.where(descent > 0, self.high, self.low)
         infeasible = (descent * (steepest - y)).sum(axis=0)
-        return np.where(self.solved(y), np.abs((nu * self.residual(y)).sum(axis=0)), infeasible)
+        gap: Array = np.where(self.solved(y), np.abs((nu * self.residual(y)).sum(axis=0)), infeasible)
+        return gap
 
     def take(self, rows: Array) -> _Dual:
         """The problem of some of the rows."""
@@ -141,7 +143,7 @@ class _Dual:
 
 
 def _solve(dual: _Dual) -> tuple[Array, Array]:
-    """y (d, N) and ν (r, N), by the three stages of the module."""
+    """Y (d, N) and ν (r, N), by the three stages of the module."""
     nu, left = _newton(dual)
     metrics = np.ones_like(dual.stretch), dual.stretch**-2
     for metric, (epsilon, most) in zip(metrics, PROXIMAL, strict=True):
@@ -155,7 +157,9 @@ def _solve(dual: _Dual) -> tuple[Array, Array]:
         from vfl.numerics import box_program  # slow to import, seldom needed
 
         one = dual.take(np.array([row]))
-        y[:, row], nu[:, row] = box_program.nearest(one.Q, one.t[:, 0], one.low[:, 0], one.high[:, 0], one.stretch)
+        y[:, row], nu[:, row] = box_program.nearest(
+            one.Q, one.t[:, 0], one.low[:, 0], one.high[:, 0], one.stretch
+        )
     return y, nu
 
 
@@ -168,7 +172,7 @@ def _newton(dual: _Dual, steps: int = 8) -> tuple[Array, Array]:
     for _ in range(steps):
         F = dual.residual(y)
         step = cholesky.solve(cholesky.factor(_hessian(dual.Q, inside)), F)
-        ok = np.isfinite(step).all(axis=0)
+        ok = np.isfinite(step[0] if len(step) else left)
         failed.append(left[~ok])
         left, dual = left[ok], dual.take(ok)
         nu[:, left] += step[:, ok]
@@ -209,7 +213,7 @@ def _proximal(dual: _Dual, D: Array, most: int, *, certify: bool) -> Array:
 
 
 def _proximal_step(dual: _Dual, D: Array, center: Array) -> Array:
-    """argmax of θ(ν) − ½(ν − center)ᵀD(ν − center), by Newton with a line search."""
+    """Argmax of θ(ν) − ½(ν − center)ᵀD(ν − center), by Newton with a line search."""
     result, nu, left = center.copy(), center, np.arange(center.shape[1])
     for _ in range(NEWTON_STEPS):
         y, inside = dual.point(nu)
@@ -221,19 +225,24 @@ def _proximal_step(dual: _Dual, D: Array, center: Array) -> Array:
         H, i = _hessian(dual.Q, inside[:, bad]), np.arange(len(D))
         H[i, i] += D
         step = cholesky.solve(cholesky.factor(H), gradient[:, bad])
-        nu = _line_search(dual, D, center, nu, step, gradient[:, bad])
-        result[:, left] = nu
+        result[:, left] = nu = nu + _length(dual, D, nu, step, center) * step
     return result
 
 
-def _line_search(dual: _Dual, D: Array, center: Array, nu: Array, step: Array, gradient: Array) -> Array:
-    """ν + τ step: while the derivative along the step has turned by more than half, τ is cut by its secant."""
-    slope, tau = (gradient * step).sum(axis=0), np.ones(step.shape[1])
-    for _ in range(5):
+def _length(dual: _Dual, D: Array, nu: Array, step: Array, center: Array) -> Array:
+    """τ (N,) of the step: from 1, while the slope at its end has turned by more than half, cut by the secant."""
+
+    def slope(tau: Array) -> Array:
         trial = nu + tau * step
-        turned = ((dual.residual(dual.point(trial)[0]) - D * (trial - center)) * step).sum(axis=0)
-        over = turned < -0.5 * slope
+        along: Array = ((dual.residual(dual.point(trial)[0]) - D * (trial - center)) * step).sum(axis=0)
+        return along
+
+    tau = np.ones(step.shape[1])
+    start = slope(0 * tau)
+    for _ in range(5):
+        end = slope(tau)
+        over = end < -0.5 * start
         if not over.any():
             break
-        tau[over] *= slope[over] / (slope[over] - turned[over])
-    return nu + tau * step
+        tau[over] *= start[over] / (start[over] - end[over])
+    return tau

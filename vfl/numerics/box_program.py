@@ -20,7 +20,7 @@ FEASIBLE = 1e-9
 
 
 def nearest(Q: Array, t: Array, low: Array, high: Array, stretch: Array) -> tuple[Array, Array]:
-    """y (d,) and ν (r,): the smallest y among those between ``low`` and ``high`` of least ‖stretch ∘ (Qᵀy − t)‖.
+    """Y (d,) and ν (r,): the smallest y among those between ``low`` and ``high`` of least ‖stretch ∘ (Qᵀy − t)‖.
 
     If none reaches Qᵀy = t, the distance is minimised first, over y and e = Qᵀy − t. Its slope is the same at
     all minimisers, which therefore share the coordinates that it drives to a bound. Among the others ‖y‖ is
@@ -40,7 +40,7 @@ def nearest(Q: Array, t: Array, low: Array, high: Array, stretch: Array) -> tupl
 
 
 def _solved(weights: Array, equations: Array, right: Array, low: Array, high: Array) -> tuple[Array, Array]:
-    """min ½ Σ weights y² with equations y = right, low ≤ y ≤ high: y and the multipliers of the equations."""
+    """Min ½ Σ weights y² with equations y = right, low ≤ y ≤ high: y and the multipliers of the equations."""
     n, m = len(weights), len(equations)
     settings = clarabel.DefaultSettings()
     settings.verbose = False

@@ -33,7 +33,7 @@ def factor(H: Array) -> Array:
 
 
 def solve(L: Array, g: Array) -> Array:
-    """x (r, N) with L Lᵀ x = g, for ``L`` of :func:`factor` and ``g`` (r, N)."""
+    """X (r, N) with L Lᵀ x = g, for ``L`` of :func:`factor` and ``g`` (r, N)."""
     x = g.copy()
     with np.errstate(invalid="ignore"):
         for j in range(len(x)):
