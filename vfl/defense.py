@@ -1,7 +1,7 @@
 """The base of every defence: hooks that a plug-in overrides, identity by default.
 
 Two kinds of hooks. *Inside the owner*, nothing leaves and nothing is recorded: ``on_inputs``,
-``on_labels``, ``on_outputs``. *At the gate*, the value is about to leave: the release gate folds the
+``on_labels``, ``on_outputs``, ``wrap_model``. *At the gate*, the value is about to leave: the release gate folds the
 configured defences over it once, seals it and keeps it, so a retry is answered from the log.
 """
 
@@ -9,12 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from vfl.randomness import exchange_stream
 from vfl.types import Array, Claim, Exchange, Owner, Point
+
+if TYPE_CHECKING:
+    from torch.nn import Module
 
 #: The gate hook of each point that has one; auxiliary rows and moments are granted as they are.
 GATE_HOOKS: Mapping[Point, str] = {
@@ -24,7 +28,7 @@ GATE_HOOKS: Mapping[Point, str] = {
     Point.PARAMETERS: "on_parameters",
     Point.DATASET: "on_dataset",
 }
-INNER_HOOKS = ("on_inputs", "on_labels", "on_outputs")
+INNER_HOOKS = ("on_inputs", "on_labels", "on_outputs", "wrap_model")
 
 
 @dataclass(frozen=True)
@@ -47,8 +51,8 @@ class Context:
 class Defense(BaseModel):
     """One defence: frozen hyper-parameters as fields, hooks as methods; override only what it changes.
 
-    A hook receives and returns arrays with a leading row axis of the same length, float64, and never
-    writes into its argument. Any noise comes from ``ctx.stream()``.
+    A hook receives and returns arrays with a leading row axis of the same length, float64 (only
+    ``wrap_model`` takes a model), and never writes into its argument. Any noise comes from ``ctx.stream()``.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -68,6 +72,13 @@ class Defense(BaseModel):
     def on_outputs(self, z: Array, ctx: Context) -> Array:
         """What the owner reads of its own predictions (n, k)."""
         return z
+
+    def wrap_model(self, m: Module, ctx: Context) -> Module:
+        """A new, untrained model of this party in torch: a passive party's bottom, the active party's top.
+
+        A submodule that has ``rekey(rng)`` gets a generator of its own before every exchange.
+        """
+        return m
 
     def on_embedding(self, h: Array, ctx: Context) -> Array:
         """An embedding, or partial or summed logits (n, k)."""

@@ -15,7 +15,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 
-from vfl.errors import PluginError
+from vfl.errors import PluginError, VflensError
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,7 @@ class Registry:
 
         Raises:
             PluginError: unknown name, failing import, or not exactly one public subclass of the base.
+            ConfigError: it needs an extra that is not installed.
         """
         if name in self._files():
             return self._one_class(self._import(f"{self.package}.{name}"), name)
@@ -62,6 +63,8 @@ class Registry:
     def _import(self, module: str) -> ModuleType:
         try:
             return importlib.import_module(module)
+        except VflensError:  # it says itself what is missing: an extra
+            raise
         except Exception as error:
             raise PluginError(
                 f"plug-in {module!r} does not import: {type(error).__name__}: {error}"

@@ -1,0 +1,59 @@
+"""FedAdOb's passport: a layer's scale and shift follow from secret keys that are redrawn each batch.
+
+Split networks only (the extra ``deep``). Keys and autoencoder never leave their owner.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+from torch import nn
+
+from vfl.defense import Context, Defense
+from vfl.errors import ConfigError
+from vfl.networks.passport import Passport as PassportLayer
+from vfl.networks.passport import passport_place, with_passport
+
+
+class Passport(Defense):
+    """out = γ ⊙ (W ∗ x) + β with γ, β = Avg(D(E(W ∗ s))); see :mod:`vfl.networks.passport`.
+
+    At a passive party around the last convolution (else the last linear layer) of the bottom model, at the
+    active party around the first linear layer of the top (FedAdOb, appendix A.4.1); ``layer`` chooses another.
+    """
+
+    largest_mean: float = Field(
+        10.0, gt=0, allow_inf_nan=False, description="N: means of the keys are drawn from U(−N, 0)"
+    )
+    sigma: float = Field(1.0, ge=0, allow_inf_nan=False, description="σ, the keys' spread around their means")
+    mean: Literal["once", "each"] = Field(
+        "once", description="draw the means once per training, or with every batch"
+    )
+    order: Literal["paper", "pool_first"] = Field(
+        "paper", description="autoencoder, then average over an image's places; or the average first"
+    )
+    layer: str | None = Field(None, description="name of the layer, such as `4`; default: see above")
+
+    def wrap_model(self, m: nn.Module, ctx: Context) -> nn.Module:
+        """``m`` with one of its layers behind a passport.
+
+        Raises:
+            ConfigError: the model has no such layer.
+        """
+        place = self.layer or passport_place(m, at_top=ctx.owner.labels is not None)
+        found = dict(m.named_modules()).get(place) if place is not None else None
+        if place is None or not isinstance(found, nn.Linear | nn.Conv2d):
+            names = [n for n, part in m.named_modules() if isinstance(part, nn.Linear | nn.Conv2d)]
+            raise ConfigError(
+                f"passport layer {place!r} at {ctx.owner.name!r} is no linear or convolution layer of its model: name one of {names}"
+            )
+        passport = PassportLayer(
+            found,
+            largest_mean=self.largest_mean,
+            sigma=self.sigma,
+            redraw_means=self.mean == "each",
+            order=self.order,
+            rng=ctx.stream(),
+        )
+        return with_passport(m, place, passport)

@@ -1,0 +1,191 @@
+"""The passport layer: its three gradient paths by finite differences, its keys, and what is exported of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from defenses.passport import Passport as PassportDefense
+from vfl.defense import Context
+from vfl.errors import ConfigError
+from vfl.networks.passport import Passport
+from vfl.types import Array, Exchange, Owner, Phase
+
+LINEAR, CONVOLUTION = (5, 6), (5, 3, 4, 4)  # shapes of a batch
+
+
+def _layer(shape: tuple[int, ...]) -> nn.Linear | nn.Conv2d:
+    torch.manual_seed(1)
+    if len(shape) == 2:
+        return nn.Linear(shape[1], 8, dtype=torch.float64)
+    return nn.Conv2d(shape[1], 8, 3, padding=1, dtype=torch.float64)
+
+
+def _passport(layer: nn.Linear | nn.Conv2d, **changes: Any) -> Passport:
+    settings: dict[str, Any] = {"largest_mean": 3.0, "sigma": 0.5, "redraw_means": False, "order": "paper"}
+    passport = Passport(layer, **(settings | changes), rng=np.random.default_rng(2))
+    passport.rekey(np.random.default_rng(3))
+    return passport
+
+
+def _batch(shape: tuple[int, ...]) -> tuple[torch.Tensor, torch.Tensor]:
+    rng = np.random.default_rng(4)
+    return torch.from_numpy(rng.random(shape)), torch.from_numpy(rng.normal(size=(shape[0], 8, 1, 1)))
+
+
+def _loss(passport: Passport, x: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    out = passport(x)
+    loss: torch.Tensor = ((out.reshape(*out.shape[:2], -1).mean(dim=2) - target[:, :, 0, 0]) ** 2).sum()
+    return loss
+
+
+@pytest.mark.parametrize("order", ["paper", "pool_first"])
+@pytest.mark.parametrize("shape", [LINEAR, CONVOLUTION])
+def test_the_gradient_in_the_weights_is_that_of_finite_differences(
+    shape: tuple[int, ...], order: str
+) -> None:
+    passport = _passport(_layer(shape), order=order)
+    x, target = _batch(shape)
+    torch.autograd.backward(_loss(passport, x, target))
+    weight = passport.layer.weight
+    assert weight.grad is not None
+    numeric = torch.empty_like(weight)
+    with torch.no_grad():
+        for index in np.ndindex(*weight.shape):
+            sides = []
+            for step in (1e-6, -1e-6):
+                weight[index] += step
+                sides.append(_loss(passport, x, target))
+                weight[index] -= step
+            numeric[index] = (sides[0] - sides[1]) / 2e-6
+    np.testing.assert_allclose(weight.grad.numpy(), numeric.numpy(), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [LINEAR, CONVOLUTION])
+def test_the_gradient_is_the_sum_of_three_paths(shape: tuple[int, ...]) -> None:
+    """DW = path through u + path through γ + path through β; FedAdOb's eq. (9), whose extra "+β" would miss."""
+    passport = _passport(_layer(shape))
+    x, target = _batch(shape)
+    weight = passport.layer.weight
+
+    def through(part: str) -> torch.Tensor:
+        """dℓ/dW where ``part`` alone depends on W."""
+        scale, shift, u = (
+            passport._passport(passport.keys(x)[0]),
+            passport._passport(passport.keys(x)[1]),
+            passport._weighted(x),
+        )
+        parts = {"scale": scale, "shift": shift, "u": u}
+        parts = {n: v if n == part else v.detach() for n, v in parts.items()}
+        along = (1, -1, *[1] * (len(shape) - 2))
+        out = parts["scale"].reshape(along) * parts["u"] + parts["shift"].reshape(along)
+        loss = ((out.reshape(*out.shape[:2], -1).mean(dim=2) - target[:, :, 0, 0]) ** 2).sum()
+        return torch.autograd.grad(loss, weight)[0]
+
+    whole = torch.autograd.grad(_loss(passport, x, target), weight)[0]
+    paths = [through(part) for part in ("u", "scale", "shift")]
+    assert min(float(p.abs().max()) for p in paths) > 1e-3
+    np.testing.assert_allclose(sum(paths).numpy(), whole.numpy(), rtol=1e-9, atol=1e-9)  # type: ignore[union-attr]
+    if len(shape) == 2:  # the u path by hand: (G ⊙ γ)ᵀ x
+        out = passport(x)
+        G = (2 * (out - target[:, :, 0, 0])).detach()
+        gamma = passport._passport(passport.keys(x)[0]).detach()
+        np.testing.assert_allclose(paths[0].numpy(), ((G * gamma).T @ x).numpy(), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("shape", [LINEAR, CONVOLUTION])
+def test_output_is_scale_times_layer_plus_shift(shape: tuple[int, ...]) -> None:
+    passport = _passport(_layer(shape))
+    x, _ = _batch(shape)
+    u = passport._weighted(x)
+    out = passport(x)
+    for channel in range(8):
+        across, up = u[:, channel].detach().flatten(), out[:, channel].detach().flatten()
+        slope, shift = np.polyfit(across.numpy(), up.numpy(), 1)
+        np.testing.assert_allclose(up, slope * across + shift, rtol=0, atol=1e-9)
+
+
+def test_orders_differ_on_images_and_agree_on_rows() -> None:
+    for shape, same in ((LINEAR, True), (CONVOLUTION, False)):
+        outputs = [
+            _passport(_layer(shape), order=order)(_batch(shape)[0]) for order in ("paper", "pool_first")
+        ]
+        assert torch.equal(*outputs) is same
+
+
+def _drawn(passport: Passport, shape: tuple[int, ...], seeds: range) -> Array:
+    keys = []
+    for seed in seeds:
+        passport.rekey(np.random.default_rng(seed))
+        keys.append([k.numpy().copy() for k in passport.keys(_batch(shape)[0])])
+    return np.array(keys)
+
+
+def test_keys_have_the_stated_distribution() -> None:
+    keys = _drawn(_passport(_layer(CONVOLUTION), sigma=0.5), CONVOLUTION, range(400))
+    means = keys.mean(axis=(0, 3, 4))
+    assert ((means > -3.1) & (means < 0.1)).all()
+    assert len(np.unique(means.round(2))) == means.size  # one per channel and key, all different
+    n = keys[:, 0, 0].size
+    spread = (keys - means[None, :, :, None, None]).std()
+    assert abs(spread / 0.5 - 1) < 5 / np.sqrt(2 * n)
+    redrawn = _drawn(_passport(_layer(CONVOLUTION), sigma=0.0, redraw_means=True), CONVOLUTION, range(400))
+    assert abs(redrawn[:, 0, 0, 0, 0].std() / (3 / np.sqrt(12)) - 1) < 0.15  # U(−3, 0)
+    assert np.ptp(_drawn(_passport(_layer(CONVOLUTION), sigma=0.0), CONVOLUTION, range(9)), axis=0).max() == 0
+
+
+def test_one_batch_has_one_key() -> None:
+    passport = _passport(_layer(LINEAR))
+    x, _ = _batch(LINEAR)
+    assert torch.equal(passport(x), passport(x))
+    before = passport(x)
+    passport.rekey(np.random.default_rng(9))
+    assert not torch.equal(passport(x), before)
+
+
+def test_a_layer_without_keys_is_refused() -> None:
+    passport = Passport(
+        nn.Linear(2, 2),
+        largest_mean=1,
+        sigma=1,
+        redraw_means=False,
+        order="paper",
+        rng=np.random.default_rng(0),
+    )
+    with pytest.raises(RuntimeError, match="before it had keys"):
+        passport(torch.zeros(1, 2))
+
+
+def _wrapped(module: nn.Module, owner: Owner, **settings: Any) -> nn.Module:
+    exchange = Exchange("run", Phase.TRAIN, 0, 0)
+    ctx = Context(owner, exchange, np.zeros(0, np.int32), {}, "wrap_model", 0, b"secret")
+    return PassportDefense(**settings).wrap_model(module, ctx)
+
+
+def _network() -> nn.Module:
+    return nn.Sequential(
+        nn.Conv2d(1, 2, 3), nn.Conv2d(2, 4, 3), nn.Flatten(), nn.Linear(16, 3), nn.Linear(3, 2)
+    )
+
+
+@pytest.mark.parametrize(
+    ("owner", "settings", "place"),
+    [
+        (Owner("p"), {}, "1"),  # a bottom: the last convolution
+        (Owner("a", labels=np.zeros(1)), {}, "3"),  # a top: the first linear layer
+        (Owner("p"), {"layer": "4"}, "4"),
+    ],
+)
+def test_the_place_is_that_of_the_appendix_or_the_one_named(owner: Owner, settings: Any, place: str) -> None:
+    wrapped = _wrapped(_network(), owner, **settings)
+    assert [n for n, m in wrapped.named_modules() if isinstance(m, Passport)] == [place]
+
+
+@pytest.mark.parametrize(("layer", "module"), [("9", _network()), ("2", _network()), (None, nn.Identity())])
+def test_a_model_without_the_layer_is_refused(layer: str | None, module: nn.Module) -> None:
+    with pytest.raises(ConfigError, match="is no linear or convolution layer of its model: name one of"):
+        _wrapped(module, Owner("p"), layer=layer)

@@ -1,0 +1,133 @@
+"""The passport layer of FedAdOb: a layer whose scale and shift follow from secret keys, redrawn each batch.
+
+u = W ∗ x, γ = Avg(D(E(W ∗ s^γ))), β = Avg(D(E(W ∗ s^β))), out = γ ⊙ u + β, one γ and β per output channel.
+W is reached by three paths: through u, γ and β (``docs/defenses/passport.md``). The layer's own bias
+has β's place: it is set to 0 and stays there.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, cast
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+Order = Literal["paper", "pool_first"]
+
+
+class Passport(nn.Module):
+    """``layer`` (linear or convolution) behind a passport.
+
+    Keys have the shape of one input of the layer: s_j ~ N(μ_j, σ²), one μ_j ~ U(−N, 0) per input channel.
+    """
+
+    def __init__(
+        self,
+        layer: nn.Linear | nn.Conv2d,
+        *,
+        largest_mean: float,
+        sigma: float,
+        redraw_means: bool,
+        order: Order,
+        rng: np.random.Generator,
+    ) -> None:
+        super().__init__()
+        self.layer = layer
+        if layer.bias is not None:
+            with torch.no_grad():
+                layer.bias.zero_()
+            layer.bias.requires_grad_(False)
+        outputs, self._inputs = layer.weight.shape[0], layer.weight.shape[1]
+        hidden = max(1, outputs // 4)
+        generator = torch.Generator().manual_seed(int(rng.integers(2**63)))
+        self.encoder = _linear(outputs, hidden, layer.weight.dtype, generator)
+        self.decoder = _linear(hidden, outputs, layer.weight.dtype, generator)
+        self._largest_mean, self._sigma = largest_mean, sigma
+        self._redraw_means, self._order = redraw_means, order
+        self._means = self._drawn_means(rng)
+        self._rng: np.random.Generator | None = None
+        self._keys: tuple[Tensor, Tensor] | None = None
+
+    def rekey(self, rng: np.random.Generator) -> None:
+        """New keys from ``rng``, drawn when the next input shows their shape."""
+        self._rng, self._keys = rng, None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """γ ⊙ (W ∗ x) + β.
+
+        Raises:
+            RuntimeError: before the first :meth:`rekey`.
+        """
+        key_scale, key_shift = self.keys(x)
+        scale, shift = self._passport(key_scale), self._passport(key_shift)
+        shape = (1, -1, 1, 1) if x.dim() == 4 else (1, -1)
+        return scale.reshape(shape) * self._weighted(x) + shift.reshape(shape)
+
+    def keys(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """(s^γ, s^β), each of the shape of one row of ``x``."""
+        if self._keys is None:
+            if self._rng is None:
+                raise RuntimeError("a passport layer was used before it had keys: call rekey first")
+            if self._redraw_means:
+                self._means = self._drawn_means(self._rng)
+            gamma, beta = (self._key(means, x, self._rng) for means in self._means)
+            self._keys = gamma, beta
+        return self._keys
+
+    def _drawn_means(self, rng: np.random.Generator) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+        return rng.uniform(-self._largest_mean, 0, (2, self._inputs))
+
+    def _key(
+        self, means: np.ndarray[tuple[int, ...], np.dtype[np.float64]], x: Tensor, rng: np.random.Generator
+    ) -> Tensor:
+        places = means.reshape(-1, *[1] * (x.dim() - 2))
+        key = places + self._sigma * rng.standard_normal(tuple(x.shape[1:]))
+        return torch.from_numpy(key).to(x.dtype)
+
+    def _weighted(self, x: Tensor) -> Tensor:
+        layer = self.layer
+        if isinstance(layer, nn.Linear):
+            return functional.linear(x, layer.weight)
+        return functional.conv2d(
+            x, layer.weight, None, layer.stride, layer.padding, layer.dilation, layer.groups
+        )
+
+    def _passport(self, key: Tensor) -> Tensor:
+        """Avg(D(E(W ∗ s))) (outputs,); ``pool_first`` averages over the places before the autoencoder."""
+        z = self._weighted(key.unsqueeze(0))
+        channels = z.flatten(2).squeeze(0).T if z.dim() == 4 else z  # (places, outputs)
+        if self._order == "pool_first":
+            channels = channels.mean(dim=0, keepdim=True)
+        hidden = functional.leaky_relu(self.encoder(channels))
+        return cast(Tensor, self.decoder(hidden)).mean(dim=0)
+
+
+def with_passport(module: nn.Module, name: str, passport: Passport) -> nn.Module:
+    """``module`` with the layer called ``name`` behind ``passport``; the layer's parameters stay the same objects."""
+    if not name:
+        return passport
+    parent, _, child = name.rpartition(".")
+    setattr(module.get_submodule(parent), child, passport)
+    return module
+
+
+def passport_place(module: nn.Module, *, at_top: bool) -> str | None:
+    """The layer that FedAdOb's appendix A.4.1 protects: the top's first linear one; the bottom's last convolution, else linear."""
+    named = list(module.named_modules())
+    linear = [n for n, m in named if isinstance(m, nn.Linear)]
+    if at_top:
+        return linear[0] if linear else None
+    convolutions = [n for n, m in named if isinstance(m, nn.Conv2d)]
+    places = convolutions or linear
+    return places[-1] if places else None
+
+
+def _linear(inputs: int, outputs: int, dtype: torch.dtype, generator: torch.Generator) -> nn.Linear:
+    """A linear layer without bias, uniform within ±1/√inputs."""
+    make: Any = nn.utils.skip_init  # torch leaves it untyped
+    layer: nn.Linear = make(nn.Linear, inputs, outputs, bias=False, dtype=dtype)
+    with torch.no_grad():
+        layer.weight.uniform_(-(inputs**-0.5), inputs**-0.5, generator=generator)
+    return layer

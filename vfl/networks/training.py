@@ -1,0 +1,203 @@
+"""Bottom and top models that learn step by step, and whose whole state is named arrays.
+
+torch's generator and the secret keys are functions of the party's secret and the exchange, so a step
+computed again (a retry, a restart) gives the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from vfl.errors import StorageError
+from vfl.federation import Training
+from vfl.model import SplitNetwork
+from vfl.networks.architectures import DTYPES, bottom, top
+from vfl.networks.parameters import to_arrays
+from vfl.randomness import exchange_stream, stream
+from vfl.types import Array, ColumnInfo, Exchange, Phase
+
+Wrap = Callable[[nn.Module], nn.Module]
+
+
+def plain(module: nn.Module) -> nn.Module:
+    """No defence around the model."""
+    return module
+
+
+class _Model:
+    """Named modules under one optimiser. The penalty l2·Σθ² has the gradient 2·l2·θ."""
+
+    def __init__(
+        self, modules: Mapping[str, nn.Module], wraps: Mapping[str, Wrap], training: Training, secret: bytes
+    ) -> None:
+        # Taken before any defence wraps the modules: its keys and autoencoder are never among them.
+        self._exported = {
+            name if len(modules) == 1 else f"{part}.{name}": parameter
+            for part, module in modules.items()
+            for name, parameter in module.named_parameters()
+        }
+        self.module = nn.ModuleDict({part: wraps.get(part, plain)(m) for part, m in modules.items()})
+        self._secret = secret
+        learned = [p for p in self.module.parameters() if p.requires_grad]
+        make = torch.optim.Adam if training.optimizer == "adam" else torch.optim.SGD
+        self._optimizer: torch.optim.Optimizer | None = (
+            make(learned, lr=training.learning_rate, weight_decay=2 * training.l2) if learned else None
+        )
+
+    def parameters(self) -> dict[str, Array]:
+        """Copies of the registered architecture's parameters; a defence's own are never among them."""
+        return to_arrays(self._exported)
+
+    def state(self) -> dict[str, Array]:
+        """All that training changed, for :meth:`load`; it stays with its owner."""
+        named = {f"model/{n}": t.detach().numpy().copy() for n, t in self.module.state_dict().items()}
+        state = self._optimizer.state_dict()["state"] if self._optimizer else {}
+        for index, entries in state.items():
+            named |= {f"optimizer/{index}/{n}": t.numpy().copy() for n, t in entries.items() if t is not None}
+        return named
+
+    def load(self, state: Mapping[str, Array]) -> None:
+        """Take up :meth:`state`.
+
+        Raises:
+            StorageError: it is the state of another architecture.
+        """
+        own = {f"model/{n}": t for n, t in self.module.state_dict().items()}
+        odd = [n for n, t in own.items() if n not in state or state[n].shape != tuple(t.shape)]
+        if odd:
+            raise StorageError(
+                f"the checkpoint does not fit this party's network at {odd[0]!r}: resume with the same model and table"
+            )
+        self.module.load_state_dict({n.removeprefix("model/"): _tensor(state[n]) for n in own})
+        if self._optimizer is not None:
+            saved: dict[int, dict[str, Tensor]] = {}
+            for name in (n for n in state if n.startswith("optimizer/")):
+                _, index, entry = name.split("/")
+                saved.setdefault(int(index), {})[entry] = _tensor(state[name])
+            self._optimizer.load_state_dict({**self._optimizer.state_dict(), "state": saved})
+
+    def _begin(self, exchange: Exchange) -> None:
+        """Key torch's generator and the defences' secrets to ``exchange``."""
+        torch.default_generator.manual_seed(_seed(exchange_stream(self._secret, "torch", exchange)))
+        self.module.train(exchange.phase is Phase.TRAIN)
+        for name, module in self.module.named_modules():
+            if hasattr(module, "rekey"):
+                module.rekey(exchange_stream(self._secret, "rekey", exchange, name))
+
+    def _apply(self) -> None:
+        if self._optimizer is not None:
+            self._optimizer.step()
+
+
+class Bottom(_Model):
+    """A party's bottom model: embeds, then learns from the gradient in its embedding."""
+
+    def __init__(
+        self,
+        network: SplitNetwork,
+        columns: Sequence[ColumnInfo],
+        training: Training,
+        secret: bytes,
+        wrap: Wrap = plain,
+    ) -> None:
+        torch.default_generator.manual_seed(_seed(stream(secret, "torch", "bottom")))
+        super().__init__({"bottom": bottom(network, columns)}, {"bottom": wrap}, training, secret)
+        self._dtype = DTYPES[network.precision]
+        self._pending: tuple[Exchange, Tensor] | None = None
+
+    def forward(self, x: Array, exchange: Exchange) -> Array:
+        """The embedding (n, width) of ``x`` (n, d), in the network's precision."""
+        self._begin(exchange)
+        if exchange.phase is not Phase.TRAIN:
+            with torch.no_grad():
+                return _array(self._embedded(x))
+        embedding = self._embedded(x)
+        self._pending = exchange, embedding
+        return _array(embedding)
+
+    def learn(self, x: Array, gradient: Array, exchange: Exchange) -> None:
+        """One optimiser step from the gradient (n, width) of the batch's mean loss, given in ``exchange`` for ``x``."""
+        if self._pending is None or self._pending[0] != exchange:  # after a restart
+            self.forward(x, exchange)
+        assert self._pending is not None
+        embedding, self._pending = self._pending[1], None
+        self.module.zero_grad()
+        torch.autograd.backward(embedding, _tensor(gradient).to(self._dtype))
+        self._apply()
+
+    def _embedded(self, x: Array) -> Tensor:
+        embedding: Tensor = self.module["bottom"](_tensor(x).to(self._dtype))
+        return embedding
+
+
+class Top(_Model):
+    """The active party's models: its own bottom, if it holds columns, and the top.
+
+    ``width`` is that of the passive parties' combined embeddings.
+    """
+
+    def __init__(
+        self,
+        network: SplitNetwork,
+        columns: Sequence[ColumnInfo],
+        *,
+        width: int,
+        classes: int,
+        training: Training,
+        secret: bytes,
+        wrap: Wrap = plain,
+    ) -> None:
+        torch.default_generator.manual_seed(_seed(stream(secret, "torch", "top")))
+        own = [network.embedding_width(columns)] if columns else []
+        modules = {"bottom": bottom(network, columns)} if columns else {}
+        combined = network.combined_width([width, *own], classes)
+        modules["top"] = top(network, combined, classes)
+        super().__init__(modules, {"top": wrap}, training, secret)
+        self._dtype, self._sums = DTYPES[network.precision], network.combine == "sum"
+
+    def loss_gradient(self, received: Array, x: Array, y: Array, exchange: Exchange) -> tuple[float, Array]:
+        """Mean cross-entropy against soft labels ``y`` (n, k), and its gradient in ``received`` (n, width)."""
+        self._begin(exchange)
+        embedding = _tensor(received).to(self._dtype).requires_grad_()
+        log_c = torch.log_softmax(self._logits(embedding, x), dim=1)
+        loss = -(log_c * _tensor(y).to(self._dtype)).sum(dim=1).mean()
+        self.module.zero_grad()
+        torch.autograd.backward(loss)
+        assert embedding.grad is not None
+        return float(loss.detach()), _array(embedding.grad)
+
+    def learn(self) -> None:
+        """The optimiser step of the batch whose gradient was computed last."""
+        self._apply()
+
+    def log_scores(self, received: Array, x: Array, exchange: Exchange) -> Array:
+        """Log-probabilities float64 (n, k)."""
+        self._begin(exchange)
+        with torch.no_grad():
+            logits = self._logits(_tensor(received).to(self._dtype), x)
+            return _array(torch.log_softmax(logits.to(torch.float64), dim=1))
+
+    def _logits(self, embedding: Tensor, x: Array) -> Tensor:
+        if "bottom" in self.module:
+            own = self.module["bottom"](_tensor(x).to(self._dtype))
+            embedding = embedding + own if self._sums else torch.cat([embedding, own], dim=1)
+        logits: Tensor = self.module["top"](embedding)
+        return logits
+
+
+def _seed(rng: np.random.Generator) -> int:
+    return int(rng.integers(2**63))
+
+
+def _tensor(array: Array) -> Tensor:
+    """``array`` as a tensor of its own memory where torch may write, else a copy."""
+    return torch.from_numpy(array if array.flags.writeable else array.copy())
+
+
+def _array(tensor: Tensor) -> Array:
+    result: Array = tensor.detach().numpy()
+    return result
