@@ -21,6 +21,7 @@ from cli.output import note
 from vfl.errors import StorageError, VflensError
 
 INTERRUPTED = 130
+_INTERRUPTION = "interrupted: what was computed so far is kept"
 
 app = typer.Typer(
     name="vflens",
@@ -66,8 +67,11 @@ def command_line() -> None:
         _fail(str(error), error.exit_code)
     except SystemExit as end:
         if end.code == INTERRUPTED:  # so Typer ends on Ctrl-C, without a word
-            note("interrupted: what was computed so far is kept")
+            note(_INTERRUPTION)
         raise
+    except KeyboardInterrupt:  # before Typer has begun
+        note(_INTERRUPTION)
+        sys.exit(INTERRUPTED)
     except OSError as error:
         _fail(f"{error}: free space, or choose another file or folder", StorageError.exit_code)
     except MemoryError as error:

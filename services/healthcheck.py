@@ -1,13 +1,34 @@
-"""Ask gRPC's health service whether a party serves; a container does so with ``python -m services.healthcheck ADDRESS``."""
+"""gRPC's health service, and who asks it; a container does so with ``python -m services.healthcheck ADDRESS``."""
 
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from vfl.config import Limits
 from vfl.wire.channel import grpc, open_channel
+
+_SERVING = health_pb2.HealthCheckResponse(status=health_pb2.HealthCheckResponse.SERVING)
+
+
+class HealthServicer(grpc.GenericRpcHandler):
+    """Answers Check: whoever runs serves.
+
+    It asks for no token, so it must not wait: as a stream it answers before the request has arrived. The
+    library's own servicer keeps a thread for every caller who opens a check and never sends it.
+    """
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
+        """The handler of Check; None for anything else."""
+        if handler_call_details.method != "/grpc.health.v1.Health/Check":
+            return None
+        return grpc.stream_stream_rpc_method_handler(
+            lambda requests, context: iter((_SERVING,)),
+            None,
+            health_pb2.HealthCheckResponse.SerializeToString,
+        )
 
 
 def serves(address: str, limits: Limits, seconds: float) -> bool:

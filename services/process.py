@@ -16,13 +16,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-
 from clients.active import ActiveParty
 from clients.passive import PassiveParty
 from coordinator.coordinator import Coordinator, Progress
 from services.folder import begin, claimed, write_status
-from services.healthcheck import serves
+from services.healthcheck import HealthServicer, serves
 from services.outcome import of_active, of_coordinator, where
 from services.servicer import Servicer
 from vfl.config import OPERATOR, ActiveConfig, CoordinatorConfig, PartyConfig, PassiveConfig, Peer
@@ -97,10 +95,7 @@ def start_server(party: Party, config: PartyConfig, log: Any) -> grpc.Server:
     credentials: dict[str, tuple[Role, str]] = {p.name: (p.role, p.token) for p in config.peers}
     if isinstance(config, ActiveConfig) and config.operator_token:
         credentials[OPERATOR] = (Role.OPERATOR, config.operator_token)
-    server.add_generic_rpc_handlers((Servicer(party, credentials, log),))
-    healthy = health.HealthServicer()
-    healthy.set("", health_pb2.HealthCheckResponse.SERVING)
-    health_pb2_grpc.add_HealthServicer_to_server(healthy, server)
+    server.add_generic_rpc_handlers((Servicer(party, credentials, log), HealthServicer()))
     try:
         server.add_insecure_port(config.address)
     except RuntimeError as error:

@@ -2,11 +2,15 @@
 
 The caller's name and token stand in the metadata of each call and of each stream's opening; what it may
 ask is :data:`vfl.acts.ACCESS`, checked by the party. Methods that are no act do not exist.
+
+Who may not call is refused before its request has arrived: the library keeps a thread waiting for each
+request, and strangers who open calls and never send one would otherwise hold all of them.
 """
 
 from __future__ import annotations
 
 import hmac
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn
 
@@ -22,6 +26,7 @@ from vfl.wire.status import CODES, ERROR_KEY
 
 Credentials = Mapping[str, tuple[Role, str]]
 _MOST = 600  # characters, each up to 12 bytes on its way
+_LOGGED = 1000  # refusals; later ones now and then: whoever is refused must not fill the disk
 
 
 class Servicer(grpc.GenericRpcHandler):
@@ -29,6 +34,7 @@ class Servicer(grpc.GenericRpcHandler):
 
     def __init__(self, party: Party, credentials: Credentials, log: Any) -> None:
         self._party, self._credentials, self._log = party, credentials, log
+        self._refusals = itertools.count(1)
         # Every act of every party: who may not ask here is refused in words, as in process.
         self._rpcs = {rpc.path: (act, rpc) for act, rpc in RPCS.items()}
 
@@ -38,17 +44,26 @@ class Servicer(grpc.GenericRpcHandler):
         if found is None:
             return None
         act, rpc = found
+        try:
+            caller = self._identify(dict(handler_call_details.invocation_metadata or ()), act)
+        except VflensError as error:
+            return grpc.stream_stream_rpc_method_handler(self._refused(error))
         # Requests stay bytes here: what cannot be decoded is answered by us, not by a traceback of the library.
         if rpc.stream:
             return grpc.stream_stream_rpc_method_handler(
-                self._streamed(act, rpc), None, rpc.reply.SerializeToString
+                self._streamed(rpc, caller), None, rpc.reply.SerializeToString
             )
-        return grpc.unary_unary_rpc_method_handler(self._unary(act, rpc), None, rpc.reply.SerializeToString)
+        return grpc.unary_unary_rpc_method_handler(
+            self._unary(rpc, caller), None, rpc.reply.SerializeToString
+        )
 
-    def _unary(self, act: type[Act[Any]], rpc: Rpc) -> Callable[[bytes, grpc.ServicerContext], Any]:
+    def _refused(self, error: VflensError) -> Callable[[Iterator[bytes], grpc.ServicerContext], NoReturn]:
+        """As a stream, whatever the method is: no request is waited for."""
+        return lambda requests, context: self._abort(context, error)
+
+    def _unary(self, rpc: Rpc, caller: tuple[str, Role]) -> Callable[[bytes, grpc.ServicerContext], Any]:
         def answer(request: bytes, context: grpc.ServicerContext) -> Any:
             try:
-                caller = self._identify(context, act)
                 reply = self._perform(rpc, request, caller)
                 self._party.settle()
             except Exception as error:
@@ -58,11 +73,10 @@ class Servicer(grpc.GenericRpcHandler):
         return answer
 
     def _streamed(
-        self, act: type[Act[Any]], rpc: Rpc
+        self, rpc: Rpc, caller: tuple[str, Role]
     ) -> Callable[[Iterator[bytes], grpc.ServicerContext], Iterator[Any]]:
         def answer(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[Any]:
             try:
-                caller = self._identify(context, act)
                 for request in requests:
                     yield self._perform(rpc, request, caller)
                     self._party.settle()  # the library asks for the next reply once this one has left
@@ -74,9 +88,12 @@ class Servicer(grpc.GenericRpcHandler):
     def _perform(self, rpc: Rpc, request: bytes, caller: tuple[str, Role]) -> Any:
         return rpc.encode_reply(self._party.perform(decode_request(rpc, request), *caller))
 
-    def _identify(self, context: grpc.ServicerContext, act: type[Act[Any]]) -> tuple[str, Role]:
-        """Name and role of the caller, who may ask for ``act``; nothing it sent was decoded yet."""
-        sent = dict(context.invocation_metadata())
+    def _identify(self, sent: Mapping[str, Any], act: type[Act[Any]]) -> tuple[str, Role]:
+        """Name and role of the caller, who may ask for ``act``, from the metadata it ``sent``.
+
+        Raises:
+            AccessError: it may not, or it could not prove who it is.
+        """
         name = str(sent.get(PARTY_KEY, ""))
         role, token = self._credentials.get(name, (Role.OPERATOR, ""))
         if not token or not hmac.compare_digest(token.encode(), str(sent.get(TOKEN_KEY, "")).encode()):
@@ -95,9 +112,15 @@ class Servicer(grpc.GenericRpcHandler):
                 f"unexpected {type(error).__name__} at {self._party.name!r}: see its events.jsonl"
             )
         else:
-            self._log.warning("refused", error=str(error))
+            self._note(error)
         context.set_trailing_metadata(((ERROR_KEY, type(error).__name__),))
         context.abort(CODES.get(type(error), grpc.StatusCode.INTERNAL), shortened(str(error)))
+
+    def _note(self, error: VflensError) -> None:
+        """Log a refusal: each of the first, then the 1024th, 2048th, 4096th, …"""
+        number = next(self._refusals)
+        if number <= _LOGGED or number.bit_count() == 1:
+            self._log.warning("refused", error=shortened(str(error)), number=number)
 
 
 def shortened(sentence: str) -> str:

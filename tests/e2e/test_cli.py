@@ -506,6 +506,16 @@ class TestUnforeseen:
         assert ended.err.startswith("error: unexpected ZeroDivisionError: division by zero")
         assert "Traceback" in ended.err
 
+    def test_a_signal_before_the_command_has_begun(
+        self, vflens: Run, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def interrupted() -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("cli.main.app", interrupted)
+        ended = vflens("version")
+        assert (ended.code, ended.err) == (130, "interrupted: what was computed so far is kept\n")
+
     def test_a_reader_that_left(self) -> None:
         """As in `vflens datasets list | head -1`."""
         command = f"{' '.join(VFLENS)} datasets list | true"
