@@ -139,9 +139,9 @@ class ActiveParty(DataParty):
                 raise ProtocolError(
                     f"the coordinator answered with scores of shape {shape}, or of other rows: scores of the {len(rows)} rows asked are due"
                 )
-            self.transcript.record(released)
             fresh = ~self._scores.has(rows)
-            if fresh.any():
+            if fresh.any():  # an answer that repeats what was received says nothing new
+                self.transcript.record(released)
                 self._scores.add(rows[fresh], released.tensor("scores")[fresh], exchange)
             return released
 

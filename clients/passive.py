@@ -41,13 +41,18 @@ class PassiveParty(DataParty):
         self.scoring = ScoringService(
             party=self.name,
             truth=self.run.truth,
-            column_names=tuple(c.name for c in self.table.columns),
+            columns=self.table.columns,
             training=federation.train,
+            predicting=len(federation.predict),
             lab=self.config.lab,
             metrics=self.metrics,
             log=self.log,
             folder=self.folder,
             pictures=self.config.scoring.pictures,
+            # theory speaks of one target without defences: then A, P and K are this party's alone
+            weight=None
+            if self.config.defenses or len(federation.passive) > 1
+            else lambda: self.run.model.weight,
         )
 
     def step(self, act: Step) -> StepReply:

@@ -41,7 +41,7 @@ from vfl.payload import check_exchange, check_origin, finite
 from vfl.randomness import secret_from_seed, stream
 from vfl.summary import save_summary
 from vfl.transcript import Transcript
-from vfl.types import Array, Exchange, Owner, Phase, Point, Released, Role
+from vfl.types import Array, Owner, Phase, Point, Released, Role
 from vfl.view import PartyInfo
 
 _STOP_SECONDS = 5.0  # who does not answer by then notices that the coordinator is gone
@@ -141,7 +141,6 @@ class Coordinator(Party):
         finite(own, "embedding", (len(own.rows), self.aligned.n_classes))
         self.aligned.checked_rows(own.rows, Phase.PREDICT)
         with self.lock:
-            self.transcript.record(own)
             return self.scores.release(own, self._summed_logits)
 
     def finish(self, act: Finished) -> Done:
@@ -216,15 +215,19 @@ class Coordinator(Party):
         identities = {name: self._links[name].call(Identify(self.config.run)) for name in sorted(self._links)}
         return align(identities, self.config.predict_share, stream(self.secret, "split"))
 
-    def _summed_logits(self, exchange: Exchange, rows: Array) -> Array:
-        """The passive parties' summed partial logits (n, k) of prediction ``rows``."""
+    def _summed_logits(self, own: Released) -> Array:
+        """The passive parties' summed partial logits (n, k) of the prediction rows of ``own``, all of them fresh.
+
+        Recorded here, each row once: requests repeated or refused would grow the transcript without end.
+        """
+        exchange, rows = own.exchange, own.rows
         replies = [(link.name, link.submit(Forward(exchange, rows))) for link in self._passive]
         embeddings = [
             checked_embedding(reply.result(), name, exchange, rows, self.aligned.n_classes)
             for name, reply in replies
         ]
-        for embedding in embeddings:
-            self.transcript.record(embedding)
+        for received in (own, *embeddings):
+            self.transcript.record(received)
         return summed(embeddings)
 
     def _check_open(self) -> None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from vfl.gate import ReleaseGate
 from vfl.logistic import log_softmax
 from vfl.metrics import Metrics
-from vfl.types import Array, Exchange, Point, Released
+from vfl.types import Array, Point, Released, sealed
 
-Logits = Callable[[Exchange, Array], Array]
+Logits = Callable[[Released], Array]
 
 
 class ScoreRelease:
@@ -22,12 +23,15 @@ class ScoreRelease:
         self._divergence, self._kept, self._rows = 0.0, 0, 0
 
     def release(self, own: Released, passive_logits: Logits) -> Released:
-        """The scores of ``own.rows``: the active party's partial logits plus ``passive_logits`` of the rows not yet released; ``own`` was checked."""
+        """The scores of ``own.rows``; ``own``, the active party's partial logits, was checked.
+
+        ``passive_logits`` is given the part of ``own`` that was not yet released, and nothing if there is none.
+        """
         exact: list[tuple[Array, Array]] = []
 
         def compute(fresh: Array) -> Array:
             mine = _of(own, "embedding", fresh)
-            passive = passive_logits(own.exchange, fresh)
+            passive = passive_logits(replace(own, rows=fresh, tensors={"embedding": sealed(mine)}))
             exact.append((fresh, log_softmax(passive + mine)))
             return exact[0][1]
 

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 _SECRET = re.compile(r"(^|_)(seed|token|secret|password|key)s?(_|$)")
 _PLACES = {"run", "out", "address"}  # a name or a place changes no result, and differs in almost every pair
 _MASK = "(secret)"
-_ATTACK_FIGURES = {"mse", "mse_stderr", "blind_mse", "column_mse", "column_blind_mse", "unusable"}
+_ATTACK_FIGURES = {"mse", "mse_stderr", "blind_mse", "unusable"}
+_ATTACK_FIGURES |= {"column_mse", "column_blind_mse", "column_entropy", "column_conditional_entropy"}
 _METRIC_KEY = ("party", "metric", "attack", "target", "scored_set", "column", "rows", "step")
 _ERROR_KEY = ("attack", "target", "scored_set", "rows", "column")
 
@@ -153,7 +154,11 @@ def _metrics(a: Run, b: Run) -> Iterator[dict[str, Any]]:
 
 def _other_figures(run: Run) -> dict[tuple[str | int, ...], float]:
     rows = [{**vars(m), "party": p.name} for p in run.parties for m in p.metrics]
-    return {tuple(r[k] for k in _METRIC_KEY): r["value"] for r in rows if r["metric"] not in _ATTACK_FIGURES}
+    return {tuple(r[k] for k in _METRIC_KEY): r["value"] for r in rows if not _of_an_attack(r["metric"])}
+
+
+def _of_an_attack(metric: str) -> bool:
+    return metric in _ATTACK_FIGURES or metric.startswith("theory_")
 
 
 def _sides(a: float | None, b: float | None) -> dict[str, float | None]:

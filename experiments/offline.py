@@ -97,6 +97,9 @@ def _score(config: PassiveConfig, submission: Submission) -> None:
     party.in_process = read_party(config.out).federation.in_process  # closing it writes this again
     try:
         party.resume()
+        party.scoring.due = [
+            len(submission.rows)
+        ]  # the run is over, and may have ended early: this is all there is
         party.score(submission)
     finally:
         party.close()

@@ -27,7 +27,8 @@ from experiments import verdict as v
 from experiments.compare import masked
 from experiments.folders import Crossing, PartyRun, Run, read_runs
 from experiments.pictures import pictures
-from experiments.results import final, targets, utility
+from experiments.results import column_bits, final, targets, utility
+from experiments.theory import comparisons, disorders
 from vfl.defense import GATE_HOOKS
 from vfl.errors import PluginError, StorageError
 from vfl.registry import ATTACKS, DEFENSES
@@ -84,6 +85,14 @@ def render(runs: Sequence[Run]) -> str:
         traffic={r.name: rows for r in runs if (rows := _traffic(r))},
         pictures=list(pictures(runs, names)),
         utility=_table(runs, {r.name: utility(r) for r in runs}),
+        bits=[
+            (names[r.name], target, bits)
+            for r in runs
+            for target in targets([r])
+            for bits in column_bits(r, target)
+        ],
+        theory=[(names[r.name], c) for r in runs for c in comparisons(r)],
+        disorders=[(names[r.name], d) for r in runs for d in disorders(r)],
         progress=_table(runs, {r.name: _progress(r) for r in runs}),
         reruns=[(r, p, _command(p), tomli_w.dumps(masked(p.config))) for r in runs for p in r.parties],
         in_process=_flagged(runs, names, "in_process"),

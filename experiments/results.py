@@ -99,6 +99,28 @@ def column_errors(run: Run, result: Result) -> tuple[ColumnError, ...]:
     return tuple(ColumnError(c, e, blind[c]) for c, e in errors.items() if c in blind and math.isfinite(e))
 
 
+@dataclass(frozen=True)
+class ColumnBits:
+    """Entropy in bits of a finite column: ``blind`` H(X), and H(X | X̂) of an attack."""
+
+    column: str
+    attack: str
+    bits: float
+    blind: float
+
+
+def column_bits(run: Run, target: str) -> tuple[ColumnBits, ...]:
+    """For each finite column of ``target`` the attack that leaves the fewest bits, at the last milestone."""
+    last = max((r.rows for r in results(run) if r.target == target), default=0)
+    here = [m for m in run.metrics("column_conditional_entropy") if (m.target, m.rows) == (target, last)]
+    blind = {m.column: m.value for m in run.metrics("column_entropy") if (m.target, m.rows) == (target, last)}
+    best: dict[str, Metric] = {}
+    for m in here:
+        if m.column in blind and (m.column not in best or m.value < best[m.column].value):
+            best[m.column] = m
+    return tuple(ColumnBits(c, m.attack, m.value, blind[c]) for c, m in best.items())
+
+
 def utility(run: Run) -> dict[str, float]:
     """What the federation is good for: accuracy and AUC, alone and gained, mean KL (nats), arg-max kept."""
     found: dict[str, float] = {}

@@ -53,13 +53,17 @@ def check_origin(released: Released, sender: str, point: Point) -> None:
 
 
 def finite(released: Released, name: str, shape: tuple[int, ...]) -> Array:
-    """The tensor ``name`` of ``released``, if it is float64 of ``shape`` and every number in it is finite.
+    """The tensor ``name`` of ``released``, if it is its only one, float64 of ``shape`` and every number in it is finite.
 
     Raises:
         KnowledgeError: it was withheld.
-        ProtocolError: it is not there, has another dtype or shape, or holds NaN or infinite numbers.
+        ProtocolError: it is not there, stands beside others, has another dtype or shape, or holds NaN or infinite numbers.
     """
     value = released.tensor(name)
+    if len(released.tensors or ()) > 1:  # it would be recorded with the rest
+        raise ProtocolError(
+            f"{released.point.value} of {released.sender!r} carries the tensors {sorted(released.tensors or ())}: {name!r} alone is due"
+        )
     if value.dtype != np.float64 or value.shape != shape:
         raise ProtocolError(
             f"{name} of {released.sender!r} has shape {value.shape} {value.dtype}: {shape} float64 is due"

@@ -8,7 +8,7 @@ one owner holds all parties (``lab``) do the errors go back too.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -19,9 +19,13 @@ from vfl.acts import Guess, Receipt, Submission
 from vfl.arrays import save_arrays
 from vfl.errors import ProtocolError, StateError
 from vfl.metrics import Metrics
-from vfl.types import Array, RowStatus
+from vfl.numerics.entropy import conditional_entropy, entropy
+from vfl.score_theory import figures
+from vfl.types import Array, ColumnInfo, RowStatus
 
 MIN_ROWS = 50  # fewer rows come close to naming one person's error; allowed in lab mode only
+MAX_ATTACKS = 256  # in one submission: what it adds to the target's metrics has a bound
+MAX_NAME = 64  # characters
 _HUGE = 1e70
 _MILESTONES = (1, 2, 5)
 
@@ -43,11 +47,14 @@ class ScoringService:
     Args:
         party: the target's name.
         truth: its columns for all aligned rows, float64 (N, d), scaled to [0, 1], before any defence.
-        column_names: their names.
+        columns: their metadata; a column with an alphabet is scored in bits too.
         training: rows whose column means are the blind guess "column_means".
+        predicting: how many prediction rows there are in the end; outside lab mode their :func:`milestones` are scored.
         lab: errors go back to the submitter.
         metrics, log: where the errors are kept, at the target.
         folder: where pictures are drawn from; ``pictures`` rows of them.
+        weight: gives the target's weights (k, d) once trained, for what theory says of its errors; None where
+            they do not describe the released scores.
     """
 
     def __init__(
@@ -55,16 +62,23 @@ class ScoringService:
         *,
         party: str,
         truth: Array,
-        column_names: tuple[str, ...],
+        columns: tuple[ColumnInfo, ...],
         training: Array,
+        predicting: int,
         lab: bool,
         metrics: Metrics,
         log: FilteringBoundLogger,
         folder: Path,
         pictures: int,
+        weight: Callable[[], Array] | None = None,
     ) -> None:
-        self._party, self._truth, self._columns, self._lab = party, truth, column_names, lab
+        self._party, self._truth, self._columns, self._lab = party, truth, columns, lab
+        self._weight = weight
         self._means = truth[training].mean(axis=0)
+        self.due = milestones(
+            predicting
+        )  # outside lab mode so many prediction rows are scored, no other number
+        self._scored: set[tuple[str, int]] = set()
         self._metrics, self._log, self._folder, self._pictures = metrics, log, folder, pictures
         self._lock = threading.Lock()
 
@@ -76,29 +90,51 @@ class ScoringService:
             scored: the rows that may be scored, in order; the submission names the first n of them.
 
         Raises:
-            ProtocolError: rows or shapes that do not fit; fewer than 50 rows outside lab mode.
+            ProtocolError: rows, names or shapes that do not fit; outside lab mode fewer than 50 rows, or no milestone.
+            StateError: these rows were scored before: repetitions would fill the target's disk.
         """
-        self._check(submission, scored)
+        self._check_rows(submission, scored)
+        self._check_guesses(submission)
         with self._lock:
+            self._check_once(submission)
             self._blind(submission)
             errors = {guess.attack: self._error(guess, submission) for guess in submission.guesses}
+            self._theory(submission)
             if submission.scored_set == "predict":
                 self._save_pictures(submission)
             self._metrics.save()
         self._log.info("scored", rows=len(submission.rows), scored_set=submission.scored_set, mse=errors)
         return Receipt(len(submission.rows), len(submission.guesses), errors if self._lab else {})
 
-    def _check(self, submission: Submission, scored: Array) -> None:
-        n, d = len(submission.rows), self._truth.shape[1]
+    def _check_rows(self, submission: Submission, scored: Array) -> None:
+        n = len(submission.rows)
         if n == 0 or not np.array_equal(submission.rows, scored[:n]):
             raise ProtocolError(
                 f"submission of {n} {submission.scored_set} rows: it must name the first rows that were released, in that order"
             )
-        if n < MIN_ROWS and not self._lab:
+        if self._lab:
+            return
+        if n < MIN_ROWS:
             raise ProtocolError(
                 f"submission of {n} rows: fewer than {MIN_ROWS} are scored in lab mode only, wait for more predictions"
             )
+        if n not in (self.due if submission.scored_set == "predict" else [len(scored)]):
+            raise ProtocolError(
+                f"submission of {n} {submission.scored_set} rows: the first 50, 100, 200, 500, … are scored, and all of them at the end"
+            )
+
+    def _check_guesses(self, submission: Submission) -> None:
+        n, d = len(submission.rows), self._truth.shape[1]
+        names = [guess.attack for guess in submission.guesses]
+        if not 0 < len(names) <= MAX_ATTACKS or len(set(names)) < len(names):
+            raise ProtocolError(
+                f"submission of {len(names)} attacks, {len(set(names))} of them distinct: from 1 to {MAX_ATTACKS} are scored, each once"
+            )
         for guess in submission.guesses:
+            if not (guess.attack.isprintable() and 0 < len(guess.attack) <= MAX_NAME):
+                raise ProtocolError(
+                    f"attack {guess.attack[:MAX_NAME]!r} has a name of {len(guess.attack)} characters: from 1 to {MAX_NAME} printable ones are due"
+                )
             if guess.values.shape != (n, d) or len(guess.status) != n:
                 raise ProtocolError(
                     f"attack {guess.attack!r} submitted values of shape {guess.values.shape}: ({n}, {d}) is needed"
@@ -107,6 +143,14 @@ class ScoringService:
                 raise ProtocolError(
                     f"attack {guess.attack!r} submitted NaN or infinite values: give a finite guess for every cell"
                 )
+
+    def _check_once(self, submission: Submission) -> None:
+        key = submission.scored_set, len(submission.rows)
+        if key in self._scored:
+            raise StateError(
+                f"the first {key[1]} {key[0]} rows were scored before: one submission carries all attacks on them"
+            )
+        self._scored.add(key)
 
     def _blind(self, submission: Submission) -> None:
         """Errors of the guesses that need no attack; "random" in expectation: E(U − x)² = x² − x + 1/3."""
@@ -124,10 +168,14 @@ class ScoringService:
             add("blind_mse", square.mean(), attack=name)
         best = np.min([s.mean(axis=0) for s in squares.values()], axis=0)
         for column, value in zip(self._columns, best, strict=True):
-            add("column_blind_mse", value, column=column)
+            add("column_blind_mse", value, column=column.name)
+        for column, letters in zip(self._columns, truth.T, strict=True):
+            if column.alphabet is not None:
+                add("column_entropy", entropy(letters), column=column.name)
 
     def _error(self, guess: Guess, submission: Submission) -> float:
-        square = (guess.values - self._truth[submission.rows]) ** 2
+        truth = self._truth[submission.rows]
+        square = (guess.values - truth) ** 2
         per_row = square.mean(axis=1)
         n = len(per_row)
         add = partial(
@@ -141,8 +189,22 @@ class ScoringService:
         add("mse_stderr", per_row.std(ddof=min(1, n - 1)) / np.sqrt(n))
         add("unusable", (guess.status != RowStatus.OK).mean())
         for column, value in zip(self._columns, square.mean(axis=0), strict=True):
-            add("column_mse", value, column=column)
+            add("column_mse", value, column=column.name)
+        for j, column in enumerate(self._columns):
+            if column.alphabet is not None:
+                left = conditional_entropy(truth[:, j], guess.values[:, j])
+                add("column_conditional_entropy", left, column=column.name)
         return float(per_row.mean())
+
+    def _theory(self, submission: Submission) -> None:
+        if self._weight is None:
+            return
+        truth = self._truth[submission.rows]
+        add = partial(
+            self._metrics.add, target=self._party, scored_set=submission.scored_set, rows=len(truth)
+        )
+        for figure in figures({g.attack: g for g in submission.guesses}, truth, self._weight()):
+            add(figure.metric, figure.value, attack=figure.attack)
 
     def _save_pictures(self, submission: Submission) -> None:
         if not self._pictures:

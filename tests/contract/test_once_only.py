@@ -192,16 +192,46 @@ def test_a_row_has_its_own_scores_wherever_it_stands_in_a_request(tmp_path: Path
         np.testing.assert_allclose(released.tensor("scores"), log_softmax(z, axis=1), rtol=1e-12, atol=1e-14)
 
 
-def test_prediction_rows_asked_again_are_recorded_but_not_released_again(local: LocalFederation) -> None:
+def test_prediction_rows_asked_again_are_answered_but_not_released_again(local: LocalFederation) -> None:
     local.coordinator.train()
     local.coordinator.open_predictions()
     rows = local.active.run.federation.predict
     first = local.active.ask(rows[:6])
     again = local.active.ask(rows[[7, 5, 0, 3]])
+    before = _fingerprint(local)
+    for _ in range(3):  # a record of every repetition would fill the disk
+        np.testing.assert_array_equal(local.active.ask(rows[:6]).tensor("scores"), first.tensor("scores"))
+    assert _fingerprint(local) == before
+    received = [r.rows.tolist() for r in local.coordinator.transcript if r.exchange.phase is Phase.PREDICT]
+    assert received == [rows[:6].tolist()] * 2 + [rows[[7]].tolist()] * 2
     np.testing.assert_array_equal(again.tensor("scores")[1:], first.tensor("scores")[[5, 0, 3]])
     assert local.coordinator.gate.released_rows(Point.SCORES, 1).tolist() == rows[[*range(6), 7]].tolist()
     passive = local.passive["passive"]
     assert passive.gate.released_rows(Point.EMBEDDING, 1).tolist() == rows[[*range(6), 7]].tolist()
+
+
+def test_a_prediction_that_is_refused_leaves_no_trace(local: LocalFederation) -> None:
+    local.coordinator.train()
+    local.coordinator.open_predictions()
+    rows = local.active.run.federation.predict
+    before = _fingerprint(local)
+    own = Released(
+        "active",
+        Exchange("tiny/run", Phase.PREDICT, 1, 5),
+        Point.EMBEDDING,
+        rows[:2],
+        {"embedding": np.zeros((2, 3))},
+    )
+    for changes, sentence in (
+        ({"rows": rows[[0, 0]]}, "named twice"),
+        (
+            {"tensors": {**(own.tensors or {}), "more": np.zeros(9)}},
+            r"carries the tensors \['embedding', 'more'\]",
+        ),
+    ):
+        with pytest.raises(ProtocolError, match=sentence):
+            local.coordinator.predict(Predict(replace(own, **changes)))
+    assert _fingerprint(local) == before
 
 
 # --- acts at the wrong moment

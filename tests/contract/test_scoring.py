@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from laboratory import federation, finish
 
+import attacks
 from clients.passive import PassiveParty
 from vfl.acts import Forward, Guess, Receipt, Submission
 from vfl.errors import ProtocolError, StateError, VflensError
@@ -19,12 +20,13 @@ from vfl.link import InProcessLink
 from vfl.log import party_log
 from vfl.metrics import Metrics
 from vfl.score import ScoringService, milestones
-from vfl.types import Array, Exchange, Phase, Role, RowStatus, statuses
+from vfl.types import Array, ColumnInfo, Exchange, Phase, Role, RowStatus, statuses
 from vfl.wire.messages import RPCS
 
 N, D = 60, 3
 RNG = np.random.default_rng(0)
 TRUTH = RNG.random((200, D))
+WEIGHT = np.random.default_rng(1).normal(size=(3, D))
 RELEASED = RNG.permutation(200)[:N].astype(np.int32)
 
 
@@ -33,13 +35,15 @@ def _service(folder: Path, truth: Array = TRUTH, *, lab: bool = False, pictures:
     return ScoringService(
         party="target",
         truth=truth,
-        column_names=("x", "y", "z"),
+        columns=(ColumnInfo("x"), ColumnInfo("y"), ColumnInfo("z", alphabet=(0.0, 1.0))),
         training=np.arange(40, 100, dtype=np.int32),
+        predicting=N,
         lab=lab,
         metrics=Metrics(folder / "metrics.parquet"),
         log=party_log(folder / "events.jsonl", "target"),
         folder=folder,
         pictures=pictures,
+        weight=lambda: WEIGHT,
     )
 
 
@@ -76,6 +80,11 @@ PROBES: dict[str, Submission] = {
     "rows never released": _submission(np.arange(N, dtype=np.int32)),
     "more rows than released": _submission(np.arange(200, dtype=np.int32)),
     "a column too many": _submission(RELEASED, _guess(N, "a", np.zeros((N, D + 1)))),
+    "no milestone": _submission(RELEASED[:51]),
+    "one attack twice": _submission(RELEASED, _guess(N, "a"), _guess(N, "a")),
+    "ever more attacks": _submission(RELEASED, *(_guess(N, f"a{i}") for i in range(257))),
+    "a name without end": _submission(RELEASED, _guess(N, "a" * 70_000)),
+    "a name that breaks lines": _submission(RELEASED, _guess(N, "a\nb")),
     "NaN": _submission(RELEASED, _guess(N, "a", np.full((N, D), np.nan))),
     "infinity": _submission(RELEASED, _guess(N, "a", np.full((N, D), np.inf))),
 }
@@ -128,7 +137,7 @@ def test_a_malicious_caller_learns_nothing_from_a_whole_party(tmp_path: Path) ->
         local.coordinator.prepare()
         link = local.links["passive"]
         rows = local.coordinator.aligned.predict
-        link.call(Forward(Exchange("tiny/run", Phase.PREDICT, 1, 0), rows[:60]))
+        link.call(Forward(Exchange("tiny/run", Phase.PREDICT, 1, 0), rows))
         target = InProcessLink("passive", "active", Role.ACTIVE)
         target.party = local.passive["passive"]
         width = 4
@@ -140,12 +149,19 @@ def test_a_malicious_caller_learns_nothing_from_a_whole_party(tmp_path: Path) ->
                 (Guess("x", np.full((len(sent), width), 0.2), statuses(len(sent))),),
             )
             for scored_set in ("predict", "train", "everything")
-            for sent in (rows[:60], rows[:50], rows[:49], rows[1:60], local.coordinator.aligned.train)
+            for sent in (
+                rows[:75],
+                rows[:60],
+                rows[:50],
+                rows[:49],
+                rows[1:60],
+                local.coordinator.aligned.train,
+            )
         ]
         answers.append([_answer(target.call, probe) for probe in probes])
     assert answers[0] == answers[1]
     accepted = [a for a in answers[0] if not a.startswith(b"ProtocolError")]
-    assert len(accepted) == 3  # predict: 60 and 50 rows; train: all of them
+    assert len(accepted) == 3  # predict: 75 and 50 rows; train: all of them
     assert any(a.startswith(b"ProtocolError: scored_set 'everything' is unknown") for a in answers[0])
 
 
@@ -157,6 +173,12 @@ REFUSED: list[tuple[str, str]] = [
     ("rows in another order", "^submission of 60 predict rows: it must name the first rows that were released"),
     ("rows never released", "^submission of 60 predict rows: it must name the first rows that were released"),
     ("more rows than released", "^submission of 200 predict rows: it must name the first rows"),
+    ("no milestone", "^submission of 51 predict rows: the first 50, 100, 200, 500, … are scored, and all of them at"),
+    ("no attack", "^submission of 0 attacks, 0 of them distinct: from 1 to 256 are scored, each once$"),
+    ("one attack twice", "^submission of 2 attacks, 1 of them distinct"),
+    ("ever more attacks", "^submission of 257 attacks, 257 of them distinct: from 1 to 256 are scored"),
+    ("a name without end", "^attack 'a{64}' has a name of 70000 characters: from 1 to 64 printable ones are due$"),
+    ("a name that breaks lines", r"^attack 'a\\nb' has a name of 3 characters"),
     ("a column too many", r"^attack 'a' submitted values of shape \(60, 4\): \(60, 3\) is needed$"),
     ("NaN", "^attack 'a' submitted NaN or infinite values: give a finite guess for every cell$"),
     ("infinity", "^attack 'a' submitted NaN or infinite values"),
@@ -170,6 +192,17 @@ def test_what_does_not_fit_is_refused_and_leaves_no_figure(tmp_path: Path, probe
     with pytest.raises(ProtocolError, match=sentence):
         service.score(PROBES[probe], RELEASED)
     assert not (tmp_path / "metrics.parquet").exists()
+
+
+def test_rows_are_scored_once_so_that_submissions_do_not_fill_the_disk(tmp_path: Path) -> None:
+    service = _service(tmp_path)
+    service.score(_submission(RELEASED[:50]), RELEASED)
+    service.score(_submission(), RELEASED)
+    figures = _figures(tmp_path)
+    for rows in (RELEASED, RELEASED[:50]):
+        with pytest.raises(StateError, match=rf"^the first {len(rows)} predict rows were scored before"):
+            service.score(_submission(rows, _guess(len(rows), "another")), RELEASED)
+    assert _figures(tmp_path) == figures
 
 
 def test_a_row_state_for_every_row(tmp_path: Path) -> None:
@@ -226,6 +259,61 @@ def test_figures_agree_with_a_calculation_by_hand(tmp_path: Path) -> None:
     for j, column in enumerate(("x", "y", "z")):
         least = min(per_column[j] for per_column in columns.values())
         assert found["column_blind_mse", "", column] == pytest.approx(least, rel=1e-12)
+
+
+def test_finite_columns_are_scored_in_bits_too(tmp_path: Path) -> None:
+    truth = TRUTH.copy()
+    truth[:, 2] = np.arange(200) % 2
+    values = np.column_stack([truth[RELEASED, :2], 1 - truth[RELEASED, 2]])
+    _service(tmp_path, truth).score(_submission(RELEASED, _guess(N, "a", values)), RELEASED)
+    found = _figures(tmp_path)
+    assert found["column_mse", "a", "z"] == 1.0
+    assert found["column_conditional_entropy", "a", "z"] == 0.0
+    assert found["column_entropy", "", "z"] == pytest.approx(1.0, abs=0.05)
+    assert {c for m, _, c in found if "entropy" in m} == {"z"}
+
+
+def test_theory_stands_beside_the_measured_errors_of_the_usable_rows(tmp_path: Path) -> None:
+    A, truth = np.diff(WEIGHT, axis=0), TRUTH[RELEASED]
+    values = {n: attacks.estimate(n, A, truth @ A.T).values for n in ("ls", "half_star")}
+    status = statuses(N)
+    status[:6] = RowStatus.SATURATED
+    values["ls"][:6] = 9.0
+    guesses = [Guess(n, v, status if n == "ls" else statuses(N)) for n, v in values.items()]
+    _service(tmp_path).score(_submission(RELEASED, *guesses), RELEASED)
+    found = {(m, a): v for (m, a, _), v in _figures(tmp_path).items()}
+    assert found["theory_rows", "ls"] == N - 6
+    for name in values:
+        closed = found["theory_closed", name]
+        assert found["theory_measured", name] == pytest.approx(closed, rel=1e-10)
+        assert found["theory_any_center", name] <= closed
+        assert found["theory_lower", name] <= closed <= found["theory_upper", name]
+    assert found["theory_disorder", "half_star"] == 0
+    wrong = [Guess("half_star", 1 - truth, statuses(N)), Guess("rcc2", truth, statuses(N))]
+    _service(tmp_path / "wrong").score(_submission(RELEASED, *wrong), RELEASED)
+    found = {(m, a): v for (m, a, _), v in _figures(tmp_path / "wrong").items()}
+    assert found["theory_disorder", "half_star"] == N
+    assert found["theory_disorder", "rcc2"] == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "kept"),
+    [
+        ({}, True),
+        ({"parties": {"passive": ["a", "b"]}}, False),
+        ({"defenses": [{"at": "passive", "name": "withhold_parameters"}]}, False),
+        ({"defenses": [{"at": "coordinator", "name": "round_scores"}]}, True),
+    ],
+)
+def test_theory_is_kept_where_the_target_alone_can_know_it(
+    tmp_path: Path, changes: dict[str, Any], kept: bool
+) -> None:
+    local = federation(tmp_path, attacks=[{"name": "half"}, {"name": "half_star"}], **changes)
+    local.run()
+    folders = [p.folder for p in local.passive.values()]
+    figures = [m for f in folders for m, _, _ in _figures(f) if m.startswith("theory_")]
+    assert bool(figures) == kept
+    assert not [m for m, _, _ in _figures(local.active.folder) if m.startswith("theory_")]
 
 
 @pytest.mark.parametrize(

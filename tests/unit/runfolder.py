@@ -54,6 +54,20 @@ def scores(errors: dict[str, float], rows: int = 360, target: str = "passive") -
     ]
 
 
+def theory(attack: str, measured: float, closed: float, rows: int = 360) -> list[dict[str, Any]]:
+    """What the target adds of Theorem 2; the bounds are .06 and .2."""
+    figures = {
+        "rows": rows,
+        "measured": measured,
+        "closed": closed,
+        "lower": 0.02,
+        "upper": 0.2,
+        "any_center": 0.06,
+    }
+    where = {"attack": attack, "target": "passive", "scored_set": "predict", "rows": rows}
+    return [metric(f"theory_{name}", value, **where) for name, value in figures.items()]
+
+
 def write_party(
     folder: Path,
     role: str,
@@ -111,6 +125,7 @@ def write_run(
     """All three parties of a finished run, with every number that a report can show."""
     errors = {"lmmse": 0.021, "half_star": 0.112} if errors is None else errors
     milestones = [m for rows in (50, 100, 360) for m in scores(errors, rows)]
+    milestones += theory("half_star", 0.12, 0.12)
     grants = [{"what": "parameters", "to": "active"}, {"what": "auxiliary", "to": "active", "rows": 50}]
     passive = write_party(
         run / "passive",

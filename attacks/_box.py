@@ -1,0 +1,38 @@
+"""What the estimators of the box [0, 1]^d share: states of rows and the bound on their worst error."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from vfl.attack import linear_estimate
+from vfl.numerics.linear_system import RANGE_RTOL
+from vfl.types import Array, Estimate, RowStatus
+
+
+def box_estimate(
+    values: Array, A: Array, b: Array, *, gap: Array, radius: Array, converged: Array
+) -> Estimate:
+    """An estimate inside the box, with the extras "residual", "gap" and "radius" (N,).
+
+    EMPTY_BOX marks rows that have solutions, but none in the box (to the tolerance of INCONSISTENT).
+    ‖x − x̂‖ ≤ radius holds for every solution x in the box; for rows without any, ``radius`` is replaced by
+    the distance of x̂ to the farthest point of the box.
+    """
+    estimate = linear_estimate(values, A, b)
+    status, residual = estimate.status, estimate.extras["residual"]
+    empty = residual > RANGE_RTOL * (np.linalg.norm(b, axis=1) + np.linalg.norm(A))
+    status[empty & (status == RowStatus.OK)] = RowStatus.EMPTY_BOX
+    status[~converged] = RowStatus.NOT_CONVERGED
+    radius = radius.copy()
+    radius[empty] = np.sqrt((np.maximum(values[empty], 1 - values[empty]) ** 2).sum(axis=1))
+    extras = {**estimate.extras, "gap": gap, "radius": radius}
+    return Estimate(estimate.target, estimate.rows, values, status, extras)
+
+
+def box_spread(x: Array) -> Array:
+    """√Σ x_i(1 − x_i) (N,) for ``x`` (N, d) in the box.
+
+    At the solution nearest to ½·1 it is √p₂, and no solution in the box is farther away (RVG Prop. 3).
+    """
+    spread: Array = np.sqrt(np.maximum(np.einsum("nd,nd->n", x, 1 - x), 0.0))
+    return spread

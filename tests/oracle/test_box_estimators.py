@@ -1,0 +1,112 @@
+"""RCC2 against RVG's program in CVXPY, optimality conditions, Theorem 1, and systems without a solution in the box."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import programs
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import attacks
+from vfl.numerics import box
+from vfl.numerics.box import nearest_in_box
+from vfl.types import Array, Estimate, RowStatus
+
+#: CVXPY's own error at the tolerances of ``programs``; near a vertex it is the larger one.
+AGREE = 1e-8
+
+
+def system(seed: int, k: int, d: int, n: int, *, vertices: float = 0.0) -> tuple[Array, Array]:
+    """A random A = J W and n points of the box; each coordinate is rounded to 0 or 1 with probability ``vertices``."""
+    rng = np.random.default_rng(seed)
+    x = rng.random((n, d))
+    return np.diff(rng.normal(size=(k, d)), axis=0), np.where(rng.random((n, d)) < vertices, np.round(x), x)
+
+
+def check_certificates(estimate: Estimate, truth: Array) -> None:
+    """What travels with an estimate from exact scores: a small gap, and a radius that the truth keeps to."""
+    assert (estimate.extras["gap"] < 1e-8).all()
+    assert (estimate.extras["residual"] < 1e-8).all()
+    assert (np.linalg.norm(truth - estimate.values, axis=1) <= estimate.extras["radius"] + 1e-7).all()
+    assert ((estimate.values >= 0) & (estimate.values <= 1)).all()
+
+
+@pytest.mark.parametrize("vertices", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize(("k", "d"), [(2, 1), (2, 5), (4, 5), (4, 12), (6, 6), (6, 20), (10, 11)])
+def test_rcc2_solves_the_papers_program(k: int, d: int, vertices: float) -> None:
+    A, x = system(d, k, d, 6, vertices=vertices)
+    estimate = attacks.estimate("rcc2", A, x @ A.T)
+    expected = x if d < k else np.array([programs.rcc2(A, A @ row) for row in x])
+    np.testing.assert_allclose(estimate.values, expected, rtol=0, atol=AGREE if vertices < 1 else 1e-6)
+    assert (estimate.status == RowStatus.OK).all()
+    check_certificates(estimate, x)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_theorem_1_holds_for_every_row(seed: int) -> None:
+    """‖X − RCC2‖ ≤ ‖X − half*‖ ≤ ‖X − half‖ from exact scores (RVG Theorem 1)."""
+    A, x = system(seed, 2 + seed, 3 + 2 * seed, 500, vertices=0.3 * (seed % 3))
+    errors = [
+        np.linalg.norm(attacks.estimate(n, A, x @ A.T).values - x, axis=1)
+        for n in ("rcc2", "half_star", "half")
+    ]
+    assert (errors[0] <= errors[1] + 1e-9).all()
+    assert (errors[1] <= errors[2] + 1e-9).all()
+    assert (errors[0] < errors[1] - 1e-3).any() or A.shape[1] < len(A)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_rows_without_a_solution_in_the_box_get_the_nearest_best_point(seed: int) -> None:
+    """Least ‖A x − b‖ first, then nearest to ½·1; two CVXPY programs in turn."""
+    rng = np.random.default_rng(seed)
+    A, x = system(seed, 3 + seed % 4, 4 + seed, 6)
+    b = x @ A.T + rng.normal(size=(6, len(A))) * 3
+    estimate = attacks.estimate("rcc2", A, b)
+    empty = estimate.status == RowStatus.EMPTY_BOX
+    assert empty.any()
+    for row in np.flatnonzero(empty):
+        expected = programs.nearest_of_least_residual(A, b[row], np.full(A.shape[1], 0.5))
+        np.testing.assert_allclose(estimate.values[row], expected, rtol=0, atol=1e-5)
+        assert abs(programs.cls(A, b[row]) - estimate.extras["residual"][row]) < 1e-6
+    outside = np.linalg.norm(x - estimate.values, axis=1)
+    assert (outside[empty] <= estimate.extras["radius"][empty]).all()  # whatever the truth in the box
+
+
+def test_the_quadratic_program_agrees_with_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With Newton and proximal steps switched off, every row goes to Clarabel; the answers stay."""
+    A, x = system(3, 4, 7, 20, vertices=0.2)
+    b = x @ A.T
+    b[10:] += 2
+    reference = nearest_in_box(A, b, np.full(7, 0.5))
+    monkeypatch.setattr(box, "PROXIMAL", ((1.0, 0), (1.0, 0)))
+    monkeypatch.setattr(box, "_newton", lambda dual: (np.zeros_like(dual.t), np.arange(dual.t.shape[1])))
+    alone = nearest_in_box(A, b, np.full(7, 0.5))
+    assert alone.converged.all()
+    np.testing.assert_allclose(alone.x, reference.x, rtol=0, atol=1e-6)
+
+
+@settings(deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(0, 5), st.integers(1, 6), st.floats(0.0, 1.0))
+def test_a_change_of_basis_changes_nothing(seed: int, m: int, d: int, vertices: float) -> None:
+    """(A, b) → (TA, Tb) on consistent systems, of any rank, with truths on faces and vertices of the box."""
+    rng = np.random.default_rng(seed)
+    A, x = rng.integers(-2, 3, (m, d)).astype(float), rng.random((40, d))
+    x = np.where(rng.random((40, d)) < vertices, np.round(x), x)
+    T = np.linalg.qr(rng.normal(size=(m, m)))[0] * rng.uniform(0.5, 2, (m, 1))
+    first, second = (attacks.estimate("rcc2", M @ A, x @ A.T @ M.T) for M in (np.eye(m), T))
+    np.testing.assert_allclose(first.values, second.values, rtol=0, atol=1e-7)
+    np.testing.assert_array_equal(first.status, second.status)
+    check_certificates(first, x)
+
+
+def test_nothing_slow_is_imported() -> None:
+    code = (
+        "import sys, numpy as np, attacks; rng = np.random.default_rng(0); A = rng.normal(size=(3, 9));"
+        "attacks.estimate('rcc2', A, rng.random((500, 9)) @ A.T); print(*sys.modules)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"torch", "grpc", "cvxpy", "clarabel", "sklearn", "pandas"} & set(run.stdout.split())

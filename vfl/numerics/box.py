@@ -1,0 +1,248 @@
+"""The point of the box that solves A x = b and is nearest to a given one, for a whole batch (RVG Remark 2).
+
+With Q (d, r) an orthonormal basis of the rows of A, A x = b reads Qᵀx = c. The projection of s on
+{Qᵀx = c} ∩ [0, 1]^d is x = clip(s + Q ν, 0, 1), where ν maximises the concave, piecewise quadratic dual
+
+    θ(ν) = νᵀ(c − Qᵀx) + ½‖x − s‖²,    ∇θ = c − Qᵀx,    −∇²θ = Qᵀ diag(x strictly inside the box) Q.
+
+1. Newton from s + Q Qᵀ(c − Qᵀs), the nearest solution without the box. In general position it ends exactly
+   after a few steps. Where fewer than r coordinates are inside (a vertex) the matrix is singular.
+2. The rows that are left: proximal point steps on the dual, ν ← argmax θ(·) − ε/2 ‖· − ν‖²_D, each by damped
+   Newton on an invertible matrix. This is the augmented Lagrangian method; with D = S⁻² (S the singular
+   values of A) the distance ‖·‖_D is that of the multipliers of A x = b. If no point of the box solves the equations it
+   converges to the answer for the nearest b that one does solve (Chiche and Gilbert 2016): to the point nearest
+   to s among those of least ‖A x − b‖.
+3. Rows that still fail the optimality conditions: two quadratic programs each, solved by Clarabel.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from vfl.numerics import cholesky
+from vfl.numerics.linear_system import RANK_RTOL
+
+Array: TypeAlias = npt.NDArray[Any]
+
+#: Rows that are worked on together: small enough for the caches, large enough to hide the calls.
+CHUNK = 2048
+
+#: Optimality conditions hold when they fail by no more than this (Qᵀx = c, and stationarity of ‖A x − b‖).
+TOLERANCE = 1e-11
+
+
+#: Entries of Q up to this are rounding: a column that A does not touch must not move with a large ν.
+NOTHING = 1e-13
+
+#: ε of the proximal steps in either metric, the most of them, and the most Newton steps inside one.
+PROXIMAL = (1e-5, 24), (1e-4, 12)
+NEWTON_STEPS = 12
+
+
+@dataclass(frozen=True, eq=False)
+class Nearest:
+    """``x`` (N, d) in the box, ``gap`` (N,), and ``converged`` (N,): the optimality conditions hold.
+
+    ``gap`` is that of the dual, how far ½‖x − s‖² can be from its optimum; where the box holds no solution that
+    of ½‖A x − b‖², from A's largest singular value scaled to 1.
+    """
+
+    x: Array
+    gap: Array
+    converged: Array
+
+
+def nearest_in_box(A: Array, b: Array, center: Array) -> Nearest:
+    """The point of [0, 1]^d nearest to ``center`` (d,) or (N, d) among those of least ‖A x − b‖.
+
+    Where the box holds solutions of A x = b that is the nearest of them. Where it holds none, the answer
+    depends on the basis of the equations. ``center`` lies in the box. Beyond the result, memory does not
+    grow with N.
+    """
+    U, S, Vt = np.linalg.svd(A, full_matrices=False)
+    r = int((RANK_RTOL * S.max(initial=0.0) < S).sum())
+    Q = np.where(np.abs(Vt[:r].T) > NOTHING, Vt[:r].T, 0.0)
+    inverse, stretch = U[:, :r] / S[:r], S[:r] / S.max(initial=0.0)
+    x, gap, converged = np.empty((len(b), A.shape[1])), np.empty(len(b)), np.empty(len(b), bool)
+    for start in range(0, len(b), CHUNK):
+        rows = slice(start, start + CHUNK)
+        s = np.atleast_2d(center[rows] if center.ndim == 2 else center).T
+        dual = _Dual(Q, (b[rows] @ inverse).T - Q.T @ s, -s, 1 - s, stretch)
+        y, nu = _solve(dual)
+        x[rows], gap[rows], converged[rows] = (s + y).T, dual.gap(nu, y), dual.optimal(y)
+    return Nearest(x, gap, converged)
+
+
+@dataclass(frozen=True, eq=False)
+class _Dual:
+    """The dual of N rows, the batch in the last axis: find ν (r, N) with Qᵀ clip(Q ν, low, high) = t.
+
+    ``stretch`` (r,) are the singular values of A, the largest scaled to 1; ``low`` and ``high`` are (d, N) or (d, 1).
+    """
+
+    Q: Array
+    t: Array
+    low: Array
+    high: Array
+    stretch: Array
+
+    def point(self, nu: Array) -> tuple[Array, Array]:
+        """Y = x − s = clip(Q ν, low, high) (d, N), and where it lies strictly between."""
+        z = self.Q @ nu
+        y = np.minimum(np.maximum(z, self.low), self.high)
+        return y, y == z
+
+    def residual(self, y: Array) -> Array:
+        """T − Qᵀy (r, N), the gradient of θ."""
+        F: Array = self.t - self.Q.T @ y
+        return F
+
+    def solved(self, y: Array) -> Array:
+        """Whether Qᵀy = t, per row."""
+        size = 1 + np.abs(self.t).max(axis=0, initial=0.0)
+        solved: Array = np.abs(self.residual(y)).max(axis=0, initial=0.0) <= TOLERANCE * size
+        return solved
+
+    def impossible(self, y: Array) -> Array:
+        """Whether the residual F separates t from the box: Fᵀt > max Fᵀ Qᵀy (Farkas)."""
+        F = self.residual(y)
+        z = self.Q @ F
+        reach = np.maximum(z * self.low, z * self.high).sum(axis=0)
+        excess = (F * self.t).sum(axis=0) - reach
+        impossible: Array = excess > TOLERANCE * np.linalg.norm(F, axis=0)
+        return impossible
+
+    def optimal(self, y: Array) -> Array:
+        """Whether Qᵀy = t, or no move inside the box brings A x nearer to b (to 1e3 of the tolerance)."""
+        descent = self._descent(y)
+        still = np.abs(np.clip(y + descent, self.low, self.high) - y).max(axis=0, initial=0.0)
+        optimal: Array = self.solved(y) | (still <= 1e3 * TOLERANCE)
+        return optimal
+
+    def gap(self, nu: Array, y: Array) -> Array:
+        """See :class:`Nearest`."""
+        descent = self._descent(y)
+        steepest = np.where(descent > 0, self.high, self.low)
+        infeasible = (descent * (steepest - y)).sum(axis=0)
+        gap: Array = np.where(self.solved(y), np.abs((nu * self.residual(y)).sum(axis=0)), infeasible)
+        return gap
+
+    def take(self, rows: Array) -> _Dual:
+        """The problem of some of the rows."""
+        low, high = (a[:, rows] if a.shape[1] > 1 else a for a in (self.low, self.high))
+        return _Dual(self.Q, self.t[:, rows], low, high, self.stretch)
+
+    def _descent(self, y: Array) -> Array:
+        """Aᵀ(b − A x) (d, N), for A scaled to a largest singular value of 1."""
+        descent: Array = self.Q @ (self.stretch[:, None] ** 2 * self.residual(y))
+        return descent
+
+
+def _solve(dual: _Dual) -> tuple[Array, Array]:
+    """Y (d, N) and ν (r, N), by the three stages of the module."""
+    nu, left = _newton(dual)
+    metrics = np.ones_like(dual.stretch), dual.stretch**-2
+    for metric, (epsilon, most) in zip(metrics, PROXIMAL, strict=True):
+        if len(left):
+            part = dual.take(left)
+            first = metric is metrics[0]
+            nu[:, left] = _proximal(part, epsilon * metric[:, None], most, certify=first)
+            left = left[~part.solved(part.point(nu[:, left])[0])]
+    y, _ = dual.point(nu)
+    for row in left[~dual.take(left).optimal(y[:, left])]:
+        from vfl.numerics import box_program  # slow to import, seldom needed
+
+        one = dual.take(np.array([row]))
+        y[:, row], nu[:, row] = box_program.nearest(
+            one.Q, one.t[:, 0], one.low[:, 0], one.high[:, 0], one.stretch
+        )
+    return y, nu
+
+
+def _newton(dual: _Dual, steps: int = 8) -> tuple[Array, Array]:
+    """ν by undamped Newton, and the rows that it did not solve. Works on the unsolved rows only."""
+    nu = dual.t.copy()
+    y, inside = dual.point(nu)
+    left = np.flatnonzero(~inside.all(axis=0))
+    dual, y, inside, failed = dual.take(left), y[:, left], inside[:, left], []
+    for _ in range(steps):
+        F = dual.residual(y)
+        step = cholesky.solve(cholesky.factor(_hessian(dual.Q, inside)), F)
+        ok = np.isfinite(step[0] if len(step) else left)
+        failed.append(left[~ok])
+        left, dual = left[ok], dual.take(ok)
+        nu[:, left] += step[:, ok]
+        y, inside = dual.point(nu[:, left])
+        bad = ~dual.solved(y)
+        left, dual, y, inside = left[bad], dual.take(bad), y[:, bad], inside[:, bad]
+        if not len(left):
+            break
+    return nu, np.sort(np.concatenate([*failed, left]))
+
+
+def _hessian(Q: Array, inside: Array) -> Array:
+    """Qᵀ diag(inside) Q, the lower triangle of (r, r, N)."""
+    r = Q.shape[1]
+    i, j = np.tril_indices(r)
+    H = np.empty((r, r, inside.shape[1]))
+    H[i, j] = (Q[:, i] * Q[:, j]).T @ inside.astype(np.float64)
+    return H
+
+
+def _proximal(dual: _Dual, D: Array, most: int, *, certify: bool) -> Array:
+    """ν after proximal point steps, from 0, until Qᵀy = t or y stands still; ``D`` (r, 1) includes ε.
+
+    ``certify`` ends also where Qᵀy = t is seen to be impossible.
+    """
+    nu, left = np.zeros_like(dual.t), np.arange(dual.t.shape[1])
+    before = dual.point(nu)[0]
+    for _ in range(most):
+        nu[:, left] = _proximal_step(dual, D, nu[:, left])
+        y, _ = dual.point(nu[:, left])
+        moving = ~dual.solved(y) & (np.abs(y - before).max(axis=0) > TOLERANCE / 10)
+        if certify:
+            moving &= ~dual.impossible(y)
+        left, dual, before = left[moving], dual.take(moving), y[:, moving]
+        if not len(left):
+            break
+    return nu
+
+
+def _proximal_step(dual: _Dual, D: Array, center: Array) -> Array:
+    """Argmax of θ(ν) − ½(ν − center)ᵀD(ν − center), by Newton with a line search."""
+    result, nu, left = center.copy(), center, np.arange(center.shape[1])
+    for _ in range(NEWTON_STEPS):
+        y, inside = dual.point(nu)
+        gradient = dual.residual(y) - D * (nu - center)
+        bad = np.abs(gradient).max(axis=0) > 1e-13 * (1 + np.abs(nu).max(axis=0))
+        left, dual, nu, center = left[bad], dual.take(bad), nu[:, bad], center[:, bad]
+        if not len(left):
+            break
+        H, i = _hessian(dual.Q, inside[:, bad]), np.arange(len(D))
+        H[i, i] += D
+        step = cholesky.solve(cholesky.factor(H), gradient[:, bad])
+        result[:, left] = nu = nu + _length(dual, D, nu, step, center) * step
+    return result
+
+
+def _length(dual: _Dual, D: Array, nu: Array, step: Array, center: Array) -> Array:
+    """τ (N,) of the step: from 1, while the slope at its end has turned by more than half, cut by the secant."""
+
+    def slope(tau: Array) -> Array:
+        trial = nu + tau * step
+        along: Array = ((dual.residual(dual.point(trial)[0]) - D * (trial - center)) * step).sum(axis=0)
+        return along
+
+    tau = np.ones(step.shape[1])
+    start = slope(0 * tau)
+    for _ in range(5):
+        end = slope(tau)
+        over = end < -0.5 * start
+        if not over.any():
+            break
+        tau[over] *= start[over] / (start[over] - end[over])
+    return tau
