@@ -7,34 +7,28 @@ policy lets only the report's own two scripts run.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import math
-import os
 import shlex
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import tomli_w
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
 
 from experiments import charts
 from experiments import verdict as v
 from experiments.compare import masked
 from experiments.folders import Crossing, PartyRun, Run, read_runs
+from experiments.page import plotly, templates, write_page
 from experiments.pictures import pictures
 from experiments.results import column_bits, final, targets, utility
 from experiments.theory import comparisons, disorders
 from vfl.defense import GATE_HOOKS
-from vfl.errors import PluginError, StorageError
+from vfl.errors import PluginError
 from vfl.registry import ATTACKS, DEFENSES
 from vfl.types import Phase
 
-_TEMPLATES = Path(__file__).parent / "templates"
 _HOOKS = {point.value: hook for point, hook in GATE_HOOKS.items()}
 _PROGRESS = ("train_seconds", "steps", "steps_per_second", "bytes_received", "bytes_per_step", "predict_rows")
 
@@ -49,21 +43,14 @@ def write_report(folders: Sequence[Path], out: Path) -> Path:
     """
     page = render(read_runs(folders))
     file = out / "report.html" if out.is_dir() else out
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        _replace(file, page)
-    except OSError as error:
-        raise StorageError(
-            f"the report {file} cannot be written ({error.strerror}): choose another place"
-        ) from error
+    write_page(file, page)
     return file
 
 
 def render(runs: Sequence[Run]) -> str:
     """The report as HTML."""
-    environment = Environment(loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined)
-    environment.trim_blocks = environment.lstrip_blocks = True
-    environment.filters.update(figure=v.figure, quantity=_quantity, sha256=_sha256)
+    environment = templates()
+    environment.filters.update(figure=v.figure, quantity=_quantity)
     names = dict(zip((r.name for r in runs), v.labels(runs), strict=True))
     panels = {
         "heat_maps": list(charts.heat_maps(runs)),
@@ -100,32 +87,9 @@ def render(runs: Sequence[Run]) -> str:
         absent={
             r.name: gone for r in runs if (gone := sorted(r.infos().keys() - {p.name for p in r.parties}))
         },
-        plotly=_plotly() if any(panels.values()) else "",
+        plotly=plotly() if any(panels.values()) else "",
         **panels,
     )
-
-
-def _replace(file: Path, page: str) -> None:
-    """Write beside ``file``, then rename: a reader sees the old report or the new one, never half of it."""
-    handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=".report-")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as stream:
-            stream.write(page)
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(file)
-    finally:
-        Path(temporary).unlink(missing_ok=True)
-
-
-def _plotly() -> Markup:
-    from plotly.offline import get_plotlyjs
-
-    # The browser hashes what it parsed: with bare newlines, and not cut short by a closing tag in a string.
-    return Markup(get_plotlyjs().replace("\r\n", "\n").replace("</script", "<\\/script"))
-
-
-def _sha256(script: str) -> str:
-    return base64.b64encode(hashlib.sha256(str(script).encode()).digest()).decode()
 
 
 def _quantity(value: float | None, metric: str = "") -> str:
