@@ -63,18 +63,17 @@ class _Newton:
 
     def __init__(self, problem: Problem, at: Point):
         A = problem.A
-        self._A, self._at = A, at
+        self._problem, self._A, self._at = problem, A, at
         self.pull = A.T @ at.omega
         self.r_w = problem.H @ at.w - self.pull
         self.r_s = A @ at.w - 1 + at.xi - at.s
         self.r_xi = problem.rho * at.xi + problem.theta - at.omega - at.sigma
         self._k = problem.rho + at.sigma / at.xi
         self._D = 1 / (1 / self._k + at.s / at.omega)
-        self._H = problem.H
 
     def factor(self) -> None:
         """Factors the normal equations."""
-        self._factor = _cholesky(self._H + self._A.T @ (self._D[:, None] * self._A))
+        self._factor = _cholesky(self._problem.normal_matrix(self._D))
 
     def towards(self, c_s: Array, c_xi: Array) -> Point:
         """The direction in which the residuals vanish and s∘ω, ξ∘ς change by −c_s, −c_xi."""

@@ -10,6 +10,12 @@ from vfl.errors import ConfigError, DataError
 from vfl.types import Array
 
 
+#: Larger values have squares beyond float64.
+LARGEST = 1e150
+#: Rows taken at a time in AᵀDA: a block and its copy stay in the processor's cache.
+BLOCK = 4096
+
+
 @dataclass(frozen=True)
 class Kkt:
     """Relative residuals of the optimality conditions; 0 is exact.
@@ -27,7 +33,7 @@ class Problem:
     """min ½wᵀHw + Σ θξ_i + (ρ/2)ξ_i², ξ_i = max(1 − a_iᵀw, 0), rows a_i of ``A`` (q, p+1).
 
     A = diag(y)[X 1]T and H = Tᵀdiag(1, …, 1, ρ)T, so that T w = (α, β). T centres and scales the columns:
-    large and small ones meet in one matrix without loss, and the problem stays (2).
+    large and small ones meet in one matrix without loss, and the problem stays (2). Columns of A are contiguous.
     """
 
     A: Array
@@ -43,13 +49,15 @@ class Problem:
             if not (np.isfinite(value) and value > 0):
                 raise ConfigError(f"{name} is {value}: give a finite number above 0")
         x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
-        if x.ndim != 2 or x.shape[0] == 0 or y.shape != x.shape[:1]:
-            raise DataError(f"x has shape {x.shape} and y {y.shape}: give (q, p) rows and q labels, q ≥ 1")
-        if not np.isfinite(x).all() or not np.isin(y, (-1, 1)).all():
-            raise DataError("rows must be finite and labels −1 or +1: clean the table before training")
+        if x.ndim != 2 or not x.size or y.shape != x.shape[:1]:
+            raise DataError(f"x has shape {x.shape} and y {y.shape}: give (q, p) rows and q labels, q, p ≥ 1")
+        if not (abs(x) <= LARGEST).all() or not np.isin(y, (-1, 1)).all():
+            raise DataError(
+                f"rows must hold numbers up to {LARGEST:g} and labels −1 or +1: clean or rescale the table first"
+            )
         p = x.shape[1]
         mean = x.mean(axis=0)
-        A = np.empty((len(x), p + 1))
+        A = np.empty((len(x), p + 1), order="F")
         np.subtract(x, mean, out=A[:, :p])
         scale = np.sqrt(np.einsum("ij,ij->j", A[:, :p], A[:, :p]) / len(x))
         constant = scale <= 1e-13 * abs(mean)
@@ -62,6 +70,23 @@ class Problem:
         T[p, :p] = -mean / scale
         H = T.T @ np.diag(np.append(np.ones(p), rho)) @ T
         return cls(A, H, T, theta, rho)
+
+    def normal_matrix(self, D: Array) -> Array:
+        """H + AᵀDA for a diagonal ``D`` (q,)."""
+        total = self.H.copy()
+        for start in range(0, len(self.A), BLOCK):
+            rows = self.A[start : start + BLOCK].T
+            total += (rows * D[start : start + BLOCK]) @ rows.T
+        return total
+
+    def original(self, w: Array, omega: Array) -> tuple[Array, float]:
+        """(α, β); an α that is nothing but rounding beside the terms of Σ ω_i y_i x_i is 0."""
+        *alpha, beta = self.T @ w
+        scale = 1 / np.diag(self.T)[:-1]
+        mean = abs(self.T[-1, :-1]) * scale
+        terms = scale * (abs(self.A[:, :-1]).T @ omega) + mean * abs(self.A[:, -1] @ omega)
+        zero = bool((abs(np.array(alpha)) <= 1e-14 * terms).all())
+        return np.zeros(len(alpha)) if zero else np.array(alpha), float(beta)
 
     def kkt(self, w: Array, omega: Array) -> Kkt:
         """How exactly (w, ω) solves the problem."""

@@ -30,6 +30,8 @@ DEGREE = 100
 NODES = 2001
 #: Beyond this many s from 0 the density is below e⁻²⁰⁰: cut there.
 REACH = 20.0
+#: Wider boxes, and narrower ones than its inverse, have a variance or information beyond float64.
+WIDEST = 1e100
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,16 +127,19 @@ class GroundState:
         return CubicHermiteSpline(x, F, half * legendre.legval(x, u) ** 2)
 
     def quantile(self, probability: Array) -> Array:
-        """F⁻¹, by two Newton steps inside the cell of F's table."""
-        F, slope = self._distribution, self._distribution.derivative()
-        nodes, values = F.x, F(F.x)
-        cell = np.clip(np.searchsorted(values, probability) - 1, 0, NODES - 2)
-        x = np.interp(probability, values, nodes)
+        """F⁻¹ for probabilities in (0, 1), by two Newton steps inside the cell of F's table."""
+        F, tiny = self._distribution, np.finfo(float).tiny
+        cell = np.clip(np.searchsorted(F.c[3], probability) - 1, 0, NODES - 2)
+        c3, c2, c1, F_left = F.c[:, cell]  # F = F_left + t (c1 + t (c2 + t c3)), t from the left node
+        width, wanted = F.x[1] - F.x[0], probability - F_left
+        rise = c1 + width * (c2 + width * c3)
+        t = np.clip(wanted / np.maximum(rise, tiny), 0, width)
         for _ in range(2):
-            step = (F(x) - probability) / np.maximum(slope(x), np.finfo(float).tiny)
-            x = np.clip(x - step, nodes[cell], nodes[cell + 1])
+            slope = c1 + t * (2 * c2 + 3 * t * c3)
+            step = (t * (c1 + t * (c2 + t * c3)) - wanted) / np.maximum(slope, tiny)
+            t = np.clip(t - step, 0, width)
         centre, half = self.interval
-        n: Array = np.clip(centre + half * x, self.low, self.high)
+        n: Array = np.clip(centre + half * (F.x[cell] + t), self.low, self.high)
         return n
 
 
@@ -144,7 +149,7 @@ class Bounded(Mechanism):
 
     Its mean is not 0 unless the box is symmetric about 0; subtracting it afterwards is not the optimum. x̄ is
     neither in the range of the data nor the best unbiased estimate. As the box grows: N(0, 1/√(λϑ)).
-    λ here may be as small as wanted: below, the box alone decides (cos²).
+    As λ → 0 the box alone decides (cos²).
 
     Raises:
         ConfigError: an empty box, other lengths, or Π or λ not positive.
@@ -168,8 +173,11 @@ class Bounded(Mechanism):
             raise ConfigError(
                 f"lower and upper have {np.size(self.lower)} and {np.size(self.upper)} numbers, the table {len(pi)} columns: give one each, or one for all"
             ) from None
-        if not (np.isfinite(lower).all() and np.isfinite(upper).all() and (lower < upper).all()):
-            raise ConfigError("lower and upper: give finite numbers with lower below upper in every column")
+        positive("lambda · pi", self.lam * pi)
+        if not ((abs(lower) < WIDEST) & (abs(upper) < WIDEST) & (upper - lower > 1 / WIDEST)).all():
+            raise ConfigError(
+                f"lower and upper: give numbers below {WIDEST:g} with lower below upper, by at least {1 / WIDEST:g}, in every column"
+            )
         for name, value in (("lower", lower), ("upper", upper), ("pi_diag", pi)):
             object.__setattr__(self, name, value)
 

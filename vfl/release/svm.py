@@ -68,10 +68,10 @@ def solve_svm(x: Array, y: Array, *, theta: float, rho: float, polish: bool = Tr
     w, omega = interior_point(problem)
     exact = polished_from(problem, w, omega) if polish else None
     w, omega = exact or (w, omega)
-    original = problem.T @ w
+    alpha, beta = problem.original(w, omega)
     return SvmSolution(
-        alpha=original[:-1],
-        beta=float(original[-1]),
+        alpha=alpha,
+        beta=beta,
         slack=np.maximum(1 - problem.A @ w, 0.0),
         multipliers=omega,
         kkt=problem.kkt(w, omega),

@@ -1,0 +1,174 @@
+"""The SVM (2): against a CVXPY model, its optimality conditions, and the release that keeps its classifier."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.linalg import null_space
+
+from vfl.datasets._resolve import dataset
+from vfl.release.correlated import Correlated
+from vfl.release.preserving import check_preserved, preserving_noise, release_preserving
+from vfl.release.svm import SvmSolution, solve_svm
+from vfl.types import Array
+
+THETA, RHO, KEY = 1.0, 1e-2, b"a test's key"
+
+
+def breast_cancer() -> tuple[Array, Array]:
+    """Raw features, +1 benign."""
+    table = dataset("breast_cancer", {}).load()
+    assert table.labels is not None
+    benign = table.class_names.index("benign")
+    return table.features, np.where(table.labels == benign, 1.0, -1.0)
+
+
+def random_rows(seed: int, q: int = 60, p: int = 4) -> tuple[Array, Array]:
+    rng = np.random.default_rng(seed)
+    y = np.where(rng.random(q) < 0.4, 1.0, -1.0)
+    return rng.normal(size=(q, p)) * 10 ** rng.uniform(-1, 1, p) + 0.7 * y[:, None], y
+
+
+def cvxpy_solution(x: Array, y: Array, theta: float, rho: float) -> tuple[Any, ...]:
+    """(2) as it is written, by Clarabel."""
+    import cvxpy as cp
+
+    alpha, beta, xi = cp.Variable(x.shape[1]), cp.Variable(), cp.Variable(len(x))
+    cost = 0.5 * cp.sum_squares(alpha) + rho / 2 * (beta**2 + cp.sum_squares(xi)) + theta * cp.sum(xi)
+    margins = cp.multiply(y, x @ alpha + beta) >= 1 - xi
+    tight = {"tol_gap_abs": 1e-12, "tol_gap_rel": 1e-12, "tol_feas": 1e-12}
+    cp.Problem(cp.Minimize(cost), [margins, xi >= 0]).solve(solver=cp.CLARABEL, **tight)
+    return alpha.value, beta.value, xi.value, margins.dual_value
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(("theta", "rho"), [(1.0, 1e-2), (0.05, 1.0), (30.0, 1e-4)])
+def test_svm_is_the_solution_of_the_model(seed: int, theta: float, rho: float) -> None:
+    """Clarabel's tolerance, 1e-12 in the gap, leaves 1e-5 in the variables."""
+    x, y = random_rows(seed)
+    found = solve_svm(x, y, theta=theta, rho=rho)
+    alpha, beta, xi, omega = cvxpy_solution(x, y, theta, rho)
+    np.testing.assert_allclose(found.alpha, alpha, atol=1e-5)
+    np.testing.assert_allclose(found.beta, beta, atol=1e-5)
+    np.testing.assert_allclose(found.slack, xi, atol=1e-5)
+    np.testing.assert_allclose(found.multipliers, omega, atol=1e-4 * max(1, theta))
+
+
+def written_out(x: Array, y: Array, s: SvmSolution, theta: float, rho: float) -> dict[str, float]:
+    """The conditions (15) with θ in (15b), in the table's own coordinates, each beside its own terms."""
+    omega, margin = s.multipliers, y * (x @ s.alpha + s.beta)
+    return {
+        "15a alpha": float((abs(s.alpha - (omega * y) @ x) / (abs(x).T @ omega + 1e-300)).max()),
+        "15a beta": abs(rho * s.beta - omega @ y) / omega.sum(),
+        "15b": float((np.minimum(rho * s.slack + theta - omega, 0)).min()) / theta,
+        "feasible": float(np.maximum(1 - s.slack - margin, 0).max()),
+        "nonnegative": -float(min(s.slack.min(), omega.min())),
+        "complementary": float(abs(omega * (margin - 1 + s.slack)).max()) / theta,
+        "complementary slack": float(abs(s.slack * (rho * s.slack + theta - omega)).max()) / theta,
+    }
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_solution_meets_the_papers_conditions(seed: int) -> None:
+    x, y = random_rows(seed)
+    residuals = written_out(x, y, solve_svm(x, y, theta=2.0, rho=0.1), 2.0, 0.1)
+    assert max(abs(r) for r in residuals.values()) < 1e-11, residuals
+
+
+def test_multipliers_may_exceed_theta_and_need_not_balance() -> None:
+    x, y = random_rows(0)
+    s = solve_svm(x, y, theta=0.1, rho=1.0)
+    assert s.multipliers.max() > 0.2
+    assert abs(s.multipliers @ y) > 0.1
+    assert s.slack[s.multipliers > 0.1] == pytest.approx((s.multipliers[s.multipliers > 0.1] - 0.1), abs=1e-12)
+
+
+def test_breast_cancer_as_in_the_paper() -> None:
+    """min_i = 28.4127 m, 60 support vectors, accuracy .96134 on the training rows."""
+    x, y = breast_cancer()
+    mechanism, s = preserving_noise(x, y, theta=THETA, rho=RHO, m=1.0)
+    assert s.polished
+    assert (s.multipliers > 1e-9).sum() == 60
+    assert (s.predict(x) == y).mean() == pytest.approx(0.96134, abs=1e-5)
+    assert (mechanism.v**2).max() == pytest.approx(0.020251, abs=1e-6)
+    assert (29 * mechanism.row_factors(0, 569)).min() == pytest.approx(28.4127, abs=1e-4)
+    residuals = written_out(x, y, s, THETA, RHO)
+    assert max(abs(r) for r in residuals.values()) < 1e-11, residuals
+
+
+@pytest.mark.parametrize("m", [1.0, 1e2, 1e4, 1e6])
+def test_released_table_gives_the_same_classifier(m: float) -> None:
+    x, y = breast_cancer()
+    released, check = release_preserving(x, y, theta=THETA, rho=RHO, m=m, key=KEY)
+    assert check.preserved
+    assert check.change < 1e-9
+    assert np.std(released - x) == pytest.approx(np.sqrt(m * 29 / 30), rel=0.02)
+
+
+def test_seventeen_digits_keep_the_classifier_and_fewer_do_not() -> None:
+    """Written and read back: 17 digits are exact; float32, 4 decimals and integers lose it, ever more."""
+    x, y = breast_cancer()
+    mechanism, s = preserving_noise(x, y, theta=THETA, rho=RHO, m=100.0)
+    released = x + mechanism.sample(0, len(x), KEY)
+    changes = []
+    for read_back in (
+        np.array([[float(f"{cell:.17g}") for cell in row] for row in released]),
+        released.astype(np.float32).astype(float),
+        released.round(4),
+        released.round(0),
+    ):
+        changes.append(check_preserved(read_back, y, mechanism, s, theta=THETA, rho=RHO))
+    assert [c.preserved for c in changes] == [True, False, False, False]
+    sizes = [c.change for c in changes]
+    assert sizes == sorted(sizes)
+    assert sizes[3] > 0.1
+
+
+@pytest.mark.parametrize(("theta", "rho", "flip"), [(1.1, RHO, False), (THETA, 2e-2, False), (THETA, RHO, True)])
+def test_another_problem_does_not_give_it(theta: float, rho: float, flip: bool) -> None:
+    x, y = breast_cancer()
+    released, check = release_preserving(x, y, theta=THETA, rho=RHO, m=100.0, key=KEY)
+    labels = y.copy()
+    labels[0] *= -1 if flip else 1
+    other = check_preserved(released, labels, check.mechanism, check.solution, theta=theta, rho=rho)
+    assert not other.preserved
+
+
+def test_wrong_multipliers_lose_the_classifier() -> None:
+    """An error of 1e-3 in ω moves the solution of the release: the check can fail."""
+    x, y = breast_cancer()
+    s = solve_svm(x, y, theta=THETA, rho=RHO)
+    rng = np.random.default_rng(0)
+    for error, least in ((1e-3, 1e-2), (1e-6, 1e-5)):
+        omega = s.multipliers * (1 + error * rng.normal(size=len(y)))
+        noise = Correlated(omega * y, s.alpha, 100.0)
+        moved = check_preserved(x + noise.sample(0, len(x), KEY), y, noise, s, theta=THETA, rho=RHO)
+        assert moved.change > least
+        assert not moved.preserved
+
+
+def test_projection_is_the_papers_null_space() -> None:
+    """Covariance of (I − vvᵀ)N(I − ââᵀ) = √m² Ψ Ψᵀ, Ψ a basis of null Ω, Ω assembled as printed."""
+    rng = np.random.default_rng(3)
+    q, p, m = 7, 3, 2.5
+    v, alpha = rng.normal(size=q), rng.normal(size=p)
+    mechanism = Correlated(v, alpha, m)
+    omega = np.vstack([np.kron(v, np.eye(p)), np.kron(np.eye(q), alpha)])
+    basis = null_space(omega)
+    assert basis.shape == (q * p, (q - 1) * (p - 1))
+    claimed = np.kron(np.eye(q) - np.outer(mechanism.v, mechanism.v), mechanism.covariance())
+    np.testing.assert_allclose(claimed, m * basis @ basis.T, atol=1e-12)
+
+
+def test_someone_with_the_other_support_rows_recovers_the_row_exactly() -> None:
+    """The certificate says so: x_i = x̄_i + Σ_{k≠i} v_k (x̄_k − x_k) / v_i."""
+    x, y = breast_cancer()
+    released, check = release_preserving(x, y, theta=THETA, rho=RHO, m=100.0, key=KEY)
+    v = check.mechanism.v
+    i = int(np.argmax(abs(v)))
+    others = np.arange(len(y)) != i
+    recovered = released[i] + v[others] @ (released[others] - x[others]) / v[i]
+    np.testing.assert_allclose(recovered, x[i], atol=1e-9)
+    assert abs(released[i] - x[i]).max() > 1
