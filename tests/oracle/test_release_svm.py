@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import cvxpy
 import numpy as np
 import pytest
 from scipy.linalg import null_space
@@ -33,8 +34,7 @@ def random_rows(seed: int, q: int = 60, p: int = 4) -> tuple[Array, Array]:
 
 def cvxpy_solution(x: Array, y: Array, theta: float, rho: float) -> tuple[Any, ...]:
     """(2) as it is written, by Clarabel."""
-    import cvxpy as cp
-
+    cp: Any = cvxpy
     alpha, beta, xi = cp.Variable(x.shape[1]), cp.Variable(), cp.Variable(len(x))
     cost = 0.5 * cp.sum_squares(alpha) + rho / 2 * (beta**2 + cp.sum_squares(xi)) + theta * cp.sum(xi)
     margins = cp.multiply(y, x @ alpha + beta) >= 1 - xi
@@ -82,7 +82,9 @@ def test_multipliers_may_exceed_theta_and_need_not_balance() -> None:
     s = solve_svm(x, y, theta=0.1, rho=1.0)
     assert s.multipliers.max() > 0.2
     assert abs(s.multipliers @ y) > 0.1
-    assert s.slack[s.multipliers > 0.1] == pytest.approx((s.multipliers[s.multipliers > 0.1] - 0.1), abs=1e-12)
+    assert s.slack[s.multipliers > 0.1] == pytest.approx(
+        (s.multipliers[s.multipliers > 0.1] - 0.1), abs=1e-12
+    )
 
 
 def test_breast_cancer_as_in_the_paper() -> None:
@@ -126,7 +128,9 @@ def test_seventeen_digits_keep_the_classifier_and_fewer_do_not() -> None:
     assert sizes[3] > 0.1
 
 
-@pytest.mark.parametrize(("theta", "rho", "flip"), [(1.1, RHO, False), (THETA, 2e-2, False), (THETA, RHO, True)])
+@pytest.mark.parametrize(
+    ("theta", "rho", "flip"), [(1.1, RHO, False), (THETA, 2e-2, False), (THETA, RHO, True)]
+)
 def test_another_problem_does_not_give_it(theta: float, rho: float, flip: bool) -> None:
     x, y = breast_cancer()
     released, check = release_preserving(x, y, theta=THETA, rho=RHO, m=100.0, key=KEY)

@@ -9,7 +9,6 @@ import numpy as np
 from vfl.errors import ConfigError, DataError
 from vfl.types import Array
 
-
 #: Larger values have squares beyond float64.
 LARGEST = 1e150
 #: Rows taken at a time in AᵀDA: a block and its copy stay in the processor's cache.
