@@ -89,10 +89,11 @@ class ActiveParty(DataParty):
                     f"step {act.exchange.step} was learned from before and its answer is no longer kept: ask for the next"
                 )
             received, rows = self._checked(act)
-            loss, gradient = self._loss_gradient(received)
+            inputs = self.run.inputs.take(rows, axis=0)
+            loss, gradient = self._loss_gradient(inputs, received)
             released = self.gate.release(Point.GRADIENT, act.exchange, rows, {"gradient": gradient})
             self._note_loss(act.exchange, loss)
-            self.defer(lambda: self._learn(received, gradient))
+            self.defer(lambda: self._learn(inputs, received, gradient))
             return StepReply(released, self._stops(act.exchange))
 
     def deliver(self, act: Deliver) -> Done:
@@ -170,10 +171,11 @@ class ActiveParty(DataParty):
 
     def relearn(self, released: Released) -> None:
         """See :meth:`DataParty.relearn`."""
-        loss, gradient = self._loss_gradient(released)
+        inputs = self.run.inputs.take(released.rows, axis=0)
+        loss, gradient = self._loss_gradient(inputs, released)
         self.gate.release(Point.GRADIENT, released.exchange, released.rows, {"gradient": gradient})
         self._note_loss(released.exchange, loss)
-        self.run.model.learn(self.run.inputs.take(released.rows, axis=0), gradient)
+        self.run.model.learn(inputs, gradient)
 
     def state(self) -> dict[str, Array]:
         """Model state, the last answer, and what early stopping remembers."""
@@ -193,7 +195,7 @@ class ActiveParty(DataParty):
         if (
             act.received is None
             or act.received.exchange != act.exchange
-            or not np.array_equal(act.received.rows, rows)
+            or act.received.rows.tobytes() != rows.tobytes()
         ):
             raise ProtocolError(
                 f"step {act.exchange.step} carries no summed embedding of its own exchange and rows"
@@ -202,12 +204,12 @@ class ActiveParty(DataParty):
         finite(act.received, "embedding", (len(rows), self.run.federation.n_classes))
         return act.received, rows
 
-    def _loss_gradient(self, received: Released) -> tuple[float, Array]:
-        own = self.run.model.forward(self.run.inputs.take(received.rows, axis=0))
-        return loss_gradient(received.tensor("embedding") + own, self.soft_labels.take(received.rows, axis=0))
+    def _loss_gradient(self, inputs: Array, received: Released) -> tuple[float, Array]:
+        logits = received.tensor("embedding") + self.run.model.forward(inputs)
+        return loss_gradient(logits, self.soft_labels.take(received.rows, axis=0))
 
-    def _learn(self, received: Released, gradient: Array) -> None:
-        self.run.model.learn(self.run.inputs.take(received.rows, axis=0), gradient)
+    def _learn(self, inputs: Array, received: Released, gradient: Array) -> None:
+        self.run.model.learn(inputs, gradient)
         self.recovery.learned = received.exchange.step
         self.remember(received)
 

@@ -224,14 +224,13 @@ class DataParty(Party):
             self.relearn(released)
 
     def flush(self) -> None:
-        """Wait until everything received and released is on disk.
+        """Do what was put off and write the figures so far.
 
         Raises:
-            StorageError: it is not.
+            StorageError: they cannot be written.
         """
         self.settle()
-        for log in (self.transcript, self.recovery, self.gate):
-            log.flush()
+        self.metrics.save()
 
     def close(self) -> None:
         """Write what is not yet written and close the logs."""

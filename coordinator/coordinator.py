@@ -183,13 +183,11 @@ class Coordinator(Party):
                 self._gradient, self._position = released, released.exchange.step + 1
 
     def flush(self) -> None:
-        """Wait until everything received and released is on disk, and write the figures so far.
+        """Write the figures so far.
 
         Raises:
-            StorageError: it cannot be written.
+            StorageError: they cannot be written.
         """
-        for log in (self.transcript, self.gate):
-            log.flush()
         self.metrics.save()
         save_summary(self)
 

@@ -65,8 +65,8 @@ class TrainingLoop:
             ):
                 if step >= start:
                     exchange = Exchange(self.federation.run, Phase.TRAIN, epoch, step)
-                    total = await self._embeddings(upward, exchange, rows, gradient)
-                    gradient, stop = await self._gradient(downward, exchange, rows, total)
+                    embeddings = await self._embeddings(upward, exchange, rows, gradient)
+                    gradient, stop = await self._gradient(downward, exchange, rows, embeddings)
                 step += 1
             self.report("training", epoch + 1, training.epochs)
             if stop:
@@ -78,8 +78,8 @@ class TrainingLoop:
 
     async def _embeddings(
         self, upward: dict[str, Stream[StepReply]], exchange: Exchange, rows: Array, gradient: Released | None
-    ) -> Array:
-        """The passive parties' summed embeddings of ``rows``, after they learned from ``gradient``."""
+    ) -> list[Released]:
+        """The passive parties' embeddings of ``rows``, after they learned from ``gradient``."""
         if gradient is not None:  # before it is sent: a restart sends it again to those it did not reach
             self.transcript.record(gradient)
         for opened in upward.values():
@@ -90,16 +90,16 @@ class TrainingLoop:
             embeddings.append(
                 checked_embedding(reply.released, name, exchange, rows, self.federation.n_classes)
             )
-        for embedding in embeddings:
-            self.transcript.record(embedding)
-        return summed(embeddings)
+        return embeddings
 
     async def _gradient(
-        self, downward: Stream[StepReply], exchange: Exchange, rows: Array, total: Array
+        self, downward: Stream[StepReply], exchange: Exchange, rows: Array, embeddings: Sequence[Released]
     ) -> tuple[Released, bool]:
-        """The active party's gradient, and whether it stops training."""
-        released = self.gate.release(Point.EMBEDDING, exchange, rows, {"embedding": total})
+        """The active party's gradient in the sum of ``embeddings``, and whether it stops training."""
+        released = self.gate.release(Point.EMBEDDING, exchange, rows, {"embedding": summed(embeddings)})
         await downward.send(Step(exchange, rows, released))
+        for embedding in embeddings:  # while the active party computes
+            self.transcript.record(embedding)
         answer = await downward.receive()
         gradient = answer.released
         if gradient is None or gradient.exchange != exchange or gradient.rows.tobytes() != rows.tobytes():

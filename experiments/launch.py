@@ -20,6 +20,7 @@ from typing import Any
 from services.folder import write_status
 from services.process import LAUNCHED
 from vfl.errors import StorageError, UnavailableError, VflensError
+from vfl.types import Role
 
 _PATIENCE_SECONDS = 15.0  # between being told to stop and being killed
 _END_SECONDS = 8.0  # after one party has failed, for the others to notice and to end by themselves
@@ -45,6 +46,7 @@ class Processes:
         try:
             for party, file in configs.items():
                 self._children[party] = _start(roles[party], file)
+            _place({self._children[party].pid: roles[party] for party in configs})
         except OSError as error:
             self.stop()
             raise VflensError(
@@ -154,6 +156,20 @@ def _start(role: str, file: Path) -> subprocess.Popen[bytes]:
             env=environment,
             start_new_session=True,
         )
+
+
+def _place(roles: Mapping[int, str]) -> None:
+    """Give the active party a core of its own where processes (pid → role) outnumber the cores.
+
+    A training step goes from passive party to coordinator to active party and back: the others mostly wait
+    for each other, and a process that the system moves to another core finds its caches cold.
+    """
+    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_setaffinity") else []
+    if not 1 < len(cores) < len(roles):
+        return
+    for pid, role in roles.items():
+        with suppress(ProcessLookupError):  # it failed at once: whoever waits for it will learn why
+            os.sched_setaffinity(pid, cores[-1:] if role == Role.ACTIVE else cores[:-1])
 
 
 def _follow(file: Path) -> Iterator[list[dict[str, Any]]]:

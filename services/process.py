@@ -158,7 +158,7 @@ def _serve_data_party(config: PassiveConfig | ActiveConfig, say: Say, progress: 
             _until(party.begun, party, coordinator, told)
             if not party.stopped.is_set():
                 party.predict_and_attack()
-                _keep(party)
+                party.flush()
                 say(of_active(party))
         _until(party.stopped, party, coordinator, told)
         party.flush()  # a log that could not be written is this party's own failure, whatever it was told
@@ -192,7 +192,7 @@ def _until(event: threading.Event, party: PassiveParty | ActiveParty, coordinato
     while not event.wait(1.0) and not party.stopped.is_set():
         told()
         if kept != party.transcript.received == seen:  # nothing came for a second: a good time to write
-            _keep(party)
+            party.flush()  # what was computed so far survives whatever comes, even SIGKILL
             kept = seen
         seen = party.transcript.received
         misses = 0 if is_healthy(coordinator.address, party.config) else misses + 1
@@ -200,12 +200,6 @@ def _until(event: threading.Event, party: PassiveParty | ActiveParty, coordinato
             raise UnavailableError(
                 f"coordinator {coordinator.name!r} at {coordinator.address} is gone: restart it, then this party"
             )
-
-
-def _keep(party: PassiveParty | ActiveParty) -> None:
-    """What was computed so far survives whatever comes, even SIGKILL."""
-    party.flush()
-    party.metrics.save()
 
 
 def _serve_coordinator(config: CoordinatorConfig, say: Say, progress: Progress) -> None:

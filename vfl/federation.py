@@ -91,8 +91,11 @@ class Federation:
         member = self._members[phase]
         if not len(rows):
             raise ProtocolError(f"an empty list of {phase.value} rows: ask for at least one")
-        # Read as unsigned, a negative position is a huge one: one bound instead of two.
-        if rows.view(np.uint32).max() >= len(member) or not member.take(rows).all():
+        try:  # read as unsigned, a negative position is a huge one: out of range too
+            members = np.count_nonzero(member.take(rows.view(np.uint32)))
+        except IndexError:
+            members = -1
+        if members != len(rows):
             wrong = next(r for r in rows.tolist() if not (0 <= r < len(member) and member[r]))
             raise ProtocolError(
                 f"row {wrong} is no {phase.value} row of run {self.run!r}: ask for rows of that set"

@@ -173,10 +173,6 @@ class ReleaseGate:
                 exchange = Exchange(run, Phase.TRAIN, *state[f"{point} exchange"].tolist())
                 self._last[point] = self._seal(point, exchange, state[f"{point} rows"], {point: state[point]})
 
-    def flush(self) -> None:
-        """Wait until the release log is on disk."""
-        self._journal.flush()
-
     def close(self) -> None:
         """Close the release log."""
         self._journal.close()

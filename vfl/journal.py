@@ -1,9 +1,9 @@
 """An append-only log of released payloads: ``index.jsonl`` and ``payload.bin`` in one folder.
 
-A line of the index describes one payload and says where its bytes stand. Writing happens in a thread, in
-blocks of at most 64 KiB (larger ones stall the page cache), so that the caller's hot path is one list
-append; ``flush`` waits until everything is on disk. A kill loses the unflushed tail, at most one block and the
-writer's queue; a torn record is dropped when the log is opened.
+A line of the index describes one payload and says where its bytes stand. Everything is written when it is
+appended, by the caller: a writer's thread would fight for the interpreter with every array operation and cost
+three times what writing does. So a killed process loses nothing that it appended; a record torn by a full
+disk or a power failure is dropped when the log is opened.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ import hashlib
 import json
 import math
 import mmap
-import queue
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -25,24 +24,19 @@ import numpy as np
 from vfl.errors import StorageError
 from vfl.types import Array, Exchange, Phase, Point, Released
 
-BLOCK_BYTES = 64 * 1024
-_LINE_BYTES = 256  # what an index line weighs, roughly, when deciding to hand over
-_QUEUE_BLOCKS = 16  # bounds what waits in memory; beyond it the caller waits for the disk
+BLOCK_BYTES = 64 * 1024  # larger writes stall the page cache
 
 
 class Journal:
     """The log in ``folder``, opened for appending and for reading what it holds.
 
     Raises:
-        StorageError: the folder cannot be written; also later, from ``append`` or ``flush``, when a
-            write failed meanwhile (a full disk). What had been written stays readable.
+        StorageError: the folder cannot be written; also later, from ``append``, when the disk is full.
+            What had been written stays readable.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._pending: list[Released] = []
-        self._pending_bytes = 0
-        self._queue: queue.Queue[list[Released] | None] = queue.Queue(_QUEUE_BLOCKS)
         self._error: OSError | None = None
         self._lock = threading.Lock()
         with self._storage():
@@ -50,83 +44,40 @@ class Journal:
             self._offset = _drop_torn_tail(folder)
             self._index = (folder / "index.jsonl").open("ab", buffering=0)
             self._payload = (folder / "payload.bin").open("ab", buffering=0)
-        self._thread: threading.Thread | None = None
 
     def append(self, released: Released) -> None:
-        """Take one payload; returns before it is on disk."""
-        with self._lock:
-            self._pending.append(released)
-            self._pending_bytes += released.nbytes + _LINE_BYTES
-            if self._pending_bytes >= BLOCK_BYTES:
-                self._hand_over()
+        """Write one payload.
 
-    def flush(self) -> None:
-        """Wait until all that was appended is written."""
+        Raises:
+            StorageError: it cannot be written; neither can any later one, the log has a torn end.
+        """
         with self._lock:
-            self._hand_over()
-        self._queue.join()
-        self._raise_error()
+            self._raise_error()
+            line, arrays = _entry(released, self._offset)
+            data = b"".join(arrays)
+            try:  # payload first: an index line never points at bytes that are not there
+                _write_blocks(self._payload, data)
+                _write_blocks(self._index, line)
+            except OSError as error:
+                self._error = error
+                self._raise_error()
+            self._offset += len(data)
 
     def restart(self) -> None:
         """Forget everything: the log is empty again."""
-        self.flush()
-        with self._storage():
+        with self._lock, self._storage():
             self._index.truncate(0)
             self._payload.truncate(0)
-        self._offset = 0
+            self._offset = 0
 
     def close(self) -> None:
-        """Flush and stop the writer; a log that could not be written stays as far as it came."""
-        with contextlib.suppress(StorageError):
-            self.flush()
-        if self._thread is not None:
-            self._queue.put(None)
-            self._thread.join()
-            self._thread = None
+        """Close the files."""
         self._index.close()
         self._payload.close()
 
     def __iter__(self) -> Iterator[Released]:
         """All payloads in order of appending; arrays are read-only views of the memory map."""
-        if not self._index.closed:
-            self.flush()
         return read(self.folder)
-
-    def _hand_over(self) -> None:
-        self._raise_error()
-        if not self._pending:
-            return
-        if self._thread is None:
-            self._thread = threading.Thread(
-                target=self._write_all, name=f"journal {self.folder.name}", daemon=True
-            )
-            self._thread.start()
-        self._queue.put(self._pending)
-        self._pending, self._pending_bytes = [], 0
-
-    def _write_all(self) -> None:
-        while (batch := self._queue.get()) is not None:
-            try:
-                if self._error is None:
-                    self._write(batch)
-            except OSError as error:
-                self._error = error
-            except Exception as error:  # a writer that died would let its callers wait for ever
-                self._error = OSError(0, f"{type(error).__name__}: {error}")
-            finally:
-                self._queue.task_done()
-        self._queue.task_done()
-
-    def _write(self, batch: Iterable[Released]) -> None:
-        lines, parts = [], []
-        for released in batch:
-            line, arrays = _entry(released, self._offset)
-            lines.append(line)
-            parts.extend(arrays)
-            self._offset += sum(a.nbytes for a in arrays)
-        # Payload first: an index line never points at bytes that are not there.
-        _write_blocks(self._payload, b"".join(a.tobytes() for a in parts))
-        _write_blocks(self._index, b"".join(lines))
 
     def _raise_error(self) -> None:
         if self._error is not None:

@@ -39,7 +39,8 @@ class LinearBlock:
         """One optimiser step, from the batch's inputs (n, d) and the gradient of its mean loss in the logits (n, k)."""
         np.matmul(gradient.T, x, out=self._weight_gradient)
         if self.bias is not None:
-            gradient.sum(axis=0, out=self._bias_gradient)
+            # The column sums; sum(axis=0) costs four times as much on a narrow array.
+            np.matmul(np.ones(len(gradient)), gradient, out=self._bias_gradient)
         self._gradient += self._penalty * self._theta
         self._optimizer.update(self._theta, self._gradient)
 

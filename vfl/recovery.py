@@ -80,10 +80,6 @@ class RecoveryLog:
                 yield released
                 self.learned = released.exchange.step
 
-    def flush(self) -> None:
-        """Wait until the log is on disk."""
-        self._journal.flush()
-
     def close(self) -> None:
-        """Flush and close the log."""
+        """Close the log."""
         self._journal.close()

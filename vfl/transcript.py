@@ -34,12 +34,8 @@ class Transcript:
         self._count(released)
         return True
 
-    def flush(self) -> None:
-        """Wait until everything is on disk."""
-        self._journal.flush()
-
     def close(self) -> None:
-        """Flush and close."""
+        """Close the log."""
         self._journal.close()
 
     def __iter__(self) -> Iterator[Released]:

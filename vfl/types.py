@@ -5,16 +5,18 @@ Nothing here computes; nothing here knows files or wires. Letters follow ``docs/
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 Array: TypeAlias = npt.NDArray[Any]
+_LITTLE = sys.byteorder == "little"
 
 
 class Role(StrEnum):
@@ -76,8 +78,7 @@ class RowStatus(StrEnum):
     NOT_CONVERGED = "not_converged"
 
 
-@dataclass(frozen=True, order=True)
-class Exchange:
+class Exchange(NamedTuple):
     """The key of idempotence, noise and order: one exchange happens once.
 
     ``round`` is the epoch in TRAIN and the model version in PREDICT and DISCLOSE; ``step`` counts within
@@ -206,6 +207,7 @@ def statuses(n: int, status: RowStatus = RowStatus.OK) -> Array:
 
 def sealed(array: Array) -> Array:
     """Little-endian, contiguous, read-only; a view where nothing had to change."""
-    result = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).view()
+    dtype = array.dtype  # newbyteorder makes a new one for every array
+    result = np.ascontiguousarray(array, dtype if _LITTLE and dtype.isnative else dtype.newbyteorder("<")).view()
     result.flags.writeable = False
     return result

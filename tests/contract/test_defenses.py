@@ -201,7 +201,7 @@ def test_noise_belongs_to_its_secret_and_exchange(name: str) -> None:
     defense = CLASSES[name]()
     for hook in defense.hooks():
         context = _context(defense, hook)
-        other = dataclasses.replace(context, exchange=dataclasses.replace(context.exchange, step=8))
+        other = dataclasses.replace(context, exchange=context.exchange._replace(step=8))
         stranger = dataclasses.replace(context, secret=b"another")
         outputs = [getattr(defense, hook)(_value(hook), c) for c in (context, other, stranger)]
         assert len({o.tobytes() for o in outputs}) == 3

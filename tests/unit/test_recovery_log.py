@@ -62,7 +62,6 @@ def test_a_restart_finds_every_step(
 def test_a_checkpoint_empties_the_log(tmp_path: Path) -> None:
     log = RecoveryLog(tmp_path, EVERY)
     _learn(log, range(2))
-    log._journal.flush()
     assert (tmp_path / "payload.bin").stat().st_size > 0
     _learn(log, range(2, 3))
     assert (tmp_path / "index.jsonl").stat().st_size == (tmp_path / "payload.bin").stat().st_size == 0
@@ -72,7 +71,6 @@ def test_a_checkpoint_empties_the_log(tmp_path: Path) -> None:
 def test_death_between_a_checkpoint_and_the_cut_of_the_log_repeats_no_step(tmp_path: Path) -> None:
     log = RecoveryLog(tmp_path, EVERY)
     _learn(log, range(2))
-    log._journal.flush()
     for name in ("index.jsonl", "payload.bin"):
         shutil.copy(tmp_path / name, tmp_path / f"old-{name}")
     _learn(log, range(2, 3))

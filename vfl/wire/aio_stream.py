@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import math
+from collections.abc import Awaitable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from vfl.acts import Act
@@ -26,17 +29,15 @@ class AioStream(Stream[R]):
         self._channel = open_aio_channel(link.address, link.limits)
         method: Any = self._channel.stream_stream(rpc.path, rpc.request.SerializeToString)
         self._call = method(metadata=link.metadata)
+        self._loop = asyncio.get_running_loop()
+        self._awaited_since = math.inf
+        self._overdue = False
+        self._timer = self._loop.call_later(link.limits.step_seconds, self._look)
 
     async def send(self, act: Act[R]) -> None:
         """See :meth:`Stream.send`. A stream that ended says why when the reply is asked for."""
-        try:
-            async with asyncio.timeout(self._link.limits.step_seconds):
-                await self._call.write(self._rpc.encode(act))
-        except TimeoutError:
-            self._call.cancel()
-            raise self._overdue() from None
-        except (asyncio.InvalidStateError, grpc.RpcError):
-            return
+        with suppress(asyncio.InvalidStateError, grpc.RpcError):
+            await self._in_time(self._call.write(self._rpc.encode(act)))
 
     async def receive(self) -> R:
         """See :meth:`Stream.receive`.
@@ -44,27 +45,41 @@ class AioStream(Stream[R]):
         Raises:
             UnavailableError: no reply within ``limits.step_seconds``, or the party ended the stream.
         """
-        seconds = self._link.limits.step_seconds
         try:
-            async with asyncio.timeout(seconds):
-                data: Any = await self._call.read()
-        except TimeoutError:
-            self._call.cancel()
-            raise self._overdue() from None
+            data: Any = await self._in_time(self._call.read())
         except grpc.RpcError as error:
-            raise from_rpc(error, self._link.name, seconds) from None
+            raise from_rpc(error, self._link.name, self._link.limits.step_seconds) from None
         if data is grpc.aio.EOF:
             raise UnavailableError(f"party {self._link.name!r} ended the stream: it stopped; look at its log")
         reply: R = self._link.decode(self._rpc, data)
         return reply
 
-    def _overdue(self) -> UnavailableError:
-        seconds = self._link.limits.step_seconds
-        return UnavailableError(
-            f"party {self._link.name!r} did not answer a step within {seconds:g} s: raise limits.step_seconds or look at its log"
-        )
+    async def _in_time(self, message: Awaitable[Any]) -> Any:
+        """Await one message, at most ``limits.step_seconds`` long."""
+        self._awaited_since = self._loop.time()
+        try:
+            return await message
+        except asyncio.CancelledError:
+            if not self._overdue:
+                raise
+            seconds = self._link.limits.step_seconds
+            raise UnavailableError(
+                f"party {self._link.name!r} did not answer a step within {seconds:g} s: raise limits.step_seconds or look at its log"
+            ) from None
+        finally:
+            self._awaited_since = math.inf
+
+    def _look(self) -> None:
+        """End the stream if a message is overdue, else look again: a timer for every message would cost more than the message's codec."""
+        seconds, now = self._link.limits.step_seconds, self._loop.time()
+        if now - self._awaited_since >= seconds:
+            self._overdue = True
+            self._call.cancel()
+        else:
+            self._timer = self._loop.call_at(min(self._awaited_since, now) + seconds, self._look)
 
     async def close(self) -> None:
         """See :meth:`Stream.close`."""
+        self._timer.cancel()
         self._call.cancel()
         await self._channel.close()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -39,8 +40,20 @@ def decode_tensor(message: pb.Tensor) -> Array:
         ProtocolError: an unknown dtype, an impossible shape, or bytes that do not fit them.
     """
     name, dtype, shape, data = message.name, message.dtype, tuple(message.shape), message.data
-    itemsize = DTYPES.get(dtype)
-    if itemsize is None:
+    due = _size(name, dtype, shape)
+    if len(data) != due:
+        raise ProtocolError(
+            f"tensor {name!r} of shape {shape} {dtype} has {len(data)} bytes: {due} are due"
+        )
+    if dtype == "|b1" and max(data, default=0) > 1:
+        raise ProtocolError(f"tensor {name!r} holds a byte that is no truth value: send 0 or 1")
+    return np.frombuffer(data, dtype).reshape(shape)
+
+
+@lru_cache(maxsize=256)  # training sends the same few shapes again and again
+def _size(name: str, dtype: str, shape: tuple[int, ...]) -> int:
+    """The bytes of a tensor."""
+    if dtype not in DTYPES:
         raise ProtocolError(f"tensor {name!r} has dtype {dtype!r}: send one of {', '.join(sorted(DTYPES))}")
     if len(shape) > MAX_DIMENSIONS or min(shape, default=0) < 0:
         raise ProtocolError(
@@ -50,13 +63,7 @@ def decode_tensor(message: pb.Tensor) -> Array:
     # An empty side does not make the others harmless: NumPy cannot hold a shape of (0, 2⁶²).
     if (elements or math.prod(n for n in shape if n)) > MAX_ELEMENTS:
         raise ProtocolError(f"tensor {name!r} has shape {shape}: no message holds so much")
-    if len(data) != elements * itemsize:
-        raise ProtocolError(
-            f"tensor {name!r} of shape {shape} {dtype} has {len(data)} bytes: {elements * itemsize} are due"
-        )
-    if dtype == "|b1" and max(data, default=0) > 1:
-        raise ProtocolError(f"tensor {name!r} holds a byte that is no truth value: send 0 or 1")
-    return np.frombuffer(data, dtype).reshape(shape)
+    return elements * DTYPES[dtype]
 
 
 def encode_rows(rows: Array) -> bytes:
