@@ -92,7 +92,7 @@ class Federation:
         if not len(rows):
             raise ProtocolError(f"an empty list of {phase.value} rows: ask for at least one")
         try:  # read as unsigned, a negative position is a huge one: out of range too
-            members = np.count_nonzero(member.take(rows.view(np.uint32)))
+            members = int(np.count_nonzero(member.take(rows.view(np.uint32))))
         except IndexError:
             members = -1
         if members != len(rows):

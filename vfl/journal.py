@@ -54,7 +54,7 @@ class Journal:
         with self._lock:
             self._raise_error()
             line, arrays = _entry(released, self._offset)
-            data = b"".join(arrays)
+            data = b"".join(a.data for a in arrays)
             try:  # payload first: an index line never points at bytes that are not there
                 _write_blocks(self._payload, data)
                 _write_blocks(self._index, line)

@@ -208,6 +208,8 @@ def statuses(n: int, status: RowStatus = RowStatus.OK) -> Array:
 def sealed(array: Array) -> Array:
     """Little-endian, contiguous, read-only; a view where nothing had to change."""
     dtype = array.dtype  # newbyteorder makes a new one for every array
-    result = np.ascontiguousarray(array, dtype if _LITTLE and dtype.isnative else dtype.newbyteorder("<")).view()
+    result = np.ascontiguousarray(
+        array, dtype if _LITTLE and dtype.isnative else dtype.newbyteorder("<")
+    ).view()
     result.flags.writeable = False
     return result

@@ -18,7 +18,7 @@ from laboratory import NOTHING, payload, same
 from vfl import journal
 from vfl.errors import StorageError
 from vfl.journal import BLOCK_BYTES, Journal, digest, read
-from vfl.types import Array, Phase, Point, Released
+from vfl.types import Phase, Point, Released
 
 DTYPES = ("<f8", "<f4", "<i8", "<i4", "|u1", "|b1")
 RNG = np.random.default_rng(0)

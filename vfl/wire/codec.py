@@ -42,9 +42,7 @@ def decode_tensor(message: pb.Tensor) -> Array:
     name, dtype, shape, data = message.name, message.dtype, tuple(message.shape), message.data
     due = _size(name, dtype, shape)
     if len(data) != due:
-        raise ProtocolError(
-            f"tensor {name!r} of shape {shape} {dtype} has {len(data)} bytes: {due} are due"
-        )
+        raise ProtocolError(f"tensor {name!r} of shape {shape} {dtype} has {len(data)} bytes: {due} are due")
     if dtype == "|b1" and max(data, default=0) > 1:
         raise ProtocolError(f"tensor {name!r} holds a byte that is no truth value: send 0 or 1")
     return np.frombuffer(data, dtype).reshape(shape)
