@@ -24,7 +24,7 @@ def box_estimate(
     status[empty & (status == RowStatus.OK)] = RowStatus.EMPTY_BOX
     status[~converged] = RowStatus.NOT_CONVERGED
     radius = radius.copy()
-    radius[empty] = np.sqrt((np.maximum(values[empty], 1 - values[empty]) ** 2).sum(axis=1))
+    radius[empty] = box_reach(values[empty])
     extras = {**estimate.extras, "gap": gap, "radius": radius}
     return Estimate(estimate.target, estimate.rows, values, status, extras)
 
@@ -36,3 +36,9 @@ def box_spread(x: Array) -> Array:
     """
     spread: Array = np.sqrt(np.maximum(np.einsum("nd,nd->n", x, 1 - x), 0.0))
     return spread
+
+
+def box_reach(x: Array) -> Array:
+    """The distance (N,) of ``x`` (N, d) to the farthest point of the box."""
+    reach: Array = np.sqrt((np.maximum(x, 1 - x) ** 2).sum(axis=1))
+    return reach

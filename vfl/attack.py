@@ -46,18 +46,26 @@ class LinearAttack(Attack):
 
     With several passive parties A has the columns of all of them: it is solved jointly and the
     target's columns are returned. An attack whose ``needs`` name no scores gets a system without
-    equations, one with MOMENTS gets the moments of the unknown columns.
+    equations, one with MOMENTS gets the moments of the unknown columns. ``exact`` says that the answer is exact
+    where the equations determine it and does not depend on their basis; an iteration that stops early is not.
     """
 
     needs: ClassVar[frozenset[Knowledge]] = frozenset(
         {Knowledge.SCORES, Knowledge.PARAMETERS, Knowledge.OWN_FEATURES}
     )
+    exact: ClassVar[bool] = True
 
     @abstractmethod
     def solve(
         self, A: Array, b: Array, *, rng: np.random.Generator, moments: Moments | None = None
     ) -> Estimate:
         """Estimate x (N, d) in A x = b from ``A`` (m, d) and ``b`` (N, m), finite float64."""
+
+    def solve_system(
+        self, system: LinearSystem, *, rng: np.random.Generator, moments: Moments | None = None
+    ) -> Estimate:
+        """:meth:`solve` in the federation, where ``system`` holds the scores themselves too."""
+        return self.solve(system.A, system.b, rng=rng, moments=moments)
 
     def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
         """Solve the system of each group of rows with the same usable scores; see :meth:`Attack.reconstruct`.
@@ -69,7 +77,7 @@ class LinearAttack(Attack):
         values, status = np.empty((n, width)), statuses(n)
         extras: dict[str, Array] = {}
         for rows, system in self._systems(view, width):
-            part = self.solve(system.A, system.b, rng=rng, moments=moments)
+            part = self.solve_system(system, rng=rng, moments=moments)
             missing = system.saturated & (part.status == RowStatus.OK)
             values[rows], status[rows] = part.values, np.where(missing, RowStatus.SATURATED, part.status)
             for name, extra in part.extras.items():

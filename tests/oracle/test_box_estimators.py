@@ -1,4 +1,4 @@
-"""RCC2 against RVG's program in CVXPY, optimality conditions, Theorem 1, and systems without a solution in the box."""
+"""RCC2, CLS and GIA against RVG's program in CVXPY, optimality conditions, Theorem 1, and systems without a solution in the box."""
 
 from __future__ import annotations
 
@@ -10,10 +10,15 @@ import programs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.linalg import pinv
+from scipy.special import log_softmax, softmax
 
 import attacks
 from vfl.numerics import box
 from vfl.numerics.box import nearest_in_box
+from vfl.numerics.gradient_inversion import _Problem
+from vfl.numerics.linear_system import LinearSystem
+from vfl.registry import ATTACKS
 from vfl.types import Array, Estimate, RowStatus
 
 #: CVXPY's own error at the tolerances of ``programs``; near a vertex it is the larger one.
@@ -110,3 +115,108 @@ def test_nothing_slow_is_imported() -> None:
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"torch", "grpc", "cvxpy", "clarabel", "sklearn", "pandas"} & set(run.stdout.split())
+
+
+# -- constrained least squares -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("start", ["clamped_ls", "zero", "half", "random"])
+@pytest.mark.parametrize("feasible", [True, False])
+def test_cls_has_the_least_residual_and_is_nearest_to_its_start(start: str, feasible: bool) -> None:
+    A, x = system(1, 4, 7, 5, vertices=0.3)
+    b = x @ A.T + (0 if feasible else 2)
+    estimate = attacks.estimate("cls", A, b, start=start, rng=np.random.default_rng(0))
+    d = A.shape[1]
+    starts = {
+        "clamped_ls": np.clip(b @ pinv(A).T, 0, 1),
+        "zero": np.zeros((5, d)),
+        "half": np.full((5, d), 0.5),
+        "random": np.random.default_rng(0).random((5, d)),
+    }[start]
+    for row in range(5):
+        assert abs(estimate.extras["residual"][row] - programs.cls(A, b[row])) < 1e-6
+        expected = programs.nearest_of_least_residual(A, b[row], starts[row])
+        np.testing.assert_allclose(estimate.values[row], expected, rtol=0, atol=1e-5)
+    assert set(estimate.status) == {RowStatus.OK if feasible else RowStatus.EMPTY_BOX}
+
+
+def test_cls_depends_on_its_start_and_equals_rcc2_from_the_centre() -> None:
+    A, x = system(2, 3, 8, 50)
+    b = x @ A.T
+    zero, half = (attacks.estimate("cls", A, b, start=s).values for s in ("zero", "half"))
+    np.testing.assert_array_equal(half, attacks.estimate("rcc2", A, b).values)
+    assert np.abs(zero - half).max() > 0.2
+    assert (zero.sum(axis=1) < half.sum(axis=1)).all()
+
+
+# -- gradient inversion --------------------------------------------------------------------------------
+
+
+def scored(seed: int, k: int, d: int, n: int) -> tuple[Array, Array, Array]:
+    """A, b' and log-scores of a random model whose adversary owns no columns."""
+    rng = np.random.default_rng(seed)
+    weight, x = rng.normal(size=(k, d)), rng.random((n, d))
+    log_c = log_softmax(x @ weight.T, axis=1)
+    return np.diff(weight, axis=0), np.diff(log_c, axis=1), log_c
+
+
+@pytest.mark.parametrize("with_scores", [True, False])
+def test_gia_descends_along_the_true_slope(with_scores: bool) -> None:
+    """Against the objective written out per row in probabilities, and its finite differences."""
+    A, b, log_c = scored(0, 4, 5, 3)
+    weight = np.vstack([np.zeros(5), np.cumsum(A, axis=0)])
+    x = np.random.default_rng(1).random((3, 5))
+
+    def objective(point: Array, row: int) -> float:
+        if not with_scores:
+            return float(((A @ point - b[row]) ** 2).sum())
+        guess = softmax(weight @ point)
+        return float((guess * np.log(guess / np.exp(log_c[row]))).sum())
+
+    values, slope = _Problem(A, b.T, log_c.T if with_scores else None).value_and_slope(x.T)
+    for row in range(3):
+        assert values[row] == pytest.approx(objective(x[row], row), rel=1e-12)
+        numeric = [(objective(x[row] + h, row) - objective(x[row] - h, row)) / 2e-6 for h in 1e-6 * np.eye(5)]
+        np.testing.assert_allclose(slope[:, row], numeric, rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("start", ["zero", "half", "random"])
+@pytest.mark.parametrize("with_scores", [True, False])
+def test_gia_reaches_the_objective_that_solutions_have(start: str, with_scores: bool) -> None:
+    A, b, log_c = scored(3, 4, 8, 60)
+    attack = ATTACKS.get("gia")(start=start, steps=2000)
+    estimate = attack.solve_system(
+        LinearSystem(A, b, False, log_c if with_scores else None), rng=np.random.default_rng(0)
+    )
+    assert (estimate.extras["objective"] < 1e-5).all()
+    assert ((estimate.values >= 0) & (estimate.values <= 1)).all()
+    assert (estimate.status == RowStatus.OK).all()
+
+
+def test_gia_starts_agree_in_objective_not_in_estimate() -> None:
+    A, b, _ = scored(4, 3, 9, 40)
+    zero, half = (attacks.estimate("gia", A, b, start=s) for s in ("zero", "half"))
+    np.testing.assert_allclose(zero.extras["objective"], half.extras["objective"], atol=1e-6)
+    assert np.abs(zero.values - half.values).max() > 0.2
+
+
+def test_gia_says_when_it_stopped_early() -> None:
+    A, b, _ = scored(5, 4, 6, 30)
+    short = attacks.estimate("gia", A, b, steps=3)
+    assert (short.status == RowStatus.NOT_CONVERGED).mean() > 0.5
+    assert (short.extras["objective"] > 1e-3).mean() > 0.5
+
+
+def test_kl_of_the_estimate_to_the_scores_is_not_convex() -> None:
+    """RVG Remark 7 says it is: midpoints of random pairs above their chord refute it."""
+    rng = np.random.default_rng(0)
+    weight, log_c = 3 * rng.normal(size=(4, 5)), log_softmax(3 * rng.normal(size=4))
+    ends = rng.random((2, 2000, 5))
+
+    def divergence(x: Array) -> Array:
+        log_guess = log_softmax(x @ weight.T, axis=1)
+        total: Array = (np.exp(log_guess) * (log_guess - log_c)).sum(axis=1)
+        return total
+
+    chord = (divergence(ends[0]) + divergence(ends[1])) / 2
+    assert (divergence(ends.mean(axis=0)) > chord + 1e-9).sum() > 100

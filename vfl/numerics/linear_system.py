@@ -34,12 +34,14 @@ RANGE_RTOL = 1e-6
 class LinearSystem:
     """A x = b for several rows at once: ``A`` (m, d) and ``b`` (N, m), finite float64.
 
-    ``saturated`` says that a score was exactly 0, so that fewer than k − 1 equations are left.
+    ``saturated`` says that a score was exactly 0, so that fewer than k − 1 equations are left. ``log_c``
+    (N, m + 1) are the positive scores that the equations compare, None for a system without scores.
     """
 
     A: Array
     b: Array
     saturated: bool
+    log_c: Array | None = None
 
     @classmethod
     def from_scores(cls, log_c: Array, known: Array, weight: Array) -> list[tuple[Array, LinearSystem]]:
@@ -68,7 +70,7 @@ class LinearSystem:
     def _of(cls, log_c: Array, known: Array, weight: Array, classes: Array) -> LinearSystem:
         J = first_differences(int(classes.sum()))
         b = (log_c - known)[:, classes] @ J.T
-        return cls(J @ weight[classes], b, saturated=not bool(classes.all()))
+        return cls(J @ weight[classes], b, not bool(classes.all()), log_c[:, classes])
 
 
 def first_differences(k: int) -> Array:
