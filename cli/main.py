@@ -16,7 +16,7 @@ from typing import NoReturn
 
 import typer
 
-from cli import datasets, evidence, federation, plugins
+from cli import datasets, evidence, federation, plugins, release
 from cli.output import note
 from vfl.errors import StorageError, VflensError
 
@@ -35,6 +35,7 @@ app = typer.Typer(
 app.add_typer(datasets.app, name="datasets")
 federation.add_to(app)
 evidence.add_to(app)
+release.add_to(app)
 plugins.add_to(app)
 
 

@@ -7,7 +7,16 @@ from types import TracebackType
 from typing import Any, Self
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TaskID,
+    TaskProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
 
 from cli.output import note
 from experiments.config import Experiment
@@ -16,9 +25,10 @@ from experiments.config import Experiment
 class _Bars:
     """Named bars that appear when they are first told of."""
 
-    def __init__(self) -> None:
+    def __init__(self, count: ProgressColumn | None = None) -> None:
         console = Console(stderr=True)
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        count = count or MofNCompleteColumn()
+        columns = (TextColumn("{task.description}"), BarColumn(), count, TimeRemainingColumn())
         self._bars = Progress(*columns, console=console, disable=not sys.stderr.isatty())
         self._tasks: dict[str, TaskID] = {}
 
@@ -55,6 +65,13 @@ class StageBar(_Bars):
         elif 10 * done // total > self._tenths.get(stage, 0):
             self._tenths[stage] = 10 * done // total
             note(f"{stage} {done}/{total}")
+
+
+class FileBar(_Bars):
+    """How much of a file has been read, pass by pass."""
+
+    def __init__(self) -> None:
+        super().__init__(TaskProgressColumn())
 
 
 class ScenarioBars(_Bars):

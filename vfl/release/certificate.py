@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from vfl.release.accounting import Ldp, local_privacy
+from vfl.release.accounting import local_privacy
 from vfl.release.bounded import Bounded
 from vfl.release.bounds import Bounds, bounds
 from vfl.release.correlated import Correlated
@@ -55,10 +55,13 @@ class CramerRao(_Part):
 
 
 class LdpPart(_Part):
-    """(ε, δ)-local differential privacy: one row, one release, rows within ``diameter`` of each other."""
+    """(ε, δ)-local differential privacy: one row, one release, rows within ``diameter`` of each other.
+
+    ``reason`` says why an ε is None.
+    """
 
     delta: float
-    diameter: list[float]
+    diameter: list[float] | None
     epsilon_theorem: float | None
     epsilon_exact: float | None
     reason: str | None
@@ -84,7 +87,7 @@ class Certificate(_Part):
     columns: list[str]
     cramer_rao: CramerRao
     prior: str = "Gaussian with the table's own mean and covariance, rows independent"
-    ldp: LdpPart | None
+    ldp: LdpPart
     classifier: ClassifierPart | None
     not_protected: list[str]
     private: list[str]
@@ -95,28 +98,26 @@ def certify(
     moments: TableMoments,
     columns: Sequence[str],
     *,
-    delta: float | None = None,
+    delta: float = 1e-5,
     diameter: Array | float | None = None,
     classifier: Mapping[str, Any] | None = None,
     pi_from_data: bool = False,
 ) -> Certificate:
     """The certificate of ``mechanism`` on the table with ``moments`` and ``columns``.
 
-    ``delta`` and a *public* ``diameter``, never computed from the table, fill ``ldp``; without them it is None.
+    ``diameter`` is *public*, never computed from the table; without it, and where Π is computed from the table,
+    no ε holds.
     ``classifier``, for correlated noise: ``preserving`` (:class:`Preserving`), ``theta``, ``rho``.
     ``pi_from_data``: Π was computed from the table (standardising), so that it is private too.
     """
     found = bounds(mechanism, moments)
-    ldp = None
-    if delta is not None and diameter is not None:
-        ldp = _ldp(local_privacy(mechanism, delta=delta, diameter=diameter))
     return Certificate(
         mechanism=mechanism.name,
         parameters=parameters(mechanism),
         rows=moments.count,
         columns=list(columns),
         cramer_rao=_cramer_rao(found, columns),
-        ldp=ldp,
+        ldp=_ldp(mechanism, delta, diameter, pi_from_data),
         classifier=_classifier(**classifier) if classifier else None,
         not_protected=not_protected(mechanism),
         private=private_entries(mechanism, pi_from_data),
@@ -221,13 +222,22 @@ def _number(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def _ldp(found: Ldp) -> LdpPart:
+def _ldp(mechanism: Mechanism, delta: float, diameter: Array | float | None, pi_from_data: bool) -> LdpPart:
+    """The part ``ldp``; bounded and correlated noise have no ε for any diameter, which is the reason then."""
+    unknown = None
+    if pi_from_data:
+        unknown = (
+            "pi was computed from the table: the size of the noise depends on private data, so no ε holds"
+        )
+    elif diameter is None and isinstance(mechanism, Gaussian | Laplace):
+        unknown = "no public diameter was given: ε is about rows that differ by at most that much"
+    found = local_privacy(mechanism, delta=delta, diameter=1.0 if diameter is None else diameter)
     return LdpPart(
         delta=found.delta,
-        diameter=found.diameter.tolist(),
-        epsilon_theorem=found.epsilon_theorem,
-        epsilon_exact=found.epsilon_exact,
-        reason=found.reason,
+        diameter=None if diameter is None else found.diameter.tolist(),
+        epsilon_theorem=None if unknown else found.epsilon_theorem,
+        epsilon_exact=None if unknown else found.epsilon_exact,
+        reason=unknown or found.reason,
     )
 
 

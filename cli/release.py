@@ -1,0 +1,132 @@
+"""``vflens release``: a table under noise, with a certificate of what the noise does and does not hide."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cli.output import Json, emit, note
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command."""
+
+    @app.command()
+    def release(
+        *,
+        table: Annotated[
+            Path, typer.Argument(help="the owner's table: .csv, .csv.gz, .csv.bz2, .csv.zst or .parquet")
+        ],
+        out: Annotated[Path, typer.Option(help="the released table; its certificate is written beside it")],
+        mechanism: Annotated[str, typer.Option(help="gaussian, laplace, bounded or correlated")] = "gaussian",
+        label: Annotated[str | None, typer.Option(help="a column that is released as it is")] = None,
+        id_: Annotated[
+            list[str] | None, typer.Option("--id", help="an identifier: left out (repeatable)")
+        ] = None,
+        keep_ids: Annotated[
+            bool, typer.Option("--keep-ids", help="pass identifiers through: rows can be re-linked")
+        ] = False,
+        encode: Annotated[
+            list[str] | None,
+            typer.Option(help="ordinal or one-hot for all text, or COLUMN=ordinal (repeatable)"),
+        ] = None,
+        missing: Annotated[str, typer.Option(help="refuse, or drop-row")] = "refuse",
+        lambda_: Annotated[
+            float | None, typer.Option("--lambda", help="weight of utility: larger is less noise")
+        ] = None,
+        target_mse: Annotated[
+            float | None, typer.Option(help="bound per row, E‖Π^½(x − x̂)‖², instead of --lambda")
+        ] = None,
+        epsilon: Annotated[
+            float | None, typer.Option(help="local differential privacy instead of --lambda")
+        ] = None,
+        delta: Annotated[float, typer.Option(help="δ of ε")] = 1e-5,
+        diameter: Annotated[
+            str | None, typer.Option(help="public bound on how far two rows differ in a column: N or N,N,…")
+        ] = None,
+        pi: Annotated[
+            str | None,
+            typer.Option(help="identity, standardise (noise in proportion to deviations), or a file"),
+        ] = None,
+        matched: Annotated[
+            str | None, typer.Option(help="laplace: cramer-rao or variance, matched to gaussian")
+        ] = None,
+        lower: Annotated[str | None, typer.Option(help="bounded: least noise, N or N,N,…")] = None,
+        upper: Annotated[str | None, typer.Option(help="bounded: largest noise")] = None,
+        m: Annotated[
+            float | None, typer.Option(help="correlated: variance of the noise before projection")
+        ] = None,
+        theta: Annotated[
+            float | None, typer.Option(help="correlated: the SVM's weight of slacks, default 1")
+        ] = None,
+        rho: Annotated[
+            float | None, typer.Option(help="correlated: the SVM's weight of squares, default 0.01")
+        ] = None,
+        seed: Annotated[
+            str | None, typer.Option(help="the same noise again; without it fresh entropy. Keep it secret")
+        ] = None,
+        force: Annotated[bool, typer.Option("--force", help="replace existing output")] = False,
+        json: Json = False,
+    ) -> None:
+        """Release a table under optimal noise, with a certificate (JSON and a page) beside it.
+
+        Example: vflens release bank.csv --label y --lambda 1e-4 --pi standardise --out released.csv
+        """
+        from cli.progress import FileBar
+        from experiments.release import release as release_table
+        from experiments.release_options import Options
+
+        options = Options(
+            table=table,
+            out=out,
+            mechanism=mechanism,
+            label=label,
+            ids=tuple(id_ or ()),
+            keep_ids=keep_ids,
+            encode=tuple(encode or ()),
+            missing=missing,
+            lambda_=lambda_,
+            target_mse=target_mse,
+            epsilon=epsilon,
+            delta=delta,
+            diameter=diameter,
+            pi=pi,
+            matched=matched,
+            lower=lower,
+            upper=upper,
+            m=m,
+            theta=theta,
+            rho=rho,
+            seed=seed,
+            force=force,
+        )
+        with FileBar() as bar:
+            done = release_table(options, bar.update)
+        for warning in done.facts["warnings"]:
+            note(f"warning: {warning}")
+        emit(json, done.facts, lambda: _summary(done.facts, done.table, done.certificate, done.page))
+
+
+def _summary(facts: dict[str, Any], *files: Path) -> str:
+    from experiments.release_page import headline
+
+    lines = [
+        f"{facts['rows']} rows, {len(facts['columns'])} columns with {facts['mechanism']} noise",
+        headline(facts),
+    ]
+    ldp, solved = facts["ldp"], facts["classifier"]
+    if ldp["epsilon_exact"] is not None:
+        lines.append(f"ε = {ldp['epsilon_exact']:.4g} at δ = {ldp['delta']:g}, one row, one release")
+    else:
+        lines.append(f"no ε: {ldp['reason']}")
+    if solved:
+        kept = "preserved" if solved["preserved"] else "NOT preserved"
+        lines.append(f"classifier {kept}: solved again, it moves by {solved['relative_change']:.1e}")
+    return "\n".join(
+        [
+            *lines,
+            *(f"{what}: {file}" for what, file in zip(("table", "certificate", "page"), files, strict=True)),
+        ]
+    )

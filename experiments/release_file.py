@@ -1,0 +1,261 @@
+"""Tables as files: CSV, plain or compressed, and parquet, read block by block and written whole or not at all."""
+
+from __future__ import annotations
+
+import csv as text_csv
+import io
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyarrow import csv
+
+from vfl.cells import repeated
+from vfl.errors import DataError, StorageError
+
+#: What pandas takes for missing.
+MISSING = (
+    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
+    *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
+)
+SUFFIXES = {".csv": None, ".csv.gz": "gzip", ".csv.bz2": "bz2", ".csv.zst": "zstd", ".parquet": None}
+_BLOCK_BYTES, _BLOCK_ROWS = 1 << 20, 1 << 14
+_PARSE = csv.ParseOptions(newlines_in_values=True)
+_CONVERSION = re.compile(
+    r"In CSV column #(\d+): Row #(\d+): CSV conversion error to double: invalid value '(.*)'", re.S
+)
+#: Told of the stage, what is done and the whole, in bytes of the file read.
+Progress = Callable[[str, int, int], None]
+
+
+def suffix(path: Path) -> str:
+    """The part of the name that says what the file is.
+
+    Raises:
+        DataError: it is none of :data:`SUFFIXES`.
+    """
+    for known in SUFFIXES:
+        if path.name.endswith(known):
+            return known
+    raise DataError(f"{path}: the suffix is none of {', '.join(SUFFIXES)}: rename or convert the file")
+
+
+class TableFile:
+    """A table on disk; ``names`` are its columns in their order.
+
+    Raises:
+        DataError: it cannot be read, has no columns, or names one twice.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path, self._suffix = path, suffix(path)
+        with self._readable():
+            self._schema: pa.Schema = pq.read_schema(path) if self._is_parquet else self._csv(None, ()).schema
+        self.names = tuple(self._schema.names)
+        twice = repeated(self.names)
+        if twice is not None or not self.names:
+            raise DataError(
+                f"{path}: column {twice!r} occurs twice: rename one"
+                if twice is not None
+                else f"{path}: it has no columns"
+            )
+
+    def kept_type(self, name: str) -> pa.DataType:
+        """The type of a column that passes through: its own in parquet, text in CSV."""
+        return self._schema.field(name).type if self._is_parquet else pa.string()
+
+    def blocks(
+        self, numbers: Sequence[str], others: Sequence[str], stage: str, progress: Progress
+    ) -> Iterator[dict[str, pa.Array]]:
+        """Columns by name, block by block: ``numbers`` as float64, ``others`` as :meth:`kept_type`; null is missing.
+
+        Raises:
+            DataError: a cell of ``numbers`` is no number, or the file is damaged.
+        """
+        if not numbers and not others:
+            return
+        with self._readable():
+            read = self._parquet_blocks if self._is_parquet else self._csv_blocks
+            yield from read(numbers, others, stage, progress)
+
+    def text_columns(self, among: Sequence[str], progress: Progress) -> list[str]:
+        """Those of ``among`` that hold something other than numbers."""
+        if self._is_parquet:
+            return [n for n in among if not _is_number(self._schema.field(n).type)]
+        found: set[str] = set()
+        for block in self.blocks((), among, "looking for text", progress):
+            found |= {n for n in among if n not in found and not _all_numbers(block[n])}
+        return [n for n in among if n in found]
+
+    @property
+    def _is_parquet(self) -> bool:
+        return self._suffix == ".parquet"
+
+    def _csv(self, stream: Any, types: Sequence[tuple[str, pa.DataType]]) -> csv.CSVStreamingReader:
+        options = csv.ConvertOptions(
+            column_types=dict(types),
+            include_columns=[n for n, _ in types],
+            strings_can_be_null=True,
+            null_values=MISSING,
+        )
+        if stream is None:
+            _, stream = self._opened()
+        reading = csv.ReadOptions(
+            use_threads=False, block_size=_BLOCK_BYTES
+        )  # with threads errors name no row
+        return csv.open_csv(stream, read_options=reading, parse_options=_PARSE, convert_options=options)
+
+    def _opened(self) -> tuple[pa.OSFile, Any]:
+        """The file and, where compressed, the stream of its contents."""
+        raw, kind = pa.OSFile(str(self.path)), SUFFIXES[self._suffix]
+        return raw, pa.CompressedInputStream(raw, kind) if kind else raw
+
+    def _csv_blocks(
+        self, numbers: Sequence[str], others: Sequence[str], stage: str, progress: Progress
+    ) -> Iterator[dict[str, pa.Array]]:
+        types = [(n, pa.float64()) for n in numbers] + [(n, pa.string()) for n in others]
+        raw, stream = self._opened()
+        size = raw.size()
+        for batch in self._csv(stream, types):
+            progress(stage, raw.tell() if not raw.closed else size, size)
+            yield {name: batch.column(i) for i, (name, _) in enumerate(types)}
+
+    def _parquet_blocks(
+        self, numbers: Sequence[str], others: Sequence[str], stage: str, progress: Progress
+    ) -> Iterator[dict[str, pa.Array]]:
+        for name in numbers:
+            kind = self._schema.field(name).type
+            if not _is_number(kind):
+                raise not_numeric(self.path, name, f"holds {kind}")
+        done = 0
+        with pq.ParquetFile(self.path) as file:
+            for batch in file.iter_batches(_BLOCK_ROWS, columns=[*numbers, *others], use_threads=False):
+                done += batch.num_rows
+                progress(stage, done, file.metadata.num_rows)
+                yield {n: self._as_float(n, batch.column(n)) for n in numbers} | {
+                    n: batch.column(n) for n in others
+                }
+
+    def _as_float(self, name: str, column: pa.Array) -> pa.Array:
+        try:
+            return column.cast(pa.float64())
+        except pa.ArrowInvalid as error:
+            raise DataError(
+                f"{self.path}: column {name!r} holds whole numbers beyond 2^53, which float64 cannot tell apart: store it as float64, or name it with --id ({error})"
+            ) from error
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        try:
+            yield
+        except FileNotFoundError as error:
+            raise DataError(f"{self.path}: there is no such file: check the path") from error
+        except pa.ArrowException as error:
+            found = _CONVERSION.search(str(error))
+            if found:
+                column, row, value = self.names[int(found[1])], int(found[2]) - 1, found[3]
+                raise not_numeric(self.path, column, f"holds {value!r} in data row {row}") from error
+            raise DataError(
+                f"{self.path}: it cannot be read ({error}): check that it is whole, UTF-8, and what its suffix says"
+            ) from error
+        except OSError as error:
+            raise DataError(
+                f"{self.path}: it cannot be read ({error}): check that it is whole and what its suffix says"
+            ) from error
+
+
+def not_numeric(path: Path, column: str, what: str) -> DataError:
+    """The refusal of a column that holds something other than numbers."""
+    return DataError(
+        f"{path}: column {column!r} {what}, which is not a number: choose --encode {column}=ordinal or --encode {column}=one-hot, "
+        f"or, if it identifies rows, leave it out with --id {column}"
+    )
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def _all_numbers(column: pa.Array) -> bool:
+    try:
+        pc.utf8_trim_whitespace(column).cast(pa.float64())
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+class _Writer(Protocol):
+    def write_batch(self, batch: pa.RecordBatch) -> None: ...
+    def close(self) -> None: ...
+
+
+class TableSink:
+    """Writes blocks of columns as CSV or parquet, by the suffix of ``path``.
+
+    Floats are written with the digits, up to 17, that read back bit for bit.
+    """
+
+    def __init__(self, path: Path, schema: pa.Schema, *, quoted: bool) -> None:
+        self._schema, kind = schema, suffix(path)
+        self._file: Any = pa.OSFile(str(path), "wb")
+        if kind == ".parquet":
+            self._writer: _Writer = pq.ParquetWriter(self._file, schema)
+            return
+        if SUFFIXES[kind]:
+            self._file = pa.CompressedOutputStream(self._file, SUFFIXES[kind])
+        self._file.write(_header(schema.names))
+        options = csv.WriteOptions(include_header=False, quoting_style="needed" if quoted else "none")
+        self._writer = csv.CSVWriter(self._file, schema, write_options=options)
+
+    def write(self, columns: Sequence[pa.Array]) -> None:
+        """Append a block; ``columns`` in the order of the schema."""
+        self._writer.write_batch(pa.record_batch(list(columns), schema=self._schema))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._writer.close()
+        self._file.close()
+
+
+def _header(names: Sequence[str]) -> bytes:
+    line = io.StringIO()
+    text_csv.writer(line, lineterminator="\n").writerow(names)
+    return line.getvalue().encode()
+
+
+@contextmanager
+def replacing(files: Sequence[Path]) -> Iterator[list[Path]]:
+    """A temporary file beside each of ``files``, for the owner only; all take their places, in order, once the body ends well.
+
+    Raises:
+        StorageError: the folder cannot be written.
+    """
+    temporary: list[Path] = []
+    try:
+        for file in files:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(dir=file.parent, prefix=".release-", suffix=f"-{file.name}")
+            os.close(handle)
+            temporary.append(Path(name))
+        yield temporary
+        for source, file in zip(temporary, files, strict=True):
+            source.replace(file)
+    except OSError as error:
+        raise StorageError(
+            f"{files[0].parent} cannot be written ({error}): free space, or choose another --out"
+        ) from error
+    finally:
+        for path in temporary:
+            path.unlink(missing_ok=True)
