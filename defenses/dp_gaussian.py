@@ -48,5 +48,5 @@ class DPGaussian(Defense):
         return Claim(noise_std=self.level * self.clip, epsilon=epsilon, delta=self.delta)
 
     def _noisy(self, rows: Array, ctx: Context) -> Array:
-        noise = ctx.stream().normal(0.0, self.level * self.clip, rows.shape)
+        noise = ctx.draw(lambda rng, n: rng.normal(0.0, self.level * self.clip, (n, rows.shape[1])))
         return clipped(rows, self.clip, 2) + noise

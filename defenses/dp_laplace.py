@@ -38,5 +38,5 @@ class DPLaplace(Defense):
         return Claim(noise_std=math.sqrt(2) * self.level * self.clip, epsilon=2 / self.level, delta=0.0)
 
     def _noisy(self, rows: Array, ctx: Context) -> Array:
-        noise = ctx.stream().laplace(0.0, self.level * self.clip, rows.shape)
+        noise = ctx.draw(lambda rng, n: rng.laplace(0.0, self.level * self.clip, (n, rows.shape[1])))
         return clipped(rows, self.clip, 1) + noise

@@ -1,7 +1,7 @@
 """Gaussian noise on the logits behind the released scores.
 
 A baseline: it may change the predicted class, and averaging over independent draws undoes it, which is why a
-row is released once.
+row keeps its noise.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class GaussianScores(Defense):
 
     def on_scores(self, log_c: Array, ctx: Context) -> Array:
         """Noisy, normalised log-probabilities (n, k)."""
-        noise = ctx.stream().normal(0.0, self.sigma, log_c.shape)
+        noise = ctx.draw(lambda rng, n: rng.normal(0.0, self.sigma, (n, log_c.shape[1])))
         noisy: Array = log_softmax(log_c + noise, axis=1)
         return noisy
 

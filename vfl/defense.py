@@ -7,7 +7,7 @@ configured defences over it once, seals it and keeps it, so a retry is answered 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from vfl.randomness import exchange_stream
-from vfl.types import Array, Claim, Exchange, Owner, Point
+from vfl.types import Array, Claim, Exchange, Owner, Phase, Point
 
 if TYPE_CHECKING:
     from torch.nn import Module
@@ -28,6 +28,7 @@ GATE_HOOKS: Mapping[Point, str] = {
     Point.PARAMETERS: "on_parameters",
     Point.DATASET: "on_dataset",
 }
+_BLOCK = 64  # rows that share a stream: few enough to draw all of them for one
 INNER_HOOKS = ("on_inputs", "on_labels", "on_outputs", "wrap_model")
 
 
@@ -47,12 +48,32 @@ class Context:
         """The generator for this hook of this defence in this exchange; ``name`` tells several apart."""
         return exchange_stream(self.secret, "defense", self.exchange, self.hook, self.position, name)
 
+    def draw(self, sample: Callable[[np.random.Generator, int], Array]) -> Array:
+        """Noise (n, …) for the rows of this exchange, where ``sample(generator, m)`` gives that of m rows.
+
+        A prediction row keeps its noise within run and model version, in whatever request it is asked and
+        whatever a crash forgot: who asks again cannot average it away. In other phases it is drawn per exchange.
+        """
+        if self.exchange.phase is not Phase.PREDICT or not len(self.rows):
+            return sample(self.stream(), len(self.rows))
+        blocks, places = np.divmod(self.rows, _BLOCK)
+        numbers, which = np.unique(blocks, return_inverse=True)
+        drawn = np.concatenate([sample(self._of_block(int(number)), _BLOCK) for number in numbers])
+        found: Array = drawn[which * _BLOCK + places]
+        return found
+
+    def _of_block(self, number: int) -> np.random.Generator:
+        """The generator of the prediction rows 64·number, …, 64·number + 63."""
+        exchange = self.exchange._replace(step=number)
+        return exchange_stream(self.secret, "defense rows", exchange, self.hook, self.position)
+
 
 class Defense(BaseModel):
     """One defence: frozen hyper-parameters as fields, hooks as methods; override only what it changes.
 
     A hook receives and returns arrays with a leading row axis of the same length, float64 (only
-    ``wrap_model`` takes a model), and never writes into its argument. Any noise comes from ``ctx.stream()``.
+    ``wrap_model`` takes a model), and never writes into its argument. Noise of rows comes from
+    ``ctx.draw()``, any other draw from ``ctx.stream()``.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -196,12 +196,39 @@ def test_the_claimed_noise_is_the_noise(name: str) -> None:
         assert not _is_noise_of(std * 3 / 2, noise, freedom)
 
 
+PREDICTED = [(n, h) for n in NAMES for h in ("on_embedding", "on_scores") if h in CLASSES[n].hooks()]
+
+
+@pytest.mark.parametrize(("name", "hook"), PREDICTED)
+def test_a_prediction_row_is_the_same_in_every_request(name: str, hook: str) -> None:
+    """Rows asked one by one, in another order or under another number: nothing is drawn anew."""
+    defense = CLASSES[name]()
+    value = _read_only(log_softmax(np.random.default_rng(5).normal(size=(200, 5)), axis=1))
+    context = _context(defense, hook, rows=200)
+    together = getattr(defense, hook)(value, context)
+    for step, rows in enumerate((np.arange(199, -1, -1), np.array([7]), np.array([130, 2, 64, 63]))):
+        asked = dataclasses.replace(
+            context, exchange=context.exchange._replace(step=step), rows=rows.astype(np.int32)
+        )
+        np.testing.assert_allclose(getattr(defense, hook)(value[rows], asked), together[rows], rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", NOISY)
+def test_prediction_noise_is_independent_from_row_to_row(name: str) -> None:
+    defense = CLASSES[name]()
+    for hook in defense.hooks() & {"on_embedding", "on_scores"}:
+        value = log_softmax(np.zeros((6400, 2)), axis=1)
+        noise = (getattr(defense, hook)(value, _context(defense, hook, rows=6400)) - value)[:, 0]
+        for apart in (1, 2, 63, 64, 65):
+            assert abs(np.corrcoef(noise[:-apart], noise[apart:])[0, 1]) < 5 / np.sqrt(6400)
+
+
 @pytest.mark.parametrize("name", NOISY)
 def test_noise_belongs_to_its_secret_and_exchange(name: str) -> None:
     defense = CLASSES[name]()
     for hook in defense.hooks():
         context = _context(defense, hook)
-        other = dataclasses.replace(context, exchange=context.exchange._replace(step=8))
+        other = dataclasses.replace(context, exchange=context.exchange._replace(run="another"))
         stranger = dataclasses.replace(context, secret=b"another")
         outputs = [getattr(defense, hook)(_value(hook), c) for c in (context, other, stranger)]
         assert len({o.tobytes() for o in outputs}) == 3
@@ -217,7 +244,7 @@ def test_the_noise_claim_is_checked_for_someone() -> None:
 def _scores(name: str, c: Any, **params: Any) -> Array:
     defense = CLASSES[name](**params)
     log_c = np.log(np.asarray(c), out=np.full(np.shape(c), -np.inf), where=np.asarray(c) > 0)
-    probabilities: Array = np.exp(defense.on_scores(log_c, _context(defense, "on_scores")))
+    probabilities: Array = np.exp(defense.on_scores(log_c, _context(defense, "on_scores", rows=len(log_c))))
     return probabilities
 
 
