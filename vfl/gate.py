@@ -143,8 +143,8 @@ class ReleaseGate:
                 )
             tensors = self._defended(point, exchange, fresh, {str(point): compute(fresh)})
             new = self._seal(point, exchange, fresh, tensors)
+            self._journal.append(new)  # first: what is not on disk has not been released
             log.add(new.rows, *_single(new.tensors), exchange)
-            self._journal.append(new)
             if len(fresh) == len(rows):
                 return new
         return self._seal(point, exchange, rows, {str(point): log.values(rows)})

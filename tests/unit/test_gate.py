@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from scipy.stats import chi2
 from defenses.gaussian_scores import GaussianScores
 from defenses.withhold_parameters import WithholdParameters
 from vfl.defense import Context, Defense
-from vfl.errors import DefenseError, PluginError, ProtocolError, StateError
+from vfl.errors import DefenseError, PluginError, ProtocolError, StateError, StorageError
 from vfl.gate import DefenseChain, ReleaseGate, check_fired
 from vfl.rowlog import RowLog
 from vfl.types import Array, Exchange, Owner, Phase, Point
@@ -192,6 +193,21 @@ def test_another_model_version_is_released_anew(tmp_path: Path) -> None:
     assert gate.released_rows(Point.SCORES, 2).tolist() == [3, 1]
     assert gate.released_rows(Point.SCORES, 3).tolist() == []
     assert gate.released_rows(Point.EMBEDDING, 1).tolist() == []
+
+
+def test_a_row_whose_record_the_disk_refused_was_not_released(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = _gate(tmp_path)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("vfl.journal._write_blocks", full)
+    for step in (0, 1):  # not answered from the log either
+        with pytest.raises(StorageError, match="No space left on device"):
+            _value(gate, step, 3)
+    assert len(gate.released_rows(Point.SCORES, 1)) == 0
 
 
 def test_a_row_named_twice_is_refused_and_leaves_no_trace(tmp_path: Path) -> None:
