@@ -7,7 +7,7 @@ An attack never meets the truth: its view is built from what its party received 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
@@ -22,6 +22,7 @@ class Attack(BaseModel, ABC):
 
     ``needs`` is all the knowledge it may read, ``phases`` the phases whose traffic it may read.
     ``rowwise`` says that rows are estimated one by one: permuting the rows permutes the answer.
+    ``estimates`` says whether it gives the target's columns (N, d) or a belief in each class (N, k).
     ``unknown_columns`` is the number of unknown columns that it is made for, None for any.
     """
 
@@ -31,10 +32,11 @@ class Attack(BaseModel, ABC):
     phases: ClassVar[frozenset[Phase]] = frozenset({Phase.PREDICT, Phase.DISCLOSE})
     rowwise: ClassVar[bool] = True
     unknown_columns: ClassVar[int | None] = None
+    estimates: ClassVar[Literal["features", "labels"]] = "features"
 
     @abstractmethod
     def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
-        """Estimate ``view.target``'s columns for ``view.rows``.
+        """Estimate ``view.target``'s columns, or labels, for ``view.rows``.
 
         Raises:
             KnowledgeError: something undeclared, withheld or never disclosed was read.

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from vfl.errors import KnowledgeError
+from vfl.model import SplitNetwork
 from vfl.types import Array, ColumnInfo, Knowledge, Moments, Phase, Point, Released, Role
 
 _POINT_KNOWLEDGE = {
@@ -45,10 +46,12 @@ class AdversaryView:
     Args:
         transcript: what ``party`` received, in order of arrival; iterated anew for every read.
         own: what ``party`` owns: "features" (N_all, d) scaled, "labels" (N_all,), "parameters" (k, d);
-            the first two indexed by position in the aligned order.
+            the first two indexed by position in the aligned order. Those of a network are called
+            "parameters/NAME".
         parties: the public description of all parties.
         rows: int32 positions to estimate.
         needs, phases: what the attack declared.
+        network: the split network that the federation trains, None for softmax regression.
     """
 
     def __init__(
@@ -63,6 +66,7 @@ class AdversaryView:
         parties: Sequence[PartyInfo],
         needs: frozenset[Knowledge],
         phases: frozenset[Phase],
+        network: SplitNetwork | None = None,
     ) -> None:
         self.party = party
         self.target = target
@@ -73,6 +77,7 @@ class AdversaryView:
         self._parties = {p.name: p for p in parties}
         self._needs = needs
         self._phases = phases
+        self._network = network
 
     def received(self, point: Point, sender: str | None = None) -> Iterator[Released]:
         """What arrived of ``point`` in the declared phases, in order of arrival."""
@@ -83,14 +88,19 @@ class AdversaryView:
             if r.point == point and r.exchange.phase in self._phases and sender in (None, r.sender)
         )
 
-    def own(self, name: str) -> Array:
-        """ "features" (N, d) or "labels" (N,) of ``rows``, or the "parameters" (k, d) of the party itself."""
+    def own(self, name: str, rows: Array | None = None) -> Array:
+        """ "features" (N, d) or "labels" (N,) of ``rows``, or the "parameters" (k, d) of the party itself.
+
+        ``rows`` are those of the view unless others of its own are asked for.
+        """
         if name not in _OWN_KNOWLEDGE:
             raise KnowledgeError(f"own({name!r}): a party owns {sorted(_OWN_KNOWLEDGE)}")
         self._check(_OWN_KNOWLEDGE[name])
         if name not in self._own:
             raise KnowledgeError(f"party {self.party!r} has no {name} of its own")
-        return self._own[name] if name == "parameters" else self._own[name][self.rows]
+        return (
+            self._own[name] if name == "parameters" else self._own[name][self.rows if rows is None else rows]
+        )
 
     def metadata(self) -> Sequence[ColumnInfo]:
         """Names, bounds and finite alphabets of the target's columns."""
@@ -112,6 +122,76 @@ class AdversaryView:
         widths = self.widths()
         start = sum(w for name, w in widths.items() if name < self.target)
         return slice(start, start + widths[self.target])
+
+    def architecture(self) -> SplitNetwork:
+        """The split network that the federation trains."""
+        self._check(Knowledge.ARCHITECTURE)
+        if self._network is None:
+            raise KnowledgeError(
+                "the federation trains softmax regression: this attack is made for split networks"
+            )
+        return self._network
+
+    def own_columns(self) -> tuple[ColumnInfo, ...]:
+        """The columns of the adversary's own party."""
+        return self._parties[self.party].columns
+
+    def own_network(self) -> dict[str, Array]:
+        """The parameters of the party's own bottom model by name."""
+        self._check(Knowledge.PARAMETERS)
+        return {n.removeprefix("parameters/"): a for n, a in self._own.items() if n.startswith("parameters/")}
+
+    def target_network(self) -> Mapping[str, Array]:
+        """The disclosed parameters of the target's bottom model by name."""
+        disclosed = self._only(Point.PARAMETERS, self.target)
+        if disclosed.tensors is None:
+            raise KnowledgeError(f"party {self.target!r} withheld its parameters")
+        return disclosed.tensors
+
+    def embeddings(self, rows: Array | None = None, phase: Phase = Phase.PREDICT) -> Array:
+        """The target's embeddings (N, w) of ``rows`` (default: those of the view) as they arrived last in ``phase``.
+
+        They came from the target itself, or from the coordinator: as its part of a concatenation, or as a sum
+        to which no other party added.
+
+        Raises:
+            KnowledgeError: none arrived of some row, or only sums with other parties'.
+        """
+        part = self._part_of_combination()
+        found = [
+            (r.rows, r.tensor("embedding")[:, slice(None) if r.sender == self.target else part])
+            for r in self.received(Point.EMBEDDING)
+            if r.exchange.phase is phase
+        ]
+        return self._latest(found, self.rows if rows is None else rows, f"embeddings of {self.target!r}")
+
+    def gradients(self, rows: Array | None = None) -> Array:
+        """The gradient (N, w) of each row's own loss in what this party sent, as it arrived last.
+
+        A batch's gradient is that of its mean loss: it is multiplied by the batch's length.
+
+        Raises:
+            KnowledgeError: none arrived of some row.
+        """
+        found = [
+            (r.rows, r.tensor("gradient") * len(r.rows))
+            for r in self.received(Point.GRADIENT)
+            if r.exchange.phase is Phase.TRAIN
+        ]
+        return self._latest(found, self.rows if rows is None else rows, "gradients")
+
+    def auxiliary(self) -> tuple[Array, Array]:
+        """The target's rows that were granted: positions int32 (m,) and features (m, d)."""
+        granted = self._only(Point.AUXILIARY, self.target)
+        return granted.rows, granted.tensor("features")
+
+    def known_labels(self) -> tuple[Array, Array]:
+        """The labels that were granted: positions int32 (m,) and classes int64 (m,)."""
+        self._check(Knowledge.KNOWN_LABELS)
+        granted = self._disclosed(Point.AUXILIARY, self.target)
+        if granted is None or "labels" not in (granted.tensors or {}):
+            raise KnowledgeError(f"party {self.target!r} granted no labels to {self.party!r}")
+        return granted.rows, granted.tensor("labels")
 
     def scores(self) -> Array:
         """The received log-probabilities (N, k) of ``rows``.
@@ -173,6 +253,32 @@ class AdversaryView:
         if len(rows) < 2:  # no spread to measure
             return Moments(rows.mean(axis=0))
         return Moments(rows.mean(axis=0), ledoit_wolf(rows)[0])
+
+    def _part_of_combination(self) -> slice:
+        """Where the target's numbers stand in what the coordinator makes of all embeddings."""
+        others = self.widths()
+        if self._network is None or self._network.combine == "sum":
+            if len(others) > 1:
+                raise KnowledgeError(
+                    f"party {self.party!r} saw sums of the embeddings of {', '.join(others)} only: this attack needs those of {self.target!r}"
+                )
+            return slice(None)
+        widths = {name: self._network.embedding_width(self._parties[name].columns) for name in others}
+        start = sum(width for name, width in widths.items() if name < self.target)
+        return slice(start, start + widths[self.target])
+
+    def _latest(self, found: Sequence[tuple[Array, Array]], rows: Array, what: str) -> Array:
+        """The last value (N, w) of each of ``rows`` among (rows, values) in order of arrival."""
+        arrived = np.concatenate([r for r, _ in found]) if found else np.zeros(0, np.int32)
+        place = np.full(max(arrived.max(initial=-1), rows.max(initial=-1)) + 1, -1)
+        place[arrived] = np.arange(len(arrived))
+        chosen = place[rows]
+        if (chosen < 0).any():
+            raise KnowledgeError(
+                f"{what} of {(chosen < 0).sum()} rows (first: {int(rows[chosen < 0][0])}) never reached {self.party!r}"
+            )
+        values = np.concatenate([v for _, v in found]) if found else np.zeros((0, 0))
+        return values[chosen].astype(np.float64)
 
     def _disclosed(self, point: Point, sender: str) -> Released | None:
         """The latest disclosure: that of the model version whose scores arrive now."""

@@ -34,7 +34,7 @@ print("\\n".join(sys.modules))
 UNREACHABLE = (
     "grpc", "google", "protos", "vfl.acts", "vfl.cells", "vfl.datasets", "vfl.gate", "vfl.journal", "vfl.link",
     "vfl.partyfile", "vfl.score", "vfl.table", "vfl.transcript", "vfl.wire", "clients", "coordinator", "services",
-    "experiments", "pyarrow", "torch",
+    "experiments", "pyarrow",
 )  # fmt: skip
 
 
@@ -44,6 +44,19 @@ def test_importing_every_attack_loads_no_data_no_truth_and_no_wire() -> None:
     assert {f"attacks.{name}" for name in ATTACKS.names()} <= set(loaded)
     roots = {".".join(m.split(".")[:depth]) for m in loaded for depth in (1, 2)}
     assert not roots & set(UNREACHABLE)
+
+
+def _needs(name: str) -> frozenset[Knowledge]:
+    attack: type[Attack] = ATTACKS.get(name)
+    return attack.needs
+
+
+def test_attacks_on_softmax_regression_do_not_pay_for_torch() -> None:
+    names = [n for n in ATTACKS.names() if Knowledge.ARCHITECTURE not in _needs(n)]
+    command = [sys.executable, "-c", _LOADED, *names]
+    loaded = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    assert len(names) >= 8
+    assert "torch" not in loaded
 
 
 # --- spies in a real federation

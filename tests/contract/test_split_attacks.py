@@ -1,0 +1,236 @@
+"""What every attack on a split network or on labels promises; a new one is held to it at once.
+
+Two worlds where the answer is known: a linear bottom model of full rank, seen by the active party; and two
+classes, seen by a passive party through the gradient of its embeddings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from vfl.attack import Attack
+from vfl.errors import KnowledgeError
+from vfl.model import SplitNetwork
+from vfl.networks.architectures import bottom
+from vfl.networks.parameters import to_arrays
+from vfl.registry import ATTACKS
+from vfl.types import Array, ColumnInfo, Exchange, Knowledge, Phase, Point, Released, Role, RowStatus
+from vfl.view import AdversaryView, PartyInfo
+
+CLASSES: Mapping[str, type[Attack]] = {n: ATTACKS.get(n) for n in ATTACKS.names()}
+LABELS = [n for n in CLASSES if CLASSES[n].estimates == "labels"]
+FEATURES = [n for n in CLASSES if n not in LABELS and Knowledge.ARCHITECTURE in CLASSES[n].needs]
+NAMES = FEATURES + LABELS
+
+N, TRAIN = 12, 60  # rows to attack; training rows come first
+COLUMNS = tuple(ColumnInfo(f"p{i}", 0.0, 1.0, pixel=(i // 2, i % 2)) for i in range(6))
+NOTHING = np.zeros(0, np.int32)
+
+
+class World:
+    """What the adversary's party received and owns."""
+
+    def __init__(self, name: str) -> None:
+        self.labels_wanted = name in LABELS
+        self.network = SplitNetwork(
+            architecture="mlp", width=2 if self.labels_wanted else 8, trainable_top=not self.labels_wanted
+        )
+        rng = np.random.default_rng(7)
+        self.x = rng.random((TRAIN + N, 6))
+        torch.manual_seed(3)
+        model = bottom(self.network, COLUMNS)
+        with torch.no_grad():
+            self.h = model(torch.tensor(self.x, dtype=torch.float32)).numpy()
+        self.parameters = to_arrays(dict(model.named_parameters()))
+        self.y = (self.h[:, 1] > np.median(self.h[:, 1])).astype(np.int64)
+        self.transcript = self._gradients() if self.labels_wanted else self._embeddings()
+        own = {"features": self.x, **{f"parameters/{n}": a for n, a in self.parameters.items()}}
+        self.own: Mapping[str, Array] = own if self.labels_wanted else {}
+
+    def _embeddings(self) -> list[Released]:
+        rows = np.arange(TRAIN + N, dtype=np.int32)
+        stale = self.h[:30] + 1  # of an earlier epoch: overtaken by what came later
+        granted = {"features": self.x[:40]}
+        return [
+            _released("coordinator", Phase.TRAIN, Point.EMBEDDING, rows[:30], embedding=stale),
+            _released("coordinator", Phase.TRAIN, Point.EMBEDDING, rows[:TRAIN], embedding=self.h[:TRAIN]),
+            _released("target", Phase.DISCLOSE, Point.PARAMETERS, NOTHING, **self.parameters),
+            _released("target", Phase.DISCLOSE, Point.AUXILIARY, rows[:40], **granted),
+            _released("coordinator", Phase.PREDICT, Point.EMBEDDING, rows[TRAIN:], embedding=self.h[TRAIN:]),
+        ]
+
+    def _gradients(self) -> list[Released]:
+        """Those of logits, in two batches of different length; class 1 is known less well."""
+        c = np.where(self.y == 1, 0.3, 0.1) + 0.01 * np.random.default_rng(1).random(TRAIN + N)
+        c = np.where(self.y == 1, c, 1 - c)  # the probability of class 0 is high for both
+        g = np.stack([c, 1 - c], axis=1) - np.eye(2)[self.y]
+        rows = np.arange(TRAIN + N, dtype=np.int32)
+        batches = (rows[:50], rows[50:])
+        known = {"labels": self.y[:20]}
+        return [
+            _released("target", Phase.TRAIN, Point.GRADIENT, b, gradient=(g[b] / len(b)).astype(np.float32))
+            for b in batches
+        ] + [_released("target", Phase.DISCLOSE, Point.AUXILIARY, rows[:20], **known)]
+
+    def view(
+        self,
+        rows: Array | None = None,
+        needs: frozenset[Knowledge] = frozenset(Knowledge),
+        kind: type[AdversaryView] = AdversaryView,
+        **changes: Any,
+    ) -> AdversaryView:
+        me = PartyInfo("me", Role.PASSIVE if self.labels_wanted else Role.ACTIVE, COLUMNS, n_classes=2)
+        target = PartyInfo(
+            "target", Role.ACTIVE if self.labels_wanted else Role.PASSIVE, COLUMNS, n_classes=2
+        )
+        settings: dict[str, Any] = {
+            "party": "me",
+            "target": "target",
+            "rows": np.arange(TRAIN, TRAIN + N, dtype=np.int32) if rows is None else rows,
+            "n_classes": 2,
+            "transcript": self.transcript,
+            "own": self.own,
+            "parties": [me, target],
+            "needs": needs,
+            "phases": frozenset(Phase),
+            "network": self.network,
+        }
+        return kind(**(settings | changes))
+
+
+def _released(sender: str, phase: Phase, point: Point, rows: Array, **tensors: Array) -> Released:
+    return Released(sender, Exchange("run", phase, 0, 0), point, rows, tensors)
+
+
+def _run(name: str, view: AdversaryView, **settings: Any) -> Any:
+    return CLASSES[name](**settings).reconstruct(view, rng=np.random.default_rng(3))
+
+
+def test_there_are_some() -> None:
+    assert len(FEATURES) >= 2
+    assert len(LABELS) >= 4
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_shapes_dtypes_and_finite_values(name: str) -> None:
+    world = World(name)
+    estimate = _run(name, world.view())
+    width = 2 if name in LABELS else 6
+    assert estimate.target == "target"
+    assert estimate.values.shape == (N, width)
+    assert estimate.values.dtype == np.float64
+    assert (estimate.values >= 0).all()
+    assert (estimate.values <= 1).all()
+    if name in LABELS:
+        np.testing.assert_allclose(estimate.values.sum(axis=1), 1)
+    assert set(estimate.status) <= {str(s) for s in RowStatus}
+    assert all(len(extra) == N for extra in estimate.extras.values())
+    assert _run(name, world.view(NOTHING)).values.shape == (0, width)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_same_seed_same_answer_and_the_view_is_left_unchanged(name: str) -> None:
+    world = World(name)
+    before = [t.tobytes() for r in world.transcript for t in (r.rows, *(r.tensors or {}).values())]
+    first = _run(name, world.view())
+    torch.manual_seed(99)  # what another party left behind does not matter
+    assert first.values.tobytes() == _run(name, world.view()).values.tobytes()
+    assert before == [t.tobytes() for r in world.transcript for t in (r.rows, *(r.tensors or {}).values())]
+
+
+class SpyingView(AdversaryView):
+    """Grants everything and remembers what was asked for."""
+
+    def _check(self, knowledge: Knowledge) -> None:
+        vars(self).setdefault("read", set()).add(knowledge)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_reads_nothing_that_it_does_not_declare(name: str) -> None:
+    world = World(name)
+    spy = world.view(needs=frozenset(), kind=SpyingView)
+    _run(name, spy)
+    read = vars(spy)["read"]
+    assert read == CLASSES[name].needs
+    for knowledge in read:
+        with pytest.raises(KnowledgeError, match=f"read '{knowledge}' without declaring it"):
+            _run(name, world.view(needs=CLASSES[name].needs - {knowledge}))
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if CLASSES[n].rowwise])
+def test_rows_are_estimated_one_by_one(name: str) -> None:
+    world = World(name)
+    whole = _run(name, world.view()).values
+    order = np.random.default_rng(0).permutation(N).astype(np.int32)
+    shuffled = _run(name, world.view(order + np.int32(TRAIN))).values
+    np.testing.assert_allclose(shuffled, whole[order], rtol=0, atol=1e-6)  # sums in another order
+
+
+@pytest.mark.parametrize("name", FEATURES)
+def test_a_linear_bottom_of_full_rank_is_inverted(name: str) -> None:
+    """To what float32 embeddings and a few hundred steps of Adam leave."""
+    world = World(name)
+    estimate = _run(name, world.view(), smoothness=0.0, steps=1500)
+    assert np.abs(estimate.values - world.x[TRAIN:]).max() < 5e-3
+    assert estimate.extras["residual"].max() < 5e-3
+
+
+@pytest.mark.parametrize("name", FEATURES)
+def test_total_variation_smooths_images(name: str) -> None:
+    def roughness(smoothness: float) -> float:
+        images = _run(name, World(name).view(), smoothness=smoothness).values.reshape(-1, 3, 2)
+        return float(np.abs(np.diff(images, axis=1)).sum() + np.abs(np.diff(images, axis=2)).sum())
+
+    assert roughness(1.0) < 0.9 * roughness(0.0)
+
+
+@pytest.mark.parametrize("name", LABELS)
+def test_labels_are_read_where_the_gradient_or_the_embedding_shows_them(name: str) -> None:
+    world = World(name)
+    beliefs = _run(name, world.view()).values
+    truth = world.y[TRAIN:]
+    assert 0 < truth.sum() < N
+    assert beliefs[truth == 1, 1].min() > beliefs[truth == 0, 1].max()  # leak AUC 1
+
+
+def test_gradient_sign_and_the_completed_model_name_the_class() -> None:
+    for name in ("gradient_sign", "pmc"):
+        world = World(name)
+        np.testing.assert_array_equal(_run(name, world.view()).values.argmax(axis=1), world.y[TRAIN:])
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "message"),
+    [
+        ("wmi", {"network": None}, "the federation trains softmax regression"),
+        ("wmi", {"transcript": ()}, "never disclosed its parameters to 'me'"),
+        ("bmi", {"transcript": ()}, "never disclosed its auxiliary to 'me'"),
+        ("gradient_sign", {"transcript": ()}, "gradients of 12 rows .first: 60. never reached 'me'"),
+        ("gradient_sign", {"n_classes": 3}, "gradients of width 2 are not those of 3 logits"),
+        ("norm_scoring", {"n_classes": 3}, "tells two classes apart, the federation has 3"),
+        ("direction_scoring", {"transcript": ()}, "'target' granted no labels to 'me'"),
+        ("pmc", {"transcript": ()}, "'target' granted no labels to 'me'"),
+    ],
+)
+def test_what_is_missing_is_named(name: str, changes: Any, message: str) -> None:
+    with pytest.raises(KnowledgeError, match=message):
+        _run(name, World(name).view(**changes))
+
+
+def test_embeddings_of_several_parties_are_told_apart_only_where_they_are_not_summed() -> None:
+    world = World("wmi")
+    other = PartyInfo("another", Role.PASSIVE, COLUMNS)
+    parties = [other, PartyInfo("me", Role.ACTIVE), PartyInfo("target", Role.PASSIVE, COLUMNS)]
+    with pytest.raises(KnowledgeError, match="saw sums of the embeddings of another, target only"):
+        world.view(parties=parties).embeddings()
+    both = np.concatenate([world.h[TRAIN:] + 9, world.h[TRAIN:]], axis=1)
+    rows = np.arange(TRAIN, TRAIN + N, dtype=np.int32)
+    transcript = [_released("coordinator", Phase.PREDICT, Point.EMBEDDING, rows, embedding=both)]
+    concatenating = world.network.model_copy(update={"combine": "concatenate"})
+    view = world.view(parties=parties, transcript=transcript, network=concatenating)
+    np.testing.assert_array_equal(view.embeddings(), world.h[TRAIN:])
