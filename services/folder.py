@@ -13,6 +13,7 @@ from typing import Any
 
 import tomli_w
 
+from vfl.arrays import write_whole
 from vfl.config import DataPartyConfig, PartyConfig, load_party
 from vfl.errors import ConfigError, StorageError
 
@@ -70,14 +71,9 @@ def write_status(folder: Path, state: str, reason: str = "") -> None:
     """``status.json``: running, finished, interrupted or failed, and why.
 
     Raises:
-        StorageError: it cannot be written.
+        StorageError: it cannot be written; the status before stays.
     """
-    try:
-        (folder / "status.json").write_text(json.dumps({"state": state, "reason": reason}), encoding="utf-8")
-    except OSError as error:
-        raise StorageError(
-            f"{folder} cannot be written ({error.strerror}): free space or choose another `out`"
-        ) from error
+    write_whole(folder / "status.json", json.dumps({"state": state, "reason": reason}))
 
 
 def write_private(file: Path, text: str) -> None:

@@ -54,7 +54,7 @@ def parse_rows(text: str, count: int) -> Array:
     found: set[int] = set()
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
-        if not first.isdecimal() or (dash and not last.isdecimal()):
+        if not part.isascii() or not first.isdecimal() or (dash and not last.isdecimal()):
             raise ConfigError(f"--rows {text!r}: give all, or numbers and ranges such as 0-9,17")
         end = int(last or first)
         if end >= count:

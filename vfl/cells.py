@@ -43,6 +43,7 @@ def table_of(spec: PartyFile, data: pa.Table) -> Table:
         DataError: a column or a cell is not as described.
     """
     names = _feature_names(spec, data.column_names)
+    _refuse_no_text(spec, data)
     ids = _ids(spec, data)
     raw = {name: _raw(spec, name, data[name]) for name in names}
     kept = _kept(spec, raw, ids)
@@ -75,8 +76,23 @@ def _feature_names(spec: PartyFile, found: Sequence[str]) -> tuple[str, ...]:
     for field in ("bounds", "alphabets", "pixels", "encode"):
         for name in getattr(spec, field):
             if name not in names:
-                raise DataError(f"{field}.{name} describes no feature: these are {', '.join(names)}")
+                raise DataError(
+                    f"{field}.{name} describes no feature: these are {', '.join(names) or 'none'}"
+                )
     return names
+
+
+def _refuse_no_text(spec: PartyFile, data: pa.Table) -> None:
+    """Ids, labels, splits and encoded columns are read as text; a parquet file may hold lists or raw bytes there."""
+    import pyarrow as pa
+
+    for name in filter(None, (spec.id_column, spec.label_column, spec.split_column, *spec.encode)):
+        try:
+            data[name].cast(pa.string())
+        except pa.ArrowException as error:
+            raise DataError(
+                f"column {name!r} cannot be read as text ({error}): write it as text or numbers"
+            ) from error
 
 
 def _text(column: pa.ChunkedArray) -> Array:
@@ -107,7 +123,7 @@ def _raw(spec: PartyFile, name: str, column: pa.ChunkedArray) -> Array:
 
     if name in spec.encode:
         return _text(column)
-    if pa.types.is_string(column.type):
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         column = pc.utf8_trim_whitespace(column)  # "1, 2" is two numbers
     try:
         values: Array = column.cast(pa.float64()).to_numpy()

@@ -20,6 +20,7 @@ Token = Annotated[
     str,
     Field(
         min_length=16,
+        max_length=256,
         pattern="^[!-~]+$",
         description="shared by one pair of parties; nobody else may know it",
     ),
@@ -32,7 +33,7 @@ EXAMPLE = "example-"  # how the secrets of the example configurations begin
 
 def is_local(address: str) -> bool:
     """Whether ``address`` is reached from this machine only: a loopback host or a Unix socket."""
-    host = address.rpartition(":")[0].strip("[]")
+    host = (address.rpartition(":")[0] or address).strip("[]")
     return address.startswith("unix:") or host in ("127.0.0.1", "::1", "localhost")
 
 
@@ -143,6 +144,18 @@ class PartyConfig(Settings):
         shared = sorted({a for a in addresses if addresses.count(a) > 1})
         if shared:
             raise ValueError(f"address {shared[0]!r} is given twice: every party listens at its own")
+        return self
+
+    @model_validator(mode="after")
+    def _secrets_are_distinct(self) -> PartyConfig:
+        """Who shares one of them must not know another: a token is a name, a seed is all noise."""
+        seen: dict[str, str] = {}
+        for name, value in self._secrets():
+            if value in seen:
+                raise ValueError(
+                    f"{name} is the same as {seen[value]}: give every pair of parties and every purpose a secret of its own"
+                )
+            seen[value] = name
         return self
 
     def peers_of(self, role: Role) -> tuple[Peer, ...]:
@@ -256,9 +269,9 @@ def load_party(file: Path) -> PassiveConfig | ActiveConfig | CoordinatorConfig:
         )
     config = validate(_ANY, settings, str(file))
     base = file.resolve().parent
-    updates: dict[str, Any] = {"out": base / config.out}
+    updates: dict[str, Any] = {"out": (base / config.out).resolve()}
     if not isinstance(config, CoordinatorConfig):
-        updates["data"] = config.data.model_copy(update={"file": base / config.data.file})
+        updates["data"] = config.data.model_copy(update={"file": (base / config.data.file).resolve()})
     return config.model_copy(update=updates)
 
 
@@ -269,7 +282,7 @@ def read_toml(file: Path) -> dict[str, Any]:
         ConfigError: it cannot be read or is not TOML.
     """
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        settings = tomllib.loads(file.read_text(encoding="utf-8-sig"))  # some editors begin it with a mark
     except OSError as error:
         raise ConfigError(
             f"configuration {file} cannot be read ({error.strerror}): check the path"
@@ -278,6 +291,21 @@ def read_toml(file: Path) -> dict[str, Any]:
         raise ConfigError(f"configuration {file} is not TOML: {error}") from error
     except RecursionError:
         raise ConfigError(f"configuration {file} is not TOML: it is nested too deeply") from None
+    _refuse_nul(settings, str(file))
+    return settings
+
+
+def _refuse_nul(value: Any, where: str) -> None:
+    """No path, address or name holds the character NUL, and the system says so in no words of ours."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            _refuse_nul(key, where)
+            _refuse_nul(inner, f"{where}: {key}")
+    elif isinstance(value, list):
+        for inner in value:
+            _refuse_nul(inner, where)
+    elif isinstance(value, str) and "\0" in value:
+        raise ConfigError(f"{where}: the text holds the character NUL: remove it")
 
 
 def validate(adapter: TypeAdapter[T], data: Any, source: str) -> T:

@@ -7,8 +7,9 @@ cell, ``NA``, ``N/A``, ``NaN``, ``nan``, ``NULL`` and ``null`` are missing; ``?`
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
@@ -16,11 +17,15 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 from vfl.cells import SPLITS, repeated, table_of
 from vfl.errors import DataError, StorageError
 from vfl.table import Table
+from vfl.types import MAX_PIXEL
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 MISSING = ("", "NA", "N/A", "NaN", "nan", "NULL", "null")
+
+
+_Place = Annotated[int, Field(ge=0, le=MAX_PIXEL)]
 
 
 class PartyFile(BaseModel):
@@ -38,7 +43,9 @@ class PartyFile(BaseModel):
     split_column: str | None = Field(None, description='holds "train" or "predict"')
     bounds: dict[str, tuple[FiniteFloat, FiniteFloat]] = Field({}, description="[low, high] of a column")
     alphabets: dict[str, tuple[FiniteFloat, ...]] = Field({}, description="the values that a column can take")
-    pixels: dict[str, tuple[int, int]] = Field({}, description="[row, column] of a column that is a pixel")
+    pixels: dict[str, tuple[_Place, _Place]] = Field(
+        {}, description="[row, column] of a column that is a pixel"
+    )
     encode: dict[str, Literal["ordinal", "one_hot"]] = Field({}, description="columns of text")
     categories: dict[str, tuple[str, ...]] = Field(
         {}, description="of encoded columns; default: those found, sorted"
@@ -62,6 +69,8 @@ class PartyFile(BaseModel):
         for name, (low, high) in self.bounds.items():
             if not low < high:
                 raise ValueError(f"bounds.{name} = [{low}, {high}]: the first must be below the second")
+            if not math.isfinite(high - low):
+                raise ValueError(f"bounds.{name} = [{low}, {high}]: no number is as large as their distance")
         for name in self.encode:
             if name in {*self.bounds, *self.alphabets, *self.pixels}:
                 raise ValueError(

@@ -42,9 +42,13 @@ class Registry:
         """The class of plug-in ``name``.
 
         Raises:
-            PluginError: unknown name, failing import, or not exactly one public subclass of the base.
+            PluginError: unknown name, one that a file and an entry point share, failing import, or not exactly one public subclass of the base.
             ConfigError: it needs an extra that is not installed.
         """
+        if name in self._files() and name in self._entry_points():
+            raise PluginError(
+                f"plug-in {name!r} is a file of {self.package} and an entry point of {self.group}: rename one of them"
+            )
         if name in self._files():
             return self._one_class(self._import(f"{self.package}.{name}"), name)
         if name in self._entry_points():

@@ -36,7 +36,7 @@ class Scaler:
         """The scaler of ``columns`` for ``training`` rows, finite (n, d) with n ≥ 1.
 
         Raises:
-            DataError: no training rows, another number of columns, or a low bound above its high one.
+            DataError: no training rows, another number of columns, a low bound above its high one, or a range that overflows.
         """
         if training.ndim != 2 or training.shape[1] != len(columns) or len(training) == 0:
             raise DataError(
@@ -51,6 +51,13 @@ class Scaler:
             j = int(np.argmax(low > high))
             raise DataError(
                 f"column {columns[j].name!r}: low {low[j]} is above high {high[j]}: correct its bounds"
+            )
+        with np.errstate(over="ignore"):
+            endless = ~np.isfinite(high - low)
+        if endless.any():
+            j = int(np.argmax(endless))
+            raise DataError(
+                f"column {columns[j].name!r}: from {low[j]} to {high[j]} is farther than any number: declare bounds, or rescale it"
             )
         return cls(tuple(columns), low, high)
 

@@ -128,6 +128,9 @@ class Released:
         return self.rows.nbytes + sum(t.nbytes for t in (self.tensors or {}).values())
 
 
+MAX_PIXEL = 4095  # what a peer announces decides how large a picture is drawn
+
+
 @dataclass(frozen=True)
 class ColumnInfo:
     """Public metadata of one column, in the units of the party's file.

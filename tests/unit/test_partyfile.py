@@ -112,6 +112,27 @@ def test_a_number_far_down_may_have_another_form_than_the_first(tmp_path: Path) 
     assert table.features[-1, 0] == 0.5
 
 
+@pytest.mark.parametrize(
+    ("column", "special"),
+    [
+        ("id", {}),
+        ("y", {"label_column": "y"}),
+        ("s", {"split_column": "s"}),
+        ("x", {"encode": {"x": "one_hot"}}),
+    ],
+)
+@pytest.mark.parametrize("values", [[[1], [2]], [b"\xff", b"a"]])
+def test_what_is_no_text_is_refused(
+    tmp_path: Path, column: str, special: dict[str, Any], values: list[Any]
+) -> None:
+    data = {"id": ["a", "b"], "x": [1, 2], "y": ["0", "1"], "s": ["train", "predict"], column: values}
+    pq.write_table(pa.table(data), tmp_path / "x.parquet")
+    with pytest.raises(
+        DataError, match=rf"column '{column}' cannot be read as text \(.*\): write it as text or numbers"
+    ):
+        read_party_table(spec(file="x.parquet", columns=["x"], **special), tmp_path)
+
+
 def test_parquet_columns_of_other_types(tmp_path: Path) -> None:
     job = pa.array(["b", "a"]).dictionary_encode()
     data = {

@@ -114,6 +114,13 @@ def test_an_installed_package_adds_both_by_entry_points(write: WriteModule) -> N
         PluginError, match=r"'wrong' = 'other_package.halve:Halve' is no subclass of vfl.attack:Attack"
     ):
         ATTACKS.get("wrong")
+    write("lab_attacks/__init__.py", "")
+    write("lab_attacks/tenth.py", ATTACK)
+    with pytest.raises(
+        PluginError,
+        match=r"'tenth' is a file of lab_attacks and an entry point of vflens.attacks: rename one",
+    ):
+        Registry("lab_attacks", "vflens.attacks", "vfl.attack:Attack").get("tenth")
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:

@@ -94,6 +94,11 @@ def test_transforming_other_columns_is_refused() -> None:
         Scaler.fit(plain(1), np.zeros((1, 1))).transform(np.zeros((2, 3)))
 
 
+def test_a_range_that_no_number_holds_is_refused() -> None:
+    with pytest.raises(DataError, match=r"^column 'x': from -1e\+308 to 1e\+308 is farther than any number"):
+        Scaler.fit([ColumnInfo("x")], np.array([[-1e308], [1e308]]))
+
+
 def test_a_low_bound_above_the_high_one_is_refused() -> None:
     with pytest.raises(DataError, match=r"column 'a': low 3.0 is above high 2.0"):
         Scaler.fit([ColumnInfo("a", 3, 2)], np.zeros((1, 1)))

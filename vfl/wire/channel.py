@@ -59,7 +59,7 @@ def check_address(address: str, *, insecure: bool) -> None:
             )
         return
     host, colon, port = address.rpartition(":")
-    if not colon or not host or not port.isdecimal() or not 0 < int(port) < 65536:
+    if not colon or not host or not (port.isascii() and port.isdecimal()) or not 0 < int(port) < 65536:
         raise ConfigError(f"address {address!r} is not host:port with a port from 1 to 65535, nor unix:PATH")
     if not insecure and not is_local(address):
         raise ConfigError(

@@ -20,7 +20,7 @@ from vfl.align import DIGEST_BYTES
 from vfl.config import describe_problem
 from vfl.errors import ProtocolError
 from vfl.federation import Federation, Training
-from vfl.types import ColumnInfo, Role, RowStatus
+from vfl.types import MAX_PIXEL, ColumnInfo, Role, RowStatus
 from vfl.view import PartyInfo
 from vfl.wire.codec import (
     decode_exchange,
@@ -85,6 +85,10 @@ def _column(message: pb.Column) -> ColumnInfo:
     if len(message.pixel) not in (0, 2):
         raise ProtocolError(
             f"column {message.name!r} has a pixel of {len(message.pixel)} coordinates: row and column are due"
+        )
+    if not all(0 <= place <= MAX_PIXEL for place in message.pixel):
+        raise ProtocolError(
+            f"column {message.name!r} is pixel {list(message.pixel)}: row and column from 0 to {MAX_PIXEL} are drawn"
         )
     return ColumnInfo(
         message.name,
