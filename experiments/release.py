@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -103,14 +104,24 @@ def _correlated(options: Options, plan: Columns, rows: Callable[..., Iterable[Bl
     refuse_invisible(plan, found, np.full(len(plan.names), abs(m) ** 0.5))
     y, positive = signs(found.labels, np.concatenate([_text(b.kept[str(plan.label)]) for b in held]))
     x = np.concatenate([b.features for b in held])
-    mechanism, solution = preserving_noise(x, y, theta=theta, rho=rho, m=m)
+    with _solving("its columns are too unlike in scale: rescale them"):
+        mechanism, solution = preserving_noise(x, y, theta=theta, rho=rho, m=m)
 
     def check(written: Path, progress: Progress) -> Classifier:
         released = _features(TableFile(written), plan.names, progress)
-        found = check_preserved(released, y, mechanism, solution, theta=theta, rho=rho)
+        with _solving(f"the noise drowns it: choose a smaller --m than {m:g}"):
+            found = check_preserved(released, y, mechanism, solution, theta=theta, rho=rho)
         return Classifier(found, theta, rho, positive)
 
     return _Prepared(mechanism, found, lambda: held, check)
+
+
+@contextmanager
+def _solving(remedy: str) -> Iterator[None]:
+    try:
+        yield
+    except np.linalg.LinAlgError as error:
+        raise ConfigError(f"the classifier of the table cannot be computed in float64; {remedy}") from error
 
 
 def _features(file: TableFile, names: Sequence[str], progress: Progress) -> Array:

@@ -1,0 +1,435 @@
+"""``vflens release`` as a user meets it: files in, files out, one sentence for whatever cannot be."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import hashlib
+import io
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import psutil
+import pyarrow as pa
+import pytest
+from processes import ENVIRONMENT
+from sklearn.datasets import load_breast_cancer
+
+import cli.main
+from experiments.release_file import MISSING, TableFile
+from vfl.release.svm import solve_svm
+from vfl.types import Array
+
+ROOT = Path(__file__).parents[2]
+Run = Callable[..., tuple[int, str, str]]
+KEYS = {"mechanism", "parameters", "cramer_rao", "ldp", "not_protected"}
+
+
+@pytest.fixture
+def vflens(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
+    """``vflens release`` in this process: exit code, standard output, standard error."""
+    before = {s: signal.getsignal(s) for s in (signal.SIGTERM, signal.SIGHUP)}
+
+    def run(*arguments: str | Path) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["vflens", "release", *map(str, arguments)])
+        capsys.readouterr()
+        try:
+            cli.main.command_line()
+            code: Any = 0
+        except SystemExit as end:
+            code = end.code or 0
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    yield run
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """400 rows: an identifier, a float, a whole number, text, a label, in that order."""
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame(
+        {
+            "who": [f"p{i}" for i in rng.permutation(400)],
+            "income": rng.normal(50, 20, 400),
+            "age": rng.integers(18, 80, 400),
+            "job": rng.choice(["clerk", "cook, chef", 'a "sir"'], 400),
+            "y": rng.choice(["no", "yes"], 400),
+        }
+    )
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    return tmp_path / "table.csv"
+
+
+def _json(run: Run, *arguments: str | Path) -> dict[str, Any]:
+    code, out, err = run(*arguments, "--json")
+    assert code == 0, err
+    facts: dict[str, Any] = json.loads(out, parse_constant=pytest.fail)
+    return facts
+
+
+def _read(file: Path) -> pd.DataFrame:
+    """By pandas where it can: it needs a package of its own for zstd."""
+    if file.suffix == ".parquet":
+        return pd.read_parquet(file)
+    with pa.input_stream(str(file)) as stream:  # decompresses by suffix
+        return pd.read_csv(io.BytesIO(stream.read()), float_precision="round_trip")
+
+
+def _numbers(folder: Path, x: Array, y: Array | None = None) -> Path:
+    frame = pd.DataFrame(x, columns=[f"c{j}" for j in range(x.shape[1])])
+    if y is not None:
+        frame["y"] = y
+    frame.to_csv(folder / "numbers.csv", index=False)
+    return folder / "numbers.csv"
+
+
+def test_names_order_and_label_are_kept_and_the_noise_has_the_size_it_should(
+    vflens: Run, table: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out.csv"
+    facts = _json(
+        vflens,
+        table,
+        "--label",
+        "y",
+        "--id",
+        "who",
+        "--encode",
+        "job=ordinal",
+        "--lambda",
+        "0.0016",
+        "--out",
+        out,
+    )
+    before, after = pd.read_csv(table), pd.read_csv(out)
+    assert list(after.columns) == ["income", "age", "job", "y"]
+    assert (after["y"] == before["y"]).all()
+    codes = before["job"].map({c: i for i, c in enumerate(sorted(set(before["job"])))})
+    noise = np.column_stack(
+        [after["income"] - before["income"], after["age"] - before["age"], after["job"] - codes]
+    )
+    assert noise.std() == pytest.approx(0.0016**-0.25, rel=0.1)  # 1,200 draws: 2 %
+    assert abs(noise.mean(axis=0)).max() < 5 * 0.0016**-0.25 / 20
+    assert facts.keys() >= KEYS
+    assert {"total", "min_row", "per_feature"} <= facts["cramer_rao"].keys()
+    assert {"delta", "epsilon_theorem", "epsilon_exact"} <= facts["ldp"].keys()
+    assert [c["column"] for c in facts["cramer_rao"]["per_feature"]] == ["income", "age", "job"]
+    assert facts["cramer_rao"]["total"] == pytest.approx(400 * 3 / 0.0016**0.5)
+    assert facts == json.loads((tmp_path / "out.csv.certificate.json").read_text())
+    assert facts["released"]["sha256"] == hashlib.sha256(out.read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".csv.bz2", ".csv.zst", ".parquet"])
+def test_every_format_holds_the_same_bits(vflens: Run, table: Path, tmp_path: Path, suffix: str) -> None:
+    options = (
+        "--label",
+        "y",
+        "--id",
+        "who",
+        "--keep-ids",
+        "--encode",
+        "one-hot",
+        "--lambda",
+        "1",
+        "--seed",
+        "s",
+    )
+    first, other = tmp_path / "first.csv", tmp_path / f"other{suffix}"
+    _json(vflens, table, *options, "--out", first)
+    _json(vflens, table, *options, "--out", other)
+    pd.testing.assert_frame_equal(
+        _read(other), pd.read_csv(first, float_precision="round_trip"), check_exact=True
+    )
+    again = tmp_path / "again.csv"
+    assert vflens(other, "--label", "y", "--id", "who", "--lambda", "1", "--out", again)[0] == 0
+
+
+def test_a_seed_repeats_a_release_and_only_that_one(vflens: Run, tmp_path: Path) -> None:
+    x = np.arange(600.0).reshape(200, 3) / 7
+    table = _numbers(tmp_path, x)
+
+    def noise(name: str, *options: str) -> Array:
+        out = tmp_path / f"{name}.csv"
+        assert vflens(table, "--out", out, *options)[0] == 0
+        noise: Array = pd.read_csv(out, float_precision="round_trip").to_numpy() - x
+        return noise
+
+    a, b = (
+        noise("a", "--lambda", "1", "--seed", "hush-7351"),
+        noise("b", "--lambda", "1", "--seed", "hush-7351"),
+    )
+    np.testing.assert_array_equal(a, b)
+    scaled = noise("c", "--lambda", "16", "--seed", "hush-7351")
+    assert (
+        abs(np.corrcoef(a.ravel(), scaled.ravel())[0, 1]) < 0.2
+    )  # the same draws, scaled, would give the table away
+    fresh = noise("d", "--lambda", "1"), noise("e", "--lambda", "1")
+    assert not np.array_equal(*fresh)
+    for file in tmp_path.glob("a.csv*"):
+        assert b"hush-7351" not in file.read_bytes(), file.name
+
+
+def test_the_page_opens_offline_and_escapes_what_the_table_says(vflens: Run, tmp_path: Path) -> None:
+    frame = pd.DataFrame({"<script>alert(1)</script>": np.arange(50.0) ** 2, "b": np.arange(50) % 7})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    _json(vflens, tmp_path / "t.csv", "--lambda", "1", "--out", tmp_path / "o.csv")
+    page = (tmp_path / "o.csv.certificate.html").read_text()
+    assert "<script>alert(1)" not in page
+    assert "default-src 'none'" in page
+    own = page[: page.index("<script>/**")] if "<script>/**" in page else page[:60_000]
+    assert not re.findall(r"""(?:src|href)=["']?(?:https?:)?//""", own)
+    plots = re.findall(r'<script type="application/json">(.*?)</script>', page, re.S)
+    assert len(plots) == 3  # the trade-off and two columns
+    trade_off = json.loads(plots[0])["data"]
+    assert [len(line["x"]) for line in trade_off] == [25, 25, 25, 3]
+    assert trade_off[3]["x"][0] == 1.0
+
+
+@pytest.mark.parametrize("m", ["1", "1e3", "1e6"])
+def test_the_written_file_gives_the_same_classifier(vflens: Run, tmp_path: Path, m: str) -> None:
+    bunch = load_breast_cancer()
+    x, y = np.asarray(bunch.data), np.where(np.asarray(bunch.target) == 1, 1.0, -1.0)
+    table, out = _numbers(tmp_path, x, y), tmp_path / "out.csv"
+    facts = _json(vflens, table, "--label", "y", "--mechanism", "correlated", "--m", m, "--out", out)
+    released = pd.read_csv(out, float_precision="round_trip")
+    before = solve_svm(x, y, theta=1.0, rho=1e-2)
+    after = solve_svm(released.iloc[:, :30].to_numpy(), released["y"].to_numpy(), theta=1.0, rho=1e-2)
+    assert facts["classifier"]["preserved"]
+    assert before.change(after) < 1e-6
+    assert (released.iloc[:, :30].to_numpy() - x).std() == pytest.approx(float(m) ** 0.5, rel=0.1)
+    assert facts["cramer_rao"]["min_row"] == pytest.approx(28.4127 * float(m), rel=1e-5)  # MATH §9
+    assert facts["ldp"]["epsilon_exact"] is None
+    assert "exactly" in facts["ldp"]["reason"]
+
+
+def test_where_the_classifier_moves_it_is_not_called_preserved(vflens: Run, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 3))
+    table = _numbers(tmp_path, x, np.where(x[:, 0] + 0.3 * rng.normal(size=60) > 0, 1, -1))
+    options = ("--label", "y", "--mechanism", "correlated", "--m", "1e16", "--out", tmp_path / "out.csv")
+    code, out, err = vflens(table, *options, "--json")
+    assert code == 0
+    assert json.loads(out)["classifier"]["preserved"] is False
+    assert "not classifier-preserving" in err
+
+
+def test_undone_cells_are_counted_as_one_who_reads_the_file_counts_them(
+    vflens: Run, table: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out.csv"
+    facts = _json(
+        vflens, table, "--label", "y", "--id", "who", "--encode", "one-hot", "--lambda", "40", "--out", out
+    )
+    before, after = pd.read_csv(table), pd.read_csv(out)
+    hot = [c for c in after.columns if c.startswith("job=")]
+    guessed = after[hot].to_numpy().argmax(axis=1)
+    assert facts["undone_by_rounding"]["job"] == np.mean(
+        [hot[g] == f"job={j}" for g, j in zip(guessed, before["job"], strict=True)]
+    )
+    assert facts["undone_by_rounding"]["age"] == np.mean(after["age"].round() == before["age"])
+    assert "income" not in facts["undone_by_rounding"]
+
+
+def test_epsilon_and_target_error_choose_the_noise(vflens: Run, table: Path, tmp_path: Path) -> None:
+    common = (
+        table,
+        "--label",
+        "y",
+        "--id",
+        "who",
+        "--encode",
+        "ordinal",
+        "--force",
+        "--out",
+        tmp_path / "o.csv",
+    )
+    private = _json(vflens, *common, "--epsilon", "1.5", "--diameter", "100,60,2")
+    assert private["ldp"]["epsilon_exact"] == pytest.approx(1.5, rel=1e-9)
+    for options in ((), ("--mechanism", "laplace"), ("--mechanism", "laplace", "--matched", "variance")):
+        facts = _json(vflens, *common, "--target-mse", "12", *options)
+        assert facts["cramer_rao"]["min_row"] == pytest.approx(12)
+    bounded = _json(vflens, *common, "--mechanism", "bounded", "--lower=-1", "--upper", "3", "--lambda", "1")
+    assert bounded["parameters"]["mean"][0] > 0
+    assert bounded["ldp"]["epsilon_exact"] is None
+    assert "supports" in bounded["ldp"]["reason"]
+    scaled = _json(vflens, *common, "--pi", "standardise", "--lambda", "1", "--diameter", "100")
+    assert scaled["ldp"]["epsilon_exact"] is None
+    assert "computed from the table" in scaled["ldp"]["reason"]
+
+
+DIALECTS = {
+    "plain": b"a,b,y\n1,2.5,u\n3,4,v\n",
+    "crlf": b"a,b,y\r\n1,2.5,u\r\n3,4,v\r\n",
+    "cr": b"a,b,y\r1,2.5,u\r3,4,v\r",
+    "byte order mark": b"\xef\xbb\xbfa,b,y\n1,2.5,u\n3,4,v\n",
+    "no last newline": b"a,b,y\n1,2.5,u\n3,4,v",
+    "quoted": b'"a","b","y"\n"1",2.5,"u, ""x"""\n3,"4","v"\n',
+    "newline in quotes": b'a,"b",y\n1,2.5,"u\nu"\n3,4,v\n',
+    "empty lines": b"a,b,y\n\n1,2.5,u\n\n\n3,4,v\n\n",
+    "spaces and signs": b"a,b,y\n +1, 2.5 ,u\n-3,.4,v\n",
+    "exponents": b"a,b,y\n1e3,2.5E-4,u\n3.,1e-300,v\n",
+    "index column": b",a,b,y\n0,1,2.5,u\n1,3,4,v\n",
+    "names with commas": b'"a,a","b ""b""",y\n1,2.5,u\n3,4,v\n',
+    "unicode": "größe,β,y\n1,2.5,ü\n3,4,v\n".encode(),
+}
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("pack", [("", bytes), (".gz", gzip.compress), (".bz2", bz2.compress)])
+def test_csv_is_read_as_pandas_reads_it(
+    vflens: Run, tmp_path: Path, dialect: str, pack: tuple[str, Callable[[bytes], bytes]]
+) -> None:
+    table, out = tmp_path / f"t.csv{pack[0]}", tmp_path / "o.csv"
+    table.write_bytes(pack[1](DIALECTS[dialect]))
+    # noise far below the numbers: what was read can be read off the release
+    code, _, err = vflens(table, "--label", "y", "--lambda", "1e38", "--out", out)
+    assert code == 0, err
+    before, after = pd.read_csv(io.BytesIO(DIALECTS[dialect])), pd.read_csv(out)
+    assert list(after.columns) == list(before.columns)
+    assert after["y"].tolist() == before["y"].tolist()
+    np.testing.assert_allclose(after.drop(columns="y"), before.drop(columns="y"), atol=1e-8)
+
+
+@pytest.mark.parametrize("marker", MISSING)
+def test_missing_is_what_pandas_takes_for_missing(vflens: Run, tmp_path: Path, marker: str) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text(f"a,b,y\n1,2,u\n3,{marker},v\n5,6,v\n")
+    assert pd.read_csv(table)["b"].isna().tolist() == [False, True, False]
+    code, _, err = vflens(table, "--label", "y", "--lambda", "1", "--out", tmp_path / "o.csv")
+    assert code == 3
+    assert "column 'b' misses a value in data row 2" in err
+    kept = _json(
+        vflens, table, "--label", "y", "--lambda", "1", "--missing", "drop-row", "--out", tmp_path / "o.csv"
+    )
+    assert kept["rows"] == 2
+    assert pd.read_csv(tmp_path / "o.csv")["y"].tolist() == ["u", "v"]
+
+
+REFUSED: dict[str, tuple[str, tuple[str, ...], int, str]] = {
+    "text": ("a,y\n1,u\nx,v\n", ("--lambda", "1"), 3, "column 'a' holds 'x' in data row 2, which is not a number: choose --encode a=ordinal"),
+    "constant label": ("a,y\n1,u\n2,u\n", ("--lambda", "1"), 3, "label column 'y' is constant ('u' in every row)"),
+    "one row": ("a,y\n1,u\n", ("--lambda", "1"), 3, "label column 'y' is constant"),
+    "no rows": ("a,y\n", ("--lambda", "1"), 3, "it holds no rows"),
+    "nothing": ("", ("--lambda", "1"), 3, "it cannot be read"),
+    "infinite": ("a,y\n1,u\ninf,v\n", ("--lambda", "1"), 3, "column 'a' holds inf"),
+    "huge": ("a,y\n1,u\n1e200,v\n", ("--lambda", "1"), 3, "column 'a' holds 1e+200, and squares"),
+    "short row": ("a,b,y\n1,2,u\n3\n", ("--lambda", "1"), 3, "Expected 3 columns, got 1"),
+    "twice": ("a,a,y\n1,2,u\n3,4,v\n", ("--lambda", "1"), 3, "column 'a' occurs twice"),
+    "rounded away": ("a,y\n1e20,u\n2,v\n", ("--lambda", "1"), 2, "column 'a' reaches 1e+20, where float64 has steps of"),
+    "no size": ("a,y\n1,u\n2,v\n", (), 2, "choose exactly one of --lambda, --target-mse and --epsilon"),
+    "two sizes": ("a,y\n1,u\n2,v\n", ("--lambda", "1", "--target-mse", "2"), 2, "--lambda and --target-mse given"),
+    "lambda": ("a,y\n1,u\n2,v\n", ("--lambda", "-1"), 2, "lambda holds -1.0: give finite numbers above 0"),
+    "epsilon alone": ("a,y\n1,u\n2,v\n", ("--epsilon", "1"), 2, "--epsilon without --diameter"),
+    "epsilon from data": ("a,y\n1,u\n2,v\n", ("--epsilon", "1", "--diameter", "1", "--pi", "standardise"), 2, "--epsilon with --pi standardise"),
+    "diameters": ("a,y\n1,u\n2,v\n", ("--epsilon", "1", "--diameter", "1,2"), 2, "--diameter has 2 numbers, the table 1 columns"),
+    "constant column": ("a,b,y\n1,5,u\n2,5,v\n", ("--lambda", "1", "--pi", "standardise"), 2, "column 'b' is constant"),
+    "pi": ("a,y\n1,u\n2,v\n", ("--lambda", "1", "--pi", "nowhere.txt"), 2, "--pi 'nowhere.txt' cannot be read"),
+    "not its option": ("a,y\n1,u\n2,v\n", ("--lambda", "1", "--m", "1"), 2, "--m does not go with --mechanism gaussian"),
+    "no m": ("a,b,y\n1,2,u\n2,1,v\n", ("--mechanism", "correlated"), 2, "--mechanism correlated needs --m"),
+    "three classes": ("a,b,y\n1,2,u\n2,1,v\n0,0,w\n", ("--mechanism", "correlated", "--m", "1"), 2, "the label has more than two values"),
+    "one column": ("a,y\n1,u\n2,v\n", ("--mechanism", "correlated", "--m", "1"), 2, "leaves no room for noise"),
+    "mechanism": ("a,y\n1,u\n2,v\n", ("--mechanism", "magic"), 2, "--mechanism 'magic': choose gaussian, laplace, bounded, correlated"),
+    "box": ("a,y\n1,u\n2,v\n", ("--mechanism", "bounded", "--lambda", "1", "--lower", "2", "--upper", "1"), 2, "lower"),
+    "encode": ("a,y\n1,u\nx,v\n", ("--lambda", "1", "--encode", "a=hash"), 2, "--encode 'a=hash': say ordinal or one-hot"),
+    "encode whom": ("a,y\n1,u\nx,v\n", ("--lambda", "1", "--encode", "z=ordinal"), 2, "there is no column 'z' to release"),
+    "id whom": ("a,y\n1,u\n2,v\n", ("--lambda", "1", "--id", "z"), 2, "has no column 'z'"),
+    "nothing left": ("a,y\n1,u\n2,v\n", ("--lambda", "1", "--id", "a"), 2, "no column to release"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_released_is_refused_in_one_sentence(vflens: Run, tmp_path: Path, case: str) -> None:
+    text, options, expected, sentence = REFUSED[case]
+    (tmp_path / "t.csv").write_text(text)
+    code, out, err = vflens(tmp_path / "t.csv", "--label", "y", "--out", tmp_path / "o.csv", *options)
+    assert (code, out) == (expected, "")
+    assert sentence in err
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    assert [f.name for f in tmp_path.iterdir()] == ["t.csv"]
+
+
+def test_identifiers_leave_only_on_request(vflens: Run, table: Path, tmp_path: Path) -> None:
+    options = (
+        table,
+        "--label",
+        "y",
+        "--encode",
+        "ordinal",
+        "--lambda",
+        "1",
+        "--id",
+        "who",
+        "--out",
+        tmp_path / "o.csv",
+    )
+    facts = _json(vflens, *options)
+    assert not any("identifier" in w for w in facts["not_protected"])
+    code, out, err = vflens(*options, "--keep-ids", "--force", "--json")
+    assert code == 0
+    assert pd.read_csv(tmp_path / "o.csv")["who"].tolist() == pd.read_csv(table)["who"].tolist()
+    assert "re-links the rows" in err
+    assert any("re-link" in w for w in json.loads(out)["not_protected"])
+
+
+def test_a_counting_column_is_suspected(vflens: Run, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("n,a,y\n1,2,u\n2,9,v\n3,4,v\n")
+    facts = _json(vflens, tmp_path / "t.csv", "--label", "y", "--lambda", "1", "--out", tmp_path / "o.csv")
+    assert any("column 'n' counts upwards" in w for w in facts["warnings"])
+    assert any("widened to float64 (n, a)" in w for w in facts["warnings"])
+
+
+def test_existing_files_and_the_table_itself_are_not_overwritten(
+    vflens: Run, table: Path, tmp_path: Path
+) -> None:
+    options = ("--label", "y", "--id", "who", "--encode", "ordinal", "--lambda", "1")
+    out = tmp_path / "o.csv"
+    out.write_text("mine")
+    code, _, err = vflens(table, *options, "--out", out)
+    assert (code, out.read_text()) == (2, "mine")
+    assert "--force" in err
+    original = table.read_bytes()
+    assert vflens(table, *options, "--out", table, "--force")[0] == 2
+    assert table.read_bytes() == original
+    assert vflens(table, *options, "--out", out, "--force")[0] == 0
+    assert len(TableFile(out).names) == 4
+
+
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGKILL])
+def test_a_kill_in_the_middle_leaves_no_half_output(tmp_path: Path, sent: signal.Signals) -> None:
+    frame = pd.DataFrame(np.random.default_rng(0).random((60_000, 8)), columns=list("abcdefgh"))
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    out = tmp_path / "made" / "o.csv"
+    command = [sys.executable, "-m", "cli.main", "release", "t.csv", "--mechanism", "bounded"]
+    command += ["--lower=-1", "--upper", "1", "--lambda", "1", "--out", str(out)]
+    with subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        env=ENVIRONMENT | {"PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        deadline = time.monotonic() + 60
+        while not any(f.stat().st_size for f in out.parent.glob(".release-*-o.csv")):
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+        psutil.Process(process.pid).send_signal(sent)
+        process.communicate(timeout=60)
+        assert process.returncode != 0
+    left = [f.name for f in out.parent.iterdir()]
+    assert all(name.startswith(".release-") for name in left), left
+    assert sent == signal.SIGKILL or not left
