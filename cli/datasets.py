@@ -26,17 +26,20 @@ def list_datasets(json: Json = False) -> None:
 @app.command()
 def show(
     name: Annotated[str, typer.Argument(help="a name of `vflens datasets list`, or openml:ID")],
+    recipe: Annotated[
+        str, typer.Option(help="clean, paper or authors: how its columns are prepared")
+    ] = "clean",
     json: Json = False,
 ) -> None:
     """Load a data set and show its rows, columns, classes and split.
 
-    Example: vflens datasets show digits
+    Example: vflens datasets show digits --recipe paper
     """
     import numpy as np
 
     from vfl.datasets._resolve import dataset
 
-    table = dataset(name, {}).load()
+    table = dataset(name, {"recipe": recipe}).prepared()
     labels = table.labels if table.labels is not None else np.zeros(0, int)
     classes = dict(
         zip(table.class_names, np.bincount(labels, minlength=len(table.class_names)).tolist(), strict=True)
@@ -48,6 +51,7 @@ def show(
     )
     facts = {
         "name": name,
+        "recipe": recipe,
         "rows": len(table.ids),
         "columns": [c.name for c in table.columns],
         "classes": classes,

@@ -48,7 +48,7 @@ def deal_tables(experiment: Experiment) -> dict[str, Table]:
     """
     if experiment.data is None or experiment.split is None:
         return {}
-    table = dataset(experiment.data.name, experiment.data.__pydantic_extra__ or {}).load()
+    table = dataset(experiment.data.name, experiment.data.__pydantic_extra__ or {}).prepared()
     return deal(
         table,
         experiment.split,

@@ -44,6 +44,10 @@ class LinearBlock:
         self._gradient += self._penalty * self._theta
         self._optimizer.update(self._theta, self._gradient)
 
+    def slow_down(self, factor: float) -> None:
+        """Divide the learning rate of the steps to come by ``factor``."""
+        self._optimizer.rate /= factor
+
     def parameters(self) -> dict[str, Array]:
         """Copies of "weight" and, where it is held, "bias"."""
         named = {"weight": self.weight.copy()}

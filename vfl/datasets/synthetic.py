@@ -9,6 +9,7 @@ from __future__ import annotations
 from pydantic import Field, model_validator
 
 from vfl.datasets._build import table
+from vfl.datasets._recipes import scaled_on_all_rows
 from vfl.table import Dataset, Table
 from vfl.types import ColumnInfo
 
@@ -36,13 +37,20 @@ class Synthetic(Dataset):
 
     def load(self) -> Table:
         """All rows; no split is given; classes are called "0", "1" and so on."""
+        return self._made(redundant=0)
+
+    def as_coded(self) -> Table:
+        """With as many redundant columns as their scripts draw, two, where there is room for them."""
+        return scaled_on_all_rows(self._made(redundant=min(2, self.features - self.informative)))
+
+    def _made(self, redundant: int) -> Table:
         from sklearn.datasets import make_classification
 
         x, y = make_classification(
             n_samples=self.rows,
             n_features=self.features,
             n_informative=self.informative,
-            n_redundant=0,
+            n_redundant=redundant,
             n_classes=self.classes,
             random_state=self.seed,
         )

@@ -13,7 +13,9 @@ Vector: TypeAlias = npt.NDArray[np.float64]
 
 
 class Optimizer(Protocol):
-    """What the models need of an optimiser."""
+    """What the models need of an optimiser; ``rate`` is its step size and may be changed between steps."""
+
+    rate: float
 
     def update(self, theta: Vector, gradient: Vector) -> None:
         """One step on ``theta`` (n,), in place."""
@@ -29,11 +31,11 @@ class Sgd:
     """θ ← θ − η g."""
 
     def __init__(self, size: int, learning_rate: float) -> None:
-        self._rate = learning_rate
+        self.rate = learning_rate
 
     def update(self, theta: Vector, gradient: Vector) -> None:
         """One step, in place."""
-        theta -= self._rate * gradient
+        theta -= self.rate * gradient
 
     def state(self) -> dict[str, Any]:
         """Nothing: plain gradient descent remembers nothing."""
@@ -52,7 +54,7 @@ class Adam:
     def __init__(
         self, size: int, learning_rate: float, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8
     ) -> None:
-        self._rate, self._beta1, self._beta2, self._epsilon = learning_rate, beta1, beta2, epsilon
+        self.rate, self._beta1, self._beta2, self._epsilon = learning_rate, beta1, beta2, epsilon
         self._moments, self._steps = np.zeros((2, size)), 0
         self._powers = np.empty((2, size))
         self._decay = np.array([[beta1], [beta2]])
@@ -71,7 +73,7 @@ class Adam:
         step = np.sqrt(self._moments[1], out=powers[1])
         step += c2 * self._epsilon
         np.divide(self._moments[0], step, out=step)
-        step *= self._rate * c2 / c1
+        step *= self.rate * c2 / c1
         theta -= step
 
     def state(self) -> dict[str, Any]:
