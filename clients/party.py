@@ -157,8 +157,8 @@ class DataParty(Party):
 
     def begin_run(self, federation: Federation, order: Array) -> None:
         """Build :class:`Prepared` from the party's table; ``order`` int32 (N,) are its file rows."""
-        features = self.table.features[order]
-        truth, clipped = Scaler.fit(self.table.columns, features[federation.train]).transform(features)
+        scaler = Scaler.fit(self.table.columns, self.table.features[order[federation.train]])
+        truth, clipped = scaler.transform(self.table.features[order])
         self.owner = Owner(
             self.name, truth, self.aligned_labels(order), federation.n_classes, self.parameters
         )

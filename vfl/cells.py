@@ -51,17 +51,21 @@ def table_of(spec: PartyFile, data: pa.Table) -> Table:
         raise DataError(
             f"it holds no rows{' without missing values' if len(ids) else ''}: a party needs some"
         )
-    data, ids, raw = data.filter(kept), ids[kept], {name: values[kept] for name, values in raw.items()}
+    data = data.select([name for name in (spec.label_column, spec.split_column) if name is not None])
+    if not kept.all():
+        data, ids = data.filter(kept), ids[kept]
+        raw = {name: values[kept] for name, values in raw.items()}
     labels, class_names = _labels(spec, data, ids)
     split = _split(spec, data, ids)
     training = np.full(len(ids), True) if split is None else split == TRAIN
-    parts = [_column(spec, name, values, ids, training) for name, values in raw.items()]
+    # What was read is let go column by column: a large file is held twice, not five times.
+    parts = [_column(spec, name, raw.pop(name), ids, training) for name in names]
     infos = tuple(chain.from_iterable(part[0] for part in parts))
     twice = repeated(c.name for c in infos)
     if twice is not None:
         raise DataError(f"one-hot column {twice!r} has the name of another column: rename that one")
     features = np.hstack([np.empty((len(ids), 0)), *(part[1] for part in parts)])
-    return Table(ids, infos, np.ascontiguousarray(features), labels, class_names, split)
+    return Table(ids, infos, features, labels, class_names, split)
 
 
 def _feature_names(spec: PartyFile, found: Sequence[str]) -> tuple[str, ...]:

@@ -69,8 +69,9 @@ class Scaler:
         """
         if x.ndim != 2 or x.shape[1] != len(self.raw):
             raise DataError(f"the scaler has {len(self.raw)} columns, the rows have shape {x.shape}")
-        clipped = int(np.count_nonzero((x < self.low) | (x > self.high)))
-        return _scaled(x, self.low, self.high), clipped
+        scaled = np.clip(x, self.low, self.high)
+        clipped = int(np.count_nonzero(scaled != x))
+        return _stretched(scaled, self.low, self.high), clipped
 
     def inverse(self, x: Array) -> Array:
         """From [0, 1] (n, d) back to the file's units; a clipped value comes back as its bound."""
@@ -86,11 +87,13 @@ class Scaler:
     def _alphabet(self, j: int, column: ColumnInfo) -> tuple[float, ...] | None:
         if column.alphabet is None:
             return None
-        return tuple(np.unique(_scaled(np.array(column.alphabet), self.low[j], self.high[j])).tolist())
+        values = np.clip(np.array(column.alphabet), self.low[j], self.high[j])
+        return tuple(np.unique(_stretched(values, self.low[j], self.high[j])).tolist())
 
 
-def _scaled(x: Array, low: Array, high: Array) -> Array:
+def _stretched(x: Array, low: Array, high: Array) -> Array:
+    """``x`` within ``low`` and ``high`` to [0, 1], in place; 0 where they are equal."""
+    x -= low
     width = high - low
-    scaled = np.zeros(x.shape)
-    np.divide(np.clip(x, low, high) - low, width, out=scaled, where=width > 0)
-    return scaled
+    np.divide(x, width, out=x, where=width > 0)
+    return x
