@@ -23,10 +23,14 @@ MIB = 2**20
 def test_peak_memory_of_the_parties(benchmark: Any, tmp_path: Path) -> None:
     peaks = benchmark.pedantic(lambda: [_peaks(tmp_path / str(n), n) for n in (SMALL, LARGE)], rounds=1)
     data = (LARGE - SMALL) * FEATURES / 2 * 8 / MIB
-    print(f"\npeak memory, {LARGE:,} rows of {FEATURES // 2} columns a data party ({data:.0f} MiB as float64)")
+    print(
+        f"\npeak memory, {LARGE:,} rows of {FEATURES // 2} columns a data party ({data:.0f} MiB as float64)"
+    )
     for party, peak in sorted(peaks[1].items()):
         base = peaks[0][party]
-        print(f"  {party:<12} {peak:6.0f} MiB; {base:4.0f} of them for {SMALL:,} rows; {(peak - base) / data:.1f} × its data")
+        print(
+            f"  {party:<12} {peak:6.0f} MiB; {base:4.0f} of them for {SMALL:,} rows; {(peak - base) / data:.1f} × its data"
+        )
     benchmark.extra_info.update({"small": peaks[0], "large": peaks[1], "data_mib": data})
 
 
