@@ -10,7 +10,7 @@ from scipy.linalg import cho_factor, cho_solve
 from vfl.release._problem import Problem
 from vfl.types import Array
 
-MAX_CHANGES = 50
+MAX_CHANGES = 20
 #: A row changes sets when it is wrong by more than this, beside the size of the terms: rounding.
 ROUNDING = 1e-12
 #: Singular values of the rows on the margin up to this share of the largest count as 0: duplicates.
@@ -33,12 +33,13 @@ class Sets:
 
     def corrected(self, problem: Problem, w: Array, omega: Array) -> Sets:
         """With the rows that the optimum on these sets puts elsewhere moved."""
-        reach = ROUNDING * (abs(problem.A) @ abs(w) + 1)
         gap, theta = 1 - problem.A @ w, problem.theta
+        reach = ROUNDING * (abs(problem.A) @ abs(w) + 1)
+        short, beyond = gap > reach, gap < -reach  # of rows on the margin too: more of them than w can meet
         too_much, negative = omega > theta * (1 + ROUNDING), omega < -theta * ROUNDING
-        inside = (self.inside & (gap >= -reach)) | (self.on & too_much)
-        met = (self.inside & (gap < -reach)) | (~self.inside & ~self.on & (gap > reach))
-        return Sets((self.on & ~too_much & ~negative) | met, inside)
+        met = (self.inside & beyond) | (~self.inside & ~self.on & short)
+        inside = (self.inside & ~beyond) | (self.on & (too_much | short))
+        return Sets((self.on & ~too_much & ~negative & ~short & ~beyond) | met, inside)
 
     def same(self, other: Sets) -> bool:
         """Whether no row differs."""

@@ -79,13 +79,14 @@ class Problem:
         return total
 
     def original(self, w: Array, omega: Array) -> tuple[Array, float]:
-        """(α, β); an α that is nothing but rounding beside the terms of Σ ω_i y_i x_i is 0."""
-        *alpha, beta = self.T @ w
-        scale = 1 / np.diag(self.T)[:-1]
+        """(α, β). An α that is nothing but rounding is 0: both in Σ ω_i y_i x_i and in what it adds to a margin."""
+        original = self.T @ w
+        alpha, scale = original[:-1], 1 / np.diag(self.T)[:-1]
         mean = abs(self.T[-1, :-1]) * scale
         terms = scale * (abs(self.A[:, :-1]).T @ omega) + mean * abs(self.A[:, -1] @ omega)
-        zero = bool((abs(np.array(alpha)) <= 1e-14 * terms).all())
-        return np.zeros(len(alpha)) if zero else np.array(alpha), float(beta)
+        if (abs(alpha) <= 1e-14 * terms).all() and (abs(alpha) * scale <= 1e-13).all():
+            alpha = np.zeros(len(alpha))
+        return alpha, float(original[-1])
 
     def kkt(self, w: Array, omega: Array) -> Kkt:
         """How exactly (w, ω) solves the problem."""

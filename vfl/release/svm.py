@@ -16,18 +16,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vfl.release._active_set import polish as polished_from
-from vfl.release._interior_point import interior_point
+from vfl.release._active_set import polish
+from vfl.release._interior_point import interior_points
 from vfl.release._problem import Kkt, Problem
 from vfl.types import Array
+
+#: The first stage needs to be good enough to tell the sets: it goes on when they do not settle.
+TOLERANCES = (1e-8, 1e-10, 1e-12)
 
 
 @dataclass(frozen=True, eq=False)
 class SvmSolution:
     """``alpha`` (p,), ``beta``, ``slack`` ξ (q,), ``multipliers`` ω (q,), and how exact they are.
 
-    ``polished`` is False when the second stage was not asked for or its sets did not settle: then this is
-    the interior point's answer.
+    ``polished`` is False when the sets of the second stage did not settle: then this is the interior point's
+    answer, and ``kkt`` says how good it is.
     """
 
     alpha: Array
@@ -54,20 +57,21 @@ class SvmSolution:
         return float(max(differences))
 
 
-def solve_svm(x: Array, y: Array, *, theta: float, rho: float, polish: bool = True) -> SvmSolution:
+def solve_svm(x: Array, y: Array, *, theta: float, rho: float) -> SvmSolution:
     """The solution of (2) for rows ``x`` (q, p) and labels ``y`` (q,) in {−1, +1}.
 
     One class alone, constant columns and duplicate rows are legal; duplicates share their multipliers.
-    ``polish`` = False leaves out the second stage: relative errors of 1e-6, not 1e-12.
 
     Raises:
         ConfigError: θ or ρ is not positive.
         DataError: x is empty or not finite, or y is not ±1.
     """
     problem = Problem.of(x, y, theta=theta, rho=rho)
-    w, omega = interior_point(problem)
-    exact = polished_from(problem, w, omega) if polish else None
-    w, omega = exact or (w, omega)
+    for point in interior_points(problem, TOLERANCES):
+        exact = polish(problem, *point)
+        if exact is not None:
+            break
+    w, omega = exact or point
     alpha, beta = problem.original(w, omega)
     return SvmSolution(
         alpha=alpha,

@@ -1,0 +1,1 @@
+"""The papers' figures as functions: data, the paper's numbers beside ours, a plot."""
