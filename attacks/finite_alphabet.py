@@ -15,8 +15,9 @@ from pydantic import Field, FiniteFloat
 
 from vfl.attack import LinearAttack, linear_estimate
 from vfl.errors import ProtocolError
+from vfl.numerics.box import nearest_in_box
 from vfl.numerics.combinations import halves, solutions
-from vfl.numerics.linear_system import RANK_RTOL, nearest_solution, row_basis
+from vfl.numerics.linear_system import RANK_RTOL, row_basis
 from vfl.types import Array, ColumnInfo, Estimate, Knowledge, Moments, RowStatus
 from vfl.view import AdversaryView
 
@@ -24,10 +25,10 @@ Letters: TypeAlias = Annotated[tuple[FiniteFloat, ...], Field(min_length=1)]
 
 
 class FiniteAlphabet(LinearAttack):
-    """The mean of all x that solve A x = b' with finite columns from their alphabets; else half*, clipped.
+    """The mean of all x that solve A x = b' with finite columns from their alphabets; else RCC2.
 
     Columns without an alphabet are free: the equations that do not involve them decide on the finite ones,
-    then half* around ½ fills in the rest.
+    then the point of the box nearest to ½ fills in the rest.
     """
 
     needs: ClassVar[frozenset[Knowledge]] = LinearAttack.needs | {Knowledge.METADATA}
@@ -62,7 +63,7 @@ class FiniteAlphabet(LinearAttack):
                 f"alphabets names {len(alphabets)} columns and A has {A.shape[1]}: give one entry per column, null for a free one"
             )
         candidates, fitted = self._search(A, b, alphabets)
-        values = np.where(candidates[:, None] > 0, fitted, _clipped_half_star(A, b))
+        values = np.where(candidates[:, None] > 0, fitted, _nearest_to_half(A, b))
         estimate = linear_estimate(values, A, b)
         estimate.status[candidates == 0] = RowStatus.INCONSISTENT
         return replace(estimate, extras={**estimate.extras, "candidates": candidates})
@@ -85,12 +86,12 @@ class FiniteAlphabet(LinearAttack):
         total = np.zeros((len(b), len(finite)))
         np.add.at(total, found.rows, found.values)
         values[:, finite] = total / np.maximum(candidates, 1)[:, None]
-        values[:, free] = _clipped_half_star(A[:, free], b - values[:, finite] @ A[:, finite].T)
+        values[:, free] = _nearest_to_half(A[:, free], b - values[:, finite] @ A[:, finite].T)
         return candidates, values
 
 
-def _clipped_half_star(A: Array, b: Array) -> Array:
-    return np.clip(nearest_solution(A, b, np.full(A.shape[1], 0.5)), 0, 1)
+def _nearest_to_half(A: Array, b: Array) -> Array:
+    return nearest_in_box(A, b, np.full(A.shape[1], 0.5)).x
 
 
 def _left_null_basis(B: Array) -> Array:

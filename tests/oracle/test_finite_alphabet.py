@@ -98,10 +98,10 @@ def test_several_fits_are_averaged() -> None:
     assert list(estimate.status) == [RowStatus.OK, RowStatus.OK, RowStatus.INCONSISTENT]
 
 
-def test_without_pure_equations_or_beyond_the_budget_it_is_clipped_half_star() -> None:
+def test_without_pure_equations_or_beyond_the_budget_it_is_rcc2() -> None:
     rng = np.random.default_rng(2)
     A, x = rng.normal(size=(2, 6)), rng.random((10, 6)).round()
-    expected = np.clip(attacks.estimate("half_star", A, x @ A.T).values, 0, 1)
+    expected = attacks.estimate("rcc2", A, x @ A.T).values
     for alphabets, budget in (
         ((None,) * 2 + (BINARY,) * 4, 100),
         ((BINARY,) * 6, 7),

@@ -1,0 +1,136 @@
+"""``vflens audit``: what a passive party's columns would give away, before any training.
+
+Bounds come from the party's own columns and the number of classes; they cover least squares and half* only.
+Beside them stands what the strongest implemented attacks reach on the party's own rows, against models of the
+planned size, and what each installed defence would change: measured, not assumed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from coordinator.coordinator import Progress
+from experiments.audit_bench import Bench, Plan
+from experiments.audit_defenses import fitting, try_defenses
+from experiments.audit_models import simulate
+from experiments.audit_subject import Subject
+from vfl.numerics import theory
+from vfl.numerics.linear_system import first_differences
+from vfl.types import Array
+
+_CENTERS = {"ls": 0.0, "half_star": 0.5}
+
+
+@dataclass(frozen=True)
+class Reached:
+    """One attack against one kind of model: MSE per feature, mean and 5 % to 95 % quantiles over models."""
+
+    attack: str
+    kind: str
+    models: int
+    mse: float
+    low: float
+    high: float
+    columns: tuple[float, ...]
+
+
+def audit(subject: Subject, plan: Plan, progress: Progress) -> dict[str, Any]:
+    """Everything the audit found, under stable keys: see ``docs/audit.md``.
+
+    Raises:
+        ConfigError: a plan that does not fit the party's rows.
+    """
+    bench = Bench.set_up(subject, plan)
+    reached = _reached(bench, progress)
+    defended = try_defenses(bench, progress)
+    blind = bench.blind[bench.blind_guess]
+    least = 0.8 * blind if plan.least_error is None else plan.least_error
+    return {
+        **_facts(bench),
+        "blind": bench.blind,
+        "blind_guess": bench.blind_guess,
+        "bounds": _bounds(bench),
+        "after_training": _after_training(bench),
+        "attacks": [asdict(r) for r in reached],
+        "strongest": asdict(min(reached, key=lambda r: r.mse)),
+        "column_blind": _column_blind(bench.truth).tolist(),
+        "defenses": [asdict(d) for d in defended],
+        "wanted": {"least_error": least, "most_loss": plan.most_loss},
+        "fitting": [asdict(d) for d in fitting(defended, least, plan.most_loss)],
+        "plan": asdict(plan),
+    }
+
+
+def _facts(bench: Bench) -> dict[str, Any]:
+    subject = bench.subject
+    return {
+        "subject": subject.name,
+        "rows": len(subject.x),
+        "attacked_rows": len(bench.rows),
+        "known_rows": len(bench.known),
+        "columns": [c.name for c in subject.columns],
+        "classes": subject.classes,
+        "equations": subject.classes - 1,
+        "clipped": subject.clipped,
+        "trained": subject.weight is not None,
+        "real_labels": subject.labels is not None,
+    }
+
+
+def _column_blind(x: Array) -> Array:
+    """The error (d,) of the best blind guess for each column."""
+    guesses = (0.0, 0.5, x.mean(axis=0))
+    least: Array = np.min([((x - guess) ** 2).mean(axis=0) for guess in guesses], axis=0)
+    return least
+
+
+def _bounds(bench: Bench) -> dict[str, dict[str, float]]:
+    """Theorem 2 before training, for every model of full rank, on the attacked rows."""
+    x, equations = bench.truth, bench.subject.classes - 1
+    weak = theory.weak_lower_bound(theory.second_moment(x, x.mean(axis=0)), equations)
+    bounds = {
+        n: theory.bounds_before_training(theory.second_moment(x, c), equations) for n, c in _CENTERS.items()
+    }
+    return {name: {**asdict(b), "any_center": weak} for name, b in bounds.items()}
+
+
+def _after_training(bench: Bench) -> dict[str, Any]:
+    """Theorem 2 for the trained model, as a whole and per column; {} before training."""
+    if bench.subject.weight is None:
+        return {}
+    A = first_differences(bench.subject.classes) @ bench.subject.weight
+    moments = {n: theory.second_moment(bench.truth, c) for n, c in _CENTERS.items()}
+    return {
+        name: {
+            "mse": theory.nearest_solution_mse(A, K),
+            "columns": theory.nearest_solution_column_mse(A, K).tolist(),
+        }
+        for name, K in moments.items()
+    }
+
+
+def _reached(bench: Bench, progress: Progress) -> list[Reached]:
+    """Every attack against every kind of model: the party's own where it has one."""
+    given, models = bench.subject.weight is not None, bench.plan.models
+    kinds = {"given": 1} if given else {"random": models, "trained": models}
+    reached, done = [], 0
+    for kind, count in kinds.items():
+        errors: dict[str, list[Array]] = {}
+        for i in range(count):
+            world = simulate(bench.subject, kind, bench.plan.rng(kind, i))
+            for name, error in bench.errors(world, kind, i):
+                errors.setdefault(name, []).append(error)
+            done += 1
+            progress("models attacked", done, sum(kinds.values()))
+        reached += [_summary(name, kind, np.array(found)) for name, found in errors.items()]
+    return reached
+
+
+def _summary(attack: str, kind: str, errors: Array) -> Reached:
+    mse = errors.mean(axis=1)
+    low, high = np.quantile(mse, [0.05, 0.95])
+    columns = tuple(errors.mean(axis=0).tolist())
+    return Reached(attack, kind, len(mse), float(mse.mean()), float(low), float(high), columns)

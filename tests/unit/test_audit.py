@@ -1,0 +1,351 @@
+"""The audit: its bounds hold for the models it simulates, its words follow its figures, its refusals say what to do."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from laboratory import federation
+
+import attacks
+import cli.main
+from defenses.label_only import LabelOnly
+from defenses.withhold_parameters import WithholdParameters
+from experiments import audit_defenses as module
+from experiments.audit import audit
+from experiments.audit_bench import Plan
+from experiments.audit_defenses import Defended, fitting
+from experiments.audit_models import simulate
+from experiments.audit_subject import Subject, load_subject
+from experiments.audit_words import recommendation, sentences, table, write_audit
+from vfl.defense import Context, Defense
+from vfl.errors import ConfigError, DataError, KnowledgeError, VflensError
+from vfl.registry import ATTACKS
+from vfl.types import Array, ColumnInfo, RowStatus
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+QUICK = Plan(models=3, known=20, rows=120, seed=1)
+
+
+def _silent(stage: str, done: int, total: int) -> None: ...
+
+
+def _subject(d: int = 4, classes: int = 3, n: int = 150, **given: Any) -> Subject:
+    rng = np.random.default_rng(7)
+    x = rng.random((n, d)) ** 2 @ rng.dirichlet(np.ones(d), size=d).T
+    return Subject("mine.csv", tuple(ColumnInfo(f"c{j}", 0.0, 1.0) for j in range(d)), x, classes, **given)
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, Any]:
+    return audit(_subject(), QUICK, _silent)
+
+
+@pytest.fixture(autouse=True)
+def one_defence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of them take seconds: `found`, made before, has tried them."""
+    monkeypatch.setattr(module, "candidates", lambda: iter([("label_only", {}, LabelOnly)]))
+
+
+# -- simulated models ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["random", "trained"])
+def test_the_adversary_holds_the_equations_of_the_released_scores(kind: str) -> None:
+    """The route through transcript and view gives what plain arrays give."""
+    subject = _subject()
+    world = simulate(subject, kind, np.random.default_rng(0))
+    rows = np.arange(5, 60, dtype=np.int32)
+    estimate = world.attack(ATTACKS.get("half_star")(), rows, np.zeros(0, np.int32), np.random.default_rng(0))
+    assert world.parameters is not None
+    A = np.diff(world.parameters["weight"], axis=0)
+    plain = attacks.estimate("half_star", A, subject.x[rows] @ A.T)
+    np.testing.assert_allclose(estimate.values, plain.values, atol=1e-9)
+    assert (estimate.status == RowStatus.OK).all()
+    assert world.mean_kl == 0.0
+
+
+def test_a_trained_model_has_learned_and_a_drawn_one_fits_its_labels() -> None:
+    for kind in ("trained", "random"):
+        world = simulate(_subject(n=400), kind, np.random.default_rng(2))
+        most_common = np.bincount(world.labels).max() / len(world.labels)
+        assert world.accuracy > most_common + 0.05
+
+
+def test_known_labels_and_columns_are_used_for_training() -> None:
+    rng = np.random.default_rng(3)
+    labels, other = rng.integers(0, 3, 150), rng.random((150, 2))
+    world = simulate(_subject(labels=labels, other=other), "trained", rng)
+    np.testing.assert_array_equal(world.labels, labels)
+    np.testing.assert_array_equal(world.other, other)
+    assert world.own_weight.shape == (3, 2)
+
+
+def test_defences_act_where_they_would() -> None:
+    subject, none = _subject(), np.zeros(0, np.int32)
+    rng = np.random.default_rng
+    labels = simulate(subject, "trained", rng(0), [LabelOnly()])
+    plain = simulate(subject, "trained", rng(0))
+    np.testing.assert_array_equal(np.isfinite(labels.released).sum(axis=1), 1)
+    np.testing.assert_array_equal(labels.exact, plain.exact)
+    assert labels.mean_kl == np.inf
+    assert labels.accuracy == plain.accuracy
+    withheld = simulate(subject, "trained", rng(0), [WithholdParameters()])
+    with pytest.raises(KnowledgeError, match="withheld"):
+        withheld.attack(ATTACKS.get("ls")(), np.arange(9, dtype=np.int32), none, rng(0))
+
+
+# -- figures -------------------------------------------------------------------------------------------
+
+
+def test_bounds_hold_for_every_simulated_model(found: dict[str, Any]) -> None:
+    measured = [a for a in found["attacks"] if a["attack"] in found["bounds"]]
+    assert len(measured) == 4
+    for a in measured:
+        bounds = found["bounds"][a["attack"]]
+        assert max(bounds["lower"], bounds["any_center"]) <= a["low"] <= a["high"] <= bounds["upper"]
+
+
+def test_the_strongest_attack_stands_beside_its_blind_guess(found: dict[str, Any]) -> None:
+    assert found["strongest"]["mse"] == min(a["mse"] for a in found["attacks"])
+    assert found["blind"]["column_means"] == min(found["blind"].values())
+    for a in found["attacks"]:
+        assert np.mean(a["columns"]) == pytest.approx(a["mse"])
+        assert a["low"] <= a["mse"] <= a["high"]
+    assert found["attacked_rows"] + found["known_rows"] == found["rows"] == 120
+
+
+def test_one_seed_one_result(found: dict[str, Any]) -> None:
+    again = audit(_subject(), QUICK, _silent)
+    without = {k: v for k, v in found.items() if k not in ("defenses", "fitting")}
+    assert json.dumps({k: again[k] for k in without}) == json.dumps(without)
+    label_only = [d for d in found["defenses"] if d["defense"] == "label_only"]
+    assert json.dumps(again["defenses"]) == json.dumps(label_only)
+    other = audit(_subject(), Plan(models=3, known=20, rows=120, seed=2), _silent)
+    assert other["attacks"] != found["attacks"]
+
+
+def test_progress_reaches_its_end() -> None:
+    told: list[tuple[str, int, int]] = []
+    audit(_subject(), QUICK, lambda *event: told.append(event))
+    assert {stage for stage, done, total in told if done == total} == {"models attacked", "defences tried"}
+    assert [done for stage, done, _ in told if stage == "models attacked"] == [1, 2, 3, 4, 5, 6]
+
+
+def test_with_enough_classes_everything_is_recovered() -> None:
+    found = audit(_subject(d=2, classes=4), QUICK, _silent)
+    assert found["strongest"]["mse"] < 1e-12
+    assert found["bounds"]["ls"] == {"lower": 0.0, "upper": 0.0, "any_center": 0.0}
+    said = " ".join(sentences(found))
+    assert "enough to solve for all of them" in said
+    assert "given away almost exactly" in said
+
+
+def test_without_known_rows_no_attack_has_moments() -> None:
+    found = audit(_subject(), Plan(models=2, known=0, rows=60), _silent)
+    assert {a["attack"] for a in found["attacks"]}.isdisjoint({"lmmse", "mean_star"})
+    assert "knows" not in sentences(found)[2]
+
+
+def test_finite_columns_are_attacked_as_such() -> None:
+    rng = np.random.default_rng(5)
+    columns = tuple(ColumnInfo(f"b{j}", 0.0, 1.0, (0.0, 1.0)) for j in range(8))
+    subject = Subject("bits", columns, rng.integers(0, 2, (80, 8)).astype(float), 2)
+    found = audit(subject, Plan(models=2, known=10, rows=80), _silent)
+    assert found["strongest"]["attack"] == "finite_alphabet"
+    assert found["strongest"]["mse"] == 0.0
+    assert "knows the values your columns can take" in sentences(found)[2]
+
+
+def test_after_training_the_closed_form_is_what_is_measured(tmp_path: Path) -> None:
+    local = federation(tmp_path)
+    local.run()
+    subject = load_subject(str(local.passive["passive"].folder), classes=None, columns=None, id_column="id")
+    weight = local.passive["passive"].run.model.weight
+    np.testing.assert_array_equal(subject.weight, weight)
+    found = audit(subject, Plan(known=0), _silent)
+    assert {a["kind"] for a in found["attacks"]} == {"given"}
+    for a in (a for a in found["attacks"] if a["attack"] in ("ls", "half_star")):
+        told = found["after_training"][a["attack"]]
+        assert told["mse"] == pytest.approx(a["mse"], rel=1e-7)
+        np.testing.assert_allclose(told["columns"], a["columns"], rtol=1e-6)
+    assert "Against your trained model least squares errs by" in sentences(found)[1]
+
+
+# -- defences ------------------------------------------------------------------------------------------
+
+
+def test_every_defence_is_measured_or_says_why_not(found: dict[str, Any]) -> None:
+    measured = {d["defense"]: d for d in found["defenses"] if d["mse"] is not None}
+    assert {"label_only", "withhold_parameters", "gaussian_scores"} <= set(measured)
+    blind = min(found["blind"].values())
+    assert measured["withhold_parameters"]["attack"] == ""
+    assert measured["withhold_parameters"]["mse"] == pytest.approx(blind, rel=1e-12)
+    assert measured["withhold_parameters"]["mean_kl"] == 0.0
+    assert measured["label_only"]["accuracy_loss"] == 0.0
+    noise = [d for d in found["defenses"] if d["defense"] == "gaussian_scores"]
+    assert noise[0]["mse"] <= noise[-1]["mse"] <= blind
+    assert noise[0]["argmax_kept"] > noise[-1]["argmax_kept"]
+
+
+def test_a_defence_that_cannot_be_simulated_does_not_end_the_audit(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Demanding(Defense):
+        def on_scores(self, log_c: Array, ctx: Context) -> Array:
+            raise ConfigError("it needs a moon")
+
+    monkeypatch.setattr(module, "candidates", lambda: iter([("demanding", {}, Demanding)]))
+    found = audit(_subject(), QUICK, _silent)
+    assert found["defenses"][0]["reason"] == "ConfigError: it needs a moon"
+    assert found["fitting"] == []
+    assert "No installed defence reaches an error of at least" in recommendation(found)
+
+
+def test_the_cheapest_that_fits_is_recommended() -> None:
+    def defended(name: str, mse: float, loss: float, kl: float) -> Defended:
+        return Defended(name, {}, "you", mse, "ls", loss, kl, 1.0)
+
+    candidates = [
+        defended("dear", 0.2, 0.005, 0.5),
+        defended("weak", 0.05, 0.0, 0.0),
+        defended("cheap", 0.1, 0.001, 0.1),
+        defended("lossy", 0.3, 0.1, 0.01),
+        Defended("absent", {}, "you", reason="no"),
+    ]
+    assert [d.defense for d in fitting(candidates, 0.1, 0.01)] == ["cheap", "dear"]
+
+
+def test_no_defence_is_recommended_where_none_is_needed(found: dict[str, Any]) -> None:
+    easy = {**found, "wanted": {"least_error": 1e-9, "most_loss": 0.01}}
+    assert recommendation(easy).startswith("No defence is needed for an error of at least 1.0e-09")
+
+
+# -- the page ------------------------------------------------------------------------------------------
+
+
+def test_the_page_loads_nothing_and_escapes_names(tmp_path: Path) -> None:
+    evil = "<script>alert(1)</script>"
+    subject = _subject()
+    columns = (ColumnInfo(evil, 0.0, 1.0), *subject.columns[1:])
+    found = audit(Subject(evil, columns, subject.x, 3), QUICK, _silent)
+    write_audit(found, tmp_path / "audit.html")
+    page = (tmp_path / "audit.html").read_text(encoding="utf-8")
+    assert evil not in page
+    own = page[: page.index("<script>")]  # what follows is plotly
+    assert not re.search(r'(src|href)="(?!#)', own)
+    assert "script-src 'sha256-" in own
+    for panel in ("verdict", "attacks", "columns", "defenses", "limits"):
+        assert f'<section id="{panel}"' in page
+    figures = re.findall(r'<script type="application/json">(.*?)</script>', page, re.DOTALL)
+    assert len([json.loads(f) for f in figures]) == 3
+    assert "nothing stronger" in page
+
+
+def test_the_table_names_the_strongest_first(found: dict[str, Any]) -> None:
+    header, first, *_ = table(found)
+    assert header[0] == "attack"
+    assert first[0] == found["strongest"]["attack"]
+    assert "3 trained models" in {row[1] for row in table(found)}
+
+
+# -- sources and refusals ------------------------------------------------------------------------------
+
+
+def _load(source: str | Path, **given: Any) -> Subject:
+    return load_subject(str(source), **{"classes": None, "columns": None, "id_column": "id", **given})
+
+
+def test_sources(tmp_path: Path) -> None:
+    mine = _load(EXAMPLES / "bank_passive.csv", classes=2, columns=["age", "income"])
+    assert [c.name for c in mine.columns] == ["age", "income"]
+    assert mine.x.min() == 0.0
+    assert mine.x.max() == 1.0
+    keys = f'file = "{EXAMPLES / "bank_passive.csv"}"\n[bounds]\nage = [0, 200]\n[encode]\njob = "one_hot"\n'
+    (tmp_path / "mine.toml").write_text(keys)
+    described = _load(tmp_path / "mine.toml", classes=2)
+    assert described.x[:, 0].max() < 0.5  # by its bounds
+    assert described.columns[-1].alphabet == (0.0, 1.0)
+    party = _load(EXAMPLES / "passive.toml", classes=2)
+    assert len(party.columns) > 1
+    wine = _load("wine")
+    assert (len(wine.columns), wine.classes) == (7, 3)
+    assert wine.other is not None
+    assert wine.labels is not None
+    pq.write_table(pa.table({"key": ["a", "b"], "v": [1.0, 2.0]}), tmp_path / "t.parquet")
+    assert _load(tmp_path / "t.parquet", classes=2, id_column="key").x.tolist() == [[0.0], [1.0]]
+
+
+REFUSED: list[tuple[str, dict[str, Any], type[VflensError], str]] = [
+    ("bank_passive.csv", {"columns": ["age"]}, ConfigError, "--classes is missing: how many classes"),
+    ("bank_passive.csv", {"classes": 2}, DataError, "column 'job' is not numeric"),
+    ("bank_passive.csv", {"classes": 2, "columns": ["salary"]}, DataError, "column 'salary' is missing"),
+    ("bank_passive.csv", {"classes": 2, "id_column": "key"}, DataError, "column 'key' is missing"),
+    ("bank_passive.csv", {"classes": 2, "columns": ["id"]}, ConfigError, "'id' is named twice"),
+    ("nothing.csv", {"classes": 2}, DataError, "there is no such file"),
+    ("active.toml", {"classes": 2}, ConfigError, "configures a active: an audit is a passive party's"),
+    ("compose.toml", {"classes": 2}, ConfigError, "file: Field required"),
+    (".", {"classes": 2}, ConfigError, "configuration .* cannot be read"),
+]
+
+
+@pytest.mark.parametrize(("source", "given", "error", "sentence"), REFUSED)
+def test_sources_that_do_not_fit_are_refused(
+    source: str, given: dict[str, Any], error: type[VflensError], sentence: str
+) -> None:
+    with pytest.raises(error, match=sentence):
+        _load(EXAMPLES / source, **given)
+
+
+def test_data_sets_know_their_classes_and_columns(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="--classes 5: wine has 3, leave it out"):
+        _load("wine", classes=5)
+    with pytest.raises(ConfigError, match="--columns names 'grapes': wine has alcohol"):
+        _load("wine", columns=["grapes"])
+    with pytest.raises(ConfigError, match=r"'whine' is no file, run folder or data set: give a \.csv"):
+        _load("whine")
+    with pytest.raises(ConfigError, match="--columns with a run folder"):
+        _load(tmp_path, columns=["a"])
+    with pytest.raises(ConfigError, match=r"--known 149: mine\.csv has 150 rows here and at least 2"):
+        audit(_subject(), Plan(known=149), _silent)
+    (tmp_path / "one.csv").write_text("id,v\na,1\n")
+    with pytest.raises(DataError, match="has 1 rows: an audit needs at least 2"):
+        _load(tmp_path / "one.csv", classes=2)
+
+
+# -- the command ---------------------------------------------------------------------------------------
+
+
+def _vflens(monkeypatch: pytest.MonkeyPatch, *arguments: str | Path) -> int:
+    monkeypatch.setattr(sys, "argv", ["vflens", "audit", *map(str, arguments)])
+    try:
+        cli.main.command_line()
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 0
+    return 0
+
+
+def test_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(module, "candidates", lambda: iter([("withhold_parameters", {}, WithholdParameters)]))
+    out, csv = tmp_path / "audit.html", EXAMPLES / "bank_passive.csv"
+    given = ["--columns", "age, income,credit_score", "--classes", "2", "--models", "2", "--out", str(out)]
+    assert _vflens(monkeypatch, csv, *given) == 0
+    text = capsys.readouterr().out
+    assert "The strongest attack here" in text
+    assert "cheapest installed defence" in text
+    assert out.stat().st_size > 1_000_000
+    assert _vflens(monkeypatch, csv, *given, "--json") == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["columns"] == ["age", "income", "credit_score"]
+    assert len(printed["verdict"]) == 4
+    assert printed["strongest"]["mse"] > 0
+    assert _vflens(monkeypatch, csv, "--classes", "1") == 2
+    assert _vflens(monkeypatch, "whine") == 2
+    assert "error: 'whine' is no file" in capsys.readouterr().err
