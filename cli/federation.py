@@ -91,7 +91,7 @@ def add_to(app: typer.Typer) -> None:
     def predict(
         config: _Config,
         rows: Annotated[
-            str, typer.Option(help="prediction rows, counted from 0: all, or numbers and ranges as 0-9,17")
+            str, typer.Option(help="prediction rows, counted from 0: all, or numbers and ranges as 0-9,17; each is answered once, in order")
         ] = "all",
         json: Json = False,
     ) -> None:
@@ -116,7 +116,9 @@ def _summary(runs: Any, report: Path) -> str:
     from experiments.verdict import result_table, verdict
 
     header, rows = result_table(runs)
-    console, table = Console(), Table(*header)
+    console, table = Console(), Table()
+    for title in header:
+        table.add_column(title, overflow="fold")  # a name cut short names nothing
     for row in rows:
         table.add_row(*row)
     with console.capture() as shown:

@@ -68,7 +68,7 @@ class TrainingLoop:
                     embeddings = await self._embeddings(upward, exchange, rows, gradient)
                     gradient, stop = await self._gradient(downward, exchange, rows, embeddings)
                 step += 1
-            self.report("training", epoch + 1, training.epochs)
+            self.report("training", epoch + 1, epoch + 1 if stop else training.epochs)
             if stop:
                 break
         await self._deliver_last(

@@ -73,7 +73,21 @@ def write_status(folder: Path, state: str, reason: str = "") -> None:
     Raises:
         StorageError: it cannot be written; the status before stays.
     """
-    write_whole(folder / "status.json", json.dumps({"state": state, "reason": reason}))
+    file, text = folder / "status.json", json.dumps({"state": state, "reason": reason})
+    try:
+        write_whole(file, text)
+    except StorageError:
+        if not _overwritten(file, text):
+            raise
+
+
+def _overwritten(file: Path, text: str) -> bool:
+    """Whether ``text`` took the place of what ``file`` held: on a full disk it still has its own block."""
+    with suppress(OSError), file.open("r+", encoding="utf-8") as out:
+        out.write(text)
+        out.truncate()
+        return True
+    return False
 
 
 def write_private(file: Path, text: str) -> None:

@@ -169,7 +169,7 @@ def _serve_data_party(config: PassiveConfig | ActiveConfig, say: Say, progress: 
 
 
 class _Told:
-    """What a data party tells its person while it waits: the aligned rows, then the training steps."""
+    """What a data party tells its person while it waits: the aligned rows, then the epochs."""
 
     def __init__(self, party: PassiveParty | ActiveParty, say: Say, progress: Progress) -> None:
         self._party, self._say, self._progress = party, say, progress
@@ -183,7 +183,9 @@ class _Told:
         if not self._aligned:
             self._aligned = True
             self._say(f"aligned: {len(federation.train)} rows to train, {len(federation.predict)} to predict")
-        self._progress("training", min(self._party.recovery.learned + 1, federation.steps), federation.steps)
+        epochs = federation.training.epochs  # as the coordinator counts
+        done = (self._party.recovery.learned + 1) * epochs // federation.steps
+        self._progress("training", min(done, epochs), epochs)
 
 
 def _until(event: threading.Event, party: PassiveParty | ActiveParty, coordinator: Peer, told: _Told) -> None:

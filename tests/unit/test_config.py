@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from pydantic import TypeAdapter
 
 from experiments.config import Experiment, load_experiment
 from experiments.dealer import deal_tables, remove_sockets, write_parties
-from services.folder import begin
+from services.folder import begin, write_status
 from vfl.config import (
     ActiveConfig,
     CoordinatorConfig,
@@ -22,7 +23,7 @@ from vfl.config import (
     load_party,
     validate,
 )
-from vfl.errors import ConfigError, PluginError
+from vfl.errors import ConfigError, PluginError, StorageError
 from vfl.registry import ATTACKS, DEFENSES
 
 SECRET = "SECRET-of-sixteen-or-more"
@@ -380,3 +381,16 @@ def test_a_run_folder_holds_the_configuration_in_use(tmp_path: Path) -> None:
     assert first.out.stat().st_mode & 0o777 == 0o700
     begin(second)
     assert load_party(first.out / "earlier-2" / "config.toml").defenses == second.defenses
+
+
+def test_how_a_run_ended_is_said_on_a_full_disk_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_status(tmp_path, "running", "a reason that is longer than the next one")
+
+    def full(file: Path, text: str) -> None:
+        raise StorageError("no space left")
+
+    monkeypatch.setattr("services.folder.write_whole", full)
+    write_status(tmp_path, "failed", "why")
+    assert json.loads((tmp_path / "status.json").read_text(encoding="utf-8")) == {"state": "failed", "reason": "why"}
+    with pytest.raises(StorageError, match="no space left"):
+        write_status(tmp_path / "nowhere", "failed")
