@@ -91,7 +91,10 @@ def add_to(app: typer.Typer) -> None:
     def predict(
         config: _Config,
         rows: Annotated[
-            str, typer.Option(help="prediction rows, counted from 0: all, or numbers and ranges as 0-9,17; each is answered once, in order")
+            str,
+            typer.Option(
+                help="prediction rows, counted from 0: all, or numbers and ranges as 0-9,17; each is answered once, in order"
+            ),
         ] = "all",
         json: Json = False,
     ) -> None:

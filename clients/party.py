@@ -227,9 +227,11 @@ class DataParty(Party):
         """Do what was put off and write the figures so far.
 
         Raises:
-            StorageError: they cannot be written.
+            StorageError: they cannot be written, or a log could not: the coordinator may have been told first.
         """
         self.settle()
+        for log in (self.transcript, self.recovery, self.gate):
+            log.check()
         self.metrics.save()
 
     def close(self) -> None:

@@ -173,6 +173,10 @@ class ReleaseGate:
                 exchange = Exchange(run, Phase.TRAIN, *state[f"{point} exchange"].tolist())
                 self._last[point] = self._seal(point, exchange, state[f"{point} rows"], {point: state[point]})
 
+    def check(self) -> None:
+        """See :meth:`vfl.journal.Journal.check`."""
+        self._journal.check()
+
     def close(self) -> None:
         """Close the release log."""
         self._journal.close()

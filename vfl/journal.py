@@ -63,6 +63,14 @@ class Journal:
                 self._raise_error()
             self._offset += len(data)
 
+    def check(self) -> None:
+        """Say again what ended the log, to whom it was not said.
+
+        Raises:
+            StorageError: a payload could not be written.
+        """
+        self._raise_error()
+
     def restart(self) -> None:
         """Forget everything: the log is empty again."""
         with self._lock, self._storage():

@@ -80,6 +80,10 @@ class RecoveryLog:
                 yield released
                 self.learned = released.exchange.step
 
+    def check(self) -> None:
+        """See :meth:`vfl.journal.Journal.check`."""
+        self._journal.check()
+
     def close(self) -> None:
         """Close the log."""
         self._journal.close()

@@ -34,6 +34,10 @@ class Transcript:
         self._count(released)
         return True
 
+    def check(self) -> None:
+        """See :meth:`vfl.journal.Journal.check`."""
+        self._journal.check()
+
     def close(self) -> None:
         """Close the log."""
         self._journal.close()

@@ -391,6 +391,9 @@ def test_how_a_run_ended_is_said_on_a_full_disk_too(tmp_path: Path, monkeypatch:
 
     monkeypatch.setattr("services.folder.write_whole", full)
     write_status(tmp_path, "failed", "why")
-    assert json.loads((tmp_path / "status.json").read_text(encoding="utf-8")) == {"state": "failed", "reason": "why"}
+    assert json.loads((tmp_path / "status.json").read_text(encoding="utf-8")) == {
+        "state": "failed",
+        "reason": "why",
+    }
     with pytest.raises(StorageError, match="no space left"):
         write_status(tmp_path / "nowhere", "failed")
