@@ -27,7 +27,7 @@ MISSING = (
     *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
 )
 SUFFIXES = {".csv": None, ".csv.gz": "gzip", ".csv.bz2": "bz2", ".csv.zst": "zstd", ".parquet": None}
-_BLOCK_BYTES, _BLOCK_ROWS = 1 << 20, 1 << 14
+_BLOCK_BYTES, _BLOCK_ROWS = 1 << 19, 1 << 14
 _PARSE = csv.ParseOptions(newlines_in_values=True)
 _CONVERSION = re.compile(
     r"In CSV column #(\d+): Row #(\d+): CSV conversion error to double: invalid value '(.*)'", re.S
