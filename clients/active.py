@@ -101,6 +101,7 @@ class ActiveParty(DataParty):
         check_exchange(act.released.exchange, self.config.run, Phase.DISCLOSE)
         if act.released.sender not in {p.name for p in self.run.federation.passive}:
             raise ProtocolError(f"a disclosure of {act.released.sender!r}: only a passive party discloses")
+        _check_disclosed(act.released, self.run.federation)
         with self.lock:
             self.settle()  # the last step is recorded before what came after it
             self.transcript.record(act.released)
@@ -228,3 +229,20 @@ class ActiveParty(DataParty):
     def _stops(self, exchange: Exchange) -> bool:
         patience = self.run.federation.training.patience
         return 0 < patience <= self._epochs_without and self.run.federation.ends_epoch(exchange.step)
+
+
+def _check_disclosed(released: Released, federation: Federation) -> None:
+    """Refuse what no passive party discloses: it would be recorded, and read by attacks.
+
+    Raises:
+        ProtocolError: another kind, rows that are no training rows, or a number beyond the last disclosure.
+    """
+    if released.point not in (Point.PARAMETERS, Point.AUXILIARY, Point.MOMENTS):
+        raise ProtocolError(
+            f"{released.point.value} delivered as a disclosure: parameters, auxiliary rows and moments are disclosed"
+        )
+    if len(released.rows):
+        federation.checked_rows(released.rows, Phase.TRAIN)
+    last = len(Point) * (len(federation.train) + 1)  # the most rows that can be granted
+    if released.exchange.step >= last:
+        raise ProtocolError(f"disclosure number {released.exchange.step}: there are at most {last} of them")

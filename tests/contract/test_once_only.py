@@ -455,6 +455,18 @@ def test_only_disclosures_of_passive_parties_are_delivered(local: LocalFederatio
             replace(weights, exchange=Exchange("tiny/run", Phase.PREDICT, 1, 3)),
             "^an exchange of phase 'predict' where 'disclose' is due$",
         ),
+        (
+            replace(weights, point=Point.SCORES),
+            "^scores delivered as a disclosure: parameters, auxiliary rows and",
+        ),
+        (
+            replace(weights, point=Point.AUXILIARY, rows=local.coordinator.aligned.predict[:2]),
+            "is no train row of run",
+        ),
+        (
+            replace(weights, exchange=Exchange("tiny/run", Phase.DISCLOSE, 1, 7 * 73)),
+            "^disclosure number 511: there are at most 511 of them$",
+        ),
     ]
     for released, sentence in cases:
         with pytest.raises(ProtocolError, match=sentence):
