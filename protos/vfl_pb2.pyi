@@ -104,7 +104,7 @@ class PartyInfo(_message.Message):
     def __init__(self, name: _Optional[str] = ..., role: _Optional[str] = ..., columns: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., n_classes: _Optional[int] = ...) -> None: ...
 
 class Training(_message.Message):
-    __slots__ = ("optimizer", "epochs", "batch_size", "learning_rate", "l2", "patience", "tolerance")
+    __slots__ = ("optimizer", "epochs", "batch_size", "learning_rate", "l2", "patience", "tolerance", "penalise_bias")
     OPTIMIZER_FIELD_NUMBER: _ClassVar[int]
     EPOCHS_FIELD_NUMBER: _ClassVar[int]
     BATCH_SIZE_FIELD_NUMBER: _ClassVar[int]
@@ -112,6 +112,7 @@ class Training(_message.Message):
     L2_FIELD_NUMBER: _ClassVar[int]
     PATIENCE_FIELD_NUMBER: _ClassVar[int]
     TOLERANCE_FIELD_NUMBER: _ClassVar[int]
+    PENALISE_BIAS_FIELD_NUMBER: _ClassVar[int]
     optimizer: str
     epochs: int
     batch_size: int
@@ -119,7 +120,8 @@ class Training(_message.Message):
     l2: float
     patience: int
     tolerance: float
-    def __init__(self, optimizer: _Optional[str] = ..., epochs: _Optional[int] = ..., batch_size: _Optional[int] = ..., learning_rate: _Optional[float] = ..., l2: _Optional[float] = ..., patience: _Optional[int] = ..., tolerance: _Optional[float] = ...) -> None: ...
+    penalise_bias: bool
+    def __init__(self, optimizer: _Optional[str] = ..., epochs: _Optional[int] = ..., batch_size: _Optional[int] = ..., learning_rate: _Optional[float] = ..., l2: _Optional[float] = ..., patience: _Optional[int] = ..., tolerance: _Optional[float] = ..., penalise_bias: bool = ...) -> None: ...
 
 class Federation(_message.Message):
     __slots__ = ("run", "parties", "rows", "train", "predict", "training", "lab")

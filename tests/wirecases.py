@@ -66,6 +66,7 @@ TRAININGS = st.builds(
     l2=st.floats(0, 1e6),
     patience=INT32,
     tolerance=st.floats(0, 1e6),
+    penalise_bias=st.booleans(),
 )
 FEDERATIONS = st.builds(
     Federation,

@@ -22,7 +22,7 @@ INT32_MAX = 2**31 - 1  # what the wire carries
 
 
 class Training(BaseModel):
-    """How softmax regression is trained. The penalty is l2·Σθ² over weights and bias (``docs/notation.md``)."""
+    """How softmax regression is trained. The penalty is l2·Σθ² over weights and, by default, bias (``docs/notation.md``)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -33,6 +33,9 @@ class Training(BaseModel):
     )
     learning_rate: FiniteFloat = Field(0.05, gt=0)
     l2: FiniteFloat = Field(1e-4, ge=0, description="weight of the penalty Σθ²")
+    penalise_bias: bool = Field(
+        True, description="the penalty includes the bias; false: x ↦ 1−x leaves the scores at the optimum"
+    )
     patience: int = Field(
         0,
         ge=0,

@@ -1,7 +1,7 @@
 """Softmax regression cut vertically: each party's block of logits, and the loss at the active party.
 
 z = Σ_parties X Wᵀ + b, c = softmax(z) (RVG §III). The penalty l2·Σθ² over weights **and** bias has the
-gradient 2·l2·θ, the convention of the authors' scripts.
+gradient 2·l2·θ, the convention of the authors' scripts; ``penalise_bias = false`` spares the bias.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ class LinearBlock:
         self._theta = np.zeros(size + (classes if bias else 0))
         self._gradient = np.empty_like(self._theta)
         self._penalty = 2 * training.l2
+        penalised = len(self._theta) if training.penalise_bias else size
+        self._penalised, self._penalised_gradient = self._theta[:penalised], self._gradient[:penalised]
         self._optimizer = OPTIMIZERS[training.optimizer](len(self._theta), training.learning_rate)
         self.weight = self._theta[:size].reshape(classes, features)
         self.bias = self._theta[size:] if bias else None
@@ -41,7 +43,7 @@ class LinearBlock:
         if self.bias is not None:
             # The column sums; sum(axis=0) costs four times as much on a narrow array.
             np.matmul(np.ones(len(gradient)), gradient, out=self._bias_gradient)
-        self._gradient += self._penalty * self._theta
+        self._penalised_gradient += self._penalty * self._penalised
         self._optimizer.update(self._theta, self._gradient)
 
     def slow_down(self, factor: float) -> None:

@@ -80,6 +80,21 @@ def test_the_loss_leaves_its_arguments_alone(shape: tuple[int, int], order: str)
     loss_gradient(z, y)
 
 
+def test_the_penalty_can_spare_the_bias() -> None:
+    x, y = RNG.normal(size=(9, 3)), RNG.dirichlet(np.ones(4), 9)
+    training = Training(l2=0.03, learning_rate=0.3, optimizer="sgd", penalise_bias=False)
+    block = LinearBlock(3, 4, bias=True, training=training)
+    block.learn(x, RNG.normal(size=(9, 4)))
+    assert block.bias is not None
+    theta = np.column_stack([block.weight, block.bias]).ravel()
+
+    def objective(theta: Array) -> float:
+        return _objective(theta, x, y, 0.0) + 0.03 * float((theta.reshape(4, 4)[:, :-1] ** 2).sum())
+
+    found = _gradient(block, x, loss_gradient(block.forward(x), y)[1])
+    np.testing.assert_allclose(found, _differences(objective, theta).reshape(4, 4), atol=1e-8)
+
+
 @pytest.mark.parametrize("l2", [0.0, 0.03])
 @pytest.mark.parametrize("bias", [True, False])
 def test_a_block_learns_with_the_gradient_of_the_penalised_loss(l2: float, bias: bool) -> None:
