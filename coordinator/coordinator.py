@@ -13,6 +13,8 @@ from collections.abc import Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar
 
+import numpy as np
+
 from coordinator.release import ScoreRelease
 from coordinator.training import TrainingLoop, checked_embedding, summed
 from vfl.acts import (
@@ -29,7 +31,7 @@ from vfl.acts import (
     Stop,
 )
 from vfl.align import Alignment, align
-from vfl.compatibility import build_defenses
+from vfl.compatibility import build_defenses, check_fed
 from vfl.config import CoordinatorConfig
 from vfl.errors import ConfigError, ProtocolError, StateError, VflensError
 from vfl.federation import Federation
@@ -66,8 +68,9 @@ class Coordinator(Party):
         self.transcript = Transcript(self.folder / "transcript")
         self.log = party_log(self.folder / "events.jsonl", self.name)
         self.metrics = Metrics(self.folder / "metrics.parquet")
-        chain = DefenseChain(lambda: Owner(self.name), defenses, self.secret)
-        self.gate = ReleaseGate(self.name, chain, self.folder / "released")
+        owner = Owner(self.name, parameters=self.disclosed_parameters)
+        self.chain = DefenseChain(lambda: owner, defenses, self.secret)
+        self.gate = ReleaseGate(self.name, self.chain, self.folder / "released")
         self.scores = ScoreRelease(self.gate, self.metrics)
         self.finished = threading.Event()
         self.lock = threading.RLock()
@@ -126,6 +129,19 @@ class Coordinator(Party):
                 self.transcript.record(released)
             for released in passive.call(Disclose(self.config.run, 1, self._active.name)):
                 self._active.call(Deliver(released))
+        if any(d.needs_parameters for d in self.chain.defenses):
+            self.disclosed_parameters()  # refuse now what would fail at the first prediction
+
+    def disclosed_parameters(self) -> Mapping[str, Array]:
+        """ "weight" (k, d) of all passive columns in party-name order, as disclosed to this party.
+
+        Raises:
+            ConfigError: a passive party did not disclose its parameters to it.
+            KnowledgeError: a defence of that party withheld them.
+        """
+        latest = {r.sender: r for r in self.transcript if r.point is Point.PARAMETERS}
+        check_fed(self.name, self.chain.defenses, {p.name: p.name in latest for p in self._passive})
+        return {"weight": np.hstack([latest[p.name].tensor("weight") for p in self._passive])}
 
     def open_predictions(self) -> None:
         """Tell the active party that it may predict and attack."""

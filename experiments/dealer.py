@@ -23,11 +23,13 @@ import tomli_w
 
 from experiments.config import Experiment, Scenario
 from services.folder import write_private
-from vfl.config import read_toml
+from vfl.compatibility import check_fed
+from vfl.config import build_plugins, read_toml
 from vfl.datasets._resolve import dataset
 from vfl.errors import StorageError
 from vfl.partyfile import PartyFile, write_party_table
 from vfl.randomness import secret_from_seed
+from vfl.registry import DEFENSES
 from vfl.split import deal
 from vfl.table import Table
 from vfl.types import Role
@@ -85,8 +87,10 @@ def write_parties(
         root: from :func:`draw_root`, the same for scenarios that share their draws; None: drawn here.
 
     Raises:
+        ConfigError, PluginError: a defence of the coordinator that is unknown, or that reads parameters not disclosed to it.
         StorageError: the folder cannot be written.
     """
+    _check_fed(experiment, scenario)
     addresses = _addresses(experiment, folder)
     root = draw_root(experiment) if root is None else root
     written = {}
@@ -117,6 +121,18 @@ def remove_sockets(configs: Mapping[str, Path]) -> None:
         made = home.parent == Path(tempfile.gettempdir()) and home.name.startswith(_SOCKETS)
         if address.startswith("unix:") and made:
             shutil.rmtree(home, ignore_errors=True)
+
+
+def _check_fed(experiment: Experiment, scenario: Scenario) -> None:
+    """Refuse before the start what the coordinator would refuse after training."""
+    coordinator = experiment.parties.coordinator
+    grants = [g for g in experiment.disclose if g.what == "parameters" and g.to == coordinator]
+    disclosing = {p: any(g.by in (None, p) for g in grants) for p in experiment.parties.passive}
+    check_fed(
+        coordinator,
+        build_plugins(DEFENSES, [d for d in scenario.defenses if d.at == coordinator]),
+        disclosing,
+    )
 
 
 def _common(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from vfl.config import ActiveConfig, CoordinatorConfig, PassiveConfig, build_plugins
 from vfl.defense import Defense
 from vfl.errors import ConfigError
@@ -33,6 +35,24 @@ def build_defenses(config: PassiveConfig | ActiveConfig | CoordinatorConfig) -> 
                 f"this party comes past {_said(available)}: move it to another party, or disclose what it defends"
             )
     return defenses
+
+
+def check_fed(coordinator: str, defenses: Sequence[Defense], disclosing: Mapping[str, bool]) -> None:
+    """Refuse a coordinator's defence that reads parameters which a passive party does not disclose to it.
+
+    Args:
+        coordinator: its name.
+        defenses: its own.
+        disclosing: passive party → whether it discloses its parameters to the coordinator.
+
+    Raises:
+        ConfigError: naming the first party that does not.
+    """
+    missing = [name for name, does in sorted(disclosing.items()) if not does]
+    if missing and any(d.needs_parameters for d in defenses):
+        raise ConfigError(
+            f'a defence of {coordinator!r} needs the parameters of {missing[0]!r}: let it disclose what = "parameters" to = "{coordinator}"'
+        )
 
 
 def _said(hooks: frozenset[str]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
@@ -77,6 +77,9 @@ class Defense(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    #: At a coordinator: it reads the passive parties' parameters, each of which must disclose them to it.
+    needs_parameters: ClassVar[bool] = False
 
     def fit(self, owner: Owner, rng: np.random.Generator) -> Mapping[str, Array]:
         """State computed once, before the first hook fires; it stays with the owner."""

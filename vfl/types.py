@@ -168,12 +168,17 @@ class Claim:
     """What a defence guarantees, as data that a test can hold it to.
 
     ``argmax``: the arg-max of a row before is among its maximisers after. ``scores_exact``: scores do not
-    move. ``noise_std``: the standard deviation of the noise added at its hook. ``epsilon``, ``delta``:
-    differential privacy, per exchange.
+    move. ``same_optimum``: training to the optimum of the penalised loss ends in the same scores, and
+    ``unpenalised_bias``: only with ``training.penalise_bias = false``. ``distortion``: g = ‖W − Wₙ‖²/(dk) of the
+    disclosed weights. ``noise_std``: the standard deviation of the noise added at its hook. ``epsilon``,
+    ``delta``: differential privacy, per exchange.
     """
 
     argmax: bool = False
     scores_exact: bool = False
+    same_optimum: bool = False
+    unpenalised_bias: bool = False
+    distortion: float | None = None
     noise_std: float | None = None
     epsilon: float | None = None
     delta: float | None = None

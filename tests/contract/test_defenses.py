@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from scipy.optimize import minimize
 from scipy.special import log_softmax
 from scipy.stats import chi2
 
@@ -30,14 +31,16 @@ def test_registry_equals_the_files_on_disk() -> None:
     assert len(NAMES) >= 4
 
 
-def _owner() -> Owner:
+def _owner(classes: int = 5) -> Owner:
     rng = np.random.default_rng(0)
-    weight = {"weight": rng.normal(size=(5, 3))}
-    return Owner("passive", rng.random((6, 3)), rng.integers(0, 5, 6), 5, lambda: weight)
+    weight = {"weight": rng.normal(size=(classes, 5))}
+    return Owner("passive", rng.random((6, 5)), rng.integers(0, classes, 6), classes, lambda: weight)
 
 
-def _context(defense: Defense, hook: str, secret: bytes = b"secret", rows: int = 6) -> Context:
-    owner = _owner()
+def _context(
+    defense: Defense, hook: str, secret: bytes = b"secret", *, rows: int = 6, classes: int = 5
+) -> Context:
+    owner = _owner(classes)
     state = defense.fit(owner, np.random.default_rng(1))
     exchange = Exchange("run", Phase.PREDICT, 0, 7)
     return Context(owner, exchange, np.arange(rows, dtype=np.int32), state, hook, 0, secret)
@@ -54,7 +57,7 @@ def _value(hook: str) -> Any:
     if hook == "wrap_model":
         return _network()
     values = {
-        "on_parameters": {"weight": _read_only(rng.normal(size=(5, 3)))},
+        "on_parameters": {"weight": _read_only(rng.normal(size=(5, 5)))},
         "on_labels": np.eye(5)[rng.integers(0, 5, 6)],
         "on_scores": log_softmax(3 * rng.normal(size=(6, 5)), axis=1),
     }
@@ -71,7 +74,8 @@ def _network() -> torch.nn.Module:
 def _apply(name: str, hook: str, value: Any, secret: bytes = b"secret") -> Any:
     defense = CLASSES[name]()
     rows = 6 if isinstance(value, Mapping | torch.nn.Module) else len(value)
-    return getattr(defense, hook)(value, _context(defense, hook, secret, rows))
+    classes = value.shape[1] if hook == "on_scores" else 5
+    return getattr(defense, hook)(value, _context(defense, hook, secret, rows=rows, classes=classes))
 
 
 def _bytes(value: Any) -> Any:
@@ -236,6 +240,51 @@ def test_noise_belongs_to_its_secret_and_exchange(name: str) -> None:
 
 def test_the_noise_claim_is_checked_for_someone() -> None:
     assert "gaussian_scores" in NOISY
+
+
+# -- parameters and inputs --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if CLASSES[n]().claim({}).distortion is not None])
+def test_the_claimed_distortion_is_the_distortion(name: str) -> None:
+    before = _value("on_parameters")
+    after = _apply(name, "on_parameters", before)
+    apart = np.mean((before["weight"] - after["weight"]) ** 2)
+    claimed = CLASSES[name]().claim({}).distortion
+    assert claimed is not None
+    np.testing.assert_allclose(apart, claimed, rtol=1e-9)
+
+
+def _scores_at_the_optimum(x: Array, y: Array, *, penalise_bias: bool) -> Array:
+    """Log-probabilities (n, k) of the softmax regression that minimises cross-entropy + .01·Σθ²."""
+    n, d, k = len(x), x.shape[1], y.shape[1]
+    padded = np.column_stack([x, np.ones(n)])
+    penalised = np.ones((k, d + 1))
+    penalised[:, -1] = penalise_bias
+
+    def loss(theta: Array) -> tuple[float, Array]:
+        theta = theta.reshape(k, d + 1)
+        log_c = log_softmax(padded @ theta.T, axis=1)
+        gradient = (np.exp(log_c) - y).T @ padded / n + 0.02 * penalised * theta
+        return float(-(y * log_c).sum() / n + 0.01 * (penalised * theta**2).sum()), gradient.ravel()
+
+    best = minimize(loss, np.zeros(k * (d + 1)), jac=True, method="BFGS", options={"gtol": 1e-9})
+    scores: Array = log_softmax(padded @ best.x.reshape(k, d + 1).T, axis=1)
+    return scores
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if CLASSES[n]().claim({}).same_optimum])
+def test_the_optimum_has_the_same_scores_where_promised(name: str) -> None:
+    claim = CLASSES[name]().claim({})
+    x, y = np.asarray(_owner().features), np.eye(5)[np.arange(6) % 5]
+    moved = _apply(name, "on_inputs", x)
+    assert np.abs(moved - x).max() > 0.1
+    spared = not claim.unpenalised_bias
+    before, after = (_scores_at_the_optimum(a, y, penalise_bias=spared) for a in (x, moved))
+    np.testing.assert_allclose(after, before, atol=1e-6)
+    if claim.unpenalised_bias:  # and the condition is needed
+        before, after = (_scores_at_the_optimum(a, y, penalise_bias=True) for a in (x, moved))
+        assert np.abs(after - before).max() > 1e-3
 
 
 # -- each score defence against its definition --------------------------------------------------------

@@ -79,7 +79,7 @@ def best_noise(A: Array, J: Array, power: float) -> BestNoise:
     v₁ and σ₁ are the leading right singular vector and value of A⁺J. Its sign is free here, and matters once
     estimates are clipped.
     """
-    _, s, vt = np.linalg.svd(pseudo_inverse(A) @ J)
+    _, s, vt = np.linalg.svd(pseudo_inverse(A) @ J, full_matrices=False)
     return BestNoise(vt[0], float(s[0] ** 2 * power / A.shape[1]))
 
 
