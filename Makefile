@@ -25,7 +25,7 @@ $(VENV)/.core: pyproject.toml constraints.txt | $(VENV)/bin/python
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "installing everything into $(VENV) …"
-	$(PIP) install -c constraints.txt -e '.[dev,bench]'
+	$(PIP) install -c constraints.txt -e '.[dev,bench,cluster]'
 	@touch $@ $(VENV)/.core
 
 setup: $(VENV)/.dev     ## create .venv with everything: extras, tests, benchmarks

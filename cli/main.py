@@ -16,7 +16,7 @@ from typing import NoReturn
 
 import typer
 
-from cli import audit, datasets, evidence, federation, plugins, release
+from cli import audit, datasets, evidence, federation, plugins, release, reproduce
 from cli.output import note
 from vfl.errors import StorageError, VflensError
 
@@ -38,6 +38,7 @@ evidence.add_to(app)
 release.add_to(app)
 plugins.add_to(app)
 audit.add_to(app)
+reproduce.add_to(app)
 
 
 def main() -> NoReturn:

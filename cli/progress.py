@@ -74,6 +74,22 @@ class FileBar(_Bars):
         super().__init__(TaskProgressColumn())
 
 
+class CellBar(_Bars):
+    """Finished cells of a sweep or figure; where there is no terminal, at most ten lines."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._name, self._tenth = name, 0
+
+    def __call__(self, done: int, total: int) -> None:
+        """See :class:`experiments.cells.Pool`."""
+        if sys.stderr.isatty():
+            self.update(self._name, done, total)
+        elif total and 10 * done // total > self._tenth:
+            self._tenth = 10 * done // total
+            note(f"{self._name} {done}/{total}")
+
+
 class ScenarioBars(_Bars):
     """The stages of every scenario of an experiment."""
 

@@ -11,23 +11,12 @@ from html import escape
 from typing import Any
 
 from experiments.folders import Run
+from experiments.plots import plot, style
 from experiments.results import ColumnError, Result, column_errors, final, ranking, results, targets
 from experiments.verdict import figure, labels
 
-# Okabe and Ito's palette without black and yellow: told apart by the colour-blind, visible on light and dark.
-_COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-_DASHES = ("solid", "dot", "dashdot")
 _GREY = "#808080"
 _SCALE = [[0, "#7f2704"], [0.25, "#d94801"], [0.5, "#fd8d3c"], [0.75, "#fdd0a2"], [1, "#eef2f6"]]
-
-
-def _plot(title: str, data: list[dict[str, Any]], height: int, **layout: Any) -> dict[str, Any]:
-    return {"title": title, "height": height, "spec": {"data": data, "layout": {"height": height, **layout}}}
-
-
-def _style(i: int) -> dict[str, str]:
-    """The i-th line style: colours first, then the same colours dotted and dash-dotted."""
-    return {"color": _COLOURS[i % len(_COLOURS)], "dash": _DASHES[i // len(_COLOURS) % len(_DASHES)]}
 
 
 def _percent(relative: float) -> str:
@@ -60,7 +49,7 @@ def heat_maps(runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
             **_scaled(),
         }
         layout = {"yaxis": {"autorange": "reversed"}, "xaxis": {"side": "top"}}
-        yield _plot(f"{target}, {scored_set} rows", [heat], 90 + 34 * len(attacks), **layout)
+        yield plot(f"{target}, {scored_set} rows", [heat], 90 + 34 * len(attacks), **layout)
 
 
 def _scaled() -> dict[str, Any]:
@@ -101,7 +90,7 @@ def features(runs: Sequence[Run], names: Mapping[str, str]) -> Iterator[dict[str
                 "y": [c.mse for c in columns],
                 "customdata": [f"{figure(c.mse)}, blind {figure(c.blind)}" for c in columns],
                 "hovertemplate": "%{x}: %{customdata}",
-                "marker": {"color": _style(i)["color"]},
+                "marker": {"color": style(i)["color"]},
             }
             for i, (run, r, columns) in enumerate(best)
         ]
@@ -118,7 +107,7 @@ def features(runs: Sequence[Run], names: Mapping[str, str]) -> Iterator[dict[str
             "yaxis": {"title": {"text": "MSE"}, "rangemode": "tozero"},
             "xaxis": {"type": "category", "showgrid": False},
         }
-        yield _plot(target, [*bars, blind], 360, **axes)
+        yield plot(target, [*bars, blind], 360, **axes)
 
 
 def pixel_maps(runs: Sequence[Run], names: Mapping[str, str]) -> Iterator[dict[str, Any]]:
@@ -143,7 +132,7 @@ def _pixel_map(title: str, shown: Sequence[tuple[ColumnError, tuple[int, int]]])
         "showscale": False,
     }
     axis = {"visible": False, "showgrid": False, "zeroline": False}
-    return _plot(title, [heat], 260, xaxis=axis, yaxis={**axis, "autorange": "reversed", "scaleanchor": "x"})
+    return plot(title, [heat], 260, xaxis=axis, yaxis={**axis, "autorange": "reversed", "scaleanchor": "x"})
 
 
 def convergence(runs: Sequence[Run], names: Mapping[str, str]) -> Iterator[dict[str, Any]]:
@@ -160,7 +149,7 @@ def convergence(runs: Sequence[Run], names: Mapping[str, str]) -> Iterator[dict[
 
 def _milestones(title: str, group: Sequence[Result], ranks: Mapping[str, int]) -> dict[str, Any]:
     attacks = sorted({r.attack for r in group}, key=lambda a: ranks[a])
-    lines = [_line(a, [r for r in group if r.attack == a], _style(ranks[a])) for a in attacks]
+    lines = [_line(a, [r for r in group if r.attack == a], style(ranks[a])) for a in attacks]
     blind = {r.rows: r.blind for r in group}
     dashed = {"color": _GREY, "dash": "dash", "width": 2}
     lines.append({"type": "scatter", "mode": "lines", "name": "best blind guess", "line": dashed})
@@ -168,7 +157,7 @@ def _milestones(title: str, group: Sequence[Result], ranks: Mapping[str, int]) -
     # An attack without bounds can err a hundred times worse than blind: such a line may leave the frame.
     top = max(2 * max(blind.values()), 1.2 * min(r.mse for r in group))
     rows = {"type": "log", "title": {"text": "rows"}, "tickvals": list(blind)}
-    return _plot(title, lines, 340, xaxis=rows, yaxis={"title": {"text": "MSE"}, "range": [0, top]})
+    return plot(title, lines, 340, xaxis=rows, yaxis={"title": {"text": "MSE"}, "range": [0, top]})
 
 
 def _line(attack: str, points: Sequence[Result], style: Mapping[str, str]) -> dict[str, Any]:
@@ -192,11 +181,11 @@ def loss(runs: Sequence[Run], names: Mapping[str, str]) -> Iterator[dict[str, An
             "name": escape(names[run.name]),
             "x": [m.step for m in losses],
             "y": [m.value if math.isfinite(m.value) else None for m in losses],
-            "line": _style(i),
+            "line": style(i),
         }
         for i, run in enumerate(runs)
         if (losses := list(run.metrics("train_loss")))
     ]
     if lines:
         axes = {"xaxis": {"title": {"text": "epoch"}}, "yaxis": {"title": {"text": "training loss, nats"}}}
-        yield _plot("training loss", lines, 300, **axes)
+        yield plot("training loss", lines, 300, **axes)

@@ -1,0 +1,125 @@
+"""Plots as plotly's JSON in plain dictionaries: lines with intervals, bars, heat maps; one palette for all pages.
+
+Names are untrusted: whatever plotly reads as pseudo-HTML is escaped here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any, TypeAlias
+
+Plot: TypeAlias = dict[str, Any]
+
+# Okabe and Ito's palette without black and yellow: told apart by the colour-blind, visible on light and dark.
+COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+_DASHES = ("solid", "dot", "dashdot")
+_SCALE = [[0, "#eef2f6"], [0.25, "#fdd0a2"], [0.5, "#fd8d3c"], [0.75, "#d94801"], [1, "#7f2704"]]
+
+
+@dataclass(frozen=True)
+class Series:
+    """One line: ``y`` over ``x``, with 95 % half widths where they are known."""
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+    half_width: Sequence[float] | None = None
+
+
+def plot(title: str, data: list[dict[str, Any]], height: int, **layout: Any) -> Plot:
+    """What the pages' macro ``plot`` draws."""
+    return {"title": title, "height": height, "spec": {"data": data, "layout": {"height": height, **layout}}}
+
+
+def style(i: int) -> dict[str, str]:
+    """The i-th line style: colours first, then the same colours dotted and dash-dotted."""
+    return {"color": COLOURS[i % len(COLOURS)], "dash": _DASHES[i // len(COLOURS) % len(_DASHES)]}
+
+
+def lines(
+    title: str,
+    x: str,
+    y: str,
+    series: Sequence[Series],
+    *,
+    log_x: bool = False,
+    log_y: bool = False,
+    height: int = 380,
+    order: Sequence[str] = (),
+) -> Plot:
+    """Lines over a common axis; ``order`` gives a name the same style in every plot."""
+    names = list(dict.fromkeys([*order, *(s.name for s in series)]))
+    drawn: list[dict[str, Any]] = []
+    for s in series:
+        line: dict[str, Any] = {
+            "type": "scatter",
+            "mode": "lines+markers",
+            "name": escape(s.name),
+            "marker": {"size": 5},
+        }
+        line |= {"x": list(s.x), "y": list(s.y), "line": style(names.index(s.name))}
+        if s.half_width is not None:
+            line["error_y"] = {"type": "data", "array": list(s.half_width), "thickness": 1}
+        drawn.append(line)
+    axes = {
+        "xaxis": {"title": {"text": x}, "type": "log" if log_x else "linear"},
+        "yaxis": {"title": {"text": y}, "type": "log" if log_y else "linear"},
+    }
+    if not log_y:
+        axes["yaxis"]["rangemode"] = "tozero"
+    return plot(title, drawn, height, **axes)
+
+
+def bars(title: str, x: Sequence[str], y: str, series: Mapping[str, Sequence[float]]) -> Plot:
+    """Groups of bars, one colour per name."""
+    labels = [escape(v) for v in x]
+    data = [
+        {
+            "type": "bar",
+            "name": escape(name),
+            "x": labels,
+            "y": list(values),
+            "marker": {"color": style(i)["color"]},
+        }
+        for i, (name, values) in enumerate(series.items())
+    ]
+    axes = {
+        "yaxis": {"title": {"text": y}, "rangemode": "tozero"},
+        "xaxis": {"type": "category", "showgrid": False},
+    }
+    return plot(title, data, 340, **axes)
+
+
+def heat_map(
+    title: str,
+    columns: Sequence[str],
+    rows: Sequence[str],
+    values: Sequence[Sequence[float | None]],
+    *,
+    hover: Sequence[Sequence[str]] | None = None,
+    text: Sequence[Sequence[str]] | None = None,
+    height: int | None = None,
+    symmetric: bool = False,
+) -> Plot:
+    """``values`` by row and column, dark is large; ``symmetric`` centres a two-sided scale on 0."""
+    heat: dict[str, Any] = {
+        "type": "heatmap",
+        "x": [escape(c) for c in columns],
+        "y": [escape(r) for r in rows],
+        "z": [list(row) for row in values],
+        "colorscale": "RdBu" if symmetric else _SCALE,
+        "colorbar": {"thickness": 12, "outlinewidth": 0},
+    }
+    if symmetric:
+        heat |= {"zmid": 0, "reversescale": True}
+    if text is not None:
+        heat |= {"text": text, "texttemplate": "%{text}", "xgap": 2, "ygap": 2}
+    if hover is not None:
+        heat |= {"customdata": hover, "hovertemplate": "%{customdata}<extra></extra>"}
+    axes = {
+        "yaxis": {"autorange": "reversed", "type": "category"},
+        "xaxis": {"side": "top", "type": "category"},
+    }
+    return plot(title, [heat], height or 90 + 34 * len(rows), **axes)

@@ -1,0 +1,97 @@
+"""Cells of a sweep: kept one by one, resumed after an interruption, the same on every backend."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from experiments.cells import Cell, Pool
+from vfl.errors import ConfigError, StorageError
+
+CELLS = [Cell({"i": i}, (i,)) for i in range(5)]
+
+
+def square(i: int) -> list[dict[str, Any]]:
+    return [{"i": i, "square": float(np.square(i)), "process": os.getpid()}]
+
+
+def broken_at_three(i: int) -> list[dict[str, Any]]:
+    if i == 3:
+        raise KeyboardInterrupt
+    return square(i)
+
+
+def refusing(i: int) -> list[dict[str, Any]]:
+    raise AssertionError(f"cell {i} was kept")
+
+
+def test_results_come_in_the_order_of_the_cells(tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+    found = Pool(tmp_path, progress=lambda done, total: told.append((done, total))).run(square, CELLS)
+    assert [rows[0]["square"] for rows in found] == [0, 1, 4, 9, 16]
+    assert told == [(n, 5) for n in range(6)]
+
+
+def test_processes_share_the_work(tmp_path: Path) -> None:
+    found = Pool(tmp_path, jobs=2).run(square, CELLS)
+    assert [rows[0]["square"] for rows in found] == [0, 1, 4, 9, 16]
+    assert os.getpid() not in {rows[0]["process"] for rows in found}
+
+
+def test_an_interrupted_sweep_resumes_with_what_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        Pool(tmp_path).run(broken_at_three, CELLS)
+    kept = sorted(tmp_path.glob("*.parquet"))
+    assert len(kept) == 3
+    done: list[int] = []
+
+    def counting(i: int) -> list[dict[str, Any]]:
+        done.append(i)
+        return square(i)
+
+    found = Pool(tmp_path).run(counting, CELLS)
+    assert done == [3, 4]
+    assert [rows[0]["square"] for rows in found] == [0, 1, 4, 9, 16]
+    assert Pool(tmp_path).run(refusing, CELLS) == found
+    Pool(tmp_path).forget()
+    assert not tmp_path.exists()
+
+
+def test_a_damaged_or_another_cell_is_computed(tmp_path: Path) -> None:
+    Pool(tmp_path).run(square, CELLS[:1])
+    (tmp_path / CELLS[0].file()).write_bytes(b"PAR1 torn")
+    assert Pool(tmp_path).run(square, CELLS[:1])[0][0]["square"] == 0
+    assert pq.read_table(tmp_path / CELLS[0].file()).num_rows == 1
+    assert Cell({"i": 0}).file() != Cell({"i": 0, "seed": 1}).file()
+    assert Cell({"a": 1, "b": 2}).file() == Cell({"b": 2, "a": 1}).file()
+
+
+def test_refusals(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"^jobs = 0: give at least 1$"):
+        Pool(tmp_path, jobs=0)
+    with pytest.raises(ConfigError, match=r"^backend = 'slurm': choose one of loky, ray, dask$"):
+        Pool(tmp_path, backend="slurm")  # type: ignore[arg-type]
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match=r"cannot be written .*: free space or choose another --out$"):
+        Pool(tmp_path / "file").run(square, CELLS[:1])
+
+
+def test_a_backend_that_is_not_installed_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "distributed", None)
+    with pytest.raises(ConfigError, match=r"^backend = 'dask' needs a package that is not installed "):
+        Pool(tmp_path, backend="dask").run(square, CELLS)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning", "ignore::UserWarning")
+@pytest.mark.timeout(110)
+def test_a_local_dask_cluster_gives_the_same(tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    here = Pool(tmp_path / "here").run(square, CELLS)
+    there = Pool(tmp_path / "there", jobs=2, backend="dask").run(square, CELLS)
+    assert [r[0]["square"] for r in there] == [r[0]["square"] for r in here]
+    assert os.getpid() not in {r[0]["process"] for r in there}
