@@ -51,3 +51,29 @@ def nearest_of_least_residual(A: Array, b: Array, center: Array) -> Array:
         cp.Problem(cp.Minimize(cp.sum_squares(y - center[left])), equations).solve(solver=cp.CLARABEL)
         x[left] = y.value
     return np.asarray(x)
+
+
+def rcc1_value(A: Array, b: Array) -> float:
+    """p₁ by RVG (16): min g(α)ᵀQ(α)⁻¹g(α) − Σα_i t_i over α ≥ 0, Q(α) = Σα_i w_i w_iᵀ ⪰ I, t_i = −q_i(1 − q_i)."""
+    q, W = pinv(A, rtol=1e-10) @ b, null_space(A, rcond=1e-10)
+    d, p = W.shape
+    alpha = cp.Variable(d, nonneg=True)
+    Q = W.T @ cp.diag(alpha) @ W
+    g = W.T @ cp.multiply(q - 0.5, alpha)
+    value = cp.matrix_frac(g, (Q + Q.T) / 2) + cp.sum(cp.multiply(q * (1 - q), alpha))
+    problem = cp.Problem(cp.Minimize(value), [(Q + Q.T) / 2 >> np.eye(p)])
+    return float(problem.solve(solver=cp.CLARABEL))
+
+
+def rcc1(A: Array, b: Array, **solver: Any) -> Array:
+    """X of RVG's relaxation before it is dualised: max Tr Δ − ‖u‖², Δ ⪰ u uᵀ, w_iᵀΔw_i + 2g_iᵀu + t_i ≤ 0, x = q + W u."""
+    q, W = pinv(A, rtol=1e-10) @ b, null_space(A, rcond=1e-10)
+    p = W.shape[1]
+    lifted = cp.Variable((p + 1, p + 1), symmetric=True)
+    delta, u = lifted[:p, :p], lifted[:p, p]
+    box = cp.diag(W @ delta @ W.T) + cp.multiply(2 * q - 1, W @ u) <= q * (1 - q)
+    problem = cp.Problem(
+        cp.Maximize(cp.trace(delta) - cp.sum_squares(u)), [lifted >> 0, lifted[p, p] == 1, box]
+    )
+    problem.solve(**(solver or {"solver": cp.CLARABEL, "tol_gap_abs": 1e-10, "tol_gap_rel": 1e-10}))
+    return np.asarray(q + W @ u.value)

@@ -38,6 +38,9 @@ TOLERANCE = 1e-11
 #: Entries of Q up to this are rounding: a column that A does not touch must not move with a large ν.
 NOTHING = 1e-13
 
+#: A pivot of Newton's matrix, whose entries are at most 1, up to this counts as 0.
+SINGULAR = 1e-12
+
 #: ε of the proximal steps in either metric, the most of them, and the most Newton steps inside one.
 PROXIMAL = (1e-5, 24), (1e-4, 12)
 NEWTON_STEPS = 12
@@ -171,7 +174,7 @@ def _newton(dual: _Dual, steps: int = 8) -> tuple[Array, Array]:
     dual, y, inside, failed = dual.take(left), y[:, left], inside[:, left], []
     for _ in range(steps):
         F = dual.residual(y)
-        step = cholesky.solve(cholesky.factor(_hessian(dual.Q, inside)), F)
+        step = cholesky.solve(cholesky.factor(_hessian(dual.Q, inside), SINGULAR), F)
         ok = np.isfinite(step[0] if len(step) else left)
         failed.append(left[~ok])
         left, dual = left[ok], dual.take(ok)

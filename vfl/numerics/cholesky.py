@@ -14,20 +14,17 @@ import numpy.typing as npt
 Array: TypeAlias = npt.NDArray[Any]
 
 
-#: A pivot up to this counts as 0, for matrices with entries of at most 1.
-SINGULAR = 1e-12
-
-
-def factor(H: Array) -> Array:
+def factor(H: Array, singular: float = 0.0) -> Array:
     """L (r, r, N), lower triangular, with H = L Lᵀ for every matrix of ``H`` (r, r, N); its diagonal holds 1/L_jj.
 
-    Reads the lower triangle and overwrites it. A pivot up to :data:`SINGULAR` gives NaN in that matrix alone.
+    Reads the lower triangle and overwrites it. A pivot up to ``singular`` gives NaN in that matrix alone,
+    down to its last entry.
     """
     with np.errstate(invalid="ignore"):
         for j in range(len(H)):
             if j:
                 H[j:, j] -= np.einsum("ikn,kn->in", H[j:, :j], H[j, :j])
-            H[j, j] = 1 / np.sqrt(np.where(H[j, j] > SINGULAR, H[j, j], np.nan))
+            H[j, j] = 1 / np.sqrt(np.where(H[j, j] > singular, H[j, j], np.nan))
             H[j + 1 :, j] *= H[j, j]
     return H
 
@@ -43,3 +40,15 @@ def solve(L: Array, g: Array) -> Array:
             x[j] *= L[j, j]
             x[:j] -= L[j, :j] * x[j]
     return x
+
+
+def forward(L: Array, G: Array) -> Array:
+    """T (r, c, N) with L T = G, the same right-hand sides ``G`` (r, c) for every matrix."""
+    r, c = G.shape
+    T = np.empty((r, c, L.shape[2]))
+    for j in range(r):
+        T[j] = G[j, :, None]
+        if j:
+            T[j] -= np.einsum("kn,kcn->cn", L[j, :j], T[:j])
+        T[j] *= L[j, j]
+    return T
