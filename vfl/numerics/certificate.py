@@ -31,7 +31,7 @@ def certified(Q: Array, W: Array, v: Array) -> Array:
     """Whether RCC1 = RCC2 is certain (N,), for ``v`` (N, d) and bases ``Q`` (d, r), ``W`` (d, p) of A's rows and null space."""
     s = np.sqrt(v)
     size = np.abs(Q @ Q.T)
-    possible = (2 * s * np.diag(size) <= s @ size + CLOSED).all(axis=1)
+    possible: Array = (2 * s * np.diag(size) <= s @ size + CLOSED).all(axis=1)
     if Q.shape[1] == 1:  # one equation: the polygon inequality is also enough
         return possible
     result = np.zeros(len(v), bool)

@@ -94,7 +94,7 @@ def _dominated(a: Array, part: Relaxed, rows: Array, v: Array) -> Array:
     c = part.x[rows] @ a
     xj = (c - (a.sum() - a[j]) / 2) / a[j]
     second = ((size.sum() - size[j]) / 2 / size[j]) ** 2
-    yes = (xj >= 0) & (xj <= 1) & (xj * (1 - xj) >= second)
+    yes: Array = (xj >= 0) & (xj <= 1) & (xj * (1 - xj) >= second)
     hit = rows[yes]
     part.x[hit] = 0.5
     part.x[hit, j[yes]] = xj[yes]
