@@ -182,6 +182,10 @@ class DataParty(Party):
     def answered(self, point: Point, exchange: Exchange) -> Released | None:
         """The kept answer if this training exchange is a repetition, None if it is due."""
         check_exchange(exchange, self.config.run, Phase.TRAIN)
+        if exchange.step > self.run.federation.steps:  # that one delivers the last gradient
+            raise StateError(
+                f"step {exchange.step} of a training of {self.run.federation.steps} steps: it is over, go on to disclosures"
+            )
         self.settle()
         return self.gate.answered(point, exchange)
 

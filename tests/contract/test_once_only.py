@@ -283,6 +283,16 @@ def test_a_skipped_step_is_refused_and_changes_nothing(local: LocalFederation) -
     assert _fingerprint(local) == before
 
 
+def test_training_has_an_end(local: LocalFederation) -> None:
+    """A coordinator that went on would fill the logs."""
+    local.coordinator.train()
+    before = _fingerprint(local)
+    for party in local.data_parties.values():
+        with pytest.raises(StateError, match=r"^step 13 of a training of 12 steps: it is over"):
+            party.step(_train_step(party, 13))
+    assert _fingerprint(local) == before
+
+
 def test_a_gradient_of_a_later_step_is_refused(local: LocalFederation) -> None:
     passive, link = local.passive["passive"], local.links["passive"]
     link.call(_train_step(passive, 0))
