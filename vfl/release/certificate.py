@@ -158,6 +158,10 @@ def not_protected(mechanism: Mechanism) -> list[str]:
         "membership: whether someone's row is in the table",
         "repeated releases: two releases of one table average the noise, every further one adds to what is known",
     ]
+    if isinstance(mechanism, Gaussian | Laplace):
+        words.append(
+            "the last digits: ε is for real numbers, and noise computed in floating point leaves traces in the last bits"
+        )
     if isinstance(mechanism, Correlated):
         words += [
             "the classifier: α, β and every slack ξ_i are released exactly",
@@ -173,18 +177,15 @@ def not_protected(mechanism: Mechanism) -> list[str]:
 
 def private_entries(mechanism: Mechanism, pi_from_data: bool) -> list[str]:
     """Entries that are computed from private data, as dotted paths: for the owner, not for publication."""
-    entries = [
-        "cramer_rao.share_of_total_variance",
-        *(
-            f"cramer_rao.per_feature[].{name}"
-            for name in ("share_of_variance", "linear_error", "linear_r2", "van_trees")
-        ),
-    ]
-    if pi_from_data:
-        entries.append("parameters.pi")
-    if isinstance(mechanism, Correlated):
-        entries += ["cramer_rao.min_row", "cramer_rao.per_feature[].bound", "classifier"]
-    return entries
+    of_table = ["share_of_variance", "linear_error", "linear_r2", "van_trees"]
+    entries = ["cramer_rao.share_of_total_variance"]
+    if pi_from_data:  # everything about the noise follows from the table's deviations
+        entries += ["parameters", "cramer_rao.total", "cramer_rao.min_row"]
+        of_table += ["bound", "released_error"]
+    if isinstance(mechanism, Correlated):  # α and v follow from the table; the release shows α and hides v
+        entries += ["cramer_rao.min_row", "classifier"]
+        of_table += ["bound", "released_error"]
+    return entries + [f"cramer_rao.per_feature[].{name}" for name in of_table]
 
 
 def _cramer_rao(found: Bounds, columns: Sequence[str]) -> CramerRao:
