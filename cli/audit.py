@@ -50,7 +50,10 @@ def add_to(app: typer.Typer) -> None:
         from experiments.audit_bench import Plan
         from experiments.audit_subject import load_subject
         from experiments.audit_words import recommendation, sentences, write_audit
+        from experiments.check import check_writable
 
+        out = out / "audit.html" if out.is_dir() else out
+        check_writable(out.absolute().parent)  # before, not after, minutes of work
         names = [name.strip() for name in columns.split(",")] if columns is not None else None
         subject = load_subject(source, classes=classes, columns=names, id_column=id_column)
         plan = Plan(models, known, rows, seed, least_error, most_loss)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,6 +19,7 @@ from vfl.types import Array, Knowledge
 
 #: Those of them that are installed run. The blind guesses stand beside them.
 _ATTACKS = ("lmmse", "mean_star", "finite_alphabet", "rcc1", "rcc2", "half_star", "ls", "black_box")
+_SETTINGS: Mapping[str, dict[str, Any]] = {"black_box": {"signs": "unknown", "population_mean": "disclosed"}}
 
 
 @dataclass(frozen=True)
@@ -95,10 +96,10 @@ class Bench:
             attack: Any = ATTACKS.get(name)
             columns = self.subject.columns
             fits = attack.unknown_columns in (None, len(columns))
-            informed = len(self.known) >= 2 or name not in ("lmmse", "mean_star")
+            informed = len(self.known) >= 2 or Knowledge.MOMENTS not in attack.needs
             finite = Knowledge.METADATA not in attack.needs or any(c.alphabet for c in columns)
             if fits and informed and finite:
-                found[name] = attack()
+                found[name] = attack(**_SETTINGS.get(name, {}))
         return found
 
     def errors(self, world: World, kind: str, model: int) -> Iterator[tuple[str, Array]]:

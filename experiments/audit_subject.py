@@ -102,7 +102,12 @@ def _party_table(path: Path, columns: Sequence[str] | None, id_column: str) -> T
     )
     if columns is not None:
         spec = validate(TypeAdapter(PartyFile), {**spec.model_dump(), "columns": tuple(columns)}, str(path))
-    return read_party_table(spec)
+    try:
+        return read_party_table(spec)
+    except DataError as error:
+        if f"column {spec.id_column!r} is missing" in str(error):
+            raise DataError(f"{error}: name the one that identifies a row with --id-column") from error
+        raise
 
 
 def _description(path: Path) -> PartyFile:
@@ -110,7 +115,7 @@ def _description(path: Path) -> PartyFile:
     if "role" in settings:
         config = load_party(path)
         if not isinstance(config, PassiveConfig):
-            raise ConfigError(f"{path} configures a {config.role}: an audit is a passive party's")
+            raise ConfigError(f"{path} configures the {config.role} party: an audit is a passive one's")
         return config.data
     spec = validate(TypeAdapter(PartyFile), settings, str(path))
     return spec.model_copy(update={"file": path.resolve().parent / spec.file})
@@ -141,7 +146,7 @@ def _of_dataset(name: str, columns: Sequence[str] | None) -> Subject:
 def _of_run(folder: Path) -> Subject:
     config: Any = load_party(folder / "config.toml")
     if not isinstance(config, PassiveConfig):
-        raise ConfigError(f"{folder} is the folder of a {config.role}: an audit is a passive party's")
+        raise ConfigError(f"{folder} belongs to the {config.role} party: an audit is a passive one's")
     with claimed(config.out):  # two writers would spoil its logs
         party = PassiveParty(config)
         party.in_process = read_party(config.out).federation.in_process  # closing it writes this again

@@ -129,9 +129,9 @@ def _strongest(found: Mapping[str, Any]) -> str:
     share = best["mse"] / blind if blind else 1.0
     meaning = next((words for limit, words in _MEANING if share < limit), _LITTLE)
     knows = _knows(best["attack"], found["known_rows"])
-    who = f"{best['attack']}, which knows {knows}," if knows != "–" else best["attack"]
+    who = best["attack"] + (f", which knows {knows}" if knows != "–" else "")
     return (
-        f"The strongest attack here, {who} errs by {figure(best['mse'])}{spread}: {_share(best['mse'], blind)} of the best "
+        f"The strongest attack here, {who}, errs by {figure(best['mse'])}{spread}: {_share(best['mse'], blind)} of the best "
         f"blind guess ({BLIND_GUESSES[guess]}, {figure(blind)}). In words: {meaning}."
     )
 

@@ -44,7 +44,7 @@ def check_party(config: PassiveConfig | ActiveConfig | CoordinatorConfig) -> dic
     for address in (config.address, *(p.address for p in config.peers)):
         check_address(address, insecure=config.insecure)
     check_port_free(config.address)
-    _check_writable(config.out)
+    check_writable(config.out)
     defenses = [p.name for p in config.defenses]
     build_defenses(config)
     facts: dict[str, Any] = {"party": config.party, "role": str(config.role), "address": config.address}
@@ -61,8 +61,12 @@ def check_party(config: PassiveConfig | ActiveConfig | CoordinatorConfig) -> dic
     return {**facts, "summary": summary + (f", defended by {', '.join(defenses)}" if defenses else "")}
 
 
-def _check_writable(folder: Path) -> None:
-    """The run folder, or the nearest folder above it that exists."""
+def check_writable(folder: Path) -> None:
+    """Refuse a folder that cannot be written; of one that does not exist yet, the nearest above it.
+
+    Raises:
+        StorageError: it is no folder, or not ours.
+    """
     found = next(f for f in (folder, *folder.parents) if f.exists())
     if not found.is_dir() or not os.access(found, os.W_OK | os.X_OK):
         raise StorageError(f"out = {folder}: {found} cannot be written: choose another folder")

@@ -154,6 +154,15 @@ def test_without_known_rows_no_attack_has_moments() -> None:
     assert "knows" not in sentences(found)[2]
 
 
+def test_one_column_is_attacked_even_where_parameters_are_withheld(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "candidates", lambda: iter([("withhold_parameters", {}, WithholdParameters)]))
+    x = np.random.default_rng(0).beta(0.5, 1.5, (300, 1))
+    found = audit(Subject("one", (ColumnInfo("c", 0.0, 1.0),), x, 3), QUICK, _silent)
+    (defended,) = found["defenses"]
+    assert defended["attack"] == "black_box"
+    assert defended["mse"] < 0.2 * min(found["blind"].values())
+
+
 def test_finite_columns_are_attacked_as_such() -> None:
     rng = np.random.default_rng(5)
     columns = tuple(ColumnInfo(f"b{j}", 0.0, 1.0, (0.0, 1.0)) for j in range(8))
@@ -285,10 +294,15 @@ REFUSED: list[tuple[str, dict[str, Any], type[VflensError], str]] = [
     ("bank_passive.csv", {"columns": ["age"]}, ConfigError, "--classes is missing: how many classes"),
     ("bank_passive.csv", {"classes": 2}, DataError, "column 'job' is not numeric"),
     ("bank_passive.csv", {"classes": 2, "columns": ["salary"]}, DataError, "column 'salary' is missing"),
-    ("bank_passive.csv", {"classes": 2, "id_column": "key"}, DataError, "column 'key' is missing"),
+    (
+        "bank_passive.csv",
+        {"classes": 2, "id_column": "key"},
+        DataError,
+        "column 'key' is missing.*: name the one that .* with --id-column$",
+    ),
     ("bank_passive.csv", {"classes": 2, "columns": ["id"]}, ConfigError, "'id' is named twice"),
     ("nothing.csv", {"classes": 2}, DataError, "there is no such file"),
-    ("active.toml", {"classes": 2}, ConfigError, "configures a active: an audit is a passive party's"),
+    ("active.toml", {"classes": 2}, ConfigError, "configures the active party: an audit is a passive one's"),
     ("compose.toml", {"classes": 2}, ConfigError, "file: Field required"),
     (".", {"classes": 2}, ConfigError, "configuration .* cannot be read"),
 ]
@@ -347,5 +361,8 @@ def test_the_command(
     assert len(printed["verdict"]) == 4
     assert printed["strongest"]["mse"] > 0
     assert _vflens(monkeypatch, csv, "--classes", "1") == 2
+    (tmp_path / "file").touch()
+    assert _vflens(monkeypatch, csv, *given, "--out", tmp_path / "file" / "audit.html") == 12
+    assert "choose another folder" in capsys.readouterr().err
     assert _vflens(monkeypatch, "whine") == 2
     assert "error: 'whine' is no file" in capsys.readouterr().err
