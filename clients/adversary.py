@@ -19,7 +19,7 @@ from vfl.link import Link
 from vfl.randomness import stream
 from vfl.registry import ATTACKS
 from vfl.score import scorable
-from vfl.types import Array, Estimate
+from vfl.types import Array, Estimate, Phase, Point
 from vfl.view import AdversaryView
 
 if TYPE_CHECKING:
@@ -39,16 +39,33 @@ class Adversary:
         self._skipped: set[tuple[str, str]] = set()
 
     def attack(self, rows: Array, *, final: bool) -> None:
-        """Reconstruct ``rows`` int32 (n,) of every target and submit; ``final`` keeps the estimates on disk."""
+        """Reconstruct prediction ``rows`` int32 (n,) of every target and submit.
+
+        ``final`` keeps the estimates on disk, and reconstructs the training rows too.
+        """
         own = self.own()
         for target in sorted(self._targets):
-            estimates = {
-                n: e for n in self.attacks if (e := self._reconstruct(n, target, rows, own)) is not None
-            }
+            self._attack(target, Phase.PREDICT, rows, own, keep=final)
             if final:
-                self._save(target, estimates)
-            if estimates:
-                self._submit(target, rows, estimates)
+                self._attack(target, Phase.TRAIN, self._training_rows(target), own, keep=False)
+
+    def _attack(
+        self, target: str, scored: Phase, rows: Array, own: Mapping[str, Array], *, keep: bool
+    ) -> None:
+        able = [name for name, attack in self.attacks.items() if scored in attack.estimated_rows]
+        estimates = {n: e for n in able if (e := self._reconstruct(n, target, rows, own)) is not None}
+        if keep:
+            self._save(target, estimates)
+        if estimates:
+            self._submit(target, scored, rows, estimates)
+
+    def _training_rows(self, target: str) -> Array:
+        """All but those that the target granted, which are not scored."""
+        granted = [
+            r.rows for r in self._party.transcript if r.point is Point.AUXILIARY and r.sender == target
+        ]
+        train = self._party.run.federation.train
+        return np.setdiff1d(train, np.concatenate(granted)) if granted else np.sort(train)
 
     def own(self) -> dict[str, Array]:
         """What the adversary's party owns, as :class:`vfl.view.AdversaryView` takes it."""
@@ -69,6 +86,7 @@ class Adversary:
             parties=federation.parties,
             needs=attack.needs,
             phases=attack.phases,
+            training=federation.train,
         )
         try:
             estimate = attack.reconstruct(view, rng=stream(party.secret, "attack", name, target))
@@ -87,9 +105,9 @@ class Adversary:
         self._party.metrics.add("skipped", 1.0, attack=attack, target=target, column=reason)
         self._party.log.warning("attack skipped", attack=attack, target=target, reason=reason)
 
-    def _submit(self, target: str, rows: Array, estimates: Mapping[str, Estimate]) -> None:
+    def _submit(self, target: str, scored: Phase, rows: Array, estimates: Mapping[str, Estimate]) -> None:
         guesses = tuple(Guess(name, e.values, e.status) for name, e in estimates.items())
-        submission = Submission(self._party.config.run, "predict", rows, guesses)
+        submission = Submission(self._party.config.run, scored.value, rows, guesses)
         try:
             receipt = self._targets[target].call(submission)
         except (ProtocolError, StateError) as error:
@@ -100,7 +118,7 @@ class Adversary:
         )
         for attack, error_ in receipt.errors.items():
             self._party.metrics.add(
-                "mse", error_, attack=attack, target=target, scored_set="predict", rows=len(rows)
+                "mse", error_, attack=attack, target=target, scored_set=scored.value, rows=len(rows)
             )
         self._party.metrics.save()
 

@@ -60,6 +60,7 @@ def attack_recorded(folder: Path, name: str, target: str | None, out: Path) -> d
         parties=federation.parties,
         needs=attack.needs,
         phases=attack.phases,
+        training=federation.train,
     )
     estimate = attack.reconstruct(view, rng=stream(secret_from_seed(config["seed"]), "attack", name, target))
     _write(out, federation.run, name, estimate)

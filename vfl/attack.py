@@ -23,6 +23,7 @@ class Attack(BaseModel, ABC):
     ``needs`` is all the knowledge it may read, ``phases`` the phases whose traffic it may read.
     ``rowwise`` says that rows are estimated one by one: permuting the rows permutes the answer.
     ``estimates`` says whether it gives the target's columns (N, d) or a belief in each class (N, k).
+    ``estimated_rows`` are the rows that it can tell: prediction rows, training rows, or both.
     ``unknown_columns`` is the number of unknown columns that it is made for, None for any.
     """
 
@@ -31,6 +32,7 @@ class Attack(BaseModel, ABC):
     needs: ClassVar[frozenset[Knowledge]]
     phases: ClassVar[frozenset[Phase]] = frozenset({Phase.PREDICT, Phase.DISCLOSE})
     rowwise: ClassVar[bool] = True
+    estimated_rows: ClassVar[frozenset[Phase]] = frozenset({Phase.PREDICT})
     unknown_columns: ClassVar[int | None] = None
     estimates: ClassVar[Literal["features", "labels"]] = "features"
 

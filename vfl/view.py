@@ -51,6 +51,7 @@ class AdversaryView:
         parties: the public description of all parties.
         rows: int32 positions to estimate.
         needs, phases: what the attack declared.
+        training: int32 positions of the training rows, which every party knows.
         network: the split network that the federation trains, None for softmax regression.
     """
 
@@ -66,12 +67,14 @@ class AdversaryView:
         parties: Sequence[PartyInfo],
         needs: frozenset[Knowledge],
         phases: frozenset[Phase],
+        training: Array | None = None,
         network: SplitNetwork | None = None,
     ) -> None:
         self.party = party
         self.target = target
         self.rows = rows
         self.n_classes = n_classes
+        self.training_rows: Array = np.zeros(0, np.int32) if training is None else training
         self._transcript = transcript
         self._own = own
         self._parties = {p.name: p for p in parties}

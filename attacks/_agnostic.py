@@ -1,0 +1,43 @@
+"""What both agnostic attacks share: solve with the scores of a classifier of one's own (VAR §IV)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from vfl.numerics.agnostic import padded
+from vfl.numerics.linear_system import first_differences, nearest_solution, residual_norm
+from vfl.types import Array, Estimate, statuses
+from vfl.view import AdversaryView
+
+Outside = Literal["clip", "half_value", "half_row", "keep"]
+OUTSIDE = "values outside [0, 1]: clip them, ½ for each, ½ for the whole row; keep: as they are, what theory speaks of"
+
+
+def solve_with_classifier(view: AdversaryView, theta: Array, outside: Outside) -> Estimate:
+    """LS if there are fewer unknown columns than classes, half* otherwise, on b' = J(ln ĉ − known logits).
+
+    Every row counts as OK: that ĉ satisfies no equation exactly is the premise. Extra: "residual".
+    """
+    features = view.own("features")
+    weight, bias = view.unknown_parameters()
+    J = first_differences(view.n_classes)
+    A = J @ weight
+    b = (padded(features) @ theta.T - features @ view.own("parameters").T - bias) @ J.T
+    center = np.full(weight.shape[1], 0.0 if weight.shape[1] < view.n_classes else 0.5)
+    x = inside(nearest_solution(A, b, center), outside)
+    extras = {"residual": residual_norm(A, b, x)}
+    return Estimate(view.target, view.rows, x[:, view.columns()], statuses(len(x)), extras)
+
+
+def inside(x: Array, outside: Outside) -> Array:
+    """``x`` (N, d) brought into the box, or not, as :data:`OUTSIDE` says."""
+    out = (x < 0) | (x > 1)
+    answers = {
+        "clip": np.clip(x, 0, 1),
+        "half_value": np.where(out, 0.5, x),
+        "half_row": np.where(out.any(axis=1, keepdims=True), 0.5, x),
+        "keep": x,
+    }
+    return answers[outside]

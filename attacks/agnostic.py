@@ -1,0 +1,35 @@
+"""AM: without any score, a classifier of the adversary's own stands in for the federation's (VAR §IV).
+
+It needs disclosed parameters only, so it works on training rows and on rows never asked for.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from attacks._agnostic import OUTSIDE, Outside, solve_with_classifier
+from vfl.attack import Attack
+from vfl.numerics.agnostic import fit_classifier
+from vfl.types import Estimate, Knowledge, Phase
+from vfl.view import AdversaryView
+
+
+class Agnostic(Attack):
+    """Softmax regression of the labels on the own columns of the training rows; its ĉ replaces c."""
+
+    needs: ClassVar[frozenset[Knowledge]] = frozenset(
+        {Knowledge.PARAMETERS, Knowledge.OWN_FEATURES, Knowledge.OWN_LABELS}
+    )
+    estimated_rows: ClassVar[frozenset[Phase]] = frozenset({Phase.TRAIN, Phase.PREDICT})
+
+    l2: float = Field(1e-4, ge=0, allow_inf_nan=False, description="penalty on the classifier's weights")
+    outside: Outside = Field("clip", description=OUTSIDE)
+
+    def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
+        """See :meth:`vfl.attack.Attack.reconstruct` and :func:`attacks._agnostic.solve_with_classifier`."""
+        rows = view.training_rows
+        theta = fit_classifier(view.own("features", rows), view.own("labels", rows), view.n_classes, self.l2)
+        return solve_with_classifier(view, theta, self.outside)

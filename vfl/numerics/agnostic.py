@@ -1,0 +1,85 @@
+"""A classifier of the adversary's own, on its own columns and labels, for scores that it never saw (VAR §IV).
+
+θ = (weights | bias) minimises mean cross-entropy + l2·Σ weights², and, refined by the scores that it did receive,
++ (α/n_p) Σ_j S(f(y_j), c_j) with S(c', c) = Σ_i ln²(c'_i/c_i). The first part is convex, the second is not: it
+starts from the minimum of the first. Full batches, L-BFGS: no draw, hence one answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import minimize
+from scipy.special import log_softmax
+
+Array: TypeAlias = npt.NDArray[Any]
+
+_PRECISE = {"maxiter": 5000, "ftol": 1e-14, "gtol": 1e-8}
+
+
+@dataclass(frozen=True, eq=False)
+class ReceivedScores:
+    """Own features (n_p, d_act) of rows whose finite log-probabilities ``log_c`` (n_p, k) arrived; α = ``weight``."""
+
+    features: Array
+    log_c: Array
+    weight: float
+
+
+def fit_classifier(
+    features: Array, labels: Array, classes: int, l2: float, received: ReceivedScores | None = None
+) -> Array:
+    """θ (k, d_act + 1), the bias in the last column; zeros without rows.
+
+    Args:
+        features: (n, d_act).
+        labels: int (n,), from 0 to ``classes`` − 1.
+        classes: k.
+        l2: weight of the penalty, ≥ 0.
+        received: rows with scores, which need not be among the labelled ones.
+    """
+    theta = np.zeros((classes, features.shape[1] + 1))
+    if len(features):
+        theta = _minimised(theta, padded(features), np.eye(classes)[labels], l2, None)
+    if received is not None and len(received.log_c):
+        theta = _minimised(theta, padded(features), np.eye(classes)[labels], l2, received)
+    return theta
+
+
+def padded(features: Array) -> Array:
+    """``features`` (n, d) with a last column of ones."""
+    return np.column_stack([features, np.ones(len(features))])
+
+
+def objective(
+    theta: Array, x: Array, y: Array, l2: float, received: ReceivedScores | None
+) -> tuple[float, Array]:
+    """The objective and its gradient (k, d_act + 1) at ``theta``; ``x`` is padded, ``y`` one-hot."""
+    log_c = log_softmax(x @ theta.T, axis=1)
+    n = max(len(x), 1)
+    loss = -float((y * log_c).sum()) / n + l2 * float((theta[:, :-1] ** 2).sum())
+    gradient = (np.exp(log_c) - y).T @ x / n
+    gradient[:, :-1] += 2 * l2 * theta[:, :-1]
+    if received is not None:
+        seen = padded(received.features)
+        log_f = log_softmax(seen @ theta.T, axis=1)
+        ratio = log_f - received.log_c
+        scale = received.weight / len(ratio)
+        loss += scale * float((ratio**2).sum())
+        # ∂ ln c'_i/∂z_m = δ_im − c'_m
+        slope = ratio - np.exp(log_f) * ratio.sum(axis=1, keepdims=True)
+        gradient += 2 * scale * slope.T @ seen
+    return loss, gradient
+
+
+def _minimised(theta: Array, x: Array, y: Array, l2: float, received: ReceivedScores | None) -> Array:
+    def flat(parameters: Array) -> tuple[float, Array]:
+        loss, gradient = objective(parameters.reshape(theta.shape), x, y, l2, received)
+        return loss, gradient.ravel()
+
+    found = minimize(flat, theta.ravel(), jac=True, method="L-BFGS-B", options=_PRECISE)
+    fitted: Array = found.x.reshape(theta.shape)
+    return fitted
