@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,8 @@ from vfl.config import ActiveConfig
 from vfl.errors import ConfigError, ProtocolError, StateError
 from vfl.federation import Federation
 from vfl.link import Handlers, Link
-from vfl.logistic import loss_gradient, one_hot
+from vfl.logistic import one_hot
+from vfl.model import SplitNetwork
 from vfl.payload import check_exchange, check_origin, check_version, finite
 from vfl.rowlog import RowLog
 from vfl.score import milestones
@@ -132,20 +134,56 @@ class ActiveParty(DataParty):
                 Point.EMBEDDING,
                 exchange,
                 rows,
-                lambda fresh: run.model.forward(run.inputs.take(fresh, axis=0)),
+                self._sent,
             )
             released = self._coordinator.call(Predict(own))
-            check_origin(released, self._aggregator, Point.SCORES)
-            shape = released.tensor("scores").shape
-            if not np.array_equal(released.rows, rows) or shape != (len(rows), run.federation.n_classes):
-                raise ProtocolError(
-                    f"the coordinator answered with scores of shape {shape}, or of other rows: scores of the {len(rows)} rows asked are due"
-                )
+            log_c = self._checked_scores(released, rows)
             fresh = ~self._scores.has(rows)
             if fresh.any():  # an answer that repeats what was received says nothing new
                 self.transcript.record(released)
-                self._scores.add(rows[fresh], released.tensor("scores")[fresh], exchange)
-            return released
+                self._scores.add(rows[fresh], log_c[fresh], exchange)
+            if run.federation.network is None:
+                return released
+            return self.gate.release_rows(Point.SCORES, exchange, rows, self._scores.values)
+
+    def network_model(self, federation: Federation, network: SplitNetwork) -> Any:
+        """See :meth:`DataParty.network_model`."""
+        from vfl.networks.training import Top
+
+        return Top(
+            network,
+            self.table.columns,
+            width=federation.combined_width,
+            classes=federation.n_classes,
+            training=federation.training,
+            secret=self.secret,
+            wrap=self.wrapped,
+        )
+
+    def _sent(self, rows: Array) -> Array:
+        """What the coordinator gets of ``rows``: partial logits; nothing in a split network, whose top is here."""
+        if self.run.federation.network is not None:
+            return np.zeros((len(rows), 0))
+        partial: Array = self.run.model.forward(self.run.inputs.take(rows, axis=0))
+        return partial
+
+    def _checked_scores(self, released: Released, rows: Array) -> Array:
+        """The scores (n, k) that the coordinator released, or those that the top model gives its embeddings."""
+        federation = self.run.federation
+        point = Point.EMBEDDING if federation.network else Point.SCORES
+        width = federation.combined_width if federation.network else federation.n_classes
+        check_origin(released, self._aggregator, point)
+        values = released.tensor(str(point))
+        if not np.array_equal(released.rows, rows) or values.shape != (len(rows), width):
+            raise ProtocolError(
+                f"the coordinator answered with {point} of shape {values.shape}, or of other rows: {point} of the {len(rows)} rows asked are due"
+            )
+        if federation.network is None:
+            return values
+        finite(released, "embedding", values.shape, federation.dtype)
+        inputs = self.run.inputs.take(rows, axis=0)
+        log_c: Array = self.run.model.log_scores(values, inputs, released.exchange)
+        return log_c
 
     def received_scores(self, rows: Array) -> Array:
         """Log-probabilities (n, k) of ``rows`` asked before, as this party reads them after its own defences."""
@@ -176,7 +214,7 @@ class ActiveParty(DataParty):
         loss, gradient = self._loss_gradient(inputs, released)
         self.gate.release(Point.GRADIENT, released.exchange, released.rows, {"gradient": gradient})
         self._note_loss(released.exchange, loss)
-        self.run.model.learn(inputs, gradient)
+        self.run.model.learn(inputs, gradient, released.exchange)
 
     def state(self) -> dict[str, Array]:
         """Model state, the last answer, and what early stopping remembers."""
@@ -202,15 +240,19 @@ class ActiveParty(DataParty):
                 f"step {act.exchange.step} carries no summed embedding of its own exchange and rows"
             )
         check_origin(act.received, self._aggregator, Point.EMBEDDING)
-        finite(act.received, "embedding", (len(rows), self.run.federation.n_classes))
+        federation = self.run.federation
+        finite(act.received, "embedding", (len(rows), federation.combined_width), federation.dtype)
         return act.received, rows
 
     def _loss_gradient(self, inputs: Array, received: Released) -> tuple[float, Array]:
-        logits = received.tensor("embedding") + self.run.model.forward(inputs)
-        return loss_gradient(logits, self.soft_labels.take(received.rows, axis=0))
+        labels = self.soft_labels.take(received.rows, axis=0)
+        found: tuple[float, Array] = self.run.model.loss_gradient(
+            received.tensor("embedding"), inputs, labels, received.exchange
+        )
+        return found
 
     def _learn(self, inputs: Array, received: Released, gradient: Array) -> None:
-        self.run.model.learn(inputs, gradient)
+        self.run.model.learn(inputs, gradient, received.exchange)
         self.recovery.learned = received.exchange.step
         self.remember(received)
 

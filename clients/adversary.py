@@ -70,7 +70,11 @@ class Adversary:
     def own(self) -> dict[str, Array]:
         """What the adversary's party owns, as :class:`vfl.view.AdversaryView` takes it."""
         run = self._party.run
-        own = {"features": run.inputs, "labels": self._party.labels, "parameters": run.model.weight}
+        own = {"features": run.inputs, "labels": self._party.labels}
+        if run.federation.network is None:
+            own["parameters"] = run.model.weight
+        else:
+            own |= {f"parameters/{name}": array for name, array in run.model.parameters().items()}
         return {name: _read_only(array) for name, array in own.items()}
 
     def _reconstruct(self, name: str, target: str, rows: Array, own: Mapping[str, Array]) -> Estimate | None:
@@ -87,6 +91,7 @@ class Adversary:
             needs=attack.needs,
             phases=attack.phases,
             training=federation.train,
+            network=federation.network,
         )
         try:
             estimate = attack.reconstruct(view, rng=stream(party.secret, "attack", name, target))

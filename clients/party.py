@@ -6,13 +6,14 @@ import threading
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from vfl.acts import Describe, Disclose, Done, Identify, Identities, Prepare, Step, StepReply, Stop
 from vfl.align import digests
 from vfl.arrays import load_arrays, save_arrays
-from vfl.compatibility import build_defenses
+from vfl.compatibility import build_defenses, check_family
 from vfl.config import ActiveConfig, PassiveConfig
 from vfl.errors import ConfigError, ProtocolError, StateError
 from vfl.federation import Federation
@@ -21,6 +22,7 @@ from vfl.link import Handlers, Party
 from vfl.log import party_log
 from vfl.logistic import LinearBlock
 from vfl.metrics import Metrics
+from vfl.model import SplitNetwork
 from vfl.partyfile import read_party_table
 from vfl.payload import check_exchange
 from vfl.randomness import secret_from_seed
@@ -43,7 +45,7 @@ class Prepared:
     truth: Array
     inputs: Array
     clipped: int
-    model: LinearBlock
+    model: Any  # LinearBlock; a Bottom or Top of vfl.networks, which import torch
 
 
 class DataParty(Party):
@@ -164,12 +166,25 @@ class DataParty(Party):
         )
         everything = np.arange(federation.rows, dtype=np.int32)
         inputs = self.chain.fold("on_inputs", truth, Exchange(federation.run, Phase.TRAIN, 0, 0), everything)
-        holds_bias = federation.passive[0].name == self.name
-        model = LinearBlock(
-            inputs.shape[1], federation.n_classes, bias=holds_bias, training=federation.training
-        )
+        check_family(self.chain.defenses, self.name, federation.network is not None)
+        model = self._new_model(federation, inputs.shape[1])
         self._prepared = Prepared(federation, truth, inputs, clipped, model)
         self.log.info("prepared", rows=federation.rows, columns=len(self.table.columns), clipped=clipped)
+
+    def _new_model(self, federation: Federation, width: int) -> Any:
+        if federation.network is not None:
+            return self.network_model(federation, federation.network)
+        holds_bias = federation.passive[0].name == self.name
+        return LinearBlock(width, federation.n_classes, bias=holds_bias, training=federation.training)
+
+    @abstractmethod
+    def network_model(self, federation: Federation, network: SplitNetwork) -> Any:
+        """The party's part of a split network; imports torch."""
+
+    def wrapped(self, module: Any) -> Any:
+        """A new torch module after the party's defences of models."""
+        exchange = Exchange(self.config.run, Phase.TRAIN, 0, 0)
+        return self.chain.fold("wrap_model", module, exchange, np.zeros(0, np.int32))
 
     def aligned_labels(self, order: Array) -> Array | None:
         """The labels in aligned order, for the party that has them."""
@@ -177,7 +192,8 @@ class DataParty(Party):
 
     def parameters(self) -> Mapping[str, Array]:
         """Copies of this party's parameters."""
-        return self.run.model.parameters()
+        named: Mapping[str, Array] = self.run.model.parameters()
+        return named
 
     def answered(self, point: Point, exchange: Exchange) -> Released | None:
         """The kept answer if this training exchange is a repetition, None if it is due."""
@@ -207,7 +223,8 @@ class DataParty(Party):
 
     def state(self) -> dict[str, Array]:
         """All that training changed, as arrays."""
-        return self.run.model.state()
+        named: dict[str, Array] = self.run.model.state()
+        return named
 
     def load(self, state: Mapping[str, Array]) -> None:
         """Take up :meth:`state`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from vfl.config import PassiveConfig
 from vfl.errors import ConfigError, ProtocolError, StateError
 from vfl.federation import Federation
 from vfl.link import Handlers
+from vfl.model import SplitNetwork
 from vfl.payload import check_exchange, check_origin, check_version, finite
 from vfl.randomness import stream
 from vfl.score import ScoringService, disabled
@@ -51,7 +53,7 @@ class PassiveParty(DataParty):
             pictures=self.config.scoring.pictures,
             # theory speaks of one target without defences: then A, P and K are this party's alone
             weight=None
-            if self.config.defenses or len(federation.passive) > 1
+            if self.config.defenses or len(federation.passive) > 1 or federation.network
             else lambda: self.run.model.weight,
         )
 
@@ -70,7 +72,7 @@ class PassiveParty(DataParty):
                     f"step {act.exchange.step} is over and its answer no longer kept: ask for step {self.recovery.learned + 1}"
                 )
             rows = self.run.federation.checked_rows(act.rows, Phase.TRAIN)
-            embedding = self.run.model.forward(self.run.inputs.take(rows, axis=0))
+            embedding = self.run.model.forward(self.run.inputs.take(rows, axis=0), act.exchange)
             return StepReply(self.gate.release(Point.EMBEDDING, act.exchange, rows, {"embedding": embedding}))
 
     def forward(self, act: Forward) -> Released:
@@ -84,7 +86,7 @@ class PassiveParty(DataParty):
                 Point.EMBEDDING,
                 act.exchange,
                 rows,
-                lambda fresh: run.model.forward(run.inputs.take(fresh, axis=0)),
+                lambda fresh: run.model.forward(run.inputs.take(fresh, axis=0), act.exchange),
             )
 
     def disclose(self, act: Disclose) -> tuple[Released, ...]:
@@ -106,13 +108,27 @@ class PassiveParty(DataParty):
 
     def relearn(self, released: Released) -> None:
         """See :meth:`DataParty.relearn`."""
-        self.run.model.learn(self.run.inputs.take(released.rows, axis=0), released.tensor("gradient"))
+        gradient, federation = released.tensor("gradient"), self.run.federation
+        if federation.network is not None and federation.network.combine == "concatenate":
+            gradient = gradient[:, self._part(federation)]
+        self.run.model.learn(self.run.inputs.take(released.rows, axis=0), gradient, released.exchange)
+
+    def network_model(self, federation: Federation, network: SplitNetwork) -> Any:
+        """See :meth:`DataParty.network_model`."""
+        from vfl.networks.training import Bottom
+
+        return Bottom(network, self.table.columns, federation.training, self.secret, self.wrapped)
+
+    def _part(self, federation: Federation) -> slice:
+        """Where this party's numbers stand among all embeddings side by side."""
+        start = sum(width for name, width in federation.widths.items() if name < self.name)
+        return slice(start, start + federation.widths[self.name])
 
     def _learn(self, received: Released) -> None:
         federation = self.run.federation
         check_exchange(received.exchange, self.config.run, Phase.TRAIN)
         check_origin(received, federation.active.name, Point.GRADIENT)
-        finite(received, "gradient", (len(received.rows), federation.n_classes))
+        finite(received, "gradient", (len(received.rows), federation.combined_width), federation.dtype)
         self.run.federation.checked_rows(received.rows, Phase.TRAIN)
         self.relearn(received)
         self.recovery.learned = received.exchange.step

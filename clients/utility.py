@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vfl.logistic import log_softmax, train_alone
-from vfl.randomness import stream
+from vfl.randomness import derive, stream
 from vfl.types import Array
 
 if TYPE_CHECKING:
@@ -16,23 +16,27 @@ if TYPE_CHECKING:
 
 def record_utility(party: ActiveParty) -> None:
     """Add accuracy and AUC on the prediction rows to the party's metrics: federated, and on its own columns alone."""
-    run, rows = party.run, party.run.federation.predict
-    labels, train = party.labels, run.federation.train
-    alone = train_alone(
-        run.inputs[train],
-        labels[train],
-        run.federation.n_classes,
-        run.federation.training,
-        stream(party.secret, "alone"),
-    )
-    for suffix, log_c in (
-        ("", party.received_scores(rows)),
-        ("_alone", log_softmax(alone.forward(run.inputs[rows]))),
-    ):
+    rows, labels = party.run.federation.predict, party.labels
+    for suffix, log_c in (("", party.received_scores(rows)), ("_alone", _alone(party))):
         party.metrics.add(
             "accuracy" + suffix, accuracy(log_c, labels[rows]), scored_set="predict", rows=len(rows)
         )
         party.metrics.add("auc" + suffix, auc(log_c, labels[rows]), scored_set="predict", rows=len(rows))
+
+
+def _alone(party: ActiveParty) -> Array:
+    """Log-probabilities (n, k) of the prediction rows by the same kind of model on the party's own columns."""
+    federation, inputs = party.run.federation, party.run.inputs
+    train, rng = federation.train, stream(party.secret, "alone")
+    x, labels, new = inputs[train], party.labels[train], inputs[federation.predict]
+    if federation.network is None:
+        block = train_alone(x, labels, federation.n_classes, federation.training, rng)
+        return log_softmax(block.forward(new))
+    from vfl.networks.alone import train_network_alone
+
+    columns, secret = party.table.columns, derive(party.secret, "alone")
+    scores = train_network_alone(federation, columns, x, labels, secret=secret, rng=rng)
+    return scores(new)
 
 
 def accuracy(log_c: Array, labels: Array) -> float:

@@ -11,12 +11,13 @@ import threading
 import time
 from collections.abc import Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from coordinator.release import ScoreRelease
-from coordinator.training import TrainingLoop, checked_embedding, summed
+from coordinator.training import TrainingLoop, checked_embedding, combined
 from vfl.acts import (
     Begin,
     Deliver,
@@ -108,8 +109,16 @@ class Coordinator(Party):
         rows = len(alignment.train) + len(alignment.predict)
         config = self.config
         self.federation = Federation(
-            config.run, parties, rows, alignment.train, alignment.predict, config.training, config.lab
+            config.run,
+            parties,
+            rows,
+            alignment.train,
+            alignment.predict,
+            config.training,
+            config.lab,
+            config.model,
         )
+        self.federation.combined_width  # noqa: B018 - a network that does not fit is refused before anybody prepares
         for name, order in alignment.orders.items():
             self._links[name].call(Prepare(self.federation, order))
         save_summary(self)
@@ -149,15 +158,18 @@ class Coordinator(Party):
         self._active.call(Begin(self.config.run, 1))
 
     def predict(self, act: Predict) -> Released:
-        """Release the scores of the rows whose own partial logits the active party sent; each row once."""
+        """Release what the active party asks of its rows, each once: scores, or in a split network embeddings."""
         own = act.embedding
         self._check_open()
         check_exchange(own.exchange, self.config.run, Phase.PREDICT)
         check_origin(own, self._active.name, Point.EMBEDDING)
-        finite(own, "embedding", (len(own.rows), self.aligned.n_classes))
+        # In a split network the active party's embedding stays with it: it sends rows only.
+        finite(own, "embedding", (len(own.rows), 0 if self.aligned.network else self.aligned.n_classes))
         self.aligned.checked_rows(own.rows, Phase.PREDICT)
         with self.lock:
-            return self.scores.release(own, self._summed_logits)
+            if self.aligned.network is not None:
+                return self._release_embeddings(own)
+            return self.scores.release(own, self._combined)
 
     def finish(self, act: Finished) -> Done:
         """The active party has predicted and attacked."""
@@ -166,7 +178,8 @@ class Coordinator(Party):
             raise ProtocolError(
                 f"run {act.run!r} is not this coordinator's: it drives run {self.config.run!r}"
             )
-        self.scores.record_metrics()
+        if self.aligned.network is None:
+            self.scores.record_metrics()
         self.finished.set()
         return Done()
 
@@ -229,20 +242,28 @@ class Coordinator(Party):
         identities = {name: self._links[name].call(Identify(self.config.run)) for name in sorted(self._links)}
         return align(identities, self.config.predict_share, stream(self.secret, "split"))
 
-    def _summed_logits(self, own: Released) -> Array:
-        """The passive parties' summed partial logits (n, k) of the prediction rows of ``own``, all of them fresh.
+    def _combined(self, own: Released) -> Array:
+        """The passive parties' combined embeddings of the prediction rows of ``own``, all of them fresh.
 
         Recorded here, each row once: requests repeated or refused would grow the transcript without end.
         """
         exchange, rows = own.exchange, own.rows
         replies = [(link.name, link.submit(Forward(exchange, rows))) for link in self._passive]
         embeddings = [
-            checked_embedding(reply.result(), name, exchange, rows, self.aligned.n_classes)
-            for name, reply in replies
+            checked_embedding(reply.result(), name, exchange, rows, self.aligned) for name, reply in replies
         ]
         for received in (own, *embeddings):
             self.transcript.record(received)
-        return summed(embeddings)
+        return combined(embeddings, self.aligned)
+
+    def _release_embeddings(self, own: Released) -> Released:
+        """The combined embeddings of ``own.rows``: in a split network the active party computes its scores itself."""
+
+        def compute(fresh: Array) -> Array:
+            nothing = {"embedding": np.zeros((len(fresh), 0))}
+            return self._combined(replace(own, rows=fresh, tensors=nothing))
+
+        return self.gate.release_rows(Point.EMBEDDING, own.exchange, own.rows, compute)
 
     def _check_open(self) -> None:
         if not self._open:

@@ -1,4 +1,4 @@
-"""The training loop: embeddings up from the passive parties, their sum to the active one, its gradient down.
+"""The training loop: embeddings up from the passive parties, combined to the active one, its gradient down.
 
 One step is two hops. The coordinator sums and relays in one thread: its streams are coroutines, because
 waking another thread for every message costs more than the message.
@@ -87,16 +87,16 @@ class TrainingLoop:
         embeddings = []
         for name, opened in upward.items():
             reply = await opened.receive()
-            embeddings.append(
-                checked_embedding(reply.released, name, exchange, rows, self.federation.n_classes)
-            )
+            embeddings.append(checked_embedding(reply.released, name, exchange, rows, self.federation))
         return embeddings
 
     async def _gradient(
         self, downward: Stream[StepReply], exchange: Exchange, rows: Array, embeddings: Sequence[Released]
     ) -> tuple[Released, bool]:
-        """The active party's gradient in the sum of ``embeddings``, and whether it stops training."""
-        released = self.gate.release(Point.EMBEDDING, exchange, rows, {"embedding": summed(embeddings)})
+        """The active party's gradient in the combined ``embeddings``, and whether it stops training."""
+        released = self.gate.release(
+            Point.EMBEDDING, exchange, rows, {"embedding": combined(embeddings, self.federation)}
+        )
         await downward.send(Step(exchange, rows, released))
         for embedding in embeddings:  # while the active party computes
             self.transcript.record(embedding)
@@ -105,7 +105,7 @@ class TrainingLoop:
         if gradient is None or gradient.exchange != exchange or gradient.rows.tobytes() != rows.tobytes():
             raise ProtocolError(f"the active party answered step {exchange.step} without its gradient")
         check_origin(gradient, self.federation.active.name, Point.GRADIENT)
-        finite(gradient, "gradient", (len(rows), self.federation.n_classes))
+        finite(gradient, "gradient", (len(rows), self.federation.combined_width), self.federation.dtype)
         return gradient, answer.stop
 
     async def _deliver_last(
@@ -127,7 +127,7 @@ def _opened(link: Link, streams: AsyncExitStack) -> Stream[StepReply]:
 
 
 def checked_embedding(
-    released: Released | None, sender: str, exchange: Exchange, rows: Array, classes: int
+    released: Released | None, sender: str, exchange: Exchange, rows: Array, federation: Federation
 ) -> Released:
     """``released`` if it is ``sender``'s finite embedding of ``rows`` in this exchange.
 
@@ -139,13 +139,10 @@ def checked_embedding(
             f"party {sender!r} answered step {exchange.step} without the embedding of its exchange and rows"
         )
     check_origin(released, sender, Point.EMBEDDING)
-    finite(released, "embedding", (len(rows), classes))
+    finite(released, "embedding", (len(rows), federation.widths[sender]), federation.dtype)
     return released
 
 
-def summed(embeddings: Sequence[Released]) -> Array:
-    """The sum (n, k) in party-name order, so that its bits do not depend on who answers first."""
-    total = embeddings[0].tensor("embedding")
-    for embedding in embeddings[1:]:
-        total = total + embedding.tensor("embedding")
-    return total
+def combined(embeddings: Sequence[Released], federation: Federation) -> Array:
+    """What the active party receives: the ``embeddings`` in party-name order, summed or side by side."""
+    return federation.combined([e.tensor("embedding") for e in embeddings])

@@ -30,12 +30,13 @@ from vfl.config import (
 )
 from vfl.errors import VflensError
 from vfl.federation import Training
+from vfl.model import SplitNetwork
 from vfl.partyfile import PartyFile
 from vfl.split import Columns, Fraction, ImageHalves, Window
 from vfl.wire.messages import RPCS
 
 MODELS: tuple[type[BaseModel], ...] = (
-    PartyConfig, PassiveConfig, ActiveConfig, CoordinatorConfig, Peer, Plugin, Disclosure, Scoring, Limits, PartyFile, Training,
+    PartyConfig, PassiveConfig, ActiveConfig, CoordinatorConfig, Peer, Plugin, Disclosure, Scoring, Limits, PartyFile, Training, SplitNetwork,
     Experiment, Data, Columns, Fraction, ImageHalves, Window, Members, Grant, Scenario, DefenseAt, Network,
 )  # fmt: skip
 PAGES = ("configuration.md", "threat-models.md", "protocol.md")

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
 from vfl.config import Disclosure, Limits, Name, Plugin, Scoring, Settings, read_toml, validate
 from vfl.federation import Training
+from vfl.model import SplitNetwork
 from vfl.partyfile import PartyFile
 from vfl.split import VerticalSplit
 from vfl.types import Role
@@ -94,6 +95,9 @@ class Experiment(Settings):
     overlap: float = Field(1.0, gt=0, le=1, description="share of the rows that all parties hold")
     parties: Members = Members()
     training: Training = Training()
+    model: SplitNetwork | None = Field(
+        None, description="a split network (the extra `deep`); absent: softmax regression"
+    )
     attacks: tuple[Plugin, ...] = Field((), description="the adversary's, in the active party")
     disclose: tuple[Grant, ...] = Field((), description="what passive parties grant")
     scoring: Scoring = Scoring()

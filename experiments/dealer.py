@@ -167,7 +167,13 @@ def _common(
 def _of_role(experiment: Experiment, party: str, role: Role, root: str) -> dict[str, Any]:
     if role is Role.COORDINATOR:
         training = experiment.training.model_dump()
-        return {"training": training, "predict_share": experiment.predict_share, "after": experiment.after}
+        model = experiment.model.model_dump() if experiment.model else None
+        return {
+            "training": training,
+            "model": model,
+            "predict_share": experiment.predict_share,
+            "after": experiment.after,
+        }
     key = {"alignment_key": secret_from_seed(root, "alignment").hex()}
     if role is Role.ACTIVE:
         attacks = [{"name": a.name, **a.parameters} for a in experiment.attacks]

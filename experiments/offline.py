@@ -61,6 +61,7 @@ def attack_recorded(folder: Path, name: str, target: str | None, out: Path) -> d
         needs=attack.needs,
         phases=attack.phases,
         training=federation.train,
+        network=federation.network,
     )
     estimate = attack.reconstruct(view, rng=stream(secret_from_seed(config["seed"]), "attack", name, target))
     _write(out, federation.run, name, estimate)
@@ -125,11 +126,12 @@ def _target(federation: Federation, named: str | None) -> str:
 
 
 def _predicted(transcript: _Recorded) -> Array:
-    """The rows whose scores arrived, in order of first arrival."""
-    scores = [r.rows for r in transcript if r.point is Point.SCORES and r.exchange.phase is Phase.PREDICT]
-    if not scores:
+    """The rows whose scores, or embeddings in a split network, arrived, in order of first arrival."""
+    points = (Point.SCORES, Point.EMBEDDING)
+    arrived = [r.rows for r in transcript if r.point in points and r.exchange.phase is Phase.PREDICT]
+    if not arrived:
         raise ConfigError("the transcript holds no scores: attack a run that predicted")
-    rows = np.concatenate(scores)
+    rows = np.concatenate(arrived)
     _, first = np.unique(rows, return_index=True)
     return rows[np.sort(first)]
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from experiments.folders import Run
 from experiments.results import Result, final, utility
-from vfl.errors import PluginError
+from vfl.errors import ConfigError, PluginError
 from vfl.registry import ATTACKS
 from vfl.types import Phase, Role
 
@@ -53,7 +53,7 @@ def reads_training(attack: str) -> bool:
     """Whether ``attack`` reads training traffic; one that is not installed here counts as if it did not."""
     try:
         return Phase.TRAIN in ATTACKS.get(attack).phases  # type: ignore[attr-defined]
-    except PluginError:
+    except (PluginError, ConfigError):  # unknown here, or its extra is not installed
         return False
 
 

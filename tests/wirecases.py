@@ -11,6 +11,7 @@ from hypothesis.extra import numpy as hnp
 
 from vfl import acts
 from vfl.federation import INT32_MAX, Federation, Training
+from vfl.model import SplitNetwork
 from vfl.types import ColumnInfo, Exchange, Phase, Point, Released, Role, RowStatus
 from vfl.view import PartyInfo
 from vfl.wire.codec import DTYPES
@@ -68,6 +69,18 @@ TRAININGS = st.builds(
     tolerance=st.floats(0, 1e6),
     penalise_bias=st.booleans(),
 )
+WIDTHS = st.lists(st.integers(1, 65536), max_size=3).map(tuple)
+NETWORKS = st.builds(
+    SplitNetwork,
+    architecture=st.sampled_from(["mlp", "cnn", "lenet"]),
+    width=st.integers(1, 65536),
+    hidden=WIDTHS,
+    top=WIDTHS,
+    trainable_top=st.booleans(),
+    combine=st.sampled_from(["sum", "concatenate"]),
+    dropout=st.floats(0, 0.99),
+    precision=st.sampled_from(["float32", "float64"]),
+)
 FEDERATIONS = st.builds(
     Federation,
     NAMES,
@@ -77,6 +90,7 @@ FEDERATIONS = st.builds(
     ROWS,
     TRAININGS,
     st.booleans(),
+    st.none() | NETWORKS,
 )
 STATUS = st.lists(st.sampled_from(RowStatus), max_size=4).map(lambda s: np.array(s, "<U16"))
 TABLES = hnp.array_shapes(min_dims=2, max_dims=2, min_side=0, max_side=4)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from vfl.config import ActiveConfig, CoordinatorConfig, PassiveConfig, build_plugins
 from vfl.defense import Defense
@@ -10,10 +10,12 @@ from vfl.errors import ConfigError
 from vfl.registry import DEFENSES
 from vfl.types import Role
 
-#: The hooks that each role of a softmax-regression federation comes past.
+#: The hooks that each role comes past; ``wrap_model`` only where the federation trains a split network.
 HOOKS = {
-    Role.PASSIVE: frozenset({"on_inputs", "on_embedding", "on_parameters"}),
-    Role.ACTIVE: frozenset({"on_inputs", "on_labels", "on_outputs", "on_embedding", "on_gradient"}),
+    Role.PASSIVE: frozenset({"on_inputs", "wrap_model", "on_embedding", "on_parameters"}),
+    Role.ACTIVE: frozenset(
+        {"on_inputs", "on_labels", "wrap_model", "on_outputs", "on_embedding", "on_gradient"}
+    ),
     Role.COORDINATOR: frozenset({"on_embedding", "on_scores"}),
 }
 
@@ -27,6 +29,8 @@ def build_defenses(config: PassiveConfig | ActiveConfig | CoordinatorConfig) -> 
     available = HOOKS[config.role]
     if isinstance(config, PassiveConfig) and not any(d.what == "parameters" for d in config.disclose):
         available -= {"on_parameters"}
+    if isinstance(config, CoordinatorConfig) and config.model is not None:  # the active party computes scores
+        available -= {"on_scores"}
     defenses: list[Defense] = build_plugins(DEFENSES, config.defenses)
     for plugin, defense in zip(config.defenses, defenses, strict=True):
         if not defense.hooks() & available:
@@ -53,6 +57,20 @@ def check_fed(coordinator: str, defenses: Sequence[Defense], disclosing: Mapping
         raise ConfigError(
             f'a defence of {coordinator!r} needs the parameters of {missing[0]!r}: let it disclose what = "parameters" to = "{coordinator}"'
         )
+
+
+def check_family(defenses: Iterable[Defense], party: str, network: bool) -> None:
+    """Refuse a defence that acts on networks only in a federation that trains softmax regression.
+
+    Raises:
+        ConfigError: naming it.
+    """
+    for defense in defenses:
+        if not network and defense.hooks() == {"wrap_model"}:
+            name = type(defense).__module__.rpartition(".")[2]
+            raise ConfigError(
+                f"defence {name!r} at {party!r} has no layer to act on, softmax regression has none: train a split network with a [model] section"
+            )
 
 
 def _said(hooks: frozenset[str]) -> str:

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 
 from vfl.errors import ConfigError
 from vfl.federation import Training
+from vfl.model import SplitNetwork
 from vfl.partyfile import PartyFile
 from vfl.registry import Registry
 from vfl.types import Role
@@ -236,6 +237,9 @@ class CoordinatorConfig(PartyConfig):
 
     role: Literal[Role.COORDINATOR]
     training: Training = Training()
+    model: SplitNetwork | None = Field(
+        None, description="a split network (the extra `deep`); absent: softmax regression"
+    )
     predict_share: float = Field(
         0.2, gt=0, lt=1, description="share of rows kept for prediction when no file has a split column"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
 from vfl.arrays import load_arrays, save_arrays, write_whole
 from vfl.errors import ProtocolError, StorageError
+from vfl.model import SplitNetwork
 from vfl.types import Array, ColumnInfo, Phase, Role
 from vfl.view import PartyInfo
 
@@ -22,7 +23,7 @@ INT32_MAX = 2**31 - 1  # what the wire carries
 
 
 class Training(BaseModel):
-    """How softmax regression is trained. The penalty is l2·Σθ² over weights and, by default, bias (``docs/notation.md``)."""
+    """How the model is trained. The penalty is l2·Σθ² over weights and, by default, bias (``docs/notation.md``)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -56,6 +57,7 @@ class Federation:
     predict: Array
     training: Training
     lab: bool
+    network: SplitNetwork | None = None  # None: softmax regression
 
     @property
     def active(self) -> PartyInfo:
@@ -71,6 +73,42 @@ class Federation:
     def n_classes(self) -> int:
         """k, as the active party says."""
         return self.active.n_classes
+
+    @cached_property
+    def widths(self) -> Mapping[str, int]:
+        """Passive party → numbers per row of what it sends: the classes, or its embedding's width.
+
+        Raises:
+            ConfigError: the network does not fit a party's columns.
+        """
+        network, k = self.network, self.n_classes
+        return {p.name: network.embedding_width(p.columns) if network else k for p in self.passive}
+
+    @cached_property
+    def combined_width(self) -> int:
+        """Numbers per row of what the active party receives.
+
+        Raises:
+            ConfigError: the embeddings cannot be combined.
+        """
+        if self.network is None:
+            return self.n_classes
+        return self.network.combined_width(list(self.widths.values()), self.n_classes)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of embeddings and their gradients."""
+        return np.dtype(self.network.precision if self.network else np.float64)
+
+    def combined(self, embeddings: Sequence[Array]) -> Array:
+        """The parties' ``embeddings`` (n, width) as one: their sum in the order given, so that bits do not
+        depend on who answers first, or side by side."""
+        if self.network is not None and self.network.combine == "concatenate":
+            return np.concatenate(embeddings, axis=1)
+        total = embeddings[0]
+        for embedding in embeddings[1:]:
+            total = total + embedding
+        return total
 
     @property
     def steps(self) -> int:
@@ -118,6 +156,7 @@ class Federation:
             "train_rows": len(self.train),
             "predict_rows": len(self.predict),
             "training": self.training.model_dump(),
+            "network": self.network.model_dump() if self.network else None,
             "parties": [asdict(p) for p in self.parties],
             **more,
         }
@@ -136,6 +175,7 @@ class Federation:
             rows = load_arrays(folder / "rows.npz")
             parties = tuple(map(party_from_dict, members["parties"]))
             training = Training(**members["training"])
+            network = SplitNetwork(**members["network"]) if members.get("network") else None
             return cls(
                 members["run"],
                 parties,
@@ -144,6 +184,7 @@ class Federation:
                 rows["predict"],
                 training,
                 members["lab"],
+                network,
             )
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise StorageError(

@@ -39,12 +39,16 @@ class DefenseChain:
                 self._by_hook.setdefault(hook, []).append(position)
 
     def fold(self, hook: str, value: Any, exchange: Exchange, rows: Array) -> Any:
-        """``value`` after every defence that overrides ``hook``, in configured order."""
-        for position in self._by_hook.get(hook, ()):
+        """``value`` after every defence that overrides ``hook``, in configured order; float32 goes through them as float64."""
+        positions = self._by_hook.get(hook, ())
+        narrow = bool(positions) and isinstance(value, np.ndarray) and value.dtype == np.float32
+        if narrow:
+            value = value.astype(np.float64)
+        for position in positions:
             if value is None:  # withheld: nothing is left to defend
                 break
             value = self._apply(position, hook, value, exchange, rows)
-        return value
+        return value.astype(np.float32) if narrow else value
 
     def unfired(self) -> list[str]:
         """The names of the configured defences none of whose hooks ever fired."""

@@ -13,7 +13,7 @@ import numpy as np
 from vfl.errors import StorageError
 from vfl.federation import Training
 from vfl.numerics.optimizer import OPTIMIZERS
-from vfl.types import Array
+from vfl.types import Array, Exchange
 
 
 class LinearBlock:
@@ -32,12 +32,18 @@ class LinearBlock:
         self._weight_gradient = self._gradient[:size].reshape(classes, features)
         self._bias_gradient = self._gradient[size:]
 
-    def forward(self, x: Array) -> Array:
-        """Partial logits (n, k) of ``x`` (n, d)."""
+    def forward(self, x: Array, exchange: Exchange | None = None) -> Array:
+        """Partial logits (n, k) of ``x`` (n, d); the exchange matters to networks only."""
         z: Array = x @ self.weight.T
         return z if self.bias is None else z + self.bias
 
-    def learn(self, x: Array, gradient: Array) -> None:
+    def loss_gradient(
+        self, received: Array, x: Array, y: Array, exchange: Exchange | None = None
+    ) -> tuple[float, Array]:
+        """:func:`loss_gradient` of the others' logits ``received`` (n, k) and those of ``x`` (n, d)."""
+        return loss_gradient(received + self.forward(x), y)
+
+    def learn(self, x: Array, gradient: Array, exchange: Exchange | None = None) -> None:
         """One optimiser step, from the batch's inputs (n, d) and the gradient of its mean loss in the logits (n, k)."""
         np.matmul(gradient.T, x, out=self._weight_gradient)
         if self.bias is not None:

@@ -28,8 +28,12 @@ class SplitNetwork(BaseModel):
         description="of every bottom model; `cnn` and `lenet` need a rectangle of pixels at every party"
     )
     width: Width = Field(64, description="`mlp`: numbers per row of an embedding")
-    hidden: tuple[Width, ...] = Field((), description="`mlp`: widths of the bottom model's hidden layers")
-    top: tuple[Width, ...] = Field((32,), description="widths of the top model's hidden layers")
+    hidden: tuple[Width, ...] = Field(
+        (), max_length=16, description="`mlp`: widths of the bottom model's hidden layers"
+    )
+    top: tuple[Width, ...] = Field(
+        (32,), max_length=16, description="widths of the top model's hidden layers"
+    )
     trainable_top: bool = Field(True, description="false: the summed embeddings are the logits")
     combine: Literal["sum", "concatenate"] = Field("sum", description="how the embeddings become one")
     dropout: float = Field(0.0, ge=0, lt=1, description="`mlp`: share of hidden units dropped in training")

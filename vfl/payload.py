@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from vfl.types import Array, Exchange, Phase, Point, Released
 #: This protocol trains one model. A row is released once per version, so a version that does not exist
 #: must be refused: it would draw the noise of a defence anew.
 MODEL_VERSION = 1
+_FLOAT64 = np.dtype(np.float64)
 
 
 def check_exchange(exchange: Exchange, run: str, phase: Phase) -> None:
@@ -52,8 +54,8 @@ def check_origin(released: Released, sender: str, point: Point) -> None:
         )
 
 
-def finite(released: Released, name: str, shape: tuple[int, ...]) -> Array:
-    """The tensor ``name`` of ``released``, if it is its only one, float64 of ``shape`` and every number in it is finite.
+def finite(released: Released, name: str, shape: tuple[int, ...], dtype: np.dtype[Any] = _FLOAT64) -> Array:
+    """The tensor ``name`` of ``released``, if it is its only one, of ``shape`` and ``dtype`` and every number in it is finite.
 
     Raises:
         KnowledgeError: it was withheld.
@@ -64,9 +66,9 @@ def finite(released: Released, name: str, shape: tuple[int, ...]) -> Array:
         raise ProtocolError(
             f"{released.point.value} of {released.sender!r} carries the tensors {sorted(released.tensors or ())}: {name!r} alone is due"
         )
-    if value.dtype != np.float64 or value.shape != shape:
+    if value.dtype != dtype or value.shape != shape:
         raise ProtocolError(
-            f"{name} of {released.sender!r} has shape {value.shape} {value.dtype}: {shape} float64 is due"
+            f"{name} of {released.sender!r} has shape {value.shape} {value.dtype}: {shape} {dtype} is due"
         )
     # Σx² is finite only if every x is; a dot product costs a fifth of looking at each.
     if not math.isfinite(np.vdot(value, value)) and not np.isfinite(value).all():

@@ -45,7 +45,7 @@ class RowLog:
         """Keep ``values`` (n, k) of ``rows``, all new."""
         end = self._count + len(rows)
         if end > len(self._values):
-            self._grow(max(end, 2 * self._count), values.shape[1])
+            self._grow(max(end, 2 * self._count), values)
         self._reserve(int(rows.max()) + 1)
         self._values[self._count : end] = values
         self._order[self._count : end] = rows
@@ -59,10 +59,11 @@ class RowLog:
             missing = max(rows, 2 * len(self._place)) - len(self._place)
             self._place = np.concatenate([self._place, np.full(missing, -1, np.int64)])
 
-    def _grow(self, size: int, width: int) -> None:
-        values, order = np.empty((size, width)), np.empty(size, np.int32)
-        values[: self._count], order[: self._count] = (
-            self._values[: self._count].reshape(-1, width),
-            self._order[: self._count],
-        )
+    def _grow(self, size: int, like: Array) -> None:
+        values, order = np.empty((size, like.shape[1]), like.dtype), np.empty(size, np.int32)
+        if self._count:
+            values[: self._count], order[: self._count] = (
+                self._values[: self._count],
+                self._order[: self._count],
+            )
         self._values, self._order = values, order

@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from accidents import (
+    REBUILD,
+    Fuse,
+    Interrupted,
+    Outcome,
+    outcome,
+    rebuild_active,
+    rebuild_all,
+    rebuild_coordinator,
+    train_until,
+)
 from laboratory import (
     THREE,
     close,
     deal,
-    estimates,
     experiment,
     federation,
-    finish,
     same,
     trained,
-    transcripts,
 )
 
-from clients.active import ActiveParty
 from clients.passive import PassiveParty
-from coordinator.coordinator import Coordinator
-from experiments.local import LocalFederation
 from vfl.acts import Act, Step
 from vfl.config import PassiveConfig, load_party
 from vfl.errors import StateError, StorageError
-from vfl.link import InProcessLink, Link
+from vfl.link import InProcessLink
 from vfl.randomness import stream
 from vfl.types import Exchange, Phase, Point
 
@@ -43,89 +47,6 @@ SETTINGS: dict[str, Any] = {
 MOMENTS = [0, 1, CHECKPOINT - 1, CHECKPOINT, CHECKPOINT + 1, 2 * CHECKPOINT, STEPS - 1, STEPS]
 
 
-class Interrupted(Exception):  # noqa: N818 - not an error
-    """The run is cut here."""
-
-
-class Fuse(InProcessLink):
-    """Lets so many training steps through; the next never arrives."""
-
-    def __init__(self, inner: Link, steps: int) -> None:
-        assert isinstance(inner, InProcessLink)
-        super().__init__(inner.name, inner._caller, inner._caller_role)
-        self.party, self.inner, self.left = inner.party, inner, steps
-
-    def submit(self, act: Act[Any]) -> Any:
-        if isinstance(act, Step):
-            if not self.left:
-                raise Interrupted
-            self.left -= 1
-        return super().submit(act)
-
-
-def _train_until(local: LocalFederation, steps: int) -> None:
-    """Train and stop before the first passive party receives step ``steps``."""
-    coordinator = local.coordinator
-    fuse = Fuse(coordinator._passive[0], steps)
-    coordinator._passive[0] = fuse
-    with pytest.raises(Interrupted):
-        coordinator.train()
-    coordinator._passive[0] = fuse.inner
-
-
-def _rebuild_passive(local: LocalFederation, name: str) -> None:
-    old = local.passive[name]
-    old.close()
-    new = PassiveParty(old.config)
-    new.resume()
-    local.passive[name] = local.data_parties[name] = new
-    local.links[name].party = new
-    target = local.active.adversary._targets[name]
-    assert isinstance(target, InProcessLink)
-    target.party = new
-
-
-def _rebuild_active(local: LocalFederation) -> None:
-    old = local.active
-    old.close()
-    new = ActiveParty(old.config, old._coordinator, old.adversary._targets)
-    new.resume()
-    local.active = local.data_parties["active"] = new
-    local.links["active"].party = new
-
-
-def _rebuild_coordinator(local: LocalFederation) -> None:
-    old = local.coordinator
-    old.close()
-    new = local.coordinator = Coordinator(old.config, local.links, lambda stage, done, total: None)
-    new.resume()
-    upward = local.active._coordinator
-    assert isinstance(upward, InProcessLink)
-    upward.party = new
-
-
-def _rebuild_all(local: LocalFederation) -> None:
-    for name in local.passive:
-        _rebuild_passive(local, name)
-    _rebuild_active(local)
-    _rebuild_coordinator(local)
-
-
-REBUILD: dict[str, Callable[[LocalFederation], None]] = {
-    "passive": lambda local: _rebuild_passive(local, "passive"),
-    "active": _rebuild_active,
-    "coordinator": _rebuild_coordinator,
-    "everybody": _rebuild_all,
-}
-Outcome = tuple[dict[str, bytes], dict[str, str], dict[str, bytes]]
-
-
-def _outcome(local: LocalFederation, home: Path) -> Outcome:
-    finish(local)
-    close(local)
-    return trained(local), transcripts(home), estimates(home)
-
-
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     """What a run without any accident ends with."""
@@ -133,7 +54,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     local = federation(home, **SETTINGS)
     local.coordinator.prepare()
     local.coordinator.train()
-    return _outcome(local, home)
+    return outcome(local, home)
 
 
 @pytest.mark.parametrize("who", REBUILD)
@@ -143,12 +64,12 @@ def test_a_party_rebuilt_in_training_changes_nothing(
 ) -> None:
     local = federation(tmp_path, **SETTINGS)
     local.coordinator.prepare()
-    _train_until(local, moment)
+    train_until(local, moment)
     REBUILD[who](local)
     if who not in ("coordinator", "everybody"):  # this one remembers how far it came only when it resumes
-        _rebuild_coordinator(local)
+        rebuild_coordinator(local)
     local.coordinator.train()
-    assert _outcome(local, tmp_path) == undisturbed
+    assert outcome(local, tmp_path) == undisturbed
 
 
 @pytest.mark.parametrize("who", ["passive", "active"])
@@ -168,17 +89,17 @@ def test_a_data_party_rebuilt_behind_a_living_coordinator_changes_nothing(
 
     local.coordinator._passive[0] = Accident(local.coordinator._passive[0], 0)
     local.coordinator.train()
-    assert _outcome(local, tmp_path) == undisturbed
+    assert outcome(local, tmp_path) == undisturbed
 
 
 def test_a_party_rebuilt_again_and_again(tmp_path: Path, undisturbed: Outcome) -> None:
     local = federation(tmp_path, **SETTINGS)
     local.coordinator.prepare()
     for _ in range(5):
-        _train_until(local, 3)
-        _rebuild_all(local)
+        train_until(local, 3)
+        rebuild_all(local)
     local.coordinator.train()
-    assert _outcome(local, tmp_path) == undisturbed
+    assert outcome(local, tmp_path) == undisturbed
 
 
 def test_one_of_three_passive_parties_received_a_step_that_the_others_did_not(tmp_path: Path) -> None:
@@ -194,9 +115,9 @@ def test_one_of_three_passive_parties_received_a_step_that_the_others_did_not(tm
             with pytest.raises(Interrupted):
                 local.coordinator.train()
             assert [p.recovery.learned for p in local.passive.values()] == [5, 4, 4]
-            _rebuild_coordinator(local)
+            rebuild_coordinator(local)
         local.coordinator.train()
-        outcomes.append(_outcome(local, home))
+        outcomes.append(outcome(local, home))
     assert outcomes[0] == outcomes[1]
 
 
@@ -205,10 +126,10 @@ def test_a_reply_that_was_lost_is_given_again_after_a_restart(tmp_path: Path) ->
     for moment in (CHECKPOINT, CHECKPOINT + 2):
         local = federation(tmp_path / str(moment), **SETTINGS)
         local.coordinator.prepare()
-        _train_until(local, moment)
+        train_until(local, moment)
         last = local.active.gate.answered(Point.GRADIENT, _exchange(moment - 1))
         assert last is not None
-        _rebuild_active(local)
+        rebuild_active(local)
         before = trained(local)
         (received,) = (
             r
@@ -240,10 +161,10 @@ def test_early_stopping_remembers_across_a_restart(tmp_path: Path) -> None:
         local = federation(home, **settings)
         local.coordinator.prepare()
         if moment is not None:
-            _train_until(local, moment)
-            _rebuild_all(local)
+            train_until(local, moment)
+            rebuild_all(local)
         local.coordinator.train()
-        return local.active.recovery.learned, _outcome(local, home)
+        return local.active.recovery.learned, outcome(local, home)
 
     undisturbed = run(tmp_path / "undisturbed", None)
     last = undisturbed[0]
@@ -262,7 +183,7 @@ def test_a_party_rebuilt_between_predictions_releases_the_same_rows(
     local.coordinator.open_predictions()
     rows = local.active.run.federation.predict
     first = local.active.ask(rows[:7])
-    _rebuild_all(local)
+    rebuild_all(local)
     local.coordinator.open_predictions()
     again = local.active.ask(rows[[6, 0]])
     np.testing.assert_array_equal(again.tensor("scores"), first.tensor("scores")[[6, 0]])
@@ -288,7 +209,7 @@ def test_a_folder_without_a_prepared_run_cannot_be_resumed(tmp_path: Path) -> No
 def test_a_checkpoint_of_another_table_is_refused(tmp_path: Path) -> None:
     local = federation(tmp_path, **SETTINGS)
     local.coordinator.prepare()
-    _train_until(local, 5)
+    train_until(local, 5)
     close(local)
     other = experiment(tmp_path, **SETTINGS, split={"kind": "fraction", "fraction": 0.3})
     config = load_party(deal(other, tmp_path)["passive"])

@@ -152,7 +152,7 @@ class Pair:
         rows = np.random.default_rng(step).permutation(60)[:20]
         h = self.bottom.forward(self.x[rows], _exchange(step))
         loss, g = self.top.loss_gradient(h, self.own[rows], self.y[rows], _exchange(step))
-        self.top.learn()
+        self.top.learn(self.own[rows], g, _exchange(step))
         self.bottom.learn(self.x[rows], g, _exchange(step))
         return loss
 
@@ -183,7 +183,7 @@ def test_a_restart_in_the_middle_ends_with_the_same_bits(wrap: bool, optimizer: 
     rows = np.random.default_rng(5).permutation(60)[:20]
     h = resumed.bottom.forward(resumed.x[rows], _exchange(5))  # then it was killed
     _, g = fresh.top.loss_gradient(h, fresh.own[rows], fresh.y[rows], _exchange(5))
-    fresh.top.learn()
+    fresh.top.learn(fresh.own[rows], g, _exchange(5))
     fresh.bottom.learn(fresh.x[rows], g, _exchange(5))
     whole.step(5)
     for step in range(6, 9):
@@ -232,7 +232,7 @@ def test_summed_logits_without_a_top_give_the_gradient_of_softmax() -> None:
     np.testing.assert_allclose(g, (c - y) / 5, atol=1e-12)
     np.testing.assert_allclose(loss, -np.log(c[y == 1]).mean(), rtol=1e-12)
     np.testing.assert_allclose(np.exp(top.log_scores(z, np.zeros((5, 0)), _exchange(0, Phase.PREDICT))), c)
-    top.learn()  # nothing to learn
+    top.learn(z, g, _exchange(0))  # nothing to learn
     assert top.parameters() == {}
 
 

@@ -17,6 +17,7 @@ from vfl.federation import Training
 from vfl.model import SplitNetwork
 from vfl.networks.architectures import DTYPES, bottom, top
 from vfl.networks.parameters import to_arrays
+from vfl.numerics.optimizer import OPTIMIZERS
 from vfl.randomness import exchange_stream, stream
 from vfl.types import Array, ColumnInfo, Exchange, Phase
 
@@ -29,7 +30,7 @@ def plain(module: nn.Module) -> nn.Module:
 
 
 class _Model:
-    """Named modules under one optimiser. The penalty l2·Σθ² has the gradient 2·l2·θ."""
+    """Named modules under one optimiser. The penalty l2·Σθ² has the gradient 2·l2·θ; biases may be spared."""
 
     def __init__(
         self, modules: Mapping[str, nn.Module], wraps: Mapping[str, Wrap], training: Training, secret: bytes
@@ -43,10 +44,11 @@ class _Model:
         self.module = nn.ModuleDict({part: wraps.get(part, plain)(m) for part, m in modules.items()})
         self._secret = secret
         learned = [p for p in self.module.parameters() if p.requires_grad]
-        make = torch.optim.Adam if training.optimizer == "adam" else torch.optim.SGD
-        self._optimizer: torch.optim.Optimizer | None = (
-            make(learned, lr=training.learning_rate, weight_decay=2 * training.l2) if learned else None
-        )
+        self._theta, self._gradient = _flattened(learned)
+        penalised = [np.full(p.numel(), training.penalise_bias or p.dim() > 1) for p in learned]
+        self._penalty = 2 * training.l2 * np.concatenate([np.zeros(0, bool), *penalised])
+        # Not torch's: the first of its optimisers takes seconds to import what it never uses here.
+        self._optimizer = OPTIMIZERS[training.optimizer](len(self._theta), training.learning_rate)
 
     def parameters(self) -> dict[str, Array]:
         """Copies of the registered architecture's parameters; a defence's own are never among them."""
@@ -55,10 +57,7 @@ class _Model:
     def state(self) -> dict[str, Array]:
         """All that training changed, for :meth:`load`; it stays with its owner."""
         named = {f"model/{n}": t.detach().numpy().copy() for n, t in self.module.state_dict().items()}
-        state = self._optimizer.state_dict()["state"] if self._optimizer else {}
-        for index, entries in state.items():
-            named |= {f"optimizer/{index}/{n}": t.numpy().copy() for n, t in entries.items() if t is not None}
-        return named
+        return named | {f"optimizer/{n}": a for n, a in self._optimizer.state().items()}
 
     def load(self, state: Mapping[str, Array]) -> None:
         """Take up :meth:`state`.
@@ -73,24 +72,29 @@ class _Model:
                 f"the checkpoint does not fit this party's network at {odd[0]!r}: resume with the same model and table"
             )
         self.module.load_state_dict({n.removeprefix("model/"): _tensor(state[n]) for n in own})
-        if self._optimizer is not None:
-            saved: dict[int, dict[str, Tensor]] = {}
-            for name in (n for n in state if n.startswith("optimizer/")):
-                _, index, entry = name.split("/")
-                saved.setdefault(int(index), {})[entry] = _tensor(state[name])
-            self._optimizer.load_state_dict({**self._optimizer.state_dict(), "state": saved})
+        prefix = "optimizer/"
+        self._optimizer.load({n.removeprefix(prefix): a for n, a in state.items() if n.startswith(prefix)})
 
     def _begin(self, exchange: Exchange) -> None:
-        """Key torch's generator and the defences' secrets to ``exchange``."""
+        """Key torch's generator and the defences' secrets to ``exchange``; all predictions of a model share theirs."""
+        if (
+            exchange.phase is not Phase.TRAIN
+        ):  # else a row's embedding would depend on the request it is asked in
+            exchange = exchange._replace(step=0)
         torch.default_generator.manual_seed(_seed(exchange_stream(self._secret, "torch", exchange)))
         self.module.train(exchange.phase is Phase.TRAIN)
         for name, module in self.module.named_modules():
             if hasattr(module, "rekey"):
                 module.rekey(exchange_stream(self._secret, "rekey", exchange, name))
 
+    def _backward(self, output: Tensor, gradient: Tensor | None = None) -> None:
+        """The gradient of all parameters, that of ``output`` being ``gradient``."""
+        self._gradient.fill(0)
+        torch.autograd.backward(output, gradient)
+
     def _apply(self) -> None:
-        if self._optimizer is not None:
-            self._optimizer.step()
+        self._gradient += self._penalty * self._theta
+        self._optimizer.update(self._theta, self._gradient)
 
 
 class Bottom(_Model):
@@ -125,8 +129,7 @@ class Bottom(_Model):
             self.forward(x, exchange)
         assert self._pending is not None
         embedding, self._pending = self._pending[1], None
-        self.module.zero_grad()
-        torch.autograd.backward(embedding, _tensor(gradient).to(self._dtype))
+        self._backward(embedding, _tensor(gradient).to(self._dtype))
         self._apply()
 
     def _embedded(self, x: Array) -> Tensor:
@@ -165,12 +168,11 @@ class Top(_Model):
         embedding = _tensor(received).to(self._dtype).requires_grad_()
         log_c = torch.log_softmax(self._logits(embedding, x), dim=1)
         loss = -(log_c * _tensor(y).to(self._dtype)).sum(dim=1).mean()
-        self.module.zero_grad()
-        torch.autograd.backward(loss)
+        self._backward(loss)
         assert embedding.grad is not None
         return float(loss.detach()), _array(embedding.grad)
 
-    def learn(self) -> None:
+    def learn(self, x: Array, gradient: Array, exchange: Exchange) -> None:
         """The optimiser step of the batch whose gradient was computed last."""
         self._apply()
 
@@ -187,6 +189,20 @@ class Top(_Model):
             embedding = embedding + own if self._sums else torch.cat([embedding, own], dim=1)
         logits: Tensor = self.module["top"](embedding)
         return logits
+
+
+def _flattened(parameters: Sequence[nn.Parameter]) -> tuple[Array, Array]:
+    """All ``parameters``, and all their gradients, as one vector each that shares their memory."""
+    dtype = parameters[0].detach().numpy().dtype if parameters else np.dtype(np.float64)
+    theta, gradient = (np.zeros(sum(p.numel() for p in parameters), dtype) for _ in range(2))
+    start = 0
+    for parameter in parameters:
+        part = slice(start, start + parameter.numel())
+        theta[part] = parameter.detach().numpy().ravel()
+        parameter.data = torch.from_numpy(theta[part]).view(parameter.shape)
+        parameter.grad = torch.from_numpy(gradient[part]).view(parameter.shape)
+        start = part.stop
+    return theta, gradient
 
 
 def _seed(rng: np.random.Generator) -> int:

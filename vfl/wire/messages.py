@@ -20,6 +20,7 @@ from vfl.align import DIGEST_BYTES
 from vfl.config import describe_problem
 from vfl.errors import ProtocolError
 from vfl.federation import Federation, Training
+from vfl.model import SplitNetwork
 from vfl.types import MAX_PIXEL, ColumnInfo, Role, RowStatus
 from vfl.view import PartyInfo
 from vfl.wire.codec import (
@@ -109,6 +110,7 @@ def encode_federation(federation: Federation) -> pb.Federation:
         predict=encode_rows(federation.predict),
         training=pb.Training(**federation.training.model_dump()),
         lab=federation.lab,
+        network=pb.SplitNetwork(**federation.network.model_dump()) if federation.network else None,
     )
 
 
@@ -120,7 +122,8 @@ def decode_federation(message: pb.Federation) -> Federation:
     """
     t = message.training
     try:
-        training = Training(**{f.name: getattr(t, f.name) for f in t.DESCRIPTOR.fields})
+        training = Training(**_fields(t))
+        network = SplitNetwork(**_fields(message.network)) if message.HasField("network") else None
     except ValidationError as error:
         problems = "; ".join(map(describe_problem, error.errors()))
         raise ProtocolError(f"training settings out of range: {problems}") from None
@@ -142,7 +145,14 @@ def decode_federation(message: pb.Federation) -> Federation:
         decode_rows(message.predict),
         training,
         message.lab,
+        network,
     )
+
+
+def _fields(message: Any) -> dict[str, Any]:
+    """The fields of a flat message; a repeated one as a list."""
+    values = {f.name: getattr(message, f.name) for f in message.DESCRIPTOR.fields}
+    return {n: v if isinstance(v, str | int | float) else list(v) for n, v in values.items()}
 
 
 def _encode_identities(reply: acts.Identities) -> pb.Identities:

@@ -1,0 +1,262 @@
+"""A split network trained by the federation: equal bits on both links and after accidents, the same as one network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from accidents import REBUILD, Outcome, outcome, rebuild_coordinator, train_until
+from laboratory import THREE, close, estimates, experiment, federation, trained, transcripts
+
+from experiments.local import LocalFederation
+from experiments.run import run
+from vfl import journal
+from vfl.errors import ConfigError
+from vfl.logistic import batches, one_hot
+from vfl.model import SplitNetwork
+from vfl.networks.architectures import bottom
+from vfl.networks.parameters import to_arrays
+from vfl.randomness import stream
+from vfl.types import Phase, Point
+
+MODEL = {"architecture": "mlp", "width": 6, "hidden": [8], "top": [7], "dropout": 0.2}
+PASSPORTS = [{"name": "passport", "at": "passive"}, {"name": "passport", "at": "active"}]
+SETTINGS: dict[str, Any] = {
+    "model": MODEL,
+    "training": {"epochs": 4, "batch_size": 20, "learning_rate": 0.01},
+    "limits": {"checkpoint_steps": 3},
+    "attacks": [{"name": "wmi", "steps": 5}, {"name": "bmi", "steps": 5, "learning_steps": 5}],
+    "disclose": [
+        {"what": "parameters", "to": "active"},
+        {"what": "auxiliary", "to": "active", "rows": 10},
+    ],
+    "defenses": [*PASSPORTS, {"name": "dp_gaussian", "at": "active"}],
+}
+CONCATENATED = {**SETTINGS, "model": {**MODEL, "combine": "concatenate"}}
+#: Passports at the first of three passive parties only.
+SEVERAL = {
+    "parties": THREE,
+    "defenses": [{"name": "passport", "at": "a"}, {"name": "dp_laplace", "at": "b"}],
+}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        SETTINGS,
+        pytest.param({**CONCATENATED, **SEVERAL}, marks=pytest.mark.facts),
+        pytest.param({**SETTINGS, **SEVERAL}, marks=pytest.mark.facts),
+        pytest.param(CONCATENATED, marks=pytest.mark.facts),
+    ],
+    ids=["sum", "three side by side", "sum of three", "side by side"],
+)
+def test_processes_give_the_bits_of_one_process(tmp_path: Path, settings: dict[str, Any]) -> None:
+    found = []
+    for name in ("processes", "one"):
+        what = experiment(tmp_path / name, network={"transport": "unix"}, **settings)
+        (home,) = run(what, in_process=name == "one").scenarios
+        own = (home / "active" / "own.npz").read_bytes()
+        found.append((own, estimates(home), transcripts(home)))
+    assert found[0] == found[1]
+    summed_of_three = settings == {**SETTINGS, **SEVERAL}
+    passive = settings.get("parties", {}).get("passive", ["passive"])
+    assert len(found[0][1]) == (
+        0 if summed_of_three else 2 * len(passive)
+    )  # sums hide one party from wmi, bmi
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    """What a run without any accident ends with."""
+    home = tmp_path_factory.mktemp("undisturbed")
+    local = federation(home, **SETTINGS)
+    local.coordinator.prepare()
+    local.coordinator.train()
+    return outcome(local, home)
+
+
+@pytest.mark.parametrize("who", REBUILD)
+@pytest.mark.parametrize("moment", [3, 5])  # right after a checkpoint; between two
+def test_a_party_rebuilt_in_training_changes_nothing(
+    tmp_path: Path, undisturbed: Outcome, who: str, moment: int
+) -> None:
+    """Optimiser, dropout and passport keys included."""
+    local = federation(tmp_path, **SETTINGS)
+    local.coordinator.prepare()
+    train_until(local, moment)
+    REBUILD[who](local)
+    if who not in ("coordinator", "everybody"):
+        rebuild_coordinator(local)
+    local.coordinator.train()
+    assert outcome(local, tmp_path) == undisturbed
+
+
+def test_a_row_asked_again_after_a_restart_has_the_same_scores(tmp_path: Path) -> None:
+    local = federation(tmp_path, **SETTINGS)
+    local.coordinator.prepare()
+    local.coordinator.train()
+    local.coordinator.disclose()
+    local.coordinator.open_predictions()
+    rows = local.active.run.federation.predict
+    first = local.active.ask(rows[:7]).tensor("scores")
+    REBUILD["everybody"](local)
+    local.coordinator.open_predictions()
+    np.testing.assert_array_equal(local.active.ask(rows[[6, 0]]).tensor("scores"), first[[6, 0]])
+    np.testing.assert_array_equal(local.active.ask(rows[5:9]).tensor("scores")[:2], first[5:])
+    np.testing.assert_allclose(np.exp(first).sum(axis=1), 1)
+    close(local)
+
+
+# -- what crosses the wire -----------------------------------------------------------------------------
+
+
+def test_keys_and_autoencoder_are_in_no_transcript(tmp_path: Path) -> None:
+    local = federation(tmp_path, **SETTINGS)
+    local.run()
+    names = set(
+        to_arrays(
+            dict(bottom(SplitNetwork(**MODEL), local.passive["passive"].table.columns).named_parameters())
+        )
+    )
+    received = [r for f in tmp_path.glob("*/transcript") for r in journal.read(f)]
+    disclosed = [r for r in received if r.point is Point.PARAMETERS]
+    assert disclosed
+    assert all(set(r.tensors or ()) == names for r in disclosed)
+    others = {n for r in received if r.point is not Point.PARAMETERS for n in r.tensors or ()}
+    assert others == {"embedding", "gradient", "features"}
+    sent = b"".join(f.read_bytes() for f in tmp_path.glob("*/transcript/payload.bin"))
+    secret = {
+        n: a
+        for party in (local.passive["passive"], local.active)
+        for n, a in party.run.model.state().items()
+        if "encoder" in n or "decoder" in n
+    }
+    assert len(secret) == 4
+    assert not [n for n, a in secret.items() if a.tobytes() in sent]
+    weight = local.passive["passive"].run.model.parameters()["0.weight"]
+    assert weight.tobytes() in sent  # the search finds what was sent
+
+
+def test_embeddings_travel_in_the_precision_of_the_network(tmp_path: Path) -> None:
+    for precision in ("float32", "float64"):
+        home = tmp_path / precision
+        federation(home, **{**SETTINGS, "model": {**MODEL, "precision": precision}}).run()
+        received = [r for f in home.glob("*/transcript") for r in journal.read(f)]
+        points = {Point.EMBEDDING: "embedding", Point.GRADIENT: "gradient"}
+        found = {
+            r.tensor(points[r.point]).dtype.name
+            for r in received
+            if r.point in points and r.tensor(points[r.point]).size  # requests for predictions are rows only
+        }
+        assert found == {precision}
+
+
+# -- against one network -------------------------------------------------------------------------------
+
+
+def _one_network(local: LocalFederation, network: SplitNetwork) -> dict[str, torch.Tensor]:
+    """All parameters after plain gradient descent on the whole network, from the same start, on the same batches."""
+    active, coordinator = local.active, local.coordinator
+    parties = [*local.passive.values()]
+    top = active.run.model.module["top"]
+    bottoms = [p.run.model.module["bottom"] for p in parties] + [active.run.model.module["bottom"]]
+    inputs = [torch.tensor(p.run.inputs) for p in (*parties, active)]
+    labels = torch.tensor(one_hot(active.labels, active.run.federation.n_classes))
+    parameters = [p for m in (*bottoms, top) for p in m.parameters()]
+    training = active.run.federation.training
+    for epoch in range(training.epochs):
+        for rows in batches(
+            active.run.federation.train, training.batch_size, stream(coordinator.secret, "batches", epoch)
+        ):
+            h = [m(x[rows]) for m, x in zip(bottoms, inputs, strict=True)]
+            joined = torch.stack(h).sum(0) if network.combine == "sum" else torch.cat(h, 1)
+            loss = torch.nn.functional.cross_entropy(top(joined), labels[rows])
+            gradients = torch.autograd.grad(loss, parameters)
+            with torch.no_grad():
+                for p, gradient in zip(parameters, gradients, strict=True):
+                    l2 = training.l2 if training.penalise_bias or p.dim() > 1 else 0.0
+                    p.sub_(training.learning_rate * (gradient + 2 * l2 * p))
+    return {f"{i}": p.detach().clone() for i, p in enumerate(parameters)}
+
+
+@pytest.mark.parametrize("combine", ["sum", "concatenate"])
+def test_the_federation_learns_what_one_network_learns(tmp_path: Path, combine: Any) -> None:
+    model = {**MODEL, "combine": combine, "dropout": 0.0, "precision": "float64"}
+    training: dict[str, Any] = {"epochs": 3, "batch_size": 20, "learning_rate": 0.1}
+    training |= {"optimizer": "sgd", "l2": 0.01, "penalise_bias": combine == "sum"}
+    settings = {**SETTINGS, "model": model, "training": training, "defenses": [], "attacks": []}
+    federated = federation(tmp_path / "federated", **settings, parties=THREE)
+    federated.run()
+    alone = federation(tmp_path / "alone", **settings, parties=THREE)
+    alone.coordinator.prepare()
+    one = _one_network(alone, SplitNetwork(**model))
+    models = [p.run.model.module["bottom"] for p in (*federated.passive.values(), federated.active)]
+    learned = [p for m in (*models, federated.active.run.model.module["top"]) for p in m.parameters()]
+    assert len(learned) == len(one)
+    for ours, theirs in zip(learned, one.values(), strict=True):
+        np.testing.assert_allclose(ours.detach().numpy(), theirs.numpy(), rtol=0, atol=1e-10)
+    close(alone)
+
+
+def test_summed_logits_of_linear_bottoms_are_softmax_regression(tmp_path: Path) -> None:
+    """Without a trainable top the gradient on the wire shows every label."""
+    model = {"architecture": "mlp", "width": 3, "trainable_top": False}
+    local = federation(tmp_path, **{**SETTINGS, "model": model, "defenses": []})
+    local.run()
+    assert local.active.run.model.parameters().keys() == {"bottom.0.weight", "bottom.0.bias"}
+    labels = local.active.labels
+    for received in journal.read(tmp_path / "passive" / "transcript"):
+        assert received.exchange.phase is Phase.TRAIN
+        np.testing.assert_array_equal(received.tensor("gradient").argmin(axis=1), labels[received.rows])
+
+
+# -- what cannot work ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"model": None},
+            "defence 'passport' at 'active' has no layer to act on, softmax regression has none: train a split network",
+        ),
+        (
+            {"model": {"architecture": "cnn"}},
+            "a party's 4 columns are not the pixels of one rectangle: cut images by halves or tiles",
+        ),
+        (
+            {"model": {"architecture": "mlp", "width": 5, "trainable_top": False}},
+            "model.trainable_top = false makes the summed embeddings the logits: combine by sum with width = 3",
+        ),
+        (
+            {"defenses": [{"name": "passport", "at": "passive", "layer": "9"}]},
+            r"passport layer '9' at 'passive' is no linear or convolution layer of its model: name one of \['0', '3'\]",
+        ),
+        (
+            {"defenses": [{"name": "round_scores", "at": "coordinator"}]},
+            "'round_scores' at coordinator 'coordinator' would never act",
+        ),
+    ],
+)
+def test_what_cannot_work_is_refused_before_training(tmp_path: Path, changes: Any, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        federation(tmp_path, **{**SETTINGS, **changes}).run()
+
+
+def test_a_model_that_trains_alone_stays_below_the_federation(tmp_path: Path) -> None:
+    """Its accuracy is measured, not a constant: more columns help on these rows."""
+    data = {"name": "synthetic", "rows": 400, "features": 8, "classes": 2, "informative": 8}
+    training = {"epochs": 15, "batch_size": 20, "learning_rate": 0.02}
+    local = federation(
+        tmp_path, **{**SETTINGS, "data": data, "training": training, "defenses": [], "attacks": []}
+    )
+    local.run()
+    from experiments.folders import read_party
+
+    found = {m.metric: m.value for m in read_party(tmp_path / "active").metrics}
+    assert found["accuracy"] > found["accuracy_alone"] + 0.03
+    assert found["accuracy"] > 0.8
+    assert trained(local)
