@@ -91,6 +91,13 @@ def row_basis(A: Array) -> Array:
     return Q
 
 
+def null_basis(A: Array) -> Array:
+    """Orthonormal columns W (d, d − r) that span the null space of A, r its rank as in :func:`row_basis`."""
+    Q = row_basis(A)
+    W: Array = np.linalg.svd(Q, full_matrices=True)[0][:, Q.shape[1] :]
+    return W
+
+
 def row_projector(A: Array) -> Array:
     """P = A⁺A (d, d), the orthogonal projector on the rows of A."""
     Q = row_basis(A)

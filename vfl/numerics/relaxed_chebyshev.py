@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from vfl.numerics.box import nearest_in_box
 from vfl.numerics.certificate import certified
-from vfl.numerics.linear_system import RANGE_RTOL, residual_norm, row_basis
+from vfl.numerics.linear_system import RANGE_RTOL, null_basis, residual_norm, row_basis
 from vfl.numerics.relaxed_center import relaxed_center
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -43,9 +43,7 @@ class Relaxed:
 
 def relaxed_chebyshev(A: Array, b: Array) -> Relaxed:
     """RCC1 of every row of ``b`` (N, m), for ``A`` (m, d). Beyond the result, memory does not grow with N."""
-    Q = row_basis(A)
-    W = np.linalg.svd(Q, full_matrices=True)[0][:, Q.shape[1] :]
-    n = len(b)
+    Q, W, n = row_basis(A), null_basis(A), len(b)
     result = Relaxed(
         np.empty((n, A.shape[1])), np.zeros(n), np.zeros(n), np.zeros(n, bool), np.zeros(n, bool)
     )
