@@ -10,7 +10,7 @@ export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test facts fmt lint types proto check-proto bench docs check clean
+.PHONY: help setup demo demo-deep test facts fmt lint types proto check-proto bench docs check clean
 
 help:           ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -23,15 +23,23 @@ $(VENV)/.core: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) install -c constraints.txt -e .
 	@touch $@
 
+$(VENV)/.deep: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo "installing the core and torch into $(VENV) …"
+	$(PIP) install -c constraints.txt -e '.[deep]'
+	@touch $@ $(VENV)/.core
+
 $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "installing everything into $(VENV) …"
 	$(PIP) install -c constraints.txt -e '.[dev,bench,cluster]'
-	@touch $@ $(VENV)/.core
+	@touch $@ $(VENV)/.core $(VENV)/.deep
 
 setup: $(VENV)/.dev     ## create .venv with everything: extras, tests, benchmarks
 
 demo: $(VENV)/.core     ## a federation of three processes on digits, attacked, then defended; writes report.html and prints its path
 	$(BIN)/vflens run examples/demo.toml
+
+demo-deep: $(VENV)/.deep ## the same with a split network in torch: model inversion, then passports
+	$(BIN)/vflens run examples/demo_deep.toml
 
 test: $(VENV)/.dev      ## the whole test suite
 	$(BIN)/pytest -n 2 -m "not facts"

@@ -36,7 +36,7 @@ def examples(tmp_path: Path) -> Path:
     return copy
 
 
-@pytest.mark.parametrize("name", ["demo", "own_csv", "compose"])
+@pytest.mark.parametrize("name", ["demo", "demo_deep", "own_csv", "compose"])
 def test_experiments_fit(name: str) -> None:
     assert check(EXAMPLES / f"{name}.toml")
 
