@@ -65,3 +65,33 @@ def test_windows_are_cyclic_and_each_feature_is_in_as_many() -> None:
     assert np.bincount(found.ravel()).tolist() == [3] * 7
     assert sizes(7, quick=False) == [1, 2, 3, 4, 5, 6, 7]
     assert sizes(36, quick=True)[-1] == 36
+
+
+def test_theorem_two_holds_in_its_figure(tmp_path: Path) -> None:
+    """Measured errors lie between the bounds where the measured rows are nearly all rows, and Theorem 1 orders them."""
+    facts = reproduce("rvg-fig5", options(tmp_path), tmp_path)
+    rows = pq.read_table(facts["data"]).to_pylist()
+    found: dict[tuple[int, int], dict[str, float]] = {}
+    for r in rows:
+        found.setdefault((r["d"], r["window"]), {})[r["curve"]] = r["mse"]
+    assert len(found) == 20
+    for curves in found.values():
+        for name in ("ls", "half_star"):
+            assert curves[f"{name}, lower"] <= curves[f"{name}, closed form"] + 1e-12
+            assert curves[f"{name}, closed form"] <= curves[f"{name}, upper"] + 1e-12
+            assert curves[f"{name}, measured"] == pytest.approx(curves[f"{name}, closed form"], rel=0.35, abs=1e-9)
+            assert curves["any centre, this model"] <= curves[f"{name}, closed form"] + 1e-12
+        assert curves["any centre, any model"] <= curves["any centre, this model"] + 1e-12
+
+
+def test_the_window_system_holds_for_what_the_party_trained_on() -> None:
+    from experiments.central import Model
+    from experiments.figures._windows import window_system
+
+    rng = np.random.default_rng(1)
+    model, x = Model(rng.normal(size=(4, 6)), rng.normal(size=4)), rng.random((9, 6))
+    window = np.array([4, 5, 0])
+    plain = window_system(model, x, window)
+    np.testing.assert_allclose(x[:, window] @ plain.A.T, plain.b, atol=1e-12)
+    turned = window_system(model, x, window, reflected=True)
+    np.testing.assert_allclose((1 - x[:, window]) @ turned.A.T, turned.b, atol=1e-12)
