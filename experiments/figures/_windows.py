@@ -49,22 +49,20 @@ def window_errors(
     columns: Array,
     estimators: Sequence[Estimator],
     seed: int,
-    reflected: bool = False,
 ) -> Rows:
     """One row per window and estimator: MSE per feature, unusable rows; for :meth:`experiments.cells.Pool.run`.
 
     Args:
-        place: stands in every row.
+        place: stands in every row; ``place["after"]``: the passive party trained on 1 − x, the adversary does not know.
         model: of all columns.
         x: prediction rows (N, d_t).
         columns: windows (w, d).
         estimators: who attacks.
         seed: of estimators that draw.
-        reflected: the passive party trained on 1 − x and the adversary does not know: it finds 1 − x.
     """
     rows: Rows = []
     for w, window in enumerate(columns):
-        system = window_system(model, x, window, reflected=reflected)
+        system = window_system(model, x, window, reflected=place["after"])
         for e in estimators:
             attack: LinearAttack = ATTACKS.get(e.attack)(**e.parameters)  # type: ignore[assignment]
             estimate = attack.solve_system(
@@ -121,7 +119,7 @@ def window_cells(
         place = {"dataset": data.name, "d": d, "share": d / width, "after": reflected}
         key = {**options.key, **place, "estimators": [[e.label, e.attack, e.parameters] for e in estimators]}
         columns = windows(width, d, options.quick)
-        cells.append(Cell(key, (place, model, x, columns, tuple(estimators), options.seed, reflected)))
+        cells.append(Cell(key, (place, model, x, columns, tuple(estimators), options.seed)))
     return cells
 
 

@@ -48,9 +48,7 @@ def all_estimators(options: Options, names: Sequence[str] = RVG_SETS) -> Drawing
 
 def gia_starts(options: Options) -> Drawing:
     """Fig. 14."""
-    lead = (
-        "Gradient inversion from three starts, beside half* and RCC2: minimisers agree in objective, not in place."
-    )
+    lead = "Gradient inversion from three starts, beside half* and RCC2: minimisers agree in objective, not in place."
     return over_sizes(options, RVG_SETS, (*STARTS, *named("half", "half_star", "rcc2")), lead, [_GIA])
 
 

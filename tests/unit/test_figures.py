@@ -79,7 +79,9 @@ def test_theorem_two_holds_in_its_figure(tmp_path: Path) -> None:
         for name in ("ls", "half_star"):
             assert curves[f"{name}, lower"] <= curves[f"{name}, closed form"] + 1e-12
             assert curves[f"{name}, closed form"] <= curves[f"{name}, upper"] + 1e-12
-            assert curves[f"{name}, measured"] == pytest.approx(curves[f"{name}, closed form"], rel=0.35, abs=1e-9)
+            assert curves[f"{name}, measured"] == pytest.approx(
+                curves[f"{name}, closed form"], rel=0.35, abs=1e-9
+            )
             assert curves["any centre, this model"] <= curves[f"{name}, closed form"] + 1e-12
         assert curves["any centre, any model"] <= curves["any centre, this model"] + 1e-12
 
