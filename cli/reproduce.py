@@ -1,4 +1,4 @@
-"""``vflens reproduce``: the papers' figures, as data and as a page."""
+"""``vflens reproduce`` and ``vflens sweep``: figures and sweeps, as data and as a page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BackendName = Annotated[str, typer.Option(help="loky: processes here; ray or das
 
 
 def add_to(app: typer.Typer) -> None:
-    """Register the command."""
+    """Register the commands."""
 
     @app.command()
     def reproduce(
@@ -44,6 +44,36 @@ def add_to(app: typer.Typer) -> None:
             pool = Pool(out / f".{name}", jobs, backend, bar)  # type: ignore[arg-type]  # checked there
             facts = make(name, Options(pool, quick, seed), out)
         emit(json, facts, lambda: _summary(facts))
+
+    @app.command()
+    def sweep(
+        *,
+        file: Annotated[Path, typer.Argument(help="an experiment with a table [sweep] (TOML)")],
+        out: Annotated[Path, typer.Option(help="folder for sweep.parquet and sweep.html")] = Path("sweep"),
+        jobs: Jobs = 1,
+        backend: BackendName = "loky",
+        json: Json = False,
+    ) -> None:
+        """Every attack against every defence at every strength, for several seeds. Interrupted, it resumes.
+
+        Example: vflens sweep examples/sweep.toml --jobs 2
+        """
+        from cli.progress import CellBar
+        from experiments.cells import Pool
+        from experiments.sweep import load_sweep, run_sweep
+
+        loaded = load_sweep(file)
+        with CellBar(loaded.name) as bar:
+            pool = Pool(out / ".cells", jobs, backend, bar)  # type: ignore[arg-type]  # checked there
+            facts = run_sweep(loaded, pool, out, f"vflens sweep {file} --out {out}")
+        emit(json, facts, lambda: _swept(facts))
+
+
+def _swept(facts: dict[str, Any]) -> str:
+    refused = [f"note: {sentence}" for sentence in facts["refused"]]
+    return "\n".join(
+        [f"{facts['cells']} federations", *refused, f"data: {facts['data']}", f"page: {facts['page']}"]
+    )
 
 
 def _summary(facts: dict[str, Any]) -> str:

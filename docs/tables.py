@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from experiments.config import Data, DefenseAt, Experiment, Grant, Members, Network, Scenario
+from experiments.sweep import Sweep, SweptDefense
 from vfl.acts import ACCESS
 from vfl.config import (
     ActiveConfig,
@@ -37,7 +38,7 @@ from vfl.wire.messages import RPCS
 
 MODELS: tuple[type[BaseModel], ...] = (
     PartyConfig, PassiveConfig, ActiveConfig, CoordinatorConfig, Peer, Plugin, Disclosure, Scoring, Limits, PartyFile, Training, SplitNetwork,
-    Experiment, Data, Columns, Fraction, ImageHalves, Window, Members, Grant, Scenario, DefenseAt, Network,
+    Experiment, Data, Columns, Fraction, ImageHalves, Window, Members, Grant, Scenario, DefenseAt, Network, Sweep, SweptDefense,
 )  # fmt: skip
 PAGES = ("configuration.md", "threat-models.md", "protocol.md")
 _BLOCK = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
@@ -149,13 +149,16 @@ class Experiment(Settings):
         return {self.parties.coordinator: Role.COORDINATOR, self.parties.active: Role.ACTIVE, **passive}
 
 
-def load_experiment(file: Path) -> Experiment:
-    """The experiment in ``file``; relative paths in it are relative to the file's folder, ``out`` to the current one.
+AnyExperiment = TypeVar("AnyExperiment", bound=Experiment)
+
+
+def load_experiment(file: Path, kind: type[AnyExperiment] = Experiment) -> AnyExperiment:  # type: ignore[assignment]
+    """The experiment, or what ``kind`` makes of one, in ``file``; relative paths in it are relative to the file's folder, ``out`` to the current one.
 
     Raises:
         ConfigError: unreadable, not TOML, or a setting that is missing, unknown or out of range.
     """
-    experiment = validate(TypeAdapter(Experiment), read_toml(file), str(file))
+    experiment = validate(TypeAdapter(kind), read_toml(file), str(file))
     base = file.resolve().parent
     files = {
         name: spec.model_copy(update={"file": base / spec.file}) for name, spec in experiment.files.items()

@@ -1,0 +1,167 @@
+"""A sweep: one experiment under every strength of every defence and several seeds, all its attacks each time.
+
+Each cell is a whole federation in one process, in a folder that is gone afterwards: every attack meets every defence on
+the protocol itself. Cells run through :class:`experiments.cells.Pool`: interrupted, the sweep resumes.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, FiniteFloat, model_validator
+
+from experiments.cells import Cell, Pool, Rows, write_rows
+from experiments.config import DefenseAt, Experiment, Scenario, load_experiment
+from experiments.figures import render
+from experiments.page import write_page
+from vfl.config import Settings
+from vfl.errors import ConfigError, DefenseError
+
+UNDEFENDED = "undefended"
+
+
+class SweptDefense(DefenseAt):
+    """A defence at several strengths; every other key is one of its parameters."""
+
+    vary: str = Field(description="the parameter that is its strength")
+    values: tuple[FiniteFloat, ...] = Field(min_length=1, description="its strengths")
+    label: str | None = Field(None, description="what plots call it; default: its name")
+
+    @property
+    def title(self) -> str:
+        """What plots call it."""
+        return self.label or self.name
+
+    def at_strength(self, value: float) -> DefenseAt:
+        """The defence with its parameter set; a whole number stays one."""
+        parameters = {k: v for k, v in self.parameters.items() if k not in {"vary", "values", "label"}}
+        whole = int(value) if float(value).is_integer() else value
+        return DefenseAt(name=self.name, at=self.at, **{**parameters, self.vary: whole})  # type: ignore[arg-type]
+
+
+class Sweep(Settings):
+    """What is varied. The undefended federation is always among the cells."""
+
+    seeds: int = Field(3, ge=1, description="repetitions; their seeds count up from the experiment's")
+    defenses: tuple[SweptDefense, ...] = Field((), description="each at all of its strengths")
+
+    @model_validator(mode="after")
+    def _titles_differ(self) -> Sweep:
+        titles = [d.title for d in self.defenses]
+        if len({*titles, UNDEFENDED}) <= len(titles):
+            raise ValueError(f"defenses {titles}: give each its own `label`, other than {UNDEFENDED!r}")
+        return self
+
+
+class SweepFile(Experiment):
+    """An experiment with a table ``[sweep]``; it has no scenarios of its own."""
+
+    sweep: Sweep
+
+    @model_validator(mode="after")
+    def _cells_are_simulations(self) -> SweepFile:
+        if self.model_fields_set & {"scenarios"}:
+            raise ValueError("a sweep makes its own scenarios: remove [[scenarios]]")
+        if not self.lab:
+            raise ValueError("a sweep is a simulation: lab must be true")
+        if not self.attacks:
+            raise ValueError("a sweep without [[attacks]] measures nothing: add some")
+        for d in self.sweep.defenses:
+            if d.at not in self.roles():
+                raise ValueError(f"party {d.at!r} of defence {d.title!r} is none of {[*self.roles()]}")
+        return self
+
+
+def load_sweep(file: Path) -> SweepFile:
+    """The sweep in ``file``; see :func:`experiments.config.load_experiment`.
+
+    Raises:
+        ConfigError: unreadable, not TOML, or a setting that is missing, unknown or out of range.
+    """
+    return load_experiment(file, SweepFile)
+
+
+def cells(sweep: SweepFile) -> list[Cell]:
+    """One cell per seed and defence at one strength, the undefended ones first."""
+    plain = sweep.model_dump(mode="json", exclude={"sweep", "scenarios", "out"}, exclude_none=True)
+    strengths: list[tuple[str, float, list[DefenseAt]]] = [(UNDEFENDED, 0.0, [])]
+    strengths += [(d.title, v, [d.at_strength(v)]) for d in sweep.sweep.defenses for v in d.values]
+    found = []
+    for title, value, defenses in strengths:
+        scenario = Scenario(name="cell", defenses=tuple(defenses)).model_dump(mode="json")
+        for i in range(sweep.sweep.seeds):
+            place = {"defense": title, "strength": value, "seed": sweep.seed + i}
+            settings = {**plain, "seed": sweep.seed + i, "scenarios": [scenario]}
+            found.append(Cell({"place": place, "experiment": settings}, (place, settings)))
+    return found
+
+
+def run_cell(place: dict[str, Any], settings: dict[str, Any]) -> Rows:
+    """Run one federation; a row per attack, target and scored set, or one that says why it was refused."""
+    from experiments.folders import read_runs
+    from experiments.results import final, utility
+    from experiments.run import run
+
+    with tempfile.TemporaryDirectory(prefix="vflens-sweep-") as home:
+        experiment = Experiment.model_validate({**settings, "out": home})
+        try:
+            folder = run(experiment, in_process=True).scenarios[0]
+        except (ConfigError, DefenseError) as error:
+            return [{**place, "refused": str(error)}]
+        (done,) = read_runs([folder])
+        use = {name: float(value) for name, value in utility(done).items()}
+        return [
+            {
+                **place,
+                "attack": r.attack,
+                "target": r.target,
+                "scored_set": r.scored_set,
+                "rows": r.rows,
+                "mse": r.mse,
+                "blind": r.blind,
+                "relative": r.relative,
+                **use,
+            }
+            for r in final(done)
+        ]
+
+
+def run_sweep(sweep: SweepFile, pool: Pool, out: Path, command: str) -> dict[str, Any]:
+    """Run what is missing of ``sweep``, then write ``out/sweep.parquet`` and ``out/sweep.html``.
+
+    Raises:
+        ConfigError: every cell was refused.
+        VflensError: what else went wrong in a cell; finished ones are kept.
+    """
+    from experiments.sweep_page import drawing
+
+    everything = [row for part in pool.run(run_cell, cells(sweep)) for row in part]
+    rows, refused = [r for r in everything if "refused" not in r], refusals(everything)
+    if not rows:
+        raise ConfigError(refused[0])
+    data, page = out / "sweep.parquet", out / "sweep.html"
+    write_rows(data, rows)
+    title = f"{sweep.name}: every attack against every defence"
+    write_page(page, render(title, drawing(rows, refused), data=data.name, command=command))
+    pool.forget()
+    return {
+        "sweep": sweep.name,
+        "cells": len(cells(sweep)),
+        "rows": len(rows),
+        "refused": refused,
+        "data": str(data),
+        "page": str(page),
+    }
+
+
+def refusals(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """One sentence per refused strength of a defence."""
+    found = {
+        (r["defense"], r["strength"]): f"{r['defense']} at {r['strength']:g} was refused: {r['refused']}"
+        for r in rows
+        if "refused" in r
+    }
+    return list(found.values())

@@ -1,0 +1,143 @@
+"""Sweeps: what becomes a cell, what is refused, and the same rows on processes, after an interruption, on the page."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from laboratory import SYNTHETIC
+from scipy import stats
+
+from experiments import sweep as module
+from experiments.cells import Pool, Rows
+from experiments.run import run
+from experiments.sweep import SweepFile, cells, load_sweep, run_sweep
+from experiments.sweep_page import drawing, interval
+from vfl.errors import ConfigError
+
+NOISE = {"at": "coordinator", "name": "gaussian_scores", "vary": "sigma", "values": [0.5, 2.0]}
+
+
+def sweep(**changes: Any) -> SweepFile:
+    settings: dict[str, Any] = {
+        "name": "tiny",
+        "data": SYNTHETIC,
+        "split": {"kind": "fraction", "fraction": 0.5},
+        "training": {"epochs": 3, "batch_size": 20},
+        "attacks": [{"name": "half"}, {"name": "half_star"}],
+        "disclose": [{"what": "parameters", "to": "active"}],
+        "sweep": {"seeds": 2, "defenses": [NOISE]},
+    }
+    return SweepFile.model_validate(settings | changes)
+
+
+def test_cells_are_seeds_by_strengths_and_the_undefended() -> None:
+    places = [c.key["place"] for c in cells(sweep())]
+    assert [(p["defense"], p["strength"], p["seed"]) for p in places] == [
+        (d, s, seed)
+        for d, s in (("undefended", 0.0), ("gaussian_scores", 0.5), ("gaussian_scores", 2.0))
+        for seed in (0, 1)
+    ]
+    assert len({c.file() for c in cells(sweep())}) == 6
+    assert cells(sweep())[0].file() != cells(sweep(training={"epochs": 4}))[0].file()
+
+
+def test_a_sweep_gives_what_its_runs_give_and_resumes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    what, count = sweep(), 0
+    whole = module.run_cell
+
+    def interrupted(place: dict[str, Any], settings: dict[str, Any]) -> Rows:
+        nonlocal count
+        count += 1
+        if count == 4:
+            raise KeyboardInterrupt
+        return whole(place, settings)
+
+    pool = Pool(tmp_path / "cells")
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(module, "run_cell", interrupted)
+        run_sweep(what, pool, tmp_path, "again")
+    assert not (tmp_path / "sweep.html").exists()
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            module, "run_cell", lambda *a: (_ for _ in ()).throw(AssertionError) if count == 0 else whole(*a)
+        )
+        facts = run_sweep(what, pool, tmp_path, "again")
+    assert (facts["cells"], facts["refused"]) == (6, [])
+    rows = pq.read_table(facts["data"]).to_pylist()
+    plain = next(
+        r for r in rows if r["defense"] == "undefended" and r["seed"] == 1 and r["attack"] == "half_star"
+    )
+    experiment = cells(what)[1].arguments[1]
+    alone = run(module.Experiment.model_validate({**experiment, "out": tmp_path / "alone"}), in_process=True)
+    from experiments.folders import read_runs
+    from experiments.results import final
+
+    (done,) = read_runs(alone.scenarios)
+    assert plain["mse"] == next(r.mse for r in final(done) if r.attack == "half_star")
+    noisy = [r["mse"] for r in rows if r["strength"] == 2.0 and r["attack"] == "half_star"]
+    assert min(noisy) > plain["mse"]
+    page = Path(facts["page"]).read_text(encoding="utf-8")
+    assert "gaussian_scores 0.5" in page
+    assert not (tmp_path / "cells").exists()
+
+
+def test_a_refused_strength_is_named_and_the_rest_is_kept(tmp_path: Path) -> None:
+    wrong = {**NOISE, "values": [-1.0], "label": "wrong"}
+    facts = run_sweep(
+        sweep(sweep={"seeds": 1, "defenses": [wrong]}), Pool(tmp_path / "cells"), tmp_path, "again"
+    )
+    assert len(facts["refused"]) == 1
+    assert facts["refused"][0].startswith("wrong at -1 was refused: ")
+    assert facts["rows"] == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"lab": False}, "a sweep is a simulation: lab must be true"),
+        ({"attacks": []}, r"a sweep without \[\[attacks\]\] measures nothing"),
+        ({"scenarios": [{"name": "x"}]}, r"a sweep makes its own scenarios: remove \[\[scenarios\]\]"),
+        ({"sweep": {"defenses": [{**NOISE, "at": "nobody"}]}}, "party 'nobody' of defence 'gaussian_scores'"),
+        ({"sweep": {"defenses": [NOISE, NOISE]}}, "give each its own `label`"),
+        ({"sweep": {"seeds": 0}}, "seeds"),
+    ],
+)
+def test_what_makes_no_sweep_is_refused(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        sweep(**changes)
+
+
+def test_the_example_is_a_sweep() -> None:
+    loaded = load_sweep(Path(__file__).parents[2] / "examples" / "sweep.toml")
+    assert len(cells(loaded)) == 21
+
+
+def test_an_experiment_without_sweep_is_refused() -> None:
+    with pytest.raises(ConfigError, match="sweep"):
+        load_sweep(Path(__file__).parents[2] / "examples" / "demo.toml")
+
+
+def test_intervals_are_students() -> None:
+    values = [0.2, 0.5, 0.4, 0.9]
+    mean, half = interval(values)
+    low, high = stats.t.interval(0.95, 3, loc=np.mean(values), scale=stats.sem(values))
+    assert (mean - half, mean + half) == pytest.approx((low, high))
+    assert interval([0.3]) == (0.3, 0.0)
+
+
+def test_a_cell_that_was_not_scored_is_empty_on_the_heat_map() -> None:
+    row = {"target": "p", "scored_set": "predict", "seed": 0, "mse": 1.0, "blind": 2.0}
+    rows = [
+        {**row, "defense": "undefended", "strength": 0.0, "attack": "ls", "relative": 0.5},
+        {**row, "defense": "x", "strength": 1.0, "attack": "ls", "relative": math.inf},
+    ]
+    heat = drawing(rows, []).plots[0]["spec"]["data"][0]
+    assert heat["z"] == [[0.5, None]]
+    assert heat["text"] == [["50 %", ""]]
