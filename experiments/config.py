@@ -152,12 +152,17 @@ class Experiment(Settings):
 AnyExperiment = TypeVar("AnyExperiment", bound=Experiment)
 
 
-def load_experiment(file: Path, kind: type[AnyExperiment] = Experiment) -> AnyExperiment:  # type: ignore[assignment]
-    """The experiment, or what ``kind`` makes of one, in ``file``; relative paths in it are relative to the file's folder, ``out`` to the current one.
+def load_experiment(file: Path) -> Experiment:
+    """The experiment in ``file``; relative paths in it are relative to the file's folder, ``out`` to the current one.
 
     Raises:
         ConfigError: unreadable, not TOML, or a setting that is missing, unknown or out of range.
     """
+    return load_as(Experiment, file)
+
+
+def load_as(kind: type[AnyExperiment], file: Path) -> AnyExperiment:
+    """As :func:`load_experiment`, for a file that holds more than an experiment."""
     experiment = validate(TypeAdapter(kind), read_toml(file), str(file))
     base = file.resolve().parent
     files = {

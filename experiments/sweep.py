@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import Field, FiniteFloat, model_validator
 
 from experiments.cells import Cell, Pool, Rows, write_rows
-from experiments.config import DefenseAt, Experiment, Scenario, load_experiment
+from experiments.config import DefenseAt, Experiment, Scenario, load_as
 from experiments.figures import render
 from experiments.page import write_page
 from vfl.config import Settings
@@ -39,7 +39,7 @@ class SweptDefense(DefenseAt):
         """The defence with its parameter set; a whole number stays one."""
         parameters = {k: v for k, v in self.parameters.items() if k not in {"vary", "values", "label"}}
         whole = int(value) if float(value).is_integer() else value
-        return DefenseAt(name=self.name, at=self.at, **{**parameters, self.vary: whole})  # type: ignore[arg-type]
+        return DefenseAt(name=self.name, at=self.at, **{**parameters, self.vary: whole})
 
 
 class Sweep(Settings):
@@ -81,7 +81,7 @@ def load_sweep(file: Path) -> SweepFile:
     Raises:
         ConfigError: unreadable, not TOML, or a setting that is missing, unknown or out of range.
     """
-    return load_experiment(file, SweepFile)
+    return load_as(SweepFile, file)
 
 
 def cells(sweep: SweepFile) -> list[Cell]:

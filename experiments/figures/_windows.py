@@ -48,25 +48,24 @@ def window_errors(
     x: Array,
     columns: Array,
     estimators: Sequence[Estimator],
-    seed: int,
 ) -> Rows:
     """One row per window and estimator: MSE per feature, unusable rows; for :meth:`experiments.cells.Pool.run`.
 
     Args:
-        place: stands in every row; ``place["after"]``: the passive party trained on 1 − x, the adversary does not know.
+        place: stands in every row; "seed" is for estimators that draw, "after" says that the passive party trained on
+            1 − x and the adversary does not know.
         model: of all columns.
         x: prediction rows (N, d_t).
         columns: windows (w, d).
         estimators: who attacks.
-        seed: of estimators that draw.
     """
     rows: Rows = []
     for w, window in enumerate(columns):
         system = window_system(model, x, window, reflected=place["after"])
         for e in estimators:
-            attack: LinearAttack = ATTACKS.get(e.attack)(**e.parameters)  # type: ignore[assignment]
+            attack: LinearAttack = ATTACKS.get(e.attack)(**e.parameters)
             estimate = attack.solve_system(
-                head(system, e.rows), rng=np.random.default_rng((seed, len(window), w))
+                head(system, e.rows), rng=np.random.default_rng((place["seed"], len(window), w))
             )
             rows.append({**place, "window": w, "estimator": e.label, **_scored(estimate, x[:, window])})
     return rows
@@ -116,10 +115,10 @@ def window_cells(
     width = x.shape[1]
     cells = []
     for d in sizes(largest or width, options.quick):
-        place = {"dataset": data.name, "d": d, "share": d / width, "after": reflected}
+        place = {"dataset": data.name, "d": d, "share": d / width, "after": reflected, "seed": options.seed}
         key = {**options.key, **place, "estimators": [[e.label, e.attack, e.parameters] for e in estimators]}
         columns = windows(width, d, options.quick)
-        cells.append(Cell(key, (place, model, x, columns, tuple(estimators), options.seed)))
+        cells.append(Cell(key, (place, model, x, columns, tuple(estimators))))
     return cells
 
 

@@ -14,6 +14,7 @@ from scipy import stats
 
 from experiments import sweep as module
 from experiments.cells import Pool, Rows
+from experiments.config import Experiment
 from experiments.run import run
 from experiments.sweep import SweepFile, cells, load_sweep, run_sweep
 from experiments.sweep_page import drawing, interval
@@ -72,7 +73,7 @@ def test_a_sweep_gives_what_its_runs_give_and_resumes(
         r for r in rows if r["defense"] == "undefended" and r["seed"] == 1 and r["attack"] == "half_star"
     )
     experiment = cells(what)[1].arguments[1]
-    alone = run(module.Experiment.model_validate({**experiment, "out": tmp_path / "alone"}), in_process=True)
+    alone = run(Experiment.model_validate({**experiment, "out": tmp_path / "alone"}), in_process=True)
     from experiments.folders import read_runs
     from experiments.results import final
 
