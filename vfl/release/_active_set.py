@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_solve
 
 from vfl.release._problem import Problem
 from vfl.types import Array
@@ -66,17 +66,17 @@ def _optimum(problem: Problem, sets: Sets, omega: Array) -> tuple[Array, Array]:
     """
     theta, rho = problem.theta, problem.rho
     on, inside = problem.A[sets.on], problem.A[sets.inside]
-    K = problem.H + rho * inside.T @ inside
     U, singular, Vt = np.linalg.svd(on, full_matrices=len(on) < on.shape[1])
     rank = int((singular > RANK_RTOL * singular.max(initial=0.0)).sum())
     U, singular, R, N = U[:, :rank], singular[:rank], Vt[:rank].T, Vt[rank:].T
-    free = cho_factor(N.T @ K @ N) if N.shape[1] else None
-    w, multipliers = np.zeros(len(K)), omega[sets.on]
+    # H + ρ Σ aaᵀ by its triangular root: multiplied out it would lose columns far from 0
+    free = np.linalg.qr(np.vstack([problem.root @ N, np.sqrt(rho) * (inside @ N)]), mode="r")
+    w, multipliers = np.zeros(len(problem.H)), omega[sets.on]
     for _ in range(3):  # once, and twice more on what rounding left
         w = w + R @ ((U.T @ (1 - on @ w)) / singular)
-        if free is not None:
+        if N.size:
             pull = inside.T @ (theta + rho * (1 - inside @ w)) - problem.H @ w
-            w = w + N @ cho_solve(free, N.T @ pull)
+            w = w + N @ cho_solve((free, False), N.T @ pull)
         pull = inside.T @ (theta + rho * (1 - inside @ w)) - problem.H @ w
         multipliers = multipliers - U @ ((R.T @ (pull + on.T @ multipliers)) / singular)
     result = np.zeros(len(problem.A))

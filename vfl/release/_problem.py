@@ -26,18 +26,25 @@ class Kkt:
     stationarity: float
     complementarity: float
 
+    @property
+    def exact(self) -> bool:
+        """Whether both are small enough that rounding explains them; columns of 1e12 can be beyond it."""
+        return self.stationarity <= 1e-5 and self.complementarity <= 1e-8
+
 
 @dataclass(frozen=True, eq=False)
 class Problem:
     """min ½wᵀHw + Σ θξ_i + (ρ/2)ξ_i², ξ_i = max(1 − a_iᵀw, 0), rows a_i of ``A`` (q, p+1).
 
-    A = diag(y)[X 1]T and H = Tᵀdiag(1, …, 1, ρ)T, so that T w = (α, β). T centres and scales the columns:
-    large and small ones meet in one matrix without loss, and the problem stays (2). Columns of A are contiguous.
+    A = diag(y)[X 1]T, H = Tᵀdiag(1, …, 1, ρ)T = ``root``ᵀ ``root``, and T w = (α, β).
+    T centres and scales the columns: large and small ones meet in one matrix without loss, and the problem
+    stays (2). Columns of A are contiguous.
     """
 
     A: Array
     H: Array
     T: Array
+    root: Array
     theta: float
     rho: float
 
@@ -59,16 +66,24 @@ class Problem:
         A = np.empty((len(x), p + 1), order="F")
         np.subtract(x, mean, out=A[:, :p])
         scale = np.sqrt(np.einsum("ij,ij->j", A[:, :p], A[:, :p]) / len(x))
-        constant = scale <= 1e-13 * abs(mean)
-        A[:, :p][:, constant] = 0.0
-        scale[constant] = 1.0
+        constant = scale <= 1e-13 * abs(mean)  # a second bias: scaled, not centred
+        A[:, :p][:, constant] = x[:, constant]
+        scale[constant] = abs(mean[constant])
+        mean[constant] = 0.0
+        scale = np.maximum(scale, 1.0)  # small columns stay: then neither A nor H has large entries
         A[:, :p] /= scale
         A[:, p] = 1.0
         A *= y[:, None]
         T = np.diag(np.append(1 / scale, 1.0))
         T[p, :p] = -mean / scale
-        H = T.T @ np.diag(np.append(np.ones(p), rho)) @ T
-        return cls(A, H, T, theta, rho)
+        root = np.sqrt(np.append(np.ones(p), rho))[:, None] * T
+        return cls(A, root.T @ root, T, root, theta, rho)
+
+    def objective(self, w: Array) -> float:
+        """½wᵀHw + Σ θξ_i + (ρ/2)ξ_i² at the least ξ that w allows."""
+        xi = np.maximum(1 - self.A @ w, 0.0)
+        root = self.root @ w
+        return float(root @ root / 2 + self.theta * xi.sum() + self.rho / 2 * (xi @ xi))
 
     def normal_matrix(self, D: Array) -> Array:
         """H + AᵀDA for a diagonal ``D`` (q,)."""

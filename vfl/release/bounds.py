@@ -62,7 +62,7 @@ def bounds(mechanism: Mechanism, moments: TableMoments) -> Bounds:
     mean_factor = float(factors.mean())
     bound = np.diag(mechanism.cramer_rao())
     second_moment = np.diag(mechanism.covariance()) + mechanism.mean() ** 2
-    K = moments.covariance
+    K = moments.covariance * np.outer(moments.deviation > 0, moments.deviation > 0)
     return Bounds(
         rows=moments.count,
         min_row=float(factors.min() * bound.sum()),
@@ -75,16 +75,17 @@ def bounds(mechanism: Mechanism, moments: TableMoments) -> Bounds:
 
 
 def posterior_variance(K: Array, V: Array) -> Array:
-    """The diagonal of K − K(K + V)⁻¹K, by column; K and V positive semidefinite, in scales of any size."""
-    s = np.sqrt(np.diag(K))
-    used = s > 0
-    scale = np.outer(s[used], s[used])
-    R, N = K[np.ix_(used, used)] / scale, V[np.ix_(used, used)] / scale
-    error = np.zeros(len(K))
-    if used.any():
-        left = np.linalg.lstsq(R + N, R, rcond=None)[0]
-        error[used] = np.clip(np.diag(R) - np.einsum("ij,ij->j", R, left), 0, 1) * s[used] ** 2
-    return error
+    """The diagonal of K − K(K + V)⁻¹K = K(K + V)⁻¹V, by column; K and V positive semidefinite, of any scale.
+
+    The second form subtracts nothing: noise of 1 on a column of 1e12 leaves an error of 1, not of rounding.
+    """
+    d = np.sqrt(np.diag(K) + np.diag(V))
+    d[d == 0] = 1.0
+    scale = np.outer(d, d)
+    left = np.linalg.lstsq((K + V) / scale, V / scale, rcond=None)[0]
+    error = d**2 * np.einsum("ij,ij->j", K / scale, left)
+    clipped: Array = np.clip(error, 0, np.minimum(np.diag(K), np.diag(V)))
+    return clipped
 
 
 def _ratio(part: Array, whole: Array) -> Array:

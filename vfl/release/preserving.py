@@ -28,8 +28,8 @@ class Preserving:
 
     @property
     def preserved(self) -> bool:
-        """Whether the release may be called classifier-preserving."""
-        return self.change <= PRESERVED
+        """Whether the release may be called classifier-preserving: ω is exact, and the same classifier came out."""
+        return self.solution.polished and self.change <= PRESERVED
 
 
 def preserving_noise(

@@ -29,8 +29,8 @@ TOLERANCES = (1e-8, 1e-10, 1e-12)
 class SvmSolution:
     """``alpha`` (p,), ``beta``, ``slack`` ξ (q,), ``multipliers`` ω (q,), and how exact they are.
 
-    ``polished`` is False when the sets of the second stage did not settle: then this is the interior point's
-    answer, and ``kkt`` says how good it is.
+    ``polished`` is False when the sets of the second stage did not settle or rounding spoils it: then this is
+    the interior point's answer, and ``kkt`` says how good it is.
     """
 
     alpha: Array
@@ -69,8 +69,9 @@ def solve_svm(x: Array, y: Array, *, theta: float, rho: float) -> SvmSolution:
     problem = Problem.of(x, y, theta=theta, rho=rho)
     for point in interior_points(problem, TOLERANCES):
         exact = polish(problem, *point)
-        if exact is not None:
+        if exact is not None and _better(problem, exact, point):
             break
+        exact = None
     w, omega = exact or point
     alpha, beta = problem.original(w, omega)
     return SvmSolution(
@@ -81,3 +82,9 @@ def solve_svm(x: Array, y: Array, *, theta: float, rho: float) -> SvmSolution:
         kkt=problem.kkt(w, omega),
         polished=exact is not None,
     )
+
+
+def _better(problem: Problem, exact: tuple[Array, Array], point: tuple[Array, Array]) -> bool:
+    """Whether rounding left the second stage's answer what it should be: exact, and not above the first's."""
+    near = problem.objective(point[0]) + 1e-9 * problem.theta
+    return problem.kkt(*exact).exact and problem.objective(exact[0]) <= near
