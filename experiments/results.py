@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from experiments.folders import Metric, Run
+from vfl.errors import PluginError
+from vfl.registry import ATTACKS
 
 BLIND_GUESSES = {
     "zero": "all zeros",
@@ -78,8 +80,22 @@ def results(run: Run) -> tuple[Result, ...]:
             unusable=unusable[key].value if key in unusable else None,
         )
         for key, m in errors.items()
-        if key[1:] in blind and math.isfinite(m.value)
+        if key[1:] in blind and math.isfinite(m.value) and not up_to_affine(m.attack)
     )
+
+
+def up_to_affine(attack: str) -> bool:
+    """Whether the values of ``attack`` are the columns up to an affine map: their plain MSE means nothing."""
+    try:
+        return bool(ATTACKS.get(attack).up_to_affine)  # type: ignore[attr-defined]
+    except PluginError:
+        return False
+
+
+def explained(run: Run) -> dict[tuple[str, str], float]:
+    """(attack, target) → R² on training rows after the best affine map, of the attacks that need one."""
+    found = _first(run, "affine_r2").values()
+    return {(m.attack, m.target): m.value for m in found if up_to_affine(m.attack) and math.isfinite(m.value)}
 
 
 def final(run: Run) -> tuple[Result, ...]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from experiments.folders import Run
-from experiments.results import Result, final, utility
+from experiments.results import Result, explained, final, utility
 from vfl.errors import ConfigError, PluginError
 from vfl.registry import ATTACKS
 from vfl.types import Phase, Role
@@ -66,7 +66,7 @@ def verdict(runs: Sequence[Run]) -> Verdict:
     """The answer to "what leaks, and does the defence help?" in plain words."""
     first, names = baseline(runs), labels(runs)
     if not any(final(r) for r in runs):
-        return Verdict(_NOTHING)
+        return Verdict(_NOTHING, assumption=_worth_of_secure_training(runs).strip())
     others = [
         _compared(r, n, runs[first]) for i, (r, n) in enumerate(zip(runs, names, strict=True)) if i != first
     ]
@@ -124,6 +124,9 @@ def _run_json(run: Run, label: str) -> dict[str, Any]:
                 "better_than_blind": r.better,
             }
             for r in final(run)
+        ],
+        "explained_after_affine_map": [
+            {"attack": attack, "target": target, "r2": r2} for (attack, target), r2 in explained(run).items()
         ],
         "utility": {k: _finite(v) for k, v in utility(run).items()},
     }
@@ -208,4 +211,16 @@ def _assumption(runs: Sequence[Run]) -> str:
     reading = [a for a in attacks if reads_training(a)]
     if reading:
         return f"Training in the clear: {', '.join(reading)} read training traffic."
-    return "Assumes secure training: the attacks read predictions and disclosed parameters only."
+    return (
+        "Assumes secure training: the attacks read predictions and disclosed parameters only."
+        + _worth_of_secure_training(runs)
+    )
+
+
+def _worth_of_secure_training(runs: Sequence[Run]) -> str:
+    """What the same run gives away if training is not protected, where an attack measured it."""
+    shares = {key: r2 for run in runs for key, r2 in explained(run).items()}
+    return "".join(
+        f" Trained in the clear, {attack} explains R² = {figure(r2)} of the variance of {target}'s training rows, up to one affine map."
+        for (attack, target), r2 in shares.items()
+    )

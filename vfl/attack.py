@@ -24,6 +24,7 @@ class Attack(BaseModel, ABC):
     ``rowwise`` says that rows are estimated one by one: permuting the rows permutes the answer.
     ``estimates`` says whether it gives the target's columns (N, d) or a belief in each class (N, k).
     ``estimated_rows`` are the rows that it can tell: prediction rows, training rows, or both.
+    ``up_to_affine`` says that its values are the target's columns up to an affine map, which only the target can fit.
     ``unknown_columns`` is the number of unknown columns that it is made for, None for any.
     """
 
@@ -32,6 +33,7 @@ class Attack(BaseModel, ABC):
     needs: ClassVar[frozenset[Knowledge]]
     phases: ClassVar[frozenset[Phase]] = frozenset({Phase.PREDICT, Phase.DISCLOSE})
     rowwise: ClassVar[bool] = True
+    up_to_affine: ClassVar[bool] = False
     estimated_rows: ClassVar[frozenset[Phase]] = frozenset({Phase.PREDICT})
     unknown_columns: ClassVar[int | None] = None
     estimates: ClassVar[Literal["features", "labels"]] = "features"

@@ -19,6 +19,7 @@ from vfl.acts import Guess, Receipt, Submission
 from vfl.arrays import save_arrays
 from vfl.errors import ProtocolError, StateError
 from vfl.metrics import Metrics
+from vfl.numerics.affine import affine_fit
 from vfl.numerics.entropy import conditional_entropy, entropy
 from vfl.score_theory import figures
 from vfl.types import Array, ColumnInfo, RowStatus
@@ -187,6 +188,10 @@ class ScoringService:
         )
         add("mse", per_row.mean())
         add("mse_stderr", per_row.std(ddof=min(1, n - 1)) / np.sqrt(n))
+        if submission.scored_set == "train" and n >= 2:
+            r2, affine_mse = affine_fit(guess.values, truth)
+            add("affine_r2", r2)
+            add("affine_mse", affine_mse)
         add("unusable", (guess.status != RowStatus.OK).mean())
         for column, value in zip(self._columns, square.mean(axis=0), strict=True):
             add("column_mse", value, column=column.name)

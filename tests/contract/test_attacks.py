@@ -101,6 +101,8 @@ def _released(sender: str, phase: Phase, point: Point, rows: Array, **tensors: A
 @pytest.fixture
 def world(request: pytest.FixtureRequest) -> World:
     only = CLASSES[request.node.callspec.params["name"]].unknown_columns
+    if Phase.TRAIN in CLASSES[request.node.callspec.params["name"]].phases:
+        only = 3  # sums of several parties' logits are not told apart
     blocks = {"second": slice(0, only)} if only else {"first": slice(0, 3), "second": slice(3, 6)}
     rng, d = np.random.default_rng(5), only or 6
     n, nothing = 10, np.zeros(0, np.int32)
@@ -122,6 +124,10 @@ def world(request: pytest.FixtureRequest) -> World:
             Point.AUXILIARY: {"features": rng.random((8, block.stop - block.start))},
         }
         transcript += [_released(party, Phase.DISCLOSE, p, nothing, **t) for p, t in disclosed.items()]
+    for weights in rng.normal(size=(3, 4, d)):  # logits of three steps of training
+        transcript.append(
+            _released("coordinator", Phase.TRAIN, Point.EMBEDDING, rows, embedding=truth @ weights.T)
+        )
     own = {"features": features, "labels": rng.integers(0, 4, n), "parameters": own_weight}
     return World(truth, transcript, own, np.isin(rows, [2, 5]), blocks)
 

@@ -180,7 +180,9 @@ def test_json_is_strict_and_has_stable_keys(tmp_path: Path) -> None:
     data = json.loads(json.dumps(to_json([run]), allow_nan=False))
     assert sorted(data) == ["runs", "verdict"]
     (told,) = data["runs"]
-    assert sorted(told) == ["defenses", "label", "parties", "results", "run", "utility"]
+    assert sorted(told) == [
+        "defenses", "explained_after_affine_map", "label", "parties", "results", "run", "utility",
+    ]  # fmt: skip
     assert told["utility"] == {"mean_kl": None}
     assert told["results"] == [
         {
@@ -208,3 +210,24 @@ def test_the_gain_is_over_the_active_party_alone(runs: Runs) -> None:
 )
 def test_figures_read_as_in_the_papers(value: float | None, text: str) -> None:
     assert figure(value) == text
+
+
+def test_what_the_assumption_of_secure_training_is_worth(tmp_path: Path) -> None:
+    """An estimate up to an affine map has no MSE worth showing: its R² stands in the assumption instead."""
+    where = {"target": "passive", "scored_set": "train", "rows": 100}
+    affine = [
+        metric(name, value, attack=attack, **where)
+        for attack in ("clear_features", "agnostic")
+        for name, value in (("mse", 0.3), ("affine_r2", 0.987))
+    ]
+    run = target(
+        tmp_path, [*scores({"lmmse": 0.021}), metric("blind_mse", 0.08, attack="half", **where), *affine]
+    )
+    worth = "Trained in the clear, clear_features explains R² = .987 of the variance of passive's training rows, up to one affine map."
+    assert verdict([run]).assumption == f"{SECURE} {worth}"
+    assert [r.attack for r in final(run)] == ["lmmse", "agnostic"]
+    assert to_json([run])["runs"][0]["explained_after_affine_map"] == [
+        {"attack": "clear_features", "target": "passive", "r2": 0.987}
+    ]
+    alone = target(tmp_path / "alone", affine)
+    assert verdict([alone]).assumption == worth

@@ -1,0 +1,73 @@
+"""Training in the clear: all columns up to one affine map, from the summed logits of every step (ours).
+
+No parameter, no score, no gradient is read. It shows what attacks on predictions leave out when they assume
+secure training.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from vfl.attack import Attack
+from vfl.errors import KnowledgeError
+from vfl.numerics.factorization import factorize
+from vfl.types import Array, Estimate, Knowledge, Phase, Point, RowStatus, statuses
+from vfl.view import AdversaryView
+
+_MISFIT = 1e-2  # relative: rows that the factors explain no better are flagged
+
+
+class ClearFeatures(Attack):
+    """Alternating least squares on logits = rows × changing weights; see :mod:`vfl.numerics.factorization`.
+
+    Values are scaled to [0, 1] component by component: which mixture of the target's columns a component is, only
+    the target can tell, and its scoring service does (``affine_r2``).
+    """
+
+    needs: ClassVar[frozenset[Knowledge]] = frozenset({Knowledge.EMBEDDINGS})
+    phases: ClassVar[frozenset[Phase]] = frozenset({Phase.TRAIN})
+    estimated_rows: ClassVar[frozenset[Phase]] = frozenset({Phase.TRAIN})
+    rowwise: ClassVar[bool] = False
+    up_to_affine: ClassVar[bool] = True
+
+    sweeps: int = Field(30, ge=1, description="of alternating least squares, at most")
+
+    def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
+        """Rows that the factors explain badly are NOT_CONVERGED; see :meth:`vfl.attack.Attack.reconstruct`.
+
+        Raises:
+            KnowledgeError: several passive parties, or a row that was in no step, or fewer rows than columns.
+        """
+        if len(view.widths()) > 1:
+            raise KnowledgeError(
+                "clear_features reads the logits of one passive party: sums of several mix their columns"
+            )
+        d = view.widths()[view.target]
+        steps = [(r.rows, r.tensor("embedding")) for r in view.received(Point.EMBEDDING)]
+        known, place = _positions([rows for rows, _ in steps], view.rows)
+        if len(known) <= d:
+            raise KnowledgeError(
+                f"the logits of {len(known)} training rows reached {view.party!r}: more than {d} are needed for {d} columns"
+            )
+        compact = [(np.searchsorted(known, rows), z) for rows, z in steps]
+        factors = factorize(compact, len(known), d, self.sweeps)
+        low, high = factors.x.min(axis=0), factors.x.max(axis=0)
+        values = (factors.x - low) / np.where(high > low, high - low, 1)
+        misfit = factors.residual[place]
+        status = statuses(len(view.rows))
+        status[misfit > _MISFIT] = RowStatus.NOT_CONVERGED
+        return Estimate(view.target, view.rows, values[place], status, {"residual": misfit})
+
+
+def _positions(batches: list[Array], rows: Array) -> tuple[Array, Array]:
+    """The distinct rows of all batches in order, and where ``rows`` stand among them."""
+    known = np.unique(np.concatenate(batches)) if batches else np.zeros(0, np.int32)
+    missing = np.setdiff1d(rows, known)
+    if len(missing):
+        raise KnowledgeError(
+            f"no logits of {len(missing)} rows (first: {missing[0]}) arrived in training: ask for training rows"
+        )
+    return known, np.searchsorted(known, rows)
