@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from coordinator.coordinator import Progress
-from experiments.audit_bench import Bench, Plan
+from experiments.audit_bench import FEW_ROWS, Bench, Plan
 from experiments.audit_defenses import fitting, try_defenses
 from experiments.audit_models import simulate
 from experiments.audit_subject import Subject
@@ -26,11 +26,12 @@ _CENTERS = {"ls": 0.0, "half_star": 0.5}
 
 @dataclass(frozen=True)
 class Reached:
-    """One attack against one kind of model: MSE per feature, mean and 5 % to 95 % quantiles over models."""
+    """One attack against one kind of model: MSE per feature, mean and 5 % to 95 % quantiles over models, on ``rows`` each."""
 
     attack: str
     kind: str
     models: int
+    rows: int
     mse: float
     low: float
     high: float
@@ -55,7 +56,7 @@ def audit(subject: Subject, plan: Plan, progress: Progress) -> dict[str, Any]:
         "bounds": _bounds(bench),
         "after_training": _after_training(bench),
         "attacks": [asdict(r) for r in reached],
-        "strongest": asdict(min(reached, key=lambda r: r.mse)),
+        "strongest": asdict(min((r for r in reached if r.rows == len(bench.rows)), key=lambda r: r.mse)),
         "column_blind": _column_blind(bench.truth).tolist(),
         "defenses": [asdict(d) for d in defended],
         "wanted": {"least_error": least, "most_loss": plan.most_loss},
@@ -125,12 +126,14 @@ def _reached(bench: Bench, progress: Progress) -> list[Reached]:
                 errors.setdefault(name, []).append(error)
             done += 1
             progress("models attacked", done, sum(kinds.values()))
-        reached += [_summary(name, kind, np.array(found)) for name, found in errors.items()]
+        for name, found in errors.items():
+            rows = min(len(bench.rows), FEW_ROWS.get(name, len(bench.rows)))
+            reached.append(_summary(name, kind, rows, np.array(found)))
     return reached
 
 
-def _summary(attack: str, kind: str, errors: Array) -> Reached:
+def _summary(attack: str, kind: str, rows: int, errors: Array) -> Reached:
     mse = errors.mean(axis=1)
     low, high = np.quantile(mse, [0.05, 0.95])
     columns = tuple(errors.mean(axis=0).tolist())
-    return Reached(attack, kind, len(mse), float(mse.mean()), float(low), float(high), columns)
+    return Reached(attack, kind, len(mse), rows, float(mse.mean()), float(low), float(high), columns)

@@ -19,6 +19,8 @@ from vfl.types import Array, Knowledge
 
 #: Those of them that are installed run. The blind guesses stand beside them.
 _ATTACKS = ("lmmse", "mean_star", "finite_alphabet", "rcc1", "rcc2", "half_star", "ls", "black_box")
+#: Attacks that take milliseconds a row (RCC1 where it is not certified) see so many rows of each model.
+FEW_ROWS: Mapping[str, int] = {"rcc1": 20}
 _SETTINGS: Mapping[str, dict[str, Any]] = {"black_box": {"signs": "unknown", "population_mean": "disclosed"}}
 
 
@@ -102,12 +104,17 @@ class Bench:
                 found[name] = attack(**_SETTINGS.get(name, {}))
         return found
 
-    def errors(self, world: World, kind: str, model: int) -> Iterator[tuple[str, Array]]:
-        """Each attack's squared error by column (d,); those that lack knowledge are left out."""
+    def errors(
+        self, world: World, kind: str, model: int, *, slow: bool = True
+    ) -> Iterator[tuple[str, Array]]:
+        """Each attack's squared error by column (d,); those that lack knowledge are left out, unless ``slow`` the slow ones too."""
         rng = self.plan.rng("attack", kind, model)
         for name, attack in self.attacks.items():
+            if name in FEW_ROWS and not slow:
+                continue
+            rows = self.rows[: FEW_ROWS.get(name)]
             try:
-                values = world.attack(attack, self.rows, self.known, rng).values
+                values = world.attack(attack, rows, self.known, rng).values
             except KnowledgeError:
                 continue
-            yield name, ((values - self.truth) ** 2).mean(axis=0)
+            yield name, ((values - self.subject.x[rows]) ** 2).mean(axis=0)

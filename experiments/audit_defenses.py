@@ -19,6 +19,9 @@ _ACTING = frozenset({"on_inputs", "on_embedding", "on_scores", "on_parameters"})
 _STRENGTHS: Mapping[str, tuple[dict[str, Any], ...]] = {  # others with their defaults
     "round_scores": ({"digits": 3}, {"digits": 2}, {"digits": 1}),
     "gaussian_scores": ({"sigma": 0.3}, {"sigma": 1.0}, {"sigma": 3.0}),
+    "scheme_1": ({"alpha": 1.0}, {"alpha": 10.0}, {"alpha": 100.0}),
+    "scheme_2": ({"alpha": 1.0}, {"alpha": 10.0}, {"alpha": 100.0}),
+    "scheme_3": ({"alpha": 0.3}, {"alpha": 0.6}, {"alpha": 0.9}),
 }
 _MODELS, _ROWS = 3, 300  # for every strength of every defence
 
@@ -27,7 +30,8 @@ _MODELS, _ROWS = 3, 300  # for every strength of every defence
 class Defended:
     """The strongest attack against one defence, which ``at`` switches on: means over models.
 
-    ``attack`` is "" where none beats the best blind guess, whose error ``mse`` then is. ``reason`` says why a defence
+    ``mean_kl`` compares the released scores with those of the undefended model, in nats. ``withheld`` says that no
+    parameters were disclosed. ``attack`` is "" where none beats the best blind guess, whose error ``mse`` then is. ``reason`` says why a defence
     could not be simulated, its figures are then None.
     """
 
@@ -39,6 +43,7 @@ class Defended:
     accuracy_loss: float | None = None
     mean_kl: float | None = None
     argmax_kept: float | None = None
+    withheld: bool = False
     reason: str = ""
 
 
@@ -68,7 +73,7 @@ def try_defenses(bench: Bench, progress: Progress) -> list[Defended]:
 
 
 def fitting(defended: Sequence[Defended], least_error: float, most_loss: float) -> list[Defended]:
-    """Those that reach the error at that loss, the cheapest first: least KL (∞ is common), then least loss, then largest error."""
+    """Those that reach the error at that loss, the cheapest first: least KL (∞ is common), then least loss, then largest error, then what discloses least."""
     fit = [
         d
         for d in defended
@@ -77,7 +82,9 @@ def fitting(defended: Sequence[Defended], least_error: float, most_loss: float) 
         and d.mse >= least_error
         and d.accuracy_loss <= most_loss
     ]
-    return sorted(fit, key=lambda d: (d.mean_kl, max(d.accuracy_loss or 0.0, 0.0), -(d.mse or 0.0)))
+    return sorted(
+        fit, key=lambda d: (d.mean_kl, max(d.accuracy_loss or 0.0, 0.0), -(d.mse or 0.0), not d.withheld)
+    )
 
 
 def _measured(bench: Bench, defense: Defense) -> dict[str, Any]:
@@ -88,16 +95,25 @@ def _measured(bench: Bench, defense: Defense) -> dict[str, Any]:
     for i in range(models):
         plain = simulate(bench.subject, "trained", bench.plan.rng("trained", i))
         world = simulate(bench.subject, "trained", bench.plan.rng("trained", i), [defense])
-        kept = _argmax_kept(plain.released, world.released)
-        figures.append((plain.accuracy - world.accuracy, world.mean_kl, kept))
-        for name, error in bench.errors(world, "trained", i):
+        before, after = plain.released, world.released
+        loss = plain.accuracy - world.accuracy
+        figures.append((loss, _mean_kl(before, after), _argmax_kept(before, after)))
+        for name, error in bench.errors(world, "trained", i, slow=False):
             errors.setdefault(name, []).append(float(error.mean()))
     blind = bench.blind[bench.blind_guess]
     means = {name: float(np.mean(found)) for name, found in errors.items() if len(found) == models}
     attack, mse = min(means.items(), key=lambda item: item[1], default=("", blind))
     named = ("accuracy_loss", "mean_kl", "argmax_kept")
     averages = dict(zip(named, np.mean(figures, axis=0).tolist(), strict=True))
-    return {"mse": min(mse, blind), "attack": attack if mse < blind else "", **averages}
+    beaten = {"attack": attack if mse < blind else "", "withheld": world.parameters is None}
+    return {"mse": min(mse, blind), **beaten, **averages}
+
+
+def _mean_kl(exact: Array, released: Array) -> float:
+    """Mean over rows of KL(c‖c̃), infinite where a possible class was released as impossible."""
+    c = np.exp(exact)
+    with np.errstate(invalid="ignore"):  # 0·∞
+        return float(np.where(c > 0, c * (exact - released), 0.0).sum(axis=1).mean())
 
 
 def _argmax_kept(before: Array, after: Array) -> float:

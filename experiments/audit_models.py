@@ -33,12 +33,11 @@ _NO_ROWS = np.zeros(0, np.int32)
 class World:
     """One released model.
 
-    ``exact`` and ``released`` are log-probabilities (n, k) before and after defences, ``parameters`` the disclosed
-    weight (k, d) and bias or None, ``own_weight`` (k, m) and ``other`` (n, m) the active party's, ``labels`` (n,).
+    ``released`` are log-probabilities (n, k) after defences, ``parameters`` the disclosed weight (k, d) and bias or
+    None, ``own_weight`` (k, m) and ``other`` (n, m) the active party's, ``labels`` (n,).
     """
 
     subject: Subject
-    exact: Array
     released: Array
     parameters: Mapping[str, Array] | None
     other: Array
@@ -76,13 +75,6 @@ class World:
             phases=attack.phases,
         )
         return attack.reconstruct(view, rng=rng)
-
-    @property
-    def mean_kl(self) -> float:
-        """KL(c‖c̃) of the released from the exact scores, in nats; infinite where a possible class has score 0."""
-        c = np.exp(self.exact)
-        with np.errstate(invalid="ignore"):  # 0·(−∞ + ∞)
-            return float(np.where(c > 0, c * (self.exact - self.released), 0.0).sum(axis=1).mean())
 
     @property
     def accuracy(self) -> float:
@@ -123,11 +115,9 @@ def simulate(
     mine = subject.weight if kind == "given" and subject.weight is not None else weight[:, :d]
     disclosed.update(weight=mine.copy(), bias=bias)
     partial = fold("on_embedding", inputs @ mine.T + bias, Phase.PREDICT)
-    defended = log_softmax(partial + other @ weight[:, d:].T)
     return World(
         subject,
-        log_softmax(inputs @ mine.T + bias + other @ weight[:, d:].T),
-        fold("on_scores", defended, Phase.PREDICT),
+        fold("on_scores", log_softmax(partial + other @ weight[:, d:].T), Phase.PREDICT),
         fold("on_parameters", disclosed, Phase.DISCLOSE),
         other,
         weight[:, d:],

@@ -61,7 +61,7 @@ def table(found: Mapping[str, Any]) -> list[tuple[str, ...]]:
     body = [
         (
             a["attack"],
-            f"{a['models']} {_KINDS[a['kind']]}" if a["kind"] != "given" else _KINDS["given"],
+            _against(a, found["attacked_rows"]),
             figure(a["mse"]),
             f"{figure(a['low'])} … {figure(a['high'])}" if a["models"] > 1 else "–",
             _share(a["mse"], blind),
@@ -148,6 +148,12 @@ def _column(found: Mapping[str, Any]) -> str:
         return "All columns are constant: there is nothing to protect."
     _, name, error, blind = min(pairs)
     return f"The most exposed column is {name}: error {figure(error)}, blind {figure(blind)}."
+
+
+def _against(reached: Mapping[str, Any], rows: int) -> str:
+    models = f"{reached['models']} " if reached["kind"] != "given" else ""
+    few = f", {reached['rows']} rows each" if reached["rows"] < rows else ""
+    return f"{models}{_KINDS[reached['kind']]}{few}"
 
 
 def _knows(attack: str, rows: int) -> str:
