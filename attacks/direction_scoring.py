@@ -21,6 +21,7 @@ class DirectionScoring(Attack):
 
     needs: ClassVar[frozenset[Knowledge]] = frozenset({Knowledge.GRADIENTS, Knowledge.KNOWN_LABELS})
     phases: ClassVar[frozenset[Phase]] = frozenset({Phase.TRAIN, Phase.DISCLOSE})
+    estimated_rows: ClassVar[frozenset[Phase]] = frozenset({Phase.TRAIN})
     estimates = "labels"
 
     def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:

@@ -21,6 +21,7 @@ class GradientSign(Attack):
 
     needs: ClassVar[frozenset[Knowledge]] = frozenset({Knowledge.GRADIENTS})
     phases: ClassVar[frozenset[Phase]] = frozenset({Phase.TRAIN})
+    estimated_rows: ClassVar[frozenset[Phase]] = frozenset({Phase.TRAIN})
     estimates = "labels"
 
     def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:

@@ -21,6 +21,7 @@ class NormScoring(Attack):
     needs: ClassVar[frozenset[Knowledge]] = frozenset({Knowledge.GRADIENTS})
     phases: ClassVar[frozenset[Phase]] = frozenset({Phase.TRAIN})
     rowwise: ClassVar[bool] = False
+    estimated_rows: ClassVar[frozenset[Phase]] = frozenset({Phase.TRAIN})
     estimates = "labels"
 
     def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:

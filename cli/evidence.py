@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -33,7 +34,12 @@ def add_to(app: typer.Typer) -> None:
 
     @app.command()
     def attack(
-        folder: Annotated[Path, typer.Argument(help="the active party's run folder")],
+        folder: Annotated[
+            Path,
+            typer.Argument(
+                help="the adversary's run folder: the active party's; for attacks on labels any other party's"
+            ),
+        ],
         attack: Annotated[str, typer.Option(help="a name of `vflens attacks`")],
         target: Annotated[str | None, typer.Option(help="which passive party; default: the only one")] = None,
         out: Annotated[Path, typer.Option(help="the estimate to write")] = Path("estimate.npz"),
@@ -70,9 +76,7 @@ def add_to(app: typer.Typer) -> None:
         emit(
             json,
             facts,
-            lambda: (
-                f"{facts['attack']}: MSE {facts['mse']:.4f} on {facts['rows']} rows; best blind guess ({facts['blind_guess']}) {facts['blind_mse']:.4f}"
-            ),
+            lambda: _scored(facts),
         )
 
     @app.command()
@@ -94,3 +98,13 @@ def add_to(app: typer.Typer) -> None:
         with console.capture() as shown:
             console.print(comparison.table(found))
         emit(json, found, shown.get)
+
+
+def _scored(facts: Mapping[str, Any]) -> str:
+    """What the target found, beside the best blind guess."""
+    said = f"{facts['attack']} on {facts['rows']} rows"
+    blind = f"best blind guess ({facts['blind_guess']})"
+    if "label_accuracy" in facts:
+        return f"{said}: {facts['label_accuracy']:.1%} of the labels; {blind} {facts['blind_label_accuracy']:.1%}"
+    affine = f"; R² {facts['affine_r2']:.4f} after the best affine map" if "affine_r2" in facts else ""
+    return f"{said}: MSE {facts['mse']:.4f}{affine}; {blind} {facts['blind_mse']:.4f}"

@@ -15,9 +15,10 @@ from vfl import journal
 from vfl.acts import Guess, Submission
 from vfl.arrays import load_arrays, save_arrays
 from vfl.attack import Attack
-from vfl.config import PassiveConfig, Plugin, build_plugins, load_party, read_toml
-from vfl.errors import ConfigError, DataError
+from vfl.config import ActiveConfig, PassiveConfig, Plugin, build_plugins, load_party, read_toml
+from vfl.errors import ConfigError, DataError, ProtocolError
 from vfl.federation import Federation
+from vfl.metrics import Metrics
 from vfl.randomness import secret_from_seed, stream
 from vfl.registry import ATTACKS
 from vfl.types import Array, Estimate, Phase, Point, Released, Role
@@ -35,9 +36,10 @@ class _Recorded:
 
 
 def attack_recorded(folder: Path, name: str, target: str | None, out: Path) -> dict[str, Any]:
-    """Run attack ``name`` on the active party's ``folder`` and write the estimate to ``out`` (npz).
+    """Run attack ``name`` on a party's ``folder`` and write the estimate to ``out`` (npz).
 
-    It has the parameters that the run configured for it; its defaults if the run did not use it.
+    Attacks on columns sit in the active party's folder. Those on labels sit in any other party's: the gradients of
+    training reach the passive parties and the coordinator alike, and their target is the active party. It has the parameters that the run configured for it; its defaults if the run did not use it.
 
     Raises:
         StorageError: the folder is no party's run folder, or cannot be read.
@@ -47,13 +49,14 @@ def attack_recorded(folder: Path, name: str, target: str | None, out: Path) -> d
     federation = Federation.load(folder)
     config = read_toml(folder / "config.toml")
     attack = _configured(config, name)
-    target = _target(federation, target)
+    party, target = _sides(attack, str(config["party"]), federation, target)
     transcript = _Recorded(folder / "transcript")
-    own = load_arrays(folder / "own.npz")
+    own = load_arrays(folder / "own.npz") if party == federation.active.name else {}
+    scored = Phase.PREDICT if Phase.PREDICT in attack.estimated_rows else Phase.TRAIN
     view = AdversaryView(
-        party=federation.active.name,
+        party=party,
         target=target,
-        rows=_predicted(transcript),
+        rows=_predicted(transcript) if scored is Phase.PREDICT else _trained(transcript, federation, target),
         n_classes=federation.n_classes,
         transcript=transcript,
         own=own,
@@ -64,28 +67,34 @@ def attack_recorded(folder: Path, name: str, target: str | None, out: Path) -> d
         network=federation.network,
     )
     estimate = attack.reconstruct(view, rng=stream(secret_from_seed(config["seed"]), "attack", name, target))
-    _write(out, federation.run, name, estimate)
+    _write(out, federation.run, name, scored, estimate)
     return {"attack": name, "target": target, "rows": len(estimate.rows), "estimate": str(out)}
 
 
 def score_estimate(file: Path, config_file: Path) -> dict[str, Any]:
     """The target scores ``file`` against its own table; the errors are kept in its folder and returned to it.
 
+    A passive party scores columns, the active party beliefs in labels.
+
     Raises:
-        ConfigError: not a passive party's configuration, or the party is running.
+        ConfigError: not a data party's configuration, or the party is running.
         DataError: ``file`` is no estimate.
         ProtocolError: an estimate of other rows or columns.
     """
     config = load_party(config_file)
+    attack, submission = _read(file)
+    if isinstance(config, ActiveConfig):
+        return _score_labels(config, attack, submission)
     if not isinstance(config, PassiveConfig):
         raise ConfigError(
             f"{config_file} configures a {config.role}: only the target, a passive party, can score"
         )
-    attack, submission = _read(file)
     with claimed(config.out):  # two writers would spoil its logs
         _score(config, submission)
     rows = len(submission.rows)
-    found = [m for m in read_party(config.out).metrics if m.rows == rows and m.scored_set == "predict"]
+    found = [
+        m for m in read_party(config.out).metrics if m.rows == rows and m.scored_set == submission.scored_set
+    ]
     blind = min((m for m in found if m.metric == "blind_mse"), key=lambda m: m.value)
     figures = {
         m.metric: m.value for m in found if m.attack == attack and not m.column and m.metric != "blind_mse"
@@ -105,6 +114,44 @@ def _score(config: PassiveConfig, submission: Submission) -> None:
         party.score(submission)
     finally:
         party.close()
+
+
+def _score_labels(config: ActiveConfig, attack: str, submission: Submission) -> dict[str, Any]:
+    """Share of rows whose likeliest class is the label, beside that of the training rows' most frequent class."""
+    federation, labels = Federation.load(config.out), load_arrays(config.out / "own.npz")["labels"]
+    (guess,) = submission.guesses
+    rows, shape = submission.rows, (len(submission.rows), federation.n_classes)
+    if submission.run != federation.run or guess.values.shape != shape or not len(rows):
+        raise ProtocolError(
+            f"estimate of run {submission.run!r} with values of shape {guess.values.shape}: beliefs of shape {shape} of run {federation.run!r} are scored"
+        )
+    rows = federation.checked_rows(rows, Phase(submission.scored_set))
+    likeliest = np.bincount(labels[federation.train]).argmax()
+    figures = {
+        "label_accuracy": float((guess.values.argmax(axis=1) == labels[rows]).mean()),
+        "blind_label_accuracy": float((labels[rows] == likeliest).mean()),
+    }
+    with claimed(config.out):
+        metrics = Metrics(config.out / "metrics.parquet")
+        for name, value in figures.items():
+            scored = submission.scored_set
+            metrics.add(name, value, attack=attack, target=config.party, scored_set=scored, rows=len(rows))
+        metrics.save()
+    return {"attack": attack, "rows": len(rows), **figures, "blind_guess": "the most frequent class"}
+
+
+def _sides(attack: Attack, party: str, federation: Federation, target: str | None) -> tuple[str, str]:
+    """Who attacks whom."""
+    active = federation.active.name
+    if attack.estimates == "features":
+        return active, _target(federation, target)
+    if party == active:
+        raise ConfigError(
+            f"labels are no secret from {active!r}, which holds them: give the folder of another party"
+        )
+    if target not in (None, active):
+        raise ConfigError(f"--target {target!r}: the labels are those of {active!r}")
+    return party, active
 
 
 def _configured(config: dict[str, Any], name: str) -> Attack:
@@ -136,8 +183,15 @@ def _predicted(transcript: _Recorded) -> Array:
     return rows[np.sort(first)]
 
 
-def _write(out: Path, run: str, attack: str, e: Estimate) -> None:
+def _trained(transcript: _Recorded, federation: Federation, target: str) -> Array:
+    """The training rows but those that the target granted, which are not scored."""
+    granted = [r.rows for r in transcript if r.point is Point.AUXILIARY and r.sender == target]
+    return np.setdiff1d(federation.train, np.concatenate([np.zeros(0, np.int32), *granted]))
+
+
+def _write(out: Path, run: str, attack: str, scored: Phase, e: Estimate) -> None:
     named = {"run": np.array(run), "attack": np.array(attack), "target": np.array(e.target)}
+    named["scored_set"] = np.array(scored.value)
     save_arrays(out, {**named, "rows": e.rows, "values": e.values, "status": e.status})
 
 
@@ -145,6 +199,6 @@ def _read(file: Path) -> tuple[str, Submission]:
     saved = load_arrays(file)
     try:
         guess = Guess(str(saved["attack"]), saved["values"], saved["status"])
-        return guess.attack, Submission(str(saved["run"]), "predict", saved["rows"], (guess,))
+        return guess.attack, Submission(str(saved["run"]), str(saved["scored_set"]), saved["rows"], (guess,))
     except KeyError as error:
         raise DataError(f"{file} is no estimate, it lacks {error}: write one with `vflens attack`") from error

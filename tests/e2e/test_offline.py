@@ -135,8 +135,45 @@ def test_what_is_no_estimate_is_a_sentence(tmp_path: Path, home: Path) -> None:
         DataError, match=r"other.npz is no estimate, it lacks .*: write one with `vflens attack`$"
     ):
         score_estimate(tmp_path / "other.npz", config)
-    with pytest.raises(ConfigError, match="configures a active: only the target, a passive party, can score"):
-        score_estimate(home / "active" / "estimates" / "a.zero.npz", home / "active" / "config.toml")
+    attack_recorded(home / "active", "zero", "a", tmp_path / "estimate.npz")
+    with pytest.raises(ConfigError, match="configures a coordinator: only the target, a passive party, can"):
+        score_estimate(tmp_path / "estimate.npz", home / "coordinator" / "config.toml")
+    with pytest.raises(ProtocolError, match=r"shape \(18, 2\): beliefs of shape \(18, 3\) of run 'tiny/run'"):
+        score_estimate(tmp_path / "estimate.npz", home / "active" / "config.toml")
+
+
+@pytest.mark.parametrize("adversary", ["b", "coordinator"])
+def test_whoever_receives_gradients_reads_every_label(tmp_path: Path, home: Path, adversary: str) -> None:
+    """C − y of softmax regression trained in the clear: its one negative entry is the label."""
+    out = tmp_path / "estimate.npz"
+    facts = attack_recorded(home / adversary, "gradient_sign", None, out)
+    assert (facts["target"], facts["rows"]) == ("active", 72)
+    scored = score_estimate(out, home / "active" / "config.toml")
+    assert scored["label_accuracy"] == 1.0
+    assert scored["blind_label_accuracy"] < 0.6
+    kept = {m.metric: m.value for m in read_party(home / "active").metrics if m.attack == "gradient_sign"}
+    assert kept == {k: v for k, v in scored.items() if k.endswith("label_accuracy")}
+    score = ["score", str(out), "--config", str(home / "active" / "config.toml")]
+    said = CliRunner().invoke(app, score).stdout
+    assert said.startswith(
+        "gradient_sign on 72 rows: 100.0% of the labels; best blind guess (the most frequent"
+    )
+
+
+def test_labels_are_attacked_from_elsewhere_and_at_the_active_party(tmp_path: Path, recorded: Path) -> None:
+    out = tmp_path / "estimate.npz"
+    with pytest.raises(ConfigError, match="labels are no secret from 'active', which holds them"):
+        attack_recorded(recorded / "active", "gradient_sign", None, out)
+    with pytest.raises(ConfigError, match="--target 'a': the labels are those of 'active'"):
+        attack_recorded(recorded / "b", "gradient_sign", "a", out)
+
+
+def test_training_in_the_clear_is_attacked_from_the_record_too(tmp_path: Path) -> None:
+    (home,) = run(experiment(tmp_path, training={"epochs": 30, "batch_size": 24}), in_process=True).scenarios
+    out = tmp_path / "estimate.npz"
+    assert attack_recorded(home / "active", "clear_features", None, out)["rows"] == 72
+    facts = score_estimate(out, home / "passive" / "config.toml")
+    assert facts["affine_r2"] > 0.7
 
 
 def test_a_running_party_is_left_alone(tmp_path: Path, home: Path) -> None:
