@@ -10,6 +10,7 @@ Three rules, by phase:
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -89,7 +90,7 @@ class ReleaseGate:
         self._journal = Journal(folder)
         self._last: dict[Point, Released] = {}
         self._disclosed: dict[tuple[Point, Exchange], Released] = {}
-        self._rows: dict[tuple[Point, int], RowLog] = {}
+        self._rows: defaultdict[tuple[Point, int], RowLog] = defaultdict(RowLog)
         for released in self._journal:
             self._log_of(released.point, released.exchange).add(
                 released.rows, *_single(released.tensors), released.exchange
@@ -186,7 +187,7 @@ class ReleaseGate:
         self._journal.close()
 
     def _log_of(self, point: Point, exchange: Exchange) -> RowLog:
-        return self._rows.setdefault((point, exchange.round), RowLog())
+        return self._rows[point, exchange.round]
 
     def _defended(
         self, point: Point, exchange: Exchange, rows: Array, tensors: Mapping[str, Array]
