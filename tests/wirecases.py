@@ -12,11 +12,12 @@ from hypothesis.extra import numpy as hnp
 from vfl import acts
 from vfl.federation import INT32_MAX, Federation, Training
 from vfl.model import SplitNetwork
-from vfl.types import ColumnInfo, Exchange, Phase, Point, Released, Role, RowStatus
+from vfl.types import MAX_PIXEL, ColumnInfo, Exchange, Phase, Point, Released, Role, RowStatus
 from vfl.view import PartyInfo
 from vfl.wire.codec import DTYPES
 
 INT32 = st.integers(0, INT32_MAX)
+PLACES = st.integers(0, MAX_PIXEL)
 NAMES = st.text(max_size=12)
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 ROWS = hnp.arrays("<i4", hnp.array_shapes(max_dims=1, min_side=0, max_side=6))
@@ -48,7 +49,7 @@ COLUMNS = st.builds(
     st.none() | NUMBERS,
     st.none() | NUMBERS,
     st.none() | st.lists(NUMBERS, min_size=1, max_size=3).map(tuple),
-    st.none() | st.tuples(INT32, INT32),
+    st.none() | st.tuples(PLACES, PLACES),
 )
 
 
