@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -43,10 +44,16 @@ def estimate(
             f"b has {b.shape[1]} columns and A {A.shape[0]} rows: give one column of b per equation of A"
         )
     _check_moments(moments, A.shape[1])
-    attack = ATTACKS.get(name)
+    attack = _attack(name)
     if not issubclass(attack, LinearAttack):
         raise PluginError(f"attack {name!r} does not solve A x = b: run it on a federation's transcript")
     return attack(**params).solve(A, b, rng=rng or np.random.default_rng(), moments=moments)
+
+
+@cache
+def _attack(name: str) -> type:
+    """Looking a plug-in up reads folders, which takes longer than many a batch."""
+    return ATTACKS.get(name)
 
 
 def _matrix(name: str, value: npt.ArrayLike) -> Array:

@@ -21,10 +21,11 @@ def box_estimate(
     estimate = linear_estimate(values, A, b)
     status, residual = estimate.status, estimate.extras["residual"]
     empty = residual > RANGE_RTOL * (np.linalg.norm(b, axis=1) + np.linalg.norm(A))
-    status[empty & (status == RowStatus.OK)] = RowStatus.EMPTY_BOX
-    status[~converged] = RowStatus.NOT_CONVERGED
     radius = radius.copy()
-    radius[empty] = box_reach(values[empty])
+    if empty.any():
+        status[empty & (status == RowStatus.OK)] = RowStatus.EMPTY_BOX
+        radius[empty] = box_reach(values[empty])
+    status[~converged] = RowStatus.NOT_CONVERGED
     extras = {**estimate.extras, "gap": gap, "radius": radius}
     return Estimate(estimate.target, estimate.rows, values, status, extras)
 

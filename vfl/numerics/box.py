@@ -76,7 +76,8 @@ def nearest_in_box(A: Array, b: Array, center: Array) -> Nearest:
         s = np.atleast_2d(center[rows] if center.ndim == 2 else center).T
         dual = _Dual(Q, (b[rows] @ inverse).T - Q.T @ s, -s, 1 - s, stretch)
         y, nu = _solve(dual)
-        x[rows], gap[rows], converged[rows] = (s + y).T, dual.gap(nu, y), dual.optimal(y)
+        x[rows] = (s + y).T
+        gap[rows], converged[rows] = dual.verdict(nu, y)
     return Nearest(x, gap, converged)
 
 
@@ -119,30 +120,26 @@ class _Dual:
         impossible: Array = excess > TOLERANCE * np.linalg.norm(F, axis=0)
         return impossible
 
-    def optimal(self, y: Array) -> Array:
-        """Whether Qᵀy = t, or no move inside the box brings A x nearer to b (to 1e3 of the tolerance)."""
-        descent = self._descent(y)
-        still = np.abs(np.clip(y + descent, self.low, self.high) - y).max(axis=0, initial=0.0)
-        optimal: Array = self.solved(y) | (still <= 1e3 * TOLERANCE)
-        return optimal
+    def verdict(self, nu: Array, y: Array) -> tuple[Array, Array]:
+        """The gap (N,) of :class:`Nearest`, and whether y is optimal: Qᵀy = t, or no move nears A x to b (to 1e3 of the tolerance)."""
+        optimal = self.solved(y)
+        gap = np.abs((nu * self.residual(y)).sum(axis=0))
+        left = np.flatnonzero(~optimal)
+        if len(left):
+            optimal[left], gap[left] = self.take(left)._stationary(y[:, left])
+        return gap, optimal
 
-    def gap(self, nu: Array, y: Array) -> Array:
-        """See :class:`Nearest`."""
-        descent = self._descent(y)
-        steepest = np.where(descent > 0, self.high, self.low)
-        infeasible = (descent * (steepest - y)).sum(axis=0)
-        gap: Array = np.where(self.solved(y), np.abs((nu * self.residual(y)).sum(axis=0)), infeasible)
-        return gap
+    def _stationary(self, y: Array) -> tuple[Array, Array]:
+        """Whether ‖A x − b‖ has no descent inside the box, and the most that its slope promises there."""
+        descent: Array = self.Q @ (self.stretch[:, None] ** 2 * self.residual(y))  # Aᵀ(b − A x), A scaled
+        still = np.abs(np.clip(y + descent, self.low, self.high) - y).max(axis=0, initial=0.0)
+        promised = (descent * (np.where(descent > 0, self.high, self.low) - y)).sum(axis=0)
+        return still <= 1e3 * TOLERANCE, promised
 
     def take(self, rows: Array) -> _Dual:
         """The problem of some of the rows."""
         low, high = (a[:, rows] if a.shape[1] > 1 else a for a in (self.low, self.high))
         return _Dual(self.Q, self.t[:, rows], low, high, self.stretch)
-
-    def _descent(self, y: Array) -> Array:
-        """Aᵀ(b − A x) (d, N), for A scaled to a largest singular value of 1."""
-        descent: Array = self.Q @ (self.stretch[:, None] ** 2 * self.residual(y))
-        return descent
 
 
 def _solve(dual: _Dual) -> tuple[Array, Array]:
@@ -156,7 +153,7 @@ def _solve(dual: _Dual) -> tuple[Array, Array]:
             nu[:, left] = _proximal(part, epsilon * metric[:, None], most, certify=first)
             left = left[~part.solved(part.point(nu[:, left])[0])]
     y, _ = dual.point(nu)
-    for row in left[~dual.take(left).optimal(y[:, left])]:
+    for row in left[~dual.take(left).verdict(nu[:, left], y[:, left])[1]]:
         from vfl.numerics import box_program  # slow to import, seldom needed
 
         one = dual.take(np.array([row]))

@@ -32,7 +32,7 @@ FIRST, LAST, FALL = 0.1, 1e-9, 0.1
 #: How close to the path the last point is, as a Newton decrement, and the most Newton steps.
 CENTERED, STEPS = 0.05, 40
 #: Rows that are worked on together: some d² numbers each, in the caches.
-CHUNK = 2**17
+CHUNK = 2**19
 
 
 @dataclass(frozen=True, eq=False)
