@@ -176,3 +176,16 @@ def test_someone_with_the_other_support_rows_recovers_the_row_exactly() -> None:
     recovered = released[i] + v[others] @ (released[others] - x[others]) / v[i]
     np.testing.assert_allclose(recovered, x[i], atol=1e-9)
     assert abs(released[i] - x[i]).max() > 1
+
+
+def test_one_sided_noise_off_the_margin_keeps_the_classifier_too() -> None:
+    """Prop. 2.9's "only if" is false: rows with ω_i = 0 pushed along y_iα, away from the margin; Nα ≠ 0."""
+    x, y = breast_cancer()
+    s = solve_svm(x, y, theta=THETA, rho=RHO)
+    free = s.multipliers == 0
+    assert free.sum() > 400
+    push = np.random.default_rng(0).exponential(1.0, len(y)) * free
+    moved = x + np.outer(push * y, s.alpha) / np.linalg.norm(s.alpha) ** 2
+    assert s.change(solve_svm(moved, y, theta=THETA, rho=RHO)) < 1e-9
+    inwards = x - np.outer(2 * push * y, s.alpha) / np.linalg.norm(s.alpha) ** 2
+    assert s.change(solve_svm(inwards, y, theta=THETA, rho=RHO)) > 1e-3
