@@ -277,13 +277,21 @@ def _check_disclosed(released: Released, federation: Federation) -> None:
     """Refuse what no passive party discloses: it would be recorded, and read by attacks.
 
     Raises:
-        ProtocolError: another kind, rows that are no training rows, or a number beyond the last disclosure.
+        ProtocolError: another kind, rows that are no training rows, a table without all rows, or a number
+            beyond the last disclosure.
     """
-    if released.point not in (Point.PARAMETERS, Point.AUXILIARY, Point.MOMENTS):
+    if released.point not in (Point.PARAMETERS, Point.AUXILIARY, Point.MOMENTS, Point.DATASET):
         raise ProtocolError(
-            f"{released.point.value} delivered as a disclosure: parameters, auxiliary rows and moments are disclosed"
+            f"{released.point.value} delivered as a disclosure: parameters, auxiliary rows, moments and tables are disclosed"
         )
-    if len(released.rows):
+    if released.point is Point.DATASET:
+        columns = next(p.columns for p in federation.passive if p.name == released.sender)
+        finite(released, "dataset", (federation.rows, len(columns)))
+        if not np.array_equal(released.rows, np.arange(federation.rows)):
+            raise ProtocolError(
+                f"the table of {released.sender!r} does not hold the aligned rows, each once and in order"
+            )
+    elif len(released.rows):
         federation.checked_rows(released.rows, Phase.TRAIN)
     last = len(Point) * (len(federation.train) + 1)  # the most rows that can be granted
     if released.exchange.step >= last:

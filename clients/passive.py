@@ -20,7 +20,12 @@ from vfl.score import ScoringService, disabled
 from vfl.types import Array, Exchange, Phase, Point, Released
 
 _NO_ROWS = np.zeros(0, np.int32)
-_POINTS = {"parameters": Point.PARAMETERS, "auxiliary": Point.AUXILIARY, "moments": Point.MOMENTS}
+_POINTS = {
+    "parameters": Point.PARAMETERS,
+    "auxiliary": Point.AUXILIARY,
+    "moments": Point.MOMENTS,
+    "dataset": Point.DATASET,
+}
 
 
 class PassiveParty(DataParty):
@@ -94,9 +99,21 @@ class PassiveParty(DataParty):
         self._check_run(act.run)
         check_version(act.version)
         granted = [d for d in self.config.disclose if d.to == act.to]
+        wanted: list[tuple[str, int]] = [(d.what, d.rows) for d in granted]
+        if act.to == self.run.federation.active.name and self._releases_table:
+            wanted.append(("dataset", 0))
         with self.lock:
             self.settle()
-            return tuple(self._disclose(d.what, d.rows, act.version) for d in granted)
+            return tuple(self._disclose(what, rows, act.version) for what, rows in wanted)
+
+    def aligned_labels(self, order: Array) -> Array | None:
+        """Labels of its own, which a defence may read; they take no part in the protocol."""
+        return None if self.table.labels is None else self.table.labels[order]
+
+    @property
+    def _releases_table(self) -> bool:
+        """Whether a defence makes its table fit to leave; without one it never does."""
+        return any("on_dataset" in defense.hooks() for defense in self.chain.defenses)
 
     def score(self, act: Submission) -> Receipt:
         """Score an adversary's reconstructions; see :class:`vfl.score.ScoringService`."""
@@ -140,6 +157,9 @@ class PassiveParty(DataParty):
         step = list(Point).index(point) + len(Point) * count
         exchange = Exchange(self.config.run, Phase.DISCLOSE, version, step)
         rows = self._auxiliary_rows(count) if what == "auxiliary" else _NO_ROWS
+        if what == "dataset":
+            rows = np.arange(self.run.federation.rows, dtype=np.int32)
+            self._record_bounds()
         self.log.info("disclosed", what=what, rows=count)
         return self.gate.release(point, exchange, rows, self._disclosed_tensors(what, rows))
 
@@ -148,8 +168,20 @@ class PassiveParty(DataParty):
             return self.parameters()
         if what == "auxiliary":
             return {"features": self.run.truth[rows]}
+        if what == "dataset":
+            return {"dataset": self.run.truth}
         training = self.run.truth[self.run.federation.train]
         return {"mean": training.mean(axis=0), "covariance": np.atleast_2d(np.cov(training, rowvar=False))}
+
+    def _record_bounds(self) -> None:
+        """What the released table is claimed to hide, beside what attacks on it reach."""
+        for claim in self.chain.claims():
+            for name, value in (
+                ("released_bound", claim.error_bound),
+                ("released_linear", claim.linear_error),
+            ):
+                if value is not None:
+                    self.metrics.add(name, value, target=self.name)
 
     def _auxiliary_rows(self, count: int) -> Array:
         """``count`` training rows, the same at every asking: they are granted to the adversary and never scored."""

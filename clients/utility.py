@@ -1,42 +1,56 @@
-"""What the federation is worth to the active party: accuracy and AUC, with the others and alone."""
+"""What the federation is worth to the active party: accuracy and AUC, with the others, alone, and on tables that they released."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from vfl.logistic import log_softmax, train_alone
 from vfl.randomness import derive, stream
-from vfl.types import Array
+from vfl.types import Array, ColumnInfo, Point
 
 if TYPE_CHECKING:
     from clients.active import ActiveParty
 
 
 def record_utility(party: ActiveParty) -> None:
-    """Add accuracy and AUC on the prediction rows to the party's metrics: federated, and on its own columns alone."""
+    """Add accuracy and AUC on the prediction rows to the party's metrics: federated, alone, and with released tables."""
     rows, labels = party.run.federation.predict, party.labels
-    for suffix, log_c in (("", party.received_scores(rows)), ("_alone", _alone(party))):
+    models = {"": party.received_scores(rows), "_alone": _trained(party, "alone", {})}
+    released = _released_tables(party)
+    if released:
+        models["_released"] = _trained(party, "released", released)
+    for suffix, log_c in models.items():
         party.metrics.add(
             "accuracy" + suffix, accuracy(log_c, labels[rows]), scored_set="predict", rows=len(rows)
         )
         party.metrics.add("auc" + suffix, auc(log_c, labels[rows]), scored_set="predict", rows=len(rows))
 
 
-def _alone(party: ActiveParty) -> Array:
-    """Log-probabilities (n, k) of the prediction rows by the same kind of model on the party's own columns."""
-    federation, inputs = party.run.federation, party.run.inputs
-    train, rng = federation.train, stream(party.secret, "alone")
+def _trained(party: ActiveParty, purpose: str, tables: Mapping[str, Array]) -> Array:
+    """Log-probabilities (n, k) of the prediction rows by the same kind of model on the party's own columns and ``tables``."""
+    federation = party.run.federation
+    inputs = np.hstack([party.run.inputs, *tables.values()])
+    train, rng = federation.train, stream(party.secret, purpose)
     x, labels, new = inputs[train], party.labels[train], inputs[federation.predict]
     if federation.network is None:
         block = train_alone(x, labels, federation.n_classes, federation.training, rng)
         return log_softmax(block.forward(new))
     from vfl.networks.alone import train_network_alone
 
-    columns, secret = party.table.columns, derive(party.secret, "alone")
+    described = {p.name: p.columns for p in federation.passive}
+    columns: tuple[ColumnInfo, ...] = sum((described[name] for name in tables), party.table.columns)
+    secret = derive(party.secret, purpose)
     scores = train_network_alone(federation, columns, x, labels, secret=secret, rng=rng)
     return scores(new)
+
+
+def _released_tables(party: ActiveParty) -> dict[str, Array]:
+    """The noisy tables (N, d) that passive parties released, by name, in aligned order."""
+    found = {r.sender: r.tensor("dataset") for r in party.transcript if r.point is Point.DATASET}
+    return dict(sorted(found.items()))
 
 
 def accuracy(log_c: Array, labels: Array) -> float:

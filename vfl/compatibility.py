@@ -12,7 +12,7 @@ from vfl.types import Role
 
 #: The hooks that each role comes past; ``wrap_model`` only where the federation trains a split network.
 HOOKS = {
-    Role.PASSIVE: frozenset({"on_inputs", "wrap_model", "on_embedding", "on_parameters"}),
+    Role.PASSIVE: frozenset({"on_inputs", "wrap_model", "on_embedding", "on_parameters", "on_dataset"}),
     Role.ACTIVE: frozenset(
         {"on_inputs", "on_labels", "wrap_model", "on_outputs", "on_embedding", "on_gradient"}
     ),
@@ -37,6 +37,10 @@ def build_defenses(config: PassiveConfig | ActiveConfig | CoordinatorConfig) -> 
             raise ConfigError(
                 f"defence {plugin.name!r} at {config.role} {config.party!r} would never act: it changes {_said(defense.hooks())}, "
                 f"this party comes past {_said(available)}: move it to another party, or disclose what it defends"
+            )
+        if defense.needs_labels and isinstance(config, PassiveConfig) and config.data.label_column is None:
+            raise ConfigError(
+                f"defence {plugin.name!r} at {config.party!r} reads labels of its owner: name its own data.label_column, or choose another setting"
             )
     return defenses
 

@@ -128,6 +128,11 @@ class Defense(BaseModel):
         """What it guarantees; by default nothing."""
         return Claim()
 
+    @property
+    def needs_labels(self) -> bool:
+        """Whether it reads labels of its owner, who then must hold some."""
+        return False
+
     @classmethod
     def hooks(cls) -> frozenset[str]:
         """The names of the hooks that this defence overrides."""

@@ -22,7 +22,7 @@ from vfl.errors import DefenseError, PluginError, ProtocolError, StateError
 from vfl.journal import Journal
 from vfl.randomness import stream
 from vfl.rowlog import RowLog
-from vfl.types import Array, Exchange, Owner, Phase, Point, Released, sealed
+from vfl.types import Array, Claim, Exchange, Owner, Phase, Point, Released, sealed
 
 
 class DefenseChain:
@@ -56,6 +56,10 @@ class DefenseChain:
         return [
             type(d).__module__.rpartition(".")[2] for i, d in enumerate(self.defenses) if i not in self._fired
         ]
+
+    def claims(self) -> list[Claim]:
+        """What each defence that was fitted guarantees."""
+        return [self.defenses[position].claim(state) for position, state in self._states.items()]
 
     def _apply(self, position: int, hook: str, value: Any, exchange: Exchange, rows: Array) -> Any:
         defense = self.defenses[position]

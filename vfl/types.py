@@ -171,7 +171,9 @@ class Claim:
     move. ``same_optimum``: training to the optimum of the penalised loss ends in the same scores, and
     ``unpenalised_bias``: only with ``training.penalise_bias = false``. ``distortion``: g = ‖W − Wₙ‖²/(dk) of the
     disclosed weights. ``noise_std``: the standard deviation of the noise added at its hook. ``epsilon``,
-    ``delta``: differential privacy, per exchange.
+    ``delta``: differential privacy, per exchange. ``error_bound``: no locally unbiased estimate of a released
+    cell has a smaller mean squared error; ``linear_error``: that of the best linear one by who knows mean and
+    covariance.
     """
 
     argmax: bool = False
@@ -182,6 +184,8 @@ class Claim:
     noise_std: float | None = None
     epsilon: float | None = None
     delta: float | None = None
+    error_bound: float | None = None
+    linear_error: float | None = None
 
 
 @dataclass(frozen=True)

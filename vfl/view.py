@@ -188,6 +188,12 @@ class AdversaryView:
         granted = self._only(Point.AUXILIARY, self.target)
         return granted.rows, granted.tensor("features")
 
+    def released_table(self) -> tuple[Array, Array]:
+        """The target's table as it released it: the noisy features of all rows (M, d), and of ``rows`` (N, d)."""
+        released = self._only(Point.DATASET, self.target)
+        table = released.tensor("dataset")
+        return table, self._latest([(released.rows, table)], self.rows, f"the table of {self.target!r}")
+
     def known_labels(self) -> tuple[Array, Array]:
         """The labels that were granted: positions int32 (m,) and classes int64 (m,)."""
         self._check(Knowledge.KNOWN_LABELS)

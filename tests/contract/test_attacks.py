@@ -124,6 +124,8 @@ def world(request: pytest.FixtureRequest) -> World:
             Point.AUXILIARY: {"features": rng.random((8, block.stop - block.start))},
         }
         transcript += [_released(party, Phase.DISCLOSE, p, nothing, **t) for p, t in disclosed.items()]
+        noisy = truth[:, block] + rng.normal(size=(n, block.stop - block.start))
+        transcript.append(_released(party, Phase.DISCLOSE, Point.DATASET, rows, dataset=noisy))
     for weights in rng.normal(size=(3, 4, d)):  # logits of three steps of training
         transcript.append(
             _released("coordinator", Phase.TRAIN, Point.EMBEDDING, rows, embedding=truth @ weights.T)

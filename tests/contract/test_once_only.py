@@ -467,7 +467,7 @@ def test_only_disclosures_of_passive_parties_are_delivered(local: LocalFederatio
         ),
         (
             replace(weights, point=Point.SCORES),
-            "^scores delivered as a disclosure: parameters, auxiliary rows and",
+            "^scores delivered as a disclosure: parameters, auxiliary rows, moments and tables are disclosed",
         ),
         (
             replace(weights, point=Point.AUXILIARY, rows=local.coordinator.aligned.predict[:2]),

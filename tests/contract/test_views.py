@@ -264,8 +264,8 @@ NEVER: list[tuple[dict[str, Any], list[dict[str, Any]], str]] = [
     (
         {"name": "label_only", "at": "passive"},
         [],
-        "^defence 'label_only' at passive 'passive' would never act: it changes scores, this party comes past embedding, "
-        "inputs: move it to another party, or disclose what it defends$",
+        "^defence 'label_only' at passive 'passive' would never act: it changes scores, this party comes past dataset, "
+        "embedding, inputs, wrap_model: move it to another party, or disclose what it defends$",
     ),
     (
         {"name": "withhold_parameters", "at": "passive"},
