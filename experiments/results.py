@@ -21,7 +21,10 @@ BLIND_GUESSES = {
     "random": "uniformly random values",
     "column_means": "the column means",
 }
-_UTILITY = ("accuracy", "accuracy_alone", "auc", "auc_alone", "mean_kl", "argmax_kept")
+_UTILITY = (
+    *("accuracy", "accuracy_alone", "accuracy_released", "auc", "auc_alone", "auc_released"),
+    *("mean_kl", "argmax_kept"),
+)
 
 
 @dataclass(frozen=True)
@@ -147,6 +150,22 @@ def utility(run: Run) -> dict[str, float]:
         if together != name and together in found and name in found:
             found[f"{together}_gain"] = found[together] - found[name]
     return found
+
+
+def releases(run: Run) -> list[dict[str, object]]:
+    """Each released table: its target, the errors by cell that its noise is claimed to leave, what attacks reached."""
+    linear = {m.target: m.value for m in run.metrics("released_linear")}
+    bounds = {m.target: m.value for m in run.metrics("released_bound")}
+    reached = [r for r in final(run) if r.attack in ("released_table", "shrunk_table")]
+    return [
+        {
+            "target": target,
+            "bound": bound,
+            "linear": linear.get(target),
+            "errors": [(r.attack, r.mse) for r in reached if r.target == target],
+        }
+        for target, bound in sorted(bounds.items())
+    ]
 
 
 def targets(runs: Sequence[Run]) -> list[str]:

@@ -13,7 +13,10 @@ import pytest
 import tomli_w
 from laboratory import close, deal, experiment, federation, finish
 
+from experiments.folders import read_runs
 from experiments.local import LocalFederation
+from experiments.report import render
+from experiments.verdict import figure
 from vfl.acts import Deliver
 from vfl.errors import ConfigError, ProtocolError
 from vfl.release.svm import solve_svm
@@ -61,6 +64,13 @@ def test_the_table_arrives_under_noise_and_attacks_meet_what_theory_says(
     assert found["mse", "shrunk_table"] < bound
     accuracy = _metrics(tmp_path / "active")
     assert accuracy["accuracy_alone", ""] <= accuracy["accuracy_released", ""] + 0.1
+    for member in local.members():
+        member.flush()
+    shown = render(read_runs([tmp_path]))
+    shrunk = found["mse", "shrunk_table"]
+    assert f"shrunk_table {figure(shrunk)}, released_table {figure(error)}" in shown  # the least error first
+    assert f"<td>{figure(bound)}</td>" in shown
+    assert "accuracy, released tables" in shown
     assert not {r.point for r in local.coordinator.transcript} & {Point.DATASET}
 
 
