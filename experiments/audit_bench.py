@@ -13,6 +13,7 @@ from experiments.audit_models import World
 from experiments.audit_subject import Subject
 from vfl.attack import Attack
 from vfl.errors import ConfigError, KnowledgeError
+from vfl.numerics.combinations import halves
 from vfl.randomness import secret_from_seed, stream
 from vfl.registry import ATTACKS
 from vfl.types import Array, Knowledge
@@ -96,12 +97,14 @@ class Bench:
         found: dict[str, Attack] = {}
         for name in (n for n in _ATTACKS if n in ATTACKS.names()):
             attack: Any = ATTACKS.get(name)
-            columns = self.subject.columns
-            fits = attack.unknown_columns in (None, len(columns))
+            fits = attack.unknown_columns in (None, len(self.subject.columns))
             informed = len(self.known) >= 2 or Knowledge.MOMENTS not in attack.needs
-            finite = Knowledge.METADATA not in attack.needs or any(c.alphabet for c in columns)
-            if fits and informed and finite:
+            if fits and informed:
                 found[name] = attack(**_SETTINGS.get(name, {}))
+        alphabets = [np.array(c.alphabet) for c in self.subject.columns if c.alphabet]
+        search: Any = found.get("finite_alphabet")
+        if search and not (alphabets and halves(alphabets, search.budget)):
+            del found["finite_alphabet"]  # it would fall back to rcc2
         return found
 
     def errors(

@@ -172,6 +172,9 @@ def test_finite_columns_are_attacked_as_such() -> None:
     assert found["strongest"]["attack"] == "finite_alphabet"
     assert found["strongest"]["mse"] == 0.0
     assert "knows the values your columns can take" in sentences(found)[2]
+    many = tuple(ColumnInfo(f"b{j}", 0.0, 1.0, tuple(np.linspace(0, 1, 101))) for j in range(8))
+    found = audit(Subject("bits", many, subject.x, 2), Plan(models=1, known=0, rows=20), _silent)
+    assert "finite_alphabet" not in {a["attack"] for a in found["attacks"]}  # too many combinations to search
 
 
 def test_after_training_the_closed_form_is_what_is_measured(tmp_path: Path) -> None:
