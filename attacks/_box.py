@@ -35,11 +35,13 @@ def box_spread(x: Array) -> Array:
 
     At the solution nearest to ½·1 it is √p₂, and no solution in the box is farther away (RVG Prop. 3).
     """
-    spread: Array = np.sqrt(np.maximum(np.einsum("nd,nd->n", x, 1 - x), 0.0))
+    spread: Array = np.sqrt(np.maximum(x.sum(axis=1) - np.einsum("nd,nd->n", x, x), 0.0))
     return spread
 
 
 def box_reach(x: Array) -> Array:
     """The distance (N,) of ``x`` (N, d) to the farthest point of the box."""
-    reach: Array = np.sqrt((np.maximum(x, 1 - x) ** 2).sum(axis=1))
+    off = x - 0.5
+    np.abs(off, out=off)  # the farthest point differs by ½ + off in each coordinate
+    reach: Array = np.sqrt(x.shape[1] / 4 + off.sum(axis=1) + np.einsum("nd,nd->n", off, off))
     return reach
