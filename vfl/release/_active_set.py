@@ -50,7 +50,10 @@ def polish(problem: Problem, w: Array, omega: Array) -> tuple[Array, Array] | No
     """(w, ω) to rounding from an interior point's; None when the sets do not settle."""
     sets = Sets.near(problem, w, omega)
     for _ in range(MAX_CHANGES):
-        w, omega = _optimum(problem, sets, np.clip(omega, 0, problem.theta))
+        with np.errstate(all="ignore"):  # columns whose sizes lie too far apart: seen in the next line
+            w, omega = _optimum(problem, sets, np.clip(omega, 0, problem.theta))
+        if not np.isfinite(w).all():
+            return None
         corrected = sets.corrected(problem, w, omega)
         if corrected.same(sets):
             return w, np.where(sets.on, np.clip(omega, 0, problem.theta), omega)
@@ -76,7 +79,7 @@ def _optimum(problem: Problem, sets: Sets, omega: Array) -> tuple[Array, Array]:
         w = w + R @ ((U.T @ (1 - on @ w)) / singular)
         if N.size:
             pull = inside.T @ (theta + rho * (1 - inside @ w)) - problem.H @ w
-            w = w + N @ cho_solve((free, False), N.T @ pull)
+            w = w + N @ cho_solve((free, False), N.T @ pull, check_finite=False)
         pull = inside.T @ (theta + rho * (1 - inside @ w)) - problem.H @ w
         multipliers = multipliers - U @ ((R.T @ (pull + on.T @ multipliers)) / singular)
     result = np.zeros(len(problem.A))
