@@ -33,6 +33,7 @@ class PassiveModelCompletion(Attack):
     rowwise: ClassVar[bool] = False
 
     estimates = "labels"
+    estimated_rows: ClassVar[frozenset[Phase]] = frozenset({Phase.TRAIN})
 
     steps: int = Field(300, ge=1, description="steps of Adam with granted labels; as many again with guesses")
     rate: float = Field(0.02, gt=0, allow_inf_nan=False, description="learning rate of the head")

@@ -11,7 +11,7 @@ import numpy as np
 from clients.adversary import Adversary
 from clients.party import DataParty
 from clients.utility import record_utility
-from vfl.acts import Begin, Deliver, Done, Finished, Predict, Query, Step, StepReply
+from vfl.acts import Begin, Disclose, Done, Finished, Predict, Query, Step, StepReply
 from vfl.arrays import save_arrays
 from vfl.config import ActiveConfig
 from vfl.errors import ConfigError, ProtocolError, StateError
@@ -19,7 +19,8 @@ from vfl.federation import Federation
 from vfl.link import Handlers, Link
 from vfl.logistic import one_hot
 from vfl.model import SplitNetwork
-from vfl.payload import check_exchange, check_origin, check_version, finite
+from vfl.payload import check_origin, check_version, finite
+from vfl.randomness import stream
 from vfl.rowlog import RowLog
 from vfl.score import milestones
 from vfl.types import Array, Exchange, Phase, Point, Released, Role
@@ -56,7 +57,6 @@ class ActiveParty(DataParty):
         """See :meth:`vfl.link.Party.handlers`."""
         return {
             **super().handlers(),
-            Deliver: self.deliver,
             Begin: self.begin,
             Query: lambda act: self.ask(act.rows),
         }
@@ -72,6 +72,11 @@ class ActiveParty(DataParty):
             raise ProtocolError(
                 f"a federation of {federation.n_classes} classes: {self.name!r} has {len(self.table.class_names)}"
             )
+        for granted in self.config.disclose:
+            if granted.rows > len(federation.train):
+                raise ConfigError(
+                    f"disclose labels rows = {granted.rows} at {self.name!r}: there are {len(federation.train)} training rows, grant fewer"
+                )
         super().begin_run(federation, order)
         self.labels = self.aligned_labels(order)
         everything = np.arange(federation.rows, dtype=np.int32)
@@ -98,16 +103,27 @@ class ActiveParty(DataParty):
             self.defer(lambda: self._learn(inputs, received, gradient))
             return StepReply(released, self._stops(act.exchange))
 
-    def deliver(self, act: Deliver) -> Done:
-        """Record what was disclosed to this party."""
-        check_exchange(act.released.exchange, self.config.run, Phase.DISCLOSE)
-        if act.released.sender not in {p.name for p in self.run.federation.passive}:
-            raise ProtocolError(f"a disclosure of {act.released.sender!r}: only a passive party discloses")
-        _check_disclosed(act.released, self.run.federation)
+    def check_disclosed(self, released: Released) -> None:
+        """See :meth:`DataParty.check_disclosed`."""
+        if released.sender not in {p.name for p in self.run.federation.passive}:
+            raise ProtocolError(f"a disclosure of {released.sender!r}: only a passive party discloses")
+        _check_disclosed(released, self.run.federation)
+
+    def disclose(self, act: Disclose) -> tuple[Released, ...]:
+        """The labels that the configuration grants to ``act.to``, through the gate."""
+        self._check_run(act.run)
+        check_version(act.version)
         with self.lock:
-            self.settle()  # the last step is recorded before what came after it
-            self.transcript.record(act.released)
-        return Done()
+            self.settle()
+            return tuple(self._labels(d.rows, act.version) for d in self.config.disclose if d.to == act.to)
+
+    def _labels(self, count: int, version: int) -> Released:
+        """``count`` training labels, those of the same rows at every asking."""
+        train = self.run.federation.train
+        rows = np.sort(stream(self.secret, "known labels").permutation(train)[:count])
+        exchange = Exchange(self.config.run, Phase.DISCLOSE, version, count)
+        self.log.info("disclosed", what="labels", rows=len(rows))
+        return self.gate.release(Point.AUXILIARY, exchange, rows, {"labels": self.labels[rows]})
 
     def begin(self, act: Begin) -> Done:
         """Training and disclosures are over; :meth:`predict_and_attack` may run."""

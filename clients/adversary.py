@@ -12,12 +12,10 @@ import numpy as np
 
 from vfl.acts import Guess, Submission
 from vfl.arrays import save_arrays
-from vfl.attack import Attack
-from vfl.config import build_plugins
+from vfl.compatibility import build_attacks
 from vfl.errors import KnowledgeError, PluginError, ProtocolError, StateError
 from vfl.link import Link
 from vfl.randomness import stream
-from vfl.registry import ATTACKS
 from vfl.score import scorable
 from vfl.types import Array, Estimate, Phase, Point
 from vfl.view import AdversaryView
@@ -32,10 +30,7 @@ class Adversary:
     def __init__(self, party: ActiveParty, targets: Mapping[str, Link]) -> None:
         self._party = party
         self._targets = targets
-        names = [p.name for p in party.config.attacks]
-        self.attacks: dict[str, Attack] = dict(
-            zip(names, build_plugins(ATTACKS, party.config.attacks), strict=True)
-        )
+        self.attacks = build_attacks(party.config)
         self._skipped: set[tuple[str, str]] = set()
 
     def attack(self, rows: Array, *, final: bool) -> None:

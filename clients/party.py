@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from vfl.acts import Describe, Disclose, Done, Identify, Identities, Prepare, Step, StepReply, Stop
+from vfl.acts import Deliver, Describe, Disclose, Done, Identify, Identities, Prepare, Step, StepReply, Stop
 from vfl.align import digests
 from vfl.arrays import load_arrays, save_arrays
 from vfl.compatibility import build_defenses, check_family
@@ -88,6 +88,7 @@ class DataParty(Party):
             Prepare: self.prepare,
             Step: self.step,
             Disclose: self.disclose,
+            Deliver: self.deliver,
             Stop: self.stop,
         }
 
@@ -126,6 +127,23 @@ class DataParty(Party):
         """What this party grants to ``act.to``; nothing, unless its kind has something to grant."""
         self._check_run(act.run)
         return ()
+
+    def deliver(self, act: Deliver) -> Done:
+        """Record what was disclosed to this party."""
+        check_exchange(act.released.exchange, self.config.run, Phase.DISCLOSE)
+        self.check_disclosed(act.released)
+        with self.lock:
+            self.settle()  # the last step is recorded before what came after it
+            self.transcript.record(act.released)
+        return Done()
+
+    @abstractmethod
+    def check_disclosed(self, released: Released) -> None:
+        """Refuse what nobody discloses to this party: it would be recorded, and read by attacks.
+
+        Raises:
+            ProtocolError: of another sender or kind, or malformed.
+        """
 
     def stop(self, act: Stop) -> Done:
         """The run is over: let the process end."""

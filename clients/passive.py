@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from clients.party import DataParty
-from vfl.acts import Disclose, Forward, Receipt, Step, StepReply, Submission
+from vfl.acts import Deliver, Disclose, Done, Forward, Receipt, Step, StepReply, Submission
+from vfl.arrays import save_arrays
 from vfl.config import PassiveConfig
 from vfl.errors import ConfigError, ProtocolError, StateError
 from vfl.federation import Federation
@@ -79,6 +80,23 @@ class PassiveParty(DataParty):
             rows = self.run.federation.checked_rows(act.rows, Phase.TRAIN)
             embedding = self.run.model.forward(self.run.inputs.take(rows, axis=0), act.exchange)
             return StepReply(self.gate.release(Point.EMBEDDING, act.exchange, rows, {"embedding": embedding}))
+
+    def check_disclosed(self, released: Released) -> None:
+        """Labels of training rows, from the active party; see :meth:`DataParty.check_disclosed`."""
+        check_origin(released, self.run.federation.active.name, Point.AUXILIARY)
+        labels = released.tensor("labels")
+        if list(released.tensors or ()) != ["labels"] or labels.shape != released.rows.shape:
+            raise ProtocolError(
+                f"a disclosure of {released.sender!r} that is not one label per row: send labels"
+            )
+        self.run.federation.checked_rows(released.rows, Phase.TRAIN)
+
+    def deliver(self, act: Deliver) -> Done:
+        """Labels: also keep what an attack on labels may use besides them, see :mod:`experiments.offline`."""
+        done = super().deliver(act)
+        own = {f"parameters/{name}": array for name, array in self.parameters().items()}
+        save_arrays(self.folder / "own.npz", {"features": self.run.inputs, **own})
+        return done
 
     def forward(self, act: Forward) -> Released:
         """Release the embedding of prediction rows, each row once."""

@@ -138,6 +138,8 @@ class Coordinator(Party):
                 self.transcript.record(released)
             for released in passive.call(Disclose(self.config.run, 1, self._active.name)):
                 self._active.call(Deliver(released))
+            for released in self._active.call(Disclose(self.config.run, 1, passive.name)):
+                passive.call(Deliver(released))
         if any(d.needs_parameters for d in self.chain.defenses):
             self.disclosed_parameters()  # refuse now what would fail at the first prediction
 

@@ -9,11 +9,10 @@ from typing import Any
 
 from experiments.config import load_experiment
 from experiments.dealer import deal_tables, remove_sockets, write_parties
-from vfl.compatibility import build_defenses
-from vfl.config import ActiveConfig, CoordinatorConfig, PassiveConfig, build_plugins, load_party, read_toml
+from vfl.compatibility import build_attacks, build_defenses
+from vfl.config import ActiveConfig, CoordinatorConfig, PassiveConfig, load_party, read_toml
 from vfl.errors import StorageError
 from vfl.partyfile import read_party_table
-from vfl.registry import ATTACKS
 from vfl.wire.channel import check_address, check_port_free
 
 
@@ -55,7 +54,7 @@ def check_party(config: PassiveConfig | ActiveConfig | CoordinatorConfig) -> dic
         facts |= {"rows": len(table.ids), "columns": len(table.columns), "classes": list(table.class_names)}
         summary += f", {len(table.ids)} rows, {len(table.columns)} columns"
     if isinstance(config, ActiveConfig):
-        build_plugins(ATTACKS, config.attacks)
+        build_attacks(config)
         facts["attacks"] = [a.name for a in config.attacks]
         summary += f", {len(config.attacks)} attacks"
     return {**facts, "summary": summary + (f", defended by {', '.join(defenses)}" if defenses else "")}

@@ -28,7 +28,9 @@ class Data(BaseModel):
 class Grant(Disclosure):
     """A disclosure; ``by`` names one passive party, by default every one grants it."""
 
-    by: Name | None = Field(None, description="the passive party that grants it; default: every one")
+    by: Name | None = Field(
+        None, description="the passive party that grants it; default: every one. Labels: the active party"
+    )
 
 
 class DefenseAt(Plugin):
@@ -99,7 +101,7 @@ class Experiment(Settings):
         None, description="a split network (the extra `deep`); absent: softmax regression"
     )
     attacks: tuple[Plugin, ...] = Field((), description="the adversary's, in the active party")
-    disclose: tuple[Grant, ...] = Field((), description="what passive parties grant")
+    disclose: tuple[Grant, ...] = Field((), description="what parties grant")
     scoring: Scoring = Scoring()
     scenarios: tuple[Scenario, ...] = Field((Scenario(name="run"),), min_length=1)
     limits: Limits = Limits()

@@ -175,10 +175,15 @@ def _of_role(experiment: Experiment, party: str, role: Role, root: str) -> dict[
             "after": experiment.after,
         }
     key = {"alignment_key": secret_from_seed(root, "alignment").hex()}
+    granted = [
+        g.model_dump(exclude={"by"})
+        for g in experiment.disclose
+        if g.by in (None, party) and (g.what == "labels") == (role is Role.ACTIVE)
+    ]
     if role is Role.ACTIVE:
         attacks = [{"name": a.name, **a.parameters} for a in experiment.attacks]
-        return {**key, "attacks": attacks, "operator_token": _token(root, party, "operator")}
-    granted = [g.model_dump(exclude={"by"}) for g in experiment.disclose if g.by in (None, party)]
+        operator = _token(root, party, "operator")
+        return {**key, "attacks": attacks, "disclose": granted, "operator_token": operator}
     return {**key, "disclose": granted, "scoring": experiment.scoring.model_dump()}
 
 

@@ -11,11 +11,10 @@ from clients.party import DataParty
 from clients.passive import PassiveParty
 from coordinator.coordinator import Coordinator, Progress
 from services.folder import write_status
-from vfl.compatibility import build_defenses
-from vfl.config import ActiveConfig, CoordinatorConfig, PassiveConfig, build_plugins, load_party
+from vfl.compatibility import build_attacks, build_defenses
+from vfl.config import ActiveConfig, CoordinatorConfig, PassiveConfig, load_party
 from vfl.errors import VflensError
 from vfl.link import InProcessLink, Link
-from vfl.registry import ATTACKS
 from vfl.types import Role
 
 
@@ -88,4 +87,4 @@ def _check_plugins(configs: Iterable[PassiveConfig | ActiveConfig | CoordinatorC
     for config in configs:
         build_defenses(config)
         if isinstance(config, ActiveConfig):
-            build_plugins(ATTACKS, config.attacks)
+            build_attacks(config)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from clients.passive import PassiveParty
+from clients.utility import auc
 from experiments.folders import read_party
 from services.folder import claimed
 from vfl import journal
@@ -51,7 +52,8 @@ def attack_recorded(folder: Path, name: str, target: str | None, out: Path) -> d
     attack = _configured(config, name)
     party, target = _sides(attack, str(config["party"]), federation, target)
     transcript = _Recorded(folder / "transcript")
-    own = load_arrays(folder / "own.npz") if party == federation.active.name else {}
+    kept = folder / "own.npz"  # a passive party has it if it was granted labels
+    own = load_arrays(kept) if party == federation.active.name or kept.exists() else {}
     scored = Phase.PREDICT if Phase.PREDICT in attack.estimated_rows else Phase.TRAIN
     view = AdversaryView(
         party=party,
@@ -126,8 +128,11 @@ def _score_labels(config: ActiveConfig, attack: str, submission: Submission) -> 
             f"estimate of run {submission.run!r} with values of shape {guess.values.shape}: beliefs of shape {shape} of run {federation.run!r} are scored"
         )
     rows = federation.checked_rows(rows, Phase(submission.scored_set))
+    with np.errstate(divide="ignore"):
+        beliefs = np.log(guess.values)
     likeliest = np.bincount(labels[federation.train]).argmax()
     figures = {
+        "label_auc": auc(beliefs, labels[rows]),
         "label_accuracy": float((guess.values.argmax(axis=1) == labels[rows]).mean()),
         "blind_label_accuracy": float((labels[rows] == likeliest).mean()),
     }

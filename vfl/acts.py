@@ -184,7 +184,7 @@ ACCESS: Mapping[type[Act[Any]], tuple[frozenset[Role], frozenset[Role]]] = {
     Prepare: (_COORDINATOR, _DATA),
     Step: (_COORDINATOR, _DATA),
     Disclose: (_COORDINATOR, _DATA),
-    Deliver: (_COORDINATOR, _ACTIVE),
+    Deliver: (_COORDINATOR, _DATA),
     Begin: (_COORDINATOR, _ACTIVE),
     Forward: (_COORDINATOR, _PASSIVE),
     Stop: (_COORDINATOR, _DATA),

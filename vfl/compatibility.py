@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from vfl.attack import Attack
 from vfl.config import ActiveConfig, CoordinatorConfig, PassiveConfig, build_plugins
 from vfl.defense import Defense
 from vfl.errors import ConfigError
-from vfl.registry import DEFENSES
+from vfl.registry import ATTACKS, DEFENSES
 from vfl.types import Role
 
 #: The hooks that each role comes past; ``wrap_model`` only where the federation trains a split network.
@@ -61,6 +62,21 @@ def check_fed(coordinator: str, defenses: Sequence[Defense], disclosing: Mapping
         raise ConfigError(
             f'a defence of {coordinator!r} needs the parameters of {missing[0]!r}: let it disclose what = "parameters" to = "{coordinator}"'
         )
+
+
+def build_attacks(config: ActiveConfig) -> dict[str, Attack]:
+    """The configured attacks of the active party by name.
+
+    Raises:
+        PluginError, ConfigError: unknown, wrongly set, or after the labels, which this party holds itself.
+    """
+    attacks: list[Attack] = build_plugins(ATTACKS, config.attacks)
+    for plugin, attack in zip(config.attacks, attacks, strict=True):
+        if attack.estimates == "labels":
+            raise ConfigError(
+                f"attack {plugin.name!r} estimates labels, which active {config.party!r} holds itself: run it on a passive party's folder, vflens attack FOLDER --attack {plugin.name}"
+            )
+    return {p.name: a for p, a in zip(config.attacks, attacks, strict=True)}
 
 
 def check_family(defenses: Iterable[Defense], party: str, network: bool) -> None:

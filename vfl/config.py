@@ -79,19 +79,19 @@ class Limits(Settings):
 
 
 class Disclosure(Settings):
-    """What a passive party grants to another party, besides what the protocol needs."""
+    """What a party grants to another party, besides what the protocol needs."""
 
-    what: Literal["parameters", "auxiliary", "moments"] = Field(
-        description="its block of the model, some training rows, or mean and covariance of its columns"
+    what: Literal["parameters", "auxiliary", "moments", "labels"] = Field(
+        description="a passive party's: its block of the model, some training rows, or mean and covariance of its columns; the active party's: some training labels"
     )
     to: Name = Field(description="the party that receives it")
-    rows: int = Field(0, ge=0, description="auxiliary: how many of its training rows it gives away")
+    rows: int = Field(0, ge=0, description="auxiliary, labels: of how many training rows it gives them away")
 
     @model_validator(mode="after")
-    def _rows_belong_to_auxiliary(self) -> Disclosure:
-        if (self.what == "auxiliary") != (self.rows > 0):
+    def _rows_belong_to_rows(self) -> Disclosure:
+        if (self.what in ("auxiliary", "labels")) != (self.rows > 0):
             raise ValueError(
-                f"disclose {self.what!r} with rows = {self.rows}: rows (at least 1) belong to auxiliary, and only there"
+                f"disclose {self.what!r} with rows = {self.rows}: rows (at least 1) belong to auxiliary and labels, and only there"
             )
         return self
 
@@ -198,6 +198,8 @@ class PassiveConfig(DataPartyConfig):
     def _grants_go_to_peers(self) -> PassiveConfig:
         names = [p.name for p in self.peers if p.role != Role.PASSIVE]
         for grant in self.disclose:
+            if grant.what == "labels":
+                raise ValueError(f"disclose labels at passive {self.party!r}: the active party has them")
             if grant.to not in names:
                 raise ValueError(
                     f"disclose.to = {grant.to!r} is no peer that takes disclosures: name one of {names}"
@@ -210,10 +212,21 @@ class ActiveConfig(DataPartyConfig):
 
     role: Literal[Role.ACTIVE]
     attacks: tuple[Plugin, ...] = Field((), description="the adversary's plug-ins")
+    disclose: tuple[Disclosure, ...] = Field((), description="labels that it grants, and to whom")
     operator_token: Token | None = Field(
         None, description="whoever holds it may ask for predictions (vflens predict)"
     )
     predict_batch: int = Field(1024, ge=1, description="rows per prediction request")
+
+    @model_validator(mode="after")
+    def _labels_go_to_passive_peers(self) -> ActiveConfig:
+        names = [p.name for p in self.peers_of(Role.PASSIVE)]
+        for grant in self.disclose:
+            if grant.what != "labels" or grant.to not in names:
+                raise ValueError(
+                    f"disclose {grant.what!r} to {grant.to!r}: the active party grants labels, to one of {names}"
+                )
+        return self
 
     @model_validator(mode="after")
     def _attacks_are_distinct(self) -> ActiveConfig:

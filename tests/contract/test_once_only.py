@@ -456,7 +456,10 @@ def test_only_disclosures_of_passive_parties_are_delivered(local: LocalFederatio
     link = local.links["active"]
     weights = Released("passive", Exchange("tiny/run", Phase.DISCLOSE, 1, 3), Point.PARAMETERS, NOTHING, {})
     cases = [
-        (replace(weights, sender="mallory"), "^a disclosure of 'mallory': only a passive party discloses$"),
+        (
+            replace(weights, sender="mallory"),
+            "^a disclosure of 'mallory': only a passive party discloses$",
+        ),
         (
             replace(weights, exchange=Exchange("x", Phase.DISCLOSE, 1, 3)),
             "^an exchange of run 'x' reached run",

@@ -328,7 +328,7 @@ class TestWrongParties:
             (
                 {"disclose": [{"what": "moments", "to": "active", "rows": 3}]},
                 2,
-                "rows (at least 1) belong to auxiliary, and only there",
+                "rows (at least 1) belong to auxiliary and labels, and only there",
             ),
             ({"alignment_key": "short"}, 2, "alignment_key: String should have at least 16 characters"),
             ({"defenses": [{"name": "nosuch"}]}, 9, "unknown defenses plug-in 'nosuch': known are "),

@@ -146,15 +146,19 @@ REFUSED: list[tuple[Config, str]] = [
     (passive(peers=[]), "peers name 0 parties with role 'coordinator': exactly one is needed"),
     (
         passive(disclose=[{"what": "auxiliary", "to": "active"}]),
-        r"disclose.0: disclose 'auxiliary' with rows = 0: rows \(at least 1\) belong to auxiliary, and only there",
+        r"disclose.0: disclose 'auxiliary' with rows = 0: rows \(at least 1\) belong to auxiliary and labels, and only there",
     ),
     (
         passive(disclose=[{"what": "parameters", "to": "active", "rows": 3}]),
         "disclose.0: disclose 'parameters' with rows = 3",
     ),
     (
-        passive(disclose=[{"what": "labels", "to": "active"}]),
-        r"disclose.0.what: Input should be 'parameters', 'auxiliary' or 'moments' \(got 'labels'\)",
+        passive(disclose=[{"what": "columns", "to": "active"}]),
+        r"disclose.0.what: Input should be 'parameters', 'auxiliary', 'moments' or 'labels' \(got 'columns'\)",
+    ),
+    (
+        passive(disclose=[{"what": "labels", "to": "active", "rows": 3}]),
+        r"disclose labels at passive '\w+': the active party has them",
     ),
     (passive(scoring={"pictures": -1}), "scoring.pictures: Input should be greater than or equal to 0"),
     (

@@ -309,7 +309,7 @@ RPCS: Mapping[type[acts.Act[Any]], Rpc] = {
         lambda m: acts.Receipt(m.rows, m.attacks, dict(m.errors)),
     ),
     acts.Deliver: Rpc(
-        "/vflens.ActiveParty/Deliver",
+        "/vflens.DataParty/Deliver",
         False,
         pb.DeliverRequest,
         encode=lambda a: pb.DeliverRequest(released=encode_released(a.released)),
