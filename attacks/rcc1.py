@@ -31,7 +31,7 @@ class RelaxedChebyshev1(LinearAttack):
             A,
             b,
             gap=found.gap,
-            radius=np.sqrt(found.value) + np.sqrt(np.maximum(found.gap, 0)),
+            radius=np.sqrt(np.maximum(found.value, 0)) + np.sqrt(np.maximum(found.gap, 0)),
             converged=found.converged,
         )
         extras = {**estimate.extras, "certified": found.certified}

@@ -9,10 +9,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from experiments.cells import Pool
+from experiments.central import Model
 from experiments.figures import Drawing, Options, figures, render, reproduce
-from experiments.figures._data import dealt, sizes, windows
+from experiments.figures._data import Dealt, dealt, sizes, windows
+from experiments.figures.rvg_defenses import scheme_rows
+from experiments.figures.var_agnostic import agnostic_rows
+from experiments.figures.var_distortion import distorted_rows
 from vfl.errors import ConfigError, DataError
 from vfl.numerics.theory import second_moment
+from vfl.types import Array
 
 
 @pytest.fixture(autouse=True)
@@ -87,7 +92,6 @@ def test_theorem_two_holds_in_its_figure(tmp_path: Path) -> None:
 
 
 def test_the_window_system_holds_for_what_the_party_trained_on() -> None:
-    from experiments.central import Model
     from experiments.figures._windows import window_system
 
     rng = np.random.default_rng(1)
@@ -97,3 +101,49 @@ def test_the_window_system_holds_for_what_the_party_trained_on() -> None:
     np.testing.assert_allclose(x[:, window] @ plain.A.T, plain.b, atol=1e-12)
     turned = window_system(model, x, window, reflected=True)
     np.testing.assert_allclose((1 - x[:, window]) @ turned.A.T, turned.b, atol=1e-12)
+
+
+def test_turned_columns_cost_the_adversary(tmp_path: Path) -> None:
+    facts = reproduce("rvg-fig11", options(tmp_path), tmp_path)
+    rows = pq.read_table(facts["data"]).to_pylist()
+    errors = {(r["d"], r["window"], r["estimator"], r["after"]): r["mse"] for r in rows}
+    pairs = [(e, errors[(*place, True)]) for (*place, after), e in errors.items() if not after]
+    assert len(pairs) == len(rows) / 2
+    assert np.mean([after > before for before, after in pairs]) > 0.9
+
+
+def _small(classes: int) -> tuple[Dealt, Model]:
+    rng = np.random.default_rng(3)
+    model, x = Model(rng.normal(size=(classes, 6)), rng.normal(size=classes)), rng.random((400, 6))
+    labels = model.log_scores(x).argmax(axis=1)
+    return Dealt("small", tuple("abcdef"), x, labels, classes, np.arange(300), np.arange(300, 400)), model
+
+
+def test_ram_with_many_scores_gains_on_am() -> None:
+    data, model = _small(3)
+    drawn = data.train_rows, {"predict": data.predict_rows}
+    rows = agnostic_rows({}, (data, model), drawn, windows(6, 2, quick=False), (50,))
+    mean = {a: np.mean([r["mse"] for r in rows if r["attack"] == a]) for a in {r["attack"] for r in rows}}
+    assert mean["half_star, exact scores"] < mean["ram 50"] < mean["am"]
+
+
+@pytest.mark.parametrize("window", [[2], [1, 2, 3]])
+def test_distorted_weights_mislead_and_an_inadmissible_distance_is_said(window: list[int]) -> None:
+    data, model = _small(2)
+    rows = distorted_rows({}, (data.x, model), data.x, np.array(window), (0.1, 0.5, 1.0))
+    assert rows[0]["half_star"] < rows[0]["mse"] < rows[1]["mse"]
+    assert "admit" in rows[2]["refused"]
+
+
+def test_schemes_cost_utility_and_help_with_strength() -> None:
+    data, model = _small(3)
+    rows = scheme_rows({}, model, data.x, windows(6, 4, quick=False))
+    for scheme in ("scheme_1 plus", "scheme_2 minus", "scheme_3"):
+        found = sorted(
+            (r["alpha"], r["window"], r["mean_kl"], r["clamped"]) for r in rows if r["scheme"] == scheme
+        )
+        weakest: Array = np.array(found[:6])
+        strongest: Array = np.array(found[-6:])
+        assert (weakest[:, 2] >= -1e-12).all()
+        assert weakest[:, 2].mean() < strongest[:, 2].mean()
+        assert weakest[:, 3].mean() < strongest[:, 3].mean()
