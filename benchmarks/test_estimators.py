@@ -123,7 +123,7 @@ def _rcc2(label: str, A: Array, b: Array, agree: float) -> float:
 
 RCC1: dict[str, tuple[list[tuple[int, int]], float]] = {
     "certified": ([(4, 20), (6, 20), (6, 35), (10, 35)], 1.0),
-    "one equation": ([(2, 5), (2, 10), (2, 20), (2, 35)], 3.0),
+    "one equation": ([(2, 5), (2, 10), (2, 20), (2, 35)], 7.0),
     "uncertified, d ≤ 10": ([(3, 6), (4, 8), (4, 10), (6, 10)], 3.0),
     "uncertified, d > 10": ([(4, 15), (6, 20), (6, 35)], 3.0),
 }
