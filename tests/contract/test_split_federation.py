@@ -11,6 +11,8 @@ import torch
 from accidents import REBUILD, Outcome, outcome, rebuild_coordinator, train_until
 from laboratory import THREE, close, estimates, experiment, federation, trained, transcripts
 
+from experiments.config import load_experiment
+from experiments.folders import read_party
 from experiments.local import LocalFederation
 from experiments.run import run
 from vfl import journal
@@ -254,9 +256,31 @@ def test_a_model_that_trains_alone_stays_below_the_federation(tmp_path: Path) ->
         tmp_path, **{**SETTINGS, "data": data, "training": training, "defenses": [], "attacks": []}
     )
     local.run()
-    from experiments.folders import read_party
-
     found = {m.metric: m.value for m in read_party(tmp_path / "active").metrics}
     assert found["accuracy"] > found["accuracy_alone"] + 0.03
     assert found["accuracy"] > 0.8
     assert trained(local)
+
+
+@pytest.mark.facts
+@pytest.mark.timeout(600)
+def test_the_deep_demo_shows_what_it_says(tmp_path: Path) -> None:
+    """Digits: without passports the image comes back, with them a blind guess is better; accuracy stays."""
+    demo = load_experiment(Path(__file__).parents[2] / "examples" / "demo_deep.toml")
+    homes = run(demo.model_copy(update={"out": tmp_path}), in_process=True).scenarios
+    errors, accuracies = [], []
+    for home in homes:
+        target = [m for m in read_party(home / "passive").metrics if m.rows == 359 and not m.column]
+        blind = min(m.value for m in target if m.metric == "blind_mse")
+        mse = {m.attack: m.value for m in target if m.metric == "mse" and m.scored_set == "predict"}
+        errors.append({name: mse[name] / blind for name in ("wmi", "bmi")})
+        accuracies.append(
+            next(m.value for m in read_party(home / "active").metrics if m.metric == "accuracy")
+        )
+    undefended, defended = errors
+    assert undefended["wmi"] < 0.35
+    assert undefended["bmi"] < 0.5
+    assert defended["wmi"] > 1.0
+    assert defended["bmi"] > 1.5 * undefended["bmi"]
+    assert min(accuracies) > 0.93
+    assert accuracies[1] > accuracies[0] - 0.02
