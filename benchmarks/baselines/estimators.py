@@ -52,4 +52,4 @@ def gia(weight: Array, log_c: Array, steps: int, learning_rate: float) -> tuple[
         optimizer.step()
         with torch.no_grad():
             x.clamp_(0, 1)
-    return x.detach().numpy(), float(loss)
+    return x.detach().numpy(), float(loss.detach())
