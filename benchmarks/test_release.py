@@ -17,8 +17,8 @@ import pandas as pd
 import pytest
 
 from benchmarks.ratios import alternate, report
-from experiments.release import release
-from experiments.release_options import Options
+from experiments.release.options import Options
+from experiments.release.run import release
 
 ROWS = 100_000
 

@@ -46,10 +46,10 @@ def add_to(app: typer.Typer) -> None:
         Example: vflens audit examples/bank_passive.csv --classes 2
         """
         from cli.progress import StageBar
-        from experiments.audit import audit as run_audit
-        from experiments.audit_bench import Plan
-        from experiments.audit_subject import load_subject
-        from experiments.audit_words import recommendation, sentences, write_audit
+        from experiments.audit.bench import Plan
+        from experiments.audit.run import audit as run_audit
+        from experiments.audit.subject import load_subject
+        from experiments.audit.words import recommendation, sentences, write_audit
         from experiments.check import check_writable
 
         out = out / "audit.html" if out.is_dir() else out
@@ -68,7 +68,7 @@ def _text(found: dict[str, Any], said: dict[str, Any]) -> str:
     from rich.console import Console
     from rich.table import Table
 
-    from experiments.audit_words import table
+    from experiments.audit.words import table
 
     header, *rows = table(found)
     console, grid = Console(), Table(*header)

@@ -75,8 +75,8 @@ def add_to(app: typer.Typer) -> None:
         Example: vflens release bank.csv --label y --lambda 1e-4 --pi standardise --out released.csv
         """
         from cli.progress import FileBar
-        from experiments.release import release as release_table
-        from experiments.release_options import Options
+        from experiments.release.options import Options
+        from experiments.release.run import release as release_table
 
         options = Options(
             table=table,
@@ -110,7 +110,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def _summary(facts: dict[str, Any], *files: Path) -> str:
-    from experiments.release_page import headline
+    from experiments.release.page import headline
 
     lines = [
         f"{facts['rows']} rows, {len(facts['columns'])} columns with {facts['mechanism']} noise",

@@ -25,7 +25,7 @@ from processes import ENVIRONMENT
 from sklearn.datasets import load_breast_cancer
 
 import cli.main
-from experiments.release_file import MISSING, TableFile
+from experiments.release.file import MISSING, TableFile
 from vfl.release.svm import solve_svm
 from vfl.types import Array
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import attacks
-from experiments.audit_models import simulate
-from experiments.audit_subject import load_subject
+from experiments.audit.models import simulate
+from experiments.audit.subject import load_subject
 from vfl.numerics import theory
 from vfl.numerics.linear_system import row_basis
 

@@ -18,13 +18,13 @@ import attacks
 import cli.main
 from defenses.label_only import LabelOnly
 from defenses.withhold_parameters import WithholdParameters
-from experiments import audit_defenses as module
-from experiments.audit import audit
-from experiments.audit_bench import Plan
-from experiments.audit_defenses import Defended, fitting
-from experiments.audit_models import simulate
-from experiments.audit_subject import Subject, load_subject
-from experiments.audit_words import recommendation, sentences, table, write_audit
+from experiments.audit import defenses as module
+from experiments.audit.bench import Plan
+from experiments.audit.defenses import Defended, fitting
+from experiments.audit.models import simulate
+from experiments.audit.run import audit
+from experiments.audit.subject import Subject, load_subject
+from experiments.audit.words import recommendation, sentences, table, write_audit
 from vfl.defense import Context, Defense
 from vfl.errors import ConfigError, DataError, KnowledgeError, VflensError
 from vfl.registry import ATTACKS

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.audit_subject import Subject
+from experiments.audit.subject import Subject
 from vfl.attack import Attack
 from vfl.defense import Defense
 from vfl.federation import Training

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from experiments.release_columns import Columns
-from experiments.release_options import Options
-from experiments.release_passes import Effect, Scan
+from experiments.release.columns import Columns
+from experiments.release.options import Options
+from experiments.release.passes import Effect, Scan
 from vfl.release.certificate import certify
 from vfl.release.mechanisms import Mechanism
 from vfl.release.preserving import Preserving
@@ -37,7 +37,7 @@ def certificate_facts(
 ) -> dict[str, Any]:
     """The certificate as JSON: the keys of :class:`vfl.release.certificate.Certificate`, then those of the file.
 
-    ``encodings``; ``undone_by_rounding``, see :class:`experiments.release_passes.Effect`; ``warnings``.
+    ``encodings``; ``undone_by_rounding``, see :class:`experiments.release.passes.Effect`; ``warnings``.
     """
     solved = None
     if classifier:

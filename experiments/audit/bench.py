@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from experiments.audit_models import World
-from experiments.audit_subject import Subject
+from experiments.audit.models import World
+from experiments.audit.subject import Subject
 from vfl.attack import Attack
 from vfl.errors import ConfigError, KnowledgeError
 from vfl.numerics.combinations import halves

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from experiments.release_columns import Block, Columns, blocks, plan_columns
-from experiments.release_facts import Classifier, certificate_facts
-from experiments.release_file import Progress, TableFile, replacing, suffix
-from experiments.release_options import Options, mechanism_for
-from experiments.release_page import render
-from experiments.release_passes import Noise, Scan, refuse_invisible, scan, signs, write
+from experiments.release.columns import Block, Columns, blocks, plan_columns
+from experiments.release.facts import Classifier, certificate_facts
+from experiments.release.file import Progress, TableFile, replacing, suffix
+from experiments.release.options import Options, mechanism_for
+from experiments.release.page import render
+from experiments.release.passes import Noise, Scan, refuse_invisible, scan, signs, write
 from vfl.errors import ConfigError
 from vfl.randomness import derive, secret_from_seed
 from vfl.release.mechanisms import Mechanism

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from coordinator.coordinator import Progress
-from experiments.audit_bench import Bench
-from experiments.audit_models import simulate
+from experiments.audit.bench import Bench
+from experiments.audit.models import simulate
 from vfl.defense import Defense
 from vfl.registry import DEFENSES
 from vfl.types import Array

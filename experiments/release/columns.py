@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from experiments.release_file import Progress, TableFile
-from experiments.release_options import Options
+from experiments.release.file import Progress, TableFile
+from experiments.release.options import Options
 from vfl.cells import repeated
 from vfl.errors import ConfigError, DataError
 from vfl.types import Array

@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from experiments.page import plotly, templates
-from experiments.release_passes import Effect
+from experiments.release.passes import Effect
 from vfl.release.bounds import bounds
 from vfl.release.correlated import Correlated
 from vfl.release.mechanisms import Mechanism

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from coordinator.coordinator import Progress
-from experiments.audit_bench import FEW_ROWS, Bench, Plan
-from experiments.audit_defenses import fitting, try_defenses
-from experiments.audit_models import simulate
-from experiments.audit_subject import Subject
+from experiments.audit.bench import FEW_ROWS, Bench, Plan
+from experiments.audit.defenses import fitting, try_defenses
+from experiments.audit.models import simulate
+from experiments.audit.subject import Subject
 from vfl.numerics import theory
 from vfl.numerics.linear_system import first_differences
 from vfl.types import Array

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from experiments.release_columns import Block, Columns
-from experiments.release_file import TableSink
+from experiments.release.columns import Block, Columns
+from experiments.release.file import TableSink
 from vfl.errors import ConfigError, DataError
 from vfl.release.mechanisms import Mechanism
 from vfl.release.moments import TableMoments
