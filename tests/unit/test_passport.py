@@ -74,11 +74,8 @@ def test_the_gradient_is_the_sum_of_three_paths(shape: tuple[int, ...]) -> None:
 
     def through(part: str) -> torch.Tensor:
         """dℓ/dW where ``part`` alone depends on W."""
-        scale, shift, u = (
-            passport._passport(passport.keys(x)[0]),
-            passport._passport(passport.keys(x)[1]),
-            passport._weighted(x),
-        )
+        scale, shift = (passport._passport(passport._weighted(k[None]))[0] for k in passport.keys(x))
+        u = passport._weighted(x)
         parts = {"scale": scale, "shift": shift, "u": u}
         parts = {n: v if n == part else v.detach() for n, v in parts.items()}
         along = (1, -1, *[1] * (len(shape) - 2))
@@ -93,7 +90,7 @@ def test_the_gradient_is_the_sum_of_three_paths(shape: tuple[int, ...]) -> None:
     if len(shape) == 2:  # the u path by hand: (G ⊙ γ)ᵀ x
         out = passport(x)
         G = (2 * (out - target[:, :, 0, 0])).detach()
-        gamma = passport._passport(passport.keys(x)[0]).detach()
+        gamma = passport._passport(passport._weighted(passport.keys(x)[0][None]))[0].detach()
         np.testing.assert_allclose(paths[0].numpy(), ((G * gamma).T @ x).numpy(), rtol=1e-9, atol=1e-9)
 
 

@@ -60,10 +60,12 @@ class Passport(nn.Module):
         Raises:
             RuntimeError: before the first :meth:`rekey`.
         """
-        key_scale, key_shift = self.keys(x)
-        scale, shift = self._passport(key_scale), self._passport(key_shift)
+        # The keys go through the layer with the batch: three calls would cost three times a call's overhead.
+        z = self._weighted(torch.cat([x, torch.stack(self.keys(x))]))
+        scale, shift = self._passport(z[-2:])
         shape = (1, -1, 1, 1) if x.dim() == 4 else (1, -1)
-        return scale.reshape(shape) * self._weighted(x) + shift.reshape(shape)
+        out: Tensor = scale.reshape(shape) * z[:-2] + shift.reshape(shape)
+        return out
 
     def keys(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """(s^γ, s^β), each of the shape of one row of ``x``."""
@@ -94,14 +96,13 @@ class Passport(nn.Module):
             x, layer.weight, None, layer.stride, layer.padding, layer.dilation, layer.groups
         )
 
-    def _passport(self, key: Tensor) -> Tensor:
-        """Avg(D(E(W ∗ s))) (outputs,); ``pool_first`` averages over the places before the autoencoder."""
-        z = self._weighted(key.unsqueeze(0))
-        channels = z.flatten(2).squeeze(0).T if z.dim() == 4 else z  # (places, outputs)
+    def _passport(self, z: Tensor) -> Tensor:
+        """Avg(D(E(z))) (m, outputs) of m weighted keys W ∗ s; ``pool_first`` averages over the places before the autoencoder."""
+        places = z.flatten(2).transpose(1, 2) if z.dim() == 4 else z.unsqueeze(1)  # (m, places, outputs)
         if self._order == "pool_first":
-            channels = channels.mean(dim=0, keepdim=True)
-        hidden = functional.leaky_relu(self.encoder(channels))
-        return cast(Tensor, self.decoder(hidden)).mean(dim=0)
+            places = places.mean(dim=1, keepdim=True)
+        hidden = functional.leaky_relu(self.encoder(places))
+        return cast(Tensor, self.decoder(hidden)).mean(dim=1)
 
 
 def with_passport(module: nn.Module, name: str, passport: Passport) -> nn.Module:
