@@ -13,6 +13,9 @@ from vfl.errors import PluginError, ProtocolError
 from vfl.registry import ATTACKS
 from vfl.types import Array, Estimate, Moments
 
+#: Sizes of entries whose fourth powers neither overflow nor vanish: all that estimators form of them.
+LARGEST, SMALLEST = 1e50, 1e-50
+
 
 def estimate(
     name: str,
@@ -35,7 +38,8 @@ def estimate(
 
     Raises:
         PluginError: an unknown name, or an attack that is not linear.
-        ProtocolError: an array that is not two-dimensional, not finite, or does not match the other.
+        ProtocolError: an array that is not of real numbers, not two-dimensional, not finite, of entries beyond
+            1e50 (an A that is not 0 but nowhere above 1e-50 too), or that does not match the other.
         KnowledgeError: the attack needs moments that were not given.
     """
     A, b = _matrix("A", A), _matrix("b", b)
@@ -43,6 +47,8 @@ def estimate(
         raise ProtocolError(
             f"b has {b.shape[1]} columns and A {A.shape[0]} rows: give one column of b per equation of A"
         )
+    if 0 < np.abs(A).max(initial=0.0) < SMALLEST:
+        raise ProtocolError(f"A holds no entry above {SMALLEST:g}: multiply A and b by one large number")
     _check_moments(moments, A.shape[1])
     attack = _attack(name)
     if not issubclass(attack, LinearAttack):
@@ -57,13 +63,18 @@ def _attack(name: str) -> type:
 
 
 def _matrix(name: str, value: npt.ArrayLike) -> Array:
-    matrix = np.asarray(value, np.float64)
+    try:
+        matrix = np.asarray(value).astype(np.float64, casting="same_kind", copy=False)
+    except (TypeError, ValueError):  # text, complex numbers, rows of different lengths
+        raise ProtocolError(f"{name} is not an array of real numbers: give float64") from None
     if matrix.ndim != 2:
         raise ProtocolError(
             f"{name} has shape {matrix.shape}: give a two-dimensional array, one row even for one"
         )
     if not np.isfinite(matrix).all():
         raise ProtocolError(f"{name} holds NaN or infinity: leave out the equations that are not finite")
+    if np.abs(matrix).max(initial=0.0) > LARGEST:
+        raise ProtocolError(f"{name} holds entries beyond {LARGEST:g}: divide A and b by one large number")
     return matrix
 
 
