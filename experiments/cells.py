@@ -102,7 +102,7 @@ class Pool:
 
     def forget(self) -> None:
         """Remove the kept cells: what was asked for is whole."""
-        for file in self.folder.glob("*.parquet"):
+        for file in self.folder.glob("*.parquet*"):  # a killed process leaves .parquet.tmp
             file.unlink(missing_ok=True)
         if self.folder.is_dir() and not any(self.folder.iterdir()):
             self.folder.rmdir()

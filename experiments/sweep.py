@@ -6,6 +6,7 @@ the protocol itself. Cells run through :class:`experiments.cells.Pool`: interrup
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,6 +30,12 @@ class SweptDefense(DefenseAt):
     vary: str = Field(description="the parameter that is its strength")
     values: tuple[FiniteFloat, ...] = Field(min_length=1, description="its strengths")
     label: str | None = Field(None, description="what plots call it; default: its name")
+
+    @model_validator(mode="after")
+    def _strengths_differ(self) -> SweptDefense:
+        if len(set(self.values)) < len(self.values):
+            raise ValueError(f"values {[*self.values]}: give every strength once, more `seeds` repeat it")
+        return self
 
     @property
     def title(self) -> str:
@@ -85,8 +92,12 @@ def load_sweep(file: Path) -> SweepFile:
 
 
 def cells(sweep: SweepFile) -> list[Cell]:
-    """One cell per seed and defence at one strength, the undefended ones first."""
+    """One cell per seed and defence at one strength, the undefended ones first.
+
+    Their keys hold digests of the parties' own files: a sweep that resumes does not mix the rows of two tables.
+    """
     plain = sweep.model_dump(mode="json", exclude={"sweep", "scenarios", "out"}, exclude_none=True)
+    contents = {name: _digest(spec.file) for name, spec in sweep.files.items()}
     strengths: list[tuple[str, float, list[DefenseAt]]] = [(UNDEFENDED, 0.0, [])]
     strengths += [(d.title, v, [d.at_strength(v)]) for d in sweep.sweep.defenses for v in d.values]
     found = []
@@ -95,8 +106,18 @@ def cells(sweep: SweepFile) -> list[Cell]:
         for i in range(sweep.sweep.seeds):
             place = {"defense": title, "strength": value, "seed": sweep.seed + i}
             settings = {**plain, "seed": sweep.seed + i, "scenarios": [scenario]}
-            found.append(Cell({"place": place, "experiment": settings}, (place, settings)))
+            key = {"place": place, "experiment": settings, "files": contents}
+            found.append(Cell(key, (place, settings)))
     return found
+
+
+def _digest(file: Path) -> str | None:
+    """Of the file's bytes; None where it cannot be read, which its reader says better."""
+    try:
+        with file.open("rb") as stream:
+            return hashlib.file_digest(stream, "blake2b").hexdigest()
+    except OSError:
+        return None
 
 
 def run_cell(place: dict[str, Any], settings: dict[str, Any]) -> Rows:

@@ -105,6 +105,7 @@ def test_a_refused_strength_is_named_and_the_rest_is_kept(tmp_path: Path) -> Non
         ({"sweep": {"defenses": [{**NOISE, "at": "nobody"}]}}, "party 'nobody' of defence 'gaussian_scores'"),
         ({"sweep": {"defenses": [NOISE, NOISE]}}, "give each its own `label`"),
         ({"sweep": {"seeds": 0}}, "seeds"),
+        ({"sweep": {"defenses": [{**NOISE, "values": [1, 1.0]}]}}, "give every strength once"),
     ],
 )
 def test_what_makes_no_sweep_is_refused(changes: dict[str, Any], words: str) -> None:
@@ -115,6 +116,17 @@ def test_what_makes_no_sweep_is_refused(changes: dict[str, Any], words: str) -> 
 def test_the_example_is_a_sweep() -> None:
     loaded = load_sweep(Path(__file__).parents[2] / "examples" / "sweep.toml")
     assert len(cells(loaded)) == 21
+
+
+def test_an_edited_table_makes_other_cells(tmp_path: Path) -> None:
+    parties = {"passive": {"file": tmp_path / "p.csv"}, "active": {"file": tmp_path / "a.csv"}}
+    own = sweep(data=None, split=None, files=parties)
+    names = [{cell.file() for cell in cells(own)}]
+    for text in ("id,x\n1,2\n", "id,x\n1,3\n"):
+        (tmp_path / "p.csv").write_text(text)
+        names.append({cell.file() for cell in cells(own)})
+    assert len(set().union(*names)) == 3 * len(cells(own))
+    assert names[-1] == {cell.file() for cell in cells(own)}
 
 
 def test_an_experiment_without_sweep_is_refused() -> None:
