@@ -69,7 +69,7 @@ class RotationProblem:
 
 
 def best_rotation(problem: RotationProblem, starts: int, rng: np.random.Generator) -> Array:
-    """R (d, d), RᵀR = I, g(R) = ε, with the largest MSE that ``starts`` pairs of starts in each component found.
+    """R (d, d), RᵀR = I, g(R) = ε, with the largest MSE that ``starts`` pairs of starts from each of four bases found.
 
     Raises:
         ConfigError: pymanopt is not installed, or no start reached the distortion.

@@ -31,7 +31,7 @@ class DistortedParameters(Defense):
     epsilon: float = Field(
         1e-3, gt=0, allow_inf_nan=False, description="agreed distortion ‖W − Wₙ‖²/(dk) of the weights"
     )
-    starts: int = Field(2, ge=1, description="rotations: pairs of starts from each of three bases")
+    starts: int = Field(2, ge=1, description="rotations: pairs of starts from each of four bases")
 
     def on_parameters(self, w: Mapping[str, Array], ctx: Context) -> Mapping[str, Array]:
         """ "weight" (k, d) becomes Wₙ; a bias stays.
