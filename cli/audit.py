@@ -43,7 +43,7 @@ def add_to(app: typer.Typer) -> None:
     ) -> None:
         """Bounds, attacks and defences for one's own columns, alone and before any training.
 
-        Example: vflens audit examples/bank_passive.csv --classes 2
+        Example: vflens audit examples/bank_passive.csv --classes 2 --columns age,income,credit_score
         """
         from cli.progress import StageBar
         from experiments.audit.bench import Plan

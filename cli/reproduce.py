@@ -48,7 +48,7 @@ def add_to(app: typer.Typer) -> None:
     @app.command()
     def sweep(
         *,
-        file: Annotated[Path, typer.Argument(help="an experiment with a table [sweep] (TOML)")],
+        file: Annotated[Path, typer.Argument(help="an experiment (TOML) with a table called sweep")],
         out: Annotated[Path, typer.Option(help="folder for sweep.parquet and sweep.html")] = Path("sweep"),
         jobs: Jobs = 1,
         backend: BackendName = "loky",

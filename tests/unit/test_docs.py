@@ -17,8 +17,10 @@ from typing import Any
 import click
 import pytest
 import typer
+from rich.text import Text
 
 from cli.main import app
+from experiments.audit.subject import load_subject
 from vfl.errors import VflensError
 from vfl.registry import ATTACKS, DEFENSES
 
@@ -132,6 +134,26 @@ def test_every_command_has_an_example_and_stands_in_the_readme() -> None:
                 assert f"`vflens{path} {name}" in README or f"`{name}`" in README, name
 
     walk(COMMAND, "")
+
+
+def test_no_help_loses_words_to_markup() -> None:
+    def walk(command: Any, path: str) -> None:
+        for text in (command.help, *(getattr(p, "help", None) for p in command.params)):
+            assert Text.from_markup(text or "").plain == (text or ""), path
+        for name, inner in getattr(command, "commands", {}).items():
+            walk(inner, f"{path} {name}")
+
+    walk(COMMAND, "vflens")
+
+
+def test_the_example_of_audit_reads_its_file() -> None:
+    command, words = _resolve(["audit"])
+    example = re.search(r"Example: vflens audit (.+)", command.help or "")
+    assert example is not None
+    given = command.make_context("audit", [*words, *shlex.split(example[1])]).params
+    source, columns = str(ROOT / given["source"]), given["columns"].split(",")
+    subject = load_subject(source, classes=given["classes"], columns=columns, id_column=given["id_column"])
+    assert subject.x.shape[1] == len(columns)
 
 
 def test_make_targets_exist() -> None:
