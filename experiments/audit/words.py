@@ -103,7 +103,7 @@ def _equations(found: Mapping[str, Any]) -> str:
     )
     if d <= m:
         return (
-            f"{given}: enough to solve for all of them, so without a defence everything is recovered exactly."
+            f"{given}: enough to solve for all of them. Unless some repeat each other, or a defence acts, everything is recovered exactly."
         )
     return f"{given}."
 

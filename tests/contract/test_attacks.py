@@ -283,8 +283,14 @@ def test_degenerate_systems_are_defined(name: str, case: str) -> None:
         (lambda: attacks.estimate("ls", [["1"]], [[1.0]]), "A is not an array of real numbers: give float64"),
         (lambda: attacks.estimate("ls", [[1.0]], [[1j]]), "b is not an array of real numbers: give float64"),
         (lambda: attacks.estimate("ls", [[1.0], [1.0, 2.0]], [[1.0]]), "A is not an array of real numbers"),
-        (lambda: attacks.estimate("rcc2", [[1.0]], [[1e300]]), r"b holds entries beyond 1e\+50: divide A and b"),
-        (lambda: attacks.estimate("ls", [[1e-200]], [[0.0]]), "A holds no entry above 1e-50: multiply A and b"),
+        (
+            lambda: attacks.estimate("rcc2", [[1.0]], [[1e300]]),
+            r"b holds entries beyond 1e\+50: divide A and b",
+        ),
+        (
+            lambda: attacks.estimate("ls", [[1e-200]], [[0.0]]),
+            "A holds no entry above 1e-50: multiply A and b",
+        ),
         (lambda: attacks.estimate("ls", [[1.0]], [[1.0, 2.0]]), "b has 2 columns and A 1 rows: give one"),
         (
             lambda: attacks.estimate("mean_star", [[1.0]], [[1.0]], moments=Moments(np.zeros(2))),
