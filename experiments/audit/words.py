@@ -102,9 +102,7 @@ def _equations(found: Mapping[str, Any]) -> str:
         "with every prediction, even if training is secure"
     )
     if d <= m:
-        return (
-            f"{given}: enough to solve for all of them. Unless some repeat each other, or a defence acts, everything is recovered exactly."
-        )
+        return f"{given}: enough to solve for all of them. Unless some repeat each other, or a defence acts, everything is recovered exactly."
     return f"{given}."
 
 

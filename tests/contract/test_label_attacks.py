@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,7 @@ def test_labels_drawn_at_random_are_what_it_reads(tmp_path: Path) -> None:
     defenses = [{"name": "label_dp", "at": "active", "epsilon": 1.0}]
     training = {"epochs": 1, "batch_size": 100}
     federation(tmp_path, data=data, defenses=defenses, training=training, attacks=[]).run()
-    kept = np.e / (np.e + 2)
+    kept = math.e / (math.e + 2)
     assert abs(_scored(tmp_path, "gradient_sign")["label_accuracy"] - kept) < 5 * np.sqrt(
         kept * (1 - kept) / 800
     )
