@@ -37,7 +37,11 @@ CHUNK = 2**19
 
 @dataclass(frozen=True, eq=False)
 class Center:
-    """``x`` (N, d), ``value`` (N,) = φ(α) ≥ p₁, and ``gap`` (N,) ≥ φ(α) − p₁, ≥ ‖x − x₁‖²; infinite where nothing was found."""
+    """``x`` (N, d), ``value`` (N,) = φ(α) ≥ p₁, and ``gap`` (N,) ≥ φ(α) − p₁, ≥ ‖x − x₁‖²; infinite where nothing was found.
+
+    Known fault: the gap holds where the last Newton decrement is below 1. Rows that end after :data:`STEPS` with a larger
+    one can have a gap too small, even negative, though x agrees with a conic solver.
+    """
 
     x: Array
     value: Array
