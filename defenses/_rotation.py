@@ -118,7 +118,10 @@ def _on_level(problem: RotationProblem, R: Array, skew: Array, angles: Array = _
     if not len(changes):
         return None
     first = changes[np.abs(angles[changes]).argmin()]
-    t = brentq(excess, angles[first], angles[first + 1], xtol=1e-15)
+    ends = angles[first : first + 2]
+    nearer, low, high = min(ends, key=lambda t: abs(excess(t))), *map(excess, ends)
+    # At a root, one angle alone and among others may round to different signs.
+    t = brentq(excess, *ends, xtol=1e-15) if low * high < 0 else nearer
     turned: Array = R @ expm(t * skew / size)
     return turned
 
