@@ -10,12 +10,13 @@ import pytest
 
 from experiments.cells import Pool
 from experiments.central import Model
-from experiments.figures import Drawing, Options, figures, render, reproduce
+from experiments.figures import Drawing, Options, figures, render, reproduce, var_distortion
 from experiments.figures._data import Dealt, dealt, sizes, windows
 from experiments.figures.rvg_defenses import scheme_rows
 from experiments.figures.var_agnostic import agnostic_rows
 from experiments.figures.var_distortion import distorted_rows
 from vfl.errors import ConfigError, DataError
+from vfl.numerics.distortion import largest_distortion
 from vfl.numerics.theory import second_moment
 from vfl.types import Array
 
@@ -130,9 +131,27 @@ def test_ram_with_many_scores_gains_on_am() -> None:
 @pytest.mark.parametrize("window", [[2], [1, 2, 3]])
 def test_distorted_weights_mislead_and_an_inadmissible_distance_is_said(window: list[int]) -> None:
     data, model = _small(2)
-    rows = distorted_rows({}, (data.x, model), data.x, np.array(window), (0.1, 0.5, 1.0))
+    most = largest_distortion(model.weight[:, window])
+    levels = [(share, share * most) for share in (0.1, 0.5, 1.0)]
+    rows = distorted_rows({}, (data.x, model), data.x, np.array(window), levels)
     assert rows[0]["half_star"] < rows[0]["mse"] < rows[1]["mse"]
     assert "admit" in rows[2]["refused"]
+
+
+def test_distortion_against_size_holds_its_epsilon_and_says_what_it_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, model = _small(2)
+    monkeypatch.setattr(var_distortion, "available", lambda names, seed: ([data], []))
+    monkeypatch.setattr(var_distortion, "trained", lambda name, seed, quick: model)
+    monkeypatch.setattr(var_distortion, "_EPSILONS", (0.001, 0.01, 10.0))
+    drawing = var_distortion.against_size(options(tmp_path))
+    assert {r["epsilon"] for r in drawing.rows} == {0.001, 0.01, 10.0}
+    assert all(("refused" in r) == (r["share"] >= 1) for r in drawing.rows)
+    assert all(r["mse"] > r["half_star"] for r in drawing.rows if "mse" in r)
+    refused = sum("refused" in r for r in drawing.rows)
+    assert refused
+    assert drawing.notes == [f"small: {refused} windows do not admit their ε and are left out"]
 
 
 def test_schemes_cost_utility_and_help_with_strength() -> None:
