@@ -98,7 +98,9 @@ def _correlated(options: Options, plan: Columns, rows: Callable[..., Iterable[Bl
         raise ConfigError(
             f"--mechanism correlated on the one column {plan.names[0]!r} leaves no room for noise: choose another mechanism"
         )
-    theta, rho, m = options.theta or THETA, options.rho or RHO, float(options.m or 0.0)
+    theta = THETA if options.theta is None else options.theta
+    rho = RHO if options.rho is None else options.rho
+    m = float(options.m or 0.0)
     held = list(rows(stage="reading"))
     found = scan(plan, held)
     refuse_invisible(plan, found, np.full(len(plan.names), abs(m) ** 0.5))

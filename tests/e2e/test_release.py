@@ -127,6 +127,7 @@ def test_names_order_and_label_are_kept_and_the_noise_has_the_size_it_should(
     assert {"delta", "epsilon_theorem", "epsilon_exact"} <= facts["ldp"].keys()
     assert [c["column"] for c in facts["cramer_rao"]["per_feature"]] == ["income", "age", "job"]
     assert facts["cramer_rao"]["total"] == pytest.approx(400 * 3 / 0.0016**0.5)
+    assert {"warnings", "undone_by_rounding", "encodings.job.categories"} <= set(facts["private"])
     assert facts == json.loads((tmp_path / "out.csv.certificate.json").read_text())
     assert facts["released"]["sha256"] == hashlib.sha256(out.read_bytes()).hexdigest()
 
@@ -338,6 +339,8 @@ REFUSED: dict[str, tuple[str, tuple[str, ...], int, str]] = {
     "pi": ("a,y\n1,u\n2,v\n", ("--lambda", "1", "--pi", "nowhere.txt"), 2, "--pi 'nowhere.txt' cannot be read"),
     "not its option": ("a,y\n1,u\n2,v\n", ("--lambda", "1", "--m", "1"), 2, "--m does not go with --mechanism gaussian"),
     "no m": ("a,b,y\n1,2,u\n2,1,v\n", ("--mechanism", "correlated"), 2, "--mechanism correlated needs --m"),
+    "theta of 0": ("a,b,y\n1,2,u\n2,1,v\n", ("--mechanism", "correlated", "--m", "1", "--theta", "0"), 2, "theta is 0.0: give a finite number above 0"),
+    "rho of 0": ("a,b,y\n1,2,u\n2,1,v\n", ("--mechanism", "correlated", "--m", "1", "--rho", "0"), 2, "rho is 0.0: give a finite number above 0"),
     "three classes": ("a,b,y\n1,2,u\n2,1,v\n0,0,w\n", ("--mechanism", "correlated", "--m", "1"), 2, "the label has more than two values"),
     "one column": ("a,y\n1,u\n2,v\n", ("--mechanism", "correlated", "--m", "1"), 2, "leaves no room for noise"),
     "mechanism": ("a,y\n1,u\n2,v\n", ("--mechanism", "magic"), 2, "--mechanism 'magic': choose gaussian, laplace, bounded, correlated"),
