@@ -62,7 +62,9 @@ def certificate_facts(
         n: {"kind": e.kind, "categories": list(e.categories)} for n, e in plan.encodings.items()
     }
     facts["undone_by_rounding"] = effect.undone
-    facts["private"].append("undone_by_rounding")
+    # codes name their categories here alone, one-hot columns in the released file too
+    codes = [f"encodings.{n}.categories" for n, e in plan.encodings.items() if e.kind == "ordinal"]
+    facts["private"] += ["undone_by_rounding", "warnings", *codes]
     facts["not_protected"] = [*_of_labels(facts["not_protected"], plan), *_exposed(plan)]
     facts["warnings"] = [
         *_of_columns(plan, found),
