@@ -3,7 +3,8 @@
 Guarantees:
 
 * each finished cell is one parquet file in ``folder``, written whole or not at all, by the calling process;
-* run again with the same cells and folder, only what is missing is computed;
+* run again with the same cells and folder, only what is missing is computed; in kept rows every key of their cell is
+  present, None where a row had it not;
 * results come in the order of the cells, whatever the order in which they finished.
 
 ``backend``: "loky" (processes here), "ray" or "dask": all of a cluster at RAY_ADDRESS or DASK_SCHEDULER_ADDRESS, else
@@ -122,7 +123,10 @@ def _write(file: Path, rows: Rows) -> None:
     import pyarrow.parquet as pq
 
     buffer = BytesIO()
-    pq.write_table(pa.Table.from_pylist(rows), buffer)
+    names = dict.fromkeys(
+        name for row in rows for name in row
+    )  # pyarrow alone would take those of the first row
+    pq.write_table(pa.Table.from_pylist([{name: row.get(name) for name in names} for row in rows]), buffer)
     temporary = file.with_name(file.name + ".tmp")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -36,7 +36,7 @@ def against_distortion(places: Sequence[tuple[str, int]], case: str) -> Callable
             cell for d in here for name, size in places if name == d.name for cell in _cells(d, size, options)
         ]
         rows = [row for part in options.pool.run(distorted_rows, cells) for row in part]
-        found = averaged([r for r in rows if "mse" in r], "dataset", "d", "share")
+        found = averaged([r for r in rows if r.get("mse") is not None], "dataset", "d", "share")
         plain = averaged(rows, "dataset", "d", value="half_star")
         series = []
         for d in here:
@@ -70,13 +70,13 @@ def against_size(options: Options) -> Drawing:
         "The passive party discloses weights at distance ε from the true ones, chosen to mislead half* most; the scores stay "
         "exact. Unclipped; four windows a size. The paper's ε of Satellite for all: its text names no others."
     )
-    left = {d.name: sum("refused" in r for r in rows if r["dataset"] == d.name) for d in here}
+    left = {d.name: sum(bool(r.get("refused")) for r in rows if r["dataset"] == d.name) for d in here}
     notes = [f"{name}: {n} windows do not admit their ε and are left out" for name, n in left.items() if n]
     return Drawing(rows, shown, lead, [*notes, *absent])
 
 
 def _size_plot(name: str, rows: Rows) -> Plot:
-    distorted = averaged([r for r in rows if "mse" in r], "epsilon", "d")
+    distorted = averaged([r for r in rows if r.get("mse") is not None], "epsilon", "d")
     series = []
     for epsilon in _EPSILONS:
         points = sorted((p[1], v[0]) for p, v in distorted.items() if p[0] == epsilon)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from experiments.cells import Cell, Pool
+from experiments.cells import Cell, Pool, write_rows
 from vfl.errors import ConfigError, StorageError
 
 CELLS = [Cell({"i": i}, (i,)) for i in range(5)]
@@ -95,3 +95,12 @@ def test_a_local_dask_cluster_gives_the_same(tmp_path: Path) -> None:
     there = Pool(tmp_path / "there", jobs=2, backend="dask").run(square, CELLS)
     assert [r[0]["square"] for r in there] == [r[0]["square"] for r in here]
     assert os.getpid() not in {r[0]["process"] for r in there}
+
+
+def test_kept_rows_lose_no_key_that_the_first_row_lacks(tmp_path: Path) -> None:
+    file = tmp_path / "x.parquet"
+    write_rows(file, [{"a": 1, "refused": "no"}, {"a": 2, "mse": 0.5}])
+    assert pq.read_table(file).to_pylist() == [
+        {"a": 1, "refused": "no", "mse": None},
+        {"a": 2, "refused": None, "mse": 0.5},
+    ]

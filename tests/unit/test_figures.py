@@ -145,7 +145,9 @@ def test_distortion_against_size_holds_its_epsilon_and_says_what_it_left_out(
     monkeypatch.setattr(var_distortion, "available", lambda names, seed: ([data], []))
     monkeypatch.setattr(var_distortion, "trained", lambda name, seed, quick: model)
     monkeypatch.setattr(var_distortion, "_EPSILONS", (0.001, 0.01, 10.0))
-    drawing = var_distortion.against_size(options(tmp_path))
+    asked = options(tmp_path)
+    drawing = var_distortion.against_size(asked)
+    assert var_distortion.against_size(asked).plots == drawing.plots  # from what was kept
     assert {r["epsilon"] for r in drawing.rows} == {0.001, 0.01, 10.0}
     assert all(("refused" in r) == (r["share"] >= 1) for r in drawing.rows)
     assert all(r["mse"] > r["half_star"] for r in drawing.rows if "mse" in r)
