@@ -140,20 +140,6 @@ def test_another_problem_does_not_give_it(theta: float, rho: float, flip: bool) 
     assert not other.preserved
 
 
-@pytest.mark.parametrize("m", [1.0, 1e3, 1e6])
-def test_a_guess_changes_nothing_but_the_time(m: float) -> None:
-    """From the right classifier, and from one of other data, the optimum is that of solving from nothing."""
-    x, y = breast_cancer()
-    mechanism, s = preserving_noise(x, y, theta=THETA, rho=RHO, m=m)
-    released = x + mechanism.sample(0, len(x), KEY)
-    wrong = solve_svm(x[::-1], y, theta=7.0, rho=1.0)
-    nothing = solve_svm(released, y, theta=THETA, rho=RHO)
-    for guess in (s, wrong):
-        found = solve_svm(released, y, theta=THETA, rho=RHO, near=guess)
-        assert found.polished
-        assert nothing.change(found) < 1e-10
-
-
 def test_wrong_multipliers_lose_the_classifier() -> None:
     """An error of 1e-3 in ω moves the solution of the release: the check can fail."""
     x, y = breast_cancer()

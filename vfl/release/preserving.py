@@ -55,6 +55,6 @@ def release_preserving(
 def check_preserved(
     released: Array, y: Array, mechanism: Correlated, solution: SvmSolution, *, theta: float, rho: float
 ) -> Preserving:
-    """Solves (2) on ``released`` and compares: what a file was read back as, for example."""
-    again = solve_svm(released, y, theta=theta, rho=rho, near=solution)
+    """Solves (2) on ``released``, from nothing, and compares: what a file was read back as, for example."""
+    again = solve_svm(released, y, theta=theta, rho=rho)
     return Preserving(mechanism, solution, solution.change(again))

@@ -15,7 +15,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from vfl.release._active_set import polish
 from vfl.release._interior_point import interior_points
@@ -24,8 +23,6 @@ from vfl.types import Array
 
 #: The first stage needs to be good enough to tell the sets: it goes on when they do not settle.
 TOLERANCES = (1e-8, 1e-10, 1e-12)
-#: A guess stands in for the first stage only where it ends with residuals below this: the optimum is unique.
-GUESSED = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,22 +57,22 @@ class SvmSolution:
         return float(max(differences))
 
 
-def solve_svm(
-    x: Array, y: Array, *, theta: float, rho: float, near: SvmSolution | None = None
-) -> SvmSolution:
+def solve_svm(x: Array, y: Array, *, theta: float, rho: float) -> SvmSolution:
     """The solution of (2) for rows ``x`` (q, p) and labels ``y`` (q,) in {−1, +1}.
 
     One class alone, constant columns and duplicate rows are legal; duplicates share their multipliers.
-    ``near``, of as many rows and columns, is tried in place of the first stage: it saves time, and a wrong one
-    costs little.
 
     Raises:
         ConfigError: θ or ρ is not positive.
         DataError: x is empty or not finite, or y is not ±1.
     """
     problem = Problem.of(x, y, theta=theta, rho=rho)
-    exact = _guessed(problem, near) if near is not None else None
-    w, omega, polished = (*exact, True) if exact else _from_nothing(problem)
+    for point in interior_points(problem, TOLERANCES):
+        exact = polish(problem, *point)
+        if exact is not None and _better(problem, exact, point):
+            break
+        exact = None
+    w, omega = exact or point
     alpha, beta = problem.original(w, omega)
     return SvmSolution(
         alpha=alpha,
@@ -83,27 +80,8 @@ def solve_svm(
         slack=np.maximum(1 - problem.A @ w, 0.0),
         multipliers=omega,
         kkt=problem.kkt(w, omega),
-        polished=polished,
+        polished=exact is not None,
     )
-
-
-def _from_nothing(problem: Problem) -> tuple[Array, Array, bool]:
-    """(w, ω) by both stages, and whether the second succeeded."""
-    for point in interior_points(problem, TOLERANCES):
-        exact = polish(problem, *point)
-        if exact is not None and _better(problem, exact, point):
-            return *exact, True
-    return *point, False
-
-
-def _guessed(problem: Problem, near: SvmSolution) -> tuple[Array, Array] | None:
-    """(w, ω) by the second stage alone, from the sets of ``near``; None where that does not solve the problem."""
-    w = solve_triangular(problem.T, np.append(near.alpha, near.beta), lower=True)
-    exact = polish(problem, w, near.multipliers)
-    if exact is None:
-        return None
-    kkt = problem.kkt(*exact)
-    return exact if max(kkt.stationarity, kkt.complementarity) <= GUESSED else None
 
 
 def _better(problem: Problem, exact: tuple[Array, Array], point: tuple[Array, Array]) -> bool:
