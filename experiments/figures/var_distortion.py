@@ -71,12 +71,15 @@ def against_size(options: Options) -> Drawing:
         "exact. Unclipped; four windows a size. The paper's ε of Satellite for all: its text names no others."
     )
     left = {d.name: sum(bool(r.get("refused")) for r in rows if r["dataset"] == d.name) for d in here}
-    notes = [f"{name}: {n} windows do not admit their ε and are left out" for name, n in left.items() if n]
+    notes = [f"{name}: {n} windows do not admit their ε: no point there" for name, n in left.items() if n]
     return Drawing(rows, shown, lead, [*notes, *absent])
 
 
 def _size_plot(name: str, rows: Rows) -> Plot:
     distorted = averaged([r for r in rows if r.get("mse") is not None], "epsilon", "d")
+    for r in rows:
+        if r.get("refused"):  # the mean over fewer windows is of other features
+            distorted.pop((r["epsilon"], r["d"]), None)
     series = []
     for epsilon in _EPSILONS:
         points = sorted((p[1], v[0]) for p, v in distorted.items() if p[0] == epsilon)

@@ -153,7 +153,7 @@ def test_distortion_against_size_holds_its_epsilon_and_says_what_it_left_out(
     assert all(r["mse"] > r["half_star"] for r in drawing.rows if "mse" in r)
     refused = sum("refused" in r for r in drawing.rows)
     assert refused
-    assert drawing.notes == [f"small: {refused} windows do not admit their ε and are left out"]
+    assert drawing.notes == [f"small: {refused} windows do not admit their ε: no point there"]
 
 
 def test_schemes_cost_utility_and_help_with_strength() -> None:
