@@ -38,7 +38,11 @@ thorough = settings(
 
 
 def made(home: Path) -> LocalFederation:
-    return LocalFederation(deal(experiment(home), home), lambda stage, done, total: None)
+    """It stops after three of four announced epochs, so that one more step is in order."""
+    training = {"epochs": 4, "batch_size": 20, "learning_rate": 0.1, "patience": 2, "tolerance": 1e9}
+    return LocalFederation(
+        deal(experiment(home, training=training), home), lambda stage, done, total: None
+    )
 
 
 @pytest.fixture(scope="module")
@@ -78,13 +82,15 @@ def valid(local: LocalFederation, role: str) -> dict[type[acts.Act[Any]], acts.A
         "half", np.full((4, len(local.passive["passive"].table.columns)), 0.5), np.array(["ok"] * 4)
     )
     disclosed = Exchange(RUN, Phase.DISCLOSE, 1, 3)
+    parameters = Released("passive", disclosed, Point.PARAMETERS, predict[:0], {"weight": numbers})
+    labels = Released("active", disclosed, Point.AUXILIARY, train[:4], {"labels": np.zeros(4, np.int64)})
     named: tuple[acts.Act[Any], ...] = (
         acts.Describe(RUN),
         acts.Identify(RUN),
         acts.Prepare(run, np.arange(run.rows, dtype="<i4")),
         acts.Step(step, train, summed) if role == "active" else acts.Step(after, train, gradient),
         acts.Disclose(RUN, 1, "active"),
-        acts.Deliver(Released("passive", disclosed, Point.PARAMETERS, predict[:0], {"weight": numbers})),
+        acts.Deliver(parameters if role == "active" else labels),
         acts.Begin(RUN, 1),
         acts.Forward(asked, predict),
         acts.Predict(own),
