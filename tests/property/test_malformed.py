@@ -40,9 +40,7 @@ thorough = settings(
 def made(home: Path) -> LocalFederation:
     """It stops after three of four announced epochs, so that one more step is in order."""
     training = {"epochs": 4, "batch_size": 20, "learning_rate": 0.1, "patience": 2, "tolerance": 1e9}
-    return LocalFederation(
-        deal(experiment(home, training=training), home), lambda stage, done, total: None
-    )
+    return LocalFederation(deal(experiment(home, training=training), home), lambda stage, done, total: None)
 
 
 @pytest.fixture(scope="module")
