@@ -388,7 +388,7 @@ class TestGoesWrong:
     def test_another_token(self, tmp_path: Path, who: str, codes: tuple[int, ...]) -> None:
         with dealt(tmp_path) as federation:
             peers = tomllib.loads(federation.config(who).read_text())["peers"]
-            change(federation.config(who), peers=[p | {"token": "guessed-by-someone"} for p in peers])
+            change(federation.config(who), peers=[p | {"token": f"guessed-for-{p['name']}"} for p in peers])
             federation.start()
             assert tuple(federation.codes()[p] for p in PARTIES) == codes
             assert (
