@@ -427,8 +427,8 @@ class TestWrongPaths:
         assert "holds no readable arrays" in refused(12, "score", tmp_path / "bare.npy", "--config", passive)
         np.savez(tmp_path / "other.npz", values=np.ones(3))
         assert "is no estimate, it lacks " in refused(3, "score", tmp_path / "other.npz", "--config", passive)
-        assert "only the target, a passive party, can score" in refused(
-            2, "score", tmp_path / "other.npz", "--config", whole / "run/active/config.toml"
+        assert "only the target, a data party, can score" in refused(
+            2, "score", tmp_path / "other.npz", "--config", whole / "run/coordinator/config.toml"
         )
 
     @pytest.mark.parametrize(
