@@ -16,7 +16,15 @@ from vfl import journal
 from vfl.acts import Guess, Submission
 from vfl.arrays import load_arrays, save_arrays
 from vfl.attack import Attack
-from vfl.config import ActiveConfig, CoordinatorConfig, PassiveConfig, Plugin, build_plugins, load_party, read_toml
+from vfl.config import (
+    ActiveConfig,
+    CoordinatorConfig,
+    PassiveConfig,
+    Plugin,
+    build_plugins,
+    load_party,
+    read_toml,
+)
 from vfl.errors import ConfigError, DataError, ProtocolError
 from vfl.federation import Federation
 from vfl.metrics import Metrics
@@ -85,7 +93,9 @@ def score_estimate(file: Path, config_file: Path) -> dict[str, Any]:
     """
     config = load_party(config_file)
     if isinstance(config, CoordinatorConfig):
-        raise ConfigError(f"{config_file} configures a {config.role}: only the target, a data party, can score")
+        raise ConfigError(
+            f"{config_file} configures a {config.role}: only the target, a data party, can score"
+        )
     attack, submission = _read(file)
     if isinstance(config, ActiveConfig):
         return _score_labels(config, attack, submission)
