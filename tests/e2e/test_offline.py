@@ -136,7 +136,7 @@ def test_what_is_no_estimate_is_a_sentence(tmp_path: Path, home: Path) -> None:
     ):
         score_estimate(tmp_path / "other.npz", config)
     attack_recorded(home / "active", "zero", "a", tmp_path / "estimate.npz")
-    with pytest.raises(ConfigError, match="configures a coordinator: only the target, a passive party, can"):
+    with pytest.raises(ConfigError, match="configures a coordinator: only the target, a data party, can"):
         score_estimate(tmp_path / "estimate.npz", home / "coordinator" / "config.toml")
     with pytest.raises(ProtocolError, match=r"shape \(18, 2\): beliefs of shape \(18, 3\) of run 'tiny/run'"):
         score_estimate(tmp_path / "estimate.npz", home / "active" / "config.toml")
