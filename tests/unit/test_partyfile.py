@@ -373,3 +373,11 @@ def test_the_examples_share_people_and_two_parties_know_more_than_one() -> None:
         accuracy(active.features[right], passive.features[left]),
     )
     assert together > alone + 0.05 > 0.75
+
+
+def test_columns_whose_names_begin_alike_stay_apart(tmp_path: Path) -> None:
+    columns = {"id": ["p", "q"], "a.b": [1.0, 2.0], "a": [3.0, 4.0], "a.b.c": [5.0, 6.0]}
+    pq.write_table(pa.table(columns), tmp_path / "dotted.parquet")
+    table = read_party_table(PartyFile(file=tmp_path / "dotted.parquet"))
+    assert [c.name for c in table.columns] == ["a.b", "a", "a.b.c"]
+    np.testing.assert_array_equal(table.features, [[1, 3, 5], [2, 4, 6]])
