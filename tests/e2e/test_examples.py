@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from processes import ATTENDED
 
 from experiments.check import check
 from experiments.dealer import free_addresses
@@ -85,7 +86,7 @@ def test_three_terminals(examples: Path, order: tuple[str, ...]) -> None:
 
 
 def _vflens(folder: Path, *arguments: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "cli.main", *arguments]
+    command = [*ATTENDED, sys.executable, "-m", "cli.main", *arguments]
     return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
