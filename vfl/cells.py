@@ -58,7 +58,7 @@ def table_of(spec: PartyFile, data: pa.Table) -> Table:
     labels, class_names = _labels(spec, data, ids)
     split = _split(spec, data, ids)
     training = np.full(len(ids), True) if split is None else split == TRAIN
-    # What was read is let go column by column: a large file is held twice, not five times.
+    # What was read is let go column by column: a large file is not held once more beside its table.
     parts = [_column(spec, name, raw.pop(name), ids, training) for name in names]
     infos = tuple(chain.from_iterable(part[0] for part in parts))
     twice = repeated(c.name for c in infos)
