@@ -6,33 +6,33 @@ import asyncio
 import math
 from collections.abc import Awaitable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from vfl.acts import Act
+from vfl.config import Limits
 from vfl.errors import UnavailableError
 from vfl.link import Stream
 from vfl.wire.channel import grpc, open_aio_channel
 from vfl.wire.messages import Rpc
 from vfl.wire.status import from_rpc
 
-if TYPE_CHECKING:
-    from vfl.wire.grpc_link import GrpcLink
-
 R = TypeVar("R")
 
 
 class AioStream(Stream[R]):
-    """A stream of ``rpc`` over its own channel to the party of ``link``."""
+    """A stream of ``rpc`` over its own channel to ``party`` at ``address``, opened with the caller's ``metadata``."""
 
-    def __init__(self, rpc: Rpc, link: GrpcLink) -> None:
-        self._rpc, self._link = rpc, link
-        self._channel = open_aio_channel(link.address, link.limits)
+    def __init__(
+        self, rpc: Rpc, party: str, address: str, limits: Limits, metadata: tuple[tuple[str, str], ...]
+    ) -> None:
+        self._rpc, self._party, self._step_seconds = rpc, party, limits.step_seconds
+        self._channel = open_aio_channel(address, limits)
         method: Any = self._channel.stream_stream(rpc.path, rpc.request.SerializeToString)
-        self._call = method(metadata=link.metadata)
+        self._call = method(metadata=metadata)
         self._loop = asyncio.get_running_loop()
         self._awaited_since = math.inf
         self._overdue = False
-        self._timer = self._loop.call_later(link.limits.step_seconds, self._look)
+        self._timer = self._loop.call_later(self._step_seconds, self._look)
 
     async def send(self, act: Act[R]) -> None:
         """See :meth:`Stream.send`. A stream that ended says why when the reply is asked for."""
@@ -48,10 +48,10 @@ class AioStream(Stream[R]):
         try:
             data: Any = await self._in_time(self._call.read())
         except grpc.RpcError as error:
-            raise from_rpc(error, self._link.name, self._link.limits.step_seconds) from None
+            raise from_rpc(error, self._party, self._step_seconds) from None
         if data is grpc.aio.EOF:
-            raise UnavailableError(f"party {self._link.name!r} ended the stream: it stopped; look at its log")
-        reply: R = self._link.decode(self._rpc, data)
+            raise UnavailableError(f"party {self._party!r} ended the stream: it stopped; look at its log")
+        reply: R = self._rpc.read_reply(data, self._party)
         return reply
 
     async def _in_time(self, message: Awaitable[Any]) -> Any:
@@ -62,21 +62,20 @@ class AioStream(Stream[R]):
         except asyncio.CancelledError:
             if not self._overdue:
                 raise
-            seconds = self._link.limits.step_seconds
             raise UnavailableError(
-                f"party {self._link.name!r} did not answer a step within {seconds:g} s: raise limits.step_seconds or look at its log"
+                f"party {self._party!r} did not answer a step within {self._step_seconds:g} s: raise limits.step_seconds or look at its log"
             ) from None
         finally:
             self._awaited_since = math.inf
 
     def _look(self) -> None:
         """End the stream if a message is overdue, else look again: a timer for every message would cost more than the message's codec."""
-        seconds, now = self._link.limits.step_seconds, self._loop.time()
-        if now - self._awaited_since >= seconds:
+        now = self._loop.time()
+        if now - self._awaited_since >= self._step_seconds:
             self._overdue = True
             self._call.cancel()
         else:
-            self._timer = self._loop.call_at(min(self._awaited_since, now) + seconds, self._look)
+            self._timer = self._loop.call_at(min(self._awaited_since, now) + self._step_seconds, self._look)
 
     async def close(self) -> None:
         """See :meth:`Stream.close`."""

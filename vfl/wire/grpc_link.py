@@ -14,11 +14,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 
-from google.protobuf.message import DecodeError
-
 from vfl.acts import Act
 from vfl.config import Limits
-from vfl.errors import ProtocolError, StateError, UnavailableError
+from vfl.errors import StateError, UnavailableError
 from vfl.link import Link, Reply
 from vfl.wire.aio_stream import AioStream
 from vfl.wire.channel import PARTY_KEY, TOKEN_KEY, grpc, open_channel
@@ -62,21 +60,8 @@ class GrpcLink(Link):
                 data = self._method(rpc)(message, timeout=self.limits.call_seconds, metadata=self.metadata)
         except grpc.RpcError as error:
             raise from_rpc(error, self.name, self.limits.call_seconds) from None
-        reply: R = self.decode(rpc, data)
+        reply: R = rpc.read_reply(data, self.name)
         return reply
-
-    def decode(self, rpc: Rpc, data: bytes) -> Any:
-        """The reply in ``data``; replies come as bytes, so that bad ones are refused by us and not by a traceback of the library.
-
-        Raises:
-            ProtocolError: it is none.
-        """
-        try:
-            return rpc.decode_reply(rpc.reply.FromString(data))
-        except DecodeError:
-            raise ProtocolError(
-                f"party {self.name!r} answered with {len(data)} bytes that are no {rpc.reply.__name__}: use the same version everywhere"
-            ) from None
 
     def open(self, rpc: Rpc, requests: Iterator[Any]) -> Any:
         """A new stream of ``rpc`` fed by ``requests``."""
@@ -86,7 +71,7 @@ class GrpcLink(Link):
 
     def stream(self, act: type[Act[R]]) -> AioStream[R]:
         """See :meth:`vfl.link.Link.stream`."""
-        return AioStream(RPCS[act], self)
+        return AioStream(RPCS[act], self.name, self.address, self.limits, self.metadata)
 
     def close(self) -> None:
         """End the streams and the channel."""
@@ -130,7 +115,7 @@ class _UnaryReply(Generic[R]):
             raise UnavailableError(
                 f"party {self._link.name!r} did not answer in time, or the link was closed: look at its log"
             ) from None
-        reply: R = self._link.decode(self._rpc, data)
+        reply: R = self._rpc.read_reply(data, self._link.name)
         return reply
 
 
@@ -199,7 +184,7 @@ class _StreamReply(Generic[R]):
         """Read the stream up to this reply."""
         seconds = self._stream._link.limits.step_seconds if timeout is None else timeout
         data = self._stream.receive(self._ticket, seconds)
-        reply: R = self._stream._link.decode(self._stream.rpc, data)
+        reply: R = self._stream.rpc.read_reply(data, self._stream._link.name)
         return reply
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from google.protobuf.message import DecodeError
 from pydantic import ValidationError
 
 from protos import vfl_pb2 as pb
@@ -50,6 +51,19 @@ class Rpc:
     decode: Callable[[Any], Any]
     encode_reply: Callable[[Any], Any]
     decode_reply: Callable[[Any], Any]
+
+    def read_reply(self, data: bytes, party: str) -> Any:
+        """The reply in ``data`` of ``party``; replies come as bytes, so that bad ones are refused by us and not by a traceback of the library.
+
+        Raises:
+            ProtocolError: it is none.
+        """
+        try:
+            return self.decode_reply(self.reply.FromString(data))
+        except DecodeError:
+            raise ProtocolError(
+                f"party {party!r} answered with {len(data)} bytes that are no {self.reply.__name__}: use the same version everywhere"
+            ) from None
 
 
 def encode_party(info: PartyInfo) -> pb.PartyInfo:
