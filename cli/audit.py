@@ -9,59 +9,62 @@ import typer
 
 from cli.output import Json, emit
 
+Source = Annotated[
+    str,
+    typer.Argument(
+        help="your .csv or .parquet, a .toml that describes it, a data set's name, or your run folder"
+    ),
+]
+Classes = Annotated[int | None, typer.Option(min=2, help="classes of the planned model")]
+Columns = Annotated[str | None, typer.Option(help="your columns, comma-separated; default: all")]
+IdColumn = Annotated[str, typer.Option(help="of a .csv or .parquet file")]
+Models = Annotated[int, typer.Option(min=1, max=1000, help="simulated models of each kind")]
+Rows = Annotated[int, typer.Option(min=10, help="most of your rows to use")]
+Known = Annotated[int, typer.Option(min=0, help="of your rows in the adversary's hands")]
+LeastError = Annotated[
+    float | None, typer.Option(min=0, max=1, help="MSE you want at least; default: .8 of a blind guess's")
+]
+MostLoss = Annotated[float, typer.Option(min=0, max=1, help="accuracy you give for it at most")]
+Seed = Annotated[int, typer.Option(min=0, help="one seed, one result")]
+Page = Annotated[Path, typer.Option(help="the page to write")]
 
-def add_to(app: typer.Typer) -> None:
-    """Register the command."""
 
-    @app.command()
-    def audit(
-        source: Annotated[
-            str,
-            typer.Argument(
-                help="your .csv or .parquet, a .toml that describes it, a data set's name, or your run folder"
-            ),
-        ],
-        *,
-        classes: Annotated[int | None, typer.Option(min=2, help="classes of the planned model")] = None,
-        columns: Annotated[
-            str | None, typer.Option(help="your columns, comma-separated; default: all")
-        ] = None,
-        id_column: Annotated[str, typer.Option(help="of a .csv or .parquet file")] = "id",
-        models: Annotated[int, typer.Option(min=1, max=1000, help="simulated models of each kind")] = 10,
-        rows: Annotated[int, typer.Option(min=10, help="most of your rows to use")] = 1000,
-        known: Annotated[int, typer.Option(min=0, help="of your rows in the adversary's hands")] = 50,
-        least_error: Annotated[
-            float | None,
-            typer.Option(min=0, max=1, help="MSE you want at least; default: .8 of a blind guess's"),
-        ] = None,
-        most_loss: Annotated[
-            float, typer.Option(min=0, max=1, help="accuracy you give for it at most")
-        ] = 0.01,
-        seed: Annotated[int, typer.Option(min=0, help="one seed, one result")] = 0,
-        out: Annotated[Path, typer.Option(help="the page to write")] = Path("audit.html"),
-        json: Json = False,
-    ) -> None:
-        """Bounds, attacks and defences for one's own columns, alone and before any training.
+def audit(
+    source: Source,
+    *,
+    classes: Classes = None,
+    columns: Columns = None,
+    id_column: IdColumn = "id",
+    models: Models = 10,
+    rows: Rows = 1000,
+    known: Known = 50,
+    least_error: LeastError = None,
+    most_loss: MostLoss = 0.01,
+    seed: Seed = 0,
+    out: Page = Path("audit.html"),
+    json: Json = False,
+) -> None:
+    """Bounds, attacks and defences for one's own columns, alone and before any training.
 
-        Example: vflens audit examples/bank_passive.csv --classes 2 --columns age,income,credit_score
-        """
-        from cli.progress import StageBar
-        from experiments.audit.bench import Plan
-        from experiments.audit.run import audit as run_audit
-        from experiments.audit.subject import load_subject
-        from experiments.audit.words import recommendation, sentences, write_audit
-        from experiments.check import check_writable
+    Example: vflens audit examples/bank_passive.csv --classes 2 --columns age,income,credit_score
+    """
+    from cli.progress import StageBar
+    from experiments.audit.bench import Plan
+    from experiments.audit.run import audit as run_audit
+    from experiments.audit.subject import load_subject
+    from experiments.audit.words import recommendation, sentences, write_audit
+    from experiments.check import check_writable
 
-        out = out / "audit.html" if out.is_dir() else out
-        check_writable(out.absolute().parent)  # before, not after, minutes of work
-        names = [name.strip() for name in columns.split(",")] if columns is not None else None
-        subject = load_subject(source, classes=classes, columns=names, id_column=id_column)
-        plan = Plan(models, known, rows, seed, least_error, most_loss)
-        with StageBar() as bar:
-            found = run_audit(subject, plan, bar)
-        write_audit(found, out)
-        said = {"verdict": sentences(found), "recommendation": recommendation(found), "report": str(out)}
-        emit(json, {**said, **found}, lambda: _text(found, said))
+    out = out / "audit.html" if out.is_dir() else out
+    check_writable(out.absolute().parent)  # before, not after, minutes of work
+    names = [name.strip() for name in columns.split(",")] if columns is not None else None
+    subject = load_subject(source, classes=classes, columns=names, id_column=id_column)
+    plan = Plan(models, known, rows, seed, least_error, most_loss)
+    with StageBar() as bar:
+        found = run_audit(subject, plan, bar)
+    write_audit(found, out)
+    said = {"verdict": sentences(found), "recommendation": recommendation(found), "report": str(out)}
+    emit(json, {**said, **found}, lambda: _text(found, said))
 
 
 def _text(found: dict[str, Any], said: dict[str, Any]) -> str:

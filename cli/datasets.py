@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cli.output import Json, emit
 from vfl.registry import DATASETS
+
+if TYPE_CHECKING:
+    from vfl.table import Table
+    from vfl.types import ColumnInfo
 
 app = typer.Typer(no_args_is_help=True, help="Data sets: list them, look at one, deal one to parties.")
 
@@ -35,38 +40,11 @@ def show(
 
     Example: vflens datasets show digits --recipe paper
     """
-    import numpy as np
-
     from vfl.datasets._resolve import dataset
 
     table = dataset(name, {"recipe": recipe}).prepared()
-    labels = table.labels if table.labels is not None else np.zeros(0, int)
-    classes = dict(
-        zip(table.class_names, np.bincount(labels, minlength=len(table.class_names)).tolist(), strict=True)
-    )
-    split = (
-        None
-        if table.split is None
-        else {"train": int((table.split == 0).sum()), "predict": int((table.split == 1).sum())}
-    )
-    facts = {
-        "name": name,
-        "recipe": recipe,
-        "rows": len(table.ids),
-        "columns": [c.name for c in table.columns],
-        "classes": classes,
-        "split": split,
-    }
-    text = (
-        f"{name}: {len(table.ids)} rows, {len(table.columns)} columns\n"
-        f"classes: {', '.join(f'{k} ({v})' for k, v in classes.items())}\n"
-        f"split: {split or 'drawn by the dealer'}\n"
-        + "\n".join(
-            f"  {c.name:<24} {_bounds(c.low, c.high)}{_alphabet(c.alphabet)}" for c in table.columns[:64]
-        )
-        + (f"\n  … and {len(table.columns) - 64} more" if len(table.columns) > 64 else "")
-    )
-    emit(json, facts, lambda: text)
+    facts = {"name": name, "recipe": recipe, **_facts(table)}
+    emit(json, facts, lambda: _shown(facts, table.columns))
 
 
 @app.command()
@@ -98,6 +76,33 @@ def split(
         {party: str(path) for party, path in written.items()},
         lambda: "\n".join(f"vflens serve {roles[party]} --config {path}" for party, path in written.items()),
     )
+
+
+def _facts(table: Table) -> dict[str, Any]:
+    """Rows, columns, rows per class and per part of ``table``."""
+    import numpy as np
+
+    labels = table.labels if table.labels is not None else np.zeros(0, int)
+    counts = np.bincount(labels, minlength=len(table.class_names)).tolist()
+    split = table.split
+    return {
+        "rows": len(table.ids),
+        "columns": [c.name for c in table.columns],
+        "classes": dict(zip(table.class_names, counts, strict=True)),
+        "split": None
+        if split is None
+        else {"train": int((split == 0).sum()), "predict": int((split == 1).sum())},
+    }
+
+
+def _shown(facts: dict[str, Any], columns: Sequence[ColumnInfo]) -> str:
+    lines = [
+        f"{facts['name']}: {facts['rows']} rows, {len(columns)} columns",
+        f"classes: {', '.join(f'{k} ({v})' for k, v in facts['classes'].items())}",
+        f"split: {facts['split'] or 'drawn by the dealer'}",
+        *(f"  {c.name:<24} {_bounds(c.low, c.high)}{_alphabet(c.alphabet)}" for c in columns[:64]),
+    ]
+    return "\n".join(lines + ([f"  … and {len(columns) - 64} more"] if len(columns) > 64 else []))
 
 
 def _bounds(low: float | None, high: float | None) -> str:

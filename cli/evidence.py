@@ -11,93 +11,89 @@ import typer
 from cli.output import Json, emit
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the commands."""
+def report(
+    folders: Annotated[list[Path], typer.Argument(help="run folders, or folders of parties")],
+    out: Annotated[Path, typer.Option(help="the page to write")] = Path("report.html"),
+    json: Json = False,
+) -> None:
+    """Write one self-contained page from the folders given.
 
-    @app.command()
-    def report(
-        folders: Annotated[list[Path], typer.Argument(help="run folders, or folders of parties")],
-        out: Annotated[Path, typer.Option(help="the page to write")] = Path("report.html"),
-        json: Json = False,
-    ) -> None:
-        """Write one self-contained page from the folders given.
+    Example: vflens report runs/digits --out report.html
+    """
+    from experiments.folders import read_runs
+    from experiments.report import write_report
+    from experiments.verdict import to_json, verdict
 
-        Example: vflens report runs/digits --out report.html
-        """
-        from experiments.folders import read_runs
-        from experiments.report import write_report
-        from experiments.verdict import to_json, verdict
+    written = write_report(folders, out)
+    runs = read_runs(folders)
+    emit(json, {**to_json(runs), "report": str(written)}, lambda: f"{verdict(runs)}\n\nreport: {written}")
 
-        written = write_report(folders, out)
-        runs = read_runs(folders)
-        emit(json, {**to_json(runs), "report": str(written)}, lambda: f"{verdict(runs)}\n\nreport: {written}")
 
-    @app.command()
-    def attack(
-        folder: Annotated[
-            Path,
-            typer.Argument(
-                help="the adversary's run folder: the active party's; for attacks on labels any other party's"
-            ),
-        ],
-        attack: Annotated[str, typer.Option(help="a name of `vflens attacks`")],
-        target: Annotated[str | None, typer.Option(help="which passive party; default: the only one")] = None,
-        out: Annotated[Path, typer.Option(help="the estimate to write")] = Path("estimate.npz"),
-        json: Json = False,
-    ) -> None:
-        """Attack a recorded transcript, without the parties; the target scores the estimate.
+def attack(
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            help="the adversary's run folder: the active party's; for attacks on labels any other party's"
+        ),
+    ],
+    attack: Annotated[str, typer.Option(help="a name of `vflens attacks`")],
+    target: Annotated[str | None, typer.Option(help="which passive party; default: the only one")] = None,
+    out: Annotated[Path, typer.Option(help="the estimate to write")] = Path("estimate.npz"),
+    json: Json = False,
+) -> None:
+    """Attack a recorded transcript, without the parties; the target scores the estimate.
 
-        Example: vflens attack runs/digits/undefended/active --attack half_star
-        """
-        from experiments.offline import attack_recorded
+    Example: vflens attack runs/digits/undefended/active --attack half_star
+    """
+    from experiments.offline import attack_recorded
 
-        facts = attack_recorded(folder, attack, target, out)
-        emit(
-            json,
-            facts,
-            lambda: (
-                f"{facts['rows']} rows of {facts['target']!r} estimated by {attack}: {out}\nlet the target score it: vflens score {out} --config …"
-            ),
-        )
+    facts = attack_recorded(folder, attack, target, out)
+    emit(
+        json,
+        facts,
+        lambda: (
+            f"{facts['rows']} rows of {facts['target']!r} estimated by {attack}: {out}\nlet the target score it: vflens score {out} --config …"
+        ),
+    )
 
-    @app.command()
-    def score(
-        estimate: Annotated[Path, typer.Argument(help="written by `vflens attack`")],
-        config: Annotated[Path, typer.Option(help="the target's own configuration, in its run folder")],
-        json: Json = False,
-    ) -> None:
-        """Score an estimate against the target's own table; only the target can.
 
-        Example: vflens score estimate.npz --config runs/digits/undefended/passive/config.toml
-        """
-        from experiments.offline import score_estimate
+def score(
+    estimate: Annotated[Path, typer.Argument(help="written by `vflens attack`")],
+    config: Annotated[Path, typer.Option(help="the target's own configuration, in its run folder")],
+    json: Json = False,
+) -> None:
+    """Score an estimate against the target's own table; only the target can.
 
-        facts = score_estimate(estimate, config)
-        emit(
-            json,
-            facts,
-            lambda: _scored(facts),
-        )
+    Example: vflens score estimate.npz --config runs/digits/undefended/passive/config.toml
+    """
+    from experiments.offline import score_estimate
 
-    @app.command()
-    def compare(
-        run_a: Annotated[Path, typer.Argument(help="a run folder")],
-        run_b: Annotated[Path, typer.Argument(help="another")],
-        json: Json = False,
-    ) -> None:
-        """What differs between two runs, in configuration and in results.
+    facts = score_estimate(estimate, config)
+    emit(
+        json,
+        facts,
+        lambda: _scored(facts),
+    )
 
-        Example: vflens compare runs/digits/undefended runs/digits/class-label-only
-        """
-        from rich.console import Console
 
-        from experiments import compare as comparison
+def compare(
+    run_a: Annotated[Path, typer.Argument(help="a run folder")],
+    run_b: Annotated[Path, typer.Argument(help="another")],
+    json: Json = False,
+) -> None:
+    """What differs between two runs, in configuration and in results.
 
-        found = comparison.compare(run_a, run_b)
-        console = Console()
-        with console.capture() as shown:
-            console.print(comparison.table(found))
-        emit(json, found, shown.get)
+    Example: vflens compare runs/digits/undefended runs/digits/class-label-only
+    """
+    from rich.console import Console
+
+    from experiments import compare as comparison
+
+    found = comparison.compare(run_a, run_b)
+    console = Console()
+    with console.capture() as shown:
+        console.print(comparison.table(found))
+    emit(json, found, shown.get)
 
 
 def _scored(facts: Mapping[str, Any]) -> str:

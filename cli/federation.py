@@ -12,100 +12,96 @@ from cli.output import Json, emit, note
 _Config = Annotated[Path, typer.Option("--config", help="the party's configuration (TOML)")]
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the commands."""
+def serve(
+    role: Annotated[str, typer.Argument(help="passive, active or coordinator")],
+    config: _Config,
+    quiet: Annotated[bool, typer.Option("--quiet", help="say only what goes wrong")] = False,
+) -> None:
+    """Start one party and run it until the federation is done.
 
-    @app.command()
-    def serve(
-        role: Annotated[str, typer.Argument(help="passive, active or coordinator")],
-        config: _Config,
-        quiet: Annotated[bool, typer.Option("--quiet", help="say only what goes wrong")] = False,
-    ) -> None:
-        """Start one party and run it until the federation is done.
+    Parties may start in any order; each says for whom it waits.
 
-        Parties may start in any order; each says for whom it waits.
+    Example: vflens serve passive --config examples/passive.toml
+    """
+    from cli.progress import StageBar
+    from services.process import serve as serve_party
+    from vfl.config import load_party
+    from vfl.errors import ConfigError
 
-        Example: vflens serve passive --config examples/passive.toml
-        """
-        from cli.progress import StageBar
-        from services.process import serve as serve_party
-        from vfl.config import load_party
-        from vfl.errors import ConfigError
-
-        loaded = load_party(config)
-        if loaded.role != role:
-            raise ConfigError(
-                f"{config} configures role {str(loaded.role)!r}, not {role!r}: say `vflens serve {loaded.role}`, or give another file"
-            )
-        with StageBar(quiet=quiet) as bar:
-            serve_party(loaded, _unsaid if quiet else note, bar)
-
-    @app.command()
-    def run(
-        file: Annotated[Path, typer.Argument(help="an experiment (TOML)")],
-        in_process: Annotated[
-            bool, typer.Option("--in-process", help="all parties in one process: quick, without isolation")
-        ] = False,
-        out: Annotated[
-            Path | None, typer.Option(help="where run folders go, instead of the file's `out`")
-        ] = None,
-        json: Json = False,
-    ) -> None:
-        """Run an experiment: deal, start one process per party, train, predict, attack, report.
-
-        Example: vflens run examples/demo.toml
-        """
-        from cli.progress import ScenarioBars
-        from experiments.config import load_experiment
-        from experiments.folders import read_runs
-        from experiments.run import run as run_experiment
-        from experiments.verdict import to_json
-
-        experiment = load_experiment(file)
-        if out is not None:
-            experiment = experiment.model_copy(update={"out": out})
-        with ScenarioBars(experiment) as bars:
-            result = run_experiment(experiment, in_process=in_process, tell=bars)
-        runs = read_runs(result.scenarios)
-        emit(
-            json,
-            {**to_json(runs), "report": str(result.report), "folder": str(result.folder)},
-            lambda: _summary(runs, result.report),
+    loaded = load_party(config)
+    if loaded.role != role:
+        raise ConfigError(
+            f"{config} configures role {str(loaded.role)!r}, not {role!r}: say `vflens serve {loaded.role}`, or give another file"
         )
+    with StageBar(quiet=quiet) as bar:
+        serve_party(loaded, _unsaid if quiet else note, bar)
 
-    @app.command()
-    def check(
-        file: Annotated[Path, typer.Argument(help="an experiment or a party's configuration (TOML)")],
-        json: Json = False,
-    ) -> None:
-        """Check a configuration with its data, plug-ins and addresses, before anything starts.
 
-        Example: vflens check examples/demo.toml
-        """
-        from experiments.check import check as check_file
+def run(
+    file: Annotated[Path, typer.Argument(help="an experiment (TOML)")],
+    in_process: Annotated[
+        bool, typer.Option("--in-process", help="all parties in one process: quick, without isolation")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="where run folders go, instead of the file's `out`")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Run an experiment: deal, start one process per party, train, predict, attack, report.
 
-        facts = check_file(file)
-        emit(json, facts, lambda: "\n".join([f"{file} fits:", *(f"  {k}: {v}" for k, v in facts.items())]))
+    Example: vflens run examples/demo.toml
+    """
+    from cli.progress import ScenarioBars
+    from experiments.config import load_experiment
+    from experiments.folders import read_runs
+    from experiments.run import run as run_experiment
+    from experiments.verdict import to_json
 
-    @app.command()
-    def predict(
-        config: _Config,
-        rows: Annotated[
-            str,
-            typer.Option(
-                help="prediction rows, counted from 0: all, or numbers and ranges as 0-9,17; each is answered once, in order"
-            ),
-        ] = "all",
-        json: Json = False,
-    ) -> None:
-        """Ask a running federation for scores, as the operator of its active party.
+    experiment = load_experiment(file)
+    if out is not None:
+        experiment = experiment.model_copy(update={"out": out})
+    with ScenarioBars(experiment) as bars:
+        result = run_experiment(experiment, in_process=in_process, tell=bars)
+    runs = read_runs(result.scenarios)
+    emit(
+        json,
+        {**to_json(runs), "report": str(result.report), "folder": str(result.folder)},
+        lambda: _summary(runs, result.report),
+    )
 
-        Example: vflens predict --config examples/active.toml --rows 0-4
-        """
-        from services.operator import ask
 
-        answers = ask(config, rows)
-        emit(json, answers, lambda: "\n".join(_prediction(a) for a in answers))
+def check(
+    file: Annotated[Path, typer.Argument(help="an experiment or a party's configuration (TOML)")],
+    json: Json = False,
+) -> None:
+    """Check a configuration with its data, plug-ins and addresses, before anything starts.
+
+    Example: vflens check examples/demo.toml
+    """
+    from experiments.check import check as check_file
+
+    facts = check_file(file)
+    emit(json, facts, lambda: "\n".join([f"{file} fits:", *(f"  {k}: {v}" for k, v in facts.items())]))
+
+
+def predict(
+    config: _Config,
+    rows: Annotated[
+        str,
+        typer.Option(
+            help="prediction rows, counted from 0: all, or numbers and ranges as 0-9,17; each is answered once, in order"
+        ),
+    ] = "all",
+    json: Json = False,
+) -> None:
+    """Ask a running federation for scores, as the operator of its active party.
+
+    Example: vflens predict --config examples/active.toml --rows 0-4
+    """
+    from services.operator import ask
+
+    answers = ask(config, rows)
+    emit(json, answers, lambda: "\n".join(_prediction(a) for a in answers))
 
 
 def _unsaid(message: str) -> None:

@@ -33,12 +33,24 @@ app = typer.Typer(
     "7 access, 8 knowledge, 9 plug-in, 10 defence, 11 unavailable, 12 storage, 130 interrupted.",
 )
 app.add_typer(datasets.app, name="datasets")
-federation.add_to(app)
-evidence.add_to(app)
-release.add_to(app)
-plugins.add_to(app)
-audit.add_to(app)
-reproduce.add_to(app)
+for _command in (
+    federation.serve,
+    federation.run,
+    federation.check,
+    federation.predict,
+    evidence.report,
+    evidence.attack,
+    evidence.score,
+    evidence.compare,
+    release.release,
+    plugins.attacks,
+    plugins.defenses,
+    plugins.version,
+    audit.audit,
+    reproduce.reproduce,
+    reproduce.sweep,
+):
+    app.command()(_command)
 
 
 def main() -> NoReturn:

@@ -2,40 +2,34 @@
 
 from __future__ import annotations
 
-import typer
-
 from cli.output import Json, emit
 from vfl.registry import ATTACKS, DEFENSES, Registry
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the commands."""
+def attacks(json: Json = False) -> None:
+    """List the attacks.
 
-    @app.command()
-    def attacks(json: Json = False) -> None:
-        """List the attacks.
+    Example: vflens attacks
+    """
+    _list(ATTACKS, json)
 
-        Example: vflens attacks
-        """
-        _list(ATTACKS, json)
 
-    @app.command()
-    def defenses(json: Json = False) -> None:
-        """List the defences.
+def defenses(json: Json = False) -> None:
+    """List the defences.
 
-        Example: vflens defenses
-        """
-        _list(DEFENSES, json)
+    Example: vflens defenses
+    """
+    _list(DEFENSES, json)
 
-    @app.command()
-    def version(json: Json = False) -> None:
-        """Print the version.
 
-        Example: vflens version
-        """
-        from importlib.metadata import version as installed
+def version(json: Json = False) -> None:
+    """Print the version.
 
-        emit(json, {"vflens": installed("vflens")}, lambda: f"vflens {installed('vflens')}")
+    Example: vflens version
+    """
+    from importlib.metadata import version as installed
+
+    emit(json, {"vflens": installed("vflens")}, lambda: f"vflens {installed('vflens')}")
 
 
 def _list(registry: Registry, json: bool) -> None:

@@ -3,110 +3,118 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cli.output import Json, emit, note
 
+if TYPE_CHECKING:
+    from experiments.release.options import Options
 
-def add_to(app: typer.Typer) -> None:
-    """Register the command."""
 
-    @app.command()
-    def release(
-        *,
-        table: Annotated[
-            Path, typer.Argument(help="the owner's table: .csv, .csv.gz, .csv.bz2, .csv.zst or .parquet")
-        ],
-        out: Annotated[Path, typer.Option(help="the released table; its certificate is written beside it")],
-        mechanism: Annotated[str, typer.Option(help="gaussian, laplace, bounded or correlated")] = "gaussian",
-        label: Annotated[str | None, typer.Option(help="a column that is released as it is")] = None,
-        id_: Annotated[
-            list[str] | None, typer.Option("--id", help="an identifier: left out (repeatable)")
-        ] = None,
-        keep_ids: Annotated[
-            bool, typer.Option("--keep-ids", help="pass identifiers through: rows can be re-linked")
-        ] = False,
-        encode: Annotated[
-            list[str] | None,
-            typer.Option(help="ordinal or one-hot for all text, or COLUMN=ordinal (repeatable)"),
-        ] = None,
-        missing: Annotated[str, typer.Option(help="refuse, or drop-row")] = "refuse",
-        lambda_: Annotated[
-            float | None, typer.Option("--lambda", help="weight of utility: larger is less noise")
-        ] = None,
-        target_mse: Annotated[
-            float | None, typer.Option(help="bound per row, E‖Π^½(x − x̂)‖², instead of --lambda")
-        ] = None,
-        epsilon: Annotated[
-            float | None, typer.Option(help="local differential privacy instead of --lambda")
-        ] = None,
-        delta: Annotated[float, typer.Option(help="δ of ε")] = 1e-5,
-        diameter: Annotated[
-            str | None, typer.Option(help="public bound on how far two rows differ in a column: N or N,N,…")
-        ] = None,
-        pi: Annotated[
-            str | None,
-            typer.Option(help="identity, standardise (noise in proportion to deviations), or a file"),
-        ] = None,
-        matched: Annotated[
-            str | None, typer.Option(help="laplace: cramer-rao or variance, matched to gaussian")
-        ] = None,
-        lower: Annotated[str | None, typer.Option(help="bounded: least noise, N or N,N,…")] = None,
-        upper: Annotated[str | None, typer.Option(help="bounded: largest noise")] = None,
-        m: Annotated[
-            float | None, typer.Option(help="correlated: variance of the noise before projection")
-        ] = None,
-        theta: Annotated[
-            float | None, typer.Option(help="correlated: the SVM's weight of slacks, default 1")
-        ] = None,
-        rho: Annotated[
-            float | None, typer.Option(help="correlated: the SVM's weight of squares, default 0.01")
-        ] = None,
-        seed: Annotated[
-            str | None, typer.Option(help="the same noise again; without it fresh entropy. Keep it secret")
-        ] = None,
-        force: Annotated[bool, typer.Option("--force", help="replace existing output")] = False,
-        json: Json = False,
-    ) -> None:
-        """Release a table under optimal noise, with a certificate (JSON and a page) beside it.
+Table = Annotated[
+    Path, typer.Argument(help="the owner's table: .csv, .csv.gz, .csv.bz2, .csv.zst or .parquet")
+]
+Out = Annotated[Path, typer.Option(help="the released table; its certificate is written beside it")]
+MechanismName = Annotated[str, typer.Option(help="gaussian, laplace, bounded or correlated")]
+Label = Annotated[str | None, typer.Option(help="a column that is released as it is")]
+Ids = Annotated[list[str] | None, typer.Option("--id", help="an identifier: left out (repeatable)")]
+KeepIds = Annotated[bool, typer.Option("--keep-ids", help="pass identifiers through: rows can be re-linked")]
+Encode = Annotated[
+    list[str] | None, typer.Option(help="ordinal or one-hot for all text, or COLUMN=ordinal (repeatable)")
+]
+Missing = Annotated[str, typer.Option(help="refuse, or drop-row")]
+Lambda = Annotated[float | None, typer.Option("--lambda", help="weight of utility: larger is less noise")]
+TargetMse = Annotated[float | None, typer.Option(help="bound per row, E‖Π^½(x − x̂)‖², instead of --lambda")]
+Epsilon = Annotated[float | None, typer.Option(help="local differential privacy instead of --lambda")]
+Delta = Annotated[float, typer.Option(help="δ of ε")]
+Diameter = Annotated[
+    str | None, typer.Option(help="public bound on how far two rows differ in a column: N or N,N,…")
+]
+Pi = Annotated[
+    str | None, typer.Option(help="identity, standardise (noise in proportion to deviations), or a file")
+]
+Matched = Annotated[str | None, typer.Option(help="laplace: cramer-rao or variance, matched to gaussian")]
+Lower = Annotated[str | None, typer.Option(help="bounded: least noise, N or N,N,…")]
+Upper = Annotated[str | None, typer.Option(help="bounded: largest noise")]
+M = Annotated[float | None, typer.Option(help="correlated: variance of the noise before projection")]
+Theta = Annotated[float | None, typer.Option(help="correlated: the SVM's weight of slacks, default 1")]
+Rho = Annotated[float | None, typer.Option(help="correlated: the SVM's weight of squares, default 0.01")]
+Seed = Annotated[
+    str | None, typer.Option(help="the same noise again; without it fresh entropy. Keep it secret")
+]
+Force = Annotated[bool, typer.Option("--force", help="replace existing output")]
 
-        Example: vflens release bank.csv --label y --lambda 1e-4 --pi standardise --out released.csv
-        """
-        from cli.progress import FileBar
-        from experiments.release.options import Options
-        from experiments.release.run import release as release_table
 
-        options = Options(
-            table=table,
-            out=out,
-            mechanism=mechanism,
-            label=label,
-            ids=tuple(id_ or ()),
-            keep_ids=keep_ids,
-            encode=tuple(encode or ()),
-            missing=missing,
-            lambda_=lambda_,
-            target_mse=target_mse,
-            epsilon=epsilon,
-            delta=delta,
-            diameter=diameter,
-            pi=pi,
-            matched=matched,
-            lower=lower,
-            upper=upper,
-            m=m,
-            theta=theta,
-            rho=rho,
-            seed=seed,
-            force=force,
-        )
-        with FileBar() as bar:
-            done = release_table(options, bar.update)
-        for warning in done.facts["warnings"]:
-            note(f"warning: {warning}")
-        emit(json, done.facts, lambda: _summary(done.facts, done.table, done.certificate, done.page))
+def release(
+    *,
+    table: Table,
+    out: Out,
+    mechanism: MechanismName = "gaussian",
+    label: Label = None,
+    id_: Ids = None,
+    keep_ids: KeepIds = False,
+    encode: Encode = None,
+    missing: Missing = "refuse",
+    lambda_: Lambda = None,
+    target_mse: TargetMse = None,
+    epsilon: Epsilon = None,
+    delta: Delta = 1e-5,
+    diameter: Diameter = None,
+    pi: Pi = None,
+    matched: Matched = None,
+    lower: Lower = None,
+    upper: Upper = None,
+    m: M = None,
+    theta: Theta = None,
+    rho: Rho = None,
+    seed: Seed = None,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Release a table under optimal noise, with a certificate (JSON and a page) beside it.
+
+    Example: vflens release bank.csv --label y --lambda 1e-4 --pi standardise --out released.csv
+    """
+    from experiments.release.options import Options
+
+    options = Options(
+        table=table,
+        out=out,
+        mechanism=mechanism,
+        label=label,
+        ids=tuple(id_ or ()),
+        keep_ids=keep_ids,
+        encode=tuple(encode or ()),
+        missing=missing,
+        lambda_=lambda_,
+        target_mse=target_mse,
+        epsilon=epsilon,
+        delta=delta,
+        diameter=diameter,
+        pi=pi,
+        matched=matched,
+        lower=lower,
+        upper=upper,
+        m=m,
+        theta=theta,
+        rho=rho,
+        seed=seed,
+        force=force,
+    )
+    _release(options, json)
+
+
+def _release(options: Options, json: bool) -> None:
+    from cli.progress import FileBar
+    from experiments.release.run import release as release_table
+
+    with FileBar() as bar:
+        done = release_table(options, bar.update)
+    for warning in done.facts["warnings"]:
+        note(f"warning: {warning}")
+    emit(json, done.facts, lambda: _summary(done.facts, done.table, done.certificate, done.page))
 
 
 def _summary(facts: dict[str, Any], *files: Path) -> str:

@@ -13,60 +13,56 @@ Jobs = Annotated[int, typer.Option(help="processes at a time", min=1)]
 BackendName = Annotated[str, typer.Option(help="loky: processes here; ray or dask: a cluster")]
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the commands."""
+def reproduce(
+    *,
+    name: Annotated[str, typer.Argument(help="a figure, such as rvg-fig4; `list` lists them")],
+    out: Annotated[Path, typer.Option(help="folder for NAME.parquet and NAME.html")] = Path("figures"),
+    quick: Annotated[bool, typer.Option("--quick", help="coarse: few sizes, windows and epochs")] = False,
+    seed: Annotated[int, typer.Option(help="decides every draw", min=0)] = 0,
+    jobs: Jobs = 1,
+    backend: BackendName = "loky",
+    json: Json = False,
+) -> None:
+    """Make a figure of the papers: its data as parquet, its plots as one page. Interrupted, it resumes.
 
-    @app.command()
-    def reproduce(
-        *,
-        name: Annotated[str, typer.Argument(help="a figure, such as rvg-fig4; `list` lists them")],
-        out: Annotated[Path, typer.Option(help="folder for NAME.parquet and NAME.html")] = Path("figures"),
-        quick: Annotated[bool, typer.Option("--quick", help="coarse: few sizes, windows and epochs")] = False,
-        seed: Annotated[int, typer.Option(help="decides every draw", min=0)] = 0,
-        jobs: Jobs = 1,
-        backend: BackendName = "loky",
-        json: Json = False,
-    ) -> None:
-        """Make a figure of the papers: its data as parquet, its plots as one page. Interrupted, it resumes.
+    Example: vflens reproduce rvg-fig4 --quick
+    """
+    from cli.progress import CellBar
+    from experiments.cells import Pool
+    from experiments.figures import Options, figures
+    from experiments.figures import reproduce as make
 
-        Example: vflens reproduce rvg-fig4 --quick
-        """
-        from cli.progress import CellBar
-        from experiments.cells import Pool
-        from experiments.figures import Options, figures
-        from experiments.figures import reproduce as make
+    if name == "list":
+        found = {f.name: f.title for f in figures().values()}
+        emit(json, found, lambda: "\n".join(f"{n:<10} {title}" for n, title in found.items()))
+        return
+    with CellBar(name) as bar:
+        pool = Pool(out / f".{name}", jobs, backend, bar)  # type: ignore[arg-type]  # checked there
+        facts = make(name, Options(pool, quick, seed), out)
+    emit(json, facts, lambda: _summary(facts))
 
-        if name == "list":
-            found = {f.name: f.title for f in figures().values()}
-            emit(json, found, lambda: "\n".join(f"{n:<10} {title}" for n, title in found.items()))
-            return
-        with CellBar(name) as bar:
-            pool = Pool(out / f".{name}", jobs, backend, bar)  # type: ignore[arg-type]  # checked there
-            facts = make(name, Options(pool, quick, seed), out)
-        emit(json, facts, lambda: _summary(facts))
 
-    @app.command()
-    def sweep(
-        *,
-        file: Annotated[Path, typer.Argument(help="an experiment (TOML) with a table called sweep")],
-        out: Annotated[Path, typer.Option(help="folder for sweep.parquet and sweep.html")] = Path("sweep"),
-        jobs: Jobs = 1,
-        backend: BackendName = "loky",
-        json: Json = False,
-    ) -> None:
-        """Every attack against every defence at every strength, for several seeds. Interrupted, it resumes.
+def sweep(
+    *,
+    file: Annotated[Path, typer.Argument(help="an experiment (TOML) with a table called sweep")],
+    out: Annotated[Path, typer.Option(help="folder for sweep.parquet and sweep.html")] = Path("sweep"),
+    jobs: Jobs = 1,
+    backend: BackendName = "loky",
+    json: Json = False,
+) -> None:
+    """Every attack against every defence at every strength, for several seeds. Interrupted, it resumes.
 
-        Example: vflens sweep examples/sweep.toml --jobs 2
-        """
-        from cli.progress import CellBar
-        from experiments.cells import Pool
-        from experiments.sweep import load_sweep, run_sweep
+    Example: vflens sweep examples/sweep.toml --jobs 2
+    """
+    from cli.progress import CellBar
+    from experiments.cells import Pool
+    from experiments.sweep import load_sweep, run_sweep
 
-        loaded = load_sweep(file)
-        with CellBar(loaded.name) as bar:
-            pool = Pool(out / ".cells", jobs, backend, bar)  # type: ignore[arg-type]  # checked there
-            facts = run_sweep(loaded, pool, out, f"vflens sweep {file} --out {out}")
-        emit(json, facts, lambda: _swept(facts))
+    loaded = load_sweep(file)
+    with CellBar(loaded.name) as bar:
+        pool = Pool(out / ".cells", jobs, backend, bar)  # type: ignore[arg-type]  # checked there
+        facts = run_sweep(loaded, pool, out, f"vflens sweep {file} --out {out}")
+    emit(json, facts, lambda: _swept(facts))
 
 
 def _swept(facts: dict[str, Any]) -> str:
