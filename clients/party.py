@@ -23,7 +23,7 @@ from vfl.log import party_log
 from vfl.logistic import LinearBlock
 from vfl.metrics import Metrics
 from vfl.model import SplitNetwork
-from vfl.partyfile import read_party_table
+from vfl.partytable import read_party_table
 from vfl.payload import check_exchange
 from vfl.randomness import secret_from_seed
 from vfl.recovery import RecoveryLog

@@ -12,7 +12,7 @@ from experiments.dealer import deal_tables, remove_sockets, write_parties
 from vfl.compatibility import build_attacks, build_defenses
 from vfl.config import ActiveConfig, CoordinatorConfig, PassiveConfig, load_party, read_toml
 from vfl.errors import StorageError
-from vfl.partyfile import read_party_table
+from vfl.partytable import read_party_table
 from vfl.wire.channel import check_address, check_port_free
 
 

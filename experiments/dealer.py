@@ -27,7 +27,8 @@ from vfl.compatibility import check_fed
 from vfl.config import build_plugins, read_toml
 from vfl.datasets._resolve import dataset
 from vfl.errors import StorageError
-from vfl.partyfile import PartyFile, write_party_table
+from vfl.partyfile import PartyFile
+from vfl.partytable import write_party_table
 from vfl.randomness import secret_from_seed
 from vfl.registry import DEFENSES
 from vfl.split import deal

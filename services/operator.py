@@ -12,7 +12,7 @@ from vfl.arrays import load_arrays
 from vfl.config import OPERATOR, ActiveConfig, load_party
 from vfl.errors import ConfigError
 from vfl.federation import Federation
-from vfl.partyfile import read_party_table
+from vfl.partytable import read_party_table
 from vfl.types import Array
 from vfl.wire.grpc_link import GrpcLink
 

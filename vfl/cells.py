@@ -6,28 +6,22 @@ column's checks and encoding. Whoever calls adds the name of the file to the mes
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from vfl.errors import DataError
+from vfl.names import repeated
+from vfl.partyfile import PartyFile
 from vfl.table import TRAIN, Table
 from vfl.types import Array, ColumnInfo
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from vfl.partyfile import PartyFile
-
 SPLITS = ("train", "predict")  # by their numbers in Table.split
-
-
-def repeated(names: Iterable[str]) -> str | None:
-    """The first name that occurs more than once."""
-    return next((name for name, count in Counter(names).items() if count > 1), None)
 
 
 def coded(name: str, categories: int) -> ColumnInfo:

@@ -109,4 +109,4 @@ class Registry:
 
 ATTACKS = Registry("attacks", "vflens.attacks", "vfl.attack:Attack")
 DEFENSES = Registry("defenses", "vflens.defenses", "vfl.defense:Defense")
-DATASETS = Registry("vfl.datasets", "vflens.datasets", "vfl.table:Dataset")
+DATASETS = Registry("vfl.datasets", "vflens.datasets", "vfl.dataset:Dataset")

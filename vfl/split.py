@@ -21,8 +21,8 @@ from typing import Annotated, Literal, TypeAlias
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from vfl.cells import repeated
 from vfl.errors import ConfigError, DataError
+from vfl.names import repeated
 from vfl.randomness import stream
 from vfl.table import PREDICT, TRAIN, Table
 from vfl.types import Array, ColumnInfo

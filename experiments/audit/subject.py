@@ -16,7 +16,8 @@ from services.folder import claimed
 from vfl.config import PassiveConfig, load_party, read_toml, validate
 from vfl.datasets._resolve import dataset
 from vfl.errors import ConfigError, DataError
-from vfl.partyfile import PartyFile, read_party_table
+from vfl.partyfile import PartyFile
+from vfl.partytable import read_party_table
 from vfl.registry import DATASETS
 from vfl.scaling import Scaler
 from vfl.table import Table

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 
 from experiments.release.file import Progress, TableFile
 from experiments.release.options import Options
-from vfl.cells import repeated
 from vfl.errors import ConfigError, DataError
+from vfl.names import repeated
 from vfl.types import Array
 
 #: More different texts than this are taken for identifiers.

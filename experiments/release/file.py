@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import csv
 
-from vfl.cells import repeated
 from vfl.errors import DataError, StorageError
+from vfl.names import repeated
 
 #: What pandas takes for missing.
 MISSING = (

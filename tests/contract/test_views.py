@@ -33,7 +33,7 @@ print("\\n".join(sys.modules))
 """
 UNREACHABLE = (
     "grpc", "google", "protos", "vfl.acts", "vfl.cells", "vfl.datasets", "vfl.gate", "vfl.journal", "vfl.link",
-    "vfl.partyfile", "vfl.score", "vfl.table", "vfl.transcript", "vfl.wire", "clients", "coordinator", "services",
+    "vfl.partyfile", "vfl.partytable", "vfl.dataset", "vfl.score", "vfl.table", "vfl.transcript", "vfl.wire", "clients", "coordinator", "services",
     "experiments", "pyarrow",
 )  # fmt: skip
 

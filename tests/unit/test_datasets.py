@@ -20,7 +20,7 @@ from vfl.datasets import _local
 from vfl.datasets._build import checked_table, encoded, integers
 from vfl.datasets._resolve import dataset
 from vfl.errors import ConfigError, DataError, PluginError
-from vfl.partyfile import read_party_table, write_party_table
+from vfl.partytable import read_party_table, write_party_table
 from vfl.registry import DATASETS
 from vfl.table import Table
 from vfl.types import Array, ColumnInfo

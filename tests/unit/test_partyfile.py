@@ -19,7 +19,8 @@ from pydantic import TypeAdapter
 
 from vfl.config import validate
 from vfl.errors import ConfigError, DataError, StorageError
-from vfl.partyfile import PartyFile, read_party_table, write_party_table
+from vfl.partyfile import PartyFile
+from vfl.partytable import read_party_table, write_party_table
 from vfl.table import Table
 from vfl.types import Array, ColumnInfo
 

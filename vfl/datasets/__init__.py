@@ -1,4 +1,4 @@
-"""Data sets, one file each, and each file one subclass of :class:`vfl.table.Dataset`.
+"""Data sets, one file each, and each file one subclass of :class:`vfl.dataset.Dataset`.
 
 By default all follow the recipe *clean* (the others: :mod:`vfl.datasets._recipes`): nothing is fitted on labels or on prediction rows; a categorical column
 becomes the ordinal code of its category's name in sorted order; a missing category ("?", "unknown") is

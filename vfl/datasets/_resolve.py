@@ -8,9 +8,9 @@ from typing import Any, cast
 from pydantic import TypeAdapter
 
 from vfl.config import validate
+from vfl.dataset import Dataset
 from vfl.errors import ConfigError
 from vfl.registry import DATASETS
-from vfl.table import Dataset
 
 
 def dataset(name: str, options: Mapping[str, Any]) -> Dataset:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from vfl.dataset import Dataset
 from vfl.datasets import _local
 from vfl.datasets._build import checked_table, encoded, given_split
-from vfl.table import Dataset, Table
+from vfl.table import Table
 
 TRAIN_FILE = "adult.data.gz", "c7a2b4716a97f930123e0baf879188d701e798172631a654fc703d4b082907f3"
 PREDICT_FILE = "adult.test.gz", "8a2c1bffa6e7ce5abfa43881ae5e87c4311ebc2b3cd526c9c40a43f19f06f799"

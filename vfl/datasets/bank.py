@@ -7,10 +7,11 @@ text of Rassouli et al.: it is known only once the answer is. Their scripts keep
 
 from __future__ import annotations
 
+from vfl.dataset import Dataset
 from vfl.datasets import _local
 from vfl.datasets._build import checked_table, encoded
 from vfl.datasets._recipes import scaled_on_all_rows, target_encoded
-from vfl.table import Dataset, Table
+from vfl.table import Table
 from vfl.types import Array
 
 FILE = "bank-additional-full.csv.gz"

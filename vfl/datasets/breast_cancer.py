@@ -5,8 +5,9 @@ Source: UCI 17. Features describe cell nuclei; no bounds are declared.
 
 from __future__ import annotations
 
+from vfl.dataset import Dataset
 from vfl.datasets._build import checked_table
-from vfl.table import Dataset, Table
+from vfl.table import Table
 from vfl.types import ColumnInfo
 
 COUNTS = {"malignant": 212, "benign": 357}

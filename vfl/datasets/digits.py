@@ -5,8 +5,9 @@ Source: the test part of UCI 80, "Optical Recognition of Handwritten Digits". Pi
 
 from __future__ import annotations
 
+from vfl.dataset import Dataset
 from vfl.datasets._build import checked_table, integers
-from vfl.table import Dataset, Table
+from vfl.table import Table
 
 COUNTS = dict(zip("0123456789", (178, 182, 177, 183, 181, 182, 181, 179, 174, 180), strict=True))
 

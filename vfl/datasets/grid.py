@@ -6,9 +6,10 @@ No bounds are declared; p1 = −(p2 + p3 + p4).
 
 from __future__ import annotations
 
+from vfl.dataset import Dataset
 from vfl.datasets import _local
 from vfl.datasets._build import checked_table, encoded
-from vfl.table import Dataset, Table
+from vfl.table import Table
 
 FILE = "Data_for_UCI_named.csv.gz"
 SHA256 = "85218c746e3a60576e105e10afc346bfeefbb8c24466b5df66f625481deb6849"

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from vfl.dataset import Dataset
 from vfl.datasets import _local
 from vfl.datasets._build import checked_table, given_split
-from vfl.table import Dataset, Table
+from vfl.table import Table
 from vfl.types import Array, ColumnInfo
 
 IMAGES = (

@@ -13,9 +13,10 @@ import numpy as np
 from pydantic import Field
 
 from vfl.cells import coded
+from vfl.dataset import Dataset
 from vfl.datasets._build import table
 from vfl.errors import DataError
-from vfl.table import Dataset, Table
+from vfl.table import Table
 from vfl.types import Array, ColumnInfo
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from vfl.dataset import Dataset
 from vfl.datasets import _local
 from vfl.datasets._build import checked_table, given_split, integers
-from vfl.table import Dataset, Table
+from vfl.table import Table
 
 TRAIN_FILE = "pendigits.tra.gz", "4566018f665cf5a316549cfed9b9c289d198175c1f424419e2c876c83243002a"
 PREDICT_FILE = "pendigits.tes.gz", "1f4837e6c3a064ff81082886c89645b4a1468646edf01e065a2012e54ba97e90"

@@ -5,10 +5,11 @@ Source: UCI 194, ``sensor_readings_24.data``, CC BY 4.0. No bounds are declared.
 
 from __future__ import annotations
 
+from vfl.dataset import Dataset
 from vfl.datasets import _local
 from vfl.datasets._build import checked_table, encoded
 from vfl.datasets._recipes import scaled_on_all_rows
-from vfl.table import Dataset, Table
+from vfl.table import Table
 
 FILE = "sensor_readings_24.data.gz"
 SHA256 = "5c0313fe59935edba130b868abbc1cb18ca4141a715e2f5f5c279fbe22a80f18"

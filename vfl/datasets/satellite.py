@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from vfl.dataset import Dataset
 from vfl.datasets import _local
 from vfl.datasets._build import checked_table, given_split
 from vfl.datasets._recipes import scaled_apart
-from vfl.table import Dataset, Table
+from vfl.table import Table
 from vfl.types import ColumnInfo
 
 TRAIN_FILE = "sat.trn.gz", "1f0fbb7702e08d8445c3b2ff907d63fb32a745a227f8bad959e862cec90f132c"

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from pydantic import Field, model_validator
 
+from vfl.dataset import Dataset
 from vfl.datasets._build import table
 from vfl.datasets._recipes import scaled_on_all_rows
-from vfl.table import Dataset, Table
+from vfl.table import Table
 from vfl.types import ColumnInfo
 
 

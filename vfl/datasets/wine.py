@@ -5,8 +5,9 @@ Source: UCI 109. Features are chemical measurements; no bounds are declared.
 
 from __future__ import annotations
 
+from vfl.dataset import Dataset
 from vfl.datasets._build import checked_table
-from vfl.table import Dataset, Table
+from vfl.table import Table
 from vfl.types import ColumnInfo
 
 COUNTS = {"class_0": 59, "class_1": 71, "class_2": 48}

@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import Field, TypeAdapter, model_validator
 
+from vfl.config.reading import read_toml, validate
+from vfl.config.settings import (
+    Disclosure,
+    Limits,
+    Peer,
+    Plugin,
+    Scoring,
+    Settings,
+    Token,
+)
 from vfl.errors import ConfigError
 from vfl.federation import Training
 from vfl.model import SplitNetwork
+from vfl.names import Name, repeated
 from vfl.partyfile import PartyFile
-from vfl.registry import Registry
 from vfl.types import Role
 
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
-Token = Annotated[
-    str,
-    Field(
-        min_length=16,
-        max_length=256,
-        pattern="^[!-~]+$",
-        description="shared by one pair of parties; nobody else may know it",
-    ),
-]
-Seconds = Annotated[float, Field(gt=0, le=1e6)]  # gRPC takes a much later deadline for one that has passed
 OPERATOR = "operator"  # what the person who asks a running party is called; no party has this name
-T = TypeVar("T")
 EXAMPLE = "example-"  # how the secrets of the example configurations begin
 
 
@@ -36,75 +33,6 @@ def is_local(address: str) -> bool:
     """Whether ``address`` is reached from this machine only: a loopback host or a Unix socket."""
     host = (address.rpartition(":")[0] or address).strip("[]")
     return address.startswith("unix:") or host in ("127.0.0.1", "::1", "localhost")
-
-
-class Settings(BaseModel):
-    """Frozen, and an unknown key is an error: a misspelt setting must not be ignored."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Peer(Settings):
-    """Another party: where it listens, and the token that this pair shares."""
-
-    name: Name
-    role: Literal[Role.PASSIVE, Role.ACTIVE, Role.COORDINATOR]
-    address: str = Field(description='"host:port", or "unix:PATH" on one machine')
-    token: Token
-
-
-class Plugin(BaseModel):
-    """A plug-in by name; every other key is one of its parameters."""
-
-    model_config = ConfigDict(frozen=True, extra="allow")
-
-    name: str
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The keys other than ``name``."""
-        return dict(self.__pydantic_extra__ or {})
-
-
-class Limits(Settings):
-    """Deadlines and sizes. They change when a run gives up, never what it computes."""
-
-    wait_seconds: Seconds = Field(120, description="how long to wait for the other parties to come up")
-    call_seconds: Seconds = Field(60, description="deadline of one call")
-    step_seconds: Seconds = Field(60, description="time-out of one training step")
-    message_mib: int = Field(64, ge=1, le=2047, description="largest message, in MiB")
-    checkpoint_steps: int = Field(
-        500, ge=1, description="training steps between checkpoints of the recovery log"
-    )
-
-
-class Disclosure(Settings):
-    """What a party grants to another party, besides what the protocol needs."""
-
-    what: Literal["parameters", "auxiliary", "moments", "labels"] = Field(
-        description="a passive party's: its block of the model, some training rows, or mean and covariance of its columns; the active party's: some training labels"
-    )
-    to: Name = Field(description="the party that receives it")
-    rows: int = Field(0, ge=0, description="auxiliary, labels: of how many training rows it gives them away")
-
-    @model_validator(mode="after")
-    def _rows_belong_to_rows(self) -> Disclosure:
-        if (self.what in ("auxiliary", "labels")) != (self.rows > 0):
-            raise ValueError(
-                f"disclose {self.what!r} with rows = {self.rows}: rows (at least 1) belong to auxiliary and labels, and only there"
-            )
-        return self
-
-
-class Scoring(Settings):
-    """The target's scoring service."""
-
-    enabled: bool = Field(
-        True, description="answer submissions; false: attacks run, their errors stay unknown"
-    )
-    pictures: int = Field(
-        8, ge=0, description="rows drawn as original against reconstruction in its own folder; 0: none"
-    )
 
 
 class PartyConfig(Settings):
@@ -136,15 +64,14 @@ class PartyConfig(Settings):
     @model_validator(mode="after")
     def _peers_are_distinct(self) -> PartyConfig:
         names = [self.party, *(p.name for p in self.peers)]
-        repeated = sorted({n for n in names if names.count(n) > 1})
-        if repeated:
-            raise ValueError(f"party {repeated[0]!r} is named twice: give every party its own name")
+        twice = repeated(names)
+        if twice is not None:
+            raise ValueError(f"party {twice!r} is named twice: give every party its own name")
         if OPERATOR in names:
             raise ValueError(f"party {OPERATOR!r}: this name is kept for people who ask, choose another")
-        addresses = [self.address, *(p.address for p in self.peers)]
-        shared = sorted({a for a in addresses if addresses.count(a) > 1})
-        if shared:
-            raise ValueError(f"address {shared[0]!r} is given twice: every party listens at its own")
+        shared = repeated([self.address, *(p.address for p in self.peers)])
+        if shared is not None:
+            raise ValueError(f"address {shared!r} is given twice: every party listens at its own")
         return self
 
     @model_validator(mode="after")
@@ -292,78 +219,7 @@ def load_party(file: Path) -> PassiveConfig | ActiveConfig | CoordinatorConfig:
     return config.model_copy(update=updates)
 
 
-def read_toml(file: Path) -> dict[str, Any]:
-    """The TOML document in ``file``.
-
-    Raises:
-        ConfigError: it cannot be read or is not TOML.
-    """
-    try:
-        settings = tomllib.loads(file.read_text(encoding="utf-8-sig"))  # some editors begin it with a mark
-    except OSError as error:
-        raise ConfigError(
-            f"configuration {file} cannot be read ({error.strerror}): check the path"
-        ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"configuration {file} is not TOML: {error}") from error
-    except RecursionError:
-        raise ConfigError(f"configuration {file} is not TOML: it is nested too deeply") from None
-    _refuse_nul(settings, str(file))
-    return settings
-
-
-def _refuse_nul(value: Any, where: str) -> None:
-    """No path, address or name holds the character NUL, and the system says so in no words of ours."""
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            _refuse_nul(key, where)
-            _refuse_nul(inner, f"{where}: {key}")
-    elif isinstance(value, list):
-        for inner in value:
-            _refuse_nul(inner, where)
-    elif isinstance(value, str) and "\0" in value:
-        raise ConfigError(f"{where}: the text holds the character NUL: remove it")
-
-
-def validate(adapter: TypeAdapter[T], data: Any, source: str) -> T:
-    """``data`` checked by ``adapter``.
-
-    Raises:
-        ConfigError: one sentence per wrong field, with its name and value, never a secret.
-    """
-    try:
-        return adapter.validate_python(data)
-    except ValidationError as error:
-        problems = "; ".join(describe_problem(e) for e in error.errors()[:5])
-        raise ConfigError(f"{source}: {problems}") from None
-
-
-def describe_problem(problem: Any) -> str:
-    """One pydantic error as field, message and value; values of secrets are left out."""
-    place = problem["loc"][1:] if problem["loc"][:1] and problem["loc"][0] in set(Role) else problem["loc"]
-    where = ".".join(map(str, place)) or "configuration"
-    message = str(problem["msg"]).removeprefix("Value error, ")
-    value = problem["input"]
-    # The value of an unknown key may be a secret whose key was misspelt.
-    secret = problem["type"] == "extra_forbidden" or any(word in where for word in ("token", "seed", "key"))
-    shown = "" if secret or isinstance(value, dict | list | tuple | BaseModel) else f" (got {value!r})"
-    return f"{where}: {message}{shown}"
-
-
 def _require_one(config: PartyConfig, role: Role) -> None:
     count = len(config.peers_of(role))
     if count != 1:
         raise ValueError(f"peers name {count} parties with role {role.value!r}: exactly one is needed")
-
-
-def build_plugins(registry: Registry, plugins: Sequence[Plugin]) -> list[Any]:
-    """The configured plug-ins as objects, in order.
-
-    Raises:
-        PluginError: an unknown name.
-        ConfigError: a parameter that the plug-in does not have or that is out of range.
-    """
-    return [
-        validate(TypeAdapter(registry.get(p.name)), p.parameters, f"{registry.package} plug-in {p.name!r}")
-        for p in plugins
-    ]

@@ -1,0 +1,50 @@
+"""Configurations, checked whole before anything starts.
+
+* :mod:`vfl.config.reading` – a TOML file as checked settings, or one sentence per wrong field.
+* :mod:`vfl.config.settings` – the parts: peers, plug-ins, disclosures, scoring, limits.
+* :mod:`vfl.config.party` – what stands in the file of a passive party, the active one, the coordinator.
+"""
+
+from vfl.config.party import (
+    OPERATOR,
+    ActiveConfig,
+    CoordinatorConfig,
+    DataPartyConfig,
+    PartyConfig,
+    PassiveConfig,
+    is_local,
+    load_party,
+)
+from vfl.config.reading import describe_problem, read_toml, validate
+from vfl.config.settings import (
+    Disclosure,
+    Limits,
+    Peer,
+    Plugin,
+    Scoring,
+    Settings,
+    build_plugins,
+)
+from vfl.names import Name
+
+__all__ = [
+    "OPERATOR",
+    "ActiveConfig",
+    "CoordinatorConfig",
+    "DataPartyConfig",
+    "Disclosure",
+    "Limits",
+    "Name",
+    "PartyConfig",
+    "PassiveConfig",
+    "Peer",
+    "Plugin",
+    "Scoring",
+    "Settings",
+    "build_plugins",
+    "describe_problem",
+    "is_local",
+    "load_party",
+    "read_toml",
+    "validate",
+]

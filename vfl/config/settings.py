@@ -1,0 +1,106 @@
+"""The parts that configurations of parties and of experiments are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
+
+from vfl.config.reading import validate
+from vfl.names import Name
+from vfl.registry import Registry
+from vfl.types import Role
+
+Token = Annotated[
+    str,
+    Field(
+        min_length=16,
+        max_length=256,
+        pattern="^[!-~]+$",
+        description="shared by one pair of parties; nobody else may know it",
+    ),
+]
+Seconds = Annotated[float, Field(gt=0, le=1e6)]  # gRPC takes a much later deadline for one that has passed
+
+
+class Settings(BaseModel):
+    """Frozen, and an unknown key is an error: a misspelt setting must not be ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Peer(Settings):
+    """Another party: where it listens, and the token that this pair shares."""
+
+    name: Name
+    role: Literal[Role.PASSIVE, Role.ACTIVE, Role.COORDINATOR]
+    address: str = Field(description='"host:port", or "unix:PATH" on one machine')
+    token: Token
+
+
+class Plugin(BaseModel):
+    """A plug-in by name; every other key is one of its parameters."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    name: str
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The keys other than ``name``."""
+        return dict(self.__pydantic_extra__ or {})
+
+
+class Limits(Settings):
+    """Deadlines and sizes. They change when a run gives up, never what it computes."""
+
+    wait_seconds: Seconds = Field(120, description="how long to wait for the other parties to come up")
+    call_seconds: Seconds = Field(60, description="deadline of one call")
+    step_seconds: Seconds = Field(60, description="time-out of one training step")
+    message_mib: int = Field(64, ge=1, le=2047, description="largest message, in MiB")
+    checkpoint_steps: int = Field(
+        500, ge=1, description="training steps between checkpoints of the recovery log"
+    )
+
+
+class Disclosure(Settings):
+    """What a party grants to another party, besides what the protocol needs."""
+
+    what: Literal["parameters", "auxiliary", "moments", "labels"] = Field(
+        description="a passive party's: its block of the model, some training rows, or mean and covariance of its columns; the active party's: some training labels"
+    )
+    to: Name = Field(description="the party that receives it")
+    rows: int = Field(0, ge=0, description="auxiliary, labels: of how many training rows it gives them away")
+
+    @model_validator(mode="after")
+    def _rows_belong_to_rows(self) -> Disclosure:
+        if (self.what in ("auxiliary", "labels")) != (self.rows > 0):
+            raise ValueError(
+                f"disclose {self.what!r} with rows = {self.rows}: rows (at least 1) belong to auxiliary and labels, and only there"
+            )
+        return self
+
+
+class Scoring(Settings):
+    """The target's scoring service."""
+
+    enabled: bool = Field(
+        True, description="answer submissions; false: attacks run, their errors stay unknown"
+    )
+    pictures: int = Field(
+        8, ge=0, description="rows drawn as original against reconstruction in its own folder; 0: none"
+    )
+
+
+def build_plugins(registry: Registry, plugins: Sequence[Plugin]) -> list[Any]:
+    """The configured plug-ins as objects, in order.
+
+    Raises:
+        PluginError: an unknown name.
+        ConfigError: a parameter that the plug-in does not have or that is out of range.
+    """
+    return [
+        validate(TypeAdapter(registry.get(p.name)), p.parameters, f"{registry.package} plug-in {p.name!r}")
+        for p in plugins
+    ]
