@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from gates import close_gates
 from laboratory import let_go
 from threadpoolctl import threadpool_limits
 
@@ -20,3 +21,4 @@ def _one_numeric_thread() -> Iterator[None]:
 def _no_log_stays_open() -> Iterator[None]:
     yield
     let_go()
+    close_gates()

@@ -1,0 +1,148 @@
+"""Defences folded over what leaves: in order, each with its own noise, each held to its contract and seen to act."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+from gates import Noise, chain_of, open_gate, positions, predict_step, scores_of, train_step
+from laboratory import NOTHING
+
+from defenses.gaussian_scores import GaussianScores
+from defenses.withhold_parameters import WithholdParameters
+from vfl.defense import Context, Defense
+from vfl.errors import DefenseError, PluginError
+from vfl.gate import check_fired
+from vfl.types import Array, Exchange, Owner, Phase, Point
+
+
+class Affine(Defense):
+    """Shows in which order defences were folded."""
+
+    factor: float = 1.0
+    shift: float = 0.0
+
+    def on_embedding(self, h: Array, ctx: Context) -> Array:
+        return self.factor * h + self.shift
+
+
+class Fitted(Defense):
+    """Adds what it drew when it was fitted."""
+
+    def fit(self, owner: Owner, rng: np.random.Generator) -> Mapping[str, Array]:
+        return {"shift": rng.normal(size=1)}
+
+    def on_embedding(self, h: Array, ctx: Context) -> Array:
+        return h + ctx.state["shift"]
+
+
+class Broken(Defense):
+    """Answers whatever it was told to answer."""
+
+    answer: str
+
+    def on_embedding(self, h: Array, ctx: Context) -> Array:
+        answers: dict[str, Callable[[], object]] = {
+            "shorter": lambda: h[:-1],
+            "transposed": lambda: h.T,
+            "NaN": lambda: np.full_like(h, np.nan),
+            "None": lambda: None,
+            "list": h.tolist,
+        }
+        return answers[self.answer]()  # type: ignore[return-value]
+
+
+def test_withheld_parameters_stay_withheld_and_end_the_fold(tmp_path: Path) -> None:
+    gate = open_gate(tmp_path, WithholdParameters(), Noise())
+    exchange = Exchange("run", Phase.DISCLOSE, 1, 3)
+    assert gate.release(Point.PARAMETERS, exchange, NOTHING, {"weight": np.ones((2, 2))}).tensors is None
+    assert gate.unfired() == ["gates"]
+
+
+def test_defences_are_folded_in_configured_order(tmp_path: Path) -> None:
+    orders = [
+        (Affine(factor=3), Affine(shift=1)),
+        (Affine(shift=1), Affine(factor=3)),
+    ]
+    for i, (defenses, expected) in enumerate(zip(orders, (7.0, 9.0), strict=True)):
+        gate = open_gate(tmp_path / str(i), *defenses)
+        released = gate.release(
+            Point.EMBEDDING, train_step(0), positions(0), {"embedding": np.full((1, 1), 2.0)}
+        )
+        assert released.tensor("embedding").tolist() == [[expected]]
+
+
+def test_two_defences_of_one_kind_draw_different_noise() -> None:
+    once, twice = chain_of(Noise()), chain_of(Noise(), Noise())
+    a = once.fold("on_embedding", np.zeros((3, 3)), train_step(0), positions(0, 1, 2))
+    b = twice.fold("on_embedding", np.zeros((3, 3)), train_step(0), positions(0, 1, 2))
+    assert not np.isclose(2 * a, b).any()
+
+
+def test_a_defence_is_fitted_once() -> None:
+    chain = chain_of(Fitted())
+    a, b = (chain.fold("on_embedding", np.zeros((1, 1)), train_step(s), positions(0)) for s in (0, 1))
+    assert a == b != 0
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        ("shorter", r"Broken.on_embedding must return an array of shape \(2, 3\), it returned \(1, 3\)"),
+        ("transposed", r"must return an array of shape \(2, 3\), it returned \(3, 2\)"),
+        ("None", r"must return an array of shape \(2, 3\), it returned None"),
+        ("list", r"must return an array of shape \(2, 3\), it returned \[\["),
+        ("NaN", r"Broken.on_embedding returned NaN: return −inf for impossible classes"),
+    ],
+)
+def test_a_defence_that_breaks_its_contract_is_named(tmp_path: Path, answer: str, sentence: str) -> None:
+    gate = open_gate(tmp_path, Broken(answer=answer))
+    with pytest.raises(PluginError, match=sentence):
+        gate.release(Point.EMBEDDING, train_step(0), positions(0, 1), {"embedding": np.ones((2, 3))})
+    assert gate.answered(Point.EMBEDDING, train_step(0)) is None
+
+
+class BrokenParameters(Defense):
+    """Discloses a weight of the wrong shape, or NaN."""
+
+    shape: tuple[int, ...]
+
+    def on_parameters(self, w: Mapping[str, Array], ctx: Context) -> Mapping[str, Array]:
+        return {"weight": np.full(self.shape, np.nan)}
+
+
+@pytest.mark.parametrize(
+    ("shape", "sentence"),
+    [
+        ((2, 2), "BrokenParameters.on_parameters returned NaN"),
+        ((4,), r"BrokenParameters.on_parameters must return an array of shape \(2, 2\), it returned \(4,\)"),
+    ],
+)
+def test_disclosed_parameters_are_checked_too(tmp_path: Path, shape: tuple[int, ...], sentence: str) -> None:
+    exchange = Exchange("run", Phase.DISCLOSE, 1, 3)
+    gate = open_gate(tmp_path, BrokenParameters(shape=shape))
+    with pytest.raises(PluginError, match=sentence):
+        gate.release(Point.PARAMETERS, exchange, NOTHING, {"weight": np.ones((2, 2))})
+
+
+def test_minus_infinity_may_leave(tmp_path: Path) -> None:
+    scores = np.array([[0.0, -np.inf, -np.inf]])
+    gate = open_gate(tmp_path, GaussianScores())
+    released = gate.release_rows(Point.SCORES, predict_step(0), positions(0), lambda r: scores)
+    np.testing.assert_array_equal(released.tensor("scores"), scores)
+
+
+def test_a_defence_that_never_acted_is_named(tmp_path: Path) -> None:
+    gate = open_gate(tmp_path, Noise(), GaussianScores())
+    assert gate.unfired() == ["gates", "gaussian_scores"]
+    gate.release(Point.EMBEDDING, train_step(0), positions(0), {"embedding": np.ones((1, 3))})
+    assert gate.unfired() == ["gaussian_scores"]
+    with pytest.raises(
+        DefenseError,
+        match=r"^defence 'gaussian_scores' of 'party' never acted in this run: remove it, or configure what it acts on$",
+    ):
+        check_fired(gate, "party")
+    scores_of(gate, 0, 1)
+    check_fired(gate, "party")
