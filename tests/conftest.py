@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from commandline import finished_run, refused, vflens  # noqa: F401 - fixtures
 from gates import close_gates
 from laboratory import let_go
 from threadpoolctl import threadpool_limits

@@ -12,7 +12,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,38 +22,22 @@ import pandas as pd
 import psutil
 import pyarrow as pa
 import pytest
+from commandline import Run
 from processes import ENVIRONMENT
 from sklearn.datasets import load_breast_cancer
 
-import cli.main
 from experiments.release.file import MISSING, TableFile
 from vfl.release.svm import solve_svm
 from vfl.types import Array
 
 ROOT = Path(__file__).parents[2]
-Run = Callable[..., tuple[int, str, str]]
 KEYS = {"mechanism", "parameters", "cramer_rao", "ldp", "not_protected"}
 
 
 @pytest.fixture
-def vflens(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
-    """``vflens release`` in this process: exit code, standard output, standard error."""
-    before = {s: signal.getsignal(s) for s in (signal.SIGTERM, signal.SIGHUP)}
-
-    def run(*arguments: str | Path) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["vflens", "release", *map(str, arguments)])
-        capsys.readouterr()
-        try:
-            cli.main.command_line()
-            code: Any = 0
-        except SystemExit as end:
-            code = end.code or 0
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    yield run
-    for number, handler in before.items():
-        signal.signal(number, handler)
+def vflens(vflens: Run) -> Run:
+    """``vflens release`` in this process."""
+    return partial(vflens, "release")
 
 
 @pytest.fixture
@@ -316,52 +301,6 @@ def test_missing_is_what_pandas_takes_for_missing(vflens: Run, tmp_path: Path, m
     )
     assert kept["rows"] == 2
     assert pd.read_csv(tmp_path / "o.csv")["y"].tolist() == ["u", "v"]
-
-
-REFUSED: dict[str, tuple[str, tuple[str, ...], int, str]] = {
-    "text": ("a,y\n1,u\nx,v\n", ("--lambda", "1"), 3, "column 'a' holds 'x' in data row 2, which is not a number: choose --encode a=ordinal"),
-    "constant label": ("a,y\n1,u\n2,u\n", ("--lambda", "1"), 3, "label column 'y' is constant ('u' in every row)"),
-    "one row": ("a,y\n1,u\n", ("--lambda", "1"), 3, "label column 'y' is constant"),
-    "no rows": ("a,y\n", ("--lambda", "1"), 3, "it holds no rows"),
-    "nothing": ("", ("--lambda", "1"), 3, "it cannot be read"),
-    "infinite": ("a,y\n1,u\ninf,v\n", ("--lambda", "1"), 3, "column 'a' holds inf"),
-    "huge": ("a,y\n1,u\n1e200,v\n", ("--lambda", "1"), 3, "column 'a' holds 1e+200, and squares"),
-    "short row": ("a,b,y\n1,2,u\n3\n", ("--lambda", "1"), 3, "Expected 3 columns, got 1"),
-    "twice": ("a,a,y\n1,2,u\n3,4,v\n", ("--lambda", "1"), 3, "column 'a' occurs twice"),
-    "rounded away": ("a,y\n1e20,u\n2,v\n", ("--lambda", "1"), 2, "column 'a' reaches 1e+20, where float64 has steps of"),
-    "no size": ("a,y\n1,u\n2,v\n", (), 2, "choose exactly one of --lambda, --target-mse and --epsilon"),
-    "two sizes": ("a,y\n1,u\n2,v\n", ("--lambda", "1", "--target-mse", "2"), 2, "--lambda and --target-mse given"),
-    "lambda": ("a,y\n1,u\n2,v\n", ("--lambda", "-1"), 2, "lambda holds -1.0: give finite numbers above 0"),
-    "epsilon alone": ("a,y\n1,u\n2,v\n", ("--epsilon", "1"), 2, "--epsilon without --diameter"),
-    "epsilon from data": ("a,y\n1,u\n2,v\n", ("--epsilon", "1", "--diameter", "1", "--pi", "standardise"), 2, "--epsilon with --pi standardise"),
-    "diameters": ("a,y\n1,u\n2,v\n", ("--epsilon", "1", "--diameter", "1,2"), 2, "--diameter has 2 numbers, the table 1 columns"),
-    "constant column": ("a,b,y\n1,5,u\n2,5,v\n", ("--lambda", "1", "--pi", "standardise"), 2, "column 'b' is constant"),
-    "pi": ("a,y\n1,u\n2,v\n", ("--lambda", "1", "--pi", "nowhere.txt"), 2, "--pi 'nowhere.txt' cannot be read"),
-    "not its option": ("a,y\n1,u\n2,v\n", ("--lambda", "1", "--m", "1"), 2, "--m does not go with --mechanism gaussian"),
-    "no m": ("a,b,y\n1,2,u\n2,1,v\n", ("--mechanism", "correlated"), 2, "--mechanism correlated needs --m"),
-    "theta of 0": ("a,b,y\n1,2,u\n2,1,v\n", ("--mechanism", "correlated", "--m", "1", "--theta", "0"), 2, "theta is 0.0: give a finite number above 0"),
-    "rho of 0": ("a,b,y\n1,2,u\n2,1,v\n", ("--mechanism", "correlated", "--m", "1", "--rho", "0"), 2, "rho is 0.0: give a finite number above 0"),
-    "three classes": ("a,b,y\n1,2,u\n2,1,v\n0,0,w\n", ("--mechanism", "correlated", "--m", "1"), 2, "the label has more than two values"),
-    "one column": ("a,y\n1,u\n2,v\n", ("--mechanism", "correlated", "--m", "1"), 2, "leaves no room for noise"),
-    "mechanism": ("a,y\n1,u\n2,v\n", ("--mechanism", "magic"), 2, "--mechanism 'magic': choose gaussian, laplace, bounded, correlated"),
-    "box": ("a,y\n1,u\n2,v\n", ("--mechanism", "bounded", "--lambda", "1", "--lower", "2", "--upper", "1"), 2, "lower"),
-    "encode": ("a,y\n1,u\nx,v\n", ("--lambda", "1", "--encode", "a=hash"), 2, "--encode 'a=hash': say ordinal or one-hot"),
-    "encode whom": ("a,y\n1,u\nx,v\n", ("--lambda", "1", "--encode", "z=ordinal"), 2, "there is no column 'z' to release"),
-    "id whom": ("a,y\n1,u\n2,v\n", ("--lambda", "1", "--id", "z"), 2, "has no column 'z'"),
-    "nothing left": ("a,y\n1,u\n2,v\n", ("--lambda", "1", "--id", "a"), 2, "no column to release"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", REFUSED)
-def test_what_cannot_be_released_is_refused_in_one_sentence(vflens: Run, tmp_path: Path, case: str) -> None:
-    text, options, expected, sentence = REFUSED[case]
-    (tmp_path / "t.csv").write_text(text)
-    code, out, err = vflens(tmp_path / "t.csv", "--label", "y", "--out", tmp_path / "o.csv", *options)
-    assert (code, out) == (expected, "")
-    assert sentence in err
-    assert err.startswith("error: ")
-    assert err.count("\n") == 1
-    assert [f.name for f in tmp_path.iterdir()] == ["t.csv"]
 
 
 def test_identifiers_leave_only_on_request(vflens: Run, table: Path, tmp_path: Path) -> None:

@@ -1,0 +1,83 @@
+"""The command line in this process: what it prints, what it returns, and the sentence with which it refuses."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from processes import ENVIRONMENT, VFLENS, experiment_file
+
+import cli.main
+
+
+class Ended(NamedTuple):
+    """What a command returned and printed."""
+
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Ended]
+
+
+@pytest.fixture
+def vflens(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
+    """The command line, called in this process."""
+    before = {s: signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+
+    def run(*arguments: str | Path) -> Ended:
+        monkeypatch.setattr(sys, "argv", ["vflens", *map(str, arguments)])
+        capsys.readouterr()
+        try:
+            cli.main.command_line()
+            code: Any = 0
+        except SystemExit as end:
+            code = end.code or 0
+        return Ended(code, *capsys.readouterr())
+
+    yield run
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.fixture
+def refused(vflens: Run) -> Callable[..., str]:
+    """The one sentence of a command that ends with this exit code."""
+
+    def run(code: int, *arguments: str | Path) -> str:
+        ended = vflens(*arguments)
+        assert ended.code == code, ended.err
+        assert ended.out == ""
+        sentence, end = ended.err.removeprefix("error: "), ended.err[-1:]
+        assert ended.err.startswith("error: ")
+        assert end == "\n"
+        assert sentence.count("\n") == 1
+        return sentence.rstrip("\n")
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run, in one process."""
+    folder = tmp_path_factory.mktemp("finished_run")
+    file = experiment_file(folder, disclose=[{"what": "parameters", "to": "active"}])
+    command = [*VFLENS, "run", str(file), "--in-process", "--json"]
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=True, timeout=60)
+    return Path(strict(done.stdout)["folder"])
+
+
+def strict(text: str) -> Any:
+    """JSON as its standard has it: no NaN, no Infinity."""
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is not JSON")
+
+    return json.loads(text, parse_constant=refuse)

@@ -1,0 +1,55 @@
+"""Tables and options that ``vflens release`` refuses, each in one sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from commandline import Run
+
+REFUSED: dict[str, tuple[str, tuple[str, ...], int, str]] = {
+    "text": ("a,y\n1,u\nx,v\n", ("--lambda", "1"), 3, "column 'a' holds 'x' in data row 2, which is not a number: choose --encode a=ordinal"),
+    "constant label": ("a,y\n1,u\n2,u\n", ("--lambda", "1"), 3, "label column 'y' is constant ('u' in every row)"),
+    "one row": ("a,y\n1,u\n", ("--lambda", "1"), 3, "label column 'y' is constant"),
+    "no rows": ("a,y\n", ("--lambda", "1"), 3, "it holds no rows"),
+    "nothing": ("", ("--lambda", "1"), 3, "it cannot be read"),
+    "infinite": ("a,y\n1,u\ninf,v\n", ("--lambda", "1"), 3, "column 'a' holds inf"),
+    "huge": ("a,y\n1,u\n1e200,v\n", ("--lambda", "1"), 3, "column 'a' holds 1e+200, and squares"),
+    "short row": ("a,b,y\n1,2,u\n3\n", ("--lambda", "1"), 3, "Expected 3 columns, got 1"),
+    "twice": ("a,a,y\n1,2,u\n3,4,v\n", ("--lambda", "1"), 3, "column 'a' occurs twice"),
+    "rounded away": ("a,y\n1e20,u\n2,v\n", ("--lambda", "1"), 2, "column 'a' reaches 1e+20, where float64 has steps of"),
+    "no size": ("a,y\n1,u\n2,v\n", (), 2, "choose exactly one of --lambda, --target-mse and --epsilon"),
+    "two sizes": ("a,y\n1,u\n2,v\n", ("--lambda", "1", "--target-mse", "2"), 2, "--lambda and --target-mse given"),
+    "lambda": ("a,y\n1,u\n2,v\n", ("--lambda", "-1"), 2, "lambda holds -1.0: give finite numbers above 0"),
+    "epsilon alone": ("a,y\n1,u\n2,v\n", ("--epsilon", "1"), 2, "--epsilon without --diameter"),
+    "epsilon from data": ("a,y\n1,u\n2,v\n", ("--epsilon", "1", "--diameter", "1", "--pi", "standardise"), 2, "--epsilon with --pi standardise"),
+    "diameters": ("a,y\n1,u\n2,v\n", ("--epsilon", "1", "--diameter", "1,2"), 2, "--diameter has 2 numbers, the table 1 columns"),
+    "constant column": ("a,b,y\n1,5,u\n2,5,v\n", ("--lambda", "1", "--pi", "standardise"), 2, "column 'b' is constant"),
+    "pi": ("a,y\n1,u\n2,v\n", ("--lambda", "1", "--pi", "nowhere.txt"), 2, "--pi 'nowhere.txt' cannot be read"),
+    "not its option": ("a,y\n1,u\n2,v\n", ("--lambda", "1", "--m", "1"), 2, "--m does not go with --mechanism gaussian"),
+    "no m": ("a,b,y\n1,2,u\n2,1,v\n", ("--mechanism", "correlated"), 2, "--mechanism correlated needs --m"),
+    "theta of 0": ("a,b,y\n1,2,u\n2,1,v\n", ("--mechanism", "correlated", "--m", "1", "--theta", "0"), 2, "theta is 0.0: give a finite number above 0"),
+    "rho of 0": ("a,b,y\n1,2,u\n2,1,v\n", ("--mechanism", "correlated", "--m", "1", "--rho", "0"), 2, "rho is 0.0: give a finite number above 0"),
+    "three classes": ("a,b,y\n1,2,u\n2,1,v\n0,0,w\n", ("--mechanism", "correlated", "--m", "1"), 2, "the label has more than two values"),
+    "one column": ("a,y\n1,u\n2,v\n", ("--mechanism", "correlated", "--m", "1"), 2, "leaves no room for noise"),
+    "mechanism": ("a,y\n1,u\n2,v\n", ("--mechanism", "magic"), 2, "--mechanism 'magic': choose gaussian, laplace, bounded, correlated"),
+    "box": ("a,y\n1,u\n2,v\n", ("--mechanism", "bounded", "--lambda", "1", "--lower", "2", "--upper", "1"), 2, "lower"),
+    "encode": ("a,y\n1,u\nx,v\n", ("--lambda", "1", "--encode", "a=hash"), 2, "--encode 'a=hash': say ordinal or one-hot"),
+    "encode whom": ("a,y\n1,u\nx,v\n", ("--lambda", "1", "--encode", "z=ordinal"), 2, "there is no column 'z' to release"),
+    "id whom": ("a,y\n1,u\n2,v\n", ("--lambda", "1", "--id", "z"), 2, "has no column 'z'"),
+    "nothing left": ("a,y\n1,u\n2,v\n", ("--lambda", "1", "--id", "a"), 2, "no column to release"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_released_is_refused_in_one_sentence(vflens: Run, tmp_path: Path, case: str) -> None:
+    text, options, expected, sentence = REFUSED[case]
+    (tmp_path / "t.csv").write_text(text)
+    code, out, err = vflens(
+        "release", tmp_path / "t.csv", "--label", "y", "--out", tmp_path / "o.csv", *options
+    )
+    assert (code, out) == (expected, "")
+    assert sentence in err
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    assert [f.name for f in tmp_path.iterdir()] == ["t.csv"]
