@@ -19,7 +19,7 @@ from scipy.optimize import brentq
 
 from vfl.errors import ConfigError
 from vfl.numerics.distortion_theory import rotated_half_star_gradient, rotated_half_star_mse
-from vfl.numerics.linear_system import first_differences
+from vfl.numerics.linear_system import first_differences, row_projector
 from vfl.types import Array
 
 _ROUNDS = 12  # of the augmented Lagrangian
@@ -44,28 +44,45 @@ class RotationProblem:
         return first_differences(len(self.W)) @ self.W
 
     def mse(self, R: Array) -> float:
-        """The MSE of half* against W R."""
-        return rotated_half_star_mse(self.equations, self.K0, self.mean, R)
+        """The MSE of half* against W R: quadratic in R, so that its gradients at 0 and R give it."""
+        return self._at_zero[0] + 0.5 * float(np.vdot(self._at_zero[1] + self.gradient(R), R))
 
     def gradient(self, R: Array) -> Array:
-        """Its gradient (d, d)."""
-        return -rotated_half_star_gradient(self.equations, self.K0, self.mean, R)
+        """Its gradient (d, d), affine in R."""
+        return self._at_zero[1] - self.curvature(R)
+
+    def curvature(self, V: Array) -> Array:
+        """The derivative of −:meth:`gradient` along V (d, d)."""
+        left, right = self._quadratic
+        curved: Array = -(left @ V @ right)
+        return curved
+
+    @cached_property
+    def _at_zero(self) -> tuple[float, Array]:
+        """MSE and gradient at R = 0: where nothing is quadratic."""
+        zero = np.zeros_like(self.K0)
+        value = rotated_half_star_mse(self.equations, self.K0, self.mean, zero)
+        return value, -rotated_half_star_gradient(self.equations, self.K0, self.mean, zero)
+
+    @cached_property
+    def _quadratic(self) -> tuple[Array, Array]:
+        """P and (M + Mᵀ)/d: the gradient grows by P R (M + Mᵀ)/d."""
+        ramp = np.tile(self.mean - 0.25, (len(self.mean), 1))
+        return row_projector(self.equations), (ramp + ramp.T) / len(self.mean)
 
     def excess(self, R: Array) -> float:
         """g(R)/ε − 1, linear in R."""
-        gram = self.W.T @ self.W
-        return float(np.trace(gram - R @ gram)) * 2 / (self.W.size * self.epsilon) - 1
+        return self._excess_at_zero + float(np.vdot(self.excess_gradient, R))
+
+    @cached_property
+    def _excess_at_zero(self) -> float:
+        return float(np.sum(self.W**2)) * 2 / (self.W.size * self.epsilon) - 1
 
     @cached_property
     def excess_gradient(self) -> Array:
         """Its gradient (d, d)."""
         gradient: Array = -2 / (self.W.size * self.epsilon) * self.W.T @ self.W
         return gradient
-
-    def curvature(self, V: Array) -> Array:
-        """The derivative of −:meth:`gradient` along V (d, d)."""
-        zero = np.zeros_like(V)  # the gradient is affine in R
-        return self.gradient(zero) - self.gradient(V)
 
 
 def best_rotation(problem: RotationProblem, starts: int, rng: np.random.Generator) -> Array:

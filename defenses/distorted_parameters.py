@@ -12,7 +12,12 @@ from pydantic import Field
 
 from vfl.defense import Context, Defense
 from vfl.errors import ConfigError
-from vfl.numerics.distortion import distorted_feature, distorted_two_classes, largest_distortion
+from vfl.numerics.distortion import (
+    distorted_feature,
+    distorted_two_classes,
+    largest_distortion,
+    largest_rotation,
+)
 from vfl.numerics.theory import second_moment
 from vfl.types import Array, Claim
 
@@ -23,7 +28,7 @@ class DistortedParameters(Defense):
     """Wₙ instead of W with g = ‖W − Wₙ‖²_F/(dk) = ε.
 
     * d = 1 (VAR's case iii) and k = 2 (iv): the global optimum, :mod:`vfl.numerics.distortion`.
-    * k > 2, d > 1 (i and ii): Wₙ = W R with R orthonormal, the best of several starts; needs pymanopt.
+    * k > 2, d > 1 (i and ii), or ``rotate``: Wₙ = W R, R orthonormal, the best of several starts; needs pymanopt.
 
     An ε that this model does not admit is refused when the parameters are due, with the admissible range.
     """
@@ -32,6 +37,7 @@ class DistortedParameters(Defense):
         1e-3, gt=0, allow_inf_nan=False, description="agreed distortion ‖W − Wₙ‖²/(dk) of the weights"
     )
     starts: int = Field(2, ge=1, description="rotations: pairs of starts from each of four bases")
+    rotate: bool = Field(False, description="a rotation for two classes too, as VAR's Fig. 9 compares; d > 1")
 
     def on_parameters(self, w: Mapping[str, Array], ctx: Context) -> Mapping[str, Array]:
         """ "weight" (k, d) becomes Wₙ; a bias stays.
@@ -52,7 +58,7 @@ class DistortedParameters(Defense):
         k, d = W.shape
         if d == 1:
             return self._checked(W, distorted_feature(W[:, 0], float(K0[0, 0]), self.epsilon)[:, None])
-        if k == 2:
+        if k == 2 and not self.rotate:
             return self._checked(W, distorted_two_classes(W, K0, mean, self.epsilon))
         from defenses._rotation import RotationProblem, best_rotation
 
@@ -61,8 +67,12 @@ class DistortedParameters(Defense):
         return turned
 
     def _check(self, W: Array) -> None:
-        end = largest_distortion(W)
-        closed = min(W.shape[1] - 1, len(W) - 2) > 0
+        if self.rotate and W.shape[1] == 1:
+            raise ConfigError(
+                "distorted_parameters: rotate = true, but one column has no rotations: leave it out"
+            )
+        closed = self.rotate or min(W.shape[1] - 1, len(W) - 2) > 0
+        end = largest_rotation(W) if closed else largest_distortion(W)
         if self.epsilon < end or (closed and self.epsilon == end):
             return
         sign = "<=" if closed else "<"

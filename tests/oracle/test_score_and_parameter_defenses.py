@@ -416,6 +416,21 @@ def test_an_inadmissible_distortion_is_refused_with_the_range(k: int, d: int) ->
     assert np.isfinite(_disclosed(DistortedParameters(epsilon=0.99 * end), W, x)).all()
 
 
+def test_two_classes_are_rotated_where_asked_and_mislead_less_than_the_global_optimum() -> None:
+    """VAR's Fig. 9: W R is one of the Wₙ that case iv ranges over."""
+    W, x = _system(2, 4)
+    epsilon = 0.5 * largest_distortion(W)
+    turned = _disclosed(DistortedParameters(epsilon=epsilon, rotate=True), W, x)
+    np.testing.assert_allclose(turned @ turned.T, W @ W.T, atol=1e-9)
+    assert distortion(W, turned) == pytest.approx(epsilon)
+    free = _disclosed(DistortedParameters(epsilon=epsilon), W, x)
+    assert _mse("half_star", W, W, x) < _mse("half_star", turned, W, x) <= _mse("half_star", free, W, x)
+    beyond = _disclosed(DistortedParameters(epsilon=3 * largest_distortion(W), rotate=True), W, x)
+    assert distortion(W, beyond) == pytest.approx(3 * largest_distortion(W))
+    with pytest.raises(ConfigError, match="rotate = true, but one column has no rotations: leave it out"):
+        _disclosed(DistortedParameters(epsilon=0.1, rotate=True), W[:, :1], x[:, :1])
+
+
 @pytest.mark.parametrize(("k", "d"), [(2, 1), (2, 3)])
 def test_a_degenerate_disclosure_is_refused(k: int, d: int) -> None:
     W, x = _system(k, d, n=100)

@@ -133,7 +133,7 @@ def test_distorted_weights_mislead_and_an_inadmissible_distance_is_said(window: 
     data, model = _small(2)
     most = largest_distortion(model.weight[:, window])
     levels = [(share, share * most) for share in (0.1, 0.5, 1.0)]
-    rows = distorted_rows({}, (data.x, model), data.x, np.array(window), levels)
+    rows = distorted_rows({}, (data.x, model, data.x), np.array(window), levels)
     assert rows[0]["half_star"] < rows[0]["mse"] < rows[1]["mse"]
     assert "admit" in rows[2]["refused"]
 

@@ -37,6 +37,11 @@ def largest_distortion(W: Array) -> float:
         return float(np.sum((W - W.mean()) ** 2) / k)
     if k == 2:
         return float(np.sum((W[1] - W[0]) ** 2) / (4 * d))
+    return largest_rotation(W)
+
+
+def largest_rotation(W: Array) -> float:
+    """The largest ε that a rotation Wₙ = W R reaches, by R = −I: 4‖W‖²_F/(dk)."""
     return float(4 * np.sum(W**2) / W.size)
 
 
