@@ -12,7 +12,6 @@ import time
 import tomllib
 from pathlib import Path
 
-import psutil
 import pytest
 from laboratory import THREE
 from processes import (
@@ -229,79 +228,6 @@ main()
             for party in ("active", "passive"):
                 assert federation.status(party)["reason"] == f"the run ended early: {sentence}"
             assert "ZeroDivisionError: private" in (federation.home / "coordinator/events.jsonl").read_text()
-
-
-class TestLauncher:
-    def test_nobody_survives_a_killed_launcher(self, tmp_path: Path) -> None:
-        file = experiment_file(tmp_path, training=SLOW)
-        launcher = subprocess.Popen([*VFLENS, "run", str(file)], env=ENVIRONMENT, stderr=subprocess.DEVNULL)
-        eventually(lambda: len(psutil.Process(launcher.pid).children()) == 3)
-        children = psutil.Process(launcher.pid).children()
-        eventually(lambda: (tmp_path / "runs/tiny/run/active/transcript/payload.bin").stat().st_size > 0)
-        launcher.kill()
-        launcher.wait()
-        gone, alive = psutil.wait_procs(children, timeout=40)
-        for child in alive:
-            child.kill()
-        assert len(gone) == 3
-        reason = json.loads((tmp_path / "runs/tiny/run/coordinator/status.json").read_text())
-        assert reason == {"state": "interrupted", "reason": "stopped by a signal"}
-
-    @pytest.mark.parametrize("how", [signal.SIGTERM])
-    def test_an_interrupted_run_keeps_the_scenarios_before(self, tmp_path: Path, how: signal.Signals) -> None:
-        scenarios = [{"name": "first"}, {"name": "second"}]
-        file = experiment_file(tmp_path, scenarios=scenarios, training={"epochs": 300, "batch_size": 20})
-        launcher = subprocess.Popen(
-            [*VFLENS, "run", str(file)], env=ENVIRONMENT, stderr=subprocess.PIPE, text=True
-        )
-        home = tmp_path / "runs/tiny"
-        eventually(lambda: (home / "second/passive/transcript/payload.bin").stat().st_size > 0)
-        launcher.send_signal(how)
-        _, said = launcher.communicate(timeout=40)
-        assert launcher.returncode == 130
-        assert said == "interrupted: what was computed so far is kept\n"
-        assert json.loads((home / "first/passive/status.json").read_text())["state"] == "finished"
-        assert json.loads((home / "second/passive/status.json").read_text())["state"] != "running"
-        assert (home / "report.html").exists()
-
-    @pytest.mark.parametrize("who", ["passive"])
-    def test_the_one_that_was_killed_is_named(self, tmp_path: Path, who: str) -> None:
-        file = experiment_file(tmp_path, training=SLOW)
-        launcher = subprocess.Popen(
-            [*VFLENS, "run", str(file)], env=ENVIRONMENT, stderr=subprocess.PIPE, text=True
-        )
-        home = tmp_path / "runs/tiny/run"
-        eventually(lambda: (home / "active/transcript/payload.bin").stat().st_size > 0)
-        party = next(
-            c
-            for c in psutil.Process(launcher.pid).children()
-            if str(home / who / "config.toml") in c.cmdline()
-        )
-        party.kill()
-        _, said = launcher.communicate(timeout=40)
-        assert launcher.returncode == 11
-        assert said == f"error: party '{who}' was killed by SIGKILL: start the run again\n"
-        assert json.loads((home / who / "status.json").read_text())["state"] == "failed"
-
-    def test_foreign_packages_in_the_current_folder_do_no_harm(self, tmp_path: Path) -> None:
-        for name in ("cli", "vfl", "services"):
-            (tmp_path / name).mkdir()
-            (tmp_path / name / "__init__.py").write_text("raise SystemExit(99)")
-        file = experiment_file(tmp_path)
-        command = [str(Path(VFLENS[0]).parent / "vflens"), "run", str(file), "--json"]
-        done = subprocess.run(
-            command, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
-
-    def test_two_runs_at_a_time_share_no_folder(self, tmp_path: Path) -> None:
-        file = experiment_file(tmp_path)
-        runs = [
-            subprocess.Popen([*VFLENS, "run", str(file), "--json"], env=ENVIRONMENT, stdout=subprocess.PIPE)
-            for _ in range(2)
-        ]
-        folders = {json.loads(r.communicate(timeout=60)[0])["folder"] for r in runs}
-        assert folders == {str(tmp_path / "runs" / name) for name in ("tiny", "tiny-2")}
 
 
 class TestGoesWrong:

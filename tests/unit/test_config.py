@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,6 @@ from laboratory import experiment
 from pydantic import TypeAdapter
 
 from experiments.config import Experiment, load_experiment
-from experiments.dealer import deal_tables, remove_sockets, write_parties
-from services.folder import begin, write_status
 from vfl.config import (
     ActiveConfig,
     CoordinatorConfig,
@@ -23,10 +20,12 @@ from vfl.config import (
     load_party,
     validate,
 )
-from vfl.errors import ConfigError, PluginError, StorageError
+from vfl.errors import ConfigError, PluginError
 from vfl.registry import ATTACKS, DEFENSES
 
 SECRET = "SECRET-of-sixteen-or-more"
+
+
 Config = dict[str, Any]
 
 
@@ -304,100 +303,3 @@ def test_the_files_of_an_experiment_lie_beside_it(tmp_path: Path) -> None:
     file = tmp_path / "experiment.toml"
     file.write_text(tomli_w.dumps({"name": "own", "files": files}), encoding="utf-8")
     assert load_experiment(file).files["active"].file == tmp_path / "active.csv"
-
-
-# --- the dealer
-
-
-def _dealt(folder: Path, **changes: Any) -> dict[str, PassiveConfig | ActiveConfig | CoordinatorConfig]:
-    what = experiment(folder, **changes)
-    return {
-        name: load_party(file)
-        for name, file in write_parties(what, what.scenarios[0], deal_tables(what), folder).items()
-    }
-
-
-def test_the_dealer_gives_each_its_own_secrets(tmp_path: Path) -> None:
-    dealt = _dealt(tmp_path, parties={"passive": ["a", "b"]})
-    assert set(dealt) == {"a", "b", "active", "coordinator"}
-    seeds = [c.seed for c in dealt.values()]
-    assert len(set(seeds)) == len(seeds)
-    tokens = {(name, p.name): p.token for name, c in dealt.items() for p in c.peers}
-    assert all(tokens[b, a] == token for (a, b), token in tokens.items())
-    assert len(set(tokens.values())) == len(tokens) / 2
-    assert ("a", "b") not in tokens  # passive parties never meet
-    for file in tmp_path.glob("*/config.toml"):
-        assert file.stat().st_mode & 0o077 == 0
-        others = [c.seed for name, c in dealt.items() if name != file.parent.name]
-        assert not any(seed in file.read_text(encoding="utf-8") for seed in others)
-    key = dealt["a"].alignment_key if isinstance(dealt["a"], PassiveConfig) else ""
-    assert key
-    assert key not in (tmp_path / "coordinator" / "config.toml").read_text(encoding="utf-8")
-
-
-def test_one_seed_gives_one_federation(tmp_path: Path) -> None:
-    def private(folder: str, seed: int) -> list[str]:
-        dealt = _dealt(tmp_path / folder, seed=seed)
-        return [c.seed for c in dealt.values()] + [p.token for c in dealt.values() for p in c.peers]
-
-    assert private("a", 1) == private("b", 1)
-    assert not set(private("c", 2)) & set(private("a", 1))
-
-
-def test_outside_lab_mode_the_seed_alone_gives_no_secret(tmp_path: Path) -> None:
-    dealt = [_dealt(tmp_path / folder, lab=False) for folder in "ab"]
-    seeds = [c.seed for one in dealt for c in one.values()]
-    assert len(set(seeds)) == len(seeds)
-    tokens = {(name, p.name): p.token for name, c in dealt[0].items() for p in c.peers}
-    assert all(tokens[b, a] == token for (a, b), token in tokens.items())
-
-
-def test_folders_for_sockets_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    what, home = experiment(tmp_path, network={"transport": "unix"}), tmp_path / ("ä" * 45)
-    files = write_parties(what, what.scenarios[0], deal_tables(what), home)
-    assert len(list(tmp_path.glob("vflens-*"))) == 1
-    remove_sockets(files)
-    assert not list(tmp_path.glob("vflens-*"))
-
-
-# --- the run folder
-
-
-def test_a_run_folder_holds_the_configuration_in_use(tmp_path: Path) -> None:
-    """Two runs with different defences in one folder; the dealt file in its own folder stays as it is."""
-    dealt = _dealt(tmp_path)
-    first = dealt["passive"]
-    file = first.out / "config.toml"
-    text = file.read_text(encoding="utf-8")
-    begin(first)
-    assert file.read_text(encoding="utf-8") == text
-    second = first.model_copy(update={"defenses": (Plugin(name="gaussian_scores", sigma=0.5),)})
-    begin(second)
-    assert (first.out / "earlier-1" / "config.toml").read_text(encoding="utf-8") == text
-    found = load_party(file)
-    assert found.defenses == second.defenses
-    assert isinstance(found, PassiveConfig)
-    assert isinstance(first, PassiveConfig)
-    assert found.data.file == first.data.file.resolve()
-    assert found.out.resolve() == first.out.resolve()
-    assert file.stat().st_mode & 0o777 == 0o600
-    assert first.out.stat().st_mode & 0o777 == 0o700
-    begin(second)
-    assert load_party(first.out / "earlier-2" / "config.toml").defenses == second.defenses
-
-
-def test_how_a_run_ended_is_said_on_a_full_disk_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_status(tmp_path, "running", "a reason that is longer than the next one")
-
-    def full(file: Path, text: str) -> None:
-        raise StorageError("no space left")
-
-    monkeypatch.setattr("services.folder.write_whole", full)
-    write_status(tmp_path, "failed", "why")
-    assert json.loads((tmp_path / "status.json").read_text(encoding="utf-8")) == {
-        "state": "failed",
-        "reason": "why",
-    }
-    with pytest.raises(StorageError, match="no space left"):
-        write_status(tmp_path / "nowhere", "failed")

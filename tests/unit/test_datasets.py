@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import hashlib
-import json
 import os
 import subprocess
 import sys
@@ -14,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from loaded import assert_sound, counts, load
 
 import vfl.datasets
 from vfl.datasets import _local
@@ -26,6 +24,8 @@ from vfl.table import Table
 from vfl.types import Array, ColumnInfo
 
 BUNDLED = {"digits": (1797, 64), "breast_cancer": (569, 30), "wine": (178, 13)}
+
+
 #: Shapes and class counts (training part, prediction part) as published with the files.
 LOCAL: Mapping[str, tuple[tuple[int, int], dict[str, int], dict[str, int] | None]] = {
     "bank": ((41188, 19), {"no": 36548, "yes": 4640}, None),
@@ -66,20 +66,12 @@ LOCAL: Mapping[str, tuple[tuple[int, int], dict[str, int], dict[str, int] | None
         dict(zip("0123456789", (980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009), strict=True)),
     ),
 }
+
+
 needs_data = pytest.mark.skipif(
     not (Path(os.environ.get("VFLENS_DATA", "")) / "sensor_readings_24.data.gz").is_file(),
     reason="VFLENS_DATA does not name the folder of the data files",
 )
-
-
-def load(name: str, **options: Any) -> Table:
-    return dataset(name, options).load()
-
-
-def counts(table: Table, split: int | None = None) -> dict[str, int]:
-    assert table.labels is not None
-    labels = table.labels if split is None or table.split is None else table.labels[table.split == split]
-    return dict(zip(table.class_names, np.bincount(labels).tolist(), strict=True))
 
 
 def values(table: Table, name: str) -> Array:
@@ -91,20 +83,6 @@ def half_error(x: Array) -> float:
     """MSE of the guess ½ when every column is scaled to [0, 1] by its extremes."""
     scaled = (x - x.min(0)) / np.ptp(x, axis=0)
     return float(((scaled - 0.5) ** 2).mean())
-
-
-def assert_sound(table: Table) -> None:
-    n, d = table.features.shape
-    assert table.features.dtype == np.float64
-    assert table.labels is not None
-    assert table.labels.dtype == np.int64
-    assert len(np.unique(table.ids)) == n == len(table.labels)
-    assert len({c.name for c in table.columns}) == d
-    for j, column in enumerate(table.columns):
-        x = table.features[:, j]
-        assert column.low is None or column.low <= x.min()
-        assert column.high is None or column.high >= x.max()
-        assert column.alphabet is None or np.isin(x, column.alphabet).all()
 
 
 def test_the_registry_is_the_folder_and_every_summary_is_a_line() -> None:
@@ -250,91 +228,6 @@ def test_text_becomes_columns() -> None:
 def test_a_source_that_changed_is_refused(features: Array, classes: list[str], message: str) -> None:
     with pytest.raises(DataError, match=message):
         checked_table("x", [ColumnInfo("c")], features, np.array(classes), {"b": 2, "a": 1})
-
-
-ARFF = """@RELATION tiny
-@ATTRIBUTE size REAL
-@ATTRIBUTE colour {red,green}
-@ATTRIBUTE class {no,yes}
-@DATA
-1.5,red,no
-2.5,green,yes
-3.5,?,no
-"""
-
-
-def cache_openml(home: Path, arff: str, target: str = "class") -> None:
-    """What scikit-learn's cache holds once ``openml:7`` was fetched."""
-    body = arff.encode()
-    folder = "https://www.openml.org/data/v1/download/7/tiny.arff"
-    description = {
-        "id": "7",
-        "name": "tiny",
-        "version": "1",
-        "format": "ARFF",
-        "status": "active",
-        "description": "",
-        "url": folder,
-        "file_id": "7",
-        "md5_checksum": hashlib.md5(body).hexdigest(),
-    }
-    flags = {"is_ignore": "false", "is_row_identifier": "false", "number_of_missing_values": "0"}
-    kinds = {"size": "numeric", "colour": "nominal", "class": "nominal"}
-    features = [
-        {"index": str(j), "name": name, "data_type": kind, "is_target": str(name == target).lower(), **flags}
-        for j, (name, kind) in enumerate(kinds.items())
-    ]
-    files = {
-        "api/v1/json/data/7": json.dumps({"data_set_description": description}).encode(),
-        "api/v1/json/data/features/7": json.dumps({"data_features": {"feature": features}}).encode(),
-        "api/v1/json/data/qualities/7": json.dumps(
-            {"data_qualities": {"quality": [{"name": "NumberOfInstances", "value": "3"}]}}
-        ).encode(),
-        "data/v1/download/7/tiny.arff": body,
-    }
-    for name, content in files.items():
-        file = home / "openml" / "openml.org" / f"{name}.gz"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(gzip.compress(content))
-
-
-def test_openml_reads_what_was_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path))
-    cache_openml(tmp_path, ARFF)
-    table = load("openml:7")
-    assert_sound(table)
-    assert table.columns == (ColumnInfo("size"), integers("colour", 0, 2))
-    assert table.features.tolist() == [[1.5, 2], [2.5, 1], [3.5, 0]]  # sorted: "?", green, red
-    assert counts(table) == {"no": 2, "yes": 1}
-    assert table.ids.tolist() == ["openml-7-000000", "openml-7-000001", "openml-7-000002"]
-
-
-@pytest.mark.parametrize(
-    ("arff", "target", "message"),
-    [
-        (ARFF.replace("1.5", "?"), "class", "data set openml:7: column 'size' misses 1 numbers"),
-        (ARFF, "size", "data set openml:7 has no single target of classes"),
-        (ARFF, "", "data set openml:7 has no single target of classes"),
-    ],
-)
-def test_openml_sets_that_cannot_serve_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arff: str, target: str, message: str
-) -> None:
-    monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path))
-    cache_openml(tmp_path, arff, target)
-    with pytest.raises(DataError, match=message):
-        load("openml:7")
-
-
-def test_openml_out_of_reach_is_a_data_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    import sklearn.datasets
-
-    def unreachable(**_: object) -> None:
-        raise OSError("no route to host")
-
-    monkeypatch.setattr(sklearn.datasets, "fetch_openml", unreachable)
-    with pytest.raises(DataError, match="data set openml:61 cannot be fetched: no route to host"):
-        load("openml:61")
 
 
 @needs_data

@@ -6,7 +6,6 @@ import base64
 import hashlib
 import io
 import json
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from PIL import Image
+from reportpage import Page, report
 from runfolder import SECRETS, crossing, metric, scores, theory, write_party, write_pictures, write_run
 
 from experiments.folders import read_party, read_runs
@@ -22,40 +22,12 @@ from experiments.report import write_report
 from vfl.errors import ConfigError, DataError, StorageError
 
 ALWAYS = {"verdict", "rerun", "limits"}
+
+
 ALL = ALWAYS | {"threat", "pictures", "heat", "features", "convergence", "theory", "utility", "progress"}
+
+
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
-
-
-class Page(HTMLParser):
-    """What a browser would see of a report: tags with attributes, scripts, text outside of scripts."""
-
-    def __init__(self, folders: list[Path], out: Path) -> None:
-        super().__init__()
-        self.html = write_report(folders, out).read_text(encoding="utf-8")
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.scripts: list[str] = []
-        self.figures: list[dict[str, list[dict[str, object]]]] = []
-        self.text = ""
-        self.feed(self.html)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        tag, attributes = self.tags[-1] if self.tags else ("", {})
-        if tag == "script" and data.strip():
-            is_data = attributes.get("type") == "application/json"
-            self.figures.append(json.loads(data)) if is_data else self.scripts.append(data)
-        elif tag != "style":
-            self.text += data
-
-    @property
-    def panels(self) -> set[str]:
-        return {str(attributes["id"]) for tag, attributes in self.tags if tag == "section"}
-
-
-def report(run: Path) -> Page:
-    return Page([run], run.parent / "report.html")
 
 
 def test_a_finished_run_shows_every_panel(tmp_path: Path) -> None:
@@ -352,74 +324,3 @@ def test_a_report_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: py
         write_report([run], out)
     assert out.read_text() == "the old one"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["demo", "report.html"]
-
-
-# -- theory next to measurement ------------------------------------------------------------------------
-
-
-def _with_theory(run: Path, *figures: dict[str, Any], **given: Any) -> Page:
-    write_run(run, **given)
-    milestones = [m for rows in (50, 360) for m in scores({"half_star": 0.12}, rows)]
-    write_party(run / "passive", "passive", metrics=[*milestones, *figures])
-    return report(run)
-
-
-def _alarms(page: Page) -> int:
-    return sum("alarm" in str(attributes.get("class")) for _, attributes in page.tags)
-
-
-def test_theory_that_agrees_is_shown_without_alarm(tmp_path: Path) -> None:
-    page = _with_theory(tmp_path / "demo", *theory("half_star", 0.12, 0.12 * (1 + 1e-9)))
-    assert "agrees to 1.0e-09" in page.text
-    assert _alarms(page) == 0
-
-
-@pytest.mark.parametrize(("measured", "closed"), [(0.1201, 0.12), (0.05, 0.05), (0.25, 0.25)])
-def test_a_disagreement_is_loud(tmp_path: Path, measured: float, closed: float) -> None:
-    """A closed form that differs, a measurement below the lower bound .06, one above the upper bound .2."""
-    page = _with_theory(tmp_path / "demo", *theory("half_star", measured, closed))
-    assert _alarms(page) == 2  # a banner and a row
-    assert "one of the numbers is wrong" in page.text
-
-
-def test_a_defended_run_is_not_comparable_rather_than_wrong(tmp_path: Path) -> None:
-    page = _with_theory(
-        tmp_path / "demo",
-        *theory("half_star", 0.3, 0.12),
-        defenses=[{"name": "gaussian_scores", "sigma": 1.0}],
-    )
-    assert "not comparable: defended by gaussian_scores at coordinator" in page.text
-    assert _alarms(page) == 0
-
-
-def test_without_the_coordinators_folder_nothing_is_called_wrong(tmp_path: Path) -> None:
-    run = write_run(tmp_path / "demo")
-    figures = [*scores({"half_star": 0.3}), *theory("half_star", 0.3, 0.12)]
-    alone = Page([write_party(run / "passive", "passive", metrics=figures)], tmp_path / "alone.html")
-    assert "not comparable: the coordinator's folder was not given" in alone.text
-    assert _alarms(alone) == 0
-
-
-def test_a_broken_theorem_1_is_loud(tmp_path: Path) -> None:
-    fine = _with_theory(
-        tmp_path / "fine", metric("theory_disorder", 0, attack="half_star", target="passive", rows=360)
-    )
-    assert "half_star: 0 rows break it" in fine.text
-    assert _alarms(fine) == 0
-    page = _with_theory(
-        tmp_path / "demo", metric("theory_disorder", 3, attack="rcc2", target="passive", rows=360)
-    )
-    assert "rcc2 on passive breaks Theorem 1 on 3 rows" in page.text
-    assert _alarms(page) == 1
-
-
-def test_finite_columns_are_shown_in_bits_beside_their_entropy(tmp_path: Path) -> None:
-    where = {"target": "passive", "scored_set": "predict", "column": "pixel_2_5", "rows": 360}
-    bits = [
-        metric("column_conditional_entropy", 0.75, attack="half_star", **where),
-        metric("column_conditional_entropy", 0.25, attack="lmmse", **where),
-    ]
-    assert "bits left" not in _with_theory(tmp_path / "alone", *bits).text
-    page = _with_theory(tmp_path / "demo", *bits, metric("column_entropy", 1.5, **where))
-    assert [cell in page.text for cell in ("bits left", ".250", "1.500")] == [True] * 3
-    assert ".750" not in page.text
