@@ -143,10 +143,8 @@ class PassiveParty(DataParty):
 
     def relearn(self, released: Released) -> None:
         """See :meth:`DataParty.relearn`."""
-        gradient, federation = released.tensor("gradient"), self.run.federation
-        if federation.network is not None and federation.network.combine == "concatenate":
-            gradient = gradient[:, self._part(federation)]
-        self.run.model.learn(self.run.inputs.take(released.rows, axis=0), gradient, released.exchange)
+        inputs = self.run.inputs.take(released.rows, axis=0)
+        self.run.model.learn(inputs, released.tensor("gradient"), released.exchange)
 
     def network_model(self, federation: Federation, network: SplitNetwork) -> Any:
         """See :meth:`DataParty.network_model`."""
@@ -154,16 +152,11 @@ class PassiveParty(DataParty):
 
         return Bottom(network, self.table.columns, federation.training, self.secret, self.wrapped)
 
-    def _part(self, federation: Federation) -> slice:
-        """Where this party's numbers stand among all embeddings side by side."""
-        start = sum(width for name, width in federation.widths.items() if name < self.name)
-        return slice(start, start + federation.widths[self.name])
-
     def _learn(self, received: Released) -> None:
         federation = self.run.federation
         check_exchange(received.exchange, self.config.run, Phase.TRAIN)
         check_origin(received, federation.active.name, Point.GRADIENT)
-        finite(received, "gradient", (len(received.rows), federation.combined_width), federation.dtype)
+        finite(received, "gradient", (len(received.rows), federation.widths[self.name]), federation.dtype)
         self.run.federation.checked_rows(received.rows, Phase.TRAIN)
         self.relearn(received)
         self.recovery.learned = received.exchange.step

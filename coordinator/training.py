@@ -82,8 +82,8 @@ class TrainingLoop:
         """The passive parties' embeddings of ``rows``, after they learned from ``gradient``."""
         if gradient is not None:  # before it is sent: a restart sends it again to those it did not reach
             self.transcript.record(gradient)
-        for opened in upward.values():
-            await opened.send(Step(exchange, rows, gradient))
+        for name, opened in upward.items():
+            await opened.send(Step(exchange, rows, self._for(name, gradient)))
         embeddings = []
         for name, opened in upward.items():
             reply = await opened.receive()
@@ -113,10 +113,13 @@ class TrainingLoop:
     ) -> None:
         if gradient is not None:
             self.transcript.record(gradient)
-        for opened in upward.values():
-            await opened.send(Step(exchange, _NO_ROWS, gradient))
+        for name, opened in upward.items():
+            await opened.send(Step(exchange, _NO_ROWS, self._for(name, gradient)))
         for opened in upward.values():
             await opened.receive()
+
+    def _for(self, party: str, gradient: Released | None) -> Released | None:
+        return None if gradient is None else self.federation.gradient_for(party, gradient)
 
 
 def _opened(link: Link, streams: AsyncExitStack) -> Stream[StepReply]:

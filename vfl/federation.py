@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 from vfl.arrays import load_arrays, save_arrays, write_whole
 from vfl.errors import ProtocolError, StorageError
 from vfl.model import SplitNetwork
-from vfl.types import Array, ColumnInfo, Phase, Role
+from vfl.types import Array, ColumnInfo, Phase, Released, Role, sealed
 from vfl.view import PartyInfo
 
 INT32_MAX = 2**31 - 1  # what the wire carries
@@ -96,6 +96,19 @@ class Federation:
         return self.network.combined_width(list(self.widths.values()), self.n_classes)
 
     @property
+    def concatenates(self) -> bool:
+        """Whether the active party receives embeddings side by side; otherwise their sum."""
+        return self.network is not None and self.network.combine == "concatenate"
+
+    def gradient_for(self, party: str, gradient: Released) -> Released:
+        """What passive ``party`` gets of the sealed ``gradient``: of embeddings side by side its own columns only."""
+        if not self.concatenates:
+            return gradient
+        start = sum(width for name, width in self.widths.items() if name < party)
+        own = gradient.tensor("gradient")[:, start : start + self.widths[party]]
+        return replace(gradient, tensors={"gradient": sealed(own)})
+
+    @property
     def dtype(self) -> np.dtype[Any]:
         """Of embeddings and their gradients."""
         return np.dtype(self.network.precision if self.network else np.float64)
@@ -103,7 +116,7 @@ class Federation:
     def combined(self, embeddings: Sequence[Array]) -> Array:
         """The parties' ``embeddings`` (n, width) as one: their sum in the order given, so that bits do not
         depend on who answers first, or side by side."""
-        if self.network is not None and self.network.combine == "concatenate":
+        if self.concatenates:
             return np.concatenate(embeddings, axis=1)
         total = embeddings[0]
         for embedding in embeddings[1:]:

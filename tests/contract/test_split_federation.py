@@ -156,6 +156,21 @@ def test_embeddings_travel_in_the_precision_of_the_network(tmp_path: Path) -> No
         assert found == {precision}
 
 
+def test_of_embeddings_side_by_side_each_party_gets_its_own_gradient(tmp_path: Path) -> None:
+    federation(tmp_path, **{**CONCATENATED, "defenses": [], "parties": THREE}).run()
+
+    def gradients(party: str) -> list[np.ndarray[Any, Any]]:
+        received = journal.read(tmp_path / party / "transcript")
+        return [r.tensor("gradient") for r in received if r.point is Point.GRADIENT]
+
+    whole = gradients("coordinator")
+    for place, party in enumerate(THREE["passive"]):
+        own = gradients(party)
+        assert len(own) == len(whole) > 0
+        for mine, everybodys in zip(own, whole, strict=True):
+            np.testing.assert_array_equal(mine, everybodys[:, 6 * place : 6 * (place + 1)])
+
+
 # -- against one network -------------------------------------------------------------------------------
 
 
