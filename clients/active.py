@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from clients.adversary import Adversary
+from clients.direct import DirectTraining
 from clients.party import DataParty
 from clients.utility import record_utility
-from vfl.acts import Begin, Disclose, Done, Finished, Predict, Query, Step, StepReply
+from vfl.acts import Begin, Disclose, Done, Finished, Predict, Query, Step, StepReply, Train, Trained
 from vfl.arrays import save_arrays
 from vfl.config import ActiveConfig
+from vfl.embeddings import combined, predicted_embeddings
 from vfl.errors import ConfigError, ProtocolError, StateError
 from vfl.federation import Federation
 from vfl.link import Handlers, Link
 from vfl.logistic import one_hot
+from vfl.loop import run_to_end
 from vfl.model import SplitNetwork
 from vfl.payload import check_origin, check_version, finite
 from vfl.randomness import stream
@@ -32,7 +34,8 @@ class ActiveParty(DataParty):
     Args:
         config: its configuration.
         coordinator: its link to the coordinator.
-        targets: its links to the passive parties' scoring services, by name.
+        targets: its links to the passive parties, by name: their scoring services, and their embeddings where
+            this party aggregates.
     """
 
     config: ActiveConfig
@@ -46,7 +49,7 @@ class ActiveParty(DataParty):
         self._file_labels = self.table.labels
         self._coordinator = coordinator
         self._aggregator = config.peers_of(Role.COORDINATOR)[0].name
-        self.begun = threading.Event()
+        self._passive = [targets[name] for name in sorted(targets)]
         self.adversary = Adversary(self, targets)
         self._best_loss, self._epochs_without = np.inf, 0
         self._losses: list[float] = []
@@ -57,7 +60,7 @@ class ActiveParty(DataParty):
         """See :meth:`vfl.link.Party.handlers`."""
         return {
             **super().handlers(),
-            Begin: self.begin,
+            Train: self.train,
             Query: lambda act: self.ask(act.rows),
         }
 
@@ -77,7 +80,9 @@ class ActiveParty(DataParty):
                 raise ConfigError(
                     f"disclose labels rows = {granted.rows} at {self.name!r}: there are {len(federation.train)} training rows, grant fewer"
                 )
+        self._check_reach(federation)
         super().begin_run(federation, order)
+        self.gate.keep = 1 + federation.training.staleness
         self.labels = self.aligned_labels(order)
         everything = np.arange(federation.rows, dtype=np.int32)
         exchange = Exchange(federation.run, Phase.TRAIN, 0, 0)
@@ -85,23 +90,50 @@ class ActiveParty(DataParty):
             "on_labels", one_hot(self.labels, federation.n_classes), exchange, everything
         )
 
+    def _check_reach(self, federation: Federation) -> None:
+        """Refuse to aggregate for passive parties that are no peers."""
+        reached = {link.name for link in self._passive}
+        missing = [p.name for p in federation.passive if federation.direct and p.name not in reached]
+        if missing:
+            raise ConfigError(
+                f"peers of {self.name!r} lack passive party {missing[0]!r}, whose embeddings it asks for: name it with address and token"
+            )
+
     def step(self, act: Step) -> StepReply:
         """Release the gradient of the batch whose summed passive logits came in; learn once it has left."""
         with self.lock:
             answered = self.answered(Point.GRADIENT, act.exchange)
             if answered is not None:
-                return StepReply(answered, self._stops(act.exchange))
+                return StepReply(answered, self.stops_after(act.exchange.step))
             if not self.recovery.is_due(act.exchange):
                 raise StateError(
                     f"step {act.exchange.step} was learned from before and its answer is no longer kept: ask for the next"
                 )
-            received, rows = self._checked(act)
-            inputs = self.run.inputs.take(rows, axis=0)
-            loss, gradient = self._loss_gradient(inputs, received)
-            released = self.gate.release(Point.GRADIENT, act.exchange, rows, {"gradient": gradient})
-            self._note_loss(act.exchange, loss)
-            self.defer(lambda: self._learn(inputs, received, gradient))
-            return StepReply(released, self._stops(act.exchange))
+            received = self._checked(act)
+            released, learn = self._release_gradient([received])
+            self.defer(lambda: self._learn_and_remember(learn, received))
+            return StepReply(released, self.stops_after(act.exchange.step))
+
+    def train(self, act: Train) -> Trained:
+        """Train with the passive parties, whose embeddings come straight to this party."""
+        self._check_run(act.run)
+        self.settle()
+        return run_to_end(DirectTraining(self, self._coordinator, self._passive).run())
+
+    def take(self, embeddings: Sequence[Released]) -> None:
+        """Release the gradient in all passive parties' ``embeddings`` of one step, learn when it has left.
+
+        They are logged first: once the parties have that gradient they cannot give them again. With staleness
+        the gradient too is computed later, while the parties compute their next embeddings.
+        """
+        with self.lock:
+            for embedding in embeddings:
+                self.recovery.append(embedding)
+            if self.run.federation.training.staleness:
+                self.defer(lambda: self._learned(self._release_gradient(embeddings)[1], embeddings))
+            else:
+                _, learn = self._release_gradient(embeddings)
+                self.defer(lambda: self._learned(learn, embeddings))
 
     def check_disclosed(self, released: Released) -> None:
         """See :meth:`DataParty.check_disclosed`."""
@@ -128,24 +160,21 @@ class ActiveParty(DataParty):
     def begin(self, act: Begin) -> Done:
         """Training and disclosures are over; :meth:`predict_and_attack` may run."""
         self._check_run(act.run)
-        check_version(act.version)
         with self.lock:
             self.settle()
             save_arrays(self.folder / "own.npz", self.adversary.own())
-        self.begun.set()
-        return Done()
+        return super().begin(act)
 
     def ask(self, rows: Array) -> Released:
-        """The released scores of prediction ``rows`` int32 (n,), recorded on arrival."""
-        if not self.begun.is_set():  # a row released now would keep its half-trained logits for good
-            raise StateError(
-                f"run {self.config.run!r} is still training: predictions begin when the coordinator says so"
-            )
+        """The released scores of prediction ``rows`` int32 (n,); what came for them is recorded on arrival."""
+        self.check_begun()
         with self.lock:
             self.settle()
             run, rows = self.run, self.run.federation.checked_rows(rows, Phase.PREDICT)
             exchange = Exchange(self.config.run, Phase.PREDICT, 1, self._requests)
             self._requests += 1
+            if run.federation.direct:
+                return self._scored_here(exchange, rows)
             own = self.gate.release_rows(
                 Point.EMBEDDING,
                 exchange,
@@ -161,6 +190,19 @@ class ActiveParty(DataParty):
             if run.federation.network is None:
                 return released
             return self.gate.release_rows(Point.SCORES, exchange, rows, self._scores.values)
+
+    def _scored_here(self, exchange: Exchange, rows: Array) -> Released:
+        """Scores from the embeddings that the passive parties send straight to this party."""
+
+        def compute(fresh: Array) -> Array:
+            embeddings = predicted_embeddings(self.run.federation, self._passive, exchange, fresh)
+            for embedding in embeddings:
+                self.transcript.record(embedding)
+            log_c = self._log_scores(combined(embeddings, self.run.federation), fresh, exchange)
+            self._scores.add(fresh, log_c, exchange)
+            return log_c
+
+        return self.gate.release_rows(Point.SCORES, exchange, rows, compute)
 
     def network_model(self, federation: Federation, network: SplitNetwork) -> Any:
         """See :meth:`DataParty.network_model`."""
@@ -197,8 +239,11 @@ class ActiveParty(DataParty):
         if federation.network is None:
             return values
         finite(released, "embedding", values.shape, federation.dtype)
-        inputs = self.run.inputs.take(rows, axis=0)
-        log_c: Array = self.run.model.log_scores(values, inputs, released.exchange)
+        return self._log_scores(values, rows, released.exchange)
+
+    def _log_scores(self, embeddings: Array, rows: Array, exchange: Exchange) -> Array:
+        """What the top model makes of the combined ``embeddings`` of ``rows``."""
+        log_c: Array = self.run.model.log_scores(embeddings, self.run.inputs.take(rows, axis=0), exchange)
         return log_c
 
     def received_scores(self, rows: Array) -> Array:
@@ -210,27 +255,31 @@ class ActiveParty(DataParty):
     def predict_and_attack(self) -> None:
         """Ask for all prediction rows, attack at every milestone, then tell the coordinator."""
         rows = self.run.federation.predict
-        done = 0
+        done, point = 0, Point.SCORES if self.run.federation.network else Point.EMBEDDING
         for milestone in milestones(len(rows)):
             while done < milestone:
                 end = min(done + self.config.predict_batch, milestone)
                 self.ask(rows[done:end])
                 done = end
             self.log.info("progress", stage="predicting", done=done, total=len(rows))
-            self.adversary.attack(
-                self.gate.released_rows(Point.EMBEDDING, 1)[:milestone], final=milestone == len(rows)
-            )
+            self.adversary.attack(self.gate.released_rows(point, 1)[:milestone], final=milestone == len(rows))
         record_utility(self)
         self.metrics.save()
         self._coordinator.call(Finished(self.config.run))
 
-    def relearn(self, released: Released) -> None:
+    @property
+    def step_messages(self) -> int:
+        """See :meth:`DataParty.step_messages`."""
+        return len(self._passive) if self.run.federation.direct else 1
+
+    def relearn(self, logged: Sequence[Released]) -> None:
         """See :meth:`DataParty.relearn`."""
-        inputs = self.run.inputs.take(released.rows, axis=0)
-        loss, gradient = self._loss_gradient(inputs, released)
-        self.gate.release(Point.GRADIENT, released.exchange, released.rows, {"gradient": gradient})
-        self._note_loss(released.exchange, loss)
-        self.run.model.learn(inputs, gradient, released.exchange)
+        self._release_gradient(logged)[1]()
+
+    def resume(self) -> None:
+        """See :meth:`DataParty.resume`; requests are numbered on."""
+        super().resume()
+        self._requests = self.gate.next_request()
 
     def state(self) -> dict[str, Array]:
         """Model state, the last answer, and what early stopping remembers."""
@@ -245,7 +294,7 @@ class ActiveParty(DataParty):
         self._best_loss, self._epochs_without = float(state["stopping"][0]), int(state["stopping"][1])
         self._losses = state["losses"].tolist()
 
-    def _checked(self, act: Step) -> tuple[Released, Array]:
+    def _checked(self, act: Step) -> Released:
         rows = self.run.federation.checked_rows(act.rows, Phase.TRAIN)
         if (
             act.received is None
@@ -258,19 +307,31 @@ class ActiveParty(DataParty):
         check_origin(act.received, self._aggregator, Point.EMBEDDING)
         federation = self.run.federation
         finite(act.received, "embedding", (len(rows), federation.combined_width), federation.dtype)
-        return act.received, rows
+        return act.received
 
-    def _loss_gradient(self, inputs: Array, received: Released) -> tuple[float, Array]:
-        labels = self.soft_labels.take(received.rows, axis=0)
-        found: tuple[float, Array] = self.run.model.loss_gradient(
-            received.tensor("embedding"), inputs, labels, received.exchange
+    def _release_gradient(self, received: Sequence[Released]) -> tuple[Released, Callable[[], None]]:
+        """Release the gradient in the combined embeddings ``received`` for one step; and what learns from it."""
+        model, (exchange, rows) = self.run.model, (received[0].exchange, received[0].rows)
+        inputs, labels = self.run.inputs.take(rows, axis=0), self.soft_labels.take(rows, axis=0)
+        loss, gradient = model.loss_gradient(
+            combined(received, self.run.federation), inputs, labels, exchange
         )
-        return found
+        released = self.gate.release(Point.GRADIENT, exchange, rows, {"gradient": gradient})
+        self._note_loss(exchange, loss)
+        return released, lambda: model.learn(inputs, gradient, exchange)
 
-    def _learn(self, inputs: Array, received: Released, gradient: Array) -> None:
-        self.run.model.learn(inputs, gradient, received.exchange)
+    def _learn_and_remember(self, learn: Callable[[], None], received: Released) -> None:
+        learn()
         self.recovery.learned = received.exchange.step
         self.remember(received)
+
+    def _learned(self, learn: Callable[[], None], embeddings: Sequence[Released]) -> None:
+        """The same for embeddings that were logged before."""
+        learn()
+        self.recovery.learned = embeddings[0].exchange.step
+        for embedding in embeddings:
+            self.transcript.record(embedding)
+        self.recovery.checkpoint_if_due(self.state)
 
     def _note_loss(self, exchange: Exchange, loss: float) -> None:
         """Early stopping watches the epoch's mean training loss, which never leaves this party."""
@@ -284,9 +345,10 @@ class ActiveParty(DataParty):
         self._best_loss = mean if improved else self._best_loss
         self._epochs_without = 0 if improved else self._epochs_without + 1
 
-    def _stops(self, exchange: Exchange) -> bool:
+    def stops_after(self, step: int) -> bool:
+        """Whether training ends early with ``step``, the last one taken."""
         patience = self.run.federation.training.patience
-        return 0 < patience <= self._epochs_without and self.run.federation.ends_epoch(exchange.step)
+        return 0 < patience <= self._epochs_without and self.run.federation.ends_epoch(step)
 
 
 def _check_disclosed(released: Released, federation: Federation) -> None:

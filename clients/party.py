@@ -4,13 +4,27 @@ from __future__ import annotations
 
 import threading
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from vfl.acts import Deliver, Describe, Disclose, Done, Identify, Identities, Prepare, Step, StepReply, Stop
+from vfl.acts import (
+    ACCESS,
+    DIRECT_ACCESS,
+    Begin,
+    Deliver,
+    Describe,
+    Disclose,
+    Done,
+    Identify,
+    Identities,
+    Prepare,
+    Step,
+    StepReply,
+    Stop,
+)
 from vfl.align import digests
 from vfl.arrays import load_arrays, save_arrays
 from vfl.compatibility import build_defenses, check_family
@@ -24,7 +38,7 @@ from vfl.logistic import LinearBlock
 from vfl.metrics import Metrics
 from vfl.model import SplitNetwork
 from vfl.partytable import read_party_table
-from vfl.payload import check_exchange
+from vfl.payload import check_exchange, check_version
 from vfl.randomness import secret_from_seed
 from vfl.recovery import RecoveryLog
 from vfl.scaling import Scaler
@@ -60,6 +74,7 @@ class DataParty(Party):
     def __init__(self, config: PassiveConfig | ActiveConfig) -> None:
         self.config = config
         self.name, self.role = config.party, Role(config.role)
+        self.access = DIRECT_ACCESS if config.aggregator == "active" else ACCESS
         self.secret = secret_from_seed(config.seed)
         self.folder = config.out
         self.table = read_party_table(config.data)
@@ -73,7 +88,7 @@ class DataParty(Party):
         self.owner = Owner(self.name)
         self.chain = DefenseChain(lambda: self.owner, defenses, self.secret)
         self.gate = ReleaseGate(self.name, self.chain, self.folder / "released")
-        self.contacted, self.stopped = threading.Event(), threading.Event()
+        self.contacted, self.begun, self.stopped = threading.Event(), threading.Event(), threading.Event()
         self.failure = ""
         self.in_process = False  # set by a run that keeps all parties in one process
         self.lock = threading.RLock()
@@ -89,6 +104,7 @@ class DataParty(Party):
             Step: self.step,
             Disclose: self.disclose,
             Deliver: self.deliver,
+            Begin: self.begin,
             Stop: self.stop,
         }
 
@@ -119,9 +135,14 @@ class DataParty(Party):
     def step(self, act: Step) -> StepReply:
         """One training step; see :class:`vfl.acts.Step`."""
 
+    @property
+    def step_messages(self) -> int:
+        """How many messages this party learns from in one training step."""
+        return 1
+
     @abstractmethod
-    def relearn(self, released: Released) -> None:
-        """Learn again from a logged training message."""
+    def relearn(self, logged: Sequence[Released]) -> None:
+        """Learn again from the logged messages of one training step."""
 
     def disclose(self, act: Disclose) -> tuple[Released, ...]:
         """What this party grants to ``act.to``; nothing, unless its kind has something to grant."""
@@ -136,6 +157,26 @@ class DataParty(Party):
             self.settle()  # the last step is recorded before what came after it
             self.transcript.record(act.released)
         return Done()
+
+    def begin(self, act: Begin) -> Done:
+        """Training and disclosures are over: predictions may be asked for."""
+        self._check_run(act.run)
+        check_version(act.version)
+        with self.lock:
+            self.settle()
+        self.begun.set()
+        return Done()
+
+    def check_begun(self) -> None:
+        """Refuse a prediction before that: a row released now would keep its half-trained values for good.
+
+        Raises:
+            StateError: training is not over.
+        """
+        if not self.begun.is_set():
+            raise StateError(
+                f"run {self.config.run!r} is still training: predictions begin when the coordinator says so"
+            )
 
     @abstractmethod
     def check_disclosed(self, released: Released) -> None:
@@ -237,7 +278,8 @@ class DataParty(Party):
     def remember(self, released: Released) -> None:
         """Record a training message that was learned from."""
         self.transcript.record(released)
-        self.recovery.remember(released, self.state)
+        self.recovery.append(released)
+        self.recovery.checkpoint_if_due(self.state)
 
     def state(self) -> dict[str, Array]:
         """All that training changed, as arrays."""
@@ -259,8 +301,10 @@ class DataParty(Party):
         state = self.recovery.saved()
         if state:
             self.load(state)
-        for released in self.recovery.missed():
-            self.relearn(released)
+        for logged in self.recovery.missed(self.step_messages):
+            self.relearn(logged)
+            for released in logged:  # it is logged here first
+                self.transcript.record(released)
 
     def flush(self) -> None:
         """Do what was put off and write the figures so far.
@@ -303,6 +347,14 @@ class DataParty(Party):
         if federation.lab != self.config.lab:
             raise ConfigError(
                 f"lab = {str(self.config.lab).lower()} at {self.name!r} and {str(federation.lab).lower()} at the coordinator: set it alike at every party"
+            )
+        if federation.aggregator != self.config.aggregator:
+            raise ConfigError(
+                f"aggregator = {self.config.aggregator!r} at {self.name!r} and {federation.aggregator!r} at the coordinator: set it alike at every party"
+            )
+        if federation.direct and federation.network is None:
+            raise ProtocolError(
+                "softmax regression with aggregator 'active': its scores leave at the coordinator"
             )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,7 @@ _POINTS = {
 
 
 class PassiveParty(DataParty):
-    """Answers the coordinator's steps with embeddings, and submissions with receipts."""
+    """Answers the steps of whoever aggregates with embeddings, and submissions with receipts."""
 
     config: PassiveConfig
 
@@ -73,7 +73,7 @@ class PassiveParty(DataParty):
                 self._learn(act.received)
             if not len(act.rows):
                 return StepReply(None)
-            if not self.recovery.is_due(act.exchange):
+            if not self.recovery.is_due(act.exchange, ahead=self.run.federation.training.staleness):
                 raise StateError(
                     f"step {act.exchange.step} is over and its answer no longer kept: ask for step {self.recovery.learned + 1}"
                 )
@@ -101,6 +101,8 @@ class PassiveParty(DataParty):
     def forward(self, act: Forward) -> Released:
         """Release the embedding of prediction rows, each row once."""
         check_exchange(act.exchange, self.config.run, Phase.PREDICT)
+        if self.run.federation.direct:  # else the coordinator, who asks, knows when
+            self.check_begun()
         with self.lock:
             self.settle()
             rows = self.run.federation.checked_rows(act.rows, Phase.PREDICT)
@@ -141,8 +143,9 @@ class PassiveParty(DataParty):
         scored = self._scored_rows(act.scored_set)
         return self.scoring.score(act, scored)
 
-    def relearn(self, released: Released) -> None:
+    def relearn(self, logged: Sequence[Released]) -> None:
         """See :meth:`DataParty.relearn`."""
+        (released,) = logged
         inputs = self.run.inputs.take(released.rows, axis=0)
         self.run.model.learn(inputs, released.tensor("gradient"), released.exchange)
 
@@ -158,7 +161,7 @@ class PassiveParty(DataParty):
         check_origin(received, federation.active.name, Point.GRADIENT)
         finite(received, "gradient", (len(received.rows), federation.widths[self.name]), federation.dtype)
         self.run.federation.checked_rows(received.rows, Phase.TRAIN)
-        self.relearn(received)
+        self.relearn([received])
         self.recovery.learned = received.exchange.step
         self.defer(lambda: self.remember(received))
 

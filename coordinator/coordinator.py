@@ -6,39 +6,45 @@ It holds no data. It adds the passive parties' partial logits; in training the a
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import time
-from collections.abc import Coroutine, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Protocol, TypeVar
+from typing import Protocol
 
 import numpy as np
 
 from coordinator.release import ScoreRelease
-from coordinator.training import TrainingLoop, checked_embedding, combined
+from coordinator.training import TrainingLoop
 from vfl.acts import (
+    ACCESS,
+    DIRECT_ACCESS,
     Begin,
     Deliver,
     Describe,
     Disclose,
     Done,
+    Epoch,
     Finished,
-    Forward,
     Identify,
+    Order,
     Predict,
     Prepare,
     Stop,
+    Train,
+    Trained,
 )
 from vfl.align import Alignment, align
 from vfl.compatibility import build_defenses, check_fed
 from vfl.config import CoordinatorConfig
+from vfl.embeddings import combined, predicted_embeddings
 from vfl.errors import ConfigError, ProtocolError, StateError, VflensError
 from vfl.federation import Federation
 from vfl.gate import DefenseChain, ReleaseGate, check_fired
 from vfl.link import Handlers, Link, Party
 from vfl.log import party_log
+from vfl.logistic import batches
+from vfl.loop import run_to_end
 from vfl.metrics import Metrics
 from vfl.payload import check_exchange, check_origin, finite
 from vfl.randomness import secret_from_seed, stream
@@ -48,7 +54,7 @@ from vfl.types import Array, Owner, Phase, Point, Released, Role
 from vfl.view import PartyInfo
 
 _STOP_SECONDS = 5.0  # who does not answer by then notices that the coordinator is gone
-T = TypeVar("T")
+_NO_ROWS = np.zeros(0, np.int32)
 
 
 class Progress(Protocol):
@@ -63,6 +69,7 @@ class Coordinator(Party):
 
     def __init__(self, config: CoordinatorConfig, links: Mapping[str, Link], progress: Progress) -> None:
         self.config, self.name, self.role = config, config.party, Role.COORDINATOR
+        self.access = DIRECT_ACCESS if config.aggregator == "active" else ACCESS
         self.secret = secret_from_seed(config.seed)
         self.folder = config.out
         defenses = build_defenses(config)
@@ -87,7 +94,7 @@ class Coordinator(Party):
 
     def handlers(self) -> Handlers:
         """See :meth:`vfl.link.Party.handlers`."""
-        return {Predict: self.predict, Finished: self.finish}
+        return {Epoch: self.epoch, Predict: self.predict, Finished: self.finish}
 
     @property
     def aligned(self) -> Federation:
@@ -117,6 +124,7 @@ class Coordinator(Party):
             config.training,
             config.lab,
             config.model,
+            config.aggregator,
         )
         self.federation.combined_width  # noqa: B018 - a network that does not fit is refused before anybody prepares
         for name, order in alignment.orders.items():
@@ -127,9 +135,31 @@ class Coordinator(Party):
     def train(self) -> None:
         """All epochs, or until the active party's early stopping; then the last gradient is delivered."""
         started = time.perf_counter()
+        trained = self._trained_by_active() if self.aligned.direct else self._trained_here()
+        self._record_speed(trained.steps, trained.steps - trained.first, time.perf_counter() - started)
+
+    def _trained_here(self) -> Trained:
         loop = TrainingLoop(self.aligned, self.secret, self.gate, self.transcript, self._report)
-        steps = _run(loop.run(self._passive, self._active, self._position, self._gradient))
-        self._record_speed(steps, steps - self._position, time.perf_counter() - started)
+        steps = run_to_end(loop.run(self._passive, self._active, self._position, self._gradient))
+        return Trained(self._position, steps)
+
+    def _trained_by_active(self) -> Trained:
+        """The active party bounds every step; all together take no longer than that."""
+        seconds = self.aligned.steps * self.config.limits.step_seconds
+        return self._active.submit(Train(self.config.run)).result(seconds)
+
+    def epoch(self, act: Epoch) -> Order:
+        """The order of the rows in the next epoch, where the active party trains without the coordinator."""
+        self._check_run(act.run)
+        epochs = self.aligned.training.epochs
+        if not 0 <= act.number <= epochs:
+            raise ProtocolError(f"epoch {act.number} of a training of {epochs}: ask for those from 0")
+        if act.number:
+            self._report("training", act.number, act.number if act.stop else epochs)
+        if act.stop or act.number == epochs:
+            return Order(_NO_ROWS)
+        drawn = stream(self.secret, "batches", act.number)
+        return Order(np.concatenate(batches(self.aligned.train, self.aligned.training.batch_size, drawn)))
 
     def disclose(self) -> None:
         """Fetch what each passive party grants and relay it, sealed, to whom it is granted."""
@@ -155,9 +185,10 @@ class Coordinator(Party):
         return {"weight": np.hstack([latest[p.name].tensor("weight") for p in self._passive])}
 
     def open_predictions(self) -> None:
-        """Tell the active party that it may predict and attack."""
+        """Tell the active party that it may predict and attack, and first those whom it asks itself."""
         self._open = True
-        self._active.call(Begin(self.config.run, 1))
+        for link in (*(self._passive if self.aligned.direct else ()), self._active):
+            link.call(Begin(self.config.run, 1))
 
     def predict(self, act: Predict) -> Released:
         """Release what the active party asks of its rows, each once: scores, or in a split network embeddings."""
@@ -176,10 +207,7 @@ class Coordinator(Party):
     def finish(self, act: Finished) -> Done:
         """The active party has predicted and attacked."""
         self._check_open()
-        if act.run != self.config.run:
-            raise ProtocolError(
-                f"run {act.run!r} is not this coordinator's: it drives run {self.config.run!r}"
-            )
+        self._check_run(act.run)
         if self.aligned.network is None:
             self.scores.record_metrics()
         self.finished.set()
@@ -249,11 +277,7 @@ class Coordinator(Party):
 
         Recorded here, each row once: requests repeated or refused would grow the transcript without end.
         """
-        exchange, rows = own.exchange, own.rows
-        replies = [(link.name, link.submit(Forward(exchange, rows))) for link in self._passive]
-        embeddings = [
-            checked_embedding(reply.result(), name, exchange, rows, self.aligned) for name, reply in replies
-        ]
+        embeddings = predicted_embeddings(self.aligned, self._passive, own.exchange, own.rows)
         for received in (own, *embeddings):
             self.transcript.record(received)
         return combined(embeddings, self.aligned)
@@ -273,6 +297,10 @@ class Coordinator(Party):
                 f"run {self.config.run!r} is still training: predictions begin when the coordinator says so"
             )
 
+    def _check_run(self, run: str) -> None:
+        if run != self.config.run:
+            raise ProtocolError(f"run {run!r} is not this coordinator's: it drives run {self.config.run!r}")
+
     def _report(self, stage: str, done: int, total: int) -> None:
         self.log.info("progress", stage=stage, done=done, total=total)
         self._progress(stage, done, total)
@@ -282,13 +310,3 @@ class Coordinator(Party):
         self.metrics.add("steps", steps)
         self.metrics.add("train_seconds", seconds)
         self.metrics.add("steps_per_second", taken / seconds)
-
-
-def _run(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run ``coroutine`` here, or in a thread of its own where an event loop is running already (a notebook)."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(coroutine)
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, coroutine).result()

@@ -1,6 +1,6 @@
 """The generated tables of the docs: ``python docs/tables.py`` writes them, ``tests/unit/test_docs.py`` compares them.
 
-A table stands between ``<!-- table: NAME -->`` and ``<!-- end -->``; NAME is ``access``, ``errors`` or a model.
+A table stands between ``<!-- table: NAME -->`` and ``<!-- end -->``; NAME is ``access``, ``direct``, ``errors`` or a model.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pydantic.fields import FieldInfo
 
 from experiments.config import Data, DefenseAt, Experiment, Grant, Members, Network, Scenario
 from experiments.sweep import Sweep, SweptDefense
-from vfl.acts import ACCESS
+from vfl.acts import ACCESS, DIRECT_ACCESS, Access
 from vfl.config import (
     ActiveConfig,
     CoordinatorConfig,
@@ -63,13 +63,17 @@ def written(page: str) -> str:
 
 def table(name: str) -> str:
     """The table called ``name``."""
-    made: dict[str, Callable[[], str]] = {"access": _access, "errors": _errors}
+    made: dict[str, Callable[[], str]] = {
+        "access": lambda: _access(ACCESS),
+        "direct": lambda: _access({a: who for a, who in DIRECT_ACCESS.items() if who != ACCESS[a]}),
+        "errors": _errors,
+    }
     if name in made:
         return made[name]()
     return _fields(next(m for m in MODELS if m.__name__ == name))
 
 
-def _access() -> str:
+def _access(access: Access) -> str:
     rows = [
         (
             f"`{act.__name__}`",
@@ -78,13 +82,13 @@ def _access() -> str:
             "stream" if RPCS[act].stream else "call",
             _first(act),
         )
-        for act, (callers, callees) in ACCESS.items()
+        for act, (callers, callees) in access.items()
     ]
     return _table(("act", "who may ask", "who answers", "over gRPC", "what"), rows)
 
 
 def _roles(roles: frozenset[Any]) -> str:
-    return ", ".join(sorted(roles))
+    return ", ".join(sorted(roles)) or "nobody"
 
 
 def _errors() -> str:

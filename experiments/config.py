@@ -7,8 +7,19 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
-from vfl.config import Disclosure, Limits, Name, Plugin, Scoring, Settings, read_toml, validate
-from vfl.federation import Training
+from vfl.config import (
+    AGGREGATOR,
+    Disclosure,
+    Limits,
+    Name,
+    Plugin,
+    Scoring,
+    Settings,
+    check_aggregator,
+    read_toml,
+    validate,
+)
+from vfl.federation import Aggregator, Training
 from vfl.model import SplitNetwork
 from vfl.partyfile import PartyFile
 from vfl.split import VerticalSplit
@@ -100,6 +111,7 @@ class Experiment(Settings):
     model: SplitNetwork | None = Field(
         None, description="a split network (the extra `deep`); absent: softmax regression"
     )
+    aggregator: Aggregator = Field("coordinator", description=AGGREGATOR)
     attacks: tuple[Plugin, ...] = Field((), description="the adversary's, in the active party")
     disclose: tuple[Grant, ...] = Field((), description="what parties grant")
     scoring: Scoring = Scoring()
@@ -120,6 +132,11 @@ class Experiment(Settings):
             raise ValueError(
                 f"files names {sorted(self.files)}, the data parties are {sorted({*self.parties.passive, self.parties.active})}"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _aggregates_somewhere(self) -> Experiment:
+        check_aggregator(self.aggregator, self.model, self.training)
         return self
 
     @model_validator(mode="after")

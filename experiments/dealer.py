@@ -159,6 +159,7 @@ def _common(
         "out": ".",
         "seed": secret_from_seed(root, party).hex(),
         "lab": experiment.lab,
+        "aggregator": experiment.aggregator,
         "peers": peers,
         "defenses": [{"name": d.name, **d.parameters} for d in scenario.defenses if d.at == party],
         "limits": experiment.limits.model_dump(),

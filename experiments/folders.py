@@ -59,6 +59,8 @@ class Federation(_File):
     parties: tuple[PartyInfo, ...] = ()
     versions: dict[str, str] = {}
     transcript_digest: str = ""
+    network: dict[str, Any] | None = None  # None: softmax regression
+    aggregator: str = "coordinator"
 
 
 class Status(_File):

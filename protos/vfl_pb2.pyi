@@ -104,7 +104,7 @@ class PartyInfo(_message.Message):
     def __init__(self, name: _Optional[str] = ..., role: _Optional[str] = ..., columns: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., n_classes: _Optional[int] = ...) -> None: ...
 
 class Training(_message.Message):
-    __slots__ = ("optimizer", "epochs", "batch_size", "learning_rate", "l2", "patience", "tolerance", "penalise_bias")
+    __slots__ = ("optimizer", "epochs", "batch_size", "learning_rate", "l2", "patience", "tolerance", "penalise_bias", "staleness")
     OPTIMIZER_FIELD_NUMBER: _ClassVar[int]
     EPOCHS_FIELD_NUMBER: _ClassVar[int]
     BATCH_SIZE_FIELD_NUMBER: _ClassVar[int]
@@ -113,6 +113,7 @@ class Training(_message.Message):
     PATIENCE_FIELD_NUMBER: _ClassVar[int]
     TOLERANCE_FIELD_NUMBER: _ClassVar[int]
     PENALISE_BIAS_FIELD_NUMBER: _ClassVar[int]
+    STALENESS_FIELD_NUMBER: _ClassVar[int]
     optimizer: str
     epochs: int
     batch_size: int
@@ -121,7 +122,8 @@ class Training(_message.Message):
     patience: int
     tolerance: float
     penalise_bias: bool
-    def __init__(self, optimizer: _Optional[str] = ..., epochs: _Optional[int] = ..., batch_size: _Optional[int] = ..., learning_rate: _Optional[float] = ..., l2: _Optional[float] = ..., patience: _Optional[int] = ..., tolerance: _Optional[float] = ..., penalise_bias: bool = ...) -> None: ...
+    staleness: int
+    def __init__(self, optimizer: _Optional[str] = ..., epochs: _Optional[int] = ..., batch_size: _Optional[int] = ..., learning_rate: _Optional[float] = ..., l2: _Optional[float] = ..., patience: _Optional[int] = ..., tolerance: _Optional[float] = ..., penalise_bias: bool = ..., staleness: _Optional[int] = ...) -> None: ...
 
 class SplitNetwork(_message.Message):
     __slots__ = ("architecture", "width", "hidden", "top", "trainable_top", "combine", "dropout", "precision")
@@ -144,7 +146,7 @@ class SplitNetwork(_message.Message):
     def __init__(self, architecture: _Optional[str] = ..., width: _Optional[int] = ..., hidden: _Optional[_Iterable[int]] = ..., top: _Optional[_Iterable[int]] = ..., trainable_top: bool = ..., combine: _Optional[str] = ..., dropout: _Optional[float] = ..., precision: _Optional[str] = ...) -> None: ...
 
 class Federation(_message.Message):
-    __slots__ = ("run", "parties", "rows", "train", "predict", "training", "lab", "network")
+    __slots__ = ("run", "parties", "rows", "train", "predict", "training", "lab", "network", "aggregator")
     RUN_FIELD_NUMBER: _ClassVar[int]
     PARTIES_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
@@ -153,6 +155,7 @@ class Federation(_message.Message):
     TRAINING_FIELD_NUMBER: _ClassVar[int]
     LAB_FIELD_NUMBER: _ClassVar[int]
     NETWORK_FIELD_NUMBER: _ClassVar[int]
+    AGGREGATOR_FIELD_NUMBER: _ClassVar[int]
     run: str
     parties: _containers.RepeatedCompositeFieldContainer[PartyInfo]
     rows: int
@@ -161,7 +164,8 @@ class Federation(_message.Message):
     training: Training
     lab: bool
     network: SplitNetwork
-    def __init__(self, run: _Optional[str] = ..., parties: _Optional[_Iterable[_Union[PartyInfo, _Mapping]]] = ..., rows: _Optional[int] = ..., train: _Optional[bytes] = ..., predict: _Optional[bytes] = ..., training: _Optional[_Union[Training, _Mapping]] = ..., lab: bool = ..., network: _Optional[_Union[SplitNetwork, _Mapping]] = ...) -> None: ...
+    aggregator: str
+    def __init__(self, run: _Optional[str] = ..., parties: _Optional[_Iterable[_Union[PartyInfo, _Mapping]]] = ..., rows: _Optional[int] = ..., train: _Optional[bytes] = ..., predict: _Optional[bytes] = ..., training: _Optional[_Union[Training, _Mapping]] = ..., lab: bool = ..., network: _Optional[_Union[SplitNetwork, _Mapping]] = ..., aggregator: _Optional[str] = ...) -> None: ...
 
 class Done(_message.Message):
     __slots__ = ()
@@ -212,6 +216,36 @@ class StepReply(_message.Message):
     released: Released
     stop: bool
     def __init__(self, released: _Optional[_Union[Released, _Mapping]] = ..., stop: bool = ...) -> None: ...
+
+class TrainRequest(_message.Message):
+    __slots__ = ("run",)
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    run: str
+    def __init__(self, run: _Optional[str] = ...) -> None: ...
+
+class Trained(_message.Message):
+    __slots__ = ("first", "steps")
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    STEPS_FIELD_NUMBER: _ClassVar[int]
+    first: int
+    steps: int
+    def __init__(self, first: _Optional[int] = ..., steps: _Optional[int] = ...) -> None: ...
+
+class EpochRequest(_message.Message):
+    __slots__ = ("run", "number", "stop")
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    STOP_FIELD_NUMBER: _ClassVar[int]
+    run: str
+    number: int
+    stop: bool
+    def __init__(self, run: _Optional[str] = ..., number: _Optional[int] = ..., stop: bool = ...) -> None: ...
+
+class Order(_message.Message):
+    __slots__ = ("rows",)
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    rows: bytes
+    def __init__(self, rows: _Optional[bytes] = ...) -> None: ...
 
 class DiscloseRequest(_message.Message):
     __slots__ = ("run", "version", "to")

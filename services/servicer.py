@@ -100,7 +100,7 @@ class Servicer(grpc.GenericRpcHandler):
             raise AccessError(
                 f"caller {name!r} is no peer of {self._party.name!r}, or its token is another: compare both configurations"
             )
-        check_access(act, name, role, self._party.name, self._party.role)
+        check_access(act, name, role, self._party.name, self._party.role, access=self._party.access)
         return name, role
 
     def _abort(self, context: grpc.ServicerContext, error: Exception) -> NoReturn:

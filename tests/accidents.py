@@ -14,6 +14,7 @@ from clients.passive import PassiveParty
 from coordinator.coordinator import Coordinator
 from experiments.local import LocalFederation
 from vfl.acts import Act, Step
+from vfl.errors import VflensError
 from vfl.link import InProcessLink, Link
 
 
@@ -34,17 +35,22 @@ class Fuse(InProcessLink):
             if not self.left:
                 raise Interrupted
             self.left -= 1
-        return super().submit(act)
+        return self.inner.submit(act)
 
 
 def train_until(local: LocalFederation, steps: int) -> None:
     """Train and stop before the first passive party receives step ``steps``."""
-    coordinator = local.coordinator
-    fuse = Fuse(coordinator._passive[0], steps)
-    coordinator._passive[0] = fuse
-    with pytest.raises(Interrupted):
-        coordinator.train()
-    coordinator._passive[0] = fuse.inner
+    links = aggregator(local)._passive
+    links[0] = fuse = Fuse(links[0], steps)
+    with pytest.raises((Interrupted, VflensError)):  # over gRPC it is one of ours
+        local.coordinator.train()
+    assert not fuse.left
+    links[0] = fuse.inner
+
+
+def aggregator(local: LocalFederation) -> Coordinator | ActiveParty:
+    """Who asks the passive parties for their embeddings."""
+    return local.active if local.coordinator.aligned.direct else local.coordinator
 
 
 def rebuild_passive(local: LocalFederation, name: str) -> None:

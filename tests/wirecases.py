@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from vfl import acts
-from vfl.federation import INT32_MAX, Federation, Training
+from vfl.federation import AGGREGATORS, INT32_MAX, Federation, Training
 from vfl.model import SplitNetwork
 from vfl.types import MAX_PIXEL, ColumnInfo, Exchange, Phase, Point, Released, Role, RowStatus
 from vfl.view import PartyInfo
@@ -69,6 +69,7 @@ TRAININGS = st.builds(
     patience=INT32,
     tolerance=st.floats(0, 1e6),
     penalise_bias=st.booleans(),
+    staleness=st.integers(0, 1),
 )
 WIDTHS = st.lists(st.integers(1, 65536), max_size=3).map(tuple)
 NETWORKS = st.builds(
@@ -92,6 +93,7 @@ FEDERATIONS = st.builds(
     TRAININGS,
     st.booleans(),
     st.none() | NETWORKS,
+    st.sampled_from(AGGREGATORS),
 )
 STATUS = st.lists(st.sampled_from(RowStatus), max_size=4).map(lambda s: np.array(s, "<U16"))
 TABLES = hnp.array_shapes(min_dims=2, max_dims=2, min_side=0, max_side=4)
@@ -103,6 +105,8 @@ ACTS: dict[type[acts.Act[Any]], Any] = {
     acts.Identify: st.builds(acts.Identify, NAMES),
     acts.Prepare: st.builds(acts.Prepare, FEDERATIONS, ROWS),
     acts.Step: st.builds(acts.Step, EXCHANGES, ROWS, st.none() | RELEASED),
+    acts.Train: st.builds(acts.Train, NAMES),
+    acts.Epoch: st.builds(acts.Epoch, NAMES, INT32, st.booleans()),
     acts.Disclose: st.builds(acts.Disclose, NAMES, INT32, NAMES),
     acts.Deliver: st.builds(acts.Deliver, RELEASED),
     acts.Begin: st.builds(acts.Begin, NAMES, INT32),
@@ -121,6 +125,8 @@ REPLIES: dict[type[acts.Act[Any]], Any] = {
     ),
     acts.Prepare: DONE,
     acts.Step: st.builds(acts.StepReply, st.none() | RELEASED, st.booleans()),
+    acts.Train: st.builds(acts.Trained, INT32, INT32),
+    acts.Epoch: st.builds(acts.Order, ROWS),
     acts.Disclose: st.lists(RELEASED, max_size=2).map(tuple),
     acts.Deliver: DONE,
     acts.Begin: DONE,

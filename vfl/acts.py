@@ -2,7 +2,7 @@
 
 Both links carry these; over gRPC each act is one rpc (``protos/vfl.proto``). Nothing outside
 :data:`ACCESS` is answered: in particular the active party cannot reach a passive party's forward pass
-behind the coordinator's score gate.
+behind the coordinator's score gate, unless all were configured so (:data:`DIRECT_ACCESS`).
 """
 
 from __future__ import annotations
@@ -76,12 +76,43 @@ class Step(Act[StepReply]):
     To a passive party: ``received`` is the gradient of the step before (None at the start); it learns from
     it, then releases its embedding of ``rows``; without rows (the last step) it only learns. To the
     active party: ``received`` holds the passive parties' summed embeddings of ``rows``; it releases the
-    gradient, then learns.
+    gradient, then learns. Where the active party aggregates, it asks the passive parties itself.
     """
 
     exchange: Exchange
     rows: Array
     received: Released | None
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The steps of a whole training, and the ``first`` that was taken since the last restart."""
+
+    first: int
+    steps: int
+
+
+@dataclass(frozen=True)
+class Train(Act[Trained]):
+    """Train with the passive parties, epoch by epoch as :class:`Epoch` allows (streamed: it has no deadline)."""
+
+    run: str
+
+
+@dataclass(frozen=True, eq=False)
+class Order:
+    """The training rows int32 (n,) of an epoch in their order; none: training is over."""
+
+    rows: Array
+
+
+@dataclass(frozen=True)
+class Epoch(Act[Order]):
+    """The order of the rows in epoch ``number``, please; ``stop`` is the active party's early stopping."""
+
+    run: str
+    number: int
+    stop: bool = False
 
 
 @dataclass(frozen=True)
@@ -102,7 +133,7 @@ class Deliver(Act[Done]):
 
 @dataclass(frozen=True)
 class Begin(Act[Done]):
-    """Training and disclosures are over: predict, attack, then say Finished."""
+    """Training and disclosures are over: the active party predicts, attacks, then says Finished."""
 
     run: str
     version: int
@@ -176,13 +207,17 @@ class Stop(Act[Done]):
 _DATA = frozenset({Role.PASSIVE, Role.ACTIVE})
 _COORDINATOR, _ACTIVE = frozenset({Role.COORDINATOR}), frozenset({Role.ACTIVE})
 _PASSIVE, _OPERATOR = frozenset({Role.PASSIVE}), frozenset({Role.OPERATOR})
+_NOBODY: frozenset[Role] = frozenset()
+Access = Mapping[type[Act[Any]], tuple[frozenset[Role], frozenset[Role]]]
 
 #: act → (who may ask, who answers). Everything else is refused.
-ACCESS: Mapping[type[Act[Any]], tuple[frozenset[Role], frozenset[Role]]] = {
+ACCESS: Access = {
     Describe: (_COORDINATOR, _DATA),
     Identify: (_COORDINATOR, _DATA),
     Prepare: (_COORDINATOR, _DATA),
     Step: (_COORDINATOR, _DATA),
+    Train: (_NOBODY, _ACTIVE),
+    Epoch: (_NOBODY, _COORDINATOR),
     Disclose: (_COORDINATOR, _DATA),
     Deliver: (_COORDINATOR, _DATA),
     Begin: (_COORDINATOR, _ACTIVE),
@@ -194,16 +229,37 @@ ACCESS: Mapping[type[Act[Any]], tuple[frozenset[Role], frozenset[Role]]] = {
     Query: (_OPERATOR, _ACTIVE),
 }
 
+#: The same where the active party aggregates: it alone asks for embeddings, in training and prediction.
+DIRECT_ACCESS: Access = {
+    **ACCESS,
+    Step: (_ACTIVE, _PASSIVE),
+    Train: (_COORDINATOR, _ACTIVE),
+    Epoch: (_ACTIVE, _COORDINATOR),
+    Begin: (_COORDINATOR, _DATA),
+    Forward: (_ACTIVE, _PASSIVE),
+    Predict: (_NOBODY, _COORDINATOR),
+}
 
-def check_access(act: type[Act[Any]], caller: str, caller_role: Role, callee: str, callee_role: Role) -> None:
-    """Refuse what :data:`ACCESS` does not grant.
+
+def check_access(
+    act: type[Act[Any]],
+    caller: str,
+    caller_role: Role,
+    callee: str,
+    callee_role: Role,
+    *,
+    access: Access = ACCESS,
+) -> None:
+    """Refuse what ``access`` does not grant.
 
     Raises:
         AccessError: naming caller, act and callee.
     """
-    callers, callees = ACCESS[act]
+    callers, callees = access[act]
     if caller_role not in callers or callee_role not in callees:
-        allowed = " or ".join(sorted(callers))
+        allowed = (
+            f"only the {' or '.join(sorted(callers))} may" if callers else "nobody may with this aggregator"
+        )
         raise AccessError(
-            f"{caller_role} {caller!r} may not ask {callee_role} {callee!r} to {act.__name__}: only the {allowed} may"
+            f"{caller_role} {caller!r} may not ask {callee_role} {callee!r} to {act.__name__}: {allowed}"
         )

@@ -32,6 +32,8 @@ def build_defenses(config: PassiveConfig | ActiveConfig | CoordinatorConfig) -> 
         available -= {"on_parameters"}
     if isinstance(config, CoordinatorConfig) and config.model is not None:  # the active party computes scores
         available -= {"on_scores"}
+    if config.aggregator == "active" and not isinstance(config, PassiveConfig):  # they release no embedding
+        available -= {"on_embedding"}
     defenses: list[Defense] = build_plugins(DEFENSES, config.defenses)
     for plugin, defense in zip(config.defenses, defenses, strict=True):
         if not defense.hooks() & available:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
@@ -20,6 +20,8 @@ from vfl.types import Array, ColumnInfo, Phase, Released, Role, sealed
 from vfl.view import PartyInfo
 
 INT32_MAX = 2**31 - 1  # what the wire carries
+Aggregator = Literal["coordinator", "active"]
+AGGREGATORS: tuple[Aggregator, ...] = get_args(Aggregator)
 
 
 class Training(BaseModel):
@@ -44,6 +46,12 @@ class Training(BaseModel):
         description="stop after so many epochs without a better training loss; 0: never",
     )
     tolerance: FiniteFloat = Field(1e-4, ge=0, description="what counts as better, in nats")
+    staleness: int = Field(
+        0,
+        ge=0,
+        le=1,
+        description="1: passive parties compute an embedding while the gradient of the one before is still on its way; needs aggregator = 'active'",
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +66,7 @@ class Federation:
     training: Training
     lab: bool
     network: SplitNetwork | None = None  # None: softmax regression
+    aggregator: str = "coordinator"  # who receives the passive parties' embeddings: one of AGGREGATORS
 
     @property
     def active(self) -> PartyInfo:
@@ -124,9 +133,19 @@ class Federation:
         return total
 
     @property
+    def direct(self) -> bool:
+        """Whether embeddings go straight to the active party."""
+        return self.aggregator == "active"
+
+    @property
+    def epoch_steps(self) -> int:
+        """Training steps of an epoch."""
+        return math.ceil(len(self.train) / self.training.batch_size)
+
+    @property
     def steps(self) -> int:
         """Training steps, unless the active party stops early."""
-        return self.training.epochs * math.ceil(len(self.train) / self.training.batch_size)
+        return self.training.epochs * self.epoch_steps
 
     @cached_property
     def _members(self) -> Mapping[Phase, Array]:
@@ -158,7 +177,7 @@ class Federation:
 
     def ends_epoch(self, step: int) -> bool:
         """Whether training step ``step`` (from 0) is the last of its epoch."""
-        return (step + 1) % math.ceil(len(self.train) / self.training.batch_size) == 0
+        return (step + 1) % self.epoch_steps == 0
 
     def save(self, folder: Path, **more: Any) -> None:
         """Write ``federation.json``, with ``more`` facts for reports, and ``rows.npz`` into ``folder``."""
@@ -170,6 +189,7 @@ class Federation:
             "predict_rows": len(self.predict),
             "training": self.training.model_dump(),
             "network": self.network.model_dump() if self.network else None,
+            "aggregator": self.aggregator,
             "parties": [asdict(p) for p in self.parties],
             **more,
         }
@@ -198,6 +218,7 @@ class Federation:
                 training,
                 members["lab"],
                 network,
+                members.get("aggregator", "coordinator"),
             )
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise StorageError(

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +93,8 @@ class ReleaseGate:
         self._sender = sender
         self._chain = chain
         self._journal = Journal(folder)
-        self._last: dict[Point, Released] = {}
+        self.keep = 1  # training releases of a point
+        self._last: dict[Point, list[Released]] = {}  # the newest comes last
         self._disclosed: dict[tuple[Point, Exchange], Released] = {}
         self._rows: defaultdict[tuple[Point, int], RowLog] = defaultdict(RowLog)
         for released in self._journal:
@@ -106,14 +108,18 @@ class ReleaseGate:
         Raises:
             StateError: the exchange lies before the last one: it was answered and is no longer kept.
         """
-        last = self._last.get(point)
-        if last is None or exchange.step > last.exchange.step:
+        kept = self._last.get(point)
+        if not kept or exchange.step > kept[-1].exchange.step:
             return None
-        if exchange == last.exchange:
-            return last
+        if exchange == kept[-1].exchange:
+            return kept[-1]
         raise StateError(
-            f"step {exchange.step} of run {exchange.run!r} is over, {last.exchange.step} was the last: ask for the next"
+            f"step {exchange.step} of run {exchange.run!r} is over, {kept[-1].exchange.step} was the last: ask for the next"
         )
+
+    def kept(self, point: Point, step: int) -> Released | None:
+        """The release of training ``step`` if it is among those that are kept."""
+        return next((r for r in self._last.get(point, ()) if r.exchange.step == step), None)
 
     def release(
         self, point: Point, exchange: Exchange, rows: Array, tensors: Mapping[str, Array]
@@ -127,7 +133,7 @@ class ReleaseGate:
         if exchange.phase is Phase.DISCLOSE:
             self._disclosed[point, exchange] = released
         else:
-            self._last[point] = released
+            self._last[point] = [*self._last.get(point, ()), released][-self.keep :]
         return released
 
     def release_rows(
@@ -163,6 +169,11 @@ class ReleaseGate:
         log = self._rows.get((point, version))
         return log.order() if log else np.zeros(0, np.int32)
 
+    def next_request(self) -> int:
+        """A number above those of all exchanges in which prediction rows were released."""
+        used = (e.step for log in self._rows.values() for e in log.exchanges)
+        return 1 + max(used, default=-1)
+
     def unfired(self) -> list[str]:
         """See :meth:`DefenseChain.unfired`."""
         return self._chain.unfired()
@@ -170,17 +181,21 @@ class ReleaseGate:
     def state(self) -> dict[str, Array]:
         """The last training releases as arrays: what a retry after a restart needs."""
         named: dict[str, Array] = {}
-        for point, last in self._last.items():
-            exchange = np.array([last.exchange.round, last.exchange.step])
-            named |= {f"{point} exchange": exchange, f"{point} rows": last.rows, point: last.tensor(point)}
+        for point, kept in self._last.items():
+            for place, last in enumerate(kept):
+                name = f"{point} {place}"
+                exchange = np.array([last.exchange.round, last.exchange.step])
+                named |= {f"{name} exchange": exchange, f"{name} rows": last.rows, name: last.tensor(point)}
         return named
 
     def load(self, state: Mapping[str, Array], run: str) -> None:
         """Take up :meth:`state`; what else ``state`` holds is passed over."""
-        for point in Point:
-            if f"{point} exchange" in state:
-                exchange = Exchange(run, Phase.TRAIN, *state[f"{point} exchange"].tolist())
-                self._last[point] = self._seal(point, exchange, state[f"{point} rows"], {point: state[point]})
+        for point, place in product(Point, range(self.keep)):
+            name = f"{point} {place}"
+            if f"{name} exchange" in state:
+                exchange = Exchange(run, Phase.TRAIN, *state[f"{name} exchange"].tolist())
+                last = self._seal(point, exchange, state[f"{name} rows"], {point: state[name]})
+                self._last.setdefault(point, []).append(last)
 
     def check(self) -> None:
         """See :meth:`vfl.journal.Journal.check`."""

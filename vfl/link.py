@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from functools import cached_property
 from typing import Any, Generic, Protocol, TypeVar
 
-from vfl.acts import Act, check_access
+from vfl.acts import ACCESS, Access, Act, check_access
 from vfl.errors import StateError
 from vfl.types import Role
 
@@ -30,6 +30,7 @@ class Party(ABC):
 
     name: str
     role: Role
+    access: Access = ACCESS  # who may ask it what
 
     @abstractmethod
     def handlers(self) -> Handlers:
@@ -49,7 +50,7 @@ class Party(ABC):
             AccessError: the caller may not ask this.
             VflensError: whatever the answer raises.
         """
-        check_access(type(act), caller, caller_role, self.name, self.role)
+        check_access(type(act), caller, caller_role, self.name, self.role, access=self.access)
         handler = self._answers.get(type(act))
         if handler is None:
             raise StateError(f"{self.role} {self.name!r} does not answer {type(act).__name__}")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -32,21 +33,27 @@ class RecoveryLog:
         self._checkpointed = -1
         self.learned = -1  # the last training step learned from, set by the party
 
-    def is_due(self, exchange: Exchange) -> bool:
-        """Whether ``exchange`` is the next to learn from; False if it was learned from before.
+    def is_due(self, exchange: Exchange, ahead: int = 0) -> bool:
+        """Whether ``exchange`` comes next after the last learned from; False if it was over before.
+
+        Args:
+            exchange: of a training step.
+            ahead: how many steps may be taken before those learned from have caught up.
 
         Raises:
             StateError: steps before it are missing.
         """
-        if exchange.step > self.learned + 1:
-            raise StateError(
-                f"step {exchange.step} came before step {self.learned + 1}: send the missing steps first"
-            )
-        return exchange.step == self.learned + 1
+        due = self.learned + 1 + ahead
+        if exchange.step > due:
+            raise StateError(f"step {exchange.step} came before step {due}: send the missing steps first")
+        return exchange.step == due or self.learned < 0
 
-    def remember(self, released: Released, state: Callable[[], Mapping[str, Array]]) -> None:
-        """Log ``released``, the last message learned from, and checkpoint when it is time."""
+    def append(self, released: Released) -> None:
+        """Log ``released``, which is learned from now or later."""
         self._journal.append(released)
+
+    def checkpoint_if_due(self, state: Callable[[], Mapping[str, Array]]) -> None:
+        """Checkpoint every so many steps, when all that was logged was learned from."""
         if self.learned - self._checkpointed >= self._every:
             self.checkpoint(state())
 
@@ -68,17 +75,17 @@ class RecoveryLog:
         self.learned = self._checkpointed = int(state.pop("learned"))
         return state
 
-    def missed(self) -> Iterator[Released]:
-        """The logged messages after the checkpoint, each to be learned from again.
+    def missed(self, senders: int) -> Iterator[list[Released]]:
+        """The logged messages after the checkpoint, to be learned from again: those of ``senders`` parties a step.
 
-        They are copies: the next checkpoint cuts the log, and a view of what was cut ends the process.
+        The last step may lack some of them; it is not learned from, and they come again. Messages are copies:
+        the next checkpoint cuts the log, and a view of what was cut ends the process.
         """
-        for logged in self._journal:
-            if logged.exchange.step > self.learned:
-                tensors = {name: array.copy() for name, array in (logged.tensors or {}).items()}
-                released = replace(logged, rows=logged.rows.copy(), tensors=tensors)
-                yield released
-                self.learned = released.exchange.step
+        for step, logged in groupby(self._journal, key=lambda released: released.exchange.step):
+            messages = {released.sender: released for released in logged}
+            if step > self.learned and len(messages) == senders:
+                yield list(map(_copied, messages.values()))
+                self.learned = step
 
     def check(self) -> None:
         """See :meth:`vfl.journal.Journal.check`."""
@@ -87,3 +94,8 @@ class RecoveryLog:
     def close(self) -> None:
         """Close the log."""
         self._journal.close()
+
+
+def _copied(logged: Released) -> Released:
+    tensors = {name: array.copy() for name, array in (logged.tensors or {}).items()}
+    return replace(logged, rows=logged.rows.copy(), tensors=tensors)

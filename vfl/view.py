@@ -154,17 +154,19 @@ class AdversaryView:
     def embeddings(self, rows: Array | None = None, phase: Phase = Phase.PREDICT) -> Array:
         """The target's embeddings (N, w) of ``rows`` (default: those of the view) as they arrived last in ``phase``.
 
-        They came from the target itself, or from the coordinator: as its part of a concatenation, or as a sum
-        to which no other party added.
+        They came from the target itself, where the active party aggregates, or from the coordinator: as its part
+        of a concatenation, or as a sum to which no other party added.
 
         Raises:
             KnowledgeError: none arrived of some row, or only sums with other parties'.
         """
-        part = self._part_of_combination()
+        aggregator = next((r.sender for r in self.received(Point.EMBEDDING)), self.target)
+        direct = aggregator in self.widths()
+        part = slice(None) if direct else self._part_of_combination()
         found = [
-            (r.rows, r.tensor("embedding")[:, slice(None) if r.sender == self.target else part])
+            (r.rows, r.tensor("embedding")[:, part])
             for r in self.received(Point.EMBEDDING)
-            if r.exchange.phase is phase
+            if r.exchange.phase is phase and (r.sender == self.target) == direct
         ]
         return self._latest(found, self.rows if rows is None else rows, f"embeddings of {self.target!r}")
 

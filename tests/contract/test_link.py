@@ -16,7 +16,6 @@ from structlog.testing import capture_logs
 from stubparty import CALLERS, LIMITS, Stub, raising, served, short_folder
 
 from vfl import acts
-from vfl.acts import ACCESS
 from vfl.config import Limits
 from vfl.errors import (
     AccessError,
@@ -107,8 +106,9 @@ class TestLink:
             link.call(forward(1))
         assert link.call(forward(2)).exchange.step == 2
 
+    @pytest.mark.parametrize("access", [acts.ACCESS, acts.DIRECT_ACCESS], ids=["coordinator", "active"])
     @pytest.mark.parametrize("callee", [Role.PASSIVE, Role.ACTIVE, Role.COORDINATOR])
-    def test_the_access_table_is_enforced(self, connect: Connect, callee: Role) -> None:
+    def test_the_access_table_is_enforced(self, connect: Connect, callee: Role, access: acts.Access) -> None:
         reached: list[type] = []
 
         def answer(act: acts.Act[Any]) -> Any:
@@ -116,16 +116,20 @@ class TestLink:
             raise StateError("reached")
 
         party = Stub(answer, callee)
+        party.access = access
         for role in Role:
             link = connect(party, role)
-            for kind, (callers, callees) in ACCESS.items():
+            for kind, (callers, callees) in access.items():
                 allowed = role in callers and callee in callees
                 with pytest.raises(StateError if allowed else AccessError) as caught:
                     link.submit(EXAMPLES[kind]).result()
                 if not allowed:
-                    words = f"{role} '{role}' may not ask {callee} 'callee' to {kind.__name__}: only the "
+                    why = "only the " if callers else "nobody may"
+                    words = f"{role} '{role}' may not ask {callee} 'callee' to {kind.__name__}: {why}"
                     assert str(caught.value).startswith(words)
-        assert set(reached) == {kind for kind, (_, callees) in ACCESS.items() if callee in callees}
+        assert set(reached) == {
+            kind for kind, (callers, callees) in access.items() if callers and callee in callees
+        }
 
     def test_replies_come_in_order_with_several_in_flight(self, connect: Connect) -> None:
         link = connect(Stub(lambda act: released(act.exchange.step, np.ones((3, 1))), Role.PASSIVE))
@@ -159,6 +163,8 @@ EXAMPLES: dict[type[acts.Act[Any]], acts.Act[Any]] = {
         acts.Identify(RUN),
         acts.Prepare(Federation(RUN, MEMBERS, 0, NO_ROWS, NO_ROWS, Training(), True), NO_ROWS),
         acts.Step(exchange(0), NO_ROWS, None),
+        acts.Train(RUN),
+        acts.Epoch(RUN, 0),
         acts.Disclose(RUN, 1, "active"),
         acts.Deliver(NOTHING),
         acts.Begin(RUN, 1),
@@ -173,7 +179,7 @@ EXAMPLES: dict[type[acts.Act[Any]], acts.Act[Any]] = {
 
 
 def test_the_examples_are_all_acts() -> None:
-    assert EXAMPLES.keys() == ACCESS.keys()
+    assert EXAMPLES.keys() == acts.ACCESS.keys()
 
 
 class TestGrpcLink:

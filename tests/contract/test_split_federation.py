@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +40,9 @@ SETTINGS: dict[str, Any] = {
     "defenses": [*PASSPORTS, {"name": "dp_gaussian", "at": "active"}],
 }
 CONCATENATED = {**SETTINGS, "model": {**MODEL, "combine": "concatenate"}}
+DIRECT = {**SETTINGS, "aggregator": "active"}
+STALE = {**DIRECT, "training": {**SETTINGS["training"], "staleness": 1}}
+PLACES = {"coordinator": SETTINGS, "active": DIRECT, "active, one step stale": STALE}
 #: Passports at the first of three passive parties only.
 SEVERAL = {
     "parties": THREE,
@@ -49,11 +54,20 @@ SEVERAL = {
     "settings",
     [
         SETTINGS,
+        {**STALE, **SEVERAL},
+        pytest.param({**DIRECT, **CONCATENATED, **SEVERAL, "aggregator": "active"}, marks=pytest.mark.facts),
         pytest.param({**CONCATENATED, **SEVERAL}, marks=pytest.mark.facts),
         pytest.param({**SETTINGS, **SEVERAL}, marks=pytest.mark.facts),
         pytest.param(CONCATENATED, marks=pytest.mark.facts),
     ],
-    ids=["sum", "three side by side", "sum of three", "side by side"],
+    ids=[
+        "sum",
+        "three straight and stale",
+        "three straight side by side",
+        "three side by side",
+        "sum of three",
+        "side by side",
+    ],
 )
 def test_processes_give_the_bits_of_one_process(tmp_path: Path, settings: dict[str, Any]) -> None:
     found = []
@@ -63,7 +77,10 @@ def test_processes_give_the_bits_of_one_process(tmp_path: Path, settings: dict[s
         own = (home / "active" / "own.npz").read_bytes()
         found.append((own, estimates(home), transcripts(home)))
     assert found[0] == found[1]
-    summed_of_three = settings == {**SETTINGS, **SEVERAL}
+    summed_of_three = settings == {
+        **SETTINGS,
+        **SEVERAL,
+    }  # not where each embedding comes to the active party
     passive = settings.get("parties", {}).get("passive", ["passive"])
     assert len(found[0][1]) == (
         0 if summed_of_three else 2 * len(passive)
@@ -71,33 +88,40 @@ def test_processes_give_the_bits_of_one_process(tmp_path: Path, settings: dict[s
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    """What a run without any accident ends with."""
-    home = tmp_path_factory.mktemp("undisturbed")
-    local = federation(home, **SETTINGS)
-    local.coordinator.prepare()
-    local.coordinator.train()
-    return outcome(local, home)
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Outcome]:
+    """What a run without any accident ends with, by the place of aggregation."""
+
+    @cache
+    def run(place: str) -> Outcome:
+        home = tmp_path_factory.mktemp("undisturbed")
+        local = federation(home, **PLACES[place])
+        local.coordinator.prepare()
+        local.coordinator.train()
+        return outcome(local, home)
+
+    return run
 
 
+@pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("who", REBUILD)
 @pytest.mark.parametrize("moment", [3, 5])  # right after a checkpoint; between two
 def test_a_party_rebuilt_in_training_changes_nothing(
-    tmp_path: Path, undisturbed: Outcome, who: str, moment: int
+    tmp_path: Path, undisturbed: Callable[[str], Outcome], place: str, who: str, moment: int
 ) -> None:
     """Optimiser, dropout and passport keys included."""
-    local = federation(tmp_path, **SETTINGS)
+    local = federation(tmp_path, **PLACES[place])
     local.coordinator.prepare()
     train_until(local, moment)
     REBUILD[who](local)
     if who not in ("coordinator", "everybody"):
         rebuild_coordinator(local)
     local.coordinator.train()
-    assert outcome(local, tmp_path) == undisturbed
+    assert outcome(local, tmp_path) == undisturbed(place)
 
 
-def test_a_row_asked_again_after_a_restart_has_the_same_scores(tmp_path: Path) -> None:
-    local = federation(tmp_path, **SETTINGS)
+@pytest.mark.parametrize("place", ["coordinator", "active"])
+def test_a_row_asked_again_after_a_restart_has_the_same_scores(tmp_path: Path, place: str) -> None:
+    local = federation(tmp_path, **PLACES[place])
     local.coordinator.prepare()
     local.coordinator.train()
     local.coordinator.disclose()
@@ -106,8 +130,8 @@ def test_a_row_asked_again_after_a_restart_has_the_same_scores(tmp_path: Path) -
     first = local.active.ask(rows[:7]).tensor("scores")
     REBUILD["everybody"](local)
     local.coordinator.open_predictions()
-    np.testing.assert_array_equal(local.active.ask(rows[[6, 0]]).tensor("scores"), first[[6, 0]])
     np.testing.assert_array_equal(local.active.ask(rows[5:9]).tensor("scores")[:2], first[5:])
+    np.testing.assert_array_equal(local.active.ask(rows[[6, 0]]).tensor("scores"), first[[6, 0]])
     np.testing.assert_allclose(np.exp(first).sum(axis=1), 1)
     close(local)
 

@@ -19,7 +19,7 @@ from wirecases import ACTS
 from experiments.local import LocalFederation
 from services.servicer import decode_request
 from vfl import acts
-from vfl.acts import ACCESS
+from vfl.acts import ACCESS, DIRECT_ACCESS
 from vfl.errors import VflensError
 from vfl.link import Party
 from vfl.types import Exchange, Phase, Point, Released, Role
@@ -29,7 +29,16 @@ from vfl.wire.messages import RPCS
 
 RUN = "tiny/run"
 PARTIES = ("passive", "active", "coordinator")
-ASKED = [(role, act) for act, (_, callees) in ACCESS.items() for role in PARTIES if Role(role) in callees]
+#: Softmax regression through the coordinator, and a network whose active party aggregates.
+TABLES = {"hub": ACCESS, "direct": DIRECT_ACCESS}
+NETWORK = {"architecture": "mlp", "width": 3, "precision": "float64"}
+ASKED = [
+    (kind, role, act)
+    for kind, table in TABLES.items()
+    for act, (callers, callees) in table.items()
+    for role in PARTIES
+    if callers and Role(role) in callees and (kind == "hub" or table[act] != ACCESS[act])
+]
 thorough = settings(
     max_examples=40,
     deadline=None,
@@ -37,29 +46,39 @@ thorough = settings(
 )
 
 
-def made(home: Path) -> LocalFederation:
+def made(home: Path, kind: str) -> LocalFederation:
     """It stops after three of four announced epochs, so that one more step is in order."""
     training = {"epochs": 4, "batch_size": 20, "learning_rate": 0.1, "patience": 2, "tolerance": 1e9}
-    return LocalFederation(deal(experiment(home, training=training), home), lambda stage, done, total: None)
+    more = {"aggregator": "active", "model": NETWORK} if kind == "direct" else {}
+    dealt = deal(experiment(home, training=training, **more), home)
+    return LocalFederation(dealt, lambda stage, done, total: None)
 
 
-@pytest.fixture(scope="module")
-def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalFederation]:
-    """A federation that has been trained and has predicted."""
-    federation = made(tmp_path_factory.mktemp("trained"))
+def trained(home: Path, kind: str) -> LocalFederation:
+    """The same, trained and predicted."""
+    federation = made(home, kind)
     federation.coordinator.prepare()
     federation.coordinator.train()
     finish(federation)
-    yield federation
-    close(federation)
+    return federation
 
 
 @pytest.fixture(scope="module")
-def unprepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalFederation]:
+def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, LocalFederation]]:
+    """Federations that have been trained and have predicted."""
+    found = {kind: trained(tmp_path_factory.mktemp(kind), kind) for kind in TABLES}
+    yield found
+    for federation in found.values():
+        close(federation)
+
+
+@pytest.fixture(scope="module")
+def unprepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, LocalFederation]]:
     """The same before anything happened."""
-    federation = made(tmp_path_factory.mktemp("unprepared"))
-    yield federation
-    close(federation)
+    found = {kind: made(tmp_path_factory.mktemp(kind), kind) for kind in TABLES}
+    yield found
+    for federation in found.values():
+        close(federation)
 
 
 def party_of(local: LocalFederation, role: str) -> Party:
@@ -87,6 +106,8 @@ def valid(local: LocalFederation, role: str) -> dict[type[acts.Act[Any]], acts.A
         acts.Identify(RUN),
         acts.Prepare(run, np.arange(run.rows, dtype="<i4")),
         acts.Step(step, train, summed) if role == "active" else acts.Step(after, train, gradient),
+        acts.Train(RUN),
+        acts.Epoch(RUN, 1),
         acts.Disclose(RUN, 1, "active"),
         acts.Deliver(parameters if role == "active" else labels),
         acts.Begin(RUN, 1),
@@ -133,7 +154,7 @@ def without_a_field(data: st.DataObject, message: Any) -> bytes:
 
 def ask(party: Party, act: type[acts.Act[Any]], data: bytes) -> None:
     """As the servicer does, for a caller who may ask; our errors are fine."""
-    caller, rpc = min(ACCESS[act][0]), RPCS[act]
+    caller, rpc = min(party.access[act][0]), RPCS[act]
     try:
         rpc.encode_reply(party.perform(decode_request(rpc, data), str(caller), caller))
         party.settle()
@@ -143,89 +164,94 @@ def ask(party: Party, act: type[acts.Act[Any]], data: bytes) -> None:
         assert "\n" not in refusal
 
 
-@pytest.mark.parametrize(("role", "act"), ASKED, ids=lambda v: getattr(v, "__name__", v))
+@pytest.mark.parametrize(("kind", "role", "act"), ASKED, ids=lambda v: getattr(v, "__name__", v))
 @given(data=st.data())
 @thorough
 def test_random_bytes(
-    local: LocalFederation,
-    unprepared: LocalFederation,
+    local: dict[str, LocalFederation],
+    unprepared: dict[str, LocalFederation],
+    kind: str,
     role: str,
     act: type[acts.Act[Any]],
     data: st.DataObject,
 ) -> None:
     noise = data.draw(st.binary(max_size=200))
-    for federation_ in (local, unprepared):
+    for federation_ in (local[kind], unprepared[kind]):
         ask(party_of(federation_, role), act, noise)
 
 
-@pytest.mark.parametrize(("role", "act"), ASKED, ids=lambda v: getattr(v, "__name__", v))
+@pytest.mark.parametrize(("kind", "role", "act"), ASKED, ids=lambda v: getattr(v, "__name__", v))
 @given(data=st.data())
 @thorough
 def test_well_formed_nonsense(
-    local: LocalFederation,
-    unprepared: LocalFederation,
+    local: dict[str, LocalFederation],
+    unprepared: dict[str, LocalFederation],
+    kind: str,
     role: str,
     act: type[acts.Act[Any]],
     data: st.DataObject,
 ) -> None:
     message = RPCS[act].encode(data.draw(ACTS[act])).SerializeToString()
-    for federation_ in (local, unprepared):
+    for federation_ in (local[kind], unprepared[kind]):
         ask(party_of(federation_, role), act, message)
 
 
-@pytest.mark.parametrize(("role", "act"), ASKED, ids=lambda v: getattr(v, "__name__", v))
+@pytest.mark.parametrize(("kind", "role", "act"), ASKED, ids=lambda v: getattr(v, "__name__", v))
 @given(data=st.data())
 @thorough
 def test_mutated_messages(
-    local: LocalFederation,
-    unprepared: LocalFederation,
+    local: dict[str, LocalFederation],
+    unprepared: dict[str, LocalFederation],
+    kind: str,
     role: str,
     act: type[acts.Act[Any]],
     data: st.DataObject,
 ) -> None:
-    message = RPCS[act].encode(valid(local, role)[act])
+    message = RPCS[act].encode(valid(local[kind], role)[act])
     wrong = (
         without_a_field(data, message)
         if data.draw(st.booleans())
         else mutated(data, message.SerializeToString())
     )
-    for federation_ in (local, unprepared):
+    for federation_ in (local[kind], unprepared[kind]):
         ask(party_of(federation_, role), act, wrong)
 
 
-def test_the_seeds_of_mutation_are_near_the_mark(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", TABLES)
+def test_the_seeds_of_mutation_are_near_the_mark(tmp_path: Path, kind: str) -> None:
     """What the mutations begin with is what this run would send next: the parties take it."""
-    federation = made(tmp_path)
-    federation.coordinator.prepare()
-    federation.coordinator.train()
-    finish(federation)
-    for role, act in ASKED:
-        message = RPCS[act].encode(valid(federation, role)[act]).SerializeToString()
-        caller = min(ACCESS[act][0])
-        party_of(federation, role).perform(decode_request(RPCS[act], message), str(caller), caller)
+    federation = trained(tmp_path, kind)
+    for asked, role, act in ASKED:
+        if asked == kind:
+            message = RPCS[act].encode(valid(federation, role)[act]).SerializeToString()
+            party = party_of(federation, role)
+            caller = min(party.access[act][0])
+            party.perform(decode_request(RPCS[act], message), str(caller), caller)
     close(federation)
 
 
+@pytest.mark.parametrize("kind", TABLES)
 @pytest.mark.parametrize("role", PARTIES)
 def test_a_real_server_outlives_them(
-    local: LocalFederation, role: str, capfd: pytest.CaptureFixture[str]
+    local: dict[str, LocalFederation], kind: str, role: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Over a socket: unary calls and streams of noise, then a valid call is answered."""
     rng = np.random.default_rng(5)
-    with served(party_of(local, role)) as address, grpc.insecure_channel(address) as channel:
-        for act in (a for r, a in ASKED if r == role):
-            right = RPCS[act].encode(valid(local, role)[act]).SerializeToString()
+    party = party_of(local[kind], role)
+    with served(party) as address, grpc.insecure_channel(address) as channel:
+        for act in (a for k, r, a in ASKED if (k, r) == (kind, role)):
+            right = RPCS[act].encode(valid(local[kind], role)[act]).SerializeToString()
             for _ in range(4):
                 for noise in (rng.bytes(int(rng.integers(1, 60))), right[: rng.integers(len(right))]):
                     with refused_in_order():
-                        send(channel, act, noise)
+                        send(channel, act, noise, party.access)
         _assert_alive(role, address)
     assert "Traceback" not in capfd.readouterr().err
 
 
-def send(channel: Any, act: type[acts.Act[Any]], noise: bytes) -> None:
+def send(channel: Any, act: type[acts.Act[Any]], noise: bytes, access: acts.Access) -> None:
     """``noise`` as the request for ``act``, from a caller who may ask."""
-    caller, rpc = str(min(ACCESS[act][0])), RPCS[act]
+    caller, rpc = str(min(access[act][0])), RPCS[act]
     metadata = ((PARTY_KEY, caller), (TOKEN_KEY, CALLERS[caller][1]))
     if rpc.stream:
         list(channel.stream_stream(rpc.path)(iter([noise, noise]), metadata=metadata, timeout=10))

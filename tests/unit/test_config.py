@@ -286,6 +286,10 @@ WRONG: list[tuple[Config, str]] = [
     ({"overlap": 0}, "overlap: Input should be greater than 0"),
     ({"epochs": 3}, "epochs: Extra inputs are not permitted"),
     ({"split": {"kind": "fraction", "fraction": 1.0}}, "split.fraction.fraction: Input should be less than 1"),
+    ({"aggregator": "active"}, r"aggregator = 'active' without a \[model\]: softmax regression releases its scores at"),
+    ({"training": {"staleness": 1}}, "training.staleness = 1 needs aggregator = 'active': through the coordinator every"),
+    ({"training": {"staleness": 2}}, "training.staleness: Input should be less than or equal to 1"),
+    ({"aggregator": "passive"}, "aggregator: Input should be 'coordinator' or 'active'"),
     ({"after": "leave"}, r"after: Input should be 'stop' or 'serve' \(got 'leave'\)"),
 ]  # fmt: skip
 

@@ -29,14 +29,16 @@ PARTIES = (
 
 def _federation(**training: int) -> Federation:
     train, predict = np.array([0, 2, 4, 5, 6], np.int32), np.array([1, 3], np.int32)
-    return Federation("name/run", PARTIES, 7, train, predict, Training.model_validate(training), lab=True)
+    return Federation(
+        "name/run", PARTIES, 7, train, predict, Training.model_validate(training), True, None, "active"
+    )
 
 
 def test_what_was_saved_is_loaded(tmp_path: Path) -> None:
     saved = _federation(epochs=7, patience=2)
     saved.save(tmp_path, party="a", clipped=3)
     loaded = Federation.load(tmp_path)
-    for field in ("run", "parties", "rows", "training", "lab"):
+    for field in ("run", "parties", "rows", "training", "lab", "aggregator"):
         assert getattr(loaded, field) == getattr(saved, field)
     for field in ("train", "predict"):
         np.testing.assert_array_equal(getattr(loaded, field), getattr(saved, field), strict=True)

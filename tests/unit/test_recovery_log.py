@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,14 +25,15 @@ def _learn(log: RecoveryLog, steps: range) -> None:
     for step in steps:
         assert log.is_due(_message(step).exchange)
         log.learned = step
-        log.remember(_message(step), lambda: {"theta": np.full(3, float(step))})  # noqa: B023 - called at once
+        log.append(_message(step))
+        log.checkpoint_if_due(lambda: {"theta": np.full(3, float(step))})  # noqa: B023 - called at once
 
 
 def _reopened(folder: Path) -> tuple[dict[str, list[float]], list[int], int]:
     """What a restart finds: the saved state, the steps to learn again, the last step learned after that."""
     log = RecoveryLog(folder, EVERY)
     state = {name: array.tolist() for name, array in log.saved().items()}
-    missed = list(log.missed())
+    missed = [message for (message,) in log.missed(1)]
     assert all(same(m, _message(m.exchange.step)) for m in missed)
     log.close()
     return state, [m.exchange.step for m in missed], log.learned
@@ -86,11 +88,38 @@ def test_messages_outlive_the_log_they_were_read_from(tmp_path: Path) -> None:
     _learn(log, range(2))
     log.close()
     again = RecoveryLog(tmp_path, EVERY)
-    kept = list(again.missed())
+    kept = [message for (message,) in again.missed(1)]
     again.checkpoint({})
     assert [m.tensor("gradient").sum() for m in kept] == [0.0, 4.0]
     assert [m.rows.tolist() for m in kept] == [[0, 1], [0, 1]]
     again.close()
+
+
+def test_a_step_is_learned_again_once_all_its_messages_are_there(tmp_path: Path) -> None:
+    """Two senders; death between the two messages of step 1, which then comes again as a whole."""
+    log = RecoveryLog(tmp_path, EVERY)
+    first, last = [[replace(_message(step), sender=name) for name in "ab"] for step in (0, 1)]
+    for message in (*first, last[0]):
+        log.append(message)
+    assert [[m.sender for m in step] for step in log.missed(2)] == [["a", "b"]]
+    assert log.learned == 0
+    for message in last:
+        log.append(message)
+    assert [[(m.sender, m.exchange.step) for m in step] for step in log.missed(2)] == [[("a", 1), ("b", 1)]]
+    assert log.learned == 1
+    log.close()
+
+
+def test_an_answer_may_run_ahead_of_what_was_learned(tmp_path: Path) -> None:
+    """By one step, where training is one step stale."""
+    log = RecoveryLog(tmp_path, EVERY)
+    exchanges = [Exchange("run", Phase.TRAIN, 0, step) for step in range(4)]
+    assert [log.is_due(e, ahead=1) for e in exchanges[:2]] == [True, True]
+    with pytest.raises(StateError, match=r"^step 2 came before step 1: send the missing steps first$"):
+        log.is_due(exchanges[2], ahead=1)
+    _learn(log, range(1))
+    assert [log.is_due(e, ahead=1) for e in exchanges[:3]] == [False, False, True]
+    log.close()
 
 
 def test_steps_come_one_after_another(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from wirecases import ACTS, RELEASED, REPLIES, equal
 
 from protos import vfl_pb2 as pb
 from vfl import acts
-from vfl.acts import ACCESS
+from vfl.acts import ACCESS, DIRECT_ACCESS
 from vfl.errors import ProtocolError
 from vfl.types import Released
 from vfl.wire.codec import (
@@ -73,7 +73,7 @@ def test_every_act_has_an_rpc_and_an_entry_of_the_access_table() -> None:
     declared = {a for a in vars(acts).values() if isinstance(a, type) and issubclass(a, acts.Act)} - {
         acts.Act
     }
-    assert set(RPCS) == set(ACCESS) == set(ACTS) == set(REPLIES) == declared
+    assert set(RPCS) == set(ACCESS) == set(DIRECT_ACCESS) == set(ACTS) == set(REPLIES) == declared
     assert all(rpc.path.rpartition("/")[2] == act.__name__ for act, rpc in RPCS.items())
 
 
@@ -96,6 +96,7 @@ def federation(**changes: Any) -> pb.Federation:
     training = {"optimizer": "adam", "epochs": 1, "batch_size": 1, "learning_rate": 0.1}
     right: dict[str, Any] = {
         "parties": [party(), party(name="b", role="active", n_classes=2)],
+        "aggregator": "coordinator",
         "training": pb.Training(**training | changes.pop("training", {})),
     }
     return pb.Federation(**right | changes)
@@ -212,6 +213,14 @@ ACTIVE = party(name="b", role="active", n_classes=2)
         (
             {"parties": [party(), party(name="b", role="active")]},
             "a federation without classes: the active party has at least one",
+        ),
+        (
+            {"aggregator": "nobody"},
+            "a federation with aggregator 'nobody': coordinator or active is due",
+        ),
+        (
+            {"training": {"staleness": 2}},
+            "training settings out of range: staleness: Input should be less than or equal to 1 (got 2)",
         ),
         (
             {"training": {"epochs": 0}},

@@ -6,12 +6,14 @@
 """
 
 from vfl.config.party import (
+    AGGREGATOR,
     OPERATOR,
     ActiveConfig,
     CoordinatorConfig,
     DataPartyConfig,
     PartyConfig,
     PassiveConfig,
+    check_aggregator,
     is_local,
     load_party,
 )
@@ -28,6 +30,7 @@ from vfl.config.settings import (
 from vfl.names import Name
 
 __all__ = [
+    "AGGREGATOR",
     "OPERATOR",
     "ActiveConfig",
     "CoordinatorConfig",
@@ -42,6 +45,7 @@ __all__ = [
     "Scoring",
     "Settings",
     "build_plugins",
+    "check_aggregator",
     "describe_problem",
     "is_local",
     "load_party",

@@ -19,13 +19,16 @@ from vfl.config.settings import (
     Token,
 )
 from vfl.errors import ConfigError
-from vfl.federation import Training
+from vfl.federation import Aggregator, Training
 from vfl.model import SplitNetwork
 from vfl.names import Name, repeated
 from vfl.partyfile import PartyFile
 from vfl.types import Role
 
 OPERATOR = "operator"  # what the person who asks a running party is called; no party has this name
+AGGREGATOR = (
+    "who receives the passive parties' embeddings, the same at every party; `active`: split networks only"
+)
 EXAMPLE = "example-"  # how the secrets of the example configurations begin
 
 
@@ -45,6 +48,7 @@ class PartyConfig(Settings):
     out: Path = Field(description="this party's own run folder")
     seed: str = Field(min_length=1, description="this party's secret: its noise and its draws follow from it")
     lab: bool = Field(False, description="one owner holds all parties: errors go back to the adversary")
+    aggregator: Aggregator = Field("coordinator", description=AGGREGATOR)
     peers: tuple[Peer, ...] = Field(description="the other parties that it speaks with")
     defenses: tuple[Plugin, ...] = Field((), description="in the order in which they act")
     limits: Limits = Limits()
@@ -122,6 +126,12 @@ class PassiveConfig(DataPartyConfig):
     scoring: Scoring = Scoring()
 
     @model_validator(mode="after")
+    def _knows_who_receives_its_embeddings(self) -> PassiveConfig:
+        if self.aggregator == "active":
+            _require_one(self, Role.ACTIVE)
+        return self
+
+    @model_validator(mode="after")
     def _grants_go_to_peers(self) -> PassiveConfig:
         names = [p.name for p in self.peers if p.role != Role.PASSIVE]
         for grant in self.disclose:
@@ -188,6 +198,11 @@ class CoordinatorConfig(PartyConfig):
     )
 
     @model_validator(mode="after")
+    def _aggregates_somewhere(self) -> CoordinatorConfig:
+        check_aggregator(self.aggregator, self.model, self.training)
+        return self
+
+    @model_validator(mode="after")
     def _knows_everybody(self) -> CoordinatorConfig:
         _require_one(self, Role.ACTIVE)
         if not self.peers_of(Role.PASSIVE):
@@ -217,6 +232,23 @@ def load_party(file: Path) -> PassiveConfig | ActiveConfig | CoordinatorConfig:
     if not isinstance(config, CoordinatorConfig):
         updates["data"] = config.data.model_copy(update={"file": (base / config.data.file).resolve()})
     return config.model_copy(update=updates)
+
+
+def check_aggregator(aggregator: Aggregator, model: SplitNetwork | None, training: Training) -> None:
+    """Refuse a place of aggregation that the model or the training cannot have.
+
+    Raises:
+        ValueError: naming the setting, for pydantic.
+    """
+    if aggregator == "active" and model is None:
+        raise ValueError(
+            "aggregator = 'active' without a [model]: softmax regression releases its scores at the coordinator, "
+            "leave aggregator out or train a split network"
+        )
+    if training.staleness and aggregator != "active":
+        raise ValueError(
+            "training.staleness = 1 needs aggregator = 'active': through the coordinator every step waits for its gradient"
+        )
 
 
 def _require_one(config: PartyConfig, role: Role) -> None:

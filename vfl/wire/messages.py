@@ -20,7 +20,7 @@ from vfl import acts
 from vfl.align import DIGEST_BYTES
 from vfl.config import describe_problem
 from vfl.errors import ProtocolError
-from vfl.federation import Federation, Training
+from vfl.federation import AGGREGATORS, Federation, Training
 from vfl.model import SplitNetwork
 from vfl.types import MAX_PIXEL, ColumnInfo, Role, RowStatus
 from vfl.view import PartyInfo
@@ -124,6 +124,7 @@ def encode_federation(federation: Federation) -> pb.Federation:
         predict=encode_rows(federation.predict),
         training=pb.Training(**federation.training.model_dump()),
         lab=federation.lab,
+        aggregator=federation.aggregator,
         network=pb.SplitNetwork(**federation.network.model_dump()) if federation.network else None,
     )
 
@@ -132,7 +133,7 @@ def decode_federation(message: pb.Federation) -> Federation:
     """The federation in ``message``.
 
     Raises:
-        ProtocolError: training settings out of range, or not exactly one active party with classes.
+        ProtocolError: settings out of range, or not exactly one active party with classes.
     """
     t = message.training
     try:
@@ -141,6 +142,10 @@ def decode_federation(message: pb.Federation) -> Federation:
     except ValidationError as error:
         problems = "; ".join(map(describe_problem, error.errors()))
         raise ProtocolError(f"training settings out of range: {problems}") from None
+    if message.aggregator not in AGGREGATORS:
+        raise ProtocolError(
+            f"a federation with aggregator {message.aggregator!r}: {' or '.join(AGGREGATORS)} is due"
+        )
     parties = tuple(map(decode_party, message.parties))
     roles, names = [p.role for p in parties], [p.name for p in parties]
     if len(set(names)) < len(names):
@@ -160,6 +165,7 @@ def decode_federation(message: pb.Federation) -> Federation:
         training,
         message.lab,
         network,
+        message.aggregator,
     )
 
 
@@ -292,6 +298,24 @@ RPCS: Mapping[type[acts.Act[Any]], Rpc] = {
         _encode_step_reply,
         _decode_step_reply,
     ),
+    acts.Train: Rpc(
+        "/vflens.ActiveParty/Train",
+        True,
+        pb.TrainRequest,
+        pb.Trained,
+        **_plain(pb.TrainRequest, acts.Train),
+        encode_reply=lambda r: pb.Trained(first=r.first, steps=r.steps),
+        decode_reply=lambda m: acts.Trained(m.first, m.steps),
+    ),
+    acts.Epoch: Rpc(
+        "/vflens.Coordinator/Epoch",
+        False,
+        pb.EpochRequest,
+        pb.Order,
+        **_plain(pb.EpochRequest, acts.Epoch),
+        encode_reply=lambda r: pb.Order(rows=encode_rows(r.rows)),
+        decode_reply=lambda m: acts.Order(decode_rows(m.rows)),
+    ),
     acts.Disclose: Rpc(
         "/vflens.DataParty/Disclose",
         False,
@@ -331,7 +355,7 @@ RPCS: Mapping[type[acts.Act[Any]], Rpc] = {
         **_DONE,
     ),
     acts.Begin: Rpc(
-        "/vflens.ActiveParty/Begin", False, pb.BeginRequest, **_plain(pb.BeginRequest, acts.Begin), **_DONE
+        "/vflens.DataParty/Begin", False, pb.BeginRequest, **_plain(pb.BeginRequest, acts.Begin), **_DONE
     ),
     acts.Query: Rpc(
         "/vflens.ActiveParty/Query",

@@ -1,0 +1,307 @@
+"""Where the active party aggregates: the same model, another view; who may ask whom changes with it."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tomli_w
+from laboratory import THREE, close, deal, experiment, federation, finish, transcripts
+
+from experiments.folders import read_runs
+from experiments.local import LocalFederation
+from experiments.report import render
+from vfl import journal
+from vfl.acts import Act, Begin, Epoch, Forward, Order, Predict, Step, Train
+from vfl.config import load_party
+from vfl.errors import AccessError, ConfigError, ProtocolError, StateError, UnavailableError
+from vfl.link import InProcessLink
+from vfl.types import Array, Exchange, Phase, Point, Released, Role
+
+MODEL = {"architecture": "mlp", "width": 6, "hidden": [8], "top": [7], "dropout": 0.2}
+SETTINGS: dict[str, Any] = {
+    "model": MODEL,
+    "training": {"epochs": 3, "batch_size": 20, "learning_rate": 0.01},
+    "parties": THREE,
+    "attacks": [{"name": "wmi", "steps": 5}],
+    "disclose": [{"what": "parameters", "to": "active"}],
+    "defenses": [{"name": "dp_laplace", "at": "b"}],
+}
+STALE = {"epochs": 3, "batch_size": 20, "learning_rate": 0.01, "staleness": 1}
+TRAIN = Exchange("tiny/run", Phase.TRAIN, 0, 0)
+PREDICT = Exchange("tiny/run", Phase.PREDICT, 1, 0)
+
+
+@pytest.fixture
+def local(tmp_path: Path) -> Iterator[LocalFederation]:
+    """Aligned, not trained."""
+    made = federation(tmp_path, **SETTINGS, aggregator="active")
+    made.coordinator.prepare()
+    yield made
+    close(made)
+
+
+def models(local: LocalFederation) -> dict[str, dict[str, bytes]]:
+    """All that training changed in every party's model."""
+    return {
+        name: {n: a.tobytes() for n, a in party.run.model.state().items()}
+        for name, party in local.data_parties.items()
+    }
+
+
+def received(home: Path, party: str, point: Point) -> list[Released]:
+    return [r for r in journal.read(home / party / "transcript") if r.point is point]
+
+
+@pytest.mark.parametrize("combine", ["sum", "concatenate"])
+def test_both_places_learn_the_same_bits_and_see_different_things(tmp_path: Path, combine: str) -> None:
+    settings = {**SETTINGS, "model": {**MODEL, "combine": combine}}
+    found, scores = [], []
+    for place in ("coordinator", "active"):
+        home = tmp_path / place
+        run = federation(home, **settings, aggregator=place)
+        run.run()
+        found.append(models(run))
+        rows = run.active.run.federation.predict
+        scores.append(run.active.received_scores(rows))
+    assert found[0] == found[1]
+    np.testing.assert_array_equal(*scores)
+    hub, direct = tmp_path / "coordinator", tmp_path / "active"
+    assert not received(direct, "coordinator", Point.EMBEDDING) + received(
+        direct, "coordinator", Point.GRADIENT
+    )
+    assert {r.sender for r in received(hub, "active", Point.EMBEDDING)} == {"coordinator"}
+    assert {r.sender for r in received(direct, "active", Point.EMBEDDING)} == {"a", "b", "c"}
+    for party in "abc":
+        assert transcripts(hub)[party] == transcripts(direct)[party]  # nothing changes for them
+        own = [r for r in received(direct, "active", Point.EMBEDDING) if r.sender == party]
+        relayed = [r for r in received(hub, "coordinator", Point.EMBEDDING) if r.sender == party]
+        assert [r.rows.tolist() for r in own] == [r.rows.tolist() for r in relayed]
+        assert all(a.tensor("embedding").tobytes() == b.tensor("embedding").tobytes() for a, b in zip(own, relayed, strict=True))  # fmt: skip
+
+
+def test_an_attack_has_its_target_s_own_embedding(tmp_path: Path) -> None:
+    """Sums of three parties hide each of them; straight to the active party nothing does, and reports say so."""
+    pages = []
+    for place in ("coordinator", "active"):
+        federation(tmp_path / place, **SETTINGS, aggregator=place).run()
+        pages.append(render(read_runs([tmp_path / place])))
+    kept = [
+        sorted(f.name for f in (tmp_path / p / "active/estimates").glob("*"))
+        for p in ("coordinator", "active")
+    ]
+    assert kept == [[], ["a.wmi.npz", "b.wmi.npz", "c.wmi.npz"]]
+    assert "saw sums of the embeddings of a, b, c only: this attack needs those of" in pages[0]
+    assert "saw sums" not in pages[1]
+    assert "the coordinator sees each passive party&#39;s own embedding of every row" in pages[0]
+    assert "the coordinator sees neither embeddings nor gradients" in pages[1]
+
+
+def test_stale_training_has_bits_of_its_own_twice(tmp_path: Path) -> None:
+    """An embedding lacks one update; the first two steps of a run have none to lack."""
+    embeddings = []
+    for name, training in (("exact", SETTINGS["training"]), ("stale", STALE), ("again", STALE)):
+        home = tmp_path / name
+        federation(home, **{**SETTINGS, "defenses": [], "training": training}, aggregator="active").run()
+        embeddings.append(
+            [r.tensor("embedding").tobytes() for r in received(home, "active", Point.EMBEDDING)]
+        )
+    exact, stale, again = embeddings
+    assert stale == again
+    assert len(stale) == len(exact)
+    same = [a == b for a, b in zip(exact, stale, strict=True)]
+    assert same[:3] == [True] * 3
+    assert not any(same[3:])
+
+
+def test_a_stale_embedding_lacks_exactly_the_last_update(tmp_path: Path) -> None:
+    """Against a plain replay of one party: embedding t after the gradients up to t − 2."""
+    model = {**MODEL, "dropout": 0.0}
+    settings = {**SETTINGS, "defenses": [], "model": model, "training": STALE, "parties": {"passive": ["a"]}}
+    run = federation(tmp_path, **settings, aggregator="active")
+    run.run()
+    twin = federation(tmp_path / "twin", **settings, aggregator="active")
+    twin.coordinator.prepare()
+    party = twin.passive["a"].run
+    gradients = received(tmp_path, "a", Point.GRADIENT)
+    embeddings = [r for r in received(tmp_path, "active", Point.EMBEDDING) if r.exchange.phase is Phase.TRAIN]
+    assert len(gradients) == len(embeddings) == 12
+    for step, sent in enumerate(embeddings):
+        if step >= 2:
+            learned = gradients[step - 2]
+            party.model.learn(party.inputs[learned.rows], learned.tensor("gradient"), learned.exchange)
+        np.testing.assert_array_equal(party.model.forward(party.inputs[sent.rows], sent.exchange), sent.tensor("embedding"))  # fmt: skip
+    close(twin)
+
+
+# -- who may ask whom ----------------------------------------------------------------------------------
+
+
+def test_only_the_active_party_asks_for_embeddings(local: LocalFederation) -> None:
+    rows = local.coordinator.aligned.train[:4]
+    for act in (Step(TRAIN, rows, None), Forward(PREDICT, rows)):
+        with pytest.raises(
+            AccessError,
+            match=r"^coordinator 'coordinator' may not ask passive 'a' to .*: only the active may$",
+        ):
+            local.links["a"].call(act)
+    with pytest.raises(
+        AccessError, match=r"may not ask coordinator 'coordinator' to Predict: nobody may with this"
+    ):
+        local.active._coordinator.call(Predict(Released("active", PREDICT, Point.EMBEDDING, rows, {})))
+    with pytest.raises(AccessError, match=r"to Step: only the active may$"):
+        local.links["active"].call(Step(TRAIN, rows, None))
+
+
+def test_only_where_it_aggregates(tmp_path: Path) -> None:
+    hub = federation(tmp_path, **SETTINGS)
+    hub.coordinator.prepare()
+    rows = hub.coordinator.aligned.train[:4]
+    for act in (Step(TRAIN, rows, None), Forward(PREDICT, rows)):
+        with pytest.raises(
+            AccessError, match=r"^active 'active' may not ask passive 'a' to .*: only the coordinator may$"
+        ):
+            hub.active._passive[0].call(act)
+    asked: list[tuple[InProcessLink, Act[Any]]] = [(hub.links["active"], Train("tiny/run"))]
+    upward = hub.active._coordinator
+    assert isinstance(upward, InProcessLink)
+    asked.append((upward, Epoch("tiny/run", 0)))
+    for link, asking in asked:
+        with pytest.raises(AccessError, match="nobody may with this aggregator$"):
+            link.call(asking)
+    close(hub)
+
+
+def test_no_row_is_released_half_trained(local: LocalFederation) -> None:
+    rows = local.coordinator.aligned.predict[:3]
+    passive = local.active._passive[0]
+    with pytest.raises(
+        StateError, match=r"^run 'tiny/run' is still training: predictions begin when the coordinator"
+    ):
+        passive.call(Forward(PREDICT, rows))
+    local.coordinator.train()
+    with pytest.raises(StateError, match="is still training"):
+        passive.call(Forward(PREDICT, rows))
+    finish(local)
+    assert passive.call(Forward(PREDICT._replace(step=99), rows)).rows.tolist() == rows.tolist()
+
+
+def test_rows_asked_again_are_neither_sent_nor_recorded_again(local: LocalFederation) -> None:
+    local.coordinator.train()
+    local.coordinator.disclose()
+    local.coordinator.open_predictions()
+    rows = local.active.run.federation.predict
+    first = local.active.ask(rows[:6]).tensor("scores")
+    again = local.active.ask(rows[[7, 5, 0]]).tensor("scores")
+    np.testing.assert_array_equal(again[1:], first[[5, 0]])
+    np.testing.assert_array_equal(local.active.ask(rows[:6]).tensor("scores"), first)
+    asked = [r.rows.tolist() for r in local.active.transcript if r.exchange.phase is Phase.PREDICT]
+    assert asked == [rows[:6].tolist()] * 3 + [rows[[7]].tolist()] * 3
+    for party in local.passive.values():
+        assert party.gate.released_rows(Point.EMBEDDING, 1).tolist() == rows[[*range(6), 7]].tolist()
+
+
+# -- what cannot be ------------------------------------------------------------------------------------
+
+
+def altered(configs: dict[str, Path], party: str, **changes: Any) -> None:
+    settings = tomllib.loads(configs[party].read_text(encoding="utf-8"))
+    configs[party].write_text(tomli_w.dumps(settings | changes), encoding="utf-8")
+
+
+@pytest.mark.parametrize("party", ["a", "active"])
+def test_every_party_says_who_aggregates(tmp_path: Path, party: str) -> None:
+    configs = deal(experiment(tmp_path, **SETTINGS, aggregator="active"), tmp_path)
+    altered(configs, party, aggregator="coordinator")
+    local = LocalFederation(configs, lambda stage, done, total: None)
+    words = f"^aggregator = 'coordinator' at '{party}' and 'active' at the coordinator: set it alike at every party$"
+    with pytest.raises(ConfigError, match=words):
+        local.coordinator.prepare()
+    close(local)
+
+
+def test_a_passive_party_knows_who_may_ask_it(tmp_path: Path) -> None:
+    configs = deal(experiment(tmp_path, **SETTINGS, aggregator="active"), tmp_path)
+    peers = tomllib.loads(configs["a"].read_text(encoding="utf-8"))["peers"]
+    altered(configs, "a", peers=[p for p in peers if p["role"] != "active"])
+    with pytest.raises(ConfigError, match="peers name 0 parties with role 'active': exactly one is needed"):
+        load_party(configs["a"])
+
+
+def test_the_active_party_reaches_everybody(tmp_path: Path) -> None:
+    configs = deal(experiment(tmp_path, **SETTINGS, aggregator="active"), tmp_path)
+    local = LocalFederation(configs, lambda stage, done, total: None)
+    local.active._passive = local.active._passive[:2]
+    with pytest.raises(
+        ConfigError, match=r"^peers of 'active' lack passive party 'c', whose embeddings it asks for: name it"
+    ):
+        local.coordinator.prepare()
+    close(local)
+
+
+def test_a_defence_of_embeddings_belongs_to_who_sends_them(tmp_path: Path) -> None:
+    defenses = [{"name": "dp_laplace", "at": "coordinator"}]
+    federation(tmp_path / "hub", **{**SETTINGS, "defenses": defenses})
+    with pytest.raises(ConfigError, match="'dp_laplace' at coordinator 'coordinator' would never act"):
+        federation(tmp_path / "direct", **{**SETTINGS, "defenses": defenses}, aggregator="active")
+
+
+class Liar(InProcessLink):
+    """Gives its own answer to one kind of act."""
+
+    def __init__(self, inner: InProcessLink, kind: type[Act[Any]], answer: Any) -> None:
+        super().__init__(inner.name, inner._caller, inner._caller_role)
+        self.party, self.kind, self.answer = inner.party, kind, answer
+
+    def call(self, act: Act[Any]) -> Any:
+        return self.answer if isinstance(act, self.kind) else super().call(act)
+
+
+def test_an_epoch_holds_every_training_row_once(local: LocalFederation) -> None:
+    train, upward = local.coordinator.aligned.train, local.active._coordinator
+    assert isinstance(upward, InProcessLink)
+    wrong: list[tuple[Array, str]] = [
+        (train[:-1], "the order of epoch 0 holds 71 rows: every training row, once, is due"),
+        (
+            np.append(train[:-1], train[0]),
+            "the order of epoch 0 holds 72 rows: every training row, once, is due",
+        ),
+        (local.coordinator.aligned.predict, "is no train row of run 'tiny/run'"),
+    ]
+    for rows, sentence in wrong:
+        local.active._coordinator = Liar(upward, Epoch, Order(rows))
+        with pytest.raises(ProtocolError, match=sentence):
+            local.coordinator.train()
+    assert all(p.recovery.learned == -1 for p in local.data_parties.values())
+    for number in (-1, 4):
+        with pytest.raises(ProtocolError, match=f"^epoch {number} of a training of 3: ask for those from 0$"):
+            upward.call(Epoch("tiny/run", number))
+
+
+def test_a_run_that_is_over_takes_no_further_step(local: LocalFederation) -> None:
+    local.active.stopped.set()
+    with pytest.raises(UnavailableError, match=r"^run 'tiny/run' is over: no further step is taken$"):
+        local.coordinator.train()
+
+
+def test_early_stopping_ends_it_in_both_places_and_stale(tmp_path: Path) -> None:
+    """At the same epoch where it is the same training."""
+    training = {"epochs": 40, "batch_size": 20, "learning_rate": 0.05, "patience": 2, "tolerance": 0.05}
+    settings = {**SETTINGS, "defenses": [], "training": training}
+    steps = []
+    for place, staleness in (("coordinator", 0), ("active", 0), ("active", 1)):
+        home = tmp_path / f"{place}{staleness}"
+        changed = {**settings, "training": {**training, "staleness": staleness}}
+        run = federation(home, **changed, aggregator=place)
+        run.run()
+        steps.append({p.recovery.learned + 1 for p in run.data_parties.values()})
+        assert json.loads((home / "active/status.json").read_text())["state"] == "finished"
+    assert steps[0] == steps[1]
+    for (count,) in map(tuple, steps):
+        assert 12 <= count < 160
+        assert count % 4 == 0
