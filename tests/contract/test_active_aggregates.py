@@ -17,11 +17,11 @@ from experiments.folders import read_runs
 from experiments.local import LocalFederation
 from experiments.report import render
 from vfl import journal
-from vfl.acts import Act, Begin, Epoch, Forward, Order, Predict, Step, Train
+from vfl.acts import Act, Epoch, Forward, Order, Predict, Step, Train
 from vfl.config import load_party
 from vfl.errors import AccessError, ConfigError, ProtocolError, StateError, UnavailableError
 from vfl.link import InProcessLink
-from vfl.types import Array, Exchange, Phase, Point, Released, Role
+from vfl.types import Array, Exchange, Phase, Point, Released
 
 MODEL = {"architecture": "mlp", "width": 6, "hidden": [8], "top": [7], "dropout": 0.2}
 SETTINGS: dict[str, Any] = {
@@ -172,7 +172,7 @@ def test_only_where_it_aggregates(tmp_path: Path) -> None:
     assert isinstance(upward, InProcessLink)
     asked.append((upward, Epoch("tiny/run", 0)))
     for link, asking in asked:
-        with pytest.raises(AccessError, match="nobody may with this aggregator$"):
+        with pytest.raises(AccessError, match=r"nobody may with this aggregator$"):
             link.call(asking)
     close(hub)
 

@@ -164,49 +164,46 @@ def ask(party: Party, act: type[acts.Act[Any]], data: bytes) -> None:
         assert "\n" not in refusal
 
 
-@pytest.mark.parametrize(("kind", "role", "act"), ASKED, ids=lambda v: getattr(v, "__name__", v))
+@pytest.mark.parametrize("asked", ASKED, ids=lambda a: f"{a[0]}-{a[1]}-{a[2].__name__}")
 @given(data=st.data())
 @thorough
 def test_random_bytes(
     local: dict[str, LocalFederation],
     unprepared: dict[str, LocalFederation],
-    kind: str,
-    role: str,
-    act: type[acts.Act[Any]],
+    asked: tuple[str, str, type[acts.Act[Any]]],
     data: st.DataObject,
 ) -> None:
+    kind, role, act = asked
     noise = data.draw(st.binary(max_size=200))
     for federation_ in (local[kind], unprepared[kind]):
         ask(party_of(federation_, role), act, noise)
 
 
-@pytest.mark.parametrize(("kind", "role", "act"), ASKED, ids=lambda v: getattr(v, "__name__", v))
+@pytest.mark.parametrize("asked", ASKED, ids=lambda a: f"{a[0]}-{a[1]}-{a[2].__name__}")
 @given(data=st.data())
 @thorough
 def test_well_formed_nonsense(
     local: dict[str, LocalFederation],
     unprepared: dict[str, LocalFederation],
-    kind: str,
-    role: str,
-    act: type[acts.Act[Any]],
+    asked: tuple[str, str, type[acts.Act[Any]]],
     data: st.DataObject,
 ) -> None:
+    kind, role, act = asked
     message = RPCS[act].encode(data.draw(ACTS[act])).SerializeToString()
     for federation_ in (local[kind], unprepared[kind]):
         ask(party_of(federation_, role), act, message)
 
 
-@pytest.mark.parametrize(("kind", "role", "act"), ASKED, ids=lambda v: getattr(v, "__name__", v))
+@pytest.mark.parametrize("asked", ASKED, ids=lambda a: f"{a[0]}-{a[1]}-{a[2].__name__}")
 @given(data=st.data())
 @thorough
 def test_mutated_messages(
     local: dict[str, LocalFederation],
     unprepared: dict[str, LocalFederation],
-    kind: str,
-    role: str,
-    act: type[acts.Act[Any]],
+    asked: tuple[str, str, type[acts.Act[Any]]],
     data: st.DataObject,
 ) -> None:
+    kind, role, act = asked
     message = RPCS[act].encode(valid(local[kind], role)[act])
     wrong = (
         without_a_field(data, message)
