@@ -70,7 +70,7 @@ def test_both_places_learn_the_same_bits_and_see_different_things(tmp_path: Path
         rows = run.active.run.federation.predict
         scores.append(run.active.received_scores(rows))
     assert found[0] == found[1]
-    np.testing.assert_array_equal(*scores)
+    np.testing.assert_array_equal(scores[0], scores[1])
     hub, direct = tmp_path / "coordinator", tmp_path / "active"
     assert not received(direct, "coordinator", Point.EMBEDDING) + received(
         direct, "coordinator", Point.GRADIENT
@@ -144,7 +144,8 @@ def test_a_stale_embedding_lacks_exactly_the_last_update(tmp_path: Path) -> None
 
 def test_only_the_active_party_asks_for_embeddings(local: LocalFederation) -> None:
     rows = local.coordinator.aligned.train[:4]
-    for act in (Step(TRAIN, rows, None), Forward(PREDICT, rows)):
+    acts: tuple[Act[Any], ...] = (Step(TRAIN, rows, None), Forward(PREDICT, rows))
+    for act in acts:
         with pytest.raises(
             AccessError,
             match=r"^coordinator 'coordinator' may not ask passive 'a' to .*: only the active may$",
@@ -162,7 +163,8 @@ def test_only_where_it_aggregates(tmp_path: Path) -> None:
     hub = federation(tmp_path, **SETTINGS)
     hub.coordinator.prepare()
     rows = hub.coordinator.aligned.train[:4]
-    for act in (Step(TRAIN, rows, None), Forward(PREDICT, rows)):
+    acts: tuple[Act[Any], ...] = (Step(TRAIN, rows, None), Forward(PREDICT, rows))
+    for act in acts:
         with pytest.raises(
             AccessError, match=r"^active 'active' may not ask passive 'a' to .*: only the coordinator may$"
         ):
