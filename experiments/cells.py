@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -87,9 +88,10 @@ class Pool:
             return
         # A cluster hands back lists only: an interruption costs one of them.
         step = 4 * self.jobs
-        for start in range(0, len(missing), step):
-            part = missing[start : start + step]
-            yield from Parallel(n_jobs=-1)(call(work, i, cells[i].arguments) for i in part)
+        with Parallel(n_jobs=-1) as pool:  # the same workers for all lists
+            for start in range(0, len(missing), step):
+                part = missing[start : start + step]
+                yield from pool(call(work, i, cells[i].arguments) for i in part)
 
     def _kept(self, cell: Cell) -> Rows | None:
         import pyarrow as pa
@@ -172,6 +174,7 @@ def _ray(jobs: int) -> AbstractContextManager[None]:
     import ray
     from ray.util.joblib import register_ray
 
+    logging.getLogger("ray").setLevel(logging.ERROR)  # it warns of how joblib calls it
     here: dict[str, Any] = (
         {} if os.environ.get("RAY_ADDRESS") else {"num_cpus": jobs, "include_dashboard": False}
     )

@@ -87,16 +87,6 @@ def test_a_backend_that_is_not_installed_is_refused(tmp_path: Path, monkeypatch:
         Pool(tmp_path, backend="dask").run(square, CELLS)
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning", "ignore::UserWarning")
-@pytest.mark.timeout(110)
-def test_a_local_dask_cluster_gives_the_same(tmp_path: Path) -> None:
-    pytest.importorskip("distributed")
-    here = Pool(tmp_path / "here").run(square, CELLS)
-    there = Pool(tmp_path / "there", jobs=2, backend="dask").run(square, CELLS)
-    assert [r[0]["square"] for r in there] == [r[0]["square"] for r in here]
-    assert os.getpid() not in {r[0]["process"] for r in there}
-
-
 def test_kept_rows_lose_no_key_that_the_first_row_lacks(tmp_path: Path) -> None:
     file = tmp_path / "x.parquet"
     write_rows(file, [{"a": 1, "refused": "no"}, {"a": 2, "mse": 0.5}])

@@ -86,6 +86,31 @@ def test_a_sweep_gives_what_its_runs_give_and_resumes(
     assert not (tmp_path / "cells").exists()
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning", "ignore::UserWarning")
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.timeout(300)  # a cluster starts and ends: 10 s of CPU, a minute on a loaded machine
+@pytest.mark.parametrize(
+    ("backend", "package"),
+    [("dask", "distributed"), pytest.param("ray", "ray", marks=pytest.mark.facts)],
+)
+def test_a_sweep_on_a_local_cluster_gives_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backend: Any, package: str
+) -> None:
+    pytest.importorskip(package)
+    for address in ("DASK_SCHEDULER_ADDRESS", "RAY_ADDRESS"):
+        monkeypatch.delenv(address, raising=False)
+    what = sweep(sweep={"seeds": 1, "defenses": [{**NOISE, "values": [2.0]}]})
+    here = run_sweep(what, Pool(tmp_path / "cells"), tmp_path / "here", "again")
+
+    def not_here(*args: Any, **kwargs: Any) -> None:
+        raise AssertionError("a cell ran in the calling process")
+
+    monkeypatch.setattr("experiments.run.run", not_here)
+    pool = Pool(tmp_path / "cells", jobs=2, backend=backend)
+    there = run_sweep(what, pool, tmp_path / "there", "again")
+    assert pq.read_table(there["data"]) == pq.read_table(here["data"])
+
+
 def test_a_refused_strength_is_named_and_the_rest_is_kept(tmp_path: Path) -> None:
     wrong = {**NOISE, "values": [-1.0], "label": "wrong"}
     facts = run_sweep(
