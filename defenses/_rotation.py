@@ -183,7 +183,8 @@ def _minimised(problem: RotationProblem, start: Array, multiplier: float, weight
 
     on = function.numpy(manifold)
     stated = Problem(manifold, on(cost), euclidean_gradient=on(gradient), euclidean_hessian=on(hessian))
-    optimizer = TrustRegions(verbosity=0, max_iterations=100, min_gradient_norm=1e-7)
+    # Few steps a round: the next round goes on from there, and most of the way is made after the multiplier moved.
+    optimizer = TrustRegions(verbosity=0, max_iterations=20, min_gradient_norm=1e-6)
     with np.errstate(
         divide="ignore", invalid="ignore"
     ):  # its inner steps divide 0 by 0 at a stationary point

@@ -24,6 +24,7 @@ from vfl.table import Table
 from vfl.types import Array, ColumnInfo
 
 _FILES = (".csv", ".csv.gz", ".parquet")
+_MOST_CLASSES = 1000  # minutes, and 8 MB of scores for a thousand rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +93,11 @@ def _checked(subject: Subject, classes: int | None) -> Subject:
         raise ConfigError(f"--classes {classes}: {subject.name} has {subject.classes}, leave it out")
     if subject.classes < 2:
         raise ConfigError("--classes is missing: how many classes will the planned model have, at least 2?")
+    if subject.classes > _MOST_CLASSES:
+        raise ConfigError(
+            f"--classes {subject.classes}: an audit simulates models of 2 to {_MOST_CLASSES:,} classes, give fewer "
+            f"({subject.x.shape[1] + 1} already determine your columns)"
+        )
     if len(subject.x) < 2:
         raise DataError(f"{subject.name} has {len(subject.x)} rows: an audit needs at least 2")
     return subject

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -70,11 +71,16 @@ class Page:
 
 
 def figures() -> Mapping[str, Page]:
-    """Every figure by name, in the modules' order."""
+    """Every figure by name: rvg-fig4 before rvg-fig10."""
     names = sorted(m.name for m in pkgutil.iter_modules(__path__))
     modules = [importlib.import_module(f"{__name__}.{name}") for name in names]
     found: list[Page] = [page for module in modules for page in getattr(module, "PAGES", ())]
-    return {figure.name: figure for figure in found}
+    return {figure.name: figure for figure in sorted(found, key=_place)}
+
+
+def _place(page: Page) -> list[tuple[str, int]]:
+    """Its name with numbers as numbers."""
+    return [(text, int(number or 0)) for text, number in re.findall(r"(\D+)(\d*)", page.name)]
 
 
 def reproduce(name: str, options: Options, out: Path) -> dict[str, Any]:

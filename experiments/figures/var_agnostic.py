@@ -132,7 +132,7 @@ def agnostic_rows(
         for n in received:
             scores = model.log_scores(data.x[seen[:n]])
             refining = ReceivedScores(data.x[np.ix_(seen[:n], own)], scores, 1.0)
-            thetas[f"ram {n}"] = fit_classifier(x, labels, data.classes, _L2, refining)
+            thetas[f"ram {n}"] = fit_classifier(x, labels, data.classes, _L2, refining, start=thetas["am"])
         for part, sample in samples.items():
             answers = _answers(source, thetas, window, own, sample)
             truth = data.x[np.ix_(sample, window)]

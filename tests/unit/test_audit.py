@@ -299,6 +299,12 @@ def test_sources(tmp_path: Path) -> None:
 REFUSED: list[tuple[str, dict[str, Any], type[VflensError], str]] = [
     ("bank_passive.csv", {"columns": ["age"]}, ConfigError, "--classes is missing: how many classes"),
     ("bank_passive.csv", {"classes": 2}, DataError, "column 'job' is not numeric"),
+    (
+        "bank_passive.csv",
+        {"classes": 100_000, "columns": ["age"]},
+        ConfigError,
+        r"--classes 100000: .* 2 to 1,000 classes, give fewer \(2 already determine your columns\)$",
+    ),
     ("bank_passive.csv", {"classes": 2, "columns": ["salary"]}, DataError, "column 'salary' is missing"),
     (
         "bank_passive.csv",

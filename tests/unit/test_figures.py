@@ -35,6 +35,16 @@ def test_names_are_those_of_the_figures() -> None:
     assert all(name == figure.name and figure.title for name, figure in figures().items())
 
 
+def test_figures_are_listed_by_paper_and_number() -> None:
+    names = list(figures())
+    papers = [name.split("-fig")[0] for name in names]
+    assert papers == sorted(papers)
+    for paper in set(papers):
+        numbers = [int(name.split("-fig")[1]) for name in names if name.startswith(paper)]
+        assert numbers == sorted(numbers)
+        assert len(numbers) > 5
+
+
 def test_an_unknown_name_lists_the_known_ones(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"^figure 'fig4' is none of .*rvg-fig6.*: choose one of them$"):
         reproduce("fig4", options(tmp_path), tmp_path)

@@ -32,7 +32,13 @@ class ReceivedScores:
 
 
 def fit_classifier(
-    features: Array, labels: Array, classes: int, l2: float, received: ReceivedScores | None = None
+    features: Array,
+    labels: Array,
+    classes: int,
+    l2: float,
+    received: ReceivedScores | None = None,
+    *,
+    start: Array | None = None,
 ) -> Array:
     """θ (k, d_act + 1), the bias in the last column; zeros without rows.
 
@@ -42,9 +48,10 @@ def fit_classifier(
         classes: k.
         l2: weight of the penalty, ≥ 0.
         received: rows with scores, which need not be among the labelled ones.
+        start: what it gives without ``received``, where that is known.
     """
-    theta = np.zeros((classes, features.shape[1] + 1))
-    if len(features):
+    theta = np.zeros((classes, features.shape[1] + 1)) if start is None else start
+    if len(features) and start is None:
         theta = _minimised(theta, padded(features), np.eye(classes)[labels], l2, None)
     if received is not None and len(received.log_c):
         theta = _minimised(theta, padded(features), np.eye(classes)[labels], l2, received)
