@@ -34,7 +34,7 @@ class Model:
         return log_softmax(x @ self.weight.T + self.bias)
 
     def accuracy(self, x: Array, labels: Array) -> float:
-        """Share of the rows whose largest score is that of their label."""
+        """Share of the rows of ``x`` (n, d) whose largest score is that of their label, int (n,)."""
         return float((self.log_scores(x).argmax(axis=1) == labels).mean())
 
 

@@ -18,7 +18,11 @@ _SAMPLES = 8  # rows shown per run and target
 
 
 def pictures(runs: Sequence[Run], names: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    """Per run and target: a row of images per sample; attacks stand in one order in all runs."""
+    """Per run and target: a row of images per sample; attacks stand in one order in all runs.
+
+    Raises:
+        DataError: kept pictures have another number of columns than the party has pixels.
+    """
     order = ranking(runs)
     for run in runs:
         for party in (p for p in run.parties if p.role == Role.PASSIVE):

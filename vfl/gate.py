@@ -41,7 +41,11 @@ class DefenseChain:
                 self._by_hook.setdefault(hook, []).append(position)
 
     def fold(self, hook: str, value: Any, exchange: Exchange, rows: Array) -> Any:
-        """``value`` after every defence that overrides ``hook``, in configured order; float32 goes through them as float64."""
+        """``value`` after every defence that overrides ``hook``, in configured order; float32 goes through them as float64.
+
+        Raises:
+            PluginError: a defence returned NaN, or something of another shape.
+        """
         positions = self._by_hook.get(hook, ())
         narrow = bool(positions) and isinstance(value, np.ndarray) and value.dtype == np.float32
         if narrow:
@@ -124,7 +128,12 @@ class ReleaseGate:
     def release(
         self, point: Point, exchange: Exchange, rows: Array, tensors: Mapping[str, Array]
     ) -> Released:
-        """Defend, seal and keep ``tensors``; the log's answer where this was released before."""
+        """Defend, seal and keep ``tensors`` of ``rows`` (int32 positions); the log's answer where this was released before.
+
+        Raises:
+            PluginError: a defence broke its contract.
+            StateError: ``exchange`` is a prediction.
+        """
         if exchange.phase is Phase.PREDICT:
             raise StateError("prediction rows are released with release_rows")
         if exchange.phase is Phase.DISCLOSE and (point, exchange) in self._disclosed:
@@ -179,7 +188,7 @@ class ReleaseGate:
         return self._chain.unfired()
 
     def state(self) -> dict[str, Array]:
-        """The last training releases as arrays: what a retry after a restart needs."""
+        """The last training releases as arrays by point: "P exchange" (round, step), "P rows" int32 (n,), "P" (n, ·)."""
         named: dict[str, Array] = {}
         for point, kept in self._last.items():
             for place, last in enumerate(kept):

@@ -38,7 +38,7 @@ class RowLog:
         return found
 
     def order(self) -> Array:
-        """The released rows in order of release; read-only."""
+        """The released rows, int32 (n,), in order of release; read-only."""
         return sealed(self._order[: self._count])
 
     def add(self, rows: Array, values: Array, exchange: Exchange) -> None:

@@ -83,7 +83,11 @@ class AdversaryView:
         self._network = network
 
     def received(self, point: Point, sender: str | None = None) -> Iterator[Released]:
-        """What arrived of ``point`` in the declared phases, in order of arrival."""
+        """What arrived of ``point`` in the declared phases, in order of arrival.
+
+        Raises:
+            KnowledgeError: the attack did not declare it.
+        """
         self._check(_POINT_KNOWLEDGE[point])
         return (
             r
@@ -95,6 +99,9 @@ class AdversaryView:
         """ "features" (N, d) or "labels" (N,) of ``rows``, or the "parameters" (k, d) of the party itself.
 
         ``rows`` are those of the view unless others of its own are asked for.
+
+        Raises:
+            KnowledgeError: the attack did not declare it, or the party has none.
         """
         if name not in _OWN_KNOWLEDGE:
             raise KnowledgeError(f"own({name!r}): a party owns {sorted(_OWN_KNOWLEDGE)}")
@@ -127,7 +134,11 @@ class AdversaryView:
         return slice(start, start + widths[self.target])
 
     def architecture(self) -> SplitNetwork:
-        """The split network that the federation trains."""
+        """The split network that the federation trains.
+
+        Raises:
+            KnowledgeError: the attack did not declare it, or softmax regression is trained.
+        """
         self._check(Knowledge.ARCHITECTURE)
         if self._network is None:
             raise KnowledgeError(
@@ -145,7 +156,11 @@ class AdversaryView:
         return {n.removeprefix("parameters/"): a for n, a in self._own.items() if n.startswith("parameters/")}
 
     def target_network(self) -> Mapping[str, Array]:
-        """The disclosed parameters of the target's bottom model by name."""
+        """The disclosed parameters of the target's bottom model by name.
+
+        Raises:
+            KnowledgeError: they were withheld or never disclosed.
+        """
         disclosed = self._only(Point.PARAMETERS, self.target)
         if disclosed.tensors is None:
             raise KnowledgeError(f"party {self.target!r} withheld its parameters")
@@ -186,7 +201,11 @@ class AdversaryView:
         return self._latest(found, self.rows if rows is None else rows, "gradients")
 
     def auxiliary(self) -> tuple[Array, Array]:
-        """The target's rows that were granted: positions int32 (m,) and features (m, d)."""
+        """The target's rows that were granted: positions int32 (m,) and features float64 (m, d), scaled as the model's.
+
+        Raises:
+            KnowledgeError: none were granted.
+        """
         granted = self._only(Point.AUXILIARY, self.target)
         return granted.rows, granted.tensor("features")
 
@@ -197,7 +216,11 @@ class AdversaryView:
         return table, self._latest([(released.rows, table)], self.rows, f"the table of {self.target!r}")
 
     def known_labels(self) -> tuple[Array, Array]:
-        """The labels that were granted: positions int32 (m,) and classes int64 (m,)."""
+        """The labels that were granted: positions int32 (m,) and classes int64 (m,).
+
+        Raises:
+            KnowledgeError: none were granted.
+        """
         self._check(Knowledge.KNOWN_LABELS)
         granted = self._disclosed(Point.AUXILIARY, self.target)
         if granted is None or "labels" not in (granted.tensors or {}):
@@ -225,7 +248,11 @@ class AdversaryView:
         return np.concatenate([r.tensor("scores") for r in received])[found]
 
     def unknown_parameters(self) -> tuple[Array, Array]:
-        """Disclosed weights (k, d) of all unknown columns in party-name order, and the bias (k,)."""
+        """Disclosed weights (k, d) of all unknown columns in party-name order, and the bias (k,).
+
+        Raises:
+            KnowledgeError: a party withheld its weights or never disclosed them.
+        """
         weights, bias = [], np.zeros(self.n_classes)
         for sender in self.widths():
             released = self._only(Point.PARAMETERS, sender)
@@ -239,6 +266,9 @@ class AdversaryView:
 
         Parties that were granted apart are taken as uncorrelated. The covariance estimated from rows is
         shrunk (Ledoit and Wolf, 2004).
+
+        Raises:
+            KnowledgeError: a party disclosed neither.
         """
         self._check(Knowledge.MOMENTS)
         parts = [self._moments_of(sender) for sender in self.widths()]

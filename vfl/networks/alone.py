@@ -36,6 +36,7 @@ def train_network_alone(
             step += 1
 
     def scores(new: Array) -> Array:
+        """Log-probabilities float64 (n, k) of the rows ``new`` (n, d)."""
         nothing = np.zeros((len(new), width))
         return model.log_scores(nothing, new, Exchange("alone", Phase.PREDICT, 1, 0))
 

@@ -68,7 +68,11 @@ class Passport(nn.Module):
         return out
 
     def keys(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """(s^γ, s^β), each of the shape of one row of ``x``."""
+        """(s^γ, s^β), each of the shape of one row of ``x``; the same until the next :meth:`rekey`.
+
+        Raises:
+            RuntimeError: before the first :meth:`rekey`.
+        """
         if self._keys is None:
             if self._rng is None:
                 raise RuntimeError("a passport layer was used before it had keys: call rekey first")
