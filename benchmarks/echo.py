@@ -1,4 +1,4 @@
-"""A server that answers unary calls with the bytes it was sent; prints its address, ends with its standard input."""
+"""A server that answers calls, and messages on a stream, with the bytes it was sent; prints its address, ends with its standard input."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from vfl.wire.channel import grpc, options
 if __name__ == "__main__":
     server = grpc.server(ThreadPoolExecutor(4), options=options(Limits()))
     echo: Any = grpc.unary_unary_rpc_method_handler(lambda request, context: request)
-    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("benchmark.Echo", {"Echo": echo}),))
+    stream: Any = grpc.stream_stream_rpc_method_handler(lambda requests, context: requests)
+    methods = {"Echo": echo, "Stream": stream}
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("benchmark.Echo", methods),))
     print(f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}", flush=True)
     server.start()
     sys.stdin.read()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 from unittest.mock import patch
 
@@ -23,7 +25,9 @@ from experiments.run import run
 from services.process import link_to, start_server
 from vfl.config import ActiveConfig, Limits, load_party
 from vfl.types import Role
-from vfl.wire.channel import open_channel
+from vfl.wire.channel import open_aio_channel, open_channel
+
+STEP = bytes(256 * (4 + 2 * 8) + 100)  # a position and two float64 a row of a batch, and a head
 
 
 def experiment(
@@ -83,10 +87,42 @@ def predicting(out: Path, rows: int) -> Iterator[ActiveParty]:
 @contextmanager
 def echo() -> Iterator[Callable[[bytes], bytes]]:
     """A unary call to a process that answers with what it was sent."""
+    with _echo_server() as address, open_channel(address, Limits()) as channel:
+        call: Any = channel.unary_unary("/benchmark.Echo/Echo")
+        yield call
+
+
+def bare_steps_per_second(steps: int) -> float:
+    """Training steps a second of three processes that only pass on as many bytes: what gRPC leaves for all the rest."""
+    with _echo_server() as passive, _echo_server() as active:
+        return asyncio.run(_relay((passive, active), steps))
+
+
+async def _relay(addresses: tuple[str, ...], steps: int) -> float:
+    channels = [open_aio_channel(address, Limits()) for address in addresses]
+    streams: list[Any] = [channel.stream_stream("/benchmark.Echo/Stream")() for channel in channels]
+
+    async def relay(count: int) -> None:
+        for _ in range(count):
+            for stream in streams:
+                await stream.write(STEP)
+                await stream.read()
+
+    await relay(steps // 10)
+    began = perf_counter()
+    await relay(steps)
+    seconds = perf_counter() - began
+    for stream, channel in zip(streams, channels, strict=True):
+        stream.cancel()
+        await channel.close()
+    return steps / seconds
+
+
+@contextmanager
+def _echo_server() -> Iterator[str]:
+    """The address of a server that answers with what it is sent."""
     command = [sys.executable, "-m", "benchmarks.echo"]
     server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert server.stdout is not None
-    with open_channel(server.stdout.readline().strip(), Limits()) as channel:
-        call: Any = channel.unary_unary("/benchmark.Echo/Echo")
-        yield call
+    yield server.stdout.readline().strip()
     server.communicate()
