@@ -22,8 +22,8 @@ class RelaxedChebyshev1(LinearAttack):
         """The relaxed Chebyshev centre; see :meth:`vfl.attack.LinearAttack.solve`.
 
         Rows with no solution in the box get the point of least ‖A x − b‖ nearest to ½·1. Extras per row: "residual"
-        ‖A x̂ − b‖, "gap" of the dual, whose root bounds the distance to the exact RCC1, "radius" √p₁: no
-        solution in the box is farther from x̂, "certified": it is RCC2's answer too.
+        ‖A x̂ − b‖, "gap" of the dual, whose root bounds the distance to the exact RCC1, "radius" √p₁ but for the gap:
+        no solution in the box is farther from x̂, "certified": it is RCC2's answer too.
         """
         found = relaxed_chebyshev(A, b)
         estimate = box_estimate(
@@ -31,7 +31,7 @@ class RelaxedChebyshev1(LinearAttack):
             A,
             b,
             gap=found.gap,
-            radius=np.sqrt(np.maximum(found.value, 0)) + np.sqrt(np.maximum(found.gap, 0)),
+            radius=found.radius,
             converged=found.converged,
         )
         extras = {**estimate.extras, "certified": found.certified}

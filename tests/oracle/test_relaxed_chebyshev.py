@@ -9,7 +9,7 @@ from scipy.linalg import null_space
 from scipy.optimize import linprog
 
 import attacks
-from vfl.numerics import relaxed_center, relaxed_center_program
+from vfl.numerics import one_equation, relaxed_center, relaxed_center_program
 from vfl.numerics.relaxed_chebyshev import relaxed_chebyshev
 from vfl.types import Array, RowStatus
 
@@ -89,6 +89,44 @@ def test_all_regimes_of_one_equation_occur() -> None:
     assert min(regimes) > 10
 
 
+@pytest.mark.parametrize("vertices", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("seed", range(5))
+def test_one_equation_without_a_solver(seed: int, vertices: float) -> None:
+    """Zero, equal, tiny and dominant coefficients, truths on faces and vertices: no row is left to a solver."""
+    rng = np.random.default_rng(seed)
+    d = 3 + 4 * seed
+    a = [rng.normal(size=d), np.abs(rng.standard_cauchy(d)), rng.integers(-3, 4, d) + 0.0][seed % 3]
+    a[0] = d + 1.0
+    A, x = a[None], rng.random((300, d))
+    x = np.where(rng.random(x.shape) < vertices, np.round(x), x)
+    found, W = relaxed_chebyshev(A, x @ A.T), null_space(A)
+    left = np.flatnonzero(~found.certified & (found.gap > 0))
+    nearest = attacks.estimate("rcc2", A, x[left] @ A.T).values
+    alone = one_equation.relaxed_center(a / np.linalg.norm(a), nearest)
+    assert (alone.gap < 1e-8).all()
+    for row in left[:6]:
+        exact, value, _ = relaxed_center_program.relaxed_center(W, x[row])
+        np.testing.assert_allclose(found.x[row], exact, rtol=0, atol=AGREE)
+        assert found.value[row] == pytest.approx(value, abs=1e-8)
+
+
+def test_one_equation_by_brute_force() -> None:
+    """Three features: the best of a grid of points, each with its longest side cut to the other two."""
+    A, x = system(2, 2, 3, 40, 4.0)
+    found, a = relaxed_chebyshev(A, x @ A.T), np.abs(A[0])
+    grid = np.linspace(0, 1, 301)
+    first, second = (axis.ravel() for axis in np.meshgrid(grid, grid))
+    for row in np.flatnonzero(~found.certified):
+        point = np.stack([(A[0] @ x[row] - A[0, 1] * first - A[0, 2] * second) / A[0, 0], first, second])
+        v = (point * (1 - point))[:, (point[0] >= 0) & (point[0] <= 1)]
+        side = a[:, None] * np.sqrt(v)
+        longest, last = side.argmax(axis=0), np.arange(v.shape[1])
+        cut = ((side.sum(axis=0) - side[longest, last]) / a[longest]) ** 2
+        value = v.sum(axis=0) - np.maximum(v[longest, last] - cut, 0)
+        assert value.max() <= found.value[row] + 1e-9
+        assert value.max() == pytest.approx(found.value[row], abs=2e-3)
+
+
 def test_equal_points_do_not_imply_the_certificate() -> None:
     """A = (3, 1, 1), b = 2.5: both centres are ½·1, yet p₁ = .611 < p₂ = .75."""
     A, b = np.array([[3.0, 1.0, 1.0]]), np.array([[2.5]])
@@ -145,17 +183,23 @@ def test_rcc1_is_not_ordered_by_theorem_1() -> None:
     assert (worse > 0).all()
 
 
-def test_the_gap_bounds_the_distance_to_the_exact_centre(monkeypatch: pytest.MonkeyPatch) -> None:
-    """‖x(α) − x₁‖² ≤ φ(α) − p₁ on the whole central path, stopped early here."""
-    A, x = system(3, 4, 8, 8, 10.0)
+@pytest.mark.parametrize(("k", "d", "dominant"), [(2, 20, 40.0), (4, 8, 10.0), (6, 20, 12.0), (5, 6, 1.0)])
+def test_the_gap_bounds_value_and_distance_wherever_the_path_is_left(
+    monkeypatch: pytest.MonkeyPatch, k: int, d: int, dominant: float
+) -> None:
+    """‖x(α) − x₁‖² ≤ gap and 0 ≤ φ(α) − p₁ ≤ gap, p₁ and x₁ from the conic program."""
+    A, x = system(3, k, d, 6, dominant)
     W = null_space(A)
-    exact = np.array([programs.rcc1(A, A @ row) for row in x])
-    for last in (1e-1, 1e-2, 1e-4):
-        monkeypatch.setattr(relaxed_center, "LAST", last)
+    exact = [relaxed_center_program.relaxed_center(W, row) for row in x]
+    for steps in (2, 5, 8, 30):
+        monkeypatch.setattr(relaxed_center, "STEPS", steps)
         found = relaxed_center.relaxed_center(W, x)
-        distance = ((found.x - exact) ** 2).sum(axis=1)
+        excess = found.value - np.array([value for _, value, _ in exact])
+        assert (excess > -1e-9).all()
+        assert (excess <= found.gap + 1e-9).all()
+        distance = ((found.x - np.array([at for at, _, _ in exact])) ** 2).sum(axis=1)
         assert (distance <= found.gap + 1e-9).all()
-        assert (found.gap < 100 * last).all()
+        assert (found.gap.max() < 1e-7) == (steps == 30)
 
 
 def test_the_conic_program_agrees_with_the_batch() -> None:

@@ -1,18 +1,19 @@
-"""The relaxed Chebyshev centre by its dual, for a whole batch: an interior-point method in d unknowns.
+"""The relaxed Chebyshev centre by primal and dual together, for a whole batch: an interior-point method.
 
-RCC1 (RVG (16), (31)) is: maximise Tr S over x = x₀ + W u in the box and S ⪰ 0 with (W S Wᵀ)_ii ≤ v_i(x), where
+RCC1 (RVG (16), (31)) is: maximise Tr S over x = x₀ + W u in the box and S ⪰ 0 with G_ii ≤ v_i(x), where G = W S Wᵀ,
 v_i = x_i(1 − x_i) and W (d, p) is an orthonormal basis of null A. Its dual has one unknown per feature:
 
-    p₁ = min φ(α)  over  α ≥ 0,  M = Wᵀ diag(α) W ⪰ I,       φ(α) = max_u Σ_i α_i v_i(x₀ + W u).
+    p₁ = min φ(α)  over  α ≥ 0,  Z = Wᵀ diag(α) W − I ⪰ 0,       φ(α) = max_u Σ_i α_i v_i(x₀ + W u).
 
-The maximiser x(α) has Wᵀ(α ∘ (1 − 2x)) = 0, and with N = W M⁻¹Wᵀ, R = W(M − I)⁻¹Wᵀ:
+The maximiser x(α) has Wᵀ(α ∘ (1 − 2x)) = 0; with N = W(Z + I)⁻¹Wᵀ, R = W Z⁻¹Wᵀ and a = dα it moves by y = ½N((1 − 2x) ∘ a) − N(a ∘ y).
+The central path of τ has S Z = τI and α_i s_i = τ, s_i = v_i(x) − G_ii. Linearised, with dS = τZ⁻¹ − S − sym(S dZ Z⁻¹)
+(Helmberg et al. 1996) everything but α is eliminated:
 
-    ∂φ/∂α_i = v_i,                              ∂²φ/∂α_i∂α_j = ½(1 − 2x_i)(1 − 2x_j) N_ij,
-    ∂/∂α_i of −log det(M − I) = −R_ii,          second derivative R_ij².
+    (½(1 − 2x)(1 − 2x)ᵀ ∘ N + G ∘ R + diag(s/α)) a = τ(R_ii + 1/α_i) − v_i − (second order, from the step to τ = 0),
 
-Newton steps on φ(α) − τ(log det(M − I) + Σ log α_i) with τ falling to 0. On the way G = τR ⪰ 0 is feasible up to a factor,
-which gives the gap. For any dual feasible α, ‖x(α) − x₁‖² ≤ φ(α) − p₁ (``docs/estimators.md``), so that
-the gap bounds the error of the estimate too.
+the predictor and the corrector of Mehrotra (1992) on one factorisation; some 12 steps. Values and gaps are of feasible points, whatever
+the path: α > 0 and Z ≻ 0 (φ(α) ≥ p₁), and fG with S ≻ 0 and f = min v_i/G_ii (f Tr G ≤ p₁). Thus ‖x(α) − x₁‖² ≤ φ(α) − p₁
+≤ gap (``docs/estimators.md``).
 """
 
 from __future__ import annotations
@@ -27,21 +28,17 @@ from vfl.numerics import cholesky
 
 Array: TypeAlias = npt.NDArray[Any]
 
-#: The first and last τ, and what it falls by after a long step.
-FIRST, LAST, FALL = 0.1, 1e-9, 0.1
-#: How close to the path the last point is, as a Newton decrement, and the most Newton steps.
-CENTERED, STEPS = 0.05, 40
+#: α and τ of the start, the gap that is small enough, and the most steps.
+ALPHA, TAU, SMALL, STEPS = 1.5, 0.2, 3e-8, 30
+#: Steps go at most this share of the way to the boundary, are cut by ``CUT`` while beyond it, and aim at a τ no less than ``FALL`` of the last.
+SHARE, CUT, FALL = 0.95, 0.8, 0.1
 #: Rows that are worked on together: some d² numbers each, in the caches.
-CHUNK = 2**19
+CHUNK = 2**17
 
 
 @dataclass(frozen=True, eq=False)
 class Center:
-    """``x`` (N, d), ``value`` (N,) = φ(α) ≥ p₁, and ``gap`` (N,) ≥ φ(α) − p₁, ≥ ‖x − x₁‖²; infinite where nothing was found.
-
-    Known fault: the gap holds where the last Newton decrement is below 1. Rows that end after :data:`STEPS` with a larger
-    one can have a gap too small, even negative, though x agrees with a conic solver.
-    """
+    """``x`` (N, d), ``value`` (N,) = φ(α) ≥ p₁, and ``gap`` (N,) ≥ φ(α) − p₁, ≥ ‖x − x₁‖²; infinite where nothing was found."""
 
     x: Array
     value: Array
@@ -54,105 +51,192 @@ def relaxed_center(W: Array, x0: Array) -> Center:
     Rows without a point strictly inside the box end with a gap that is not small.
     """
     n, d = x0.shape
-    x, value, gap = np.full((n, d), 0.5), np.full(n, np.inf), np.full(n, np.inf)
+    best = Center(np.full((n, d), 0.5), np.full(n, np.inf), np.full(n, np.inf))
     size = max(16, CHUNK // d**2)
     for first in range(0, n, size):
-        path = _Path(
-            W, np.ascontiguousarray(x0[first : first + size].T), np.arange(first, min(first + size, n))
-        )
-        for k in range(STEPS):
-            if not len(path.rows):
-                break
-            done, at, bound, lack = path.advance(last=k == STEPS - 1)
-            x[done], value[done], gap[done] = at.T, bound, lack
-    return Center(x, value, gap)
+        part = slice(first, first + size)
+        _improve(_Rows.start(W, x0[part]), Center(best.x[part], best.value[part], best.gap[part]))
+    return best
 
 
-class _Path:
-    """Rows on their way along the central path, the batch in the last axis; rows that arrived leave it."""
+def _improve(rows: _Rows, best: Center) -> None:
+    """Keeps in ``best`` the point of least gap of each row."""
+    left = np.arange(len(best.x))
+    for _ in range(STEPS):
+        here = _Here.of(rows)
+        value, gap = here.bounds(rows.alpha)
+        better = gap < best.gap[left]
+        to = left[better]
+        best.x[to], best.value[to], best.gap[to] = here.x[better], value[better], gap[better]
+        factor = cholesky.factor(_batch_last(here.curvature(rows)))
+        stay = (gap > SMALL) & np.isfinite(factor[-1, -1])
+        left = left[stay]
+        if not len(left):
+            break
+        if not stay.all():
+            rows, here, factor = rows.take(stay), here.take(stay), factor[:, :, stay]
+        rows.advance(here, factor)
 
-    def __init__(self, W: Array, x0: Array, rows: Array) -> None:
-        self.W, self.x0, self.rows = W, x0, rows
-        self._i, self._j = np.tril_indices(W.shape[1])
-        self._pairs = (W[:, self._i] * W[:, self._j]).T.copy()
-        self.alpha, self.tau = np.full_like(x0, 2.0), np.full(len(rows), FIRST)
-        self._M, self._Z = self._factor(self.alpha, 0.0), self._factor(self.alpha, 1.0)
 
-    def advance(self, *, last: bool) -> tuple[Array, Array, Array, Array]:
-        """One Newton step. Returns the rows that needed none any more (``last``: all), with their x (d, n), φ and gap."""
-        u = cholesky.solve(self._M, self.W.T @ (self.alpha * (0.5 - self.x0)))
-        x = self.x0 + self.W @ u
-        v, (H, R) = x * (1 - x), self._curvature(1 - 2 * x)
-        step = cholesky.solve(cholesky.factor(H), self.tau * (R + 1 / self.alpha) - v)
-        downhill = ((v - self.tau * (R + 1 / self.alpha)) * step).sum(axis=0)
-        decrement = np.sqrt(np.maximum(-downhill, 0) / self.tau)
-        lost = ~np.isfinite(step[0])
-        done = ~lost & ((self.tau <= LAST) & (decrement < CENTERED) | last)
-        value, gap = self._bounds(x, v, step)
-        result = self.rows[done], x[:, done], value[done], gap[done]
-        stay = ~(done | lost)
-        self._keep(stay)
-        if len(self.rows):
-            self._move(step[:, stay], decrement[stay])
-        return result
+@dataclass(eq=False)
+class _Rows:
+    """Where the rows are: ``x0``, ``alpha`` and ``slack`` = s (N, d), ``S`` (N, p, p), and Z's Cholesky factor (p, p, N)."""
 
-    def _bounds(self, x: Array, v: Array, step: Array) -> tuple[Array, Array]:
-        """φ(α), and by how much it exceeds the value of a primal feasible point, to first order that after ``step``.
+    W: Array
+    squares: Array
+    x0: Array
+    alpha: Array
+    slack: Array
+    S: Array
+    factor: Array
 
-        G = W S Wᵀ with S = τ(Z⁻¹ − Z⁻¹ Wᵀdiag(step)W Z⁻¹), Z = M − I, is positive semidefinite for short steps,
-        and Newton's equation says that G_ii = v_i + (1 − 2x_i) y_i − τ/α_i (1 − step_i/α_i), where x moves by y.
-        """
-        slope = 1 - 2 * x
-        y = self.W @ cholesky.solve(self._M, self.W.T @ (slope * step)) / 2
-        G = v + slope * y - self.tau / self.alpha * (1 - step / self.alpha)
-        allowed = (x + y) * (1 - x - y)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            fits = np.clip((allowed / G).min(axis=0), 0, 1)
-        value = (self.alpha * v).sum(axis=0)
-        return value, value - fits * G.sum(axis=0)
+    @classmethod
+    def start(cls, W: Array, x0: Array) -> _Rows:
+        """α, s and S multiples of 1 and I on the path of :data:`TAU`."""
+        (n, d), p = x0.shape, W.shape[1]
+        squares = (W[:, :, None] * W[:, None, :]).reshape(d, -1).T.copy()
+        S = np.repeat(TAU / (ALPHA - 1) * np.eye(p)[None], n, axis=0)
+        rows = cls(W, squares, x0, np.full((n, d), ALPHA), np.full((n, d), TAU / ALPHA), S, S)
+        rows.factor = rows.factored(rows.alpha, 1.0)
+        return rows
 
-    def _factor(self, alpha: Array, shift: float) -> Array:
+    def take(self, stay: Array) -> _Rows:
+        """Some of the rows."""
+        x0, alpha, slack, S = (array[stay] for array in (self.x0, self.alpha, self.slack, self.S))
+        return _Rows(self.W, self.squares, x0, alpha, slack, S, self.factor[:, :, stay])
+
+    def factored(self, alpha: Array, shift: float) -> Array:
         """Of Wᵀ diag(α) W − shift·I."""
         p = self.W.shape[1]
-        M = np.empty((p, p, alpha.shape[1]))
-        M[self._i, self._j] = self._pairs @ alpha
+        M = (self.squares @ alpha.T).reshape(p, p, len(alpha))
         M[np.arange(p), np.arange(p)] -= shift
         return cholesky.factor(M)
 
-    def _curvature(self, slope: Array) -> tuple[Array, Array]:
-        """The Hessian, its lower triangle of (d, d, N), and the diagonal (d, N) of R; ``slope`` = 1 − 2x."""
-        d = len(slope)
-        Z, M = (cholesky.forward(L, self.W.T) for L in (self._Z, self._M))
-        H, R = np.empty((d, d, slope.shape[1])), np.empty_like(slope)
-        for i in range(d):
-            r = np.einsum("pn,pjn->jn", Z[:, i], Z[:, i:])
-            R[i] = r[0]
-            H[i:, i] = np.einsum("pn,pjn->jn", M[:, i], M[:, i:])
-            H[i:, i] *= slope[i:] * (slope[i] / 2)
-            r *= r
-            r *= self.tau
-            H[i:, i] += r
-            H[i, i] += self.tau / self.alpha[i] ** 2
-        return H, R
+    def advance(self, here: _Here, factor: Array) -> None:
+        """To τ = 0 on trial, then with what that showed to a τ > 0; ``factor`` is that of the matrix in the module's equation."""
+        N, R, G, G_ii, R_ii = here.N, here.R, here.G, _diagonal(here.G), _diagonal(here.R)
+        alpha, slack, v, slope = self.alpha, self.slack, here.v, 1 - 2 * here.x
 
-    def _move(self, step: Array, decrement: Array) -> None:
-        """Along the step, as far as α > 0 and M − I ≻ 0 allow; at the last τ no farther than descent is certain."""
-        length = np.minimum(1, 0.95 / np.maximum((-step / self.alpha).max(axis=0), 0.95))
-        careful = (self.tau <= LAST) & (decrement > 1.5)
-        length[careful] = np.minimum(length, 1 / (1 + decrement))[careful]
-        self._Z = self._factor(self.alpha + length * step, 1.0)
-        for _ in range(STEPS):
-            outside = np.flatnonzero(np.isnan(self._Z[-1, -1]))
-            if not len(outside):
-                break
-            length[outside] *= 0.6
-            trial = self.alpha[:, outside] + length[outside] * step[:, outside]
-            self._Z[:, :, outside] = self._factor(trial, 1.0)
-        self.alpha += length * step
-        self._M = self._factor(self.alpha, 0.0)
-        self.tau = np.where(length > 0.7, np.maximum(FALL * self.tau, LAST), self.tau)
+        a = cholesky.solve(factor, -v.T).T
+        dG, ds = -G - _symmetric((G * a[:, None]) @ R), -slack - slack / alpha * a
+        tau = self._tau(G_ii, a, _diagonal(dG), ds)
+        y = _times(N, slope * a) / 2
+        curved = np.einsum("nij,nj,nij->ni", dG, a, R) - slope * _times(N, a * y) - y * y
+        crossed = a * ds / alpha
 
-    def _keep(self, stay: Array) -> None:
-        if not stay.all():
-            self.rows, self.tau = self.rows[stay], self.tau[stay]
-            self.x0, self.alpha = self.x0[:, stay], self.alpha[:, stay]
+        da = cholesky.solve(factor, (tau * (R_ii + 1 / alpha) - v - curved - crossed).T).T
+        ds = tau / alpha - slack - slack / alpha * da - crossed
+        dG = tau[:, :, None] * R - G - (G * da[:, None] + dG * a[:, None]) @ R
+        dS = _symmetric(self.W.T @ dG @ self.W)
+        self._move_dual(da)
+        self._move_primal(ds, dS)
+
+    def _tau(self, G: Array, da: Array, dG: Array, ds: Array) -> Array:
+        """The next τ (N, 1), by how far the trial would bring it; G and dG are diagonals."""
+
+        def tau(alpha: Array, G: Array, slack: Array) -> Array:  # (αᵀs + Tr S Z) / (d + p)
+            total: Array = (alpha * slack + (alpha - 1) * G).sum(axis=1, keepdims=True)
+            return total / sum(self.W.shape)
+
+        dual, primal = _room(self.alpha, da, 1.0)[:, None], _room(self.slack, ds, 1.0)[:, None]
+        before = tau(self.alpha, G, self.slack)
+        after = tau(self.alpha + dual * da, G + primal * dG, self.slack + primal * ds)
+        aim: Array = before * np.clip((after / before) ** 3, FALL, 1)
+        return aim
+
+    def _move_dual(self, step: Array) -> None:
+        length = _room(self.alpha, step, SHARE)
+        self.factor, length = _inside(
+            lambda t, rows: self.factored(self.alpha[rows] + t[:, None] * step[rows], 1.0), length
+        )
+        self.alpha = self.alpha + length[:, None] * step
+
+    def _move_primal(self, step: Array, S_step: Array) -> None:
+        def factored(t: Array, rows: Array) -> Array:
+            return cholesky.factor(_batch_last(self.S[rows] + t[:, None, None] * S_step[rows]))
+
+        _, length = _inside(factored, _room(self.slack, step, SHARE))
+        self.slack = self.slack + length[:, None] * step
+        self.S = self.S + length[:, None, None] * S_step
+
+
+@dataclass(frozen=True, eq=False)
+class _Here:
+    """What follows from :class:`_Rows`: x(α) and v (N, d); N, R and G (N, d, d)."""
+
+    x: Array
+    v: Array
+    N: Array
+    R: Array
+    G: Array
+
+    @classmethod
+    def of(cls, rows: _Rows) -> _Here:
+        """X(α) and the matrices of the step."""
+        N = _projected(rows.factored(rows.alpha, 0.0), rows.W)
+        x = rows.x0 + _times(N, rows.alpha * (0.5 - rows.x0))
+        return cls(x, x * (1 - x), N, _projected(rows.factor, rows.W), rows.W @ rows.S @ rows.W.T)
+
+    def take(self, stay: Array) -> _Here:
+        """Some of the rows."""
+        return _Here(*(array[stay] for array in (self.x, self.v, self.N, self.R, self.G)))
+
+    def bounds(self, alpha: Array) -> tuple[Array, Array]:
+        """φ(α) and how much it can exceed p₁."""
+        G = _diagonal(self.G)
+        fits = np.clip((self.v / G).min(axis=1), 0, 1)
+        value = (alpha * self.v).sum(axis=1)
+        return value, value - fits * G.sum(axis=1)
+
+    def curvature(self, rows: _Rows) -> Array:
+        """The matrix of the step (N, d, d)."""
+        slope = 1 - 2 * self.x
+        H: Array = self.N * (slope[:, :, None] * (slope[:, None] / 2))
+        H += self.G * self.R
+        diagonal = np.arange(H.shape[1])
+        H[:, diagonal, diagonal] += rows.slack / rows.alpha
+        return H
+
+
+def _projected(factor: Array, W: Array) -> Array:
+    """W (L Lᵀ)⁻¹ Wᵀ (N, d, d) for every L of ``factor``."""
+    half = np.ascontiguousarray(np.moveaxis(cholesky.forward(factor, W.T), -1, 0))
+    product: Array = half.transpose(0, 2, 1) @ half
+    return product
+
+
+def _batch_last(matrices: Array) -> Array:
+    return np.ascontiguousarray(np.moveaxis(matrices, 0, -1))
+
+
+def _diagonal(matrices: Array) -> Array:
+    diagonal: Array = np.einsum("nii->ni", matrices)
+    return diagonal
+
+
+def _symmetric(matrices: Array) -> Array:
+    half: Array = (matrices + matrices.transpose(0, 2, 1)) / 2
+    return half
+
+
+def _times(matrices: Array, vectors: Array) -> Array:
+    product: Array = (matrices @ vectors[:, :, None])[:, :, 0]
+    return product
+
+
+def _room(point: Array, step: Array, share: float) -> Array:
+    """The length (N,) of the step, up to 1, that goes no more than ``share`` of the way from ``point`` > 0 to 0."""
+    length: Array = share / np.maximum((-step / point).max(axis=1), share)
+    return length
+
+
+def _inside(factored: Any, length: Array) -> tuple[Array, Array]:
+    """The factors at the step's end and its length, cut where they do not exist."""
+    factor = factored(length, np.arange(len(length)))
+    for _ in range(STEPS):
+        outside = np.flatnonzero(~np.isfinite(factor[-1, -1]))
+        if not len(outside):
+            break
+        length[outside] *= CUT
+        factor[:, :, outside] = factored(length[outside], outside)
+    return factor, length

@@ -13,7 +13,7 @@ Array: TypeAlias = npt.NDArray[Any]
 
 
 def relaxed_center(W: Array, x0: Array) -> tuple[Array, float, float]:
-    """X (d,), p₁ and the duality gap: minimise ‖u‖² − Tr Δ over Y = [[Δ, u], [uᵀ, 1]] ⪰ 0.
+    """X (d,), a bound on p₁ from above and the duality gap, infinite where the solver gave up: minimise ‖u‖² − Tr Δ over Y = [[Δ, u], [uᵀ, 1]] ⪰ 0.
 
     Δ stands for u uᵀ + S (RVG Prop. 2): each feature has w_iᵀΔ w_i + 2 q_i w_iᵀu + q_i² ≤ q_i + w_iᵀu, x = q + W u.
     """
@@ -40,7 +40,9 @@ def relaxed_center(W: Array, x0: Array) -> tuple[Array, float, float]:
     )
     solution = solver.solve()
     x = x0 + W @ np.asarray(solution.x)[last[:-1]]
-    return np.clip(x, 0, 1), -solution.obj_val, abs(solution.obj_val - solution.obj_val_dual)
+    bounds = -solution.obj_val, -solution.obj_val_dual
+    solved = str(solution.status) in ("Solved", "AlmostSolved")
+    return np.clip(x, 0, 1), max(bounds), max(bounds) - min(bounds) if solved else np.inf
 
 
 def _upper(n: int) -> tuple[Array, Array]:
