@@ -14,7 +14,7 @@ from scipy.linalg import pinv
 from scipy.special import log_softmax, softmax
 
 import attacks
-from vfl.numerics import box
+from vfl.numerics import active_set, box, box_program
 from vfl.numerics.box import nearest_in_box
 from vfl.numerics.gradient_inversion import _Problem
 from vfl.numerics.linear_system import LinearSystem
@@ -82,16 +82,31 @@ def test_rows_without_a_solution_in_the_box_get_the_nearest_best_point(seed: int
 
 
 def test_the_quadratic_program_agrees_with_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With Newton and proximal steps switched off, every row goes to Clarabel; the answers stay."""
+    """With Newton, active sets and proximal steps switched off, every row goes to Clarabel; the answers stay."""
     A, x = system(3, 4, 7, 20, vertices=0.2)
     b = x @ A.T
     b[10:] += 2
     reference = nearest_in_box(A, b, np.full(7, 0.5))
     monkeypatch.setattr(box, "PROXIMAL", ((1.0, 0), (1.0, 0)))
+    monkeypatch.setattr(active_set, "CHANGES", 0)
     monkeypatch.setattr(box, "_newton", lambda dual: (np.zeros_like(dual.t), np.arange(dual.t.shape[1])))
     alone = nearest_in_box(A, b, np.full(7, 0.5))
     assert alone.converged.all()
     np.testing.assert_allclose(alone.x, reference.x, rtol=0, atol=1e-6)
+
+
+def test_truths_at_vertices_are_solved_by_active_sets_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither proximal steps nor a quadratic program are needed; a row in ten is compared with the paper's program."""
+    monkeypatch.setattr(box, "PROXIMAL", ())
+    monkeypatch.setattr(box_program, "nearest", None)
+    for seed, (k, d) in enumerate([(3, 4), (6, 6), (10, 10), (10, 12), (6, 20), (2, 9)]):
+        A, x = system(seed, k, d, 300, vertices=[1.0, 0.6][seed % 2])
+        estimate = attacks.estimate("rcc2", A, x @ A.T)
+        assert (estimate.status == RowStatus.OK).all()
+        check_certificates(estimate, x)
+        for row in range(0, 300, 60):
+            expected = programs.rcc2(A, A @ x[row])
+            np.testing.assert_allclose(estimate.values[row], expected, rtol=0, atol=1e-6)
 
 
 @settings(deadline=None)

@@ -7,12 +7,13 @@ With Q (d, r) an orthonormal basis of the rows of A, A x = b reads Qᵀx = c. Th
 
 1. Newton from s + Q Qᵀ(c − Qᵀs), the nearest solution without the box. In general position it ends exactly
    after a few steps. Where fewer than r coordinates are inside (a vertex) the matrix is singular.
-2. The rows that are left: proximal point steps on the dual, ν ← argmax θ(·) − ε/2 ‖· − ν‖²_D, each by damped
-   Newton on an invertible matrix. This is the augmented Lagrangian method; with D = S⁻² (S the singular
-   values of A) the distance ‖·‖_D is that of the multipliers of A x = b. If no point of the box solves the equations it
-   converges to the answer for the nearest b that one does solve (Chiche and Gilbert 2016): to the point nearest
-   to s among those of least ‖A x − b‖.
-3. Rows that still fail the optimality conditions: two quadratic programs each, solved by Clarabel.
+2. The rows that are left: the dual active-set method (:mod:`vfl.numerics.active_set`), exact at vertices too.
+3. The rows that it did not solve, as a rule without a solution in the box: proximal point steps on the dual,
+   ν ← argmax θ(·) − ε/2 ‖· − ν‖²_D, each by damped Newton on an invertible matrix. This is the augmented
+   Lagrangian method; with D = S⁻² (S the singular values of A) the distance ‖·‖_D is that of the multipliers of
+   A x = b. If no point of the box solves the equations it converges to the answer for the nearest b that one does
+   solve (Chiche and Gilbert 2016): to the point nearest to s among those of least ‖A x − b‖.
+4. Rows that still fail the optimality conditions: two quadratic programs each, solved by Clarabel.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from vfl.numerics import cholesky
+from vfl.numerics import active_set, cholesky
 from vfl.numerics.linear_system import RANK_RTOL
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -33,7 +34,6 @@ CHUNK = 2048
 
 #: Optimality conditions hold when they fail by no more than this (Qᵀx = c, and stationarity of ‖A x − b‖).
 TOLERANCE = 1e-11
-
 
 #: Entries of Q up to this are rounding: a column that A does not touch must not move with a large ν.
 NOTHING = 1e-13
@@ -136,6 +136,13 @@ class _Dual:
         promised = (descent * (np.where(descent > 0, self.high, self.low) - y)).sum(axis=0)
         return still <= 1e3 * TOLERANCE, promised
 
+    def smallest(self) -> Array:
+        """Ν (r, N) by the active-set method."""
+        shape = len(self.Q), self.t.shape[1]
+        return active_set.smallest(
+            self.Q, self.t, np.broadcast_to(self.low, shape), np.broadcast_to(self.high, shape)
+        )
+
     def take(self, rows: Array) -> _Dual:
         """The problem of some of the rows."""
         low, high = (a[:, rows] if a.shape[1] > 1 else a for a in (self.low, self.high))
@@ -143,10 +150,14 @@ class _Dual:
 
 
 def _solve(dual: _Dual) -> tuple[Array, Array]:
-    """Y (d, N) and ν (r, N), by the three stages of the module."""
+    """Y (d, N) and ν (r, N), by the stages of the module."""
     nu, left = _newton(dual)
+    if len(left):
+        part = dual.take(left)
+        nu[:, left] = part.smallest()
+        left = left[~part.solved(part.point(nu[:, left])[0])]
     metrics = np.ones_like(dual.stretch), dual.stretch**-2
-    for metric, (epsilon, most) in zip(metrics, PROXIMAL, strict=True):
+    for metric, (epsilon, most) in zip(metrics, PROXIMAL, strict=False):
         if len(left):
             part = dual.take(left)
             first = metric is metrics[0]
@@ -168,6 +179,7 @@ def _newton(dual: _Dual, steps: int = 8) -> tuple[Array, Array]:
     nu = dual.t.copy()
     y, inside = dual.point(nu)
     left = np.flatnonzero(~inside.all(axis=0))
+    left = left[~dual.take(left).solved(y[:, left])]
     dual, y, inside, failed = dual.take(left), y[:, left], inside[:, left], []
     for _ in range(steps):
         F = dual.residual(y)
