@@ -12,6 +12,7 @@ from experiments.central import AUTHORS, Model, train
 from vfl.datasets._resolve import dataset
 from vfl.errors import DataError
 from vfl.federation import Training
+from vfl.scaling import Scaler
 from vfl.table import TRAIN
 from vfl.types import Array
 
@@ -44,14 +45,15 @@ class Dealt:
 
 
 @lru_cache(maxsize=8)
-def dealt(name: str, seed: int) -> Dealt:
-    """``name`` by the authors' recipe where there is one, else by the paper's; 80/20 unless a split is given.
+def dealt(name: str, seed: int, recipe: str | None = None) -> Dealt:
+    """``name`` by ``recipe``: None is the authors' where there is one, else the paper's; 80/20 unless a split is given.
 
     Raises:
         DataError: the file is not here.
     """
     options = dict(_SYNTHETIC, seed=seed) if name == "synthetic" else {}
-    table = dataset(name, {**options, "recipe": "authors" if name in _AUTHORS else "paper"}).prepared()
+    recipe = recipe or ("authors" if name in _AUTHORS else "paper")
+    table = dataset(name, {**options, "recipe": recipe}).prepared()
     assert table.labels is not None
     if table.split is None:
         order = np.random.default_rng((seed, 0)).permutation(len(table.ids))
@@ -59,14 +61,16 @@ def dealt(name: str, seed: int) -> Dealt:
         parts = order[:cut], order[cut:]
     else:
         parts = np.flatnonzero(table.split == TRAIN), np.flatnonzero(table.split != TRAIN)
-    names = tuple(c.name for c in table.columns)
-    return Dealt(name, names, table.features, table.labels, len(table.class_names), *parts)
+    names, x = tuple(c.name for c in table.columns), table.features
+    if recipe == "clean":
+        x, _ = Scaler.fit(table.columns, x[parts[0]]).transform(x)
+    return Dealt(name, names, x, table.labels, len(table.class_names), *parts)
 
 
 @lru_cache(maxsize=16)
-def trained(name: str, seed: int, quick: bool, defended: bool = False) -> Model:
+def trained(name: str, seed: int, quick: bool, defended: bool = False, recipe: str | None = None) -> Model:
     """The model of ``name`` on all columns: by the authors' schedule, or ``defended``, as their models of the defences."""
-    d = dealt(name, seed)
+    d = dealt(name, seed, recipe)
     training = defended_training(name, quick) if defended else _plain_training(name, quick)
     rows = d.train_rows
     return train(
