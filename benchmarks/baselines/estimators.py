@@ -21,6 +21,13 @@ def rcc2(A: Array, b: Array, **solver: Any) -> Array:
     return np.asarray(x.value)
 
 
+def cls(A: Array, b: Array) -> Array:
+    """The box-constrained least squares of RVG §V with CVXPY's default solver: one of its minimisers."""
+    x = cp.Variable(A.shape[1])
+    cp.Problem(cp.Minimize(cp.sum_squares(A @ x - b)), [x >= 0, x <= 1]).solve()
+    return np.asarray(x.value)
+
+
 def rcc1(A: Array, b: Array) -> Array:
     """RVG's relaxation as a semidefinite program, with Clarabel."""
     q, W = pinv(A) @ b, null_space(A)
