@@ -13,7 +13,7 @@ from experiments.plots import Series, lines
 from vfl.numerics.one_feature import Signs, reconstruct
 
 _FEATURE = "emp.var.rate"
-_COUNTS, _INSTANCES = range(1, 101), 100
+COUNTS, _INSTANCES = range(1, 101), 100
 _PRINTED = {"|ω|": 0.98916, "|b₀|": 3.048751}
 _CASES: dict[str, Signs] = {
     "signs of ω and b₀ known": "same",
@@ -33,8 +33,8 @@ def black_box(options: Options) -> Drawing:
     x = data.x[data.predict_rows, j]
     rng, rows = np.random.default_rng((options.seed, 7)), list[dict[str, object]]()
     for instance in range(10 if options.quick else _INSTANCES):
-        drawn = rng.choice(x, max(_COUNTS), replace=False)
-        rows += _instance(instance, drawn, slope * drawn + shift, float(x.mean()))
+        drawn = rng.choice(x, max(COUNTS), replace=False)
+        rows += instance_rows(instance, drawn, slope * drawn + shift, float(x.mean()))
     lead = (
         f"v = ω x + b₀ with ω = {slope:.4f} and b₀ = {shift:.4f} in this training; {len(np.unique(data.x[:, j]))} values of "
         f"{_FEATURE} occur, two of them at the ends of [0, 1], so that few predictions suffice."
@@ -46,9 +46,10 @@ def black_box(options: Options) -> Drawing:
     return Drawing(rows, [_plot(rows)], lead, [], printed)
 
 
-def _instance(instance: int, x: np.ndarray, v: np.ndarray, mean: float) -> Rows:
+def instance_rows(instance: int, x: np.ndarray, v: np.ndarray, mean: float) -> Rows:
+    """A row per number of predictions and case, for one draw ``x`` (max(COUNTS),) and its values ``v`` of ωx + b₀."""
     rows: Rows = []
-    for n in _COUNTS:
+    for n in COUNTS:
         for case, signs in _CASES.items():
             found, guessed = reconstruct(v[:n], signs, mean if case == "population mean known" else None)
             error = float(((found - x[:n]) ** 2).mean())
