@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from rich.console import Console
 from rich.progress import (
@@ -19,7 +19,9 @@ from rich.progress import (
 )
 
 from cli.output import note
-from experiments.config import Experiment
+
+if TYPE_CHECKING:  # the federation's configuration, which a bar does not need
+    from experiments.config import Experiment
 
 
 class _Bars:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from experiments.release.file import Progress, TableFile
+from experiments.release.file import Progress, TableFile, as_column, cells, floats, nulls
 from experiments.release.options import Options
 from vfl.errors import ConfigError, DataError
 from vfl.names import repeated
@@ -35,8 +35,10 @@ class Encoding:
 
     def numbers(self, column: pa.Array) -> Array:
         """Float64 (n, columns); NaN where missing."""
-        codes = pc.index_in(as_text(column), value_set=pa.array(self.categories, pa.string()))
-        values: Array = codes.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        found = as_text(column).dictionary_encode()
+        code = {category: float(i) for i, category in enumerate(self.categories)}
+        codes = np.array([*(code.get(c, np.nan) for c in found.dictionary.to_pylist()), np.nan])
+        values: Array = codes[np.where(nulls(column), -1, cells(found.indices))]
         if self.kind == "ordinal":
             return values[:, None]
         hot: Array = (values[:, None] == np.arange(len(self.categories))).astype(np.float64)
@@ -98,7 +100,7 @@ class Block:
         """As :meth:`Columns.schema` orders them."""
         by_name = dict(self.kept)
         for j, name in enumerate(plan.names):
-            by_name[name] = pa.array(np.ascontiguousarray(self.features[:, j]))
+            by_name[name] = as_column(self.features[:, j])
         return [by_name[name] for name in plan.schema().names]
 
 
@@ -149,7 +151,7 @@ def blocks(plan: Columns, *, drop_missing: bool, stage: str, progress: Progress)
         kept = {name: found[name] for name in plan.kept}
         missing = np.isnan(x).any(axis=1)
         if plan.label is not None:
-            missing |= found[plan.label].is_null().to_numpy(zero_copy_only=False)
+            missing |= nulls(found[plan.label])
         if missing.any() and not drop_missing:
             raise _missing(plan, x, row, int(np.argmax(missing)))
         if missing.any():
@@ -162,8 +164,7 @@ def blocks(plan: Columns, *, drop_missing: bool, stage: str, progress: Progress)
 def _numbers(column: pa.Array, encoding: Encoding | None) -> Array:
     if encoding is not None:
         return encoding.numbers(column)
-    values: Array = column.to_numpy(zero_copy_only=False)
-    return values[:, None]
+    return floats(column)[:, None]
 
 
 def _missing(plan: Columns, x: Array, before: int, row: int) -> DataError:

@@ -16,7 +16,7 @@ import numpy as np
 
 from experiments.release.columns import Block, Columns, blocks, plan_columns
 from experiments.release.facts import Classifier, certificate_facts
-from experiments.release.file import Progress, TableFile, replacing, suffix
+from experiments.release.file import Progress, TableFile, floats, replacing, suffix
 from experiments.release.options import Options, mechanism_for
 from experiments.release.page import render
 from experiments.release.passes import Noise, Scan, refuse_invisible, scan, signs, write
@@ -129,7 +129,7 @@ def _solving(remedy: str) -> Iterator[None]:
 def _features(file: TableFile, names: Sequence[str], progress: Progress) -> Array:
     """The released numbers as the file gives them back, (q, p)."""
     read = file.blocks(names, (), "checking", progress)
-    return np.concatenate([np.column_stack([block[n].to_numpy() for n in names]) for block in read])
+    return np.concatenate([np.column_stack([floats(block[n]) for n in names]) for block in read])
 
 
 def _text(column: Any) -> Array:

@@ -13,7 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
 from vfl.errors import ConfigError
@@ -103,12 +102,16 @@ def gaussian_epsilon(a: float, delta: float) -> float:
     """The least ε ≥ 0 with gaussian_delta(a, ε) ≤ δ."""
     if gaussian_delta(a, 0.0) <= delta:
         return 0.0
+    from scipy.optimize import brentq
+
     above = a * a / 2 + a * np.sqrt(2 * np.log(1 / delta))  # P(loss > ε) ≤ δ there: loss ~ N(a²/2, a²)
     return float(brentq(lambda e: gaussian_delta(a, e) - delta, 0.0, above, xtol=1e-14, rtol=1e-13))
 
 
 def gaussian_sensitivity(epsilon: float, delta: float) -> float:
     """The largest a whose exact ε at ``delta`` is ``epsilon`` > 0: inverts :func:`gaussian_epsilon`."""
+    from scipy.optimize import brentq
+
     low, high = 1e-12 * min(1.0, epsilon), 1.0
     while gaussian_delta(high, epsilon) < delta:
         high *= 2
