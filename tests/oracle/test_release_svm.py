@@ -10,6 +10,7 @@ import pytest
 from scipy.linalg import null_space
 
 from vfl.datasets._resolve import dataset
+from vfl.release import svm
 from vfl.release.correlated import Correlated
 from vfl.release.preserving import check_preserved, preserving_noise, release_preserving
 from vfl.release.svm import SvmSolution, solve_svm
@@ -189,3 +190,56 @@ def test_one_sided_noise_off_the_margin_keeps_the_classifier_too() -> None:
     assert s.change(solve_svm(moved, y, theta=THETA, rho=RHO)) < 1e-9
     inwards = x - np.outer(2 * push * y, s.alpha) / np.linalg.norm(s.alpha) ** 2
     assert s.change(solve_svm(inwards, y, theta=THETA, rho=RHO)) > 1e-3
+
+
+def large(kind: str, q: int = 20_000, p: int = 6) -> tuple[Array, Array]:
+    """Tables that begin with a sample and end with the rows near the margin."""
+    rng = np.random.default_rng(7)
+    x = rng.normal(size=(q, p))
+    y = np.where(x @ rng.normal(size=p) + 0.5 * rng.normal(size=q) > 0, 1.0, -1.0)
+    match kind:
+        case "outlying rows":
+            x = np.sign(x) * np.exp(3 * abs(x))
+        case "whole numbers":
+            x = x.round()
+        case "separable":
+            x[:, 0] += 8 * y
+        case "one class":
+            y[:] = 1.0
+        case "labels at random":
+            y = rng.permutation(y)
+        case "sorted":
+            order = np.argsort(y)
+            x, y = x[order], y[order]
+    return x, y
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["plain", "outlying rows", "whole numbers", "separable", "one class", "labels at random", "sorted"],
+)
+def test_large_tables_meet_the_papers_conditions(kind: str) -> None:
+    x, y = large(kind)
+    s = solve_svm(x, y, theta=THETA, rho=RHO)
+    assert s.polished
+    residuals = written_out(x, y, s, THETA, RHO)
+    assert max(abs(r) for r in residuals.values()) < 1e-10, residuals
+
+
+def test_a_row_far_from_the_margin_that_ends_on_it_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With too few rows called near, some of the others must cross: the answer is the same."""
+    x, y = large("plain")
+    expected = solve_svm(x, y, theta=THETA, rho=RHO)
+    monkeypatch.setattr(svm, "FAR", 0.5)
+    again = solve_svm(x, y, theta=THETA, rho=RHO)
+    assert again.polished
+    assert expected.change(again) < 1e-12
+
+
+def test_what_the_last_stage_cannot_settle_the_interior_point_may_still_solve() -> None:
+    """Columns of 1e-12 and offsets of 1e4 in one class: the sets of the margin are beyond rounding, the solution is not."""
+    rng = np.random.default_rng(28)
+    x = rng.normal(size=(17, 5)) * [0.0, 1.0, 1e-3, 1.0, 1.0] + [0.0, 1e-3, 1.0, 1e4, 1.0]
+    s = solve_svm(x, np.full(17, -1.0), theta=1.0, rho=1.0)
+    assert s.polished
+    assert s.kkt.worst < 1e-12

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotrs
+from scipy.linalg.lapack import dpotrs
 
-from vfl.release._problem import Problem
+from vfl.release._problem import Problem, cholesky
 from vfl.types import Array
 
 MAX_STEPS = 100
@@ -56,7 +56,7 @@ class _Newton:
         (s, xi), (omega, sigma) = at.slack, at.multiplier
         self._problem, self._at = problem, at
         self._pull = problem.A.T @ omega
-        self._r_w = problem.H @ at.w - self._pull
+        self._r_w = problem.H @ at.w - problem.linear - self._pull
         self._r_s = problem.A @ at.w - 1 + xi - s
         self._r_xi = problem.rho * xi + problem.theta - omega - sigma
         self._k = problem.rho + sigma / xi
@@ -76,7 +76,7 @@ class _Newton:
 
     def factor(self) -> None:
         """Factors the normal equations."""
-        self._factor = _cholesky(self._problem.normal_matrix(self._D))
+        self._factor = cholesky(self._problem.normal_matrix(self._D))
 
     def towards(self, products: Array) -> Point:
         """The direction in which residuals vanish and slack∘multiplier changes by −``products`` (2, q)."""
@@ -91,10 +91,14 @@ class _Newton:
         return Point(w, np.stack([s, xi]), np.stack([omega, -c_xi - at.multiplier[1] * xi / at.slack[1]]))
 
 
-def interior_points(problem: Problem, tolerances: Sequence[float]) -> Iterator[tuple[Array, Array]]:
-    """(w, ω) each time the path reaches the next, smaller one of ``tolerances``; last, where rounding ends it."""
-    q, width = problem.A.shape
-    at = Point(np.zeros(width), np.ones((2, q)), np.full((2, q), problem.theta / 2))
+def interior_points(
+    problem: Problem, start: tuple[Array, float], tolerances: Sequence[float]
+) -> Iterator[tuple[Array, Array]]:
+    """(w, ω) each time the path reaches the next, smaller one of ``tolerances``; last, where rounding ends it.
+
+    ``start``: w and ε near the solution of the rounded problem, see :mod:`vfl.release._smoothing`.
+    """
+    at = _on_the_path(problem, *start)
     waiting = list(tolerances)
     for _ in range(MAX_STEPS):
         newton = _Newton(problem, at)
@@ -113,13 +117,11 @@ def interior_points(problem: Problem, tolerances: Sequence[float]) -> Iterator[t
     yield at.w, at.multiplier[0]
 
 
-def _cholesky(matrix: Array) -> Array:
-    """The lower factor of ``matrix``; where rounding has made it indefinite, with a ridge that outweighs rounding."""
-    ridge = np.finfo(float).eps * np.trace(matrix)
-    for power in range(8):
-        factor, failed = dpotrf(matrix, lower=1)
-        if not failed:
-            found: Array = factor
-            return found
-        matrix = matrix + ridge * 10**power * np.eye(len(matrix))
-    raise AssertionError("unreachable: a ridge of 1e-8 of the trace makes any normal matrix definite")
+def _on_the_path(problem: Problem, w: Array, epsilon: float) -> Point:
+    """The point with this w, s∘ω = ξ∘ς = θε, and residuals 0 but for Hw = Aᵀω and the ρ in ω."""
+    gap, mu = 1 - problem.A @ w, problem.theta * epsilon
+    root = np.sqrt(gap * gap + 4 * epsilon**2)
+    slack = np.stack([root - gap, root + gap]) / 2 + epsilon
+    multiplier = mu / slack
+    multiplier[0] += problem.rho * np.maximum(gap, 0)
+    return Point(w, slack, multiplier)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.linalg.lapack import dpotrf
 
 from vfl.errors import ConfigError, DataError
 from vfl.types import Array
@@ -31,14 +32,24 @@ class Kkt:
         """Whether both are small enough that rounding explains them; columns of 1e12 can be beyond it."""
         return self.stationarity <= 1e-5 and self.complementarity <= 1e-8
 
+    @property
+    def worst(self) -> float:
+        """The larger of the two."""
+        return max(self.stationarity, self.complementarity)
+
+    @property
+    def to_rounding(self) -> bool:
+        """Whether nothing but rounding is left."""
+        return self.worst <= 1e-12
+
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """min ½wᵀHw + Σ θξ_i + (ρ/2)ξ_i², ξ_i = max(1 − a_iᵀw, 0), rows a_i of ``A`` (q, p+1).
+    """min ½wᵀHw − ``linear``ᵀw + Σ θξ_i + (ρ/2)ξ_i², ξ_i = max(1 − a_iᵀw, 0), rows a_i of ``A`` (q, p+1).
 
     A = diag(y)[X 1]T, H = Tᵀdiag(1, …, 1, ρ)T = ``root``ᵀ ``root``, and T w = (α, β).
     T centres and scales the columns: large and small ones meet in one matrix without loss, and the problem
-    stays (2). Columns of A are contiguous.
+    stays (2), whose ``linear`` is 0. Columns of A are contiguous.
     """
 
     A: Array
@@ -47,6 +58,7 @@ class Problem:
     root: Array
     theta: float
     rho: float
+    linear: Array
 
     @classmethod
     def of(cls, x: Array, y: Array, *, theta: float, rho: float) -> Problem:
@@ -77,7 +89,25 @@ class Problem:
         T = np.diag(np.append(1 / scale, 1.0))
         T[p, :p] = -mean / scale
         root = np.sqrt(np.append(np.ones(p), rho))[:, None] * T
-        return cls(A, root.T @ root, T, root, theta, rho)
+        return cls(A, root.T @ root, T, root, theta, rho, np.zeros(p + 1))
+
+    def sample(self, rows: Array) -> Problem:
+        """The problem of a sample of the rows: its optimum is near this one's."""
+        share = len(rows) / len(self.A)
+        A = np.asfortranarray(self.A[rows])
+        return replace(
+            self, A=A, H=share * self.H, root=np.sqrt(share) * self.root, linear=share * self.linear
+        )
+
+    def of_rows(self, rows: Array, inside: Array) -> Problem:
+        """The problem in which ``rows`` (q,) alone need deciding: of the others those ``inside`` are, the rest are not."""
+        settled = inside & ~rows
+        return replace(
+            self,
+            A=np.asfortranarray(self.A[rows]),
+            H=self.normal_matrix(self.rho * settled),
+            linear=self.linear + (self.theta + self.rho) * (self.A.T @ settled),
+        )
 
     def objective(self, w: Array) -> float:
         """½wᵀHw + Σ θξ_i + (ρ/2)ξ_i² at the least ξ that w allows."""
@@ -113,3 +143,15 @@ class Problem:
         inside = np.maximum(-gap, 0) + abs(omega / (self.theta + self.rho * abs(gap)) - 1)
         rows = np.minimum(np.minimum(on, outside), inside)
         return Kkt(float(residual.max()), float(rows.max()))
+
+
+def cholesky(matrix: Array) -> Array:
+    """The lower factor of ``matrix``; where rounding has made it indefinite, with a ridge that outweighs rounding."""
+    ridge = np.finfo(float).eps * np.trace(matrix)
+    for power in range(8):
+        factor, failed = dpotrf(matrix, lower=1)
+        if not failed:
+            found: Array = factor
+            return found
+        matrix = matrix + ridge * 10**power * np.eye(len(matrix))
+    raise AssertionError("unreachable: a ridge of 1e-8 of the trace makes any normal matrix definite")

@@ -5,13 +5,15 @@
 Multipliers ω ≥ 0 of the margins: α = Σ ω_i y_i x_i, β = Σ ω_i y_i / ρ, ξ_i = max((ω_i − θ)/ρ, 0). ω_i may
 exceed θ and Σ ω_i y_i ≠ 0. No other SVM has this solution.
 
-Two stages: a primal-dual interior-point method finds which rows lie outside, on and inside the margin; then,
-these sets held fixed, the optimum is a small linear system, and rows that end on the wrong side change sets
-until none does.
+Three stages: Newton's method on a rounded hinge comes near; a primal-dual interior-point method, in a large
+table on the rows near the margin alone, finds which rows lie outside, on and inside it; then, these sets held
+fixed, the optimum is a small linear system of all rows, and rows that end on the wrong side change sets until
+none does.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,18 +21,21 @@ import numpy as np
 from vfl.release._active_set import polish
 from vfl.release._interior_point import interior_points
 from vfl.release._problem import Kkt, Problem
+from vfl.release._smoothing import LARGE, approach
 from vfl.types import Array
 
-#: The first stage needs to be good enough to tell the sets: it goes on when they do not settle.
-TOLERANCES = (1e-8, 1e-10, 1e-12)
+#: The interior point needs to be good enough to tell the sets: it goes on when they do not settle.
+TOLERANCES = (1e-8, 1e-10, 1e-12, 1e-14)
+#: Rows so many ε from the margin, where the interior point starts, rarely end on the other side.
+FAR = 50
 
 
 @dataclass(frozen=True, eq=False)
 class SvmSolution:
     """``alpha`` (p,), ``beta``, ``slack`` ξ (q,), ``multipliers`` ω (q,), and how exact they are.
 
-    ``polished`` is False when the sets of the second stage did not settle or rounding spoils it: then this is
-    the interior point's answer, and ``kkt`` says how good it is.
+    ``polished`` is False when the sets of the last stage did not settle or rounding spoils it, and the
+    interior point's answer, which this then is, is not exact to rounding either: ``kkt`` says how good it is.
     """
 
     alpha: Array
@@ -67,24 +72,56 @@ def solve_svm(x: Array, y: Array, *, theta: float, rho: float) -> SvmSolution:
         DataError: x is empty or not finite, or y is not ±1.
     """
     problem = Problem.of(x, y, theta=theta, rho=rho)
-    for point in interior_points(problem, TOLERANCES):
-        exact = polish(problem, *point)
-        if exact is not None and _better(problem, exact, point):
-            break
-        exact = None
-    w, omega = exact or point
+    w, omega, settled = _solved(problem)
     alpha, beta = problem.original(w, omega)
+    kkt = problem.kkt(w, omega)
     return SvmSolution(
         alpha=alpha,
         beta=beta,
         slack=np.maximum(1 - problem.A @ w, 0.0),
         multipliers=omega,
-        kkt=problem.kkt(w, omega),
-        polished=exact is not None,
+        kkt=kkt,
+        polished=settled or kkt.to_rounding,
     )
 
 
+def _solved(problem: Problem) -> tuple[Array, Array, bool]:
+    """(w, ω), and whether the last stage settled; else the best interior point."""
+    points: list[tuple[Array, Array]] = []
+    for point in _points(problem):
+        exact = polish(problem, *point)
+        if exact is not None and _better(problem, exact, point):
+            return *exact, True
+        points.append(point)
+    return *min(points, key=lambda point: problem.kkt(*point).worst), False
+
+
+def _points(problem: Problem) -> Iterator[tuple[Array, Array]]:
+    """Ever better (w, ω) to polish: first, in a large table, from the rows near the margin alone."""
+    start = approach(problem)
+    if len(problem.A) > LARGE:
+        yield from _near_the_margin(problem, start)
+    yield from interior_points(problem, start, TOLERANCES)
+
+
+def _near_the_margin(problem: Problem, start: tuple[Array, float]) -> Iterator[tuple[Array, Array]]:
+    """(w, ω) in which the rows far from the margin stay on the side where ``start`` has them, if that is the optimum."""
+    reach = FAR * start[1]
+    gap = 1 - problem.A @ start[0]
+    near, inside = abs(gap) < reach, gap > 0
+    while 0 < near.sum() < len(near) / 2:
+        *_, (w, omega) = interior_points(problem.of_rows(near, inside), start, TOLERANCES[2:3])
+        gap = 1 - problem.A @ w
+        crossed = ~near & (inside != (gap > 0))
+        if not crossed.any():
+            whole = np.where(inside, problem.theta + problem.rho * gap, 0.0)
+            whole[near] = omega
+            yield w, whole
+            return
+        near |= crossed | (abs(gap) < reach)
+
+
 def _better(problem: Problem, exact: tuple[Array, Array], point: tuple[Array, Array]) -> bool:
-    """Whether rounding left the second stage's answer what it should be: exact, and not above the first's."""
+    """Whether rounding left the last stage's answer what it should be: exact, and not above the interior point's."""
     near = problem.objective(point[0]) + 1e-9 * problem.theta
     return problem.kkt(*exact).exact and problem.objective(exact[0]) <= near
