@@ -31,7 +31,7 @@ STEP = bytes(256 * (4 + 2 * 8) + 100)  # a position and two float64 a row of a b
 
 
 def experiment(
-    out: Path, *, rows: int, batch: int, epochs: int, features: int = 20, **more: object
+    out: Path, *, rows: int, batch: int, epochs: int, features: int = 20, **more: Any
 ) -> Experiment:
     """Softmax regression on ``features`` made-up columns, half of them passive, in local processes."""
     settings = {
@@ -46,14 +46,29 @@ def experiment(
     return TypeAdapter(Experiment).validate_python(settings)
 
 
-def training_steps_per_second(out: Path, steps: int, batch: int = 256, *, logs: bool = True) -> float:
+def training_steps_per_second(
+    out: Path, steps: int, batch: int = 256, *, logs: bool = True, **more: Any
+) -> float:
     """Training steps a second of three processes; with ``logs``, transcript and recovery log are written."""
-    per_epoch = 40
-    setup = experiment(out, rows=int(per_epoch * batch / 0.8), batch=batch, epochs=max(1, steps // per_epoch))
     with patch.object(launch, "ENTRY", "cli.main" if logs else "benchmarks.unlogged"), _importable():
-        speed = read_runs(run(setup).scenarios)[0].value("steps_per_second")
-    assert speed is not None
-    return speed
+        return measured(training(out, steps, batch, **more), "steps_per_second")
+
+
+def training(out: Path, steps: int, batch: int = 256, *, staleness: int = 0, **more: Any) -> Experiment:
+    """An experiment of ``steps`` training steps, 40 an epoch."""
+    epochs, per_epoch = max(1, steps // 40), 40
+    setup = experiment(out, rows=int(per_epoch * batch / 0.8), batch=batch, epochs=epochs)
+    trained = setup.training.model_dump() | {"staleness": staleness}
+    return experiment(
+        out, rows=int(per_epoch * batch / 0.8), batch=batch, epochs=epochs, training=trained, **more
+    )
+
+
+def measured(setup: Experiment, metric: str) -> float:
+    """Run ``setup``; the figure called ``metric``."""
+    value = read_runs(run(setup).scenarios)[0].value(metric)
+    assert value is not None
+    return value
 
 
 def _importable() -> Any:

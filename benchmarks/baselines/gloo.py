@@ -19,7 +19,7 @@ COORDINATOR, PASSIVE, ACTIVE = range(3)
 
 def _coordinator(size: Size) -> float:
     rows = batches(total(size.steps), size.batch)
-    grad = torch.zeros(size.batch, size.classes, dtype=torch.float64)
+    grad = torch.zeros(size.batch, size.width, dtype=size.dtype)
     logits = torch.empty_like(grad)
 
     def step(t: int) -> None:
@@ -33,11 +33,28 @@ def _coordinator(size: Size) -> float:
     return rate(size.steps, step)
 
 
-def _passive(party: Passive, steps: int, rows: Tensor, grad: Tensor) -> None:
+def _direct(size: Size) -> float:
+    """The active party drives: its update overlaps with the passive party's step."""
+    party, rows = Active(size), batches(total(size.steps), size.batch)
+    grad = torch.zeros(size.batch, size.width, dtype=size.dtype)
+
+    def step(t: int) -> None:
+        nonlocal grad
+        dist.send(rows[t], PASSIVE)
+        dist.send(grad, PASSIVE)
+        party.update()
+        block = torch.empty_like(grad)
+        dist.recv(block, PASSIVE)
+        grad = party.step(rows[t], block)
+
+    return rate(size.steps, step)
+
+
+def _passive(party: Passive, steps: int, rows: Tensor, grad: Tensor, aggregator: int) -> None:
     for t in range(total(steps)):
-        dist.recv(rows, COORDINATOR)
-        dist.recv(grad, COORDINATOR)
-        dist.send(party.step(rows, grad if t else None), COORDINATOR)
+        dist.recv(rows, aggregator)
+        dist.recv(grad, aggregator)
+        dist.send(party.step(rows, grad if t else None), aggregator)
 
 
 def _active(party: Active, steps: int, rows: Tensor, logits: Tensor) -> None:
@@ -48,28 +65,39 @@ def _active(party: Active, steps: int, rows: Tensor, logits: Tensor) -> None:
         party.update()
 
 
-def _work(rank: int, results: SimpleQueue[float], meet: str, size: Size) -> None:
+def _work(rank: int, results: SimpleQueue[float], meet: str, size: Size, direct: bool) -> None:
     torch.set_num_threads(1)
     if name := loopback():
         os.environ.setdefault("GLOO_SOCKET_IFNAME", name)
     dist.init_process_group("gloo", meet, timedelta(seconds=60), world_size=3, rank=rank)
     rows = torch.empty(size.batch, dtype=torch.int64)
-    block = torch.empty(size.batch, size.classes, dtype=torch.float64)
-    if rank == COORDINATOR:
+    block = torch.empty(size.batch, size.width, dtype=size.dtype)
+    if rank == PASSIVE:
+        _passive(Passive(size), size.steps, rows, block, ACTIVE if direct else COORDINATOR)
+    elif direct:
+        if rank == ACTIVE:
+            results.put(_direct(size))
+    elif rank == COORDINATOR:
         results.put(_coordinator(size))
-    elif rank == PASSIVE:
-        _passive(Passive(size.features, size.classes), size.steps, rows, block)
     else:
-        _active(Active(size.features, size.classes), size.steps, rows, block)
+        _active(Active(size), size.steps, rows, block)
     dist.barrier()
     dist.destroy_process_group()
 
 
-def steps_per_second(steps: int, *, batch: int = 256, features: int = 20, classes: int = 2) -> float:
-    """Federated steps per second: coordinator, passive and active party, one process each."""
+def steps_per_second(
+    steps: int,
+    *,
+    batch: int = 256,
+    features: int = 20,
+    classes: int = 2,
+    embedding: int = 0,
+    direct: bool = False,
+) -> float:
+    """Federated steps per second: coordinator, passive and active party, one process each; ``direct`` passes the first by."""
     with TemporaryDirectory() as folder:
         meet = (Path(folder) / "meet").as_uri()
-        return in_processes(_work, 3, meet, Size(steps, batch, features, classes))
+        return in_processes(_work, 3, meet, Size(steps, batch, features, classes, embedding), direct)
 
 
 if __name__ == "__main__":

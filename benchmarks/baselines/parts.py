@@ -1,4 +1,4 @@
-"""What the baselines share: data, the two halves of a logistic regression, and process start."""
+"""What the baselines share: data, the two halves of a logistic regression or a split network, and process start."""
 
 from __future__ import annotations
 
@@ -19,20 +19,41 @@ LEARNING_RATE = 1e-2
 
 
 class Size(NamedTuple):
-    """How much to train, and on what."""
+    """How much to train, and on what; ``embedding`` 0 is logistic regression in float64.
+
+    Otherwise two linear layers are summed to an embedding of that width, and a top of 32 hidden units
+    follows, in float32.
+    """
 
     steps: int
     batch: int
     features: int
     classes: int
+    embedding: int = 0
+
+    @property
+    def width(self) -> int:
+        """Numbers per row of a block."""
+        return self.embedding or self.classes
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of model and blocks."""
+        return torch.float32 if self.embedding else torch.float64
+
+    def top(self) -> nn.Module:
+        """From the summed blocks to logits."""
+        if not self.embedding:
+            return nn.Identity()
+        return nn.Sequential(nn.ReLU(), nn.Linear(self.embedding, 32), nn.ReLU(), nn.Linear(32, self.classes))
 
 
-def data(features: int, classes: int) -> tuple[Tensor, Tensor]:
-    """Seeded float64 columns in [0, 1) and labels that a linear model can learn."""
+def data(size: Size) -> tuple[Tensor, Tensor]:
+    """Seeded columns in [0, 1) and labels that a linear model can learn."""
     seed = torch.Generator().manual_seed(0)
-    x = torch.rand(ROWS, features, dtype=torch.float64, generator=seed)
-    truth = torch.randn(features, classes, dtype=torch.float64, generator=seed)
-    return x, (x @ truth).argmax(1)
+    x = torch.rand(ROWS, size.features, dtype=torch.float64, generator=seed)
+    truth = torch.randn(size.features, size.classes, dtype=torch.float64, generator=seed)
+    return x.to(size.dtype), (x @ truth).argmax(1)
 
 
 def batches(steps: int, batch: int) -> Tensor:
@@ -41,18 +62,18 @@ def batches(steps: int, batch: int) -> Tensor:
 
 
 class Passive:
-    """The first half of the columns, with the bias: partial logits out, their gradient in."""
+    """The first half of the columns, with the bias: a block out, its gradient in."""
 
-    def __init__(self, features: int, classes: int) -> None:
+    def __init__(self, size: Size) -> None:
         torch.set_num_threads(1)
-        half = features // 2
-        self.x = data(features, classes)[0][:, :half].contiguous()
-        self.layer = nn.Linear(half, classes, dtype=torch.float64)
+        half = size.features // 2
+        self.x = data(size)[0][:, :half].contiguous()
+        self.layer = nn.Linear(half, size.width, dtype=size.dtype)
         self.adam = torch.optim.Adam(self.layer.parameters(), lr=LEARNING_RATE)
         self.out: Tensor | None = None
 
     def step(self, rows: Tensor, grad: Tensor | None) -> Tensor:
-        """Apply the gradient of the previous step, then answer the partial logits of `rows`."""
+        """Apply the gradient of the previous step, then answer the block of `rows`."""
         if self.out is not None and grad is not None:
             self.adam.zero_grad()
             torch.autograd.backward(self.out, grad)
@@ -62,23 +83,25 @@ class Passive:
 
 
 class Active:
-    """The other columns and the labels: the others' summed logits in, the gradient out."""
+    """The other columns and the labels: the others' summed blocks in, the gradient out."""
 
-    def __init__(self, features: int, classes: int) -> None:
+    def __init__(self, size: Size) -> None:
         torch.set_num_threads(1)
-        half = features // 2
-        x, self.y = data(features, classes)
+        half = size.features // 2
+        x, self.y = data(size)
         self.x = x[:, half:].contiguous()
-        self.layer = nn.Linear(features - half, classes, bias=False, dtype=torch.float64)
-        self.adam = torch.optim.Adam(self.layer.parameters(), lr=LEARNING_RATE)
+        self.layer = nn.Linear(size.features - half, size.width, bias=False, dtype=size.dtype)
+        self.top = size.top()
+        self.adam = torch.optim.Adam([*self.layer.parameters(), *self.top.parameters()], lr=LEARNING_RATE)
         self.loss = nn.CrossEntropyLoss()
         self.waiting = False
 
     def step(self, rows: Tensor, others: Tensor) -> Tensor:
-        """Gradient of the mean loss in the logits; `update` may follow after it has been sent."""
+        """Gradient of the mean loss in the blocks; `update` may follow after it has been sent."""
         self.update()
         others.requires_grad_()
-        torch.autograd.backward(self.loss(others + self.layer(self.x[rows]), self.y[rows]))
+        logits = self.top(others + self.layer(self.x[rows]))
+        torch.autograd.backward(self.loss(logits, self.y[rows]))
         self.waiting = True
         assert others.grad is not None
         return others.grad

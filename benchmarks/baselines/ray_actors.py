@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from benchmarks.baselines.parts import Active, Passive, batches, rate, total
+from benchmarks.baselines.parts import Active, Passive, Size, batches, rate, total
 
-Block = npt.NDArray[np.float64]
+Block = npt.NDArray[np.floating[Any]]
 Rows = npt.NDArray[np.int64]
 
 
@@ -34,10 +34,10 @@ class _ActiveActor(Active):
         return answer
 
 
-def _measure(ray: Any, steps: int, batch: int, features: int, classes: int) -> float:
-    passive = ray.remote(num_cpus=1)(_PassiveActor).remote(features, classes)
-    active = ray.remote(num_cpus=1)(_ActiveActor).remote(features, classes)
-    rows: Rows = batches(total(steps), batch).numpy()
+def _measure(ray: Any, size: Size) -> float:
+    passive = ray.remote(num_cpus=1)(_PassiveActor).remote(size)
+    active = ray.remote(num_cpus=1)(_ActiveActor).remote(size)
+    rows: Rows = batches(total(size.steps), size.batch).numpy()
     grad: Block | None = None
 
     def step(t: int) -> None:
@@ -45,10 +45,12 @@ def _measure(ray: Any, steps: int, batch: int, features: int, classes: int) -> f
         logits = ray.get(passive.call.remote(rows[t], grad))
         grad = ray.get(active.call.remote(rows[t], logits))
 
-    return rate(steps, step)
+    return rate(size.steps, step)
 
 
-def steps_per_second(steps: int, *, batch: int = 256, features: int = 20, classes: int = 2) -> float:
+def steps_per_second(
+    steps: int, *, batch: int = 256, features: int = 20, classes: int = 2, embedding: int = 0
+) -> float:
     """Federated steps per second; starts a Ray of its own on this machine and stops it."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     import ray
@@ -65,7 +67,7 @@ def steps_per_second(steps: int, *, batch: int = 256, features: int = 20, classe
             runtime_env={"env_vars": {"PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}},
         )
         try:
-            return _measure(ray, steps, batch, features, classes)
+            return _measure(ray, Size(steps, batch, features, classes, embedding))
         finally:
             ray.shutdown()
 

@@ -43,14 +43,28 @@ def _coordinator(size: Size) -> float:
     return rate(size.steps, step)
 
 
-def _work(rank: int, results: SimpleQueue[float], meet: str, size: Size) -> None:
+def _direct(size: Size) -> float:
+    """The active party drives: its update overlaps with the passive party's step."""
+    party, rows = Active(size), batches(total(size.steps), size.batch)
+    grad: Tensor | None = None
+
+    def step(t: int) -> None:
+        nonlocal grad
+        block = rpc.rpc_async("passive", _step, (rows[t], grad))
+        party.update()
+        grad = party.step(rows[t], block.wait())
+
+    return rate(size.steps, step)
+
+
+def _work(rank: int, results: SimpleQueue[float], meet: str, size: Size, direct: bool) -> None:
     torch.set_num_threads(1)
     warnings.filterwarnings("ignore", message="You are using a Backend")  # torch's own call
     if name := loopback():
         os.environ.setdefault("TP_SOCKET_IFNAME", name)
         os.environ.setdefault("GLOO_SOCKET_IFNAME", name)
     if rank:
-        _party["here"] = (Passive if NAMES[rank] == "passive" else Active)(size.features, size.classes)
+        _party["here"] = (Passive if NAMES[rank] == "passive" else Active)(size)
     init: Any = rpc.init_rpc
     init(
         NAMES[rank],
@@ -58,16 +72,24 @@ def _work(rank: int, results: SimpleQueue[float], meet: str, size: Size) -> None
         world_size=3,
         rpc_backend_options=rpc.TensorPipeRpcBackendOptions(init_method=meet, rpc_timeout=60),
     )
-    if not rank:
-        results.put(_coordinator(size))
+    if NAMES[rank] == ("active" if direct else "coordinator"):
+        results.put((_direct if direct else _coordinator)(size))
     rpc.shutdown()
 
 
-def steps_per_second(steps: int, *, batch: int = 256, features: int = 20, classes: int = 2) -> float:
-    """Federated steps per second: coordinator, passive and active party, one process each."""
+def steps_per_second(
+    steps: int,
+    *,
+    batch: int = 256,
+    features: int = 20,
+    classes: int = 2,
+    embedding: int = 0,
+    direct: bool = False,
+) -> float:
+    """Federated steps per second: coordinator, passive and active party, one process each; ``direct`` passes the first by."""
     with TemporaryDirectory() as folder:
         meet = (Path(folder) / "meet").as_uri()
-        return in_processes(_work, 3, meet, Size(steps, batch, features, classes))
+        return in_processes(_work, 3, meet, Size(steps, batch, features, classes, embedding), direct)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Reference: logistic regression in one torch process, Adam, mini-batches by index; no federation."""
+"""Reference: the whole model in one torch process, Adam, mini-batches by index; no federation."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from benchmarks.baselines.parts import LEARNING_RATE, Size, batches, data, in_pr
 
 def _work(_rank: int, results: SimpleQueue[float], size: Size) -> None:
     torch.set_num_threads(1)
-    x, y = data(size.features, size.classes)
+    x, y = data(size)
     rows = batches(total(size.steps), size.batch)
-    model = nn.Linear(size.features, size.classes, dtype=torch.float64)
+    model = nn.Sequential(nn.Linear(size.features, size.width, dtype=size.dtype), size.top())
     adam = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE)
     loss = nn.CrossEntropyLoss()
 
@@ -26,9 +26,11 @@ def _work(_rank: int, results: SimpleQueue[float], size: Size) -> None:
     results.put(rate(size.steps, step))
 
 
-def steps_per_second(steps: int, *, batch: int = 256, features: int = 20, classes: int = 2) -> float:
+def steps_per_second(
+    steps: int, *, batch: int = 256, features: int = 20, classes: int = 2, embedding: int = 0
+) -> float:
     """Training steps per second of the whole model in one new process, one numeric thread."""
-    return in_processes(_work, 1, Size(steps, batch, features, classes))
+    return in_processes(_work, 1, Size(steps, batch, features, classes, embedding))
 
 
 if __name__ == "__main__":

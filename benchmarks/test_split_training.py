@@ -1,0 +1,60 @@
+"""Training of a split network: 20 features, an embedding of 64, a top of 32 hidden units, batch 256, three processes.
+
+The reference is the whole network in one torch process. Ours runs with gate, transcript and recovery log on;
+the alternatives have neither. Aggregated at the active party, the alternatives pass their coordinator by as ours does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pytest
+
+from benchmarks.baselines import gloo, ray_actors, torch_rpc, torch_single
+from benchmarks.federation import measured, training, training_steps_per_second
+from benchmarks.ratios import alternate, report
+
+STEPS, WIDTH = 2000, 64
+MODEL = {"architecture": "mlp", "width": WIDTH, "top": [32]}
+STRAIGHT: dict[str, Any] = {"model": MODEL, "aggregator": "active"}
+STALE = {**STRAIGHT, "staleness": 1}
+
+
+@pytest.mark.benchmark(group="training")
+def test_share_of_one_torch_process(benchmark: Any, tmp_path: Path) -> None:
+    def ours(**settings: Any) -> Callable[[], float]:
+        return lambda: training_steps_per_second(tmp_path, STEPS, **settings)
+
+    def theirs(measure: Callable[..., float], **settings: Any) -> Callable[[], float]:
+        return lambda: measure(STEPS // 2, embedding=WIDTH, **settings)
+
+    candidates = {
+        "one torch process": lambda: torch_single.steps_per_second(STEPS, embedding=WIDTH),
+        "VFLens, coordinator": ours(model=MODEL),
+        "VFLens, active party": ours(**STRAIGHT),
+        "VFLens, active party, one step stale": ours(**STALE),
+        "torch.distributed.rpc, coordinator": theirs(torch_rpc.steps_per_second),
+        "torch.distributed.rpc, active party": theirs(torch_rpc.steps_per_second, direct=True),
+        "gloo, coordinator": theirs(gloo.steps_per_second),
+        "gloo, active party": theirs(gloo.steps_per_second, direct=True),
+        "Ray actors, coordinator": theirs(ray_actors.steps_per_second),
+    }
+    figures = benchmark.pedantic(lambda: alternate(candidates), rounds=1)
+    report(benchmark, "split training steps a second", figures, "one torch process", "steps/s")
+
+
+@pytest.mark.benchmark(group="training")
+def test_accuracy_one_step_stale(benchmark: Any, tmp_path: Path) -> None:
+    """Five seeds, few steps: what staleness costs shows while the model still moves."""
+
+    def accuracy(**settings: Any) -> list[float]:
+        return [measured(training(tmp_path, 200, seed=seed, **settings), "accuracy") for seed in range(5)]
+
+    figures = benchmark.pedantic(
+        lambda: {"exact": accuracy(**STRAIGHT), "one step stale": accuracy(**STALE)}, rounds=1
+    )
+    report(benchmark, "accuracy on prediction rows after 200 steps", figures, "exact", "")
+    assert median(figures["one step stale"]) > 0.5
