@@ -15,12 +15,17 @@ from torch import Tensor, nn
 from vfl.errors import StorageError
 from vfl.federation import Training
 from vfl.model import SplitNetwork
-from vfl.networks.architectures import DTYPES, bottom, top
+from vfl.networks.architectures import DTYPES, AsImage, bottom, top
 from vfl.networks.parameters import to_arrays
 from vfl.numerics.optimizer import OPTIMIZERS
 from vfl.randomness import exchange_stream, stream
 from vfl.types import Array, ColumnInfo, Exchange, Phase
 
+#: Layers that need no random numbers; any other may, and torch's generator is keyed for it.
+_NEVER_DRAW = (
+    *(nn.ModuleDict, nn.Sequential, nn.Identity, nn.Linear, nn.Conv2d, nn.ReLU, nn.MaxPool2d, nn.Flatten),
+    AsImage,
+)
 Wrap = Callable[[nn.Module], nn.Module]
 
 
@@ -43,6 +48,9 @@ class _Model:
         }
         self.module = nn.ModuleDict({part: wraps.get(part, plain)(m) for part, m in modules.items()})
         self._secret = secret
+        modules_by_name = dict(self.module.named_modules())
+        self._rekeyed = {n: m for n, m in modules_by_name.items() if hasattr(m, "rekey")}
+        self._draws = any(type(m) not in _NEVER_DRAW for m in modules_by_name.values())
         learned = [p for p in self.module.parameters() if p.requires_grad]
         self._theta, self._gradient = _flattened(learned)
         penalised = [np.full(p.numel(), training.penalise_bias or p.dim() > 1) for p in learned]
@@ -81,16 +89,17 @@ class _Model:
             exchange.phase is not Phase.TRAIN
         ):  # else a row's embedding would depend on the request it is asked in
             exchange = exchange._replace(step=0)
-        torch.default_generator.manual_seed(_seed(exchange_stream(self._secret, "torch", exchange)))
-        self.module.train(exchange.phase is Phase.TRAIN)
-        for name, module in self.module.named_modules():
-            if hasattr(module, "rekey"):
-                module.rekey(exchange_stream(self._secret, "rekey", exchange, name))
+        if self._draws:
+            torch.default_generator.manual_seed(_seed(exchange_stream(self._secret, "torch", exchange)))
+        if self.module.training is not (exchange.phase is Phase.TRAIN):
+            self.module.train(exchange.phase is Phase.TRAIN)
+        for name, module in self._rekeyed.items():
+            module.rekey(exchange_stream(self._secret, "rekey", exchange, name))
 
-    def _backward(self, output: Tensor, gradient: Tensor | None = None) -> None:
-        """The gradient of all parameters, that of ``output`` being ``gradient``."""
+    def _backward(self, loss: Tensor) -> None:
+        """The gradient of all parameters in the scalar ``loss``."""
         self._gradient.fill(0)
-        torch.autograd.backward(output, gradient)
+        torch.autograd.backward(loss)
 
     def _apply(self) -> None:
         self._gradient += self._penalty * self._theta
@@ -129,7 +138,8 @@ class Bottom(_Model):
             self.forward(x, exchange)
         assert self._pending is not None
         embedding, self._pending = self._pending[1], None
-        self._backward(embedding, _tensor(gradient).to(self._dtype))
+        # The product has this gradient; given as such, torch imports sympy for a second to check its shape.
+        self._backward(torch.dot(embedding.flatten(), _tensor(gradient).to(self._dtype).flatten()))
         self._apply()
 
     def _embedded(self, x: Array) -> Tensor:
