@@ -9,6 +9,7 @@ import numpy as np
 
 from clients.adversary import Adversary
 from clients.direct import DirectTraining
+from clients.disclosed import check_disclosed
 from clients.party import DataParty
 from clients.utility import record_utility
 from vfl.acts import Begin, Disclose, Done, Finished, Predict, Query, Step, StepReply, Train, Trained
@@ -139,7 +140,7 @@ class ActiveParty(DataParty):
         """See :meth:`DataParty.check_disclosed`."""
         if released.sender not in {p.name for p in self.run.federation.passive}:
             raise ProtocolError(f"a disclosure of {released.sender!r}: only a passive party discloses")
-        _check_disclosed(released, self.run.federation)
+        check_disclosed(released, self.run.federation)
 
     def disclose(self, act: Disclose) -> tuple[Released, ...]:
         """The labels that the configuration grants to ``act.to``, through the gate."""
@@ -349,28 +350,3 @@ class ActiveParty(DataParty):
         """Whether training ends early with ``step``, the last one taken."""
         patience = self.run.federation.training.patience
         return 0 < patience <= self._epochs_without and self.run.federation.ends_epoch(step)
-
-
-def _check_disclosed(released: Released, federation: Federation) -> None:
-    """Refuse what no passive party discloses: it would be recorded, and read by attacks.
-
-    Raises:
-        ProtocolError: another kind, rows that are no training rows, a table without all rows, or a number
-            beyond the last disclosure.
-    """
-    if released.point not in (Point.PARAMETERS, Point.AUXILIARY, Point.MOMENTS, Point.DATASET):
-        raise ProtocolError(
-            f"{released.point.value} delivered as a disclosure: parameters, auxiliary rows, moments and tables are disclosed"
-        )
-    if released.point is Point.DATASET:
-        columns = next(p.columns for p in federation.passive if p.name == released.sender)
-        finite(released, "dataset", (federation.rows, len(columns)))
-        if not np.array_equal(released.rows, np.arange(federation.rows)):
-            raise ProtocolError(
-                f"the table of {released.sender!r} does not hold the aligned rows, each once and in order"
-            )
-    elif len(released.rows):
-        federation.checked_rows(released.rows, Phase.TRAIN)
-    last = len(Point) * (len(federation.train) + 1)  # the most rows that can be granted
-    if released.exchange.step >= last:
-        raise ProtocolError(f"disclosure number {released.exchange.step}: there are at most {last} of them")

@@ -160,7 +160,12 @@ class PassiveParty(DataParty):
         check_exchange(received.exchange, self.config.run, Phase.TRAIN)
         check_origin(received, federation.active.name, Point.GRADIENT)
         finite(received, "gradient", (len(received.rows), federation.widths[self.name]), federation.dtype)
-        self.run.federation.checked_rows(received.rows, Phase.TRAIN)
+        federation.checked_rows(received.rows, Phase.TRAIN)
+        sent = self.gate.kept(Point.EMBEDDING, received.exchange.step)  # not after a restart
+        if sent is not None and sent.rows.tobytes() != received.rows.tobytes():
+            raise ProtocolError(
+                f"the gradient of step {received.exchange.step} is not that of the rows whose embeddings {self.name!r} sent in it"
+            )
         self.relearn([received])
         self.recovery.learned = received.exchange.step
         self.defer(lambda: self.remember(received))

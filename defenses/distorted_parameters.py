@@ -6,6 +6,7 @@ Scores stay exact; what is agreed, the interpretability of the disclosed weights
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -33,6 +34,7 @@ class DistortedParameters(Defense):
     An ε that this model does not admit is refused when the parameters are due, with the admissible range.
     """
 
+    needs_weight: ClassVar[bool] = True
     epsilon: float = Field(
         1e-3, gt=0, allow_inf_nan=False, description="agreed distortion ‖W − Wₙ‖²/(dk) of the weights"
     )

@@ -6,7 +6,7 @@ Scores stay exact. H* is the transform that misleads least squares most (Theorem
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -25,6 +25,7 @@ class TransformParameters(Defense):
     drawn once from its secret. Right-hand sides stay: S_F may be empty, which gives the defence away.
     """
 
+    needs_weight: ClassVar[bool] = True
     kind: Literal["least_squares", "negation", "random", "permutation", "signs"] = Field(
         "least_squares", description="H*; or −I, uniform on O(d), a permutation, a sign per feature"
     )

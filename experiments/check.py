@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+
+import numpy as np
 
 from experiments.config import load_experiment
 from experiments.dealer import deal_tables, remove_sockets, write_parties
 from vfl.compatibility import build_attacks, build_defenses
 from vfl.config import ActiveConfig, CoordinatorConfig, PassiveConfig, load_party, read_toml
 from vfl.errors import StorageError
+from vfl.gate import DefenseChain
+from vfl.model import SplitNetwork
 from vfl.partytable import read_party_table
+from vfl.types import Array, Exchange, Owner, Phase
 from vfl.wire.channel import check_address, check_port_free
 
 
@@ -31,8 +37,11 @@ def check(file: Path) -> dict[str, Any]:
         with TemporaryDirectory() as folder:
             configs = write_parties(experiment, scenario, tables, Path(folder))
             try:
-                for party, config in configs.items():
-                    facts[f"{scenario.name}, {party}"] = check_party(load_party(config))["summary"]
+                loaded = {party: load_party(config) for party, config in configs.items()}
+                for party, config in loaded.items():
+                    facts[f"{scenario.name}, {party}"] = check_party(config)["summary"]
+                if experiment.model is not None:
+                    check_network(experiment.model, list(loaded.values()))
             finally:
                 remove_sockets(configs)
     return facts
@@ -58,6 +67,38 @@ def check_party(config: PassiveConfig | ActiveConfig | CoordinatorConfig) -> dic
         facts["attacks"] = [a.name for a in config.attacks]
         summary += f", {len(config.attacks)} attacks"
     return {**facts, "summary": summary + (f", defended by {', '.join(defenses)}" if defenses else "")}
+
+
+def check_network(
+    network: SplitNetwork, configs: Sequence[PassiveConfig | ActiveConfig | CoordinatorConfig]
+) -> None:
+    """Build every party's part of ``network`` with its defences, as it will be built when the run is prepared.
+
+    Raises:
+        ConfigError: it does not fit the columns, embeddings do not combine, or a defence finds no layer; torch is missing.
+    """
+    from vfl.networks.architectures import bottom, top
+
+    tables = {c.party: read_party_table(c.data) for c in configs if not isinstance(c, CoordinatorConfig)}
+    active = next(c for c in configs if isinstance(c, ActiveConfig))
+    classes = len(tables[active.party].class_names)
+    widths = [network.embedding_width(t.columns) for p, t in sorted(tables.items()) if p != active.party]
+    width = network.combined_width(widths, classes)
+    if tables[active.party].columns:
+        width = network.combined_width(
+            [width, network.embedding_width(tables[active.party].columns)], classes
+        )
+    for config in configs:
+        if isinstance(config, PassiveConfig):
+            _check_wrapped(config, bottom(network, tables[config.party].columns), None)
+    _check_wrapped(active, top(network, width, classes), tables[active.party].labels)
+
+
+def _check_wrapped(config: PassiveConfig | ActiveConfig, module: Any, labels: Array | None) -> None:
+    """Let the defences of ``config`` wrap ``module``, to see whether they can."""
+    owner = Owner(config.party, labels=labels)
+    chain = DefenseChain(lambda: owner, build_defenses(config), b"")
+    chain.fold("wrap_model", module, Exchange(config.run, Phase.TRAIN, 0, 0), np.zeros(0, np.int32))
 
 
 def check_writable(folder: Path) -> None:

@@ -23,7 +23,7 @@ import tomli_w
 
 from experiments.config import Experiment, Scenario
 from services.folder import write_private
-from vfl.compatibility import check_fed
+from vfl.compatibility import check_family, check_fed
 from vfl.config import build_plugins, read_toml
 from vfl.datasets._resolve import dataset
 from vfl.errors import StorageError
@@ -88,10 +88,10 @@ def write_parties(
         root: from :func:`draw_root`, the same for scenarios that share their draws; None: drawn here.
 
     Raises:
-        ConfigError, PluginError: a defence of the coordinator that is unknown, or that reads parameters not disclosed to it.
+        ConfigError, PluginError: a defence that is unknown, made for another kind of model, or at the coordinator and reads parameters not disclosed to it.
         StorageError: the folder cannot be written.
     """
-    _check_fed(experiment, scenario)
+    _check_defenses(experiment, scenario)
     addresses = _addresses(experiment, folder)
     root = draw_root(experiment) if root is None else root
     written = {}
@@ -124,8 +124,11 @@ def remove_sockets(configs: Mapping[str, Path]) -> None:
             shutil.rmtree(home, ignore_errors=True)
 
 
-def _check_fed(experiment: Experiment, scenario: Scenario) -> None:
-    """Refuse before the start what the coordinator would refuse after training."""
+def _check_defenses(experiment: Experiment, scenario: Scenario) -> None:
+    """Refuse before the start what a party would refuse when the run is prepared, or the coordinator after training."""
+    for party in experiment.roles():
+        named = [d for d in scenario.defenses if d.at == party]
+        check_family(build_plugins(DEFENSES, named), party, experiment.model is not None)
     coordinator = experiment.parties.coordinator
     grants = [g for g in experiment.disclose if g.what == "parameters" and g.to == coordinator]
     disclosing = {p: any(g.by in (None, p) for g in grants) for p in experiment.parties.passive}

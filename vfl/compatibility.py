@@ -82,14 +82,18 @@ def build_attacks(config: ActiveConfig) -> dict[str, Attack]:
 
 
 def check_family(defenses: Iterable[Defense], party: str, network: bool) -> None:
-    """Refuse a defence that acts on networks only in a federation that trains softmax regression.
+    """Refuse a defence of networks in a federation that trains softmax regression, and the other way round.
 
     Raises:
         ConfigError: naming it.
     """
     for defense in defenses:
+        name = type(defense).__module__.rpartition(".")[2]
+        if network and defense.needs_weight:
+            raise ConfigError(
+                f"defence {name!r} at {party!r} changes the weight matrix of softmax regression, a split network has none: withhold_parameters acts on both"
+            )
         if not network and defense.hooks() == {"wrap_model"}:
-            name = type(defense).__module__.rpartition(".")[2]
             raise ConfigError(
                 f"defence {name!r} at {party!r} has no layer to act on, softmax regression has none: train a split network with a [model] section"
             )

@@ -78,6 +78,8 @@ class Defense(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    #: It changes the one weight matrix of softmax regression, which a split network does not have.
+    needs_weight: ClassVar[bool] = False
     #: At a coordinator: it reads the passive parties' parameters, each of which must disclose them to it.
     needs_parameters: ClassVar[bool] = False
 

@@ -306,6 +306,17 @@ def test_a_gradient_of_a_later_step_is_refused(local: LocalFederation) -> None:
     assert _fingerprint(local) != before
 
 
+def test_a_gradient_of_other_rows_is_refused(local: LocalFederation) -> None:
+    passive, link = local.passive["passive"], local.links["passive"]
+    link.call(_train_step(passive, 0))
+    before = _fingerprint(local)
+    others = _gradient(passive, 0, rows=passive.run.federation.train[4:8])
+    words = "^the gradient of step 0 is not that of the rows whose embeddings 'passive' sent in it$"
+    with pytest.raises(ProtocolError, match=words):
+        link.call(_train_step(passive, 1, received=others))
+    assert _fingerprint(local) == before
+
+
 def test_no_prediction_before_training_is_over(local: LocalFederation) -> None:
     """Half-trained logits of a row would otherwise stay in the logs, and its later scores be wrong."""
     rows = local.active.run.federation.predict[:2]
@@ -455,7 +466,7 @@ def test_an_alignment_that_does_not_fit_is_refused(tmp_path: Path, local: LocalF
 def test_only_disclosures_of_passive_parties_are_delivered(local: LocalFederation) -> None:
     link = local.links["active"]
     weights = Released("passive", Exchange("tiny/run", Phase.DISCLOSE, 1, 3), Point.PARAMETERS, NOTHING, {})
-    cases = [
+    cases: list[tuple[Released, str]] = [
         (
             replace(weights, sender="mallory"),
             "^a disclosure of 'mallory': only a passive party discloses$",
@@ -475,6 +486,36 @@ def test_only_disclosures_of_passive_parties_are_delivered(local: LocalFederatio
         (
             replace(weights, point=Point.AUXILIARY, rows=local.coordinator.aligned.predict[:2]),
             "is no train row of run",
+        ),
+        (
+            weights,
+            r"^parameters of 'passive' hold tensors of shapes {}: {'weight': \(3, 4\), 'bias': \(3,\)} are due$",
+        ),
+        (
+            replace(weights, tensors={"weight": np.zeros((3, 5))}),
+            r"hold tensors of shapes {'weight': \(3, 5\)}: {'weight': \(3, 4\), ",
+        ),
+        (
+            replace(weights, tensors={"bias": np.zeros(3)}),
+            r"hold tensors of shapes {'bias': \(3,\)}: {'weight'",
+        ),
+        (
+            replace(weights, tensors={"weight": np.zeros((3, 4)), "more": np.zeros(9)}),
+            r"'more': \(9,\)}: {'weight'",
+        ),
+        (
+            replace(weights, tensors={"weight": np.full((3, 4), np.inf)}),
+            "^parameters of 'passive': weight holds something else than finite numbers$",
+        ),
+        (replace(weights, point=Point.MOMENTS, tensors={"mean": np.zeros(5)}), r"are due$"),
+        (
+            replace(
+                weights,
+                point=Point.AUXILIARY,
+                rows=local.coordinator.aligned.train[:2],
+                tensors={"features": np.zeros((3, 4))},
+            ),
+            r"^auxiliary of 'passive' hold tensors of shapes {'features': \(3, 4\)}: {'features': \(2, 4\)} are due$",
         ),
         (
             replace(weights, exchange=Exchange("tiny/run", Phase.DISCLOSE, 1, 7 * 73)),

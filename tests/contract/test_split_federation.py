@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tomli_w
 import torch
 from accidents import REBUILD, Outcome, outcome, rebuild_coordinator, train_until
 from laboratory import THREE, close, estimates, experiment, federation, trained, transcripts
 
+from experiments.check import check
 from experiments.config import load_experiment
 from experiments.folders import read_party
 from experiments.local import LocalFederation
@@ -43,6 +45,11 @@ CONCATENATED = {**SETTINGS, "model": {**MODEL, "combine": "concatenate"}}
 DIRECT = {**SETTINGS, "aggregator": "active"}
 STALE = {**DIRECT, "training": {**SETTINGS["training"], "staleness": 1}}
 PLACES = {"coordinator": SETTINGS, "active": DIRECT, "active, one step stale": STALE}
+#: Of the digits' eight lines the passive party holds two.
+TWO_LINES = {
+    "kind": "columns",
+    "columns": {"passive": [f"pixel_{i}_{j}" for i in range(2) for j in range(8)]},
+}
 #: Passports at the first of three passive parties only.
 SEVERAL = {
     "parties": THREE,
@@ -269,12 +276,24 @@ def test_summed_logits_of_linear_bottoms_are_softmax_regression(tmp_path: Path) 
             "a party's 4 columns are not the pixels of one rectangle: cut images by halves or tiles",
         ),
         (
+            {"data": {"name": "digits"}, "split": TWO_LINES, "model": {"architecture": "cnn"}},
+            r"model.combine = 'sum' of embeddings of widths \[64, 192\]: cut the columns alike, or concatenate",
+        ),
+        (
             {"model": {"architecture": "mlp", "width": 5, "trainable_top": False}},
             "model.trainable_top = false makes the summed embeddings the logits: combine by sum with width = 3",
         ),
         (
             {"defenses": [{"name": "passport", "at": "passive", "layer": "9"}]},
             r"passport layer '9' at 'passive' is no linear or convolution layer of its model: name one of \['0', '3'\]",
+        ),
+        (
+            {"defenses": [{"name": "transform_parameters", "at": "passive"}]},
+            "defence 'transform_parameters' at 'passive' changes the weight matrix of softmax regression, a split network has none",
+        ),
+        (
+            {"defenses": [{"name": "distorted_parameters", "at": "passive"}]},
+            "defence 'distorted_parameters' at 'passive' changes the weight matrix of softmax regression",
         ),
         (
             {"defenses": [{"name": "round_scores", "at": "coordinator"}]},
@@ -323,3 +342,51 @@ def test_the_deep_demo_shows_what_it_says(tmp_path: Path) -> None:
     assert defended["bmi"] > 1.5 * undefended["bmi"]
     assert min(accuracies) > 0.93
     assert accuracies[1] > accuracies[0] - 0.02
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"model": None},
+            "defence 'passport' at 'active' has no layer to act on, softmax regression has none",
+        ),
+        (
+            {"defenses": [{"name": "passport", "at": "passive", "layer": "9"}]},
+            "passport layer '9' at 'passive' is no linear",
+        ),
+        (
+            {"model": {**MODEL, "top": [], "trainable_top": False, "width": 3}},
+            "passport layer None at 'active' is no linear",
+        ),
+        ({"model": {"architecture": "cnn"}}, "a party's 4 columns are not the pixels of one rectangle"),
+        ({"model": {**MODEL, "trainable_top": False}}, "combine by sum with width = 3"),
+        (
+            {
+                "data": {"name": "digits"},
+                "split": {"kind": "image_halves"},
+                "model": {"architecture": "lenet"},
+            },
+            "needs images of at least 12 by 12 pixels, a party holds 8 by 4",
+        ),
+        (
+            {"data": {"name": "digits"}, "split": TWO_LINES, "model": {"architecture": "cnn"}},
+            r"model.combine = 'sum' of embeddings of widths \[64, 192\]: cut the columns alike, or concatenate",
+        ),
+    ],
+    ids=range(7),
+)
+def test_check_refuses_it_too(tmp_path: Path, changes: Any, message: str) -> None:
+    what = experiment(tmp_path, **{**SETTINGS, **changes}).model_dump(mode="json", exclude_none=True)
+    file = tmp_path / "experiment.toml"
+    file.write_text(tomli_w.dumps(what), encoding="utf-8")
+    with pytest.raises(ConfigError, match=message):
+        check(file)
+
+
+def test_check_takes_what_runs(tmp_path: Path) -> None:
+    for name, settings in {**PLACES, "side by side": CONCATENATED}.items():
+        file = tmp_path / f"{name}.toml"
+        what = experiment(tmp_path, **settings).model_dump(mode="json", exclude_none=True)
+        file.write_text(tomli_w.dumps(what), encoding="utf-8")
+        assert check(file)["experiment"] == "tiny"

@@ -99,7 +99,8 @@ def valid(local: LocalFederation, role: str) -> dict[type[acts.Act[Any]], acts.A
         "half", np.full((4, len(local.passive["passive"].table.columns)), 0.5), np.array(["ok"] * 4)
     )
     disclosed = Exchange(RUN, Phase.DISCLOSE, 1, 3)
-    parameters = Released("passive", disclosed, Point.PARAMETERS, predict[:0], {"weight": numbers})
+    weight = {"weight": np.zeros((3, len(local.passive["passive"].table.columns)))}
+    parameters = Released("passive", disclosed, Point.PARAMETERS, predict[:0], weight)
     labels = Released("active", disclosed, Point.AUXILIARY, train[:4], {"labels": np.zeros(4, np.int64)})
     named: tuple[acts.Act[Any], ...] = (
         acts.Describe(RUN),
