@@ -109,6 +109,13 @@ class Coordinator(Party):
             )
         return self.federation
 
+    def lead(self) -> None:
+        """Lead a whole run to where the active party predicts and attacks."""
+        self.prepare()
+        self.train()
+        self.disclose()
+        self.open_predictions()
+
     def prepare(self) -> None:
         """Describe, align, split, and tell every data party its rows."""
         parties = self._describe()

@@ -54,10 +54,7 @@ class LocalFederation:
     def run(self) -> None:
         """One whole run; every party's folder says how it ended."""
         with self._statuses():
-            self.coordinator.prepare()
-            self.coordinator.train()
-            self.coordinator.disclose()
-            self.coordinator.open_predictions()
+            self.coordinator.lead()
             self.active.predict_and_attack()
             for member in self.members():
                 member.flush()

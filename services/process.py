@@ -32,7 +32,7 @@ from vfl.wire.channel import check_address, check_port_free, grpc, options
 from vfl.wire.grpc_link import GrpcLink
 
 LAUNCHED = "VFLENS_LAUNCHED"  # set by the launcher: standard input is its lifeline
-_WORKERS = 16  # three streams at most hold one each; the rest answer scoring, health and operators
+_WORKERS = 16  # no caller holds more than services.servicer.CALLS; at most two may ask a party for anything
 _GRACE_SECONDS = 2.0
 _LAST_RESORT_SECONDS = 30.0  # between a signal and the end of a process that hangs in its orderly end
 _INTERRUPTED = 130
@@ -150,6 +150,7 @@ def _serve_data_party(config: PassiveConfig | ActiveConfig, say: Say, progress: 
             end.callback(link.close)
         server = start_server(party, config, party.log)
         end.callback(lambda: server.stop(_GRACE_SECONDS).wait())
+        end.callback(party.stopped.set)  # a training that it drives ends with its step
         end.callback(_no_more_interrupts)
         wait_for((coordinator,), config, say)
         say(f"{party.role} {party.name!r} is ready at {config.address}")
@@ -238,11 +239,8 @@ def _serve_coordinator(config: CoordinatorConfig, say: Say, progress: Progress) 
 
 
 def run(coordinator: Coordinator, check_alive: Callable[[], None]) -> None:
-    """One whole run: align, train, disclose, then wait for the active party's predictions and attacks."""
-    coordinator.prepare()
-    coordinator.train()
-    coordinator.disclose()
-    coordinator.open_predictions()
+    """One whole run: up to the predictions, then wait until the active party has asked for them and attacked."""
+    coordinator.lead()
     while not coordinator.finished.wait(1.0):
         check_alive()
 

@@ -4,20 +4,24 @@ The caller's name and token stand in the metadata of each call and of each strea
 ask is :data:`vfl.acts.ACCESS`, checked by the party. Methods that are no act do not exist.
 
 Who may not call is refused before its request has arrived: the library keeps a thread waiting for each
-request, and strangers who open calls and never send one would otherwise hold all of them.
+request, and strangers who open calls and never send one would otherwise hold all of them. For the same reason
+a known caller may have only so many calls open.
 """
 
 from __future__ import annotations
 
 import hmac
 import itertools
+import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from google.protobuf.message import DecodeError
 
 from vfl.acts import Act, check_access
-from vfl.errors import AccessError, ProtocolError, VflensError
+from vfl.errors import AccessError, ProtocolError, StateError, VflensError
 from vfl.link import Party
 from vfl.types import Role
 from vfl.wire.channel import PARTY_KEY, TOKEN_KEY, grpc
@@ -25,6 +29,7 @@ from vfl.wire.messages import RPCS, Rpc
 from vfl.wire.status import CODES, ERROR_KEY
 
 Credentials = Mapping[str, tuple[Role, str]]
+CALLS = 6  # of one caller at a time: no two of them hold all threads of a server (services.process)
 _MOST = 600  # characters, each up to 12 bytes on its way
 _LOGGED = 1000  # refusals; later ones now and then: whoever is refused must not fill the disk
 
@@ -35,6 +40,8 @@ class Servicer(grpc.GenericRpcHandler):
     def __init__(self, party: Party, credentials: Credentials, log: Any) -> None:
         self._party, self._credentials, self._log = party, credentials, log
         self._refusals = itertools.count(1)
+        self._open: Counter[str] = Counter()
+        self._lock = threading.Lock()
         # Every act of every party: who may not ask here is refused in words, as in process.
         self._rpcs = {rpc.path: (act, rpc) for act, rpc in RPCS.items()}
 
@@ -49,41 +56,52 @@ class Servicer(grpc.GenericRpcHandler):
         except VflensError as error:
             return grpc.stream_stream_rpc_method_handler(self._refused(error))
         # Requests stay bytes here: what cannot be decoded is answered by us, not by a traceback of the library.
-        if rpc.stream:
-            return grpc.stream_stream_rpc_method_handler(
-                self._streamed(rpc, caller), None, rpc.reply.SerializeToString
-            )
-        return grpc.unary_unary_rpc_method_handler(
-            self._unary(rpc, caller), None, rpc.reply.SerializeToString
+        # Single calls are streams of one: of others the library tells nobody that they wait for their request.
+        return grpc.stream_stream_rpc_method_handler(
+            self._answered(rpc, caller), None, rpc.reply.SerializeToString
         )
 
     def _refused(self, error: VflensError) -> Callable[[Iterator[bytes], grpc.ServicerContext], NoReturn]:
         """As a stream, whatever the method is: no request is waited for."""
         return lambda requests, context: self._abort(context, error)
 
-    def _unary(self, rpc: Rpc, caller: tuple[str, Role]) -> Callable[[bytes, grpc.ServicerContext], Any]:
-        def answer(request: bytes, context: grpc.ServicerContext) -> Any:
-            try:
-                reply = self._perform(rpc, request, caller)
-                self._party.settle()
-            except Exception as error:
-                self._abort(context, error)
-            return reply
-
-        return answer
-
-    def _streamed(
+    def _answered(
         self, rpc: Rpc, caller: tuple[str, Role]
     ) -> Callable[[Iterator[bytes], grpc.ServicerContext], Iterator[Any]]:
         def answer(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[Any]:
             try:
-                for request in requests:
-                    yield self._perform(rpc, request, caller)
-                    self._party.settle()  # the library asks for the next reply once this one has left
+                with self._counted(caller[0]):
+                    for request in requests:
+                        reply = self._perform(rpc, request, caller)
+                        if not rpc.stream:  # no later reply could say what went wrong
+                            self._party.settle()
+                        yield reply
+                        if not rpc.stream:
+                            return
+                        self._party.settle()  # the library asks for the next reply once this one has left
             except Exception as error:
                 self._abort(context, error)
 
         return answer
+
+    @contextmanager
+    def _counted(self, caller: str) -> Iterator[None]:
+        """One more open call of ``caller``.
+
+        Raises:
+            StateError: it has too many already.
+        """
+        with self._lock:
+            if self._open[caller] >= CALLS:
+                raise StateError(
+                    f"caller {caller!r} has {CALLS} calls open at {self._party.name!r}: wait for their answers"
+                )
+            self._open[caller] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._open[caller] -= 1
 
     def _perform(self, rpc: Rpc, request: bytes, caller: tuple[str, Role]) -> Any:
         return rpc.encode_reply(self._party.perform(decode_request(rpc, request), *caller))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,12 @@ from clients.active import ActiveParty
 from clients.passive import PassiveParty
 from coordinator.coordinator import Coordinator
 from experiments.local import LocalFederation
+from services.process import link_to, start_server
 from vfl.acts import Act, Step
 from vfl.errors import VflensError
-from vfl.link import InProcessLink, Link
+from vfl.link import Handlers, InProcessLink, Link, Party
+from vfl.types import Role
+from vfl.wire.grpc_link import GrpcLink
 
 
 class Interrupted(Exception):  # noqa: N818 - not an error
@@ -51,6 +55,76 @@ def train_until(local: LocalFederation, steps: int) -> None:
 def aggregator(local: LocalFederation) -> Coordinator | ActiveParty:
     """Who asks the passive parties for their embeddings."""
     return local.active if local.coordinator.aligned.direct else local.coordinator
+
+
+class Served(Party):
+    """Whoever stands behind a server now: the party, and after its accident the one built in its place."""
+
+    def __init__(self, party: Party) -> None:
+        self.name, self.role, self.access, self.party = party.name, party.role, party.access, party
+
+    def handlers(self) -> Handlers:
+        return self.party.handlers()
+
+    def perform(self, act: Act[Any], caller: str, caller_role: Role) -> Any:
+        return self.party.perform(act, caller, caller_role)
+
+    def settle(self) -> None:
+        self.party.settle()
+
+
+class WireLink(InProcessLink):
+    """A link over gRPC to a :class:`Served` party, which is changed as that of a link in process is."""
+
+    def __init__(self, caller: InProcessLink, served: Served, link: GrpcLink) -> None:
+        self._served, self._link = served, link
+        super().__init__(caller.name, caller._caller, caller._caller_role)
+
+    @property
+    def party(self) -> Party:  # type: ignore[override]
+        return self._served.party
+
+    @party.setter
+    def party(self, party: Party) -> None:
+        self._served.party = party
+
+    def submit(self, act: Act[Any]) -> Any:
+        return self._link.submit(act)
+
+    def call(self, act: Act[Any]) -> Any:
+        return self._link.call(act)
+
+    def stream(self, act: type[Act[Any]]) -> Any:
+        return self._link.stream(act)
+
+
+@contextmanager
+def over_grpc(local: LocalFederation) -> Iterator[None]:
+    """Serve all parties at their addresses, and let them reach each other there."""
+    with ExitStack() as end:
+        served = {member.name: Served(member) for member in local.members()}
+        for member in local.members():
+            server = start_server(served[member.name], member.config, member.log)
+            end.callback(lambda server=server: server.stop(0).wait())
+
+        def wired(link: Link) -> WireLink:
+            assert isinstance(link, InProcessLink)
+            config = next(m.config for m in local.members() if m.name == link._caller)
+            peer = next(p for p in config.peers if p.name == link.name)
+            made = link_to(peer, config)
+            end.callback(made.close)
+            return WireLink(link, served[link.name], made)
+
+        local.links = {name: wired(link) for name, link in local.links.items()}
+        coordinator, active = local.coordinator, local.active
+        coordinator._links = local.links
+        coordinator._passive = [local.links[link.name] for link in coordinator._passive]
+        coordinator._active = local.links[active.name]
+        active._coordinator = wired(active._coordinator)
+        targets = {name: wired(link) for name, link in active.adversary._targets.items()}
+        active.adversary._targets = targets
+        active._passive = [targets[name] for name in sorted(targets)]
+        yield
 
 
 def rebuild_passive(local: LocalFederation, name: str) -> None:

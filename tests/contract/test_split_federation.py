@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 import tomli_w
 import torch
-from accidents import REBUILD, Outcome, outcome, rebuild_coordinator, train_until
-from laboratory import THREE, close, estimates, experiment, federation, trained, transcripts
+from accidents import REBUILD, Outcome, outcome, over_grpc, rebuild_coordinator, train_until
+from laboratory import THREE, close, estimates, experiment, federation, finish, trained, transcripts
+from stubparty import short_folder
 
 from experiments.check import check
 from experiments.config import load_experiment
@@ -45,6 +46,12 @@ CONCATENATED = {**SETTINGS, "model": {**MODEL, "combine": "concatenate"}}
 DIRECT = {**SETTINGS, "aggregator": "active"}
 STALE = {**DIRECT, "training": {**SETTINGS["training"], "staleness": 1}}
 PLACES = {"coordinator": SETTINGS, "active": DIRECT, "active, one step stale": STALE}
+#: Behind servers in one process two parties that compute side by side would share torch's generator: no dropout.
+WIRED = {
+    "coordinator": SETTINGS,
+    "active": DIRECT,
+    "active, stale and wired": {**STALE, "model": {**MODEL, "dropout": 0.0}},
+}
 #: Of the digits' eight lines the passive party holds two.
 TWO_LINES = {
     "kind": "columns",
@@ -101,7 +108,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Out
     @cache
     def run(place: str) -> Outcome:
         home = tmp_path_factory.mktemp("undisturbed")
-        local = federation(home, **PLACES[place])
+        local = federation(home, **{**PLACES, **WIRED}[place])
         local.coordinator.prepare()
         local.coordinator.train()
         return outcome(local, home)
@@ -124,6 +131,38 @@ def test_a_party_rebuilt_in_training_changes_nothing(
         rebuild_coordinator(local)
     local.coordinator.train()
     assert outcome(local, tmp_path) == undisturbed(place)
+
+
+@pytest.mark.parametrize("place", WIRED)
+@pytest.mark.parametrize("who", REBUILD)
+def test_the_same_over_grpc(
+    tmp_path: Path, undisturbed: Callable[[str], Outcome], place: str, who: str
+) -> None:
+    """Rebuilt between two checkpoints behind real servers: the bits of one process in which nothing happened."""
+    with short_folder() as sockets:
+        local = federation(tmp_path, **WIRED[place])
+        for number, member in enumerate(local.members()):
+            _move(local, member.name, f"unix:{sockets}/{number}")
+        with over_grpc(local):
+            local.coordinator.prepare()
+            train_until(local, 5)
+            REBUILD[who](local)
+            if who not in ("coordinator", "everybody"):
+                rebuild_coordinator(local)
+            local.coordinator.train()
+            finish(local)
+        close(local)
+    assert (trained(local), transcripts(tmp_path), estimates(tmp_path)) == undisturbed(place)
+
+
+def _move(local: LocalFederation, name: str, address: str) -> None:
+    """Give a party another address, in its own configuration and in those of its peers."""
+    for member in local.members():
+        peers = tuple(
+            p.model_copy(update={"address": address}) if p.name == name else p for p in member.config.peers
+        )
+        changes = {"peers": peers} | ({"address": address} if member.name == name else {})
+        member.config = member.config.model_copy(update=changes)
 
 
 @pytest.mark.parametrize("place", ["coordinator", "active"])

@@ -8,19 +8,27 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import pytest
+from processes import eventually
+from structlog import get_logger
 from structlog.testing import capture_logs
 from stubparty import CALLERS, LIMITS, Stub, served, short_folder
 
 from services.healthcheck import HealthServicer, serves
-from services.servicer import Servicer
+from services.servicer import CALLS, Servicer
 from vfl import acts
-from vfl.errors import AccessError
+from vfl.errors import AccessError, StateError
 from vfl.types import Role
-from vfl.wire.channel import grpc
+from vfl.wire.channel import PARTY_KEY, TOKEN_KEY, grpc
 from vfl.wire.grpc_link import GrpcLink
 
-STUB = Stub(lambda act: acts.Done(), Role.PASSIVE)
+
+def _answer(act: acts.Act[Any]) -> Any:
+    return acts.Receipt(0, 0, {}) if isinstance(act, acts.Submission) else acts.Done()
+
+
+STUB = Stub(_answer, Role.PASSIVE)
 
 
 @contextmanager
@@ -38,7 +46,9 @@ def _small_server() -> Iterator[str]:
 
 
 @contextmanager
-def _unfinished(address: str, path: str, count: int) -> Iterator[list[Any]]:
+def _unfinished(
+    address: str, path: str, count: int, metadata: tuple[tuple[str, str], ...] = ()
+) -> Iterator[list[Any]]:
     """Calls of ``path`` that were opened and whose request never comes."""
     end = threading.Event()
 
@@ -49,7 +59,7 @@ def _unfinished(address: str, path: str, count: int) -> Iterator[list[Any]]:
     with grpc.insecure_channel(address) as channel:
         try:
             open_call: Any = channel.stream_unary(path)
-            yield [open_call.future(never()) for _ in range(count)]
+            yield [open_call.future(never(), metadata=metadata) for _ in range(count)]
         finally:
             end.set()
 
@@ -73,6 +83,43 @@ def test_strangers_who_open_calls_and_say_nothing_hold_no_thread(path: str) -> N
         )
         assert link.call(acts.Stop("run")) == acts.Done()
         link.close()
+
+
+def test_a_peer_that_opens_calls_and_says_nothing_leaves_threads_to_others() -> None:
+    """With a valid token; its further calls are refused at once, and taken again when the first have ended."""
+    metadata = ((PARTY_KEY, "active"), (TOKEN_KEY, CALLERS["active"][1]))
+    path = "/vflens.PassiveParty/Submission"
+    with served(STUB, log=get_logger()) as address:
+        with _unfinished(address, path, 3 * CALLS, metadata) as calls:
+            refused = [call for call in calls if _ended(call)]
+            assert len(refused) == 2 * CALLS
+            words = f"caller 'active' has {CALLS} calls open at 'callee': wait for their answers"
+            assert {call.exception().details() for call in refused} == {words}
+            link = GrpcLink(
+                "callee", address, caller="coordinator", token=CALLERS["coordinator"][1], limits=LIMITS
+            )
+            assert link.call(acts.Stop("run")) == acts.Done()
+            link.close()
+        link = GrpcLink("callee", address, caller="active", token=CALLERS["active"][1], limits=LIMITS)
+        submission = acts.Submission("run", "predict", np.zeros(0, np.int32), ())
+        eventually(lambda: _taken(link, submission))
+        link.close()
+
+
+def _ended(call: Any) -> bool:
+    try:
+        call.exception(timeout=2)
+    except grpc.FutureTimeoutError:
+        return False
+    return True
+
+
+def _taken(link: GrpcLink, act: acts.Act[Any]) -> bool:
+    try:
+        link.call(act)
+    except StateError:
+        return False
+    return True
 
 
 def test_refusals_are_logged_shortly_and_then_counted() -> None:
