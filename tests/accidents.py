@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,7 @@ class WireLink(InProcessLink):
         super().__init__(caller.name, caller._caller, caller._caller_role)
 
     @property
-    def party(self) -> Party:  # type: ignore[override]
+    def party(self) -> Party:
         return self._served.party
 
     @party.setter
@@ -98,6 +99,10 @@ class WireLink(InProcessLink):
         return self._link.stream(act)
 
 
+def _stop(server: Any) -> None:
+    server.stop(0).wait()
+
+
 @contextmanager
 def over_grpc(local: LocalFederation) -> Iterator[None]:
     """Serve all parties at their addresses, and let them reach each other there."""
@@ -105,7 +110,7 @@ def over_grpc(local: LocalFederation) -> Iterator[None]:
         served = {member.name: Served(member) for member in local.members()}
         for member in local.members():
             server = start_server(served[member.name], member.config, member.log)
-            end.callback(lambda server=server: server.stop(0).wait())
+            end.callback(partial(_stop, server))
 
         def wired(link: Link) -> WireLink:
             assert isinstance(link, InProcessLink)

@@ -219,7 +219,9 @@ def test_mutated_messages(
 def test_the_seeds_of_mutation_are_near_the_mark(tmp_path: Path, kind: str) -> None:
     """What the mutations begin with is what this run would send next: the parties take it."""
     federation = trained(tmp_path, kind)
-    for asked, role, act in sorted(ASKED, key=lambda a: a[2] is not acts.Train):  # it comes before a further step
+    for asked, role, act in sorted(
+        ASKED, key=lambda a: a[2] is not acts.Train
+    ):  # it comes before a further step
         if asked == kind:
             message = RPCS[act].encode(valid(federation, role)[act]).SerializeToString()
             party = party_of(federation, role)
