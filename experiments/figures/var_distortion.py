@@ -57,7 +57,12 @@ def against_distortion(
             "The passive party discloses weights at distance ε from the true ones, chosen to mislead half* most; the scores stay "
             f"exact. At ε = 0: half* itself. {_windows(options)}; the paper does not say which d it shows."
         )
-        return Drawing(rows, [shown], lead, absent)
+        left = {(r["dataset"], r["d"], r["case"], r["share"]) for r in rows if r.get("refused")}
+        notes = [
+            f"{name}, d = {size}, {case}: some windows have no solution at {share:g}, the mean is over the others"
+            for name, size, case, share in sorted(left)
+        ]
+        return Drawing(rows, [shown], lead, [*notes, *absent])
 
     return draw
 
