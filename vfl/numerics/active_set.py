@@ -30,77 +30,73 @@ CHANGES = 60
 def smallest(Q: Array, t: Array, low: Array, high: Array) -> Array:
     """ν (r, N) with y = clip(Q ν, low, high) where there is one; ``low`` < 0 < ``high`` are (d, N). Check Qᵀy = t."""
     walk, nu = _Walk(Q, t, low, high), t.copy()
+    least = np.full(t.shape[1], np.inf)
     for _ in range(CHANGES):
-        walk.keep(~walk.choose())
+        outside = walk.choose()
+        better = outside < least[walk.rows]
+        nu[:, walk.rows[better]], least[walk.rows[better]] = walk.nu[:, better], outside[better]
+        walk.keep(outside > OUTSIDE)
         if not len(walk.rows):
             break
-        lost = walk.change()
-        nu[:, walk.rows] = walk.nu
-        walk.keep(~lost)
+        walk.keep(~walk.change())
     return nu
 
 
 class _Walk:
-    """``rows`` on their way: y and ν, which coordinates are ``free``, not active, and the one that is ``moving``, −1 for none."""
+    """``rows`` on their way: y and ν; at which ``side`` each coordinate is active, ±1 or 0; which one is ``moving``, −1 for none."""
 
     def __init__(self, Q: Array, t: Array, low: Array, high: Array) -> None:
         self.Q, self.low, self.high = Q, low, high
         self.rows, self.nu, self.y = np.arange(t.shape[1]), t.copy(), Q @ t
-        self.free, self.moving = np.ones(self.y.shape, bool), np.full(t.shape[1], -1)
+        self.side, self.moving, self.turn = (
+            np.zeros(self.y.shape),
+            np.full(t.shape[1], -1),
+            np.zeros(t.shape[1]),
+        )
 
     def choose(self) -> Array:
-        """Gives every row without a moving coordinate the one farthest outside; returns the rows where none is."""
+        """Gives every row without a moving coordinate the one farthest outside; returns how far (N,), ∞ for the other rows."""
         outside = np.maximum(self.low - self.y, self.y - self.high)
-        outside[~self.free] = 0.0
-        farthest = outside.argmax(axis=0)
-        idle = self.moving < 0
+        outside[self.side != 0] = 0.0
+        farthest, idle = outside.argmax(axis=0), np.flatnonzero(self.moving < 0)
         self.moving[idle] = farthest[idle]
-        over: Array = idle & (outside.max(axis=0, initial=0.0) <= OUTSIDE)
-        return over
+        self.turn[idle] = np.where(self.y[farthest[idle], idle] > 0, 1.0, -1.0)
+        most = np.full(len(self.moving), np.inf)
+        most[idle] = outside.max(axis=0, initial=0.0)[idle]
+        return most
 
     def change(self) -> Array:
         """Moves to the next change of the active coordinates; returns the rows that have no solution, as far as this method sees."""
-        i, at = self.moving, np.arange(len(self.moving))
-        above = self.y[i, at] > self.high[i, at]
-        bound = np.where(above, self.high[i, at], self.low[i, at])
-        g = self._solve(self.Q[i].T)
-        turn, Qg = np.where(above, 1.0, -1.0), self.Q @ g
-        part = 1 - Qg[i, at]
-        lost: Array = ~np.isfinite(part)
+        i, at, turn, side = self.moving, np.arange(len(self.moving)), self.turn, self.side
+        bound = np.where(turn > 0, self.high[i, at], self.low[i, at])
+        H = cholesky.gram(self.Q, (side == 0).astype(np.float64))
+        g = cholesky.solve(cholesky.factor(H), self.Q[i].T)
+        Qg = self.Q @ g
+        part, falling = 1 - Qg[i, at], -side * turn * Qg
         with np.errstate(divide="ignore", invalid="ignore"):
-            arrive = np.where(part > FIXED, turn * (self.y[i, at] - bound) / part, np.inf)
-            multiplier, change = self.y - self.Q @ self.nu, -turn * Qg
-            falls = ~self.free & (multiplier * change < 0)
-            release = np.where(falls, -multiplier / change, np.inf)
+            arrive = np.where(part > FIXED, np.maximum(turn * (self.y[i, at] - bound), 0) / part, np.inf)
+            multiplier = np.maximum(side * (self.Q @ self.nu - self.y), 0)
+            release = np.where(falling > 0, multiplier / falling, np.inf)
         first = release.argmin(axis=0)
         length = np.minimum(arrive, release[first, at])
-        lost = lost | ~np.isfinite(length)
+        lost: Array = ~np.isfinite(part + length)
         length = np.where(lost, 0.0, length) * turn
         self.nu += length * np.where(lost, 0.0, g)
-        move = np.where(self.free, np.where(lost, 0.0, Qg), 0.0)
+        move = np.where((side == 0) & ~lost, Qg, 0.0)
         move[i, at] -= 1
         self.y += length * move
         arrived = ~lost & (arrive <= release[first, at])
         self.y[i[arrived], at[arrived]] = bound[arrived]
-        self.free[i[arrived], at[arrived]] = False
+        side[i[arrived], at[arrived]] = turn[arrived]
         self.moving[arrived] = -1
         released = ~lost & ~arrived
-        self.free[first[released], at[released]] = True
+        side[first[released], at[released]] = 0.0
         return lost
-
-    def _solve(self, q: Array) -> Array:
-        """H⁻¹ q for ``q`` (r, N)."""
-        r = len(q)
-        i, j = np.tril_indices(r)
-        H = np.empty((r, r, q.shape[1]))
-        H[i, j] = (self.Q[:, i] * self.Q[:, j]).T @ self.free.astype(np.float64)
-        solution: Array = cholesky.solve(cholesky.factor(H), q)
-        return solution
 
     def keep(self, stay: Array) -> None:
         """Only these rows go on."""
         if not stay.all():
-            self.low, self.high, self.nu, self.y, self.free = (
-                array[:, stay] for array in (self.low, self.high, self.nu, self.y, self.free)
+            self.low, self.high, self.nu, self.y, self.side = (
+                array[:, stay] for array in (self.low, self.high, self.nu, self.y, self.side)
             )
-            self.rows, self.moving = self.rows[stay], self.moving[stay]
+            self.rows, self.moving, self.turn = self.rows[stay], self.moving[stay], self.turn[stay]

@@ -6,7 +6,7 @@ With Q (d, r) an orthonormal basis of the rows of A, A x = b reads Qᵀx = c. Th
     θ(ν) = νᵀ(c − Qᵀx) + ½‖x − s‖²,    ∇θ = c − Qᵀx,    −∇²θ = Qᵀ diag(x strictly inside the box) Q.
 
 1. Newton from s + Q Qᵀ(c − Qᵀs), the nearest solution without the box. In general position it ends exactly
-   after a few steps. Where fewer than r coordinates are inside (a vertex) the matrix is singular.
+   after two or three steps. Where fewer than r coordinates are inside (a vertex) the matrix is singular.
 2. The rows that are left: the dual active-set method (:mod:`vfl.numerics.active_set`), exact at vertices too.
 3. The rows that it did not solve, as a rule without a solution in the box: proximal point steps on the dual,
    ν ← argmax θ(·) − ε/2 ‖· − ν‖²_D, each by damped Newton on an invertible matrix. This is the augmented
@@ -174,7 +174,7 @@ def _solve(dual: _Dual) -> tuple[Array, Array]:
     return y, nu
 
 
-def _newton(dual: _Dual, steps: int = 8) -> tuple[Array, Array]:
+def _newton(dual: _Dual, steps: int = 3) -> tuple[Array, Array]:
     """ν by undamped Newton, and the rows that it did not solve. Works on the unsolved rows only."""
     nu = dual.t.copy()
     y, inside = dual.point(nu)
@@ -183,7 +183,7 @@ def _newton(dual: _Dual, steps: int = 8) -> tuple[Array, Array]:
     dual, y, inside, failed = dual.take(left), y[:, left], inside[:, left], []
     for _ in range(steps):
         F = dual.residual(y)
-        step = cholesky.solve(cholesky.factor(_hessian(dual.Q, inside), SINGULAR), F)
+        step = cholesky.solve(cholesky.factor(cholesky.gram(dual.Q, inside.astype(np.float64)), SINGULAR), F)
         ok = np.isfinite(step[0] if len(step) else left)
         failed.append(left[~ok])
         left, dual = left[ok], dual.take(ok)
@@ -194,15 +194,6 @@ def _newton(dual: _Dual, steps: int = 8) -> tuple[Array, Array]:
         if not len(left):
             break
     return nu, np.sort(np.concatenate([*failed, left]))
-
-
-def _hessian(Q: Array, inside: Array) -> Array:
-    """Qᵀ diag(inside) Q, the lower triangle of (r, r, N)."""
-    r = Q.shape[1]
-    i, j = np.tril_indices(r)
-    H = np.empty((r, r, inside.shape[1]))
-    H[i, j] = (Q[:, i] * Q[:, j]).T @ inside.astype(np.float64)
-    return H
 
 
 def _proximal(dual: _Dual, D: Array, most: int, *, certify: bool) -> Array:
@@ -234,7 +225,7 @@ def _proximal_step(dual: _Dual, D: Array, center: Array) -> Array:
         left, dual, nu, center = left[bad], dual.take(bad), nu[:, bad], center[:, bad]
         if not len(left):
             break
-        H, i = _hessian(dual.Q, inside[:, bad]), np.arange(len(D))
+        H, i = cholesky.gram(dual.Q, inside[:, bad].astype(np.float64)), np.arange(len(D))
         H[i, i] += D
         step = cholesky.solve(cholesky.factor(H), gradient[:, bad])
         result[:, left] = nu = nu + _length(dual, D, nu, step, center) * step

@@ -46,10 +46,7 @@ def _one_shot(W: Array, v: Array) -> Array:
     squares = (W @ W.T) ** 2
     y = v @ np.linalg.pinv(squares, rcond=1e-12, hermitian=True)
     exact = np.abs(y @ squares - v).max(axis=1, initial=0.0) < 1e-13
-    i, j = np.tril_indices(W.shape[1])
-    M = np.empty((W.shape[1], W.shape[1], len(v)))
-    M[i, j] = (W[:, i] * W[:, j]).T @ y.T
-    positive = np.isfinite(cholesky.factor(M)[-1, -1])
+    positive = np.isfinite(cholesky.factor(cholesky.gram(W, y.T))[-1, -1])
     certain: Array = exact & positive
     return certain
 

@@ -14,6 +14,14 @@ import numpy.typing as npt
 Array: TypeAlias = npt.NDArray[Any]
 
 
+def gram(Q: Array, weights: Array) -> Array:
+    """Qᵀ diag(w) Q (r, r, N), for ``Q`` (d, r) and every column w of ``weights`` (d, N)."""
+    d, r = Q.shape
+    products = (Q[:, :, None] * Q[:, None, :]).reshape(d, r * r)
+    matrices: Array = (products.T @ weights).reshape(r, r, weights.shape[1])
+    return matrices
+
+
 def factor(H: Array, singular: float = 0.0) -> Array:
     """L (r, r, N), lower triangular, with H = L Lᵀ for every matrix of ``H`` (r, r, N); its diagonal holds 1/L_jj.
 

@@ -83,7 +83,6 @@ class _Rows:
     """Where the rows are: ``x0``, ``alpha`` and ``slack`` = s (N, d), ``S`` (N, p, p), and Z's Cholesky factor (p, p, N)."""
 
     W: Array
-    squares: Array
     x0: Array
     alpha: Array
     slack: Array
@@ -94,22 +93,20 @@ class _Rows:
     def start(cls, W: Array, x0: Array) -> _Rows:
         """α, s and S multiples of 1 and I on the path of :data:`TAU`."""
         (n, d), p = x0.shape, W.shape[1]
-        squares = (W[:, :, None] * W[:, None, :]).reshape(d, -1).T.copy()
         S = np.repeat(TAU / (ALPHA - 1) * np.eye(p)[None], n, axis=0)
-        rows = cls(W, squares, x0, np.full((n, d), ALPHA), np.full((n, d), TAU / ALPHA), S, S)
+        rows = cls(W, x0, np.full((n, d), ALPHA), np.full((n, d), TAU / ALPHA), S, S)
         rows.factor = rows.factored(rows.alpha, 1.0)
         return rows
 
     def take(self, stay: Array) -> _Rows:
         """Some of the rows."""
         x0, alpha, slack, S = (array[stay] for array in (self.x0, self.alpha, self.slack, self.S))
-        return _Rows(self.W, self.squares, x0, alpha, slack, S, self.factor[:, :, stay])
+        return _Rows(self.W, x0, alpha, slack, S, self.factor[:, :, stay])
 
     def factored(self, alpha: Array, shift: float) -> Array:
         """Of Wᵀ diag(α) W − shift·I."""
-        p = self.W.shape[1]
-        M = (self.squares @ alpha.T).reshape(p, p, len(alpha))
-        M[np.arange(p), np.arange(p)] -= shift
+        M, i = cholesky.gram(self.W, alpha.T), np.arange(self.W.shape[1])
+        M[i, i] -= shift
         return cholesky.factor(M)
 
     def advance(self, here: _Here, factor: Array) -> None:
