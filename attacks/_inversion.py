@@ -23,16 +23,21 @@ def inverted(
     steps: int,
     rate: float,
     smoothness: float,
+    learned: Sequence[Tensor] = (),
 ) -> tuple[Array, Array]:
     """Inputs (N, d) in [0, 1] that minimise ‖G(x) − H‖² + smoothness·TV(x) row by row, and ‖G(x) − H‖ (N,).
 
-    Adam from 0 (FedAdOb's WMI is step 2 of CAFE), kept inside the box; TV is left out where the columns are no image.
+    ``learned`` are parameters of G that are minimised over too, all rows together. Adam from 0 (FedAdOb's WMI is step 2 of CAFE), kept inside the box; TV is left out where the columns are no image.
     """
     grid = _grid(columns) if smoothness else None
     model.eval()
     parts = [
         _one_batch(
-            model, torch.from_numpy(embeddings[i : i + _BATCH]), len(columns), grid, (steps, rate, smoothness)
+            model,
+            torch.from_numpy(embeddings[i : i + _BATCH]),
+            len(columns),
+            grid,
+            (steps, rate, smoothness, learned),
         )
         for i in range(0, len(embeddings), _BATCH)
     ]
@@ -41,18 +46,22 @@ def inverted(
 
 
 def _one_batch(
-    model: nn.Module, h: Tensor, width: int, grid: Tensor | None, settings: tuple[int, float, float]
+    model: nn.Module,
+    h: Tensor,
+    width: int,
+    grid: Tensor | None,
+    settings: tuple[int, float, float, Sequence[Tensor]],
 ) -> tuple[Array, Array]:
-    steps, rate, smoothness = settings
+    steps, rate, smoothness, learned = settings
     x = torch.zeros((len(h), width), dtype=torch.float64, requires_grad=True)
-    optimizer = torch.optim.Adam([x], lr=rate)
+    optimizer = torch.optim.Adam([x, *learned], lr=rate)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
     for _ in range(steps):
         optimizer.zero_grad()
         loss = ((model(x) - h) ** 2).sum()
         if grid is not None:
             loss = loss + smoothness * _total_variation(x[:, grid])
-        torch.autograd.backward(loss, inputs=[x])
+        torch.autograd.backward(loss, inputs=[x, *learned])
         optimizer.step()
         schedule.step()
         with torch.no_grad():

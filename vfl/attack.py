@@ -25,6 +25,8 @@ class Attack(BaseModel, ABC):
     ``estimates`` says whether it gives the target's columns (N, d) or a belief in each class (N, k).
     ``estimated_rows`` are the rows that it can tell: prediction rows, training rows, or both.
     ``up_to_affine`` says that its values are the target's columns up to an affine map, which only the target can fit.
+    ``exact`` says that the answer is exact where what was received determines it; an iteration that stops early, or an
+    estimate from a sample, is not.
     ``unknown_columns`` is the number of unknown columns that it is made for, None for any.
     """
 
@@ -35,6 +37,7 @@ class Attack(BaseModel, ABC):
     rowwise: ClassVar[bool] = True
     up_to_affine: ClassVar[bool] = False
     estimated_rows: ClassVar[frozenset[Phase]] = frozenset({Phase.PREDICT})
+    exact: ClassVar[bool] = True
     unknown_columns: ClassVar[int | None] = None
     estimates: ClassVar[Literal["features", "labels"]] = "features"
 
@@ -52,14 +55,13 @@ class LinearAttack(Attack):
 
     With several passive parties A has the columns of all of them: it is solved jointly and the
     target's columns are returned. An attack whose ``needs`` name no scores gets a system without
-    equations, one with MOMENTS gets the moments of the unknown columns. ``exact`` says that the answer is exact
-    where the equations determine it and does not depend on their basis; an iteration that stops early is not.
+    equations, one with MOMENTS gets the moments of the unknown columns. Where it is ``exact``, the answer does not
+    depend on the equations' basis either.
     """
 
     needs: ClassVar[frozenset[Knowledge]] = frozenset(
         {Knowledge.SCORES, Knowledge.PARAMETERS, Knowledge.OWN_FEATURES}
     )
-    exact: ClassVar[bool] = True
 
     @abstractmethod
     def solve(

@@ -12,7 +12,7 @@ from torch import nn
 from defenses.passport import Passport as PassportDefense
 from vfl.defense import Context
 from vfl.errors import ConfigError
-from vfl.networks.passport import Passport
+from vfl.networks.passport import Passport, weighted
 from vfl.types import Array, Exchange, Owner, Phase
 
 LINEAR, CONVOLUTION = (5, 6), (5, 3, 4, 4)  # shapes of a batch
@@ -74,8 +74,8 @@ def test_the_gradient_is_the_sum_of_three_paths(shape: tuple[int, ...]) -> None:
 
     def through(part: str) -> torch.Tensor:
         """dℓ/dW where ``part`` alone depends on W."""
-        scale, shift = (passport._passport(passport._weighted(k[None]))[0] for k in passport.keys(x))
-        u = passport._weighted(x)
+        scale, shift = (passport._passport(weighted(passport.layer, k[None]))[0] for k in passport.keys(x))
+        u = weighted(passport.layer, x)
         parts = {"scale": scale, "shift": shift, "u": u}
         parts = {n: v if n == part else v.detach() for n, v in parts.items()}
         along = (1, -1, *[1] * (len(shape) - 2))
@@ -90,7 +90,7 @@ def test_the_gradient_is_the_sum_of_three_paths(shape: tuple[int, ...]) -> None:
     if len(shape) == 2:  # the u path by hand: (G ⊙ γ)ᵀ x
         out = passport(x)
         G = (2 * (out - target[:, :, 0, 0])).detach()
-        gamma = passport._passport(passport._weighted(passport.keys(x)[0][None]))[0].detach()
+        gamma = passport._passport(weighted(passport.layer, passport.keys(x)[0][None]))[0].detach()
         np.testing.assert_allclose(paths[0].numpy(), ((G * gamma).T @ x).numpy(), rtol=1e-9, atol=1e-9)
 
 
@@ -98,7 +98,7 @@ def test_the_gradient_is_the_sum_of_three_paths(shape: tuple[int, ...]) -> None:
 def test_output_is_scale_times_layer_plus_shift(shape: tuple[int, ...]) -> None:
     passport = _passport(_layer(shape))
     x, _ = _batch(shape)
-    u = passport._weighted(x)
+    u = weighted(passport.layer, x)
     out = passport(x)
     for channel in range(8):
         across, up = u[:, channel].detach().flatten(), out[:, channel].detach().flatten()

@@ -61,7 +61,7 @@ class Passport(nn.Module):
             RuntimeError: before the first :meth:`rekey`.
         """
         # The keys go through the layer with the batch: three calls would cost three times a call's overhead.
-        z = self._weighted(torch.cat([x, torch.stack(self.keys(x))]))
+        z = weighted(self.layer, torch.cat([x, torch.stack(self.keys(x))]))
         scale, shift = self._passport(z[-2:])
         shape = (1, -1, 1, 1) if x.dim() == 4 else (1, -1)
         out: Tensor = scale.reshape(shape) * z[:-2] + shift.reshape(shape)
@@ -92,14 +92,6 @@ class Passport(nn.Module):
         key = places + self._sigma * rng.standard_normal(tuple(x.shape[1:]))
         return torch.from_numpy(key).to(x.dtype)
 
-    def _weighted(self, x: Tensor) -> Tensor:
-        layer = self.layer
-        if isinstance(layer, nn.Linear):
-            return functional.linear(x, layer.weight)
-        return functional.conv2d(
-            x, layer.weight, None, layer.stride, layer.padding, layer.dilation, layer.groups
-        )
-
     def _passport(self, z: Tensor) -> Tensor:
         """Avg(D(E(z))) (m, outputs) of m weighted keys W ∗ s; ``pool_first`` averages over the places before the autoencoder."""
         places = z.flatten(2).transpose(1, 2) if z.dim() == 4 else z.unsqueeze(1)  # (m, places, outputs)
@@ -109,7 +101,14 @@ class Passport(nn.Module):
         return cast(Tensor, self.decoder(hidden)).mean(dim=1)
 
 
-def with_passport(module: nn.Module, name: str, passport: Passport) -> nn.Module:
+def weighted(layer: nn.Linear | nn.Conv2d, x: Tensor) -> Tensor:
+    """W ∗ x: ``layer`` without its bias."""
+    if isinstance(layer, nn.Linear):
+        return functional.linear(x, layer.weight)
+    return functional.conv2d(x, layer.weight, None, layer.stride, layer.padding, layer.dilation, layer.groups)
+
+
+def with_passport(module: nn.Module, name: str, passport: nn.Module) -> nn.Module:
     """``module`` with the layer called ``name`` behind ``passport``; the layer's parameters stay the same objects."""
     if not name:
         return passport

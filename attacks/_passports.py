@@ -1,0 +1,45 @@
+"""What an attacker puts in the place of a passport that it knows of but whose keys it lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from vfl.errors import KnowledgeError
+from vfl.networks.passport import passport_place, weighted, with_passport
+
+Layer = nn.Linear | nn.Conv2d
+
+
+class Guessed(nn.Module):
+    """γ ⊙ (W ∗ x) + β with γ, β (outputs,) of the attacker's choice; they begin at 1 and 0, no passport at all."""
+
+    def __init__(self, layer: Layer) -> None:
+        super().__init__()
+        self.layer = layer
+        outputs = layer.weight.shape[0]
+        self.scale = nn.Parameter(torch.ones(outputs, dtype=layer.weight.dtype))
+        self.shift = nn.Parameter(torch.zeros(outputs, dtype=layer.weight.dtype))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """As :meth:`vfl.networks.passport.Passport.forward`."""
+        shape = (1, -1, 1, 1) if x.dim() == 4 else (1, -1)
+        return self.scale.reshape(shape) * weighted(self.layer, x) + self.shift.reshape(shape)
+
+
+def behind(model: nn.Module, layer: str | None, make: Callable[[Layer], nn.Module]) -> nn.Module:
+    """``model`` with the layer called ``layer`` (default: where FedAdOb puts a bottom's passport) behind ``make(layer)``.
+
+    Raises:
+        KnowledgeError: the model has no such layer.
+    """
+    place = passport_place(model, at_top=False) if layer is None else layer
+    found = dict(model.named_modules()).get(place or "")
+    if place is None or not isinstance(found, nn.Linear | nn.Conv2d):
+        names = [n for n, part in model.named_modules() if isinstance(part, nn.Linear | nn.Conv2d)]
+        raise KnowledgeError(
+            f"layer {place!r} is no linear or convolution layer of the target's model: name one of {names}"
+        )
+    return with_passport(model, place, make(found))

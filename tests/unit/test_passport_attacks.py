@@ -1,0 +1,124 @@
+"""Attacks that know of a passport: what they find where the key can be found, and where nothing is hidden."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from attacks.wmi import WhiteBoxInversion
+from attacks.wmi_moments import MomentInversion
+from vfl.errors import KnowledgeError
+from vfl.model import SplitNetwork
+from vfl.networks.architectures import bottom
+from vfl.networks.parameters import to_arrays
+from vfl.networks.passport import Passport, passport_place, with_passport
+from vfl.types import Array, ColumnInfo, Exchange, Knowledge, Phase, Point, Released, Role
+from vfl.view import AdversaryView, PartyInfo
+
+COLUMNS = tuple(ColumnInfo(f"p{i}", 0.0, 1.0, pixel=(i // 4, i % 4)) for i in range(16))
+ROWS = np.arange(60, dtype=np.int32)
+CNN = SplitNetwork(architecture="cnn", precision="float64")
+LINEAR = SplitNetwork(architecture="mlp", width=32, precision="float64")
+
+
+def _world(network: SplitNetwork, *, defended: bool) -> tuple[Array, AdversaryView]:
+    """Rows, and a view that was granted the same rows in another order: equal in distribution, no pair known."""
+    rng = np.random.default_rng(4)
+    x = rng.random((60, 16)) ** 3  # skewed, so that a channel under −γ looks different
+    torch.manual_seed(6)
+    model = bottom(network, COLUMNS)
+    place = passport_place(model, at_top=False)
+    assert place is not None
+    layer: Any = model.get_submodule(place)
+    with torch.no_grad():
+        layer.bias.zero_()  # as a passport does
+    disclosed = to_arrays(dict(model.named_parameters()))
+    if defended:
+        settings: Any = {"largest_mean": 10.0, "sigma": 1.0, "redraw_means": False, "order": "paper"}
+        passport = Passport(layer, **settings, rng=np.random.default_rng(8))
+        passport.rekey(np.random.default_rng(9))
+        model = with_passport(model, place, passport)
+    with torch.no_grad():
+        h = model(torch.tensor(x)).numpy()
+
+    def released(sender: str, phase: Phase, point: Point, rows: Array, **tensors: Array) -> Released:
+        return Released(sender, Exchange("run", phase, 0, 0), point, rows, tensors)
+
+    transcript = [
+        released("target", Phase.DISCLOSE, Point.PARAMETERS, ROWS[:0], **disclosed),
+        released("target", Phase.DISCLOSE, Point.AUXILIARY, ROWS, features=rng.permutation(x)),
+        released("coordinator", Phase.PREDICT, Point.EMBEDDING, ROWS, embedding=h),
+    ]
+    view = AdversaryView(
+        party="me",
+        target="target",
+        rows=ROWS,
+        n_classes=2,
+        transcript=transcript,
+        own={},
+        parties=[PartyInfo("me", Role.ACTIVE), PartyInfo("target", Role.PASSIVE, COLUMNS)],
+        needs=frozenset(Knowledge),
+        phases=frozenset(Phase),
+        network=network,
+    )
+    return x, view
+
+
+def _error(attack: WhiteBoxInversion | MomentInversion, x: Array, view: AdversaryView) -> float:
+    return float(((attack.reconstruct(view, rng=np.random.default_rng(1)).values - x) ** 2).mean())
+
+
+SETTINGS: dict[str, Any] = {"smoothness": 0.0, "steps": 800}
+
+
+def test_a_key_that_serves_all_rows_is_found_from_their_distribution() -> None:
+    """A linear bottom: the attack that ignores the passport errs more than a blind guess, the one that estimates γ and β is exact."""
+    x, view = _world(LINEAR, defended=True)
+    assert _error(WhiteBoxInversion(**SETTINGS), x, view) > x.var(axis=0).mean()
+    assert _error(MomentInversion(**SETTINGS), x, view) < 1e-3
+
+
+def test_a_convolution_behind_a_passport_gives_away_what_it_does_without_one() -> None:
+    """But for the channels that γ and β switch off."""
+    undefended = _error(WhiteBoxInversion(**SETTINGS), *_world(CNN, defended=False))
+    x, view = _world(CNN, defended=True)
+    assert _error(WhiteBoxInversion(**SETTINGS), x, view) > 3 * undefended
+    assert _error(MomentInversion(**SETTINGS), x, view) < 1.3 * undefended
+
+
+@pytest.mark.parametrize("network", [CNN, LINEAR], ids=lambda n: n.architecture)
+def test_where_there_is_no_passport_the_estimate_finds_none(network: SplitNetwork) -> None:
+    x, view = _world(network, defended=False)
+    plain = _error(WhiteBoxInversion(**SETTINGS), x, view)
+    assert abs(_error(MomentInversion(**SETTINGS), x, view) - plain) < 1e-3
+
+
+def test_learning_the_key_with_the_rows_helps_and_guessing_it_does_not() -> None:
+    x, view = _world(CNN, defended=True)
+    errors = {
+        mode: _error(WhiteBoxInversion(passport=mode, **SETTINGS), x, view)
+        for mode in ("none", "random", "joint")
+    }
+    assert errors["joint"] < 0.5 * errors["none"]
+    assert errors["random"] > errors["joint"]
+
+
+def test_a_guess_is_drawn_from_the_given_stream() -> None:
+    _, view = _world(CNN, defended=True)
+    attack = WhiteBoxInversion(passport="random", steps=20)
+    first, second, other = (
+        attack.reconstruct(view, rng=np.random.default_rng(seed)).values for seed in (1, 1, 2)
+    )
+    np.testing.assert_array_equal(first, second)
+    assert np.abs(first - other).max() > 0.01
+
+
+def test_a_layer_that_is_not_there_is_named() -> None:
+    _, view = _world(CNN, defended=True)
+    with pytest.raises(
+        KnowledgeError, match=r"layer '9' is no linear or convolution layer .* name one of \['1', '4'\]"
+    ):
+        WhiteBoxInversion(passport="joint", layer="9").reconstruct(view, rng=np.random.default_rng(1))
