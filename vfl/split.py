@@ -1,14 +1,16 @@
 """Who gets which columns, and the dealing of one table into one table per party.
 
-``[split]`` in a configuration is one of four kinds::
+``[split]`` in a configuration is one of five kinds::
 
     kind = "fraction"      fraction = 0.5              the passive parties share the last columns
     kind = "window"        start = 3, width = 5        … a cyclic window of columns
     kind = "image_halves"                              … the right half of every image
+    kind = "image_tiles"   rows = 2, columns = 2       a tile of every image each, in reading order
     kind = "columns"       columns.clinic = ["a", "b"] … exactly these, party by party
 
 What the passive parties share is dealt to them in contiguous blocks, in the order in which they are
-named; the first blocks are the longer ones. The active party has the other columns, and the labels.
+named; the first blocks are the longer ones. The active party has the other columns, and the labels; of images cut into
+as many tiles as there are passive parties (one tile: the whole image) it has the labels alone.
 """
 
 from __future__ import annotations
@@ -101,12 +103,46 @@ class ImageHalves(_Split):
 
     def blocks(self, columns: Sequence[ColumnInfo], passive: Sequence[str]) -> Blocks:
         """See :meth:`_Split.blocks`."""
-        across = [c.pixel[1] for c in columns if c.pixel is not None]
-        if len(across) < len(columns):
-            other = next(c.name for c in columns if c.pixel is None)
-            raise ConfigError(f"split.kind = 'image_halves' needs images: column {other!r} is no pixel")
+        across = _pixels(columns, self.kind)[:, 1]
         width = max(across) + 1
         return _shared([j for j, column in enumerate(across) if 2 * column >= width], passive)
+
+
+class ImageTiles(_Split):
+    """Images cut into ``rows`` × ``columns`` equal tiles; each passive party has one, in reading order."""
+
+    kind: Literal["image_tiles"]
+    rows: int = Field(ge=1)
+    columns: int = Field(ge=1)
+
+    def blocks(self, columns: Sequence[ColumnInfo], passive: Sequence[str]) -> Blocks:
+        """See :meth:`_Split.blocks`."""
+        pixels, grid = _pixels(columns, self.kind), np.array([self.rows, self.columns])
+        size = pixels.max(axis=0) + 1
+        if (size % grid).any():
+            raise ConfigError(
+                f"split.rows = {self.rows} and split.columns = {self.columns}: images of {size[0]} by {size[1]} pixels cannot be cut into so many equal tiles"
+            )
+        if len(passive) > self.rows * self.columns:
+            raise ConfigError(
+                f"split.rows = {self.rows} and split.columns = {self.columns} make {self.rows * self.columns} tiles: "
+                f"the {len(passive)} passive parties need one each"
+            )
+        row, column = (pixels // (size // grid)).T
+        tile = row * self.columns + column
+        return {party: np.flatnonzero(tile == i).tolist() for i, party in enumerate(passive)}
+
+
+def _pixels(columns: Sequence[ColumnInfo], kind: str) -> Array:
+    """Row and column of every pixel, int64 (d, 2).
+
+    Raises:
+        ConfigError: a column is no pixel.
+    """
+    other = next((c.name for c in columns if c.pixel is None), None)
+    if other is not None:
+        raise ConfigError(f"split.kind = {kind!r} needs images: column {other!r} is no pixel")
+    return np.array([c.pixel for c in columns])
 
 
 def _shared(block: Sequence[int], passive: Sequence[str]) -> Blocks:
@@ -114,7 +150,7 @@ def _shared(block: Sequence[int], passive: Sequence[str]) -> Blocks:
     return {party: part.tolist() for party, part in zip(passive, parts, strict=True)}
 
 
-AnySplit: TypeAlias = Columns | Fraction | Window | ImageHalves
+AnySplit: TypeAlias = Columns | Fraction | Window | ImageHalves | ImageTiles
 VerticalSplit: TypeAlias = Annotated[AnySplit, Field(discriminator="kind")]
 
 
@@ -169,7 +205,7 @@ def _all_blocks(table: Table, split: AnySplit, passive: Sequence[str], active: s
     taken = {j for block in blocks.values() for j in block}
     blocks[active] = [j for j in range(len(table.columns)) if j not in taken]
     for party, block in blocks.items():
-        if not block:
+        if not block and not (party == active and isinstance(split, ImageTiles)):
             raise ConfigError(
                 f"party {party!r} gets none of the {len(table.columns)} columns: change the split, "
                 f"or name fewer parties than the {len(passive)} passive ones"

@@ -429,3 +429,26 @@ def test_check_takes_what_runs(tmp_path: Path) -> None:
         what = experiment(tmp_path, **settings).model_dump(mode="json", exclude_none=True)
         file.write_text(tomli_w.dumps(what), encoding="utf-8")
         assert check(file)["experiment"] == "tiny"
+
+
+@pytest.mark.parametrize(
+    ("passive", "rows", "columns"), [(["p"], 1, 1), (["a", "b"], 1, 2), (["a", "b", "c", "d"], 2, 2)]
+)
+def test_an_active_party_with_labels_alone_trains_on_tiles(
+    tmp_path: Path, passive: list[str], rows: int, columns: int
+) -> None:
+    """Digits wholly at passive parties; alone it can only guess."""
+    changes: dict[str, Any] = {
+        "data": {"name": "digits"},
+        "split": {"kind": "image_tiles", "rows": rows, "columns": columns},
+        "parties": {"passive": passive},
+        "model": {"architecture": "cnn"},
+        "training": {"epochs": 3, "batch_size": 128, "learning_rate": 0.005},
+        "attacks": [{"name": "half"}],
+    }
+    local = federation(tmp_path, **changes)
+    local.run()
+    assert len(local.active.table.columns) == 0
+    found = {m.metric: m.value for m in read_party(tmp_path / "active").metrics}
+    assert found["accuracy"] > 0.6
+    assert found["accuracy_alone"] < 0.2

@@ -64,6 +64,26 @@ def test_image_halves(width: int, right: set[int]) -> None:
     assert {c.pixel[1] for c in dealt["a"].columns if c.pixel}.isdisjoint(right)
 
 
+@pytest.mark.parametrize(
+    ("rows", "columns", "passive", "tiles"),
+    [
+        (1, 1, "p", {"p": range(24)}),  # the whole image; the active party has the labels
+        (1, 2, "p", {"p": [0, 1, 2, 6, 7, 8, 12, 13, 14, 18, 19, 20]}),
+        (2, 3, "pq", {"p": [0, 1, 6, 7], "q": [2, 3, 8, 9]}),
+        (2, 3, "abcdef", {"d": [12, 13, 18, 19], "f": [16, 17, 22, 23]}),
+    ],
+)
+def test_image_tiles(rows: int, columns: int, passive: str, tiles: dict[str, Any]) -> None:
+    """Images of 4 by 6 pixels; every pixel belongs to one party."""
+    made = table(d=24, image_width=6)
+    dealt = deal(made, split("image_tiles", rows=rows, columns=columns), [*passive], "z", secret=SECRET)
+    for party, tile in tiles.items():
+        assert names(dealt[party]) == [f"x{j}" for j in tile]
+    assert sorted(n for part in dealt.values() for n in names(part)) == sorted(names(made))
+    assert all(len({c.pixel for c in dealt[p].columns}) == 24 // (rows * columns) for p in passive)
+    assert dealt["z"].labels is not None
+
+
 def test_several_passive_parties_get_contiguous_blocks_in_the_order_named() -> None:
     dealt = deal(table(d=9), split("fraction", fraction=0.8), ["q", "p"], "a", secret=SECRET)
     assert list(dealt) == ["q", "p", "a"]
@@ -172,6 +192,10 @@ def test_several_draws_miss_rows_at_every_party() -> None:
             "split.start = 6 and split.width = 1 must both be less than .* 6",
         ),
         ({"kind": "image_halves"}, "split.kind = 'image_halves' needs images: column 'x0' is no pixel"),
+        (
+            {"kind": "image_tiles", "rows": 1, "columns": 1},
+            "split.kind = 'image_tiles' needs images: column 'x0' is",
+        ),
         ({"kind": "image_halves", "width": 3}, r"width: Extra inputs are not permitted"),
         (
             {"kind": "halves"},
@@ -212,3 +236,13 @@ def test_deals_that_cannot_work_are_refused(
 def test_a_table_without_labels_is_refused() -> None:
     with pytest.raises(DataError, match="the table has no labels for the active party 'a'"):
         deal(replace(table(), labels=None), split("fraction", fraction=0.5), ["p"], "a", secret=SECRET)
+
+
+def test_images_that_do_not_divide_and_tiles_that_do_not_suffice_are_refused() -> None:
+    made = table(d=24, image_width=6)
+    with pytest.raises(
+        ConfigError, match=r"^split.rows = 3 and split.columns = 2: images of 4 by 6 pixels cannot be cut"
+    ):
+        deal(made, split("image_tiles", rows=3, columns=2), ["p"], "a", secret=SECRET)
+    with pytest.raises(ConfigError, match=r"make 2 tiles: the 3 passive parties need one each$"):
+        deal(made, split("image_tiles", rows=1, columns=2), ["p", "q", "r"], "a", secret=SECRET)

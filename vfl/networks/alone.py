@@ -24,7 +24,9 @@ def train_network_alone(
     """Trained on ``x`` (n, d) as the federation trains; gives log-probabilities (m, k) of other rows (m, d)."""
     network, training = federation.network, federation.training
     assert network is not None
-    width = network.embedding_width(columns) if network.combine == "sum" else 0
+    width = federation.combined_width  # of nothing: zeros stand for what the others would send
+    if columns:
+        width = network.embedding_width(columns) if network.combine == "sum" else 0
     model = Top(network, columns, width=width, classes=federation.n_classes, training=training, secret=secret)
     y, rows, step = one_hot(labels, federation.n_classes), np.arange(len(x), dtype=np.int32), 0
     for epoch in range(training.epochs):
