@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from clients.adversary import Adversary
 from clients.direct import DirectTraining
 from clients.disclosed import check_disclosed
 from clients.party import DataParty
@@ -25,7 +24,8 @@ from vfl.model import SplitNetwork
 from vfl.payload import check_origin, check_version, finite
 from vfl.randomness import stream
 from vfl.rowlog import RowLog
-from vfl.score import milestones
+from vfl.score.labels import LabelScoring
+from vfl.score.service import milestones
 from vfl.types import Array, Exchange, Phase, Point, Released, Role
 
 
@@ -42,7 +42,7 @@ class ActiveParty(DataParty):
     config: ActiveConfig
 
     def __init__(self, config: ActiveConfig, coordinator: Link, targets: Mapping[str, Link]) -> None:
-        super().__init__(config)
+        super().__init__(config, targets)
         if self.table.labels is None:
             raise ConfigError(
                 f"data.label_column {config.data.label_column!r} gave no labels: name the label column"
@@ -51,7 +51,6 @@ class ActiveParty(DataParty):
         self._coordinator = coordinator
         self._aggregator = config.peers_of(Role.COORDINATOR)[0].name
         self._passive = [targets[name] for name in sorted(targets)]
-        self.adversary = Adversary(self, targets)
         self._best_loss, self._epochs_without = np.inf, 0
         self._losses: list[float] = []
         self._requests = 0
@@ -89,6 +88,16 @@ class ActiveParty(DataParty):
         exchange = Exchange(federation.run, Phase.TRAIN, 0, 0)
         self.soft_labels: Array = self.chain.fold(
             "on_labels", one_hot(self.labels, federation.n_classes), exchange, everything
+        )
+        self.scoring = LabelScoring(
+            labels=self.labels,
+            n_classes=federation.n_classes,
+            training=federation.train,
+            party=self.name,
+            predicting=len(federation.predict),
+            lab=self.config.lab,
+            metrics=self.metrics,
+            log=self.log,
         )
 
     def _check_reach(self, federation: Federation) -> None:
@@ -152,15 +161,20 @@ class ActiveParty(DataParty):
 
     def _labels(self, count: int, version: int) -> Released:
         """``count`` training labels, those of the same rows at every asking."""
-        train = self.run.federation.train
-        rows = np.sort(stream(self.secret, "known labels").permutation(train)[:count])
+        rows = self._labelled_rows(count)
         exchange = Exchange(self.config.run, Phase.DISCLOSE, version, count)
         self.log.info("disclosed", what="labels", rows=len(rows))
         return self.gate.release(Point.AUXILIARY, exchange, rows, {"labels": self.labels[rows]})
 
+    def _labelled_rows(self, count: int) -> Array:
+        return np.sort(stream(self.secret, "known labels").permutation(self.run.federation.train)[:count])
+
+    def granted_rows(self, to: str) -> Array:
+        """See :meth:`DataParty.granted_rows`."""
+        return self._labelled_rows(max((d.rows for d in self.config.disclose if d.to == to), default=0))
+
     def begin(self, act: Begin) -> Done:
-        """Training and disclosures are over; :meth:`predict_and_attack` may run."""
-        self._check_run(act.run)
+        """See :meth:`DataParty.begin`; also keeps what attacks on the recorded transcript may use besides it."""
         with self.lock:
             self.settle()
             save_arrays(self.folder / "own.npz", self.adversary.own())
@@ -266,7 +280,7 @@ class ActiveParty(DataParty):
             self.adversary.attack(self.gate.released_rows(point, 1)[:milestone], final=milestone == len(rows))
         record_utility(self)
         self.metrics.save()
-        self._coordinator.call(Finished(self.config.run))
+        self._coordinator.call(Finished(self.config.run, self.name))
 
     @property
     def step_messages(self) -> int:

@@ -1,33 +1,35 @@
 """The host of the adversary's plug-ins: builds their views, runs them, submits what they believe.
 
-Attacks see the active party's transcript and its own columns; their errors are computed by the target.
+Attacks see their party's transcript and its own columns; their errors are computed by the target.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from vfl.acts import Guess, Submission
 from vfl.arrays import save_arrays
+from vfl.attack import Attack
 from vfl.compatibility import build_attacks
 from vfl.errors import KnowledgeError, PluginError, ProtocolError, StateError
 from vfl.link import Link
 from vfl.randomness import stream
-from vfl.score import scorable
-from vfl.types import Array, Estimate, Phase, Point
+from vfl.score.service import scorable
+from vfl.types import Array, Estimate, Phase, Point, Role
 from vfl.view import AdversaryView
 
 if TYPE_CHECKING:
-    from clients.active import ActiveParty
+    from clients.party import DataParty
 
 
 class Adversary:
-    """The configured attacks of one active party against each passive party."""
+    """The configured attacks of one data party: an active party's against each passive one, a passive party's against the active one."""
 
-    def __init__(self, party: ActiveParty, targets: Mapping[str, Link]) -> None:
+    def __init__(self, party: DataParty, targets: Mapping[str, Link]) -> None:
         self._party = party
         self._targets = targets
         self.attacks = build_attacks(party.config)
@@ -43,6 +45,12 @@ class Adversary:
             self._attack(target, Phase.PREDICT, rows, own, keep=final)
             if final:
                 self._attack(target, Phase.TRAIN, self._training_rows(target), own, keep=False)
+
+    def attack_training(self) -> None:
+        """Estimate the training rows of every target, keep the estimates and submit."""
+        own = self.own() if self.attacks else {}
+        for target in sorted(self._targets):
+            self._attack(target, Phase.TRAIN, self._training_rows(target), own, keep=True)
 
     def _attack(
         self, target: str, scored: Phase, rows: Array, own: Mapping[str, Array], *, keep: bool
@@ -64,8 +72,10 @@ class Adversary:
 
     def own(self) -> dict[str, Array]:
         """What the adversary's party owns, as :class:`vfl.view.AdversaryView` takes it."""
-        run = self._party.run
-        own = {"features": run.inputs, "labels": self._party.labels}
+        party, run = self._party, self._party.run
+        own = {"features": run.inputs}
+        if party.role is Role.ACTIVE and party.owner.labels is not None:
+            own["labels"] = party.owner.labels
         if run.federation.network is None:
             own["parameters"] = run.model.weight
         else:
@@ -90,7 +100,7 @@ class Adversary:
         )
         try:
             estimate = attack.reconstruct(view, rng=stream(party.secret, "attack", name, target))
-            _check_estimate(estimate, target, rows, view.widths()[target])
+            _check_estimate(estimate, view, attack)
             return estimate
         except KnowledgeError as error:
             self._skip(name, target, str(error))
@@ -102,25 +112,34 @@ class Adversary:
         if (attack, target) in self._skipped:
             return
         self._skipped.add((attack, target))
-        self._party.metrics.add("skipped", 1.0, attack=attack, target=target, column=reason)
+        self._party.metrics.add(
+            "skipped", 1.0, attack=attack, adversary=self._party.name, target=target, column=reason
+        )
         self._party.log.warning("attack skipped", attack=attack, target=target, reason=reason)
 
     def _submit(self, target: str, scored: Phase, rows: Array, estimates: Mapping[str, Estimate]) -> None:
+        party = self._party
         guesses = tuple(Guess(name, e.values, e.status) for name, e in estimates.items())
-        submission = Submission(self._party.config.run, scored.value, rows, guesses)
+        submission = Submission(party.config.run, party.name, scored.value, rows, guesses)
         try:
             receipt = self._targets[target].call(submission)
-        except (ProtocolError, StateError) as error:
-            self._party.log.warning("not scored", target=target, reason=str(error))
+        except (ProtocolError, StateError) as refusal:
+            party.log.warning("not scored", target=target, reason=str(refusal))
             return
-        self._party.log.info(
-            "receipt", target=target, rows=receipt.rows, attacks=receipt.attacks, **_shown(receipt.errors)
-        )
-        for attack, error_ in receipt.errors.items():
-            self._party.metrics.add(
-                "mse", error_, attack=attack, target=target, scored_set=scored.value, rows=len(rows)
-            )
-        self._party.metrics.save()
+        shown: dict[str, dict[str, float]] = {}
+        add = partial(party.metrics.add, adversary=party.name, target=target, scored_set=scored.value)
+        for attack, error in receipt.errors.items():
+            metric, value = self._figure(attack, error)
+            add(metric, value, attack=attack, rows=len(rows))
+            shown.setdefault(metric, {})[attack] = value
+        party.log.info("receipt", target=target, rows=receipt.rows, attacks=receipt.attacks, **shown)
+        party.metrics.save()
+
+    def _figure(self, attack: str, error: float) -> tuple[str, float]:
+        """What a receipt's error is called and counts: a share of wrong labels is told as that of right ones."""
+        if self.attacks[attack].estimates == "labels":
+            return "label_accuracy", 1 - error
+        return "mse", error
 
     def _save(self, target: str, estimates: Mapping[str, Estimate]) -> None:
         for name, e in estimates.items():
@@ -134,8 +153,10 @@ def _read_only(array: Array) -> Array:
     return view
 
 
-def _check_estimate(estimate: Estimate, target: str, rows: Array, width: int) -> None:
+def _check_estimate(estimate: Estimate, view: AdversaryView, attack: Attack) -> None:
     """Refuse what the target would refuse: one attack's mistake must not cost the others their scores."""
+    rows, target = view.rows, view.target
+    width = view.n_classes if attack.estimates == "labels" else view.widths()[target]
     if not isinstance(estimate, Estimate) or estimate.target != target:
         raise PluginError(f"it must return an Estimate of {target!r}")
     if not np.array_equal(estimate.rows, rows) or estimate.status.shape != rows.shape:
@@ -144,7 +165,3 @@ def _check_estimate(estimate: Estimate, target: str, rows: Array, width: int) ->
         raise PluginError(
             f"values of shape {estimate.values.shape}: finite ones of shape ({len(rows)}, {width}) are due"
         )
-
-
-def _shown(errors: Mapping[str, float]) -> dict[str, object]:
-    return {"mse": dict(errors)} if errors else {}

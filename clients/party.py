@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from clients.adversary import Adversary
 from vfl.acts import (
     ACCESS,
     DIRECT_ACCESS,
@@ -21,9 +22,11 @@ from vfl.acts import (
     Identify,
     Identities,
     Prepare,
+    Receipt,
     Step,
     StepReply,
     Stop,
+    Submission,
 )
 from vfl.align import digests
 from vfl.arrays import load_arrays, save_arrays
@@ -32,16 +35,17 @@ from vfl.config import ActiveConfig, PassiveConfig
 from vfl.errors import ConfigError, ProtocolError, StateError
 from vfl.federation import Federation
 from vfl.gate import DefenseChain, ReleaseGate, check_fired
-from vfl.link import Handlers, Party
+from vfl.link import Handlers, Link, Party
 from vfl.log import party_log
 from vfl.logistic import LinearBlock
 from vfl.metrics import Metrics
 from vfl.model import SplitNetwork
 from vfl.partytable import read_party_table
-from vfl.payload import check_exchange, check_version
+from vfl.payload import MODEL_VERSION, check_exchange, check_version
 from vfl.randomness import secret_from_seed
 from vfl.recovery import RecoveryLog
 from vfl.scaling import Scaler
+from vfl.score.service import ScoringService, disabled
 from vfl.summary import save_summary
 from vfl.transcript import Transcript
 from vfl.types import Array, Exchange, Owner, Phase, Point, Released, Role
@@ -65,13 +69,19 @@ class Prepared:
 class DataParty(Party):
     """A party with rows; everything it writes goes to its run folder ``config.out``.
 
+    Args:
+        config: its configuration.
+        targets: its links to the scoring services that its attacks submit to, by name.
+
     Raises:
         DataError: its table cannot be used.
         StorageError: its folder cannot be written.
         PluginError, ConfigError: a defence that is unknown or wrongly set.
     """
 
-    def __init__(self, config: PassiveConfig | ActiveConfig) -> None:
+    scoring: ScoringService  # once rows are aligned
+
+    def __init__(self, config: PassiveConfig | ActiveConfig, targets: Mapping[str, Link]) -> None:
         self.config = config
         self.name, self.role = config.party, Role(config.role)
         self.access = DIRECT_ACCESS if config.aggregator == "active" else ACCESS
@@ -79,6 +89,7 @@ class DataParty(Party):
         self.folder = config.out
         self.table = read_party_table(config.data)
         defenses = build_defenses(config)
+        self.adversary = Adversary(self, targets)
         self.transcript = Transcript(
             self.folder / "transcript"
         )  # the first write: an unwritable folder is refused here
@@ -88,7 +99,7 @@ class DataParty(Party):
         self.owner = Owner(self.name)
         self.chain = DefenseChain(lambda: self.owner, defenses, self.secret)
         self.gate = ReleaseGate(self.name, self.chain, self.folder / "released")
-        self.contacted, self.begun, self.stopped = threading.Event(), threading.Event(), threading.Event()
+        self.contacted, self.begun, self.stopped = (threading.Event() for _ in range(3))
         self.failure = ""
         self.in_process = False  # set by a run that keeps all parties in one process
         self.lock = threading.RLock()
@@ -105,6 +116,7 @@ class DataParty(Party):
             Disclose: self.disclose,
             Deliver: self.deliver,
             Begin: self.begin,
+            Submission: self.score,
             Stop: self.stop,
         }
 
@@ -185,6 +197,25 @@ class DataParty(Party):
         Raises:
             ProtocolError: of another sender or kind, or malformed.
         """
+
+    def score(self, act: Submission) -> Receipt:
+        """Score an adversary's beliefs; see :class:`vfl.score.service.ScoringService`."""
+        self._check_run(act.run)
+        if not self.config.scoring.enabled:
+            raise disabled()
+        return self.scoring.score(act, self._scored_rows(act.scored_set, act.sender))
+
+    def _scored_rows(self, scored_set: str, sender: str) -> Array:
+        """The rows on which ``sender`` is scored, in order; what was granted to it is left out."""
+        if scored_set == "predict":
+            return self.gate.released_rows(Point.EMBEDDING, MODEL_VERSION)
+        if scored_set == "train":
+            return np.setdiff1d(self.run.federation.train, self.granted_rows(sender))
+        raise ProtocolError(f"scored_set {scored_set!r} is unknown: choose predict or train")
+
+    @abstractmethod
+    def granted_rows(self, to: str) -> Array:
+        """The training rows int32 (m,) whose truth the configuration gives to the party ``to``."""
 
     def stop(self, act: Stop) -> Done:
         """The run is over: let the process end."""

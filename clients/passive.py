@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 
 from clients.party import DataParty
-from vfl.acts import Deliver, Disclose, Done, Forward, Receipt, Step, StepReply, Submission
+from vfl.acts import Deliver, Disclose, Done, Finished, Forward, Step, StepReply
 from vfl.arrays import save_arrays
 from vfl.config import PassiveConfig
 from vfl.errors import ConfigError, ProtocolError, StateError
 from vfl.federation import Federation
-from vfl.link import Handlers
+from vfl.link import Handlers, Link
 from vfl.model import SplitNetwork
 from vfl.payload import check_exchange, check_origin, check_version, finite
 from vfl.randomness import stream
-from vfl.score import ScoringService, disabled
-from vfl.types import Array, Exchange, Phase, Point, Released
+from vfl.score.columns import ColumnScoring
+from vfl.types import Array, Exchange, Phase, Point, Released, Role
 
 _NO_ROWS = np.zeros(0, np.int32)
 _POINTS = {
@@ -30,13 +30,23 @@ _POINTS = {
 
 
 class PassiveParty(DataParty):
-    """Answers the steps of whoever aggregates with embeddings, and submissions with receipts."""
+    """Answers the steps of whoever aggregates with embeddings, and submissions with receipts; attacks the labels.
+
+    Args:
+        config: its configuration.
+        links: to the coordinator and the active party by name; none for a party that only scores.
+    """
 
     config: PassiveConfig
 
+    def __init__(self, config: PassiveConfig, links: Mapping[str, Link]) -> None:
+        self._links = links
+        active = config.peers_of(Role.ACTIVE)
+        super().__init__(config, {p.name: links[p.name] for p in active if p.name in links})
+
     def handlers(self) -> Handlers:
         """See :meth:`vfl.link.Party.handlers`."""
-        return {**super().handlers(), Forward: self.forward, Submission: self.score}
+        return {**super().handlers(), Forward: self.forward}
 
     def begin_run(self, federation: Federation, order: Array) -> None:
         """Also opens the scoring service on the party's own columns."""
@@ -46,7 +56,7 @@ class PassiveParty(DataParty):
                 raise ConfigError(
                     f"disclose auxiliary rows = {granted.rows} at {self.name!r}: there are {len(federation.train)} training rows, grant fewer"
                 )
-        self.scoring = ScoringService(
+        self.scoring = ColumnScoring(
             party=self.name,
             truth=self.run.truth,
             columns=self.table.columns,
@@ -94,8 +104,7 @@ class PassiveParty(DataParty):
     def deliver(self, act: Deliver) -> Done:
         """Labels: also keep what an attack on labels may use besides them, see :mod:`experiments.offline`."""
         done = super().deliver(act)
-        own = {f"parameters/{name}": array for name, array in self.parameters().items()}
-        save_arrays(self.folder / "own.npz", {"features": self.run.inputs, **own})
+        save_arrays(self.folder / "own.npz", self.adversary.own())
         return done
 
     def forward(self, act: Forward) -> Released:
@@ -135,13 +144,12 @@ class PassiveParty(DataParty):
         """Whether a defence makes its table fit to leave; without one it never does."""
         return any("on_dataset" in defense.hooks() for defense in self.chain.defenses)
 
-    def score(self, act: Submission) -> Receipt:
-        """Score an adversary's reconstructions; see :class:`vfl.score.ScoringService`."""
-        self._check_run(act.run)
-        if not self.config.scoring.enabled:
-            raise disabled()
-        scored = self._scored_rows(act.scored_set)
-        return self.scoring.score(act, scored)
+    def attack(self) -> None:
+        """Attack with what training and disclosures brought, then tell the coordinator."""
+        self.adversary.attack_training()
+        self.metrics.save()
+        (coordinator,) = self.config.peers_of(Role.COORDINATOR)
+        self._links[coordinator.name].call(Finished(self.config.run, self.name))
 
     def relearn(self, logged: Sequence[Released]) -> None:
         """See :meth:`DataParty.relearn`."""
@@ -207,11 +215,6 @@ class PassiveParty(DataParty):
         chosen = stream(self.secret, "auxiliary").permutation(self.run.federation.train)[:count]
         return np.sort(chosen)
 
-    def _scored_rows(self, scored_set: str) -> Array:
-        training = self.run.federation.train
-        if scored_set == "predict":
-            return self.gate.released_rows(Point.EMBEDDING, version=1)
-        if scored_set == "train":
-            most = max((d.rows for d in self.config.disclose), default=0)
-            return np.setdiff1d(training, self._auxiliary_rows(most))
-        raise ProtocolError(f"scored_set {scored_set!r} is unknown: choose predict or train")
+    def granted_rows(self, to: str) -> Array:
+        """See :meth:`DataParty.granted_rows`."""
+        return self._auxiliary_rows(max((d.rows for d in self.config.disclose if d.to == to), default=0))

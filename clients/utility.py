@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vfl.logistic import log_softmax, train_alone
+from vfl.numerics.ranking import auc
 from vfl.randomness import derive, stream
 from vfl.types import Array, ColumnInfo, Point
 
@@ -56,16 +57,3 @@ def _released_tables(party: ActiveParty) -> dict[str, Array]:
 def accuracy(log_c: Array, labels: Array) -> float:
     """Share of rows whose first arg-max is the label."""
     return float((log_c.argmax(axis=1) == labels).mean())
-
-
-def auc(log_c: Array, labels: Array) -> float:
-    """Area under the ROC curve, one class against the rest, mean over the classes that occur; NaN if only one does."""
-    from sklearn.metrics import roc_auc_score
-
-    present = [c for c in range(log_c.shape[1]) if 0 < (labels == c).sum() < len(labels)]
-    scores = np.exp(log_c)
-    return (
-        float(np.mean([roc_auc_score(labels == c, scores[:, c]) for c in present]))
-        if present
-        else float("nan")
-    )

@@ -80,7 +80,7 @@ class Coordinator(Party):
         self.chain = DefenseChain(lambda: owner, defenses, self.secret)
         self.gate = ReleaseGate(self.name, self.chain, self.folder / "released")
         self.scores = ScoreRelease(self.gate, self.metrics)
-        self.finished = threading.Event()
+        self.finished, self._unfinished = threading.Event(), set(links)
         self.lock = threading.RLock()
         self._links, self._progress = links, progress
         self._passive = [links[p.name] for p in config.peers_of(Role.PASSIVE)]
@@ -192,9 +192,9 @@ class Coordinator(Party):
         return {"weight": np.hstack([latest[p.name].tensor("weight") for p in self._passive])}
 
     def open_predictions(self) -> None:
-        """Tell the active party that it may predict and attack, and first those whom it asks itself."""
+        """Tell the data parties that the active one may predict and all may attack; first those whom it asks itself."""
         self._open = True
-        for link in (*(self._passive if self.aligned.direct else ()), self._active):
+        for link in (*self._passive, self._active):
             link.call(Begin(self.config.run, 1))
 
     def predict(self, act: Predict) -> Released:
@@ -212,12 +212,14 @@ class Coordinator(Party):
             return self.scores.release(own, self._combined)
 
     def finish(self, act: Finished) -> Done:
-        """The active party has predicted and attacked."""
+        """A data party has attacked, the active one has predicted too; the run is over when all have."""
         self._check_open()
         self._check_run(act.run)
-        if self.aligned.network is None:
-            self.scores.record_metrics()
-        self.finished.set()
+        self._unfinished.discard(act.sender)
+        if not self._unfinished and not self.finished.is_set():
+            if self.aligned.network is None:
+                self.scores.record_metrics()
+            self.finished.set()
         return Done()
 
     def stop(self, failure: str = "") -> None:

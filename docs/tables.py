@@ -15,7 +15,7 @@ from annotated_types import Ge, Gt, Le, Lt, MaxLen, MinLen
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from experiments.config import Data, DefenseAt, Experiment, Grant, Members, Network, Scenario
+from experiments.config import AttackAt, Data, DefenseAt, Experiment, Grant, Members, Network, Scenario
 from experiments.sweep import Sweep, SweptDefense
 from vfl.acts import ACCESS, DIRECT_ACCESS, Access
 from vfl.config import (
@@ -33,12 +33,12 @@ from vfl.errors import VflensError
 from vfl.federation import Training
 from vfl.model import SplitNetwork
 from vfl.partyfile import PartyFile
-from vfl.split import Columns, Fraction, ImageHalves, Window
+from vfl.split import Columns, Fraction, ImageHalves, ImageTiles, Window
 from vfl.wire.messages import RPCS
 
 MODELS: tuple[type[BaseModel], ...] = (
     PartyConfig, PassiveConfig, ActiveConfig, CoordinatorConfig, Peer, Plugin, Disclosure, Scoring, Limits, PartyFile, Training, SplitNetwork,
-    Experiment, Data, Columns, Fraction, ImageHalves, Window, Members, Grant, Scenario, DefenseAt, Network, Sweep, SweptDefense,
+    Experiment, Data, Columns, Fraction, ImageHalves, ImageTiles, Window, Members, Grant, AttackAt, Scenario, DefenseAt, Network, Sweep, SweptDefense,
 )  # fmt: skip
 PAGES = ("configuration.md", "threat-models.md", "protocol.md")
 _BLOCK = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -77,18 +77,23 @@ def _access(access: Access) -> str:
     rows = [
         (
             f"`{act.__name__}`",
-            _roles(callers),
-            _roles(callees),
+            callers,
+            ", ".join(sorted(answering)),
             "stream" if RPCS[act].stream else "call",
             _first(act),
         )
-        for act, (callers, callees) in access.items()
+        for act, pairs in access.items()
+        for callers, answering in _by_callers(pairs).items()
     ]
     return _table(("act", "who may ask", "who answers", "over gRPC", "what"), rows)
 
 
-def _roles(roles: frozenset[Any]) -> str:
-    return ", ".join(sorted(roles)) or "nobody"
+def _by_callers(pairs: frozenset[tuple[Any, Any]]) -> dict[str, set[str]]:
+    """Who answers whom, those who are asked by the same callers together."""
+    found: dict[str, set[str]] = {}
+    for callee in sorted({callee for _, callee in pairs}):
+        found.setdefault(", ".join(sorted(a for a, b in pairs if b == callee)), set()).add(callee)
+    return found
 
 
 def _errors() -> str:

@@ -62,7 +62,6 @@ def check_party(config: PassiveConfig | ActiveConfig | CoordinatorConfig) -> dic
         table = read_party_table(config.data)
         facts |= {"rows": len(table.ids), "columns": len(table.columns), "classes": list(table.class_names)}
         summary += f", {len(table.ids)} rows, {len(table.columns)} columns"
-    if isinstance(config, ActiveConfig):
         build_attacks(config)
         facts["attacks"] = [a.name for a in config.attacks]
         summary += f", {len(config.attacks)} attacks"

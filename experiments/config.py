@@ -55,6 +55,20 @@ class DefenseAt(Plugin):
         return dict(self.__pydantic_extra__ or {})
 
 
+class AttackAt(Plugin):
+    """An attack and the party that it sits in."""
+
+    at: Name | None = Field(
+        None,
+        description="the party that it sits in; default: the active one. Attacks on labels: a passive one",
+    )
+
+    @property
+    def parameters(self) -> dict[str, object]:
+        """The plug-in's own keys."""
+        return dict(self.__pydantic_extra__ or {})
+
+
 class Scenario(Settings):
     """One run of the experiment."""
 
@@ -112,7 +126,7 @@ class Experiment(Settings):
         None, description="a split network (the extra `deep`); absent: softmax regression"
     )
     aggregator: Aggregator = Field("coordinator", description=AGGREGATOR)
-    attacks: tuple[Plugin, ...] = Field((), description="the adversary's, in the active party")
+    attacks: tuple[AttackAt, ...] = Field((), description="the adversary's")
     disclose: tuple[Grant, ...] = Field((), description="what parties grant")
     scoring: Scoring = Scoring()
     scenarios: tuple[Scenario, ...] = Field((Scenario(name="run"),), min_length=1)
@@ -141,10 +155,11 @@ class Experiment(Settings):
 
     @model_validator(mode="after")
     def _attacks_are_distinct(self) -> Experiment:
-        names = [p.name for p in self.attacks]
-        repeated = sorted({n for n in names if names.count(n) > 1})
+        places = [(a.name, self.seat(a)) for a in self.attacks]
+        repeated = sorted({p for p in places if places.count(p) > 1})
         if repeated:
-            raise ValueError(f"attack {repeated[0]!r} is configured twice: results are kept by its name")
+            name, at = repeated[0]
+            raise ValueError(f"attack {name!r} is configured twice at {at!r}: results are kept by its name")
         return self
 
     @model_validator(mode="after")
@@ -153,7 +168,7 @@ class Experiment(Settings):
         if len(set(members)) < len(members):
             raise ValueError(f"parties {members}: give every party its own name")
         named = [d.at for s in self.scenarios for d in s.defenses] + [g.to for g in self.disclose]
-        named += [g.by for g in self.disclose if g.by]
+        named += [g.by for g in self.disclose if g.by] + [self.seat(a) for a in self.attacks]
         for name in named:
             if name not in members:
                 raise ValueError(f"party {name!r} is none of {members}")
@@ -161,6 +176,10 @@ class Experiment(Settings):
         if len(set(titles)) < len(titles):
             raise ValueError(f"scenarios {titles}: give every scenario its own name")
         return self
+
+    def seat(self, attack: AttackAt) -> str:
+        """The party that ``attack`` sits in."""
+        return attack.at or self.parties.active
 
     def roles(self) -> dict[str, Role]:
         """Every party's role."""

@@ -185,11 +185,10 @@ def _of_role(experiment: Experiment, party: str, role: Role, root: str) -> dict[
         for g in experiment.disclose
         if g.by in (None, party) and (g.what == "labels") == (role is Role.ACTIVE)
     ]
-    if role is Role.ACTIVE:
-        attacks = [{"name": a.name, **a.parameters} for a in experiment.attacks]
-        operator = _token(root, party, "operator")
-        return {**key, "attacks": attacks, "disclose": granted, "operator_token": operator}
-    return {**key, "disclose": granted, "scoring": experiment.scoring.model_dump()}
+    attacks = [{"name": a.name, **a.parameters} for a in experiment.attacks if experiment.seat(a) == party]
+    shared = {**key, "attacks": attacks, "disclose": granted, "scoring": experiment.scoring.model_dump()}
+    operator = {"operator_token": _token(root, party, "operator")} if role is Role.ACTIVE else {}
+    return {**shared, **operator}
 
 
 def _data(experiment: Experiment, party: str, tables: Mapping[str, Table], home: Path) -> dict[str, Any]:

@@ -82,6 +82,7 @@ class Metric:
     column: str
     rows: int
     step: int
+    adversary: str = ""
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,7 @@ from services.folder import write_status
 from vfl.compatibility import build_attacks, build_defenses
 from vfl.config import ActiveConfig, CoordinatorConfig, PassiveConfig, load_party
 from vfl.errors import VflensError
-from vfl.link import InProcessLink, Link
-from vfl.types import Role
+from vfl.link import InProcessLink
 
 
 class LocalFederation:
@@ -25,26 +24,33 @@ class LocalFederation:
         loaded = [load_party(file) for file in configs.values()]
         _check_plugins(loaded)
         self.coordinator_config = next(c for c in loaded if isinstance(c, CoordinatorConfig))
-        self.links = {
-            c.party: InProcessLink(c.party, self.coordinator_config.party, Role.COORDINATOR)
-            for c in loaded
-            if c.role != Role.COORDINATOR
+        self._joined: list[InProcessLink] = []
+        self.links: dict[str, InProcessLink] = {
+            p.name: self._link(p.name, self.coordinator_config) for p in self.coordinator_config.peers
         }
-        self.passive = {c.party: PassiveParty(c) for c in loaded if isinstance(c, PassiveConfig)}
+        self.passive = {
+            c.party: PassiveParty(c, {p.name: self._link(p.name, c) for p in c.peers})
+            for c in loaded
+            if isinstance(c, PassiveConfig)
+        }
         active = next(c for c in loaded if isinstance(c, ActiveConfig))
-        upward = InProcessLink(self.coordinator_config.party, active.party, Role.ACTIVE)
-        targets: dict[str, Link] = {}
-        for name, party in self.passive.items():
-            link = targets[name] = InProcessLink(name, active.party, Role.ACTIVE)
-            link.party = party
-        self.active = ActiveParty(active, upward, targets)
+        targets = {name: self._link(name, active) for name in self.passive}
+        self.active = ActiveParty(active, self._link(self.coordinator_config.party, active), targets)
         self.coordinator = Coordinator(self.coordinator_config, self.links, progress)
-        upward.party = self.coordinator
         self.data_parties: dict[str, DataParty] = {**self.passive, active.party: self.active}
-        for name, link in self.links.items():
-            link.party = self.data_parties[name]
         for member in self.members():
+            self.join(member)
             member.in_process = True
+
+    def _link(self, name: str, caller: PassiveConfig | ActiveConfig | CoordinatorConfig) -> InProcessLink:
+        self._joined.append(InProcessLink(name, caller.party, caller.role))
+        return self._joined[-1]
+
+    def join(self, member: DataParty | Coordinator) -> None:
+        """Let ``member`` answer to its name."""
+        for link in self._joined:
+            if link.name == member.name:
+                link.party = member
 
     def members(self) -> Iterator[DataParty | Coordinator]:
         """All parties."""
@@ -55,10 +61,16 @@ class LocalFederation:
         """One whole run; every party's folder says how it ended."""
         with self._statuses():
             self.coordinator.lead()
-            self.active.predict_and_attack()
+            self.attack()
             for member in self.members():
                 member.flush()
                 member.check_defenses()
+
+    def attack(self) -> None:
+        """The active party predicts, all data parties attack."""
+        self.active.predict_and_attack()
+        for party in self.passive.values():
+            party.attack()
 
     @contextmanager
     def _statuses(self) -> Iterator[None]:
@@ -83,5 +95,5 @@ def _check_plugins(configs: Iterable[PassiveConfig | ActiveConfig | CoordinatorC
     """Refuse any party's plug-ins before one of the parties opens its logs."""
     for config in configs:
         build_defenses(config)
-        if isinstance(config, ActiveConfig):
+        if not isinstance(config, CoordinatorConfig):
             build_attacks(config)

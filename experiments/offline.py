@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from clients.active import ActiveParty
 from clients.passive import PassiveParty
-from clients.utility import auc
 from experiments.folders import read_party
 from services.folder import claimed
 from vfl import journal
@@ -25,9 +25,9 @@ from vfl.config import (
     load_party,
     read_toml,
 )
-from vfl.errors import ConfigError, DataError, ProtocolError
+from vfl.errors import ConfigError, DataError
 from vfl.federation import Federation
-from vfl.metrics import Metrics
+from vfl.link import InProcessLink
 from vfl.randomness import secret_from_seed, stream
 from vfl.registry import ATTACKS
 from vfl.types import Array, Estimate, Phase, Point, Released, Role
@@ -77,7 +77,8 @@ def attack_recorded(folder: Path, name: str, target: str | None, out: Path) -> d
         network=federation.network,
     )
     estimate = attack.reconstruct(view, rng=stream(secret_from_seed(config["seed"]), "attack", name, target))
-    _write(out, federation.run, name, scored, estimate)
+    origin = {"run": federation.run, "adversary": party, "attack": name, "scored_set": scored.value}
+    _write(out, origin, estimate)
     return {"attack": name, "target": target, "rows": len(estimate.rows), "estimate": str(out)}
 
 
@@ -97,24 +98,26 @@ def score_estimate(file: Path, config_file: Path) -> dict[str, Any]:
             f"{config_file} configures a {config.role}: only the target, a data party, can score"
         )
     attack, submission = _read(file)
-    if isinstance(config, ActiveConfig):
-        return _score_labels(config, attack, submission)
     with claimed(config.out):  # two writers would spoil its logs
         _score(config, submission)
     rows = len(submission.rows)
     found = [
-        m for m in read_party(config.out).metrics if m.rows == rows and m.scored_set == submission.scored_set
+        m
+        for m in read_party(config.out).metrics
+        if (m.rows, m.scored_set, m.adversary) == (rows, submission.scored_set, submission.sender)
     ]
-    blind = min((m for m in found if m.metric == "blind_mse"), key=lambda m: m.value)
-    figures = {
-        m.metric: m.value for m in found if m.attack == attack and not m.column and m.metric != "blind_mse"
-    }
-    return {"attack": attack, "rows": rows, **figures, "blind_guess": blind.attack, "blind_mse": blind.value}
+    figures = {m.metric: m.value for m in found if m.attack == attack and not m.column}
+    facts = {"attack": attack, "rows": rows, **figures}
+    if isinstance(config, ActiveConfig):
+        blind = next(m.value for m in found if m.metric == "blind_label_accuracy")
+        return {**facts, "blind_guess": "the most frequent class", "blind_label_accuracy": blind}
+    best = min((m for m in found if m.metric == "blind_mse"), key=lambda m: m.value)
+    return {**facts, "blind_guess": best.attack, "blind_mse": best.value}
 
 
-def _score(config: PassiveConfig, submission: Submission) -> None:
+def _score(config: PassiveConfig | ActiveConfig, submission: Submission) -> None:
     unpictured = config.scoring.model_copy(update={"pictures": 0})  # the run's own pictures stay
-    party = PassiveParty(config.model_copy(update={"scoring": unpictured}))
+    party = _alone(config.model_copy(update={"scoring": unpictured}))
     party.in_process = read_party(config.out).federation.in_process  # closing it writes this again
     try:
         party.resume()
@@ -126,37 +129,22 @@ def _score(config: PassiveConfig, submission: Submission) -> None:
         party.close()
 
 
-def _score_labels(config: ActiveConfig, attack: str, submission: Submission) -> dict[str, Any]:
-    """Share of rows whose likeliest class is the label, beside that of the training rows' most frequent class."""
-    federation, labels = Federation.load(config.out), load_arrays(config.out / "own.npz")["labels"]
-    (guess,) = submission.guesses
-    rows, shape = submission.rows, (len(submission.rows), federation.n_classes)
-    if submission.run != federation.run or guess.values.shape != shape or not len(rows):
-        raise ProtocolError(
-            f"estimate of run {submission.run!r} with values of shape {guess.values.shape}: beliefs of shape {shape} of run {federation.run!r} are scored"
-        )
-    rows = federation.checked_rows(rows, Phase(submission.scored_set))
-    with np.errstate(divide="ignore"):
-        beliefs = np.log(guess.values)
-    likeliest = np.bincount(labels[federation.train]).argmax()
-    figures = {
-        "label_auc": auc(beliefs, labels[rows]),
-        "label_accuracy": float((guess.values.argmax(axis=1) == labels[rows]).mean()),
-        "blind_label_accuracy": float((labels[rows] == likeliest).mean()),
-    }
-    with claimed(config.out):
-        metrics = Metrics(config.out / "metrics.parquet")
-        for name, value in figures.items():
-            scored = submission.scored_set
-            metrics.add(name, value, attack=attack, target=config.party, scored_set=scored, rows=len(rows))
-        metrics.save()
-    return {"attack": attack, "rows": len(rows), **figures, "blind_guess": "the most frequent class"}
+def _alone(config: PassiveConfig | ActiveConfig) -> PassiveParty | ActiveParty:
+    """The party of ``config`` without any peer."""
+    if isinstance(config, PassiveConfig):
+        return PassiveParty(config, {})
+    (coordinator,) = config.peers_of(Role.COORDINATOR)
+    return ActiveParty(config, InProcessLink(coordinator.name, config.party, Role.ACTIVE), {})
 
 
 def _sides(attack: Attack, party: str, federation: Federation, target: str | None) -> tuple[str, str]:
     """Who attacks whom."""
     active = federation.active.name
     if attack.estimates == "features":
+        if party != active:
+            raise ConfigError(
+                f"columns are attacked from the folder of {active!r}, which receives what is sent of them: {party!r} does not"
+            )
         return active, _target(federation, target)
     if party == active:
         raise ConfigError(
@@ -202,9 +190,8 @@ def _trained(transcript: _Recorded, federation: Federation, target: str) -> Arra
     return np.setdiff1d(federation.train, np.concatenate([np.zeros(0, np.int32), *granted]))
 
 
-def _write(out: Path, run: str, attack: str, scored: Phase, e: Estimate) -> None:
-    named = {"run": np.array(run), "attack": np.array(attack), "target": np.array(e.target)}
-    named["scored_set"] = np.array(scored.value)
+def _write(out: Path, origin: Mapping[str, str], e: Estimate) -> None:
+    named = {name: np.array(text) for name, text in {**origin, "target": e.target}.items()}
     save_arrays(out, {**named, "rows": e.rows, "values": e.values, "status": e.status})
 
 
@@ -212,6 +199,7 @@ def _read(file: Path) -> tuple[str, Submission]:
     saved = load_arrays(file)
     try:
         guess = Guess(str(saved["attack"]), saved["values"], saved["status"])
-        return guess.attack, Submission(str(saved["run"]), str(saved["scored_set"]), saved["rows"], (guess,))
+        run, sender, scored_set = (str(saved[name]) for name in ("run", "adversary", "scored_set"))
+        return guess.attack, Submission(run, sender, scored_set, saved["rows"], (guess,))
     except KeyError as error:
         raise DataError(f"{file} is no estimate, it lacks {error}: write one with `vflens attack`") from error

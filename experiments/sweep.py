@@ -76,6 +76,11 @@ class SweepFile(Experiment):
             raise ValueError("a sweep is a simulation: lab must be true")
         if not self.attacks:
             raise ValueError("a sweep without [[attacks]] measures nothing: add some")
+        for a in self.attacks:
+            if self.seat(a) != self.parties.active:
+                raise ValueError(
+                    f"attack {a.name!r} at {a.at!r}: a sweep compares reconstructions of columns, attacks on labels belong to `vflens run`"
+                )
         for d in self.sweep.defenses:
             if d.at not in self.roles():
                 raise ValueError(f"party {d.at!r} of defence {d.title!r} is none of {[*self.roles()]}")

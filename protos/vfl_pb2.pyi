@@ -308,16 +308,18 @@ class Guess(_message.Message):
     def __init__(self, attack: _Optional[str] = ..., values: _Optional[_Union[Tensor, _Mapping]] = ..., status: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class SubmissionRequest(_message.Message):
-    __slots__ = ("run", "scored_set", "rows", "guesses")
+    __slots__ = ("run", "sender", "scored_set", "rows", "guesses")
     RUN_FIELD_NUMBER: _ClassVar[int]
+    SENDER_FIELD_NUMBER: _ClassVar[int]
     SCORED_SET_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
     GUESSES_FIELD_NUMBER: _ClassVar[int]
     run: str
+    sender: str
     scored_set: str
     rows: bytes
     guesses: _containers.RepeatedCompositeFieldContainer[Guess]
-    def __init__(self, run: _Optional[str] = ..., scored_set: _Optional[str] = ..., rows: _Optional[bytes] = ..., guesses: _Optional[_Iterable[_Union[Guess, _Mapping]]] = ...) -> None: ...
+    def __init__(self, run: _Optional[str] = ..., sender: _Optional[str] = ..., scored_set: _Optional[str] = ..., rows: _Optional[bytes] = ..., guesses: _Optional[_Iterable[_Union[Guess, _Mapping]]] = ...) -> None: ...
 
 class Receipt(_message.Message):
     __slots__ = ("rows", "attacks", "errors")
@@ -337,10 +339,12 @@ class Receipt(_message.Message):
     def __init__(self, rows: _Optional[int] = ..., attacks: _Optional[int] = ..., errors: _Optional[_Mapping[str, float]] = ...) -> None: ...
 
 class FinishedRequest(_message.Message):
-    __slots__ = ("run",)
+    __slots__ = ("run", "sender")
     RUN_FIELD_NUMBER: _ClassVar[int]
+    SENDER_FIELD_NUMBER: _ClassVar[int]
     run: str
-    def __init__(self, run: _Optional[str] = ...) -> None: ...
+    sender: str
+    def __init__(self, run: _Optional[str] = ..., sender: _Optional[str] = ...) -> None: ...
 
 class StopRequest(_message.Message):
     __slots__ = ("run", "failure")

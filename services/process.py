@@ -143,7 +143,7 @@ def _serve_data_party(config: PassiveConfig | ActiveConfig, say: Say, progress: 
         targets = {p.name: links[p.name] for p in config.peers_of(Role.PASSIVE)}
         party = ActiveParty(config, links[coordinator.name], targets)
     else:
-        party = PassiveParty(config)
+        party = PassiveParty(config, links)
     with ExitStack() as end:  # from the last to the first, whatever happens to one of them
         end.callback(party.close)
         for link in links.values():
@@ -155,12 +155,14 @@ def _serve_data_party(config: PassiveConfig | ActiveConfig, say: Say, progress: 
         wait_for((coordinator,), config, say)
         say(f"{party.role} {party.name!r} is ready at {config.address}")
         told = _Told(party, say, progress)
-        if isinstance(party, ActiveParty):
-            _until(party.begun, party, coordinator, told)
-            if not party.stopped.is_set():
+        _until(party.begun, party, coordinator, told)
+        if not party.stopped.is_set():
+            if isinstance(party, ActiveParty):
                 party.predict_and_attack()
-                party.flush()
                 say(of_active(party))
+            else:
+                party.attack()
+            party.flush()
         _until(party.stopped, party, coordinator, told)
         party.flush()  # a log that could not be written is this party's own failure, whatever it was told
     if party.failure:
@@ -239,7 +241,7 @@ def _serve_coordinator(config: CoordinatorConfig, say: Say, progress: Progress) 
 
 
 def run(coordinator: Coordinator, check_alive: Callable[[], None]) -> None:
-    """One whole run: up to the predictions, then wait until the active party has asked for them and attacked."""
+    """One whole run: up to the predictions, then wait until the data parties have predicted and attacked."""
     coordinator.lead()
     while not coordinator.finished.wait(1.0):
         check_alive()

@@ -112,13 +112,14 @@ def over_grpc(local: LocalFederation) -> Iterator[None]:
             server = start_server(served[member.name], member.config, member.log)
             end.callback(partial(_stop, server))
 
-        def wired(link: Link) -> WireLink:
+        def wired(link: Link) -> InProcessLink:
             assert isinstance(link, InProcessLink)
             config = next(m.config for m in local.members() if m.name == link._caller)
             peer = next(p for p in config.peers if p.name == link.name)
             made = link_to(peer, config)
             end.callback(made.close)
-            return WireLink(link, served[link.name], made)
+            local._joined.append(WireLink(link, served[link.name], made))
+            return local._joined[-1]
 
         local.links = {name: wired(link) for name, link in local.links.items()}
         coordinator, active = local.coordinator, local.active
@@ -129,19 +130,19 @@ def over_grpc(local: LocalFederation) -> Iterator[None]:
         targets = {name: wired(link) for name, link in active.adversary._targets.items()}
         active.adversary._targets = targets
         active._passive = [targets[name] for name in sorted(targets)]
+        for passive in local.passive.values():
+            passive._links = {name: wired(link) for name, link in passive._links.items()}
+            passive.adversary._targets = {active.name: passive._links[active.name]}
         yield
 
 
 def rebuild_passive(local: LocalFederation, name: str) -> None:
     old = local.passive[name]
     old.close()
-    new = PassiveParty(old.config)
+    new = PassiveParty(old.config, old._links)
     new.resume()
     local.passive[name] = local.data_parties[name] = new
-    local.links[name].party = new
-    target = local.active.adversary._targets[name]
-    assert isinstance(target, InProcessLink)
-    target.party = new
+    local.join(new)
 
 
 def rebuild_active(local: LocalFederation) -> None:
@@ -150,7 +151,7 @@ def rebuild_active(local: LocalFederation) -> None:
     new = ActiveParty(old.config, old._coordinator, old.adversary._targets)
     new.resume()
     local.active = local.data_parties["active"] = new
-    local.links["active"].party = new
+    local.join(new)
 
 
 def rebuild_coordinator(local: LocalFederation) -> None:
@@ -158,9 +159,7 @@ def rebuild_coordinator(local: LocalFederation) -> None:
     old.close()
     new = local.coordinator = Coordinator(old.config, local.links, lambda stage, done, total: None)
     new.resume()
-    upward = local.active._coordinator
-    assert isinstance(upward, InProcessLink)
-    upward.party = new
+    local.join(new)
 
 
 def rebuild_all(local: LocalFederation) -> None:

@@ -63,7 +63,7 @@ def finish(local: LocalFederation) -> None:
     """What :meth:`LocalFederation.run` does once the rows are aligned and the model is trained."""
     local.coordinator.disclose()
     local.coordinator.open_predictions()
-    local.active.predict_and_attack()
+    local.attack()
 
 
 def close(local: LocalFederation) -> None:

@@ -113,8 +113,10 @@ ACTS: dict[type[acts.Act[Any]], Any] = {
     acts.Forward: st.builds(acts.Forward, EXCHANGES, ROWS),
     acts.Predict: st.builds(acts.Predict, RELEASED),
     acts.Query: st.builds(acts.Query, ROWS),
-    acts.Submission: st.builds(acts.Submission, NAMES, NAMES, ROWS, st.lists(GUESSES, max_size=2).map(tuple)),
-    acts.Finished: st.builds(acts.Finished, NAMES),
+    acts.Submission: st.builds(
+        acts.Submission, NAMES, NAMES, NAMES, ROWS, st.lists(GUESSES, max_size=2).map(tuple)
+    ),
+    acts.Finished: st.builds(acts.Finished, NAMES, NAMES),
     acts.Stop: st.builds(acts.Stop, NAMES, NAMES),
 }
 DONE = st.just(acts.Done())

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, Generic, TypeVar
 
 from vfl.errors import AccessError
@@ -133,7 +134,7 @@ class Deliver(Act[Done]):
 
 @dataclass(frozen=True)
 class Begin(Act[Done]):
-    """Training and disclosures are over: the active party predicts, attacks, then says Finished."""
+    """Training and disclosures are over: the active party predicts; attack, then say Finished."""
 
     run: str
     version: int
@@ -163,7 +164,7 @@ class Query(Act[Released]):
 
 @dataclass(frozen=True, eq=False)
 class Guess:
-    """One attack's reconstruction of the target's columns: ``values`` float64 (n, d), ``status`` (n,)."""
+    """What one attack believes: ``values`` float64 of the target's columns (n, d) or classes (n, k), ``status`` (n,)."""
 
     attack: str
     values: Array
@@ -172,9 +173,10 @@ class Guess:
 
 @dataclass(frozen=True, eq=False)
 class Submission(Act["Receipt"]):
-    """All attacks of one milestone; ``rows`` int32 (n,); ``scored_set`` is "predict" or "train"."""
+    """All attacks of one milestone by the party ``sender``; ``rows`` int32 (n,); ``scored_set`` is "predict" or "train"."""
 
     run: str
+    sender: str
     scored_set: str
     rows: Array
     guesses: tuple[Guess, ...]
@@ -182,7 +184,7 @@ class Submission(Act["Receipt"]):
 
 @dataclass(frozen=True)
 class Receipt:
-    """What the submitter learns: that it was received. ``errors`` (attack → MSE) is empty outside lab mode."""
+    """What the submitter learns: that it was received. ``errors`` (attack → MSE, or share of wrong labels) is empty outside lab mode."""
 
     rows: int
     attacks: int
@@ -191,9 +193,10 @@ class Receipt:
 
 @dataclass(frozen=True)
 class Finished(Act[Done]):
-    """The active party has predicted and attacked."""
+    """The data party ``sender`` has attacked, the active one has predicted too."""
 
     run: str
+    sender: str
 
 
 @dataclass(frozen=True)
@@ -204,40 +207,42 @@ class Stop(Act[Done]):
     failure: str = ""
 
 
-_DATA = frozenset({Role.PASSIVE, Role.ACTIVE})
-_COORDINATOR, _ACTIVE = frozenset({Role.COORDINATOR}), frozenset({Role.ACTIVE})
-_PASSIVE, _OPERATOR = frozenset({Role.PASSIVE}), frozenset({Role.OPERATOR})
-_NOBODY: frozenset[Role] = frozenset()
-Access = Mapping[type[Act[Any]], tuple[frozenset[Role], frozenset[Role]]]
+def _pairs(callers: set[Role], callees: set[Role]) -> frozenset[tuple[Role, Role]]:
+    return frozenset(product(callers, callees))
+
+
+_DATA = {Role.PASSIVE, Role.ACTIVE}
+_TO_DATA = _pairs({Role.COORDINATOR}, _DATA)
+_NOBODY: frozenset[tuple[Role, Role]] = frozenset()
+Access = Mapping[type[Act[Any]], frozenset[tuple[Role, Role]]]
 
 #: act → (who may ask, who answers). Everything else is refused.
 ACCESS: Access = {
-    Describe: (_COORDINATOR, _DATA),
-    Identify: (_COORDINATOR, _DATA),
-    Prepare: (_COORDINATOR, _DATA),
-    Step: (_COORDINATOR, _DATA),
-    Train: (_NOBODY, _ACTIVE),
-    Epoch: (_NOBODY, _COORDINATOR),
-    Disclose: (_COORDINATOR, _DATA),
-    Deliver: (_COORDINATOR, _DATA),
-    Begin: (_COORDINATOR, _ACTIVE),
-    Forward: (_COORDINATOR, _PASSIVE),
-    Stop: (_COORDINATOR, _DATA),
-    Predict: (_ACTIVE, _COORDINATOR),
-    Finished: (_ACTIVE, _COORDINATOR),
-    Submission: (_ACTIVE, _PASSIVE),
-    Query: (_OPERATOR, _ACTIVE),
+    Describe: _TO_DATA,
+    Identify: _TO_DATA,
+    Prepare: _TO_DATA,
+    Step: _TO_DATA,
+    Train: _NOBODY,
+    Epoch: _NOBODY,
+    Disclose: _TO_DATA,
+    Deliver: _TO_DATA,
+    Begin: _TO_DATA,
+    Forward: _pairs({Role.COORDINATOR}, {Role.PASSIVE}),
+    Stop: _TO_DATA,
+    Predict: _pairs({Role.ACTIVE}, {Role.COORDINATOR}),
+    Finished: _pairs(_DATA, {Role.COORDINATOR}),
+    Submission: frozenset({(Role.ACTIVE, Role.PASSIVE), (Role.PASSIVE, Role.ACTIVE)}),
+    Query: _pairs({Role.OPERATOR}, {Role.ACTIVE}),
 }
 
 #: The same where the active party aggregates: it alone asks for embeddings, in training and prediction.
 DIRECT_ACCESS: Access = {
     **ACCESS,
-    Step: (_ACTIVE, _PASSIVE),
-    Train: (_COORDINATOR, _ACTIVE),
-    Epoch: (_ACTIVE, _COORDINATOR),
-    Begin: (_COORDINATOR, _DATA),
-    Forward: (_ACTIVE, _PASSIVE),
-    Predict: (_NOBODY, _COORDINATOR),
+    Step: _pairs({Role.ACTIVE}, {Role.PASSIVE}),
+    Train: _pairs({Role.COORDINATOR}, {Role.ACTIVE}),
+    Epoch: _pairs({Role.ACTIVE}, {Role.COORDINATOR}),
+    Forward: _pairs({Role.ACTIVE}, {Role.PASSIVE}),
+    Predict: _NOBODY,
 }
 
 
@@ -255,11 +260,23 @@ def check_access(
     Raises:
         AccessError: naming caller, act and callee.
     """
-    callers, callees = access[act]
-    if caller_role not in callers or callee_role not in callees:
-        allowed = (
-            f"only the {' or '.join(sorted(callers))} may" if callers else "nobody may with this aggregator"
-        )
+    pairs = access[act]
+    if (caller_role, callee_role) not in pairs:
+        callers = sorted({asking for asking, _ in pairs})
+        allowed = f"only the {' or '.join(callers)} may" if callers else "nobody may with this aggregator"
         raise AccessError(
             f"{caller_role} {caller!r} may not ask {callee_role} {callee!r} to {act.__name__}: {allowed}"
+        )
+
+
+def check_sender(act: Act[Any], caller: str) -> None:
+    """Refuse an act that is signed with another name than that of the ``caller``, who proved its own.
+
+    Raises:
+        AccessError: naming both.
+    """
+    sender = getattr(act, "sender", caller)
+    if sender != caller:
+        raise AccessError(
+            f"{type(act).__name__} in the name of {sender!r} came from {caller!r}: sign with your own name"
         )

@@ -66,19 +66,27 @@ def check_fed(coordinator: str, defenses: Sequence[Defense], disclosing: Mapping
         )
 
 
-def build_attacks(config: ActiveConfig) -> dict[str, Attack]:
-    """The configured attacks of the active party by name.
+def build_attacks(config: PassiveConfig | ActiveConfig) -> dict[str, Attack]:
+    """The configured attacks of a data party by name.
 
     Raises:
-        PluginError, ConfigError: unknown, wrongly set, or after the labels, which this party holds itself.
+        PluginError, ConfigError: unknown, wrongly set, or after what this party holds itself: the active party's
+            attacks estimate columns, a passive party's labels.
     """
     attacks: list[Attack] = build_plugins(ATTACKS, config.attacks)
+    others = {Role.ACTIVE: "features", Role.PASSIVE: "labels"}[config.role]
     for plugin, attack in zip(config.attacks, attacks, strict=True):
-        if attack.estimates == "labels":
+        if attack.estimates != others:
             raise ConfigError(
-                f"attack {plugin.name!r} estimates labels, which active {config.party!r} holds itself: run it on a passive party's folder, vflens attack FOLDER --attack {plugin.name}"
+                f"attack {plugin.name!r} at {config.role} {config.party!r} estimates {_WORDS[attack.estimates]}"
             )
     return {p.name: a for p, a in zip(config.attacks, attacks, strict=True)}
+
+
+_WORDS = {
+    "labels": "labels, which this party holds itself: let it sit in a passive party (at = its name)",
+    "features": "columns: let it sit in the active party, a passive party's attacks estimate labels",
+}
 
 
 def check_family(defenses: Iterable[Defense], party: str, network: bool) -> None:

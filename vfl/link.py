@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from functools import cached_property
 from typing import Any, Generic, Protocol, TypeVar
 
-from vfl.acts import ACCESS, Access, Act, check_access
+from vfl.acts import ACCESS, Access, Act, check_access, check_sender
 from vfl.errors import StateError
 from vfl.types import Role
 
@@ -47,10 +47,11 @@ class Party(ABC):
         """Answer ``act``.
 
         Raises:
-            AccessError: the caller may not ask this.
+            AccessError: the caller may not ask this, or signed with another's name.
             VflensError: whatever the answer raises.
         """
         check_access(type(act), caller, caller_role, self.name, self.role, access=self.access)
+        check_sender(act, caller)
         handler = self._answers.get(type(act))
         if handler is None:
             raise StateError(f"{self.role} {self.name!r} does not answer {type(act).__name__}")

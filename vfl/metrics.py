@@ -10,7 +10,7 @@ from vfl.errors import StorageError
 
 
 class Metrics:
-    """A party's metrics, added to those already in ``file``: metric, value (float64) and the labels attack, target, scored_set, column, rows, step."""
+    """A party's metrics, added to those already in ``file``: metric, value (float64) and the labels attack, adversary (the party it sits in), target, scored_set, column, rows, step."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -23,6 +23,7 @@ class Metrics:
         value: float,
         *,
         attack: str = "",
+        adversary: str = "",
         target: str = "",
         scored_set: str = "",
         column: str = "",
@@ -30,8 +31,8 @@ class Metrics:
         step: int = 0,
     ) -> None:
         """Remember one number; nothing is written yet."""
-        row = {"metric": metric, "value": float(value), "attack": attack, "target": target}
-        row |= {"scored_set": scored_set, "column": column, "rows": rows, "step": step}
+        row = {"metric": metric, "value": float(value), "attack": attack, "adversary": adversary}
+        row |= {"target": target, "scored_set": scored_set, "column": column, "rows": rows, "step": step}
         with self._lock:
             self._rows.append(row)
 
@@ -49,7 +50,7 @@ class Metrics:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        text = [(n, pa.string()) for n in ("attack", "target", "scored_set", "column")]
+        text = [(n, pa.string()) for n in ("attack", "adversary", "target", "scored_set", "column")]
         schema = pa.schema(
             [
                 ("metric", pa.string()),

@@ -155,7 +155,7 @@ def _of_run(folder: Path) -> Subject:
     if not isinstance(config, PassiveConfig):
         raise ConfigError(f"{folder} belongs to the {config.role} party: an audit is a passive one's")
     with claimed(config.out):  # two writers would spoil its logs
-        party = PassiveParty(config)
+        party = PassiveParty(config, {})
         party.in_process = read_party(config.out).federation.in_process  # closing it writes this again
         try:
             party.resume()

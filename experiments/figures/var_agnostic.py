@@ -56,28 +56,21 @@ def attack_curves(names: Sequence[str], received: Sequence[int]) -> Any:
 
 
 def accuracies(options: Options) -> Drawing:
-    """Accuracy of AM's classifier against its number of features, and leakage against what the federation gains."""
+    """Accuracy of AM's classifier against its number of features, beside the federation's."""
     rows, here, absent = _computed(FIVE, (), options)
-    rows = [r for r in rows if r["part"] == "predict" and r["attack"] in {"am", "half"}]
-    alone = averaged([r for r in rows if r["attack"] == "am"], "dataset", "active", value="accuracy")
-    errors = averaged(rows, "attack", "dataset", "active")
-    own, leaks, notes = [], [], []
+    rows = [r for r in rows if (r["attack"], r["part"]) == ("am", "predict")]
+    found = averaged(rows, "dataset", "active", value="accuracy")
+    series, notes = [], []
     for d in here:
+        points = sorted((p[1], v[0]) for p, v in found.items() if p[0] == d.name)
+        series.append(Series(d.name, [p[0] for p in points], [p[1] for p in points]))
         together = trained(d.name, options.seed, options.quick).accuracy(
             d.x[d.predict_rows], d.labels[d.predict_rows]
         )
-        sizes = sorted(active for name, active in alone if name == d.name)
-        accuracy = [alone[d.name, active][0] for active in sizes]
-        left = [errors["am", d.name, active][0] / errors["half", d.name, active][0] for active in sizes]
-        own.append(Series(d.name, sizes, accuracy))
-        leaks.append(Series(d.name, [together - a for a in accuracy], left))
         notes.append(f"{d.name}: the federation reaches {together:.4f}")
-    shown = [
-        lines("prediction rows", "features of the active party", "accuracy of AM's classifier", own),
-        lines("who gains leaks less (VAR, Remark 14)", "accuracy gained by the federation", "AM's error / half's", leaks),
-    ]  # fmt: skip
+    shown = lines("prediction rows", "features of the active party", "accuracy of AM's classifier", series)
     lead = "The less AM's own classifier falls behind the federation's, the better its scores replace the true ones."
-    return Drawing(rows, shown, lead, [*notes, *_notes(here, options), *absent])
+    return Drawing(rows, [shown], lead, [*notes, *_notes(here, options), *absent])
 
 
 def _notes(here: Sequence[Dealt], options: Options) -> list[str]:

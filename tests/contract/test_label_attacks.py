@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from laboratory import SYNTHETIC, THREE, close, experiment, federation
+from laboratory import SYNTHETIC, THREE, close, estimates, experiment, federation
 
+from experiments.folders import read_party
 from experiments.offline import attack_recorded, score_estimate
 from experiments.run import run
 from vfl import journal
-from vfl.acts import Deliver, Disclose
-from vfl.errors import ConfigError, KnowledgeError, ProtocolError
-from vfl.types import Phase, Point
+from vfl.acts import Deliver, Disclose, Guess, Submission
+from vfl.errors import AccessError, ConfigError, KnowledgeError, ProtocolError, StateError, VflensError
+from vfl.link import Link
+from vfl.types import Array, Phase, Point, statuses
+from vfl.wire.messages import RPCS
 
 LABELS = {"what": "labels", "to": "passive", "rows": 20}
 TWO_CLASSES = {**SYNTHETIC, "rows": 300, "classes": 2}
@@ -90,13 +95,150 @@ def test_labels_go_only_to_whom_they_are_granted(tmp_path: Path) -> None:
     assert digests[0]["a"] == digests[0]["c"] != digests[0]["b"]
 
 
+# --- in the running federation
+
+#: Two thieves, one of whom was granted labels.
+THIEVES: dict[str, Any] = {
+    "parties": THREE,
+    "data": TWO_CLASSES,
+    "model": MLP,
+    "training": {"epochs": 2, "batch_size": 40, "learning_rate": 0.01},
+    "disclose": [{**LABELS, "to": "b"}],
+    "attacks": [
+        {"name": "half"},
+        {"name": "norm_scoring", "at": "a"},
+        {"name": "norm_scoring", "at": "b"},
+        {"name": "direction_scoring", "at": "a"},
+        {"name": "direction_scoring", "at": "b"},
+        {"name": "pmc", "at": "b", "steps": 20},
+    ],
+}
+
+
+def test_thieves_run_inside_the_federation_over_both_links(tmp_path: Path) -> None:
+    """Each is scored on what it was not granted, its figures stand at the active party, its estimate is that of the record."""
+    found = []
+    for in_process in (True, False):
+        what = experiment(tmp_path / str(in_process), network={"transport": "unix"}, **THIEVES)
+        (home,) = run(what, in_process=in_process).scenarios
+        told = {p: read_party(home / p).metrics for p in ("a", "b", "active")}
+        rows = {(m.adversary, m.attack): m.rows for m in told["active"] if m.metric == "label_auc"}
+        assert rows == {
+            ("a", "norm_scoring"): 240,
+            ("b", "norm_scoring"): 220,
+            ("b", "direction_scoring"): 220,
+            ("b", "pmc"): 220,
+        }
+        (skipped,) = (m for m in told["a"] if m.metric == "skipped")
+        assert (skipped.attack, skipped.adversary) == ("direction_scoring", "a")
+        assert "granted no labels to 'a'" in skipped.column
+        figures = {(m.adversary, m.attack): m.value for m in told["active"] if m.metric == "label_accuracy"}
+        for party in ("a", "b"):  # the lab tells them
+            heard = {m.attack: m.value for m in told[party] if m.metric == "label_accuracy"}
+            assert heard == pytest.approx({n: v for (p, n), v in figures.items() if p == party})
+        found.append((estimates(home), figures))
+    assert found[0] == found[1]
+    facts = attack_recorded(home / "b", "direction_scoring", None, tmp_path / "estimate.npz")
+    assert facts["rows"] == 220
+    with (
+        np.load(tmp_path / "estimate.npz") as offline,
+        np.load(home / "b" / "estimates" / "active.direction_scoring.npz") as live,
+    ):
+        for name in ("rows", "values", "status"):
+            np.testing.assert_array_equal(offline[name], live[name], strict=True)
+    scored = score_estimate(tmp_path / "estimate.npz", home / "active" / "config.toml")
+    assert scored["label_accuracy"] == figures["b", "direction_scoring"]
+
+
+def test_outside_the_lab_a_thief_has_receipts_and_no_figures(tmp_path: Path) -> None:
+    federation(tmp_path, lab=False, attacks=[{"name": "gradient_sign", "at": "passive"}]).run()
+    assert not [m for m in read_party(tmp_path / "passive").metrics if m.metric.startswith("label")]
+    (told,) = (m for m in read_party(tmp_path / "active").metrics if m.metric == "label_accuracy")
+    assert (told.value, told.adversary, told.rows) == (1.0, "passive", 72)
+    (receipt,) = (e for e in _events(tmp_path / "passive") if e["event"] == "receipt")
+    assert receipt.keys() & {"rows", "attacks", "label_accuracy", "errors"} == {"rows", "attacks"}
+
+
+def _events(home: Path) -> list[dict[str, Any]]:
+    lines = (home / "events.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def _answers(home: Path, labels_of: Callable[[Array], Array], *, lab: bool) -> list[bytes]:
+    """All that a malicious passive party gets from an active one with these labels."""
+    local = federation(home, lab=lab, attacks=[], disclose=[LABELS])
+    table = local.active.table
+    assert table.labels is not None
+    local.active._file_labels = labels_of(table.labels)
+    local.coordinator.prepare()
+    train, link = local.coordinator.aligned.train, local.passive["passive"]._links["active"]
+    ungranted = np.setdiff1d(train, local.active.granted_rows("passive"))
+    answers = []
+    for scored_set in ("train", "predict", "everything"):
+        for rows in (
+            ungranted,
+            ungranted[:50],
+            ungranted[:49],
+            ungranted[::-1],
+            train,
+            ungranted[1:2],
+            train[:0],
+        ):
+            for values in (
+                np.full((len(rows), 3), 0.3),
+                np.eye(3)[np.zeros(len(rows), int)],
+                np.ones((1, 2)),
+            ):
+                guess = Guess("x", values, statuses(len(values)))
+                probe = Submission("tiny/run", "passive", scored_set, rows, (guess,))
+                answers.append(_answer(link, probe))
+    accepted = [a for a in answers if not a.startswith((b"ProtocolError", b"StateError"))]
+    assert len(accepted) > 2 if lab else len(accepted) == 1
+    return answers
+
+
+def _answer(link: Link, probe: Submission) -> bytes:
+    try:
+        reply: bytes = RPCS[Submission].encode_reply(link.call(probe)).SerializeToString()
+    except VflensError as error:
+        return f"{type(error).__name__}: {error}".encode()
+    return reply
+
+
+@pytest.mark.parametrize("lab", [False, True])
+def test_two_truths_give_a_thief_identical_bytes_but_in_the_lab(tmp_path: Path, lab: bool) -> None:
+    """The labels of one world are those of the other, each class called by the name of the next."""
+    worlds: list[Callable[[Array], Array]] = [lambda y: y, lambda y: (y + 1) % 3]
+    answers = [_answers(tmp_path / str(i), world, lab=lab) for i, world in enumerate(worlds)]
+    assert (answers[0] == answers[1]) == (not lab)
+
+
+def test_a_thief_may_not_submit_for_another(tmp_path: Path) -> None:
+    local = federation(tmp_path, parties=THREE, attacks=[])
+    probe = Submission("tiny/run", "b", "train", np.zeros(0, np.int32), ())
+    with pytest.raises(AccessError, match="Submission in the name of 'b' came from 'a'"):
+        local.passive["a"]._links["active"].call(probe)
+
+
+def test_a_submission_is_scored_once_per_thief(tmp_path: Path) -> None:
+    local = federation(tmp_path, parties=THREE, attacks=[])
+    local.coordinator.prepare()
+    rows = np.sort(local.coordinator.aligned.train)
+    guess = Guess("x", np.full((len(rows), 3), 0.3), statuses(len(rows)))
+    for party in ("a", "b"):
+        submit = local.passive[party]._links["active"].call
+        assert submit(Submission("tiny/run", party, "train", rows, (guess,))).rows == len(rows)
+        with pytest.raises(StateError, match="were scored before"):
+            submit(Submission("tiny/run", party, "train", rows, (guess,)))
+
+
 def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     federation(tmp_path).run()
     with pytest.raises(KnowledgeError, match="'active' granted no labels to 'passive'"):
         attack_recorded(tmp_path / "passive", "direction_scoring", None, tmp_path / "e.npz")
     attack_recorded(tmp_path / "active", "half", None, tmp_path / "e.npz")
     with pytest.raises(
-        ProtocolError, match=r"shape \(18, 4\): beliefs of shape \(18, 3\) of run 'tiny/run' are scored"
+        ProtocolError, match=r"^attack 'half' submitted values of shape \(18, 4\): \(18, 3\) is needed$"
     ):
         score_estimate(tmp_path / "e.npz", tmp_path / "active" / "config.toml")
 
@@ -106,7 +248,11 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     [
         (
             {"attacks": [{"name": "gradient_sign"}]},
-            "'gradient_sign' estimates labels, which active 'active' holds",
+            "'gradient_sign' at active 'active' estimates labels, which this party holds itself: let it sit in a passive",
+        ),
+        (
+            {"attacks": [{"name": "half_star", "at": "passive"}]},
+            "'half_star' at passive 'passive' estimates columns: let it sit in the active party",
         ),
         ({"disclose": [{**LABELS, "to": "coordinator"}]}, "the active party grants labels, to one of"),
         (

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -119,17 +120,24 @@ class TestLink:
         party.access = access
         for role in Role:
             link = connect(party, role)
-            for kind, (callers, callees) in access.items():
-                allowed = role in callers and callee in callees
+            for kind, pairs in access.items():
+                allowed = (role, callee) in pairs
                 with pytest.raises(StateError if allowed else AccessError) as caught:
-                    link.submit(EXAMPLES[kind]).result()
+                    link.submit(signed(EXAMPLES[kind], role)).result()
                 if not allowed:
-                    why = "only the " if callers else "nobody may"
+                    why = "only the " if pairs else "nobody may"
                     words = f"{role} '{role}' may not ask {callee} 'callee' to {kind.__name__}: {why}"
                     assert str(caught.value).startswith(words)
-        assert set(reached) == {
-            kind for kind, (callers, callees) in access.items() if callers and callee in callees
-        }
+        assert set(reached) == {kind for kind, pairs in access.items() if callee in {c for _, c in pairs}}
+
+    def test_nobody_signs_with_the_name_of_another(self, connect: Connect) -> None:
+        party = Stub(raising(StateError("reached")), Role.COORDINATOR)
+        with pytest.raises(StateError, match=r"^reached$"):
+            connect(party, Role.ACTIVE).call(acts.Finished(RUN, "active"))
+        with pytest.raises(
+            AccessError, match=r"^Finished in the name of 'passive' came from 'active': sign with"
+        ):
+            connect(party, Role.ACTIVE).call(acts.Finished(RUN, "passive"))
 
     def test_replies_come_in_order_with_several_in_flight(self, connect: Connect) -> None:
         link = connect(Stub(lambda act: released(act.exchange.step, np.ones((3, 1))), Role.PASSIVE))
@@ -171,11 +179,18 @@ EXAMPLES: dict[type[acts.Act[Any]], acts.Act[Any]] = {
         forward(0),
         acts.Stop(RUN),
         acts.Predict(NOTHING),
-        acts.Finished(RUN),
-        acts.Submission(RUN, "predict", NO_ROWS, ()),
+        acts.Finished(RUN, ""),
+        acts.Submission(RUN, "", "predict", NO_ROWS, ()),
         acts.Query(NO_ROWS),
     )
 }
+
+
+def signed(act: acts.Act[Any], role: Role) -> acts.Act[Any]:
+    """``act`` with the name of a caller of this ``role``, if it carries one."""
+    if isinstance(act, acts.Finished | acts.Submission):
+        return replace(act, sender=str(role))
+    return act
 
 
 def test_the_examples_are_all_acts() -> None:

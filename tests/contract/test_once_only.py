@@ -328,7 +328,7 @@ def test_no_prediction_before_training_is_over(local: LocalFederation) -> None:
     acts: list[tuple[Any, Act[Any]]] = [
         (operator, Query(rows)),
         (upward, Predict(own)),
-        (upward, Finished("tiny/run")),
+        (upward, Finished("tiny/run", "active")),
     ]
     for link, act in acts:
         with pytest.raises(StateError, match=sentence):
@@ -540,10 +540,10 @@ def test_whoever_may_not_ask_is_refused(local: LocalFederation) -> None:
     }
     before = _fingerprint(local)
     refused = 0
-    for act, (callers, callees) in ACCESS.items():
+    for act, pairs in ACCESS.items():
         for caller in Role:
             for callee, party in parties.items():
-                if caller in callers and callee in callees:
+                if (caller, callee) in pairs:
                     continue
                 with pytest.raises(
                     AccessError,
@@ -551,5 +551,5 @@ def test_whoever_may_not_ask_is_refused(local: LocalFederation) -> None:
                 ):
                     party.perform(object.__new__(act), "x", caller)
                 refused += 1
-    assert refused == len(ACCESS) * 4 * 3 - sum(len(a) * len(b) for a, b in ACCESS.values())
+    assert refused == len(ACCESS) * 4 * 3 - sum(map(len, ACCESS.values()))
     assert _fingerprint(local) == before

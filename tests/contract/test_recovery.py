@@ -214,7 +214,7 @@ def test_a_checkpoint_of_another_table_is_refused(tmp_path: Path) -> None:
     other = experiment(tmp_path, **SETTINGS, split={"kind": "fraction", "fraction": 0.3})
     config = load_party(deal(other, tmp_path)["passive"])
     assert isinstance(config, PassiveConfig)
-    party = PassiveParty(config)
+    party = PassiveParty(config, {})
     with pytest.raises(
         StorageError,
         match=r"^the checkpoint has 15 parameters, this party's block 9: resume with the same table",

@@ -19,7 +19,8 @@ from vfl.errors import ProtocolError, StateError, VflensError
 from vfl.link import InProcessLink
 from vfl.log import party_log
 from vfl.metrics import Metrics
-from vfl.score import ScoringService, milestones
+from vfl.score.columns import ColumnScoring
+from vfl.score.service import ScoringService, milestones
 from vfl.types import Array, ColumnInfo, Exchange, Phase, Role, RowStatus, statuses
 from vfl.wire.messages import RPCS
 
@@ -32,7 +33,7 @@ RELEASED = RNG.permutation(200)[:N].astype(np.int32)
 
 def _service(folder: Path, truth: Array = TRUTH, *, lab: bool = False, pictures: int = 0) -> ScoringService:
     folder.mkdir(exist_ok=True)
-    return ScoringService(
+    return ColumnScoring(
         party="target",
         truth=truth,
         columns=(ColumnInfo("x"), ColumnInfo("y"), ColumnInfo("z", alphabet=(0.0, 1.0))),
@@ -48,7 +49,7 @@ def _service(folder: Path, truth: Array = TRUTH, *, lab: bool = False, pictures:
 
 
 def _submission(rows: Array = RELEASED, *guesses: Guess, scored_set: str = "predict") -> Submission:
-    return Submission("run", scored_set, rows, guesses or (_guess(len(rows)),))
+    return Submission("run", "active", scored_set, rows, guesses or (_guess(len(rows)),))
 
 
 def _guess(n: int, name: str = "ls", values: Array | None = None) -> Guess:
@@ -72,7 +73,7 @@ PROBES: dict[str, Submission] = {
     "two attacks": _submission(RELEASED, _guess(N, "a"), _guess(N, "b", np.zeros((N, D)))),
     "huge values": _submission(RELEASED, _guess(N, "a", np.full((N, D), 1e300))),
     "the first rows": _submission(RELEASED[:50]),
-    "no attack": Submission("run", "predict", RELEASED, ()),
+    "no attack": Submission("run", "active", "predict", RELEASED, ()),
     "too few rows": _submission(RELEASED[:49]),
     "one row": _submission(RELEASED[:1]),
     "no row": _submission(RELEASED[:0]),
@@ -144,6 +145,7 @@ def test_a_malicious_caller_learns_nothing_from_a_whole_party(tmp_path: Path) ->
         probes = [
             Submission(
                 "tiny/run",
+                "active",
                 scored_set,
                 sent,
                 (Guess("x", np.full((len(sent), width), 0.2), statuses(len(sent))),),
@@ -347,7 +349,7 @@ def test_pictures_are_drawn_from_the_first_rows_into_the_own_folder(tmp_path: Pa
 
 def _submit(party: PassiveParty, scored_set: str, rows: Array) -> Receipt:
     guess = Guess("x", np.full((len(rows), len(party.table.columns)), 0.5), statuses(len(rows)))
-    return party.score(Submission("tiny/run", scored_set, rows, (guess,)))
+    return party.score(Submission("tiny/run", "active", scored_set, rows, (guess,)))
 
 
 def test_disclosed_auxiliary_rows_are_not_scored(tmp_path: Path) -> None:

@@ -35,9 +35,9 @@ NETWORK = {"architecture": "mlp", "width": 3, "precision": "float64"}
 ASKED = [
     (kind, role, act)
     for kind, table in TABLES.items()
-    for act, (callers, callees) in table.items()
+    for act, pairs in table.items()
     for role in PARTIES
-    if callers and Role(role) in callees and (kind == "hub" or table[act] != ACCESS[act])
+    if Role(role) in {c for _, c in pairs} and (kind == "hub" or pairs != ACCESS[act])
 ]
 thorough = settings(
     max_examples=40,
@@ -85,6 +85,11 @@ def party_of(local: LocalFederation, role: str) -> Party:
     return {p.role: p for p in local.members()}[Role(role)]
 
 
+def caller_of(party: Party, act: type[acts.Act[Any]]) -> Role:
+    """One who may ask ``party`` for ``act``."""
+    return min(caller for caller, callee in party.access[act] if callee is party.role)
+
+
 def valid(local: LocalFederation, role: str) -> dict[type[acts.Act[Any]], acts.Act[Any]]:
     """A well-formed message of every kind to the party of ``role``, as this run would send it next: the seeds of mutation."""
     run = local.coordinator.aligned
@@ -95,9 +100,10 @@ def valid(local: LocalFederation, role: str) -> dict[type[acts.Act[Any]], acts.A
     summed = Released("coordinator", step, Point.EMBEDDING, train, {"embedding": numbers})
     after = Exchange(RUN, Phase.TRAIN, 3, 13)
     own = Released("active", asked, Point.EMBEDDING, predict, {"embedding": np.zeros((4, 3))})
-    guess = acts.Guess(
-        "half", np.full((4, len(local.passive["passive"].table.columns)), 0.5), np.array(["ok"] * 4)
-    )
+    width = 3 if role == "active" else len(local.passive["passive"].table.columns)
+    guess = acts.Guess("half", np.full((4, width), 0.5), np.array(["ok"] * 4))
+    sender = "passive" if role == "active" else "active"
+    scored = ("train", np.sort(run.train)[:4]) if role == "active" else ("predict", predict)
     disclosed = Exchange(RUN, Phase.DISCLOSE, 1, 3)
     weight = {"weight": np.zeros((3, len(local.passive["passive"].table.columns)))}
     parameters = Released("passive", disclosed, Point.PARAMETERS, predict[:0], weight)
@@ -115,8 +121,8 @@ def valid(local: LocalFederation, role: str) -> dict[type[acts.Act[Any]], acts.A
         acts.Forward(asked, predict),
         acts.Predict(own),
         acts.Query(predict),
-        acts.Submission(RUN, "predict", predict, (guess,)),
-        acts.Finished(RUN),
+        acts.Submission(RUN, sender, *scored, (guess,)),
+        acts.Finished(RUN, sender),
         acts.Stop(RUN),
     )
     return {type(act): act for act in named}
@@ -155,7 +161,7 @@ def without_a_field(data: st.DataObject, message: Any) -> bytes:
 
 def ask(party: Party, act: type[acts.Act[Any]], data: bytes) -> None:
     """As the servicer does, for a caller who may ask; our errors are fine."""
-    caller, rpc = min(party.access[act][0]), RPCS[act]
+    caller, rpc = caller_of(party, act), RPCS[act]
     try:
         rpc.encode_reply(party.perform(decode_request(rpc, data), str(caller), caller))
         party.settle()
@@ -225,7 +231,7 @@ def test_the_seeds_of_mutation_are_near_the_mark(tmp_path: Path, kind: str) -> N
         if asked == kind:
             message = RPCS[act].encode(valid(federation, role)[act]).SerializeToString()
             party = party_of(federation, role)
-            caller = min(party.access[act][0])
+            caller = caller_of(party, act)
             party.perform(decode_request(RPCS[act], message), str(caller), caller)
     close(federation)
 
@@ -244,14 +250,14 @@ def test_a_real_server_outlives_them(
             for _ in range(4):
                 for noise in (rng.bytes(int(rng.integers(1, 60))), right[: rng.integers(len(right))]):
                     with refused_in_order():
-                        send(channel, act, noise, party.access)
+                        send(channel, act, noise, party)
         _assert_alive(role, address)
     assert "Traceback" not in capfd.readouterr().err
 
 
-def send(channel: Any, act: type[acts.Act[Any]], noise: bytes, access: acts.Access) -> None:
-    """``noise`` as the request for ``act``, from a caller who may ask."""
-    caller, rpc = str(min(access[act][0])), RPCS[act]
+def send(channel: Any, act: type[acts.Act[Any]], noise: bytes, party: Party) -> None:
+    """``noise`` as the request for ``act`` to ``party``, from a caller who may ask."""
+    caller, rpc = str(caller_of(party, act)), RPCS[act]
     metadata = ((PARTY_KEY, caller), (TOKEN_KEY, CALLERS[caller][1]))
     if rpc.stream:
         list(channel.stream_stream(rpc.path)(iter([noise, noise]), metadata=metadata, timeout=10))
@@ -276,6 +282,6 @@ def refused_in_order() -> Iterator[None]:
 def _assert_alive(role: str, address: str) -> None:
     caller = "active" if role == "coordinator" else "coordinator"
     link = GrpcLink(role, address, caller=caller, token=CALLERS[caller][1], limits=LIMITS)
-    act: acts.Act[Any] = acts.Finished(RUN) if role == "coordinator" else acts.Describe(RUN)
+    act: acts.Act[Any] = acts.Finished(RUN, caller) if role == "coordinator" else acts.Describe(RUN)
     link.call(act)
     link.close()

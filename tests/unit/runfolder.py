@@ -21,7 +21,7 @@ SCHEMA = pa.schema(
     [
         ("metric", pa.string()),
         ("value", pa.float64()),
-        *((name, pa.string()) for name in ("attack", "target", "scored_set", "column")),
+        *((name, pa.string()) for name in ("attack", "adversary", "target", "scored_set", "column")),
         ("rows", pa.int64()),
         ("step", pa.int64()),
     ]
@@ -32,7 +32,10 @@ BLIND = {"zero": 0.3, "half": 0.15, "random": 0.233, "column_means": 0.08}
 
 def metric(name: str, value: float, **labels: Any) -> dict[str, Any]:
     """One row of ``metrics.parquet``."""
-    empty = {"attack": "", "target": "", "scored_set": "", "column": "", "rows": 0, "step": 0}
+    empty = dict.fromkeys(("attack", "adversary", "target", "scored_set", "column"), "") | {
+        "rows": 0,
+        "step": 0,
+    }
     return {"metric": name, "value": value, **empty, **labels}
 
 

@@ -10,15 +10,7 @@ import pytest
 
 from experiments.cells import Pool
 from experiments.central import Model
-from experiments.figures import (
-    Drawing,
-    Options,
-    figures,
-    render,
-    reproduce,
-    var_agnostic,
-    var_distortion,
-)
+from experiments.figures import Drawing, Options, figures, render, reproduce, var_distortion
 from experiments.figures._data import Dealt, dealt, sizes, windows
 from experiments.figures.rvg_defenses import scheme_rows
 from experiments.figures.var_agnostic import agnostic_rows
@@ -144,22 +136,6 @@ def test_ram_with_many_scores_gains_on_am() -> None:
     rows = agnostic_rows({}, (data, model), drawn, windows(6, 2, quick=False), (50,))
     mean = {a: np.mean([r["mse"] for r in rows if r["attack"] == a]) for a in {r["attack"] for r in rows}}
     assert mean["half_star, exact scores"] < mean["ram 50"] < mean["am"]
-
-
-def test_what_the_federation_gains_stands_beside_what_leaks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    data, model = _small(3)
-    monkeypatch.setattr(var_agnostic, "available", lambda names, seed: ([data], []))
-    monkeypatch.setattr(var_agnostic, "trained", lambda name, seed, quick: model)
-    drawing = var_agnostic.accuracies(options(tmp_path))
-    gain, leak = (drawing.plots[1]["spec"]["data"][0][axis] for axis in "xy")
-    own = drawing.plots[0]["spec"]["data"][0]["y"]
-    together = model.accuracy(data.x[data.predict_rows], data.labels[data.predict_rows])
-    np.testing.assert_allclose(gain, together - np.array(own))
-    first = [r for r in drawing.rows if r["active"] == 1]
-    mean = {a: np.mean([r["mse"] for r in first if r["attack"] == a]) for a in ("am", "half")}
-    assert leak[0] == pytest.approx(mean["am"] / mean["half"])
 
 
 @pytest.mark.parametrize("window", [[2], [1, 2, 3]])

@@ -112,6 +112,18 @@ class DataPartyConfig(PartyConfig):
         description="shared by the data parties, unknown to the coordinator: row ids are hashed under it",
     )
 
+    attacks: tuple[Plugin, ...] = Field(
+        (), description="the adversary's plug-ins; at a passive party they estimate labels"
+    )
+    scoring: Scoring = Scoring()
+
+    @model_validator(mode="after")
+    def _attacks_are_distinct(self) -> DataPartyConfig:
+        twice = repeated([p.name for p in self.attacks])
+        if twice is not None:
+            raise ValueError(f"attack {twice!r} is configured twice: results are kept by its name")
+        return self
+
     @model_validator(mode="after")
     def _knows_one_coordinator(self) -> DataPartyConfig:
         _require_one(self, Role.COORDINATOR)
@@ -123,7 +135,6 @@ class PassiveConfig(DataPartyConfig):
 
     role: Literal[Role.PASSIVE]
     disclose: tuple[Disclosure, ...] = Field((), description="what it grants, and to whom")
-    scoring: Scoring = Scoring()
 
     @model_validator(mode="after")
     def _knows_who_receives_its_embeddings(self) -> PassiveConfig:
@@ -145,10 +156,9 @@ class PassiveConfig(DataPartyConfig):
 
 
 class ActiveConfig(DataPartyConfig):
-    """The party with the labels; the adversary's plug-ins sit here."""
+    """The party with the labels."""
 
     role: Literal[Role.ACTIVE]
-    attacks: tuple[Plugin, ...] = Field((), description="the adversary's plug-ins")
     disclose: tuple[Disclosure, ...] = Field((), description="labels that it grants, and to whom")
     operator_token: Token | None = Field(
         None, description="whoever holds it may ask for predictions (vflens predict)"
@@ -163,14 +173,6 @@ class ActiveConfig(DataPartyConfig):
                 raise ValueError(
                     f"disclose {grant.what!r} to {grant.to!r}: the active party grants labels, to one of {names}"
                 )
-        return self
-
-    @model_validator(mode="after")
-    def _attacks_are_distinct(self) -> ActiveConfig:
-        names = [p.name for p in self.attacks]
-        repeated = sorted({n for n in names if names.count(n) > 1})
-        if repeated:
-            raise ValueError(f"attack {repeated[0]!r} is configured twice: results are kept by its name")
         return self
 
     @model_validator(mode="after")

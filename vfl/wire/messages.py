@@ -221,13 +221,18 @@ def _encode_submission(act: acts.Submission) -> pb.SubmissionRequest:
         for g in act.guesses
     ]
     return pb.SubmissionRequest(
-        run=act.run, scored_set=act.scored_set, rows=encode_rows(act.rows), guesses=guesses
+        run=act.run,
+        sender=act.sender,
+        scored_set=act.scored_set,
+        rows=encode_rows(act.rows),
+        guesses=guesses,
     )
 
 
 def _decode_submission(message: pb.SubmissionRequest) -> acts.Submission:
     guesses = tuple(acts.Guess(g.attack, decode_tensor(g.values), _statuses(g)) for g in message.guesses)
-    return acts.Submission(message.run, message.scored_set, decode_rows(message.rows), guesses)
+    rows = decode_rows(message.rows)
+    return acts.Submission(message.run, message.sender, message.scored_set, rows, guesses)
 
 
 def _statuses(message: pb.Guess) -> Any:
@@ -337,7 +342,7 @@ RPCS: Mapping[type[acts.Act[Any]], Rpc] = {
         **_RELEASED,
     ),
     acts.Submission: Rpc(
-        "/vflens.PassiveParty/Submission",
+        "/vflens.DataParty/Submission",
         False,
         pb.SubmissionRequest,
         pb.Receipt,

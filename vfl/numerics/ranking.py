@@ -1,0 +1,31 @@
+"""How well scores rank the members of a class before all others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import rankdata
+
+Array = npt.NDArray[Any]
+
+
+def auc(scores: Array, labels: Array) -> float:
+    """Area under the ROC curve, one class against the rest, mean over the classes that occur; NaN if only one does.
+
+    It is the share of pairs (member, other) in which the member has the larger score, ties counting one half:
+    (Σ ranks of members − m(m + 1)/2) / (m·(n − m)) for m members among n (Mann and Whitney, 1947).
+
+    Args:
+        scores: (n, k), a column per class; only their order matters.
+        labels: integers (n,) below k.
+    """
+    members = labels[:, None] == np.arange(scores.shape[1])
+    m, n = members.sum(axis=0), len(labels)
+    present = (m > 0) & (m < n)
+    if not present.any():
+        return float("nan")
+    ranks = rankdata(scores[:, present], axis=0)
+    wins = (ranks * members[:, present]).sum(axis=0) - m[present] * (m[present] + 1) / 2
+    return float((wins / (m[present] * (n - m[present]))).mean())

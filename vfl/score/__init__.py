@@ -1,0 +1,1 @@
+"""The scoring services of targets: what a submission was worth, told to nobody but its target."""

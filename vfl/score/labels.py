@@ -1,0 +1,43 @@
+"""The active party's scoring service: beliefs in labels against its own."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from vfl.acts import Guess, Submission
+from vfl.numerics.ranking import auc
+from vfl.score.service import ScoringService
+from vfl.types import Array
+
+
+class LabelScoring(ScoringService):
+    """Share of labels that are named rightly, and AUC of the beliefs, beside the most frequent class.
+
+    Args:
+        labels: int64 (N,) of all aligned rows.
+        n_classes: k; a guess holds a belief in each class.
+        training: rows whose most frequent class is the blind guess.
+        service: see :class:`vfl.score.service.ScoringService`.
+    """
+
+    def __init__(self, *, labels: Array, n_classes: int, training: Array, **service: Any) -> None:
+        super().__init__(width=n_classes, **service)
+        self._labels = labels
+        self._likeliest = int(np.bincount(labels[training]).argmax())
+
+    def keep_errors(self, submission: Submission) -> dict[str, float]:
+        """See :meth:`vfl.score.service.ScoringService.keep_errors`: the errors are shares of wrong labels."""
+        blind = float((self._labels[submission.rows] == self._likeliest).mean())
+        self.adding(submission)("blind_label_accuracy", blind)
+        return {guess.attack: self._error(guess, submission) for guess in submission.guesses}
+
+    def _error(self, guess: Guess, submission: Submission) -> float:
+        truth = self._labels[submission.rows]
+        accuracy = float((guess.values.argmax(axis=1) == truth).mean())
+        add = partial(self.adding(submission), attack=guess.attack)
+        add("label_accuracy", accuracy)
+        add("label_auc", auc(guess.values, truth))
+        return 1 - accuracy
