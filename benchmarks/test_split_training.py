@@ -6,6 +6,7 @@ the alternatives have neither. Aggregated at the active party, the alternatives 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 
 from benchmarks.baselines import gloo, ray_actors, torch_rpc, torch_single
-from benchmarks.federation import measured, training, training_steps_per_second
+from benchmarks.federation import experiment, measured, training, training_steps_per_second
 from benchmarks.ratios import alternate, report
 
 STEPS, WIDTH = 2000, 64
@@ -58,3 +59,28 @@ def test_accuracy_one_step_stale(benchmark: Any, tmp_path: Path) -> None:
     )
     report(benchmark, "accuracy on prediction rows after 200 steps", figures, "exact", "")
     assert median(figures["one step stale"]) > 0.5
+
+
+@pytest.mark.benchmark(group="training")
+def test_an_epoch_with_passports(benchmark: Any, tmp_path: Path) -> None:
+    """LeNet on halves of MNIST's images; the small CNN on digits where the folder of whole data sets is absent."""
+    mnist = "VFLENS_DATA" in os.environ
+    images: dict[str, Any] = {
+        "data": {"name": "mnist" if mnist else "digits"},
+        "split": {"kind": "image_halves"},
+        "model": {"architecture": "lenet" if mnist else "cnn", "top": [84]},
+    }
+    passports = [{"name": "passport", "at": "passive"}, {"name": "passport", "at": "active"}]
+
+    def epoch_seconds(defenses: list[dict[str, str]]) -> float:
+        scenario = {"name": "run", "defenses": defenses}
+        epochs = 1 if mnist else 5
+        setup = experiment(tmp_path, rows=0, batch=256, epochs=epochs, scenarios=[scenario], **images)
+        return measured(setup, "train_seconds") / epochs
+
+    candidates = {
+        "without passports": lambda: epoch_seconds([]),
+        "with passports": lambda: epoch_seconds(passports),
+    }
+    figures = benchmark.pedantic(lambda: alternate(candidates), rounds=1)
+    report(benchmark, "an epoch of training", figures, "without passports", "s")
