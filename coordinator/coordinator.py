@@ -134,8 +134,14 @@ class Coordinator(Party):
             config.aggregator,
         )
         self.federation.combined_width  # noqa: B018 - a network that does not fit is refused before anybody prepares
-        for name, order in alignment.orders.items():
-            self._links[name].call(Prepare(self.federation, order))
+        told = [
+            self._links[name].submit(Prepare(self.federation, order))
+            for name, order in alignment.orders.items()
+        ]
+        for (
+            reply
+        ) in told:  # side by side: whoever has part of a network imports torch now, which takes seconds
+            reply.result()
         save_summary(self)
         self.log.info("aligned", rows=rows, train=len(alignment.train), predict=len(alignment.predict))
 

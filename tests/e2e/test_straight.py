@@ -1,0 +1,89 @@
+"""Processes whose active party aggregates: whoever dies or is stopped ends the run for all, in a sentence."""
+
+from __future__ import annotations
+
+import signal
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from processes import SLOW, Federation, dealt, eventually
+
+from vfl.acts import Step
+from vfl.config import Limits
+from vfl.errors import AccessError
+from vfl.types import Exchange, Phase
+from vfl.wire.grpc_link import GrpcLink
+
+PARTIES = ("coordinator", "active", "passive")
+STRAIGHT: dict[str, Any] = {
+    "aggregator": "active",
+    "model": {"architecture": "mlp", "width": 4},
+    "training": SLOW,
+    "limits": {"wait_seconds": 60, "call_seconds": 60, "step_seconds": 20},
+}
+
+
+def until_training(federation: Federation) -> None:
+    """The coordinator receives nothing."""
+    files = [federation.home / party / "transcript/payload.bin" for party in ("active", "passive")]
+    eventually(lambda: all(f.stat().st_size > 0 for f in files))
+
+
+def assert_ended_by(federation: Federation, who: str, code: int) -> None:
+    assert federation.codes() == dict.fromkeys(PARTIES, 11) | {who: code}
+    for other in set(PARTIES) - {who}:
+        said = federation.said(other)
+        assert "Traceback" not in said
+        assert said.count("error: ") == 1, said
+        assert federation.status(other)["state"] == "failed"
+
+
+@pytest.mark.parametrize("who", PARTIES)
+@pytest.mark.parametrize("staleness", [0, 1])
+def test_one_that_is_killed(tmp_path: Path, who: str, staleness: int) -> None:
+    settings = {**STRAIGHT, "training": {**SLOW, "staleness": staleness}}
+    with dealt(tmp_path, **settings) as federation:
+        federation.start()
+        until_training(federation)
+        federation.processes[who].kill()
+        assert_ended_by(federation, who, -signal.SIGKILL)
+        for other in set(PARTIES) - {who}:
+            assert f"'{who}'" in federation.status(other)["reason"]
+        for party in PARTIES:
+            assert "unexpected" not in (federation.home / party / "events.jsonl").read_text()
+
+
+@pytest.mark.parametrize("who", PARTIES)
+def test_a_signal_ends_everybody_in_order(tmp_path: Path, who: str) -> None:
+    with dealt(tmp_path, **STRAIGHT) as federation:
+        federation.start()
+        until_training(federation)
+        federation.processes[who].send_signal(signal.SIGTERM)
+        assert_ended_by(federation, who, 130)
+        assert federation.status(who) == {"state": "interrupted", "reason": "stopped by a signal"}
+
+
+def test_whoever_holds_another_token_opens_no_stream(tmp_path: Path) -> None:
+    """Neither the coordinator with its own, nor anybody in the name of the active party."""
+    with dealt(tmp_path, **STRAIGHT) as federation:
+        federation.start()
+        until_training(federation)
+        settings = tomllib.loads(federation.config("coordinator").read_text())
+        passive = next(p for p in settings["peers"] if p["name"] == "passive")
+        step = Step(Exchange("tiny/run", Phase.TRAIN, 0, 0), np.arange(4, dtype=np.int32), None)
+        for caller, words in (
+            (
+                "coordinator",
+                "^coordinator 'coordinator' may not ask passive 'passive' to Step: only the active may$",
+            ),
+            ("active", "^caller 'active' is no peer of 'passive', or its token is another: compare both"),
+        ):
+            link = GrpcLink(
+                "passive", passive["address"], caller=caller, token=passive["token"], limits=Limits()
+            )
+            with pytest.raises(AccessError, match=words):
+                link.call(step)
+            link.close()
