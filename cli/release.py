@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.output import Json, emit, note
+from vfl.errors import VflensError
 
 if TYPE_CHECKING:
     from experiments.release.options import Options
@@ -106,12 +107,21 @@ def release(
     _release(options, json)
 
 
+class _InterruptedError(VflensError):
+    """Ctrl-C: unlike a run, a release keeps nothing of what it has begun."""
+
+    exit_code = 130
+
+
 def _release(options: Options, json: bool) -> None:
     from cli.progress import FileBar
     from experiments.release.run import release as release_table
 
-    with FileBar() as bar:
-        done = release_table(options, bar.update)
+    try:
+        with FileBar() as bar:
+            done = release_table(options, bar.update)
+    except KeyboardInterrupt:
+        raise _InterruptedError(f"interrupted: {options.out} was not written") from None
     for warning in done.facts["warnings"]:
         note(f"warning: {warning}")
     emit(json, done.facts, lambda: _summary(done.facts, done.table, done.certificate, done.page))

@@ -120,7 +120,9 @@ def plan_columns(file: TableFile, options: Options, progress: Progress) -> Colum
     special = [*(() if label is None else (label,)), *ids]
     for name in special:
         if name not in file.names:
-            raise ConfigError(f"{file.path} has no column {name!r}: its columns are {', '.join(file.names)}")
+            raise ConfigError(
+                f"{file.path} has no column {name!r}: its columns are {', '.join(file.names)}{file.separator_hint}"
+            )
     if repeated(special) is not None:
         raise ConfigError(
             f"column {repeated(special)!r} is named twice by --label and --id: a column has one role"
@@ -155,7 +157,8 @@ def blocks(plan: Columns, *, drop_missing: bool, stage: str, progress: Progress)
         if missing.any() and not drop_missing:
             raise _missing(plan, x, row, int(np.argmax(missing)))
         if missing.any():
-            x, kept = x[~missing], {n: c.filter(pa.array(~missing)) for n, c in kept.items()}
+            whole = as_column(np.flatnonzero(~missing))
+            x, kept = x[~missing], {n: c.take(whole) for n, c in kept.items()}
         _refuse_large(plan, x)
         row += len(missing)
         yield Block(x, kept)

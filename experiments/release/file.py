@@ -8,7 +8,7 @@ import os
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -30,6 +30,7 @@ MISSING = (
 )
 SUFFIXES = {".csv": None, ".csv.gz": "gzip", ".csv.bz2": "bz2", ".csv.zst": "zstd", ".parquet": None}
 _BLOCK_BYTES, _BLOCK_ROWS = 1 << 19, 1 << 14
+_OTHER_SEPARATORS = (";", "\t", "|")
 _PARSE = csv.ParseOptions(newlines_in_values=True)
 _CONVERSION = re.compile(
     r"In CSV column #(\d+): Row #(\d+): CSV conversion error to double: invalid value '(.*)'", re.S
@@ -98,6 +99,14 @@ class TableFile:
         return [n for n in among if n in found]
 
     @property
+    def separator_hint(self) -> str:
+        """What to say where a header is one name with another separator in it; else nothing."""
+        found = next((s for s in _OTHER_SEPARATORS if s in self.names[0]), None)
+        if found is None or len(self.names) > 1:
+            return ""
+        return f" (its one name holds {found!r}: if that separates columns, save the table with commas)"
+
+    @property
     def _is_parquet(self) -> bool:
         return self._suffix == ".parquet"
 
@@ -164,7 +173,9 @@ class TableFile:
             found = _CONVERSION.search(str(error))
             if found:
                 column, row, value = self.names[int(found[1])], int(found[2]) - 1, found[3]
-                raise not_numeric(self.path, column, f"holds {value!r} in data row {row}") from error
+                raise not_numeric(
+                    self.path, column, f"holds {value!r} in data row {row}", self.separator_hint
+                ) from error
             raise DataError(
                 f"{self.path}: it cannot be read ({error}): check that it is whole, UTF-8, and what its suffix says"
             ) from error
@@ -198,16 +209,16 @@ def nulls(column: pa.Array) -> Array:
 
 
 def as_column(values: Array) -> pa.Array:
-    """Float64 numbers (n,) as a column."""
-    data = pa.py_buffer(np.ascontiguousarray(values, np.float64))
-    return pa.Array.from_buffers(pa.float64(), len(values), [None, data])
+    """Numbers (n,) as a column."""
+    data = pa.py_buffer(np.ascontiguousarray(values))
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, data])
 
 
-def not_numeric(path: Path, column: str, what: str) -> DataError:
+def not_numeric(path: Path, column: str, what: str, hint: str = "") -> DataError:
     """The refusal of a column that holds something other than numbers."""
     return DataError(
         f"{path}: column {column!r} {what}, which is not a number: choose --encode {column}=ordinal or --encode {column}=one-hot, "
-        f"or, if it identifies rows, leave it out with --id {column}"
+        f"or, if it identifies rows, leave it out with --id {column}{hint}"
     )
 
 
@@ -216,11 +227,11 @@ def _is_number(kind: pa.DataType) -> bool:
 
 
 def _all_numbers(column: pa.Array) -> bool:
-    try:
-        pc.utf8_trim_whitespace(column).cast(pa.float64())
-    except pa.ArrowInvalid:
-        return False
-    return True
+    for trim in (False, True):  # trimming takes as long as reading the numbers, and few need it
+        with suppress(pa.ArrowInvalid):
+            (pc.utf8_trim_whitespace(column) if trim else column).cast(pa.float64())
+            return True
+    return False
 
 
 class _Writer(Protocol):

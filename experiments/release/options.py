@@ -99,6 +99,8 @@ class Options:
         for flag in NEEDS.get(self.mechanism, ()):
             if self.given(flag) is None:
                 raise ConfigError(f"--mechanism {self.mechanism} needs --{flag}: give it")
+        if self.m is not None and not (np.isfinite(self.m) and self.m > 0):
+            raise ConfigError(f"--m {self.m:g}: give a variance, a finite number above 0")
         if self.mechanism in ("gaussian", "laplace"):
             sizes = [f for f in ("lambda", "target-mse", "epsilon") if self.given(f) is not None]
             if len(sizes) != 1:

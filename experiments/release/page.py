@@ -23,7 +23,9 @@ _DECADES, _POINTS, _WIDE = 4, 25, 100
 def render(facts: dict[str, Any], mechanism: Mechanism, moments: TableMoments, effect: Effect) -> str:
     """The page of the certificate ``facts``."""
     environment = templates()
-    environment.filters.update(percent=_percent, short=lambda value: "–" if value is None else f"{value:.4g}")
+    environment.filters.update(
+        percent=_unbroken, short=lambda value: "–" if value is None else f"{value:.4g}"
+    )
     return environment.get_template("release.html.j2").render(
         facts=facts,
         headline=headline(facts),
@@ -45,6 +47,11 @@ def headline(facts: dict[str, Any]) -> str:
         return said + "."
     worst = max(known, key=lambda c: c["linear_r2"])
     return f"{said}; someone who knows mean and covariance still explains {_percent(worst['linear_r2'])} of {worst['column']!r}."
+
+
+def _unbroken(share: float | None) -> str:
+    """A percentage that no narrow column breaks in two."""
+    return _percent(share).replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def _percent(share: float | None) -> str:

@@ -349,7 +349,29 @@ def test_existing_files_and_the_table_itself_are_not_overwritten(
     assert len(TableFile(out).names) == 4
 
 
-@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGKILL])
+def test_semicolons_without_a_label_are_named_too(vflens: Run, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a;b\n1;2\n2;1\n")
+    code, _, err = vflens(tmp_path / "t.csv", "--lambda", "1", "--out", tmp_path / "o.csv")
+    assert code == 3
+    assert "its one name holds ';'" in err
+
+
+def test_pandas_is_not_loaded_to_release_a_table(tmp_path: Path) -> None:
+    """It takes as long as the release of a table of Adult's size."""
+    (tmp_path / "t.csv").write_text("a,b,y\n1,x,u\n2,,v\n4,x,v\n")
+    program = (
+        "import sys; sys.argv = ['vflens', 'release', 't.csv', '--label', 'y', '--encode', 'ordinal', '--missing', 'drop-row', "
+        "'--lambda', '1', '--out', 'o.csv']; from cli.main import command_line; command_line()"
+    )
+    environment = ENVIRONMENT | {"PYTHONPATH": str(ROOT)}
+    slow = "sum(m in sys.modules for m in ('pandas', 'scipy.optimize', 'scipy.interpolate', 'torch'))"
+    command = [sys.executable, "-c", f"try:\n    {program}\nexcept SystemExit: pass\nsys.exit({slow})"]
+    done = subprocess.run(command, check=False, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "o.csv").exists()
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_kill_in_the_middle_leaves_no_half_output(tmp_path: Path, sent: signal.Signals) -> None:
     frame = pd.DataFrame(np.random.default_rng(0).random((60_000, 8)), columns=list("abcdefgh"))
     frame.to_csv(tmp_path / "t.csv", index=False)
@@ -370,8 +392,11 @@ def test_a_kill_in_the_middle_leaves_no_half_output(tmp_path: Path, sent: signal
             assert time.monotonic() < deadline
             time.sleep(0.005)
         psutil.Process(process.pid).send_signal(sent)
-        process.communicate(timeout=60)
+        _, err = process.communicate(timeout=60)
         assert process.returncode != 0
+    if sent != signal.SIGKILL:
+        assert process.returncode == 130
+        assert err == f"error: interrupted: {out} was not written\n"
     left = [f.name for f in out.parent.iterdir()]
     assert all(name.startswith(".release-") for name in left), left
     assert sent == signal.SIGKILL or not left

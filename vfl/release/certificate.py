@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from vfl.release.accounting import local_privacy
+from vfl.release.accounting import checked_delta, checked_diameter, local_privacy
 from vfl.release.bounded import Bounded
 from vfl.release.bounds import Bounds, bounds
 from vfl.release.correlated import Correlated
@@ -232,13 +232,18 @@ def _ldp(mechanism: Mechanism, delta: float, diameter: Array | float | None, pi_
         )
     elif diameter is None and isinstance(mechanism, Gaussian | Laplace):
         unknown = "no public diameter was given: ε is about rows that differ by at most that much"
-    found = local_privacy(mechanism, delta=delta, diameter=1.0 if diameter is None else diameter)
+    checked_delta(delta)
+    span = checked_diameter(1.0 if diameter is None else diameter, mechanism.width)
+    public = None if diameter is None else span.tolist()
+    if unknown:
+        return LdpPart(delta=delta, diameter=public, epsilon_theorem=None, epsilon_exact=None, reason=unknown)
+    found = local_privacy(mechanism, delta=delta, diameter=span)
     return LdpPart(
-        delta=found.delta,
-        diameter=None if diameter is None else found.diameter.tolist(),
-        epsilon_theorem=None if unknown else found.epsilon_theorem,
-        epsilon_exact=None if unknown else found.epsilon_exact,
-        reason=unknown or found.reason,
+        delta=delta,
+        diameter=public,
+        epsilon_theorem=found.epsilon_theorem,
+        epsilon_exact=found.epsilon_exact,
+        reason=found.reason,
     )
 
 
