@@ -54,11 +54,13 @@ def training_steps_per_second(
         return measured(training(out, steps, batch, **more), "steps_per_second")
 
 
-def training(out: Path, steps: int, batch: int = 256, *, staleness: int = 0, **more: Any) -> Experiment:
+def training(
+    out: Path, steps: int, batch: int = 256, *, staleness: int = 0, learning_rate: float = 0.01, **more: Any
+) -> Experiment:
     """An experiment of ``steps`` training steps, 40 an epoch."""
     epochs, per_epoch = max(1, steps // 40), 40
     setup = experiment(out, rows=int(per_epoch * batch / 0.8), batch=batch, epochs=epochs)
-    trained = setup.training.model_dump() | {"staleness": staleness}
+    trained = setup.training.model_dump() | {"staleness": staleness, "learning_rate": learning_rate}
     return experiment(
         out, rows=int(per_epoch * batch / 0.8), batch=batch, epochs=epochs, training=trained, **more
     )

@@ -50,7 +50,7 @@ class Training(BaseModel):
         0,
         ge=0,
         le=1,
-        description="1: passive parties compute an embedding while the gradient of the one before is still on its way; needs aggregator = 'active'",
+        description="1: passive parties compute an embedding while the gradient of the one before is still on its way; needs aggregator = 'active', and often a smaller learning rate",
     )
 
 
