@@ -97,6 +97,7 @@ class Adversary:
             phases=attack.phases,
             training=federation.train,
             network=federation.network,
+            every=party.config.transcript.every,
         )
         try:
             estimate = attack.reconstruct(view, rng=stream(party.secret, "attack", name, target))

@@ -91,7 +91,7 @@ class DataParty(Party):
         defenses = build_defenses(config)
         self.adversary = Adversary(self, targets)
         self.transcript = Transcript(
-            self.folder / "transcript"
+            self.folder / "transcript", config.transcript.every
         )  # the first write: an unwritable folder is refused here
         self.recovery = RecoveryLog(self.folder / "recovery", config.limits.checkpoint_steps)
         self.log = party_log(self.folder / "events.jsonl", self.name)

@@ -73,7 +73,9 @@ class Coordinator(Party):
         self.secret = secret_from_seed(config.seed)
         self.folder = config.out
         defenses = build_defenses(config)
-        self.transcript = Transcript(self.folder / "transcript")
+        self.transcript = Transcript(  # a restart goes on after the last gradient: these are kept whole
+            self.folder / "transcript", config.transcript.every, frozenset({Point.GRADIENT})
+        )
         self.log = party_log(self.folder / "events.jsonl", self.name)
         self.metrics = Metrics(self.folder / "metrics.parquet")
         owner = Owner(self.name, parameters=self.disclosed_parameters)

@@ -27,6 +27,7 @@ from vfl.config import (
     PassiveConfig,
     Peer,
     Plugin,
+    Recording,
     Scoring,
 )
 from vfl.errors import VflensError
@@ -37,7 +38,7 @@ from vfl.split import Columns, Fraction, ImageHalves, ImageTiles, Window
 from vfl.wire.messages import RPCS
 
 MODELS: tuple[type[BaseModel], ...] = (
-    PartyConfig, PassiveConfig, ActiveConfig, CoordinatorConfig, Peer, Plugin, Disclosure, Scoring, Limits, PartyFile, Training, SplitNetwork,
+    PartyConfig, PassiveConfig, ActiveConfig, CoordinatorConfig, Peer, Plugin, Disclosure, Scoring, Recording, Limits, PartyFile, Training, SplitNetwork,
     Experiment, Data, Columns, Fraction, ImageHalves, ImageTiles, Window, Members, Grant, AttackAt, Scenario, DefenseAt, Network, Sweep, SweptDefense,
 )  # fmt: skip
 PAGES = ("configuration.md", "threat-models.md", "protocol.md")

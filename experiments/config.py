@@ -13,6 +13,7 @@ from vfl.config import (
     Limits,
     Name,
     Plugin,
+    Recording,
     Scoring,
     Settings,
     check_aggregator,
@@ -131,6 +132,7 @@ class Experiment(Settings):
     scoring: Scoring = Scoring()
     scenarios: tuple[Scenario, ...] = Field((Scenario(name="run"),), min_length=1)
     limits: Limits = Limits()
+    transcript: Recording = Recording()
     network: Network = Network()
     after: Literal["stop", "serve"] = Field(
         "stop", description="after the run: stop every party, or go on answering predictions"
@@ -160,6 +162,14 @@ class Experiment(Settings):
         if repeated:
             name, at = repeated[0]
             raise ValueError(f"attack {name!r} is configured twice at {at!r}: results are kept by its name")
+        return self
+
+    @model_validator(mode="after")
+    def _the_last_epoch_is_kept(self) -> Experiment:
+        if self.training.epochs % self.transcript.every:
+            raise ValueError(
+                f"transcript.every = {self.transcript.every} of {self.training.epochs} epochs leaves out the last: choose a divisor"
+            )
         return self
 
     @model_validator(mode="after")

@@ -166,6 +166,7 @@ def _common(
         "peers": peers,
         "defenses": [{"name": d.name, **d.parameters} for d in scenario.defenses if d.at == party],
         "limits": experiment.limits.model_dump(),
+        "transcript": experiment.transcript.model_dump(),
     }
 
 

@@ -42,6 +42,7 @@ class Settings(_File):
     defenses: tuple[dict[str, Any], ...] = ()
     attacks: tuple[dict[str, Any], ...] = ()
     disclose: tuple[dict[str, Any], ...] = ()
+    transcript: dict[str, int] = {}
 
 
 class Federation(_File):

@@ -75,6 +75,7 @@ def attack_recorded(folder: Path, name: str, target: str | None, out: Path) -> d
         phases=attack.phases,
         training=federation.train,
         network=federation.network,
+        every=config.get("transcript", {}).get("every", 1),
     )
     estimate = attack.reconstruct(view, rng=stream(secret_from_seed(config["seed"]), "attack", name, target))
     origin = {"run": federation.run, "adversary": party, "attack": name, "scored_set": scored.value}

@@ -86,6 +86,12 @@ def render(runs: Sequence[Run]) -> str:
         reruns=[(r, p, _command(p), tomli_w.dumps(masked(p.config))) for r in runs for p in r.parties],
         in_process=_flagged(runs, names, "in_process"),
         lab=_flagged(runs, names, "lab"),
+        sampled=[
+            (names[r.name], p.name, every)
+            for r in runs
+            for p in r.parties
+            if (every := p.settings.transcript.get("every", 1)) > 1
+        ],
         absent={
             r.name: gone for r in runs if (gone := sorted(r.infos().keys() - {p.name for p in r.parties}))
         },

@@ -10,13 +10,15 @@ from vfl.types import Exchange, Phase, Point, Released
 
 
 class Transcript:
-    """The receiver's record in ``folder``; iterating yields every payload in order of arrival.
+    """The receiver's record in ``folder``; iterating yields every payload in order of arrival, from the disk.
 
-    Training exchanges arrive in increasing order, so one remembered exchange per (sender, point) tells a
+    Sampled, it keeps the training messages of every ``every``-th epoch only, and those of the kinds ``whole`` of every
+    one; ``received`` and ``nbytes`` count what arrived. Training exchanges arrive in increasing order, so one remembered exchange per (sender, point) tells a
     replay; prediction and disclosure exchanges are remembered one by one.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, every: int = 1, whole: frozenset[Point] = frozenset()) -> None:
+        self._every, self._whole = every, whole
         self._journal = Journal(folder)
         self._latest: dict[tuple[str, Point], Exchange] = {}
         self._seen: set[tuple[str, Point, Exchange]] = set()
@@ -27,10 +29,11 @@ class Transcript:
             self._count(released)
 
     def record(self, released: Released) -> bool:
-        """Append ``released`` unless this exchange was recorded before; says whether it was new."""
+        """Append ``released``, if it is to be kept, unless this exchange was recorded before; says whether it was new."""
         if not self._is_new(released):
             return False
-        self._journal.append(released)
+        if self._is_kept(released):
+            self._journal.append(released)
         self._count(released)
         return True
 
@@ -44,6 +47,11 @@ class Transcript:
 
     def __iter__(self) -> Iterator[Released]:
         return iter(self._journal)
+
+    def _is_kept(self, released: Released) -> bool:
+        exchange = released.exchange
+        sampled = exchange.phase is Phase.TRAIN and released.point not in self._whole
+        return not sampled or (exchange.round + 1) % self._every == 0
 
     def _count(self, released: Released) -> None:
         self.received += 1

@@ -53,6 +53,7 @@ class AdversaryView:
         needs, phases: what the attack declared.
         training: int32 positions of the training rows, which every party knows.
         network: the split network that the federation trains, None for softmax regression.
+        every: the transcript keeps the training messages of every so many epochs.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class AdversaryView:
         phases: frozenset[Phase],
         training: Array | None = None,
         network: SplitNetwork | None = None,
+        every: int = 1,
     ) -> None:
         self.party = party
         self.target = target
@@ -81,6 +83,7 @@ class AdversaryView:
         self._needs = needs
         self._phases = phases
         self._network = network
+        self._every = every
 
     def received(self, point: Point, sender: str | None = None) -> Iterator[Released]:
         """What arrived of ``point`` in the declared phases, in order of arrival.
@@ -193,11 +196,11 @@ class AdversaryView:
         Raises:
             KnowledgeError: none arrived of some row.
         """
-        found = [
+        found = (
             (r.rows, r.tensor("gradient") * len(r.rows))
             for r in self.received(Point.GRADIENT)
             if r.exchange.phase is Phase.TRAIN
-        ]
+        )
         return self._latest(found, self.rows if rows is None else rows, "gradients")
 
     def auxiliary(self) -> tuple[Array, Array]:
@@ -233,19 +236,8 @@ class AdversaryView:
         Raises:
             KnowledgeError: the scores of a row never arrived.
         """
-        received = list(self.received(Point.SCORES))
-        rows = np.concatenate([r.rows for r in received]) if received else np.zeros(0, np.int32)
-        place = np.full(max(rows.max(initial=-1), self.rows.max(initial=-1)) + 1, -1)
-        place[rows] = np.arange(len(rows))
-        found = place[self.rows]
-        if (found < 0).any():
-            first = int(self.rows[found < 0][0])
-            raise KnowledgeError(
-                f"the scores of {(found < 0).sum()} rows (first: {first}) never reached {self.party!r}"
-            )
-        if not len(found):
-            return np.zeros((0, self.n_classes))
-        return np.concatenate([r.tensor("scores") for r in received])[found]
+        found = ((r.rows, r.tensor("scores")) for r in self.received(Point.SCORES))
+        return self._latest(found, self.rows, "the scores").reshape(len(self.rows), self.n_classes)
 
     def unknown_parameters(self) -> tuple[Array, Array]:
         """Disclosed weights (k, d) of all unknown columns in party-name order, and the bias (k,).
@@ -308,29 +300,42 @@ class AdversaryView:
         start = sum(width for name, width in widths.items() if name < self.target)
         return slice(start, start + widths[self.target])
 
-    def _latest(self, found: Sequence[tuple[Array, Array]], rows: Array, what: str) -> Array:
-        """The last value (N, w) of each of ``rows`` among (rows, values) in order of arrival."""
-        arrived = np.concatenate([r for r, _ in found]) if found else np.zeros(0, np.int32)
-        place = np.full(max(arrived.max(initial=-1), rows.max(initial=-1)) + 1, -1)
-        place[arrived] = np.arange(len(arrived))
-        chosen = place[rows]
-        if (chosen < 0).any():
+    def _latest(self, found: Iterable[tuple[Array, Array]], rows: Array, what: str) -> Array:
+        """The last value (N, w) of each of ``rows`` among (rows, values) in order of arrival, of which one is held at a time."""
+        distinct, place = np.unique(rows, return_inverse=True)
+        index = np.full(distinct.max(initial=-1) + 2, -1)  # the last for all that are not asked for
+        index[distinct] = np.arange(len(distinct))
+        values, seen = np.zeros((len(distinct), 0)), np.zeros(len(distinct), bool)
+        for arrived, new in found:
+            if not values.size:
+                values = np.zeros((len(distinct), new.shape[1]))
+            at = index[np.minimum(arrived, len(index) - 1)]
+            asked = at >= 0
+            values[at[asked]] = new[asked]
+            seen[at[asked]] = True
+        missing = rows[~seen[place]]
+        if len(missing):
             raise KnowledgeError(
-                f"{what} of {(chosen < 0).sum()} rows (first: {int(rows[chosen < 0][0])}) never reached {self.party!r}"
+                f"{what} of {len(missing)} rows (first: {int(missing[0])}) never reached {self.party!r}{self._sampled()}"
             )
-        values = np.concatenate([v for _, v in found]) if found else np.zeros((0, 0))
-        return values[chosen].astype(np.float64)
+        return values[place]
+
+    def _sampled(self) -> str:
+        return (
+            f", or stood in an epoch that its transcript leaves out (transcript.every = {self._every})"
+            if self._every > 1
+            else ""
+        )
 
     def _disclosed(self, point: Point, sender: str) -> Released | None:
         """The latest disclosure: that of the model version whose scores arrive now."""
         if Phase.DISCLOSE not in self._phases:
             return None
-        found = [
-            r
-            for r in self._transcript
-            if r.point == point and r.sender == sender and r.exchange.phase == Phase.DISCLOSE
-        ]
-        return found[-1] if found else None
+        last = None
+        for r in self._transcript:
+            if r.point == point and r.sender == sender and r.exchange.phase == Phase.DISCLOSE:
+                last = r
+        return last
 
     def _only(self, point: Point, sender: str) -> Released:
         self._check(_POINT_KNOWLEDGE[point])

@@ -233,3 +233,22 @@ def test_batches_do_not_depend_on_what_was_drawn_before(tmp_path: Path) -> None:
     a, b = stream(secret, "batches", 1).permutation(50), stream(secret, "batches", 1).permutation(50)
     np.testing.assert_array_equal(a, b)
     close(local)
+
+
+def test_a_sampled_transcript_changes_nothing_that_is_learned_or_recovered(tmp_path: Path) -> None:
+    """The recovery log is whole: parties rebuilt in the middle of epochs that are left out go on as if nothing had been."""
+    whole = federation(tmp_path / "whole", **SETTINGS)
+    whole.coordinator.prepare()
+    whole.coordinator.train()
+    epochs = whole.coordinator.aligned.training.epochs
+    sampled = federation(tmp_path / "sampled", **SETTINGS, transcript={"every": epochs})
+    sampled.coordinator.prepare()
+    train_until(sampled, 5)
+    rebuild_all(sampled)
+    sampled.coordinator.train()
+    assert trained(sampled) == trained(whole)
+    for party in ("passive", "active"):
+        kept = {r.exchange.round for r in sampled.data_parties[party].transcript}
+        assert kept == {epochs - 1}
+    close(whole)
+    close(sampled)

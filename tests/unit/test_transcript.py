@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import pytest
 from laboratory import payload
 
+from vfl.errors import KnowledgeError
 from vfl.transcript import Transcript
-from vfl.types import Exchange, Phase, Point, Released
+from vfl.types import Exchange, Knowledge, Phase, Point, Released, Role
+from vfl.view import AdversaryView, PartyInfo
 
 ONE = {"x": np.ones(1)}
 
@@ -67,3 +72,71 @@ def test_a_reopened_transcript_still_knows_and_counts_what_it_recorded(tmp_path:
     assert again.record(payload(ONE, step=2))
     assert len(list(again)) == 4
     again.close()
+
+
+# --- long runs
+
+
+def _epochs(point: Point, epochs: int, rows: int, width: int) -> Iterator[Released]:
+    """A message an epoch; its numbers are the epoch's."""
+    everything = np.arange(rows, dtype=np.int32)
+    for epoch in range(epochs):
+        tensors = {str(point): np.full((rows, width), float(epoch))}
+        yield Released("active", Exchange("run", Phase.TRAIN, epoch, epoch), point, everything, tensors)
+
+
+def _view(transcript: Transcript, rows: int, every: int = 1) -> AdversaryView:
+    return AdversaryView(
+        party="me",
+        target="active",
+        rows=np.arange(rows, dtype=np.int32),
+        n_classes=2,
+        transcript=transcript,
+        own={},
+        parties=[PartyInfo("me", Role.PASSIVE), PartyInfo("active", Role.ACTIVE, n_classes=2)],
+        needs=frozenset(Knowledge),
+        phases=frozenset(Phase),
+        every=every,
+    )
+
+
+def test_a_sampled_transcript_keeps_every_so_many_epochs_and_counts_what_arrived(tmp_path: Path) -> None:
+    transcript = Transcript(tmp_path, every=3, whole=frozenset({Point.GRADIENT}))
+    for message in _epochs(Point.EMBEDDING, 9, 2, 1):
+        assert transcript.record(message)
+        assert not transcript.record(message)
+    for message in _epochs(Point.GRADIENT, 9, 2, 1):
+        assert transcript.record(message)
+    assert transcript.record(payload(ONE, phase=Phase.PREDICT))
+    kept = [(r.point, r.exchange.round) for r in transcript]
+    assert kept[:3] == [(Point.EMBEDDING, 2), (Point.EMBEDDING, 5), (Point.EMBEDDING, 8)]
+    assert kept[3:] == [*((Point.GRADIENT, e) for e in range(9)), (Point.EMBEDDING, 0)]
+    assert transcript.received == 19
+    transcript.close()
+
+
+def test_what_stood_in_no_kept_epoch_is_said_to_be_missing(tmp_path: Path) -> None:
+    transcript = Transcript(tmp_path, every=5)
+    for message in _epochs(Point.GRADIENT, 4, 3, 2):
+        transcript.record(message)
+    with pytest.raises(KnowledgeError, match=r"epoch that its transcript leaves out .transcript.every = 5.$"):
+        _view(transcript, 3, every=5).gradients()
+    for message in list(_epochs(Point.GRADIENT, 6, 3, 2))[4:]:
+        transcript.record(message)
+    np.testing.assert_array_equal(_view(transcript, 3, every=5).gradients(), np.full((3, 2), 3 * 4.0))
+    transcript.close()
+
+
+def test_a_long_transcript_is_never_held_in_memory(tmp_path: Path) -> None:
+    """40 MB are recorded; a view of the last value of each row holds a few messages of 0.4 MB at most."""
+    transcript = Transcript(tmp_path)
+    tracemalloc.start()
+    for message in _epochs(Point.GRADIENT, 100, 1000, 50):
+        transcript.record(message)
+    gradients = _view(transcript, 1000).gradients()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert transcript.nbytes > 40e6
+    assert peak < 4e6
+    np.testing.assert_array_equal(gradients, np.full((1000, 50), 99e3))
+    transcript.close()

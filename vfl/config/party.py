@@ -14,6 +14,7 @@ from vfl.config.settings import (
     Limits,
     Peer,
     Plugin,
+    Recording,
     Scoring,
     Settings,
     Token,
@@ -52,6 +53,7 @@ class PartyConfig(Settings):
     peers: tuple[Peer, ...] = Field(description="the other parties that it speaks with")
     defenses: tuple[Plugin, ...] = Field((), description="in the order in which they act")
     limits: Limits = Limits()
+    transcript: Recording = Recording()
 
     @model_validator(mode="after")
     def _examples_stay_on_this_machine(self) -> PartyConfig:

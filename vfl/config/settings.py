@@ -64,6 +64,16 @@ class Limits(Settings):
     )
 
 
+class Recording(Settings):
+    """What a party keeps of what it receives. The recovery log is never sampled."""
+
+    every: int = Field(
+        1,
+        ge=1,
+        description="the transcript keeps the training messages of every so many epochs only: of a divisor of training.epochs the last too",
+    )
+
+
 class Disclosure(Settings):
     """What a party grants to another party, besides what the protocol needs."""
 
