@@ -72,7 +72,7 @@ def test_the_target_logs_the_figures(tmp_path: Path) -> None:
     lines = map(json.loads, (passive.folder / "events.jsonl").read_text().splitlines())
     (scored,) = [line for line in lines if line["event"] == "scored"]
     truth = passive.run.truth[local.active.gate.released_rows(next(iter(local.active.gate._rows))[0], 1)]
-    assert scored["mse"]["half"] == pytest.approx(((truth - 0.5) ** 2).mean())
+    assert scored["errors"]["half"] == pytest.approx(((truth - 0.5) ** 2).mean())
     close(local)
 
 
