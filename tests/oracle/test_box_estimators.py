@@ -6,7 +6,6 @@ import subprocess
 import sys
 
 import numpy as np
-import programs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,6 +13,7 @@ from scipy.linalg import pinv
 from scipy.special import log_softmax, softmax
 
 import attacks
+from benchmarks.baselines import estimators as programs
 from vfl.numerics import active_set, box, box_program
 from vfl.numerics.box import nearest_in_box
 from vfl.numerics.gradient_inversion import _Problem

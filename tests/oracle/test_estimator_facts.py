@@ -7,10 +7,10 @@ import subprocess
 import sys
 
 import numpy as np
-import programs
 import pytest
 
 import attacks
+from benchmarks.baselines import estimators as programs
 from experiments.central import Model, train
 from vfl.datasets._resolve import dataset
 from vfl.federation import Training
@@ -34,7 +34,7 @@ def test_theorem_1_and_radii_on_many_systems() -> None:
         assert (errors["rcc2"] <= errors["half_star"] + 1e-7)[ok].all(), seed
         assert (errors["half_star"] <= errors["half"] + 1e-9).all(), seed
         assert (errors["rcc2"] <= estimates["rcc2"].extras["radius"] + 1e-6)[ok].all(), seed
-    assert unsolved <= 0.001 * 120 * 200  # rows at vertices, marked as not converged
+    assert unsolved <= 1  # at vertices, marked as not converged: seen once in 520,000
 
 
 def _model(x: Array, labels: Array, classes: int) -> Model:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import programs
 import pytest
 from scipy.linalg import null_space
 from scipy.optimize import linprog
 
 import attacks
+from benchmarks.baselines import estimators as programs
 from vfl.numerics import one_equation, relaxed_center, relaxed_center_program
 from vfl.numerics.relaxed_chebyshev import relaxed_chebyshev
 from vfl.types import Array, RowStatus
@@ -125,6 +125,19 @@ def test_one_equation_by_brute_force() -> None:
         value = v.sum(axis=0) - np.maximum(v[longest, last] - cut, 0)
         assert value.max() <= found.value[row] + 1e-9
         assert value.max() == pytest.approx(found.value[row], abs=2e-3)
+
+
+@pytest.mark.parametrize("edge", [0.0, 0.3])
+def test_features_that_the_equations_determine(edge: float) -> None:
+    """They constrain nothing, inside the box and on its boundary; the interior point alone solves the others."""
+    A = np.array([[1.0, 0, 0, 0, 0], [0, 5, 1, 1, -1], [0, 1, 0, 2, 1]])
+    x = np.random.default_rng(0).random((6, 5))
+    x[:, 0] = edge
+    W = null_space(A)
+    found = relaxed_center.relaxed_center(W, x)
+    assert (found.gap < 1e-7).all()
+    np.testing.assert_allclose(found.x[:, 0], edge, rtol=0, atol=1e-12)
+    check(A, x)
 
 
 def test_equal_points_do_not_imply_the_certificate() -> None:

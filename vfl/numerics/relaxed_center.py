@@ -34,6 +34,8 @@ ALPHA, TAU, SMALL, STEPS = 1.5, 0.2, 3e-8, 30
 SHARE, CUT, FALL = 0.95, 0.8, 0.1
 #: Rows that are worked on together: some d² numbers each, in the caches.
 CHUNK = 2**17
+#: Entries of W up to this are rounding.
+NOTHING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,12 +52,17 @@ def relaxed_center(W: Array, x0: Array) -> Center:
 
     Rows without a point strictly inside the box end with a gap that is not small.
     """
+    free = (np.abs(W) > NOTHING).any(axis=1)
+    if not free.all():  # what the equations determine constrains nothing
+        part, x = relaxed_center(W[free], x0[:, free]), x0.copy()
+        x[:, free] = part.x
+        return Center(x, part.value, part.gap)
     n, d = x0.shape
     best = Center(np.full((n, d), 0.5), np.full(n, np.inf), np.full(n, np.inf))
     size = max(16, CHUNK // d**2)
     for first in range(0, n, size):
-        part = slice(first, first + size)
-        _improve(_Rows.start(W, x0[part]), Center(best.x[part], best.value[part], best.gap[part]))
+        at = slice(first, first + size)
+        _improve(_Rows.start(W, x0[at]), Center(best.x[at], best.value[at], best.gap[at]))
     return best
 
 
