@@ -22,7 +22,7 @@ from experiments.compare import masked
 from experiments.folders import Crossing, PartyRun, Run, read_runs
 from experiments.page import plotly, templates, write_page
 from experiments.pictures import pictures
-from experiments.results import column_bits, final, releases, targets, utility
+from experiments.results import column_bits, final, label_results, releases, targets, utility
 from experiments.theory import comparisons, disorders
 from vfl.defense import GATE_HOOKS
 from vfl.errors import PluginError
@@ -86,6 +86,7 @@ def render(runs: Sequence[Run]) -> str:
         reruns=[(r, p, _command(p), tomli_w.dumps(masked(p.config))) for r in runs for p in r.parties],
         in_process=_flagged(runs, names, "in_process"),
         lab=_flagged(runs, names, "lab"),
+        labels=[(names[r.name], found) for r in runs for found in label_results(r)],
         sampled=[
             (names[r.name], p.name, every)
             for r in runs

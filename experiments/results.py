@@ -168,6 +168,30 @@ def releases(run: Run) -> list[dict[str, object]]:
     ]
 
 
+@dataclass(frozen=True)
+class LabelResult:
+    """Shares of ``rows`` training labels that an attack in the party ``adversary`` and the blind guess name rightly; AUC of its beliefs."""
+
+    attack: str
+    adversary: str
+    rows: int
+    accuracy: float
+    auc: float
+    blind: float
+
+
+def label_results(run: Run) -> tuple[LabelResult, ...]:
+    """What the active party scored of attacks on its labels, the most successful first."""
+    blind = {(m.adversary, m.rows): m.value for m in run.metrics("blind_label_accuracy")}
+    auc = {(m.attack, m.adversary, m.rows): m.value for m in run.metrics("label_auc")}
+    found = {
+        key: LabelResult(*key, m.value, auc[key], blind[key[1:]])
+        for m in run.metrics("label_accuracy")
+        if (key := (m.attack, m.adversary, m.rows)) in auc and key[1:] in blind
+    }
+    return tuple(sorted(found.values(), key=lambda r: -r.accuracy))
+
+
 def targets(runs: Sequence[Run]) -> list[str]:
     """Every target that some attack was scored on, in order of appearance."""
     return list(dict.fromkeys(r.target for run in runs for r in final(run)))

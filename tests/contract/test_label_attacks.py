@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 from laboratory import SYNTHETIC, THREE, close, estimates, experiment, federation
 
-from experiments.folders import read_party
+from experiments.folders import read_party, read_runs
 from experiments.offline import attack_recorded, score_estimate
+from experiments.report import render
 from experiments.run import run
 from vfl import journal
 from vfl.acts import Deliver, Disclose, Guess, Submission
@@ -155,6 +156,10 @@ def test_outside_the_lab_a_thief_has_receipts_and_no_figures(tmp_path: Path) -> 
     assert not [m for m in read_party(tmp_path / "passive").metrics if m.metric.startswith("label")]
     (told,) = (m for m in read_party(tmp_path / "active").metrics if m.metric == "label_accuracy")
     assert (told.value, told.adversary, told.rows) == (1.0, "passive", 72)
+    page = render(read_runs([tmp_path]))
+    assert '<section id="labels">' in page
+    row = page[page.index("<td>gradient_sign</td>") :]
+    assert row.startswith("<td>gradient_sign</td><td>passive</td><td>72</td><td>1.000</td>")
     (receipt,) = (e for e in _events(tmp_path / "passive") if e["event"] == "receipt")
     assert receipt.keys() & {"rows", "attacks", "label_accuracy", "errors"} == {"rows", "attacks"}
 
