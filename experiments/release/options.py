@@ -66,6 +66,8 @@ class Options:
             raise ConfigError(f"--missing {self.missing!r}: choose refuse or drop-row")
         if self.matched not in (None, *MATCHED):
             raise ConfigError(f"--matched {self.matched!r}: choose {' or '.join(MATCHED)}")
+        if self.seed == "":
+            raise ConfigError("--seed is empty, which anyone guesses: give a secret, or leave it out")
         if self.keep_ids and not self.ids:
             raise ConfigError("--keep-ids keeps nothing: name the identifiers with --id")
         self._check_fit()

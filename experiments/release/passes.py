@@ -119,6 +119,20 @@ def refuse_invisible(plan: Columns, found: Scan, deviation: Array) -> None:
         )
 
 
+def refuse_refuted(plan: Columns, found: Scan, diameter: Array) -> None:
+    """Refuse a public ``diameter`` (p,) that the table itself refutes: no ε would hold between its own rows.
+
+    Raises:
+        DataError: two rows differ by more in some column.
+    """
+    wide = found.high - found.low > diameter
+    if wide.any():
+        j = int(np.argmax(wide))
+        raise DataError(
+            f"{plan.file.path}: two rows differ in column {plan.names[j]!r} by more than --diameter {diameter[j]:g}, so that no ε would hold between them: give a bound that holds for everyone"
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class Noise:
     """A mechanism and the secret key of this release."""

@@ -19,7 +19,7 @@ from experiments.release.facts import Classifier, certificate_facts
 from experiments.release.file import Progress, TableFile, floats, replacing, suffix
 from experiments.release.options import Options, mechanism_for
 from experiments.release.page import render
-from experiments.release.passes import Noise, Scan, refuse_invisible, scan, signs, write
+from experiments.release.passes import Noise, Scan, refuse_invisible, refuse_refuted, scan, signs, write
 from vfl.errors import ConfigError
 from vfl.randomness import derive, secret_from_seed
 from vfl.release.mechanisms import Mechanism
@@ -56,6 +56,9 @@ def release(options: Options, progress: Progress) -> Release:
     rows = partial(blocks, plan, drop_missing=options.missing == "drop-row", progress=progress)
     prepare = _correlated if options.mechanism == "correlated" else _independent
     prepared = prepare(options, plan, rows)
+    diameter = options.span(len(plan.names))
+    if diameter is not None:
+        refuse_refuted(plan, prepared.scan, diameter)
     with replacing(outputs) as (page_file, certificate_file, table_file):
         noise = Noise(prepared.mechanism, _key(options, prepared.scan))
         effect = write(plan, prepared.rows(), prepared.scan, noise, table_file)

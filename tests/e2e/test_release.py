@@ -241,7 +241,7 @@ def test_epsilon_and_target_error_choose_the_noise(vflens: Run, table: Path, tmp
         "--out",
         tmp_path / "o.csv",
     )
-    private = _json(vflens, *common, "--epsilon", "1.5", "--diameter", "100,60,2")
+    private = _json(vflens, *common, "--epsilon", "1.5", "--diameter", "200,62,2")
     assert private["ldp"]["epsilon_exact"] == pytest.approx(1.5, rel=1e-9)
     for options in ((), ("--mechanism", "laplace"), ("--mechanism", "laplace", "--matched", "variance")):
         facts = _json(vflens, *common, "--target-mse", "12", *options)
@@ -250,7 +250,7 @@ def test_epsilon_and_target_error_choose_the_noise(vflens: Run, table: Path, tmp
     assert bounded["parameters"]["mean"][0] > 0
     assert bounded["ldp"]["epsilon_exact"] is None
     assert "supports" in bounded["ldp"]["reason"]
-    scaled = _json(vflens, *common, "--pi", "standardise", "--lambda", "1", "--diameter", "100")
+    scaled = _json(vflens, *common, "--pi", "standardise", "--lambda", "1", "--diameter", "200")
     assert scaled["ldp"]["epsilon_exact"] is None
     assert "computed from the table" in scaled["ldp"]["reason"]
 
