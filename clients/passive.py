@@ -51,6 +51,7 @@ class PassiveParty(DataParty):
     def begin_run(self, federation: Federation, order: Array) -> None:
         """Also opens the scoring service on the party's own columns."""
         super().begin_run(federation, order)
+        self._epoch, self._asked = -1, np.zeros(federation.rows, bool)
         for granted in self.config.disclose:
             if granted.rows > len(federation.train):
                 raise ConfigError(
@@ -88,8 +89,23 @@ class PassiveParty(DataParty):
                     f"step {act.exchange.step} is over and its answer no longer kept: ask for step {self.recovery.learned + 1}"
                 )
             rows = self.run.federation.checked_rows(act.rows, Phase.TRAIN)
+            self._check_once_an_epoch(act.exchange, rows)
             embedding = self.run.model.forward(self.run.inputs.take(rows, axis=0), act.exchange)
             return StepReply(self.gate.release(Point.EMBEDDING, act.exchange, rows, {"embedding": embedding}))
+
+    def _check_once_an_epoch(self, exchange: Exchange, rows: Array) -> None:
+        """Refuse a training row that this epoch asked for before: each embedding has noise of its own, which averages away."""
+        epoch = exchange.step // self.run.federation.epoch_steps
+        if epoch != self._epoch:
+            self._epoch, self._asked[:] = epoch, False
+        before = np.count_nonzero(self._asked)
+        again = self._asked.take(rows)
+        self._asked[rows] = True
+        if np.count_nonzero(self._asked) < before + len(rows):
+            self._asked[rows] = again
+            raise ProtocolError(
+                f"step {exchange.step} asks for a row twice, or for one that this epoch asked for before: ask for each training row once an epoch"
+            )
 
     def check_disclosed(self, released: Released) -> None:
         """Labels of training rows, from the active party; see :meth:`DataParty.check_disclosed`."""
@@ -98,6 +114,11 @@ class PassiveParty(DataParty):
         if list(released.tensors or ()) != ["labels"] or labels.shape != released.rows.shape:
             raise ProtocolError(
                 f"a disclosure of {released.sender!r} that is not one label per row: send labels"
+            )
+        classes = self.run.federation.n_classes
+        if labels.dtype.kind != "i" or not ((labels >= 0) & (labels < classes)).all():
+            raise ProtocolError(
+                f"labels of {released.sender!r} that are no classes: whole numbers from 0 to {classes - 1} are due"
             )
         self.run.federation.checked_rows(released.rows, Phase.TRAIN)
 

@@ -193,6 +193,45 @@ def test_no_row_is_released_half_trained(local: LocalFederation) -> None:
     assert passive.call(Forward(PREDICT._replace(step=99), rows)).rows.tolist() == rows.tolist()
 
 
+def _batch(local: LocalFederation, step: int) -> Array:
+    rows: Array = local.coordinator.aligned.train[20 * (step % 4) :][:20]
+    return rows
+
+
+def _zeros(rows: Array, step: int) -> Released:
+    """A gradient from which nothing is learned."""
+    nothing = {"gradient": np.zeros((len(rows), 6), np.float32)}
+    return Released("active", TRAIN._replace(step=step), Point.GRADIENT, rows, nothing)
+
+
+def test_noise_is_not_averaged_away_by_asking_a_row_again_and_again(local: LocalFederation) -> None:
+    """A cheating active party gets as many embeddings of a row as there are epochs."""
+    passive = local.active._passive[1]
+    rows = _batch(local, 0)
+    again = r"asks for a row twice, or for one that this epoch asked for before: ask for each training row once an epoch$"
+    with pytest.raises(ProtocolError, match=rf"^step 0 {again}"):
+        passive.call(Step(TRAIN, np.repeat(rows[:1], 20), None))
+    passive.call(Step(TRAIN, rows, None))
+    mixed = np.append(_batch(local, 1)[:-1], rows[:1])
+    with pytest.raises(ProtocolError, match=rf"^step 1 {again}"):
+        passive.call(Step(TRAIN._replace(step=1), mixed, _zeros(rows, 0)))
+    for step in range(1, 5):  # the fifth begins another epoch
+        before = _zeros(_batch(local, step - 1), step - 1)
+        reply = passive.call(Step(TRAIN._replace(step=step), _batch(local, step), before))
+        assert reply.released is not None
+
+
+def test_a_stale_gradient_is_that_of_the_rows_sent(tmp_path: Path) -> None:
+    local = federation(tmp_path, **{**SETTINGS, "training": STALE}, aggregator="active")
+    local.coordinator.prepare()
+    passive = local.active._passive[0]
+    for step in range(2):
+        passive.call(Step(TRAIN._replace(step=step), _batch(local, step), None))
+    with pytest.raises(ProtocolError, match=r"^the gradient of step 0 is not that of the rows whose embeddings 'a' sent"):  # fmt: skip
+        passive.call(Step(TRAIN._replace(step=2), _batch(local, 2), _zeros(_batch(local, 1), 0)))
+    close(local)
+
+
 def test_rows_asked_again_are_neither_sent_nor_recorded_again(local: LocalFederation) -> None:
     local.coordinator.train()
     local.coordinator.disclose()

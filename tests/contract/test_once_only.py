@@ -240,13 +240,13 @@ def test_a_prediction_that_is_refused_leaves_no_trace(local: LocalFederation) ->
 def _train_step(
     party: DataParty, step: int, rows: Array | None = None, received: Released | None = None
 ) -> Step:
-    rows = party.run.federation.train[:4] if rows is None else rows
+    rows = party.run.federation.train[4 * step :][:4] if rows is None else rows
     return Step(Exchange("tiny/run", Phase.TRAIN, 0, step), rows, received)
 
 
 def _gradient(party: DataParty, step: int, **changes: Any) -> Released:
     """A gradient as the active party would send it for ``step``."""
-    rows = party.run.federation.train[:4]
+    rows = party.run.federation.train[4 * step :][:4]
     exchange = Exchange("tiny/run", Phase.TRAIN, 0, step)
     sealed = Released("active", exchange, Point.GRADIENT, rows, {"gradient": np.ones((4, 3))})
     return replace(sealed, **changes)
