@@ -80,9 +80,7 @@ class ActiveParty(DataParty):
                 raise ConfigError(
                     f"disclose labels rows = {granted.rows} at {self.name!r}: there are {len(federation.train)} training rows, grant fewer"
                 )
-        self._check_reach(federation)
         super().begin_run(federation, order)
-        self.gate.keep = 1 + federation.training.staleness
         self.labels = self.aligned_labels(order)
         everything = np.arange(federation.rows, dtype=np.int32)
         exchange = Exchange(federation.run, Phase.TRAIN, 0, 0)
@@ -100,8 +98,9 @@ class ActiveParty(DataParty):
             log=self.log,
         )
 
-    def _check_reach(self, federation: Federation) -> None:
-        """Refuse to aggregate for passive parties that are no peers."""
+    def check_membership(self, federation: Federation) -> None:
+        """See :meth:`DataParty.check_membership`; also refuses to aggregate for passive parties that are no peers."""
+        super().check_membership(federation)
         reached = {link.name for link in self._passive}
         missing = [p.name for p in federation.passive if federation.direct and p.name not in reached]
         if missing:
@@ -285,7 +284,8 @@ class ActiveParty(DataParty):
     @property
     def step_messages(self) -> int:
         """See :meth:`DataParty.step_messages`."""
-        return len(self._passive) if self.run.federation.direct else 1
+        federation = self.run.federation
+        return len(federation.passive) if federation.direct else 1
 
     def relearn(self, logged: Sequence[Released]) -> None:
         """See :meth:`DataParty.relearn`."""

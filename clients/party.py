@@ -136,7 +136,7 @@ class DataParty(Party):
         self._check_run(act.federation.run)
         with self.lock:
             if self._prepared is None:
-                self._check_membership(act.federation)
+                self.check_membership(act.federation)
                 _check_order(act.order, act.federation, len(self.table.ids))
                 self.begin_run(act.federation, act.order)
                 save_summary(self)
@@ -203,14 +203,16 @@ class DataParty(Party):
         self._check_run(act.run)
         if not self.config.scoring.enabled:
             raise disabled()
-        return self.scoring.score(act, self._scored_rows(act.scored_set, act.sender))
+        rows = self._scored_rows(act.scored_set, act.sender)
+        return self.scoring.score(act, rows)
 
     def _scored_rows(self, scored_set: str, sender: str) -> Array:
         """The rows on which ``sender`` is scored, in order; what was granted to it is left out."""
+        federation = self.run.federation
         if scored_set == "predict":
             return self.gate.released_rows(Point.EMBEDDING, MODEL_VERSION)
         if scored_set == "train":
-            return np.setdiff1d(self.run.federation.train, self.granted_rows(sender))
+            return np.setdiff1d(federation.train, self.granted_rows(sender))
         raise ProtocolError(f"scored_set {scored_set!r} is unknown: choose predict or train")
 
     @abstractmethod
@@ -259,6 +261,7 @@ class DataParty(Party):
         check_family(self.chain.defenses, self.name, federation.network is not None)
         model = self._new_model(federation, inputs.shape[1])
         self._prepared = Prepared(federation, truth, inputs, clipped, model)
+        self.gate.keep = 1 + federation.training.staleness
         self.log.info("prepared", rows=federation.rows, columns=len(self.table.columns), clipped=clipped)
 
     def _new_model(self, federation: Federation, width: int) -> Any:
@@ -368,8 +371,12 @@ class DataParty(Party):
                 f"run {run!r} is not this party's: {self.name!r} is configured for run {self.config.run!r}"
             )
 
-    def _check_membership(self, federation: Federation) -> None:
-        """Refuse a federation that does not know this party as it is."""
+    def check_membership(self, federation: Federation) -> None:
+        """Refuse a federation that does not know this party as it is.
+
+        Raises:
+            ProtocolError, ConfigError: naming what differs.
+        """
         mine = next((p for p in federation.parties if p.name == self.name), None)
         if mine is None or mine.role is not self.role or mine.columns != self.table.columns:
             raise ProtocolError(

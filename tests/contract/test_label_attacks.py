@@ -57,13 +57,15 @@ def test_labels_drawn_at_random_are_what_it_reads(tmp_path: Path) -> None:
     )
 
 
-def test_gradients_of_embeddings_point_to_one_side_per_class(tmp_path: Path) -> None:
+@pytest.mark.parametrize("aggregator", ["coordinator", "active"])
+def test_gradients_of_embeddings_point_to_one_side_per_class(tmp_path: Path, aggregator: str) -> None:
     settings: dict[str, Any] = {
         "data": TWO_CLASSES,
         "model": MLP,
         "training": {"epochs": 6, "batch_size": 40, "learning_rate": 0.01},
         "disclose": [LABELS],
         "attacks": [],
+        "aggregator": aggregator,
     }
     federation(tmp_path, **settings).run()
     assert _scored(tmp_path, "direction_scoring")["label_auc"] > 0.9
@@ -225,6 +227,16 @@ def test_a_thief_may_not_submit_for_another(tmp_path: Path) -> None:
         local.passive["a"]._links["active"].call(probe)
 
 
+@pytest.mark.parametrize("scored_set", ["train", "predict"])
+def test_a_submission_before_rows_are_aligned_is_refused(tmp_path: Path, scored_set: str) -> None:
+    local = federation(tmp_path, attacks=[])
+    probe = Submission("tiny/run", "passive", scored_set, np.zeros(0, np.int32), ())
+    with pytest.raises(
+        StateError, match=r"^party 'active' has no aligned rows yet: the coordinator prepares"
+    ):
+        local.passive["passive"]._links["active"].call(probe)
+
+
 def test_a_submission_is_scored_once_per_thief(tmp_path: Path) -> None:
     local = federation(tmp_path, parties=THREE, attacks=[])
     local.coordinator.prepare()
@@ -283,6 +295,10 @@ def test_only_labels_of_training_rows_are_delivered_to_a_passive_party(tmp_path:
             "parameters of 'active' came where auxiliary of 'active' is due",
         ),
         (replace(labels, tensors={"labels": values[1:]}), "that is not one label per row"),
+        *(
+            (replace(labels, tensors={"labels": wrong}), "no classes: whole numbers from 0 to 2 are due$")
+            for wrong in (values + 3, values - 3, values + 0.5)
+        ),
         (replace(labels, tensors={"labels": values, "more": values}), "that is not one label per row"),
         (
             replace(labels, rows=local.coordinator.aligned.predict[:18], tensors={"labels": values[:18]}),
