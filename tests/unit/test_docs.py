@@ -72,6 +72,14 @@ def test_pages_are_there() -> None:
         assert f"({page.name})" in index
 
 
+@pytest.mark.parametrize("folder", ["attacks", "defenses"])
+def test_every_plugin_page_has_a_picture(folder: str) -> None:
+    pages = sorted((ROOT / "docs" / folder).glob("*.md"))
+    bare = [p.stem for p in pages if not re.search(r"!\[.+\]\(.+\.svg\)", p.read_text(encoding="utf-8"))]
+    assert pages
+    assert not bare
+
+
 def _commands() -> list[tuple[str, str]]:
     """Every vflens command line: in shell fences, and in the comments of the examples."""
     found = [

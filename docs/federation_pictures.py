@@ -1,0 +1,162 @@
+"""Pictures that need a federation: ``python docs/federation_pictures.py`` runs them and writes SVGs, in some six minutes.
+
+In ``docs/attacks``. ``labels.svg``: attacks on labels against each defence of gradients. ``inversion.svg``: inversion
+of embeddings, with and without passports; 6 epochs. ``clear_features.svg``: training in the clear, more and more epochs.
+``released.svg``: a released table. ``finite_alphabet.svg``, of made-up equations: columns of 0 and 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from plugin_pictures import DOCS, bars
+
+import attacks
+from experiments.config import Experiment
+from experiments.folders import Metric, read_runs
+from experiments.run import run
+
+Bars = list[tuple[str, float, str]]
+CANCER = {"name": "breast_cancer"}
+LABELS = ("gradient_sign", "direction_scoring", "norm_scoring", "pmc")
+
+
+def measured(scenarios: Sequence[dict[str, Any]], **settings: Any) -> Iterator[tuple[str, list[Metric]]]:
+    """Each scenario's name and all figures of its parties."""
+    defaults = {"name": "picture", "seed": 1, "split": {"kind": "fraction", "fraction": 0.5}}
+    with TemporaryDirectory() as home:
+        made = {**defaults, "out": home, "scenarios": scenarios, **settings}
+        for folder in run(Experiment.model_validate(made), in_process=True).scenarios:
+            yield folder.name, [m for r in read_runs([folder]) for p in r.parties for m in p.metrics]
+
+
+def defended(name: str, at: str, **settings: Any) -> dict[str, Any]:
+    """A scenario of one defence, called by its name and settings."""
+    title = " ".join([name, *(f"{v:g}" for v in settings.values())])
+    return {"name": title, "defenses": [{"at": at, "name": name, **settings}]}
+
+
+def figure(metrics: Sequence[Metric], metric: str, attack: str = "") -> float:
+    """The last value of ``metric``."""
+    return [m.value for m in metrics if (m.metric, m.attack) == (metric, attack)][-1]
+
+
+def label_errors() -> str:
+    """Share of labels named wrongly by each attack, against each defence of the active party."""
+    scenarios = [
+        {"name": "no defence"},
+        *(defended("label_dp", "active", epsilon=e) for e in (2.0, 0.5)),
+        defended("max_norm", "active"),
+        *(defended("marvell", "active", power=p) for p in (1.0, 4.0)),
+    ]
+    shown, blind = Bars(), 0.0
+    for name, found in measured(
+        scenarios,
+        data=CANCER,
+        model={"architecture": "mlp", "width": 2, "trainable_top": False},
+        training={"epochs": 10, "batch_size": 32, "learning_rate": 0.01},
+        attacks=[{"name": a, "at": "passive"} for a in LABELS],
+        disclose=[{"what": "labels", "to": "passive", "rows": 40}],
+    ):
+        blind = 1 - figure(found, "blind_label_accuracy")
+        for attack in LABELS:
+            wrong, auc = 1 - figure(found, "label_accuracy", attack), figure(found, "label_auc", attack)
+            shown.append((f"{name.replace('-', ' ')}: {attack}", wrong, f"{wrong:.3f}, AUC {auc:.3f}"))
+    title = (
+        "breast cancer, gradients of logits: share of labels named wrongly (dashed: always the likeliest class)"
+    )
+    return bars(title, shown, blind)
+
+
+def inversion_errors() -> str:
+    """Error of each inversion of a bottom model of one layer and of a small CNN, with and without passports."""
+    shown, blind = Bars(), 0.0
+    for model in ({"architecture": "mlp"}, {"architecture": "cnn"}):
+        for name, found in measured(
+            [{"name": "no defence"}, defended("passport", "passive")],
+            data={"name": "digits"},
+            split={"kind": "image_halves"},
+            model=model,
+            training={"epochs": 6, "batch_size": 64, "learning_rate": 0.005},
+            attacks=[{"name": "wmi"}, {"name": "wmi_moments"}, {"name": "bmi"}],
+            disclose=[
+                {"what": "parameters", "to": "active"},
+                {"what": "auxiliary", "to": "active", "rows": 50},
+            ],
+        ):
+            blind = min(m.value for m in found if m.metric == "blind_mse")
+            for attack in ("wmi", "wmi_moments", "bmi"):
+                mse = figure(found, "mse", attack)
+                label = f"{model['architecture']}, {name.replace('-', ' ')}: {attack}"
+                shown.append((label, mse, f"{mse:.4f}"))
+    return bars("digits, right halves of images: MSE per pixel (dashed: best blind guess)", shown, blind)
+
+
+def clear_errors() -> str:
+    """Variance of the columns that the best affine map of the estimate leaves unexplained."""
+    shown = Bars()
+    for epochs in (1, 2, 5, 10, 20, 60):
+        ((_, found),) = measured(
+            [{"name": "no defence"}],
+            data={"name": "wine"},
+            training={"epochs": epochs, "batch_size": 32, "learning_rate": 0.05},
+            attacks=[{"name": "clear_features", "sweeps": 50}],
+        )
+        left = 1 - figure(found, "affine_r2", "clear_features")
+        shown.append((f"{epochs} epoch{'s' * (epochs > 1)}", left, f"{left:.4f}"))
+    return bars("wine, training in the clear: share of variance not explained (dashed: all)", shown, 1.0)
+
+
+def released_errors() -> str:
+    """Error of both attacks on a table released under Gaussian noise, beside the Cramér–Rao bound."""
+    shown, blind = Bars(), 0.0
+    for name, found in measured(
+        [defended("release_table", "passive", lam=lam) for lam in (1e4, 1e3, 100.0, 10.0)],
+        data=CANCER,
+        training={"epochs": 2},
+        attacks=[{"name": "released_table"}, {"name": "shrunk_table"}],
+        disclose=[{"what": "moments", "to": "active"}],
+    ):
+        blind = min(m.value for m in found if m.metric == "blind_mse")
+        bound = figure(found, "released_bound")
+        for attack in ("released_table", "shrunk_table"):
+            mse = figure(found, "mse", attack)
+            text = f"{mse:.4f}, Cramér–Rao bound {bound:.4f}"
+            shown.append((f"λ {name.split('-')[-1]}: {attack}", mse, text))
+    return bars("breast cancer, released table: MSE per column (dashed: best blind guess)", shown, blind)
+
+
+def alphabet_errors() -> str:
+    """Random equations in 20 columns of 0 and 1: the alphabet makes one equation enough."""
+    rng, shown = np.random.default_rng(0), Bars()
+    for columns in (10, 20, 30):
+        A, x = rng.normal(size=(1, columns)), rng.integers(0, 2, (50, columns)).astype(float)
+        alphabets = ((0.0, 1.0),) * columns
+        for name, settings in (("half_star", {}), ("rcc2", {}), ("finite_alphabet", {"alphabets": alphabets})):
+            values = attacks.estimate(name, A, x @ A.T, rng=np.random.default_rng(0), **settings).values
+            mse = float(((values - x) ** 2).mean())
+            shown.append((f"{columns} columns: {name}", mse, f"{mse:.4f}"))
+    return bars("columns of 0 and 1, one equation: MSE per column of 50 rows (dashed: the guess ½)", shown, 0.25)
+
+
+PICTURES: dict[str, Callable[[], str]] = {
+    "labels.svg": label_errors,
+    "inversion.svg": inversion_errors,
+    "clear_features.svg": clear_errors,
+    "released.svg": released_errors,
+    "finite_alphabet.svg": alphabet_errors,
+}
+
+
+def main(folder: Path = DOCS / "attacks") -> None:
+    """Write every picture into ``folder``."""
+    for name, picture in PICTURES.items():
+        (folder / name).write_text(picture(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
