@@ -98,10 +98,8 @@ def _by_callers(pairs: frozenset[tuple[Any, Any]]) -> dict[str, set[str]]:
 
 
 def _errors() -> str:
-    classes: list[type[VflensError]] = [
-        VflensError,
-        *sorted(VflensError.__subclasses__(), key=lambda c: c.exit_code),
-    ]
+    public = [c for c in VflensError.__subclasses__() if c.__module__ == VflensError.__module__]
+    classes: list[type[VflensError]] = [VflensError, *sorted(public, key=lambda c: c.exit_code)]
     return _table(
         ("code", "error", "means"), [(str(c.exit_code), f"`{c.__name__}`", _first(c)) for c in classes]
     )
