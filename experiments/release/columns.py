@@ -217,4 +217,17 @@ def _categories(file: TableFile, kinds: Mapping[str, str], progress: Progress) -
                 raise DataError(
                     f"{file.path}: column {name!r} holds more than {MOST_CATEGORIES} different texts: if it identifies rows leave it out with --id {name}, else group them"
                 )
-    return {name: Encoding(kind, tuple(sorted(found[name]))) for name, kind in kinds.items()}
+    empty = next((name for name, seen in found.items() if not seen), None)
+    if empty is not None:
+        raise DataError(
+            f"{file.path}: column {empty!r} holds no text in any row: leave it out with --id {empty}"
+        )
+    return {name: Encoding(kind, _in_order(found[name])) for name, kind in kinds.items()}
+
+
+def _in_order(categories: set[str]) -> tuple[str, ...]:
+    """By size where all are numbers, else as text."""
+    try:
+        return tuple(sorted(categories, key=lambda c: (float(c), c)))
+    except ValueError:
+        return tuple(sorted(categories))

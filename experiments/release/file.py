@@ -60,6 +60,8 @@ class TableFile:
 
     def __init__(self, path: Path) -> None:
         self.path, self._suffix = path, suffix(path)
+        if path.exists() and not path.is_file():
+            raise DataError(f"{path} is a folder or a pipe: a table is read twice, give a file")
         with self._readable():
             self._schema: pa.Schema = pq.read_schema(path) if self._is_parquet else self._csv(None, ()).schema
         self.names = tuple(self._schema.names)
@@ -72,8 +74,28 @@ class TableFile:
             )
 
     def kept_type(self, name: str) -> pa.DataType:
-        """The type of a column that passes through: its own in parquet, text in CSV."""
-        return self._schema.field(name).type if self._is_parquet else pa.string()
+        """The type of a column that passes through: its own in parquet, text in CSV; text however stored is a string.
+
+        Raises:
+            DataError: its cells are lists, records or bytes.
+        """
+        if not self._is_parquet:
+            return pa.string()
+        kind = self._schema.field(name).type
+        if pa.types.is_dictionary(kind):
+            kind = kind.value_type
+        if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+            return pa.string()
+        if not (
+            pa.types.is_primitive(kind)
+            or pa.types.is_string(kind)
+            or pa.types.is_decimal(kind)
+            or pa.types.is_null(kind)
+        ):
+            raise DataError(
+                f"{self.path}: column {name!r} holds {kind}: store one number or text in each cell, or leave the column out with --id {name}"
+            )
+        return kind
 
     def blocks(
         self, numbers: Sequence[str], others: Sequence[str], stage: str, progress: Progress
@@ -152,7 +174,7 @@ class TableFile:
                 done += batch.num_rows
                 progress(stage, done, file.metadata.num_rows)
                 yield {n: self._as_float(n, batch.column(n)) for n in numbers} | {
-                    n: batch.column(n) for n in others
+                    n: batch.column(n).cast(self.kept_type(n)) for n in others
                 }
 
     def _as_float(self, name: str, column: pa.Array) -> pa.Array:
@@ -203,8 +225,8 @@ def floats(column: pa.Array) -> Array:
 
 
 def nulls(column: pa.Array) -> Array:
-    """Where a column is null, (n,)."""
-    missing: Array = cells(column.is_null().cast(pa.int8())) > 0
+    """Where a column is null or NaN, (n,)."""
+    missing: Array = cells(column.is_null(nan_is_null=True).cast(pa.int8())) > 0
     return missing
 
 

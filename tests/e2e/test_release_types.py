@@ -1,0 +1,72 @@
+"""What parquet's types become when a table is released, and files that are none."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from commandline import Run
+
+TEXTS = ['x,"1"', "y\n2"] * 15
+
+
+def _table(folder: Path, values: Any) -> Path:
+    """30 rows: a number, and a column ``y`` of ``values``."""
+    pq.write_table(pa.table({"a": np.arange(30.0) ** 2, "y": values}), folder / "t.parquet")
+    return folder / "t.parquet"
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view(), "categories"])
+@pytest.mark.parametrize("role", [("--label", "y"), ("--id", "y", "--keep-ids")])
+def test_text_passes_into_csv_however_parquet_stores_it(
+    vflens: Run, tmp_path: Path, kind: Any, role: tuple[str, ...]
+) -> None:
+    texts = pa.array(TEXTS)
+    table = _table(tmp_path, texts.dictionary_encode() if kind == "categories" else texts.cast(kind))
+    code, _, err = vflens("release", table, *role, "--lambda", "1", "--out", tmp_path / "o.csv")
+    assert code == 0, err
+    assert pd.read_csv(tmp_path / "o.csv")["y"].tolist() == TEXTS
+
+
+REFUSED: dict[str, tuple[Any, tuple[str, ...], str]] = {
+    "lists as label": ([[1], [2]] * 15, ("--label", "y"), "column 'y' holds list"),
+    "lists encoded": ([[1], [2]] * 15, ("--encode", "one-hot"), "column 'y' holds list"),
+    "records kept": ([{"q": 1}] * 30, ("--id", "y", "--keep-ids"), "column 'y' holds struct"),
+    "bytes kept": ([b"\xff,"] * 30, ("--id", "y", "--keep-ids"), "column 'y' holds binary"),
+    "nothing encoded": (pa.nulls(30), ("--encode", "one-hot"), "column 'y' holds no text in any row"),
+    "label not a number": (np.array([1.0, np.nan] * 15), ("--label", "y"), "column 'y' misses a value in data row 2"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("out", ["o.csv", "o.parquet"])
+def test_cells_that_are_no_single_value_are_refused(
+    vflens: Run, tmp_path: Path, case: str, out: str
+) -> None:
+    values, options, sentence = REFUSED[case]
+    table = _table(tmp_path, values)
+    code, _, err = vflens("release", table, *options, "--lambda", "1", "--out", tmp_path / out)
+    assert code == 3
+    assert sentence in err
+    assert [f.name for f in tmp_path.iterdir()] == ["t.parquet"]
+
+
+def test_codes_of_numbers_follow_their_size(vflens: Run, tmp_path: Path) -> None:
+    table = _table(tmp_path, pa.array(["10", "9", "-1"] * 10))
+    options = ("--encode", "ordinal", "--lambda", "1", "--out", tmp_path / "o.csv", "--json")
+    facts = json.loads(vflens("release", table, *options).out)
+    assert facts["encodings"]["y"]["categories"] == ["-1", "9", "10"]
+
+
+def test_a_pipe_is_refused_and_not_waited_for(vflens: Run, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "t.csv")
+    code, _, err = vflens("release", tmp_path / "t.csv", "--lambda", "1", "--out", tmp_path / "o.csv")
+    assert code == 3
+    assert "is a folder or a pipe" in err
