@@ -47,9 +47,7 @@ REFUSED: dict[str, tuple[Any, tuple[str, ...], str]] = {
 
 @pytest.mark.parametrize("case", REFUSED)
 @pytest.mark.parametrize("out", ["o.csv", "o.parquet"])
-def test_cells_that_are_no_single_value_are_refused(
-    vflens: Run, tmp_path: Path, case: str, out: str
-) -> None:
+def test_cells_that_are_no_single_value_are_refused(vflens: Run, tmp_path: Path, case: str, out: str) -> None:
     values, options, sentence = REFUSED[case]
     table = _table(tmp_path, values)
     code, _, err = vflens("release", table, *options, "--lambda", "1", "--out", tmp_path / out)

@@ -12,6 +12,8 @@ from vfl.types import Array
 
 #: Larger values have squares beyond float64.
 LARGEST = 1e150
+#: θ and ρ beyond it or its inverse overflow when squared and summed.
+LEAST_WEIGHT = 1e-50
 #: Rows taken at a time in AᵀDA: a block and its copy stay in the processor's cache.
 BLOCK = 4096
 
@@ -64,8 +66,10 @@ class Problem:
     def of(cls, x: Array, y: Array, *, theta: float, rho: float) -> Problem:
         """Raises as :func:`vfl.release.svm.solve_svm` says."""
         for name, value in (("theta", theta), ("rho", rho)):
-            if not (np.isfinite(value) and value > 0):
-                raise ConfigError(f"{name} is {value}: give a finite number above 0")
+            if not LEAST_WEIGHT <= value <= 1 / LEAST_WEIGHT:
+                raise ConfigError(
+                    f"{name} is {value}: give a number from {LEAST_WEIGHT:g} to {1 / LEAST_WEIGHT:g}"
+                )
         x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
         if x.ndim != 2 or not x.size or y.shape != x.shape[:1]:
             raise DataError(f"x has shape {x.shape} and y {y.shape}: give (q, p) rows and q labels, q, p ≥ 1")

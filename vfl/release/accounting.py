@@ -23,6 +23,10 @@ from vfl.types import Array
 
 #: Above this a, Thm 2.5 is not proved and, from 3.44 on, false.
 THEOREM_LIMIT = 2.0
+#: The largest a whose ε is computed; noise is then less than a millionth of the diameter.
+LARGEST = 1e7
+#: The largest ε that is solved for, and the least δ.
+LARGEST_EPSILON, LEAST_DELTA = 1e9, 1e-300
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +54,7 @@ def local_privacy(mechanism: Mechanism, *, delta: float, diameter: Array | float
     match mechanism:
         case Gaussian():
             a = sensitivity(mechanism.pi, mechanism.lam, span)
-            theorem = a * (1 + np.sqrt(2 * np.log(1 / delta)))
+            theorem = a * (1 + np.sqrt(-2 * np.log(delta)))
             reason = None
             if a > THEOREM_LIMIT:
                 reason = f"epsilon_theorem: Theorem 2.5 holds for a ≤ 2 only, and here a = {a:.4g}"
@@ -68,9 +72,11 @@ def local_privacy(mechanism: Mechanism, *, delta: float, diameter: Array | float
 
 
 def checked_delta(delta: float) -> None:
-    """Raises ConfigError unless 0 < δ < 1."""
-    if not 0 < delta < 1:
-        raise ConfigError(f"delta is {delta}: give a probability above 0 and below 1, such as 1e-5")
+    """Raises ConfigError unless 0 < δ < 1, and δ is above :data:`LEAST_DELTA`."""
+    if not LEAST_DELTA <= delta < 1:
+        raise ConfigError(
+            f"delta is {delta}: give a probability from {LEAST_DELTA:g} up to, and below, 1, such as 1e-5"
+        )
 
 
 def checked_diameter(diameter: Array | float, width: int) -> Array:
@@ -87,9 +93,19 @@ def sensitivity(pi: Array, lam: float, diameter: Array) -> float:
     """A = λ^{1/4} ‖Π^{1/4} diag(Δ)‖_{∞,2}; for full Π, where it is NP-hard, its bound (ΣΔ_iΔ_j|Π^{1/2}|_ij)^{1/2}.
 
     The bound is exact for a diagonal Π.
+
+    Raises:
+        ConfigError: it is so small or large that no ε can be computed.
     """
     half = Gaussian(pi, lam).pi_power(0.5)
-    return float(lam**0.25 * np.sqrt(diameter @ abs(half) @ diameter))
+    largest = diameter.max()  # its square may be beyond float64
+    with np.errstate(over="ignore"):
+        a = float(lam**0.25 * largest * np.sqrt((diameter / largest) @ abs(half) @ (diameter / largest)))
+    if not 0 < a < LARGEST:
+        raise ConfigError(
+            f"diameter {largest:g} is {a:.3g} deviations of the noise, for which no ε can be computed: check diameter, lambda and pi"
+        )
+    return a
 
 
 def gaussian_delta(a: float, epsilon: float) -> float:
@@ -104,15 +120,25 @@ def gaussian_epsilon(a: float, delta: float) -> float:
         return 0.0
     from scipy.optimize import brentq
 
-    above = a * a / 2 + a * np.sqrt(2 * np.log(1 / delta))  # P(loss > ε) ≤ δ there: loss ~ N(a²/2, a²)
-    return float(brentq(lambda e: gaussian_delta(a, e) - delta, 0.0, above, xtol=1e-14, rtol=1e-13))
+    above = a * a / 2 + a * np.sqrt(-2 * np.log(delta))  # P(loss > ε) ≤ δ there: loss ~ N(a²/2, a²)
+    return float(
+        brentq(lambda e: gaussian_delta(a, e) - delta, 0.0, above, xtol=1e-14, rtol=1e-13, maxiter=2000)
+    )
 
 
 def gaussian_sensitivity(epsilon: float, delta: float) -> float:
-    """The largest a whose exact ε at ``delta`` is ``epsilon`` > 0: inverts :func:`gaussian_epsilon`."""
+    """The largest a whose exact ε at ``delta`` is ``epsilon`` > 0: inverts :func:`gaussian_epsilon`.
+
+    Raises:
+        ConfigError: ε is beyond :data:`LARGEST_EPSILON`.
+    """
+    if not epsilon <= LARGEST_EPSILON:
+        raise ConfigError(f"epsilon is {epsilon:g}: give a number up to {LARGEST_EPSILON:g}")
     from scipy.optimize import brentq
 
     low, high = 1e-12 * min(1.0, epsilon), 1.0
     while gaussian_delta(high, epsilon) < delta:
         high *= 2
-    return float(brentq(lambda a: gaussian_delta(a, epsilon) - delta, low, high, xtol=1e-300, rtol=1e-13))
+    return float(
+        brentq(lambda a: gaussian_delta(a, epsilon) - delta, low, high, xtol=1e-300, rtol=1e-13, maxiter=2000)
+    )

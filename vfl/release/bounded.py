@@ -33,6 +33,8 @@ CELL = 2 / (NODES - 1)
 REACH = 20.0
 #: Wider boxes, and narrower ones than its inverse, have a variance or information beyond float64.
 WIDEST = 1e100
+#: Support narrower than this share of its place is lost in rounding.
+NARROWEST = 1e-8
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,6 +189,12 @@ class Bounded(Mechanism):
             )
         for name, value in (("lower", lower), ("upper", upper), ("pi_diag", pi)):
             object.__setattr__(self, name, value)
+        for state in self.states:
+            centre, half = state.interval
+            if half <= NARROWEST * abs(centre):
+                raise ConfigError(
+                    f"lower {state.low:g} and upper {state.high:g} are {abs(centre) / state.unit:.3g} deviations of unbounded noise away from 0: move the box nearer to 0, or lower lambda"
+                )
 
     @property
     def width(self) -> int:  # noqa: D102

@@ -44,7 +44,7 @@ def lambda_for_error(pi: Array, target: float) -> float:
     """
     positive("target_mse", target)
     root = Gaussian(pi, 1.0).pi_power(0.5)
-    return float((np.trace(root) / target) ** 2)
+    return _as_lambda(f"target_mse {target:g}", np.trace(root) / target, 2)
 
 
 def lambda_for_privacy(
@@ -61,9 +61,23 @@ def lambda_for_privacy(
     checked_delta(delta)
     pi = checked_pi(pi)
     span = checked_diameter(diameter, len(pi))
+    asked = f"epsilon {epsilon:g} for diameter {span.max():g}"
     if mechanism == "gaussian":
-        return float((gaussian_sensitivity(epsilon, delta) / sensitivity(pi, 1.0, span)) ** 4)
+        return _as_lambda(asked, gaussian_sensitivity(epsilon, delta) / sensitivity(pi, 1.0, span), 4)
     if pi.ndim != 1:
         raise ConfigError("pi is a full matrix: Laplace noise is independent by column, give a diagonal pi")
     unit = np.sum(span * pi**0.25) * (1.0 if matched == "cramer_rao" else np.sqrt(2))
-    return float((epsilon / unit) ** 4)
+    return _as_lambda(asked, epsilon / unit, 4)
+
+
+def _as_lambda(asked: str, root: float, power: int) -> float:
+    """λ = root^power.
+
+    Raises:
+        ConfigError: it leaves the range of numbers.
+    """
+    with np.errstate(over="ignore", under="ignore"):
+        lam = float(np.float64(root) ** power)
+    if not (np.isfinite(lam) and lam > 0):
+        raise ConfigError(f"{asked} needs lambda = {lam:g}, beyond float64: ask for another size of noise")
+    return lam
