@@ -6,7 +6,9 @@ computed again (a retry, a restart) gives the same bits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 
 import numpy as np
 import torch
@@ -26,6 +28,8 @@ _NEVER_DRAW = (
     *(nn.ModuleDict, nn.Sequential, nn.Identity, nn.Linear, nn.Conv2d, nn.ReLU, nn.MaxPool2d, nn.Flatten),
     AsImage,
 )
+#: torch has one generator a process: parties that share one (in tests, a notebook) take turns at it.
+_GENERATOR = threading.Lock()
 Wrap = Callable[[nn.Module], nn.Module]
 
 
@@ -83,18 +87,19 @@ class _Model:
         prefix = "optimizer/"
         self._optimizer.load({n.removeprefix(prefix): a for n, a in state.items() if n.startswith(prefix)})
 
-    def _begin(self, exchange: Exchange) -> None:
-        """Key torch's generator and the defences' secrets to ``exchange``; all predictions of a model share theirs."""
+    @contextmanager
+    def _at(self, exchange: Exchange) -> Iterator[None]:
+        """With torch's generator and the defences' secrets keyed to ``exchange``; all predictions of a model share theirs."""
         if (
             exchange.phase is not Phase.TRAIN
         ):  # else a row's embedding would depend on the request it is asked in
             exchange = exchange._replace(step=0)
-        if self._draws:
-            torch.default_generator.manual_seed(_seed(exchange_stream(self._secret, "torch", exchange)))
         if self.module.training is not (exchange.phase is Phase.TRAIN):
             self.module.train(exchange.phase is Phase.TRAIN)
         for name, module in self._rekeyed.items():
             module.rekey(exchange_stream(self._secret, "rekey", exchange, name))
+        with _keyed(exchange_stream(self._secret, "torch", exchange)) if self._draws else nullcontext():
+            yield
 
     def _backward(self, loss: Tensor) -> None:
         """The gradient of all parameters in the scalar ``loss``."""
@@ -117,19 +122,18 @@ class Bottom(_Model):
         secret: bytes,
         wrap: Wrap = plain,
     ) -> None:
-        torch.default_generator.manual_seed(_seed(stream(secret, "torch", "bottom")))
-        super().__init__({"bottom": bottom(network, columns)}, {"bottom": wrap}, training, secret)
+        with _keyed(stream(secret, "torch", "bottom")):
+            super().__init__({"bottom": bottom(network, columns)}, {"bottom": wrap}, training, secret)
         self._dtype = DTYPES[network.precision]
         self._pending: tuple[Exchange, Tensor] | None = None
 
     def forward(self, x: Array, exchange: Exchange) -> Array:
         """The embedding (n, width) of ``x`` (n, d), in the network's precision."""
-        self._begin(exchange)
-        if exchange.phase is not Phase.TRAIN:
-            with torch.no_grad():
-                return _array(self._embedded(x))
-        embedding = self._embedded(x)
-        self._pending = exchange, embedding
+        training = exchange.phase is Phase.TRAIN
+        with self._at(exchange), torch.set_grad_enabled(training):
+            embedding = self._embedded(x)
+        if training:
+            self._pending = exchange, embedding
         return _array(embedding)
 
     def learn(self, x: Array, gradient: Array, exchange: Exchange) -> None:
@@ -164,19 +168,19 @@ class Top(_Model):
         secret: bytes,
         wrap: Wrap = plain,
     ) -> None:
-        torch.default_generator.manual_seed(_seed(stream(secret, "torch", "top")))
         own = [network.embedding_width(columns)] if columns else []
-        modules = {"bottom": bottom(network, columns)} if columns else {}
         combined = network.combined_width([width, *own], classes)
-        modules["top"] = top(network, combined, classes)
-        super().__init__(modules, {"top": wrap}, training, secret)
+        with _keyed(stream(secret, "torch", "top")):
+            modules = {"bottom": bottom(network, columns)} if columns else {}
+            modules["top"] = top(network, combined, classes)
+            super().__init__(modules, {"top": wrap}, training, secret)
         self._dtype, self._sums = DTYPES[network.precision], network.combine == "sum"
 
     def loss_gradient(self, received: Array, x: Array, y: Array, exchange: Exchange) -> tuple[float, Array]:
         """Mean cross-entropy against soft labels ``y`` (n, k), and its gradient in ``received`` (n, width)."""
-        self._begin(exchange)
         embedding = _tensor(received).to(self._dtype).requires_grad_()
-        log_c = torch.log_softmax(self._logits(embedding, x), dim=1)
+        with self._at(exchange):
+            log_c = torch.log_softmax(self._logits(embedding, x), dim=1)
         loss = -(log_c * _tensor(y).to(self._dtype)).sum(dim=1).mean()
         self._backward(loss)
         assert embedding.grad is not None
@@ -188,8 +192,7 @@ class Top(_Model):
 
     def log_scores(self, received: Array, x: Array, exchange: Exchange) -> Array:
         """Log-probabilities float64 (n, k)."""
-        self._begin(exchange)
-        with torch.no_grad():
+        with self._at(exchange), torch.no_grad():
             logits = self._logits(_tensor(received).to(self._dtype), x)
             return _array(torch.log_softmax(logits.to(torch.float64), dim=1))
 
@@ -215,8 +218,12 @@ def _flattened(parameters: Sequence[nn.Parameter]) -> tuple[Array, Array]:
     return theta, gradient
 
 
-def _seed(rng: np.random.Generator) -> int:
-    return int(rng.integers(2**63))
+@contextmanager
+def _keyed(rng: np.random.Generator) -> Iterator[None]:
+    """With torch's generator seeded from ``rng``, and nobody else's draws between."""
+    with _GENERATOR:
+        torch.default_generator.manual_seed(int(rng.integers(2**63)))
+        yield
 
 
 def _tensor(array: Array) -> Tensor:
