@@ -64,12 +64,20 @@ def scan(plan: Columns, blocks: Iterable[Block]) -> Scan:
         raise DataError(
             f"{plan.file.path}: it holds no rows without missing values: there is nothing to release"
         )
-    if plan.label is not None and len(found.labels) < 2:
+    if plan.label is not None and _constant(found.labels):
         raise DataError(
             f"{plan.file.path}: label column {plan.label!r} is constant ({found.labels[0]!r} in every row): name another --label"
         )
     found.digest = digest.digest()
     return found
+
+
+def _constant(labels: Sequence[str]) -> bool:
+    """Whether these are one value, as text or, "1" beside "1.0", as a number."""
+    try:
+        return len({float(label) for label in labels[:2]}) == 1
+    except ValueError:
+        return len(labels) == 1
 
 
 def _filled(blocks: Iterable[Block]) -> Iterator[Block]:
@@ -156,21 +164,30 @@ class Effect:
 
 
 def write(plan: Columns, blocks: Iterable[Block], found: Scan, noise: Noise, path: Path) -> Effect:
-    """Write x + n to ``path``, in the format that its suffix says."""
+    """Write x + n to ``path``, in the format that its suffix says.
+
+    Raises:
+        DataError: these are not the numbers that the first pass read.
+    """
     effect = _canvas(plan, found, noise.mechanism)
     decoders = [(f, place) for f, place in plan.groups() if _decodable(plan, found, f, place)]
     right = dict.fromkeys((f for f, _ in decoders), 0)
-    mean, start = noise.mechanism.mean(), 0
+    mean, start, digest = noise.mechanism.mean(), 0, hashlib.blake2b(digest_size=32)
     with TableSink(path, plan.schema(), quoted=found.quoted) as sink:
         for block in _filled(blocks):
             released = block.features + noise.mechanism.sample(start, len(block.features), noise.key)
             start += len(released)
+            digest.update(np.ascontiguousarray(block.features).data)
             sink.write(Block(released, block.kept).columns(plan))
             for feature, place in decoders:
                 right[feature] += _recovered(
                     block.features[:, place], (released - mean)[:, place], plan, feature
                 )
             _draw(effect, block.features, released)
+    if digest.digest() != found.digest:
+        raise DataError(
+            f"{plan.file.path} changed between its two readings: release it when nobody writes to it"
+        )
     effect.undone = {feature: count / start for feature, count in right.items()}
     return effect
 

@@ -143,6 +143,9 @@ def _refuse_overwriting(options: Options, outputs: Sequence[Path]) -> None:
     suffix(options.out)
     if options.out.resolve() == options.table.resolve():
         raise ConfigError(f"--out {options.out} is the table itself: name another file")
+    folder = next((o for o in outputs if o.is_dir()), None)
+    if folder is not None:
+        raise ConfigError(f"{folder} is a folder: name another --out")
     existing = next((o for o in outputs if o.exists()), None)
     if existing is not None and not options.force:
         raise ConfigError(f"{existing} exists: name another --out, or say --force to replace it")

@@ -10,6 +10,7 @@ from commandline import Run
 REFUSED: dict[str, tuple[str, tuple[str, ...], int, str]] = {
     "text": ("a,y\n1,u\nx,v\n", ("--lambda", "1"), 3, "column 'a' holds 'x' in data row 2, which is not a number: choose --encode a=ordinal"),
     "constant label": ("a,y\n1,u\n2,u\n", ("--lambda", "1"), 3, "label column 'y' is constant ('u' in every row)"),
+    "constant label as a number": ("a,y\n1,1\n2,1.0\n", ("--lambda", "1"), 3, "label column 'y' is constant"),
     "one row": ("a,y\n1,u\n", ("--lambda", "1"), 3, "label column 'y' is constant"),
     "no rows": ("a,y\n", ("--lambda", "1"), 3, "it holds no rows"),
     "nothing": ("", ("--lambda", "1"), 3, "it cannot be read"),

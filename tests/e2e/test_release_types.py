@@ -68,3 +68,28 @@ def test_a_pipe_is_refused_and_not_waited_for(vflens: Run, tmp_path: Path) -> No
     code, _, err = vflens("release", tmp_path / "t.csv", "--lambda", "1", "--out", tmp_path / "o.csv")
     assert code == 3
     assert "is a folder or a pipe" in err
+
+
+def test_a_folder_in_the_place_of_an_output_is_refused_before_anything_is_written(
+    vflens: Run, tmp_path: Path
+) -> None:
+    table = _table(tmp_path, np.arange(30.0) ** 3)
+    (tmp_path / "o.csv").mkdir()
+    code, _, err = vflens("release", table, "--lambda", "1", "--force", "--out", tmp_path / "o.csv")
+    assert (code, "is a folder" in err) == (2, True)
+    assert {f.name for f in tmp_path.iterdir()} == {"t.parquet", "o.csv"}
+
+
+@pytest.mark.parametrize("rows", [10, 40])
+def test_a_table_that_changes_while_it_is_read_is_not_released(
+    vflens: Run, tmp_path: Path, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "t.csv").write_text("a\n" + "1\n2\n" * 10)
+
+    def changed(*known: Any) -> None:
+        (tmp_path / "t.csv").write_text("a\n" + "1\n" * rows)
+
+    monkeypatch.setattr("experiments.release.run.refuse_invisible", changed)  # between the two passes
+    code, _, err = vflens("release", tmp_path / "t.csv", "--lambda", "1", "--out", tmp_path / "o.csv")
+    assert (code, "changed between its two readings" in err) == (3, True)
+    assert [f.name for f in tmp_path.iterdir()] == ["t.csv"]
