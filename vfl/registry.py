@@ -15,7 +15,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 
-from vfl.errors import PluginError, VflensError
+from vfl.errors import ConfigError, PluginError, VflensError
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,10 @@ class Registry:
         except VflensError:  # it says itself what is missing: an extra
             raise
         except Exception as error:
+            if isinstance(error, ModuleNotFoundError) and error.name == "torch":
+                raise ConfigError(
+                    f"plug-in {module!r} needs torch: install the extra, pip install 'vflens[deep]'"
+                ) from None
             raise PluginError(
                 f"plug-in {module!r} does not import: {type(error).__name__}: {error}"
             ) from error

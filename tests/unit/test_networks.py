@@ -260,6 +260,23 @@ def test_without_torch_one_sentence_names_the_extra() -> None:
     )
 
 
+def test_without_torch_every_plug_in_loads_or_names_the_extra() -> None:
+    code = (
+        "import sys; sys.modules['torch'] = None\n"
+        "from vfl.registry import ATTACKS, DEFENSES\n"
+        "for registry in (ATTACKS, DEFENSES):\n"
+        "    for name in registry.names():\n"
+        "        try:\n            registry.get(name)\n"
+        "        except Exception as e:\n            print(type(e).__name__, e)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    plug_ins = ("attacks.bmi", "attacks.pmc", "attacks.wmi", "attacks.wmi_moments", "defenses.passport")
+    assert run.stdout.splitlines() == [
+        f"ConfigError plug-in {name!r} needs torch: install the extra, pip install 'vflens[deep]'"
+        for name in plug_ins
+    ]
+
+
 def test_what_everybody_imports_does_not_import_torch() -> None:
     code = "import sys, vfl.model, vfl.defense, vfl.gate, vfl.view, clients.active, coordinator.coordinator, cli.main; print('torch' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
