@@ -23,7 +23,9 @@ def reproduce(
     backend: BackendName = "loky",
     json: Json = False,
 ) -> None:
-    """Make a figure of the papers: its data as parquet, its plots as one page. Interrupted, it resumes.
+    """Make a figure of the papers: its data as parquet, its plots as one page.
+
+    Interrupted, it resumes; FAR's figures, minutes each, begin again and take one process whatever --jobs says.
 
     Example: vflens reproduce rvg-fig4 --quick
     """

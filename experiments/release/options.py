@@ -11,7 +11,7 @@ import numpy as np
 
 from vfl.errors import ConfigError
 from vfl.release.bounded import Bounded
-from vfl.release.mechanisms import Gaussian, Laplace, Mechanism
+from vfl.release.mechanisms import Gaussian, Laplace, Mechanism, positive
 from vfl.release.moments import TableMoments
 from vfl.release.parameters import (
     identity_pi,
@@ -83,7 +83,9 @@ class Options:
 
     def span(self, width: int) -> Array | None:
         """The public diameter (p,), None when not given."""
-        return None if self.diameter is None else numbers("diameter", self.diameter, width)
+        return (
+            None if self.diameter is None else positive("diameter", numbers("diameter", self.diameter, width))
+        )
 
     def as_key(self) -> list[str]:
         """All that the noise depends on besides secret and table, as text."""

@@ -35,6 +35,7 @@ REFUSED: dict[str, tuple[str, tuple[str, ...], int, str]] = {
     "diameter beyond numbers": ("a,y\n1,u\n2,v\n", ("--lambda", "1", "--diameter", "1e300"), 2, "diameter 1e+300 is 1e+300 deviations of the noise"),
     "target beyond numbers": ("a,y\n1,u\n2,v\n", ("--target-mse", "1e-300"), 2, "target_mse 1e-300 needs lambda = inf"),
     "noise too small for its epsilon": ("a,y\n1,u\n2,v\n", ("--epsilon", "1", "--diameter", "1e300"), 2, "for which no ε can be computed"),
+    "negative diameter": ("a,y\n1,u\n2,v\n", ("--lambda", "1", "--diameter", "-1"), 2, "diameter holds -1.0: give finite numbers above 0"),
     "constant column": ("a,b,y\n1,5,u\n2,5,v\n", ("--lambda", "1", "--pi", "standardise"), 2, "column 'b' is constant"),
     "pi": ("a,y\n1,u\n2,v\n", ("--lambda", "1", "--pi", "nowhere.txt"), 2, "--pi 'nowhere.txt' cannot be read"),
     "not its option": ("a,y\n1,u\n2,v\n", ("--lambda", "1", "--m", "1"), 2, "--m does not go with --mechanism gaussian"),
