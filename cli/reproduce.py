@@ -31,6 +31,7 @@ def reproduce(
     """
     from cli.progress import CellBar
     from experiments.cells import Pool
+    from experiments.check import check_writable
     from experiments.figures import Options, figures
     from experiments.figures import reproduce as make
 
@@ -38,6 +39,7 @@ def reproduce(
         found = {f.name: f.title for f in figures().values()}
         emit(json, found, lambda: "\n".join(f"{n:<10} {title}" for n, title in found.items()))
         return
+    check_writable(out.absolute())  # before, not after, minutes of training
     with CellBar(name) as bar:
         pool = Pool(out / f".{name}", jobs, backend, bar)  # type: ignore[arg-type]  # checked there
         facts = make(name, Options(pool, quick, seed), out)
@@ -58,9 +60,11 @@ def sweep(
     """
     from cli.progress import CellBar
     from experiments.cells import Pool
+    from experiments.check import check_writable
     from experiments.sweep import load_sweep, run_sweep
 
     loaded = load_sweep(file)
+    check_writable(out.absolute())
     with CellBar(loaded.name) as bar:
         pool = Pool(out / ".cells", jobs, backend, bar)  # type: ignore[arg-type]  # checked there
         facts = run_sweep(loaded, pool, out, f"vflens sweep {file} --out {out}")

@@ -18,6 +18,7 @@ from experiments.cells import Cell, Pool, Rows, write_rows
 from experiments.config import DefenseAt, Experiment, Scenario, load_as
 from experiments.figures import render
 from experiments.page import write_page
+from experiments.results import up_to_affine
 from vfl.config import Settings
 from vfl.errors import ConfigError, DefenseError
 
@@ -81,6 +82,10 @@ class SweepFile(Experiment):
                 raise ValueError(
                     f"attack {a.name!r} at {a.at!r}: a sweep compares reconstructions of columns, attacks on labels belong to `vflens run`"
                 )
+            if up_to_affine(a.name):
+                raise ValueError(
+                    f"attack {a.name!r} finds columns up to an affine map only: a sweep compares errors, it belongs to `vflens run`"
+                )
         for d in self.sweep.defenses:
             if d.at not in self.roles():
                 raise ValueError(f"party {d.at!r} of defence {d.title!r} is none of {[*self.roles()]}")
@@ -126,7 +131,7 @@ def _digest(file: Path) -> str | None:
 
 
 def run_cell(place: dict[str, Any], settings: dict[str, Any]) -> Rows:
-    """Run one federation; a row per attack, target and scored set, or one that says why it was refused."""
+    """Run one federation; a row per attack, target and scored set, and one (``refused``) for what gave no error."""
     from experiments.folders import read_runs
     from experiments.results import final, utility
     from experiments.run import run
@@ -139,7 +144,10 @@ def run_cell(place: dict[str, Any], settings: dict[str, Any]) -> Rows:
             return [{**place, "refused": str(error)}]
         (done,) = read_runs([folder])
         use = {name: float(value) for name, value in utility(done).items()}
-        return [
+        scored = final(done)
+        skipped = {m.attack: m.column for m in done.metrics("skipped")}
+        unscored = {a: reason for a, reason in skipped.items() if a not in {r.attack for r in scored}}
+        return [{**place, "attack": a, "refused": reason} for a, reason in unscored.items()] + [
             {
                 **place,
                 "attack": r.attack,
@@ -151,7 +159,7 @@ def run_cell(place: dict[str, Any], settings: dict[str, Any]) -> Rows:
                 "relative": r.relative,
                 **use,
             }
-            for r in final(done)
+            for r in scored
         ]
 
 
@@ -159,15 +167,18 @@ def run_sweep(sweep: SweepFile, pool: Pool, out: Path, command: str) -> dict[str
     """Run what is missing of ``sweep``, then write ``out/sweep.parquet`` and ``out/sweep.html``.
 
     Raises:
-        ConfigError: every cell was refused.
+        ConfigError: no attack gave an error in any cell.
         VflensError: what else went wrong in a cell; finished ones are kept.
     """
     from experiments.sweep_page import drawing
 
     everything = [row for part in pool.run(run_cell, cells(sweep)) for row in part]
-    rows, refused = [r for r in everything if "refused" not in r], refusals(everything)
+    rows = [{k: v for k, v in r.items() if k != "refused"} for r in everything if not r.get("refused")]
+    refused = refusals(everything)
     if not rows:
-        raise ConfigError(refused[0])
+        raise ConfigError(
+            refused[0] if refused else "no attack was scored in any cell: run one with `vflens run`"
+        )
     data, page = out / "sweep.parquet", out / "sweep.html"
     write_rows(data, rows)
     title = f"{sweep.name}: every attack against every defence"
@@ -184,10 +195,12 @@ def run_sweep(sweep: SweepFile, pool: Pool, out: Path, command: str) -> dict[str
 
 
 def refusals(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """One sentence per refused strength of a defence."""
-    found = {
-        (r["defense"], r["strength"]): f"{r['defense']} at {r['strength']:g} was refused: {r['refused']}"
-        for r in rows
-        if "refused" in r
-    }
+    """One sentence per refused strength of a defence, and per attack that gave nothing against it."""
+    found = {}
+    for r in rows:
+        if r.get("refused"):
+            attack = r.get("attack")
+            what = "was refused" if attack is None else f"{attack} was skipped"
+            where = UNDEFENDED if r["defense"] == UNDEFENDED else f"{r['defense']} at {r['strength']:g}"
+            found[where, attack] = f"{where}{'' if attack is None else ':'} {what}: {r['refused']}"
     return list(found.values())

@@ -227,6 +227,20 @@ class TestWrongPaths:
             == f"configuration {tmp_path} cannot be read (Is a directory): check the path"
         )
 
+    @pytest.mark.parametrize("asked", [("reproduce", "recipes"), ("sweep", "examples/sweep.toml")])
+    def test_folders_of_figures_before_the_work(
+        self, refused: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: Any
+    ) -> None:
+        def too_late(*arguments: Any) -> None:
+            raise AssertionError("a cell was computed first")
+
+        monkeypatch.setattr("experiments.cells.Pool.run", too_late)
+        (file := tmp_path / "file").touch()
+        command, name = asked
+        what = Path(__file__).parents[2] / name if command == "sweep" else name
+        sentence = refused(12, command, what, "--out", file)
+        assert sentence == f"out = {file}: {file} cannot be written: choose another folder"
+
     @pytest.mark.parametrize("out", ["/proc/x", "/dev/null", "/dev/null/x"])
     def test_folders_that_cannot_be_written(
         self, refused: Callable[..., str], tmp_path: Path, out: str

@@ -121,9 +121,27 @@ def test_a_refused_strength_is_named_and_the_rest_is_kept(tmp_path: Path) -> Non
     assert facts["rows"] == 2
 
 
+def test_an_attack_that_is_skipped_is_named_with_its_reason(tmp_path: Path) -> None:
+    only = {"attacks": [{"name": "black_box"}], "sweep": {"seeds": 1}}
+    with pytest.raises(ConfigError, match=r"^undefended: black_box was skipped: .*column"):
+        run_sweep(sweep(**only), Pool(tmp_path / "cells"), tmp_path, "again")
+    both = sweep(attacks=[{"name": "black_box"}, {"name": "half"}], sweep={"seeds": 2})
+    facts = [run_sweep(both, Pool(tmp_path / "kept"), tmp_path, "again")]
+    run_cells = Pool(tmp_path / "kept")
+    run_cells.run(module.run_cell, cells(both))  # as if interrupted before the page: rows are read back
+    facts.append(run_sweep(both, run_cells, tmp_path / "resumed", "again"))
+    for found in facts:
+        assert [s.split(": ")[:2] for s in found["refused"]] == [["undefended", "black_box was skipped"]]
+        assert found["rows"] == 2
+    read = [pq.read_table(found["data"]) for found in facts]
+    assert read[0] == read[1]
+    assert set(read[0]["attack"].to_pylist()) == {"half"}
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
+        ({"attacks": [{"name": "clear_features"}]}, "'clear_features' finds columns up to an affine map"),
         ({"lab": False}, "a sweep is a simulation: lab must be true"),
         ({"attacks": []}, r"a sweep without \[\[attacks\]\] measures nothing"),
         ({"scenarios": [{"name": "x"}]}, r"a sweep makes its own scenarios: remove \[\[scenarios\]\]"),
