@@ -22,7 +22,7 @@ from coordinator.coordinator import Coordinator, Progress
 from services.folder import begin, claimed, write_status
 from services.healthcheck import HealthServicer, serves
 from services.outcome import of_active, of_coordinator, where
-from services.servicer import Servicer
+from services.servicer import CALLS, Servicer
 from vfl.config import OPERATOR, ActiveConfig, CoordinatorConfig, PartyConfig, PassiveConfig, Peer
 from vfl.errors import ConfigError, StorageError, UnavailableError, VflensError
 from vfl.link import Link, Party
@@ -32,7 +32,7 @@ from vfl.wire.channel import check_address, check_port_free, grpc, options
 from vfl.wire.grpc_link import GrpcLink
 
 LAUNCHED = "VFLENS_LAUNCHED"  # set by the launcher: standard input is its lifeline
-_WORKERS = 16  # no caller holds more than services.servicer.CALLS; at most two may ask a party for anything
+_SPARE_WORKERS = 4  # for health probes and for refusals, when every caller holds all the calls that it may
 _GRACE_SECONDS = 2.0
 _LAST_RESORT_SECONDS = 30.0  # between a signal and the end of a process that hangs in its orderly end
 _INTERRUPTED = 130
@@ -91,10 +91,11 @@ def start_server(party: Party, config: PartyConfig, log: Any) -> grpc.Server:
     Raises:
         ConfigError: the address cannot be bound.
     """
-    server = grpc.server(ThreadPoolExecutor(_WORKERS), options=options(config.limits))
     credentials: dict[str, tuple[Role, str]] = {p.name: (p.role, p.token) for p in config.peers}
     if isinstance(config, ActiveConfig) and config.operator_token:
         credentials[OPERATOR] = (Role.OPERATOR, config.operator_token)
+    workers = ThreadPoolExecutor(CALLS * len(credentials) + _SPARE_WORKERS)
+    server = grpc.server(workers, options=options(config.limits))
     server.add_generic_rpc_handlers((Servicer(party, credentials, log), HealthServicer()))
     try:
         server.add_insecure_port(config.address)

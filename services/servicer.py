@@ -29,7 +29,7 @@ from vfl.wire.messages import RPCS, Rpc
 from vfl.wire.status import CODES, ERROR_KEY
 
 Credentials = Mapping[str, tuple[Role, str]]
-CALLS = 6  # of one caller at a time: no two of them hold all threads of a server (services.process)
+CALLS = 6  # of one caller at a time: a server has threads for all of its callers (services.process)
 _MOST = 600  # characters, each up to 12 bytes on its way
 _LOGGED = 1000  # refusals; later ones now and then: whoever is refused must not fill the disk
 

@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from laboratory import THREE, federation
 from processes import eventually
 from structlog import get_logger
 from structlog.testing import capture_logs
 from stubparty import CALLERS, LIMITS, Stub, served, short_folder
 
 from services.healthcheck import HealthServicer, serves
+from services.process import start_server
 from services.servicer import CALLS, Servicer
 from vfl import acts
 from vfl.errors import AccessError, StateError
 from vfl.types import Role
 from vfl.wire.channel import PARTY_KEY, TOKEN_KEY, grpc
 from vfl.wire.grpc_link import GrpcLink
+from vfl.wire.messages import RPCS
 
 
 def _answer(act: acts.Act[Any]) -> Any:
@@ -88,7 +93,7 @@ def test_strangers_who_open_calls_and_say_nothing_hold_no_thread(path: str) -> N
 def test_a_peer_that_opens_calls_and_says_nothing_leaves_threads_to_others() -> None:
     """With a valid token; its further calls are refused at once, and taken again when the first have ended."""
     metadata = ((PARTY_KEY, "active"), (TOKEN_KEY, CALLERS["active"][1]))
-    path = "/vflens.PassiveParty/Submission"
+    path = RPCS[acts.Submission].path
     with served(STUB, log=get_logger()) as address:
         with _unfinished(address, path, 3 * CALLS, metadata) as calls:
             refused = [call for call in calls if _ended(call)]
@@ -104,6 +109,24 @@ def test_a_peer_that_opens_calls_and_says_nothing_leaves_threads_to_others() -> 
         submission = acts.Submission("run", "active", "predict", np.zeros(0, np.int32), ())
         eventually(lambda: _taken(link, submission))
         link.close()
+
+
+def test_three_thieves_that_say_nothing_leave_threads_to_the_coordinator(tmp_path: Path) -> None:
+    """Every passive party may call the active one: a real server has threads for all of them."""
+    active = federation(tmp_path, parties=THREE).active
+    tokens = {p.name: p.token for p in active.config.peers}
+    with short_folder() as folder, ExitStack() as end:
+        address = f"unix:{folder}/s"
+        config = active.config.model_copy(update={"address": address})
+        server = start_server(active, config, get_logger())
+        end.callback(lambda: server.stop(0).wait())
+        for thief in THREE["passive"]:
+            metadata = ((PARTY_KEY, thief), (TOKEN_KEY, tokens[thief]))
+            end.enter_context(_unfinished(address, RPCS[acts.Submission].path, CALLS, metadata))
+        link = GrpcLink("active", address, caller="coordinator", token=tokens["coordinator"], limits=LIMITS)
+        end.callback(link.close)
+        time.sleep(1.0)  # all of them hold their threads
+        assert link.call(acts.Describe("tiny/run")).name == "active"
 
 
 def _ended(call: Any) -> bool:
