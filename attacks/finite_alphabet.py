@@ -50,7 +50,8 @@ class FiniteAlphabet(LinearAttack):
     def solve(
         self, A: Array, b: Array, *, rng: np.random.Generator, moments: Moments | None = None
     ) -> Estimate:
-        """Extra "candidates" (N,): combinations that fit, −1 where too many are possible to tell.
+        """Extra "candidates" (N,): combinations that fit, −1 where too many are possible to tell; columns without a
+        coefficient, of which every letter fits, are not counted.
 
         A row that no combination fits is INCONSISTENT.
 
@@ -72,9 +73,8 @@ class FiniteAlphabet(LinearAttack):
         """How many combinations fit each row, −1 where unknown, and the mean (N, d) of those that do."""
         candidates, values = np.full(len(b), -1), np.zeros((len(b), A.shape[1]))
         seen = np.linalg.norm(A, axis=0) > RANK_RTOL * np.linalg.norm(A)
-        letters = {
-            j: np.unique(np.array(a, float)) for j, a in enumerate(alphabets) if a is not None and seen[j]
-        }
+        every = {j: np.unique(np.array(a, float)) for j, a in enumerate(alphabets) if a is not None}
+        letters = {j: a for j, a in every.items() if seen[j]}
         finite, free = list(letters), [j for j in range(A.shape[1]) if j not in letters]
         U = _left_null_basis(A[:, free])  # the equations without free columns
         sides = halves(list(letters.values()), self.budget)
@@ -87,6 +87,8 @@ class FiniteAlphabet(LinearAttack):
         np.add.at(total, found.rows, found.values)
         values[:, finite] = total / np.maximum(candidates, 1)[:, None]
         values[:, free] = _nearest_to_half(A[:, free], b - values[:, finite] @ A[:, finite].T)
+        for j in every.keys() - letters.keys():  # no equation tells anything: each letter fits
+            values[:, j] = every[j].mean()
         return candidates, values
 
 

@@ -98,6 +98,15 @@ def test_several_fits_are_averaged() -> None:
     assert list(estimate.status) == [RowStatus.OK, RowStatus.OK, RowStatus.INCONSISTENT]
 
 
+def test_a_column_without_a_coefficient_is_answered_by_the_mean_of_its_letters() -> None:
+    """As the mean of all that fits, by brute force; its letters do not count among the candidates."""
+    alphabets, A, b = ((0.0, 0.1), BINARY, BINARY), np.array([[0.0, 1.0, 2.0]]), np.array([[2.0]])
+    fits = [x for x in product(*alphabets) if A @ np.array(x) == b]
+    found = attacks.estimate("finite_alphabet", A, b, alphabets=alphabets)
+    np.testing.assert_allclose(found.values, [np.mean(fits, axis=0)])
+    assert found.extras["candidates"].tolist() == [1]
+
+
 def test_without_pure_equations_or_beyond_the_budget_it_is_rcc2() -> None:
     rng = np.random.default_rng(2)
     A, x = rng.normal(size=(2, 6)), rng.random((10, 6)).round()
