@@ -147,7 +147,11 @@ def _numbered(work: Callable[..., Rows], i: int, arguments: tuple[Any, ...]) -> 
 @contextmanager
 def _backend(name: Backend, jobs: int) -> Iterator[None]:
     if name == "loky":
-        yield
+        try:
+            yield
+        finally:
+            if jobs > 1:
+                _end_workers()
         return
     try:
         entered = _ray(jobs) if name == "ray" else _dask(jobs)
@@ -157,6 +161,13 @@ def _backend(name: Backend, jobs: int) -> Iterator[None]:
         ) from error
     with entered:
         yield
+
+
+def _end_workers() -> None:
+    """A command that loaded gRPC leaves without Python's teardown, which would have ended them."""
+    from joblib.externals.loky import get_reusable_executor
+
+    get_reusable_executor().shutdown(wait=True, kill_workers=True)
 
 
 @contextmanager
