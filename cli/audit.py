@@ -62,9 +62,11 @@ def audit(
     plan = Plan(models, known, rows, seed, least_error, most_loss)
     with StageBar() as bar:
         found = run_audit(subject, plan, bar)
-    write_audit(found, out)
     said = {"verdict": sentences(found), "recommendation": recommendation(found), "report": str(out)}
-    emit(json, {**said, **found}, lambda: _text(found, said))
+    try:
+        write_audit(found, out)
+    finally:  # a full disk takes the page, not what minutes of work found
+        emit(json, {**said, **found}, lambda: _text(found, said))
 
 
 def _text(found: dict[str, Any], said: dict[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -11,10 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from commandline import Run
 from laboratory import deal
 from processes import change, experiment_file
 
 from experiments.config import load_experiment
+from vfl.errors import StorageError
 
 
 @pytest.fixture
@@ -226,6 +229,19 @@ class TestWrongPaths:
             refused(2, command, tmp_path)
             == f"configuration {tmp_path} cannot be read (Is a directory): check the path"
         )
+
+    def test_an_audit_is_said_where_its_page_cannot_be_written(
+        self, vflens: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def full(*arguments: Any) -> None:
+            raise StorageError("the report cannot be written: choose another place")
+
+        monkeypatch.setattr("experiments.audit.words.write_audit", full)
+        table = Path(__file__).parents[2] / "examples" / "bank_passive.csv"
+        quick = ("--models", "1", "--rows", "60", "--known", "10", "--columns", "age,income")
+        ended = vflens("audit", table, "--classes", "2", *quick, "--out", tmp_path / "a.html", "--json")
+        assert (ended.code, ended.err.count("cannot be written")) == (12, 1)
+        assert json.loads(ended.out)["verdict"]
 
     @pytest.mark.parametrize("asked", [("reproduce", "recipes"), ("sweep", "examples/sweep.toml")])
     def test_folders_of_figures_before_the_work(
