@@ -38,7 +38,8 @@ def estimate(
 
     Raises:
         PluginError: an unknown name, or an attack that is not linear.
-        ProtocolError: an array that is not of real numbers, not two-dimensional, not finite, of entries beyond
+        ValidationError: a hyper-parameter that the attack does not have, or out of its range (pydantic's).
+        ProtocolError: an array or moments that are not finite; an array that is not of real numbers, not two-dimensional, of entries beyond
             1e50 (an A that is not 0 but nowhere above 1e-50 too), or that does not match the other.
         KnowledgeError: the attack needs moments that were not given.
     """
@@ -87,3 +88,6 @@ def _check_moments(moments: Moments | None, d: int) -> None:
         )
     if moments.covariance is not None and moments.covariance.shape != (d, d):
         raise ProtocolError(f"moments.covariance has shape {moments.covariance.shape}: give ({d}, {d})")
+    given = [moments.mean] if moments.covariance is None else [moments.mean, moments.covariance]
+    if not all(np.isfinite(part).all() for part in given):
+        raise ProtocolError("moments hold NaN or infinity: leave them out, or give finite ones")

@@ -300,6 +300,12 @@ def test_degenerate_systems_are_defined(name: str, case: str) -> None:
             lambda: attacks.estimate("lmmse", [[1.0]], [[1.0]], moments=Moments(np.zeros(1), np.eye(2))),
             r"moments.covariance has shape \(2, 2\): give \(1, 1\)",
         ),
+        (
+            lambda: attacks.estimate(
+                "lmmse", [[1.0]], [[1.0]], moments=Moments(np.array([np.nan]), np.eye(1))
+            ),
+            "moments hold NaN or infinity: leave them out",
+        ),
     ],
 )
 def test_estimate_refuses_arrays_that_do_not_fit(call: Callable[[], object], message: str) -> None:
