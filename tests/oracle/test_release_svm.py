@@ -243,3 +243,25 @@ def test_what_the_last_stage_cannot_settle_the_interior_point_may_still_solve() 
     s = solve_svm(x, np.full(17, -1.0), theta=1.0, rho=1.0)
     assert s.polished
     assert s.kkt.worst < 1e-12
+
+
+def test_an_answer_worse_than_no_classifier_is_not_called_exact() -> None:
+    """Columns of 1e12 that hardly differ: beside terms of that size any residual is small, the optimum's and others'."""
+    first = [
+        -1877263142722.4675,
+        -1130297624813.4585,
+        108821744545.32584,
+        91896532719.7145,
+        -579998771217.6833,
+    ]
+    first += [-1204144553775.9624, 354210920139.9153, 94074689002.16948, -492769886806.435]
+    second = 1e12 + np.array(
+        [15863.9423, 1986.0621, 12210.5242, 7663.9701, 441.159, -1039.0406, 4377.2535, -5781.2894, 3973.3145]
+    )
+    x = np.column_stack([first, np.full(9, 1e12), second, np.full(9, 1e-3)])
+    y = np.array([1.0, -1, 1, 1, -1, 1, -1, -1, 1])
+    theta, rho = 1.3e-3, 1e-4
+    s = solve_svm(x, y, theta=theta, rho=rho)
+    xi = np.maximum(1 - y * (x @ s.alpha + s.beta), 0)
+    objective = (s.alpha @ s.alpha + rho * (s.beta**2 + xi @ xi)) / 2 + theta * xi.sum()
+    assert objective <= (theta + rho / 2) * len(y) or not s.polished

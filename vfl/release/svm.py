@@ -122,6 +122,7 @@ def _near_the_margin(problem: Problem, start: tuple[Array, float]) -> Iterator[t
 
 
 def _better(problem: Problem, exact: tuple[Array, Array], point: tuple[Array, Array]) -> bool:
-    """Whether rounding left the last stage's answer what it should be: exact, and not above the interior point's."""
-    near = problem.objective(point[0]) + 1e-9 * problem.theta
+    """Whether rounding left the last stage's answer what it should be: exact, and not above the interior point's, nor w = 0."""
+    known = min(problem.objective(w) for w in (point[0], np.zeros_like(point[0])))
+    near = known + 1e-9 * problem.theta
     return problem.kkt(*exact).exact and problem.objective(exact[0]) <= near
