@@ -104,7 +104,9 @@ def test_every_table_gets_a_certificate_or_a_sentence(
         return
     pi = standardising_pi(moments.deviation) if standardise else np.ones(x.shape[1])
     noise = mechanism(kind, pi)
-    diameter = moments.deviation if standardise else np.ones(x.shape[1])  # in the units of the noise: else no ε exists
+    diameter = (
+        moments.deviation if standardise else np.ones(x.shape[1])
+    )  # in the units of the noise: else no ε exists
     made = certify(noise, moments, [str(j) for j in range(x.shape[1])], delta=1e-5, diameter=diameter)
     facts: dict[str, Any] = json.loads(made.model_dump_json(), parse_constant=pytest.fail)
     for row, variance in zip(facts["cramer_rao"]["per_feature"], x.var(axis=0), strict=True):
