@@ -136,13 +136,10 @@ class Coordinator(Party):
             config.aggregator,
         )
         self.federation.combined_width  # noqa: B018 - a network that does not fit is refused before anybody prepares
-        told = [
-            self._links[name].submit(Prepare(self.federation, order))
-            for name, order in alignment.orders.items()
-        ]
-        for (
-            reply
-        ) in told:  # side by side: whoever has part of a network imports torch now, which takes seconds
+        # Side by side: whoever has part of a network imports torch now, which takes seconds.
+        orders = alignment.orders.items()
+        told = [self._links[name].submit(Prepare(self.federation, order)) for name, order in orders]
+        for reply in told:
             reply.result()
         save_summary(self)
         self.log.info("aligned", rows=rows, train=len(alignment.train), predict=len(alignment.predict))

@@ -104,9 +104,8 @@ def test_every_table_gets_a_certificate_or_a_sentence(
         return
     pi = standardising_pi(moments.deviation) if standardise else np.ones(x.shape[1])
     noise = mechanism(kind, pi)
-    diameter = (
-        moments.deviation if standardise else np.ones(x.shape[1])
-    )  # in the units of the noise: else no ε exists
+    # In the units of the noise: rows that differ by more than 10⁷ of its deviations have no ε.
+    diameter = moments.deviation if standardise else np.ones(x.shape[1])
     made = certify(noise, moments, [str(j) for j in range(x.shape[1])], delta=1e-5, diameter=diameter)
     facts: dict[str, Any] = json.loads(made.model_dump_json(), parse_constant=pytest.fail)
     for row, variance in zip(facts["cramer_rao"]["per_feature"], x.var(axis=0), strict=True):
