@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from commandline import finished_run, refused, vflens  # noqa: F401 - fixtures
 from gates import close_gates
-from laboratory import let_go
+from laboratory import NOISY, close, federation, let_go
 from threadpoolctl import threadpool_limits
+
+from experiments.local import LocalFederation
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -23,3 +26,12 @@ def _no_log_stays_open() -> Iterator[None]:
     yield
     let_go()
     close_gates()
+
+
+@pytest.fixture
+def local(tmp_path: Path) -> Iterator[LocalFederation]:
+    """Parties in this process, noise at the coordinator: aligned, not trained."""
+    made = federation(tmp_path, defenses=NOISY)
+    made.coordinator.prepare()
+    yield made
+    close(made)

@@ -19,6 +19,7 @@ NOTHING = np.zeros(0, np.int32)
 SYNTHETIC = {"name": "synthetic", "rows": 90, "features": 7, "classes": 3, "informative": 4}
 _MADE: list[LocalFederation] = []
 THREE = {"passive": ["a", "b", "c"]}
+NOISY = [{"name": "gaussian_scores", "at": "coordinator"}]
 
 
 def experiment(out: Path, *, defenses: Any = (), **changes: Any) -> Experiment:
@@ -118,3 +119,15 @@ def same(a: Released, b: Released) -> bool:
 
 def _equal(a: Array, b: Array) -> bool:
     return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
+def fingerprint(local: LocalFederation) -> Any:
+    """All that a repetition could change: parameters, optimisers, transcripts, released rows, counters."""
+    lengths = [len(list(m.transcript)) for m in local.members()]
+    released = [
+        m.gate.released_rows(point, 1).tolist()
+        for m in local.members()
+        for point in (Point.EMBEDDING, Point.SCORES)
+    ]
+    learned = [p.recovery.learned for p in local.data_parties.values()]
+    return trained(local), lengths, released, learned

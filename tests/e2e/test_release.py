@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import hashlib
 import io
 import json
@@ -12,7 +10,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,7 +23,7 @@ from commandline import Run
 from processes import ENVIRONMENT
 from sklearn.datasets import load_breast_cancer
 
-from experiments.release.file import MISSING, TableFile
+from experiments.release.file import TableFile
 from vfl.release.svm import solve_svm
 from vfl.types import Array
 
@@ -253,54 +250,6 @@ def test_epsilon_and_target_error_choose_the_noise(vflens: Run, table: Path, tmp
     scaled = _json(vflens, *common, "--pi", "standardise", "--lambda", "1", "--diameter", "200")
     assert scaled["ldp"]["epsilon_exact"] is None
     assert "computed from the table" in scaled["ldp"]["reason"]
-
-
-DIALECTS = {
-    "plain": b"a,b,y\n1,2.5,u\n3,4,v\n",
-    "crlf": b"a,b,y\r\n1,2.5,u\r\n3,4,v\r\n",
-    "cr": b"a,b,y\r1,2.5,u\r3,4,v\r",
-    "byte order mark": b"\xef\xbb\xbfa,b,y\n1,2.5,u\n3,4,v\n",
-    "no last newline": b"a,b,y\n1,2.5,u\n3,4,v",
-    "quoted": b'"a","b","y"\n"1",2.5,"u, ""x"""\n3,"4","v"\n',
-    "newline in quotes": b'a,"b",y\n1,2.5,"u\nu"\n3,4,v\n',
-    "empty lines": b"a,b,y\n\n1,2.5,u\n\n\n3,4,v\n\n",
-    "spaces and signs": b"a,b,y\n +1, 2.5 ,u\n-3,.4,v\n",
-    "exponents": b"a,b,y\n1e3,2.5E-4,u\n3.,1e-300,v\n",
-    "index column": b",a,b,y\n0,1,2.5,u\n1,3,4,v\n",
-    "names with commas": b'"a,a","b ""b""",y\n1,2.5,u\n3,4,v\n',
-    "unicode": "größe,β,y\n1,2.5,ü\n3,4,v\n".encode(),
-}
-
-
-@pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("pack", [("", bytes), (".gz", gzip.compress), (".bz2", bz2.compress)])
-def test_csv_is_read_as_pandas_reads_it(
-    vflens: Run, tmp_path: Path, dialect: str, pack: tuple[str, Callable[[bytes], bytes]]
-) -> None:
-    table, out = tmp_path / f"t.csv{pack[0]}", tmp_path / "o.csv"
-    table.write_bytes(pack[1](DIALECTS[dialect]))
-    # noise far below the numbers: what was read can be read off the release
-    code, _, err = vflens(table, "--label", "y", "--lambda", "1e38", "--out", out)
-    assert code == 0, err
-    before, after = pd.read_csv(io.BytesIO(DIALECTS[dialect])), pd.read_csv(out)
-    assert list(after.columns) == list(before.columns)
-    assert after["y"].tolist() == before["y"].tolist()
-    np.testing.assert_allclose(after.drop(columns="y"), before.drop(columns="y"), atol=1e-8)
-
-
-@pytest.mark.parametrize("marker", MISSING)
-def test_missing_is_what_pandas_takes_for_missing(vflens: Run, tmp_path: Path, marker: str) -> None:
-    table = tmp_path / "t.csv"
-    table.write_text(f"a,b,y\n1,2,u\n3,{marker},v\n5,6,v\n")
-    assert pd.read_csv(table)["b"].isna().tolist() == [False, True, False]
-    code, _, err = vflens(table, "--label", "y", "--lambda", "1", "--out", tmp_path / "o.csv")
-    assert code == 3
-    assert "column 'b' misses a value in data row 2" in err
-    kept = _json(
-        vflens, table, "--label", "y", "--lambda", "1", "--missing", "drop-row", "--out", tmp_path / "o.csv"
-    )
-    assert kept["rows"] == 2
-    assert pd.read_csv(tmp_path / "o.csv")["y"].tolist() == ["u", "v"]
 
 
 def test_identifiers_leave_only_on_request(vflens: Run, table: Path, tmp_path: Path) -> None:
