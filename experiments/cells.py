@@ -3,8 +3,8 @@
 Guarantees:
 
 * each finished cell is one parquet file in ``folder``, written whole or not at all, by the calling process;
-* run again with the same cells and folder, only what is missing is computed; in kept rows every key of their cell is
-  present, None where a row had it not;
+* run again with the same cells, folder and code, only what is missing is computed; in kept rows every key of their cell
+  is present, None where a row had it not;
 * results come in the order of the cells, whatever the order in which they finished.
 
 ``backend``: "loky" (processes here), "ray" or "dask": all of a cluster at RAY_ADDRESS or DASK_SCHEDULER_ADDRESS, else
@@ -20,6 +20,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast, get_args
@@ -39,9 +40,19 @@ class Cell:
     arguments: tuple[Any, ...] = ()
 
     def file(self) -> str:
-        """The name of its file: a digest of the key."""
-        text = json.dumps(self.key, sort_keys=True, default=str)
+        """The name of its file: a digest of the key and of the code, so that nothing resumes what other code began."""
+        text = _code() + json.dumps(self.key, sort_keys=True, default=str)
         return hashlib.blake2b(text.encode(), digest_size=12).hexdigest() + ".parquet"
+
+
+@cache
+def _code() -> str:
+    """A digest of the sources that results depend on; libraries and plug-ins from elsewhere are not looked at."""
+    found, root = hashlib.blake2b(digest_size=12), Path(__file__).parents[1]
+    for package in ("attacks", "defenses", "experiments", "vfl"):
+        for file in sorted((root / package).rglob("*.py")):
+            found.update(file.relative_to(root).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
+    return found.hexdigest()
 
 
 @dataclass(frozen=True)

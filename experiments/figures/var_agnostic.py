@@ -100,7 +100,7 @@ def _cells(d: Dealt, received: Sequence[int], options: Options) -> list[Cell]:
     cells = []
     for size in sizes(width - 1, options.quick):
         place = {"dataset": d.name, "d": size, "active": width - size}
-        key = {**options.key, **place, "received": list(received), "agnostic": 1}
+        key = {**options.key, **place, "received": list(received)}
         columns = windows(width, size, options.quick)
         cells.append(Cell(key, (place, (d, model), (rows, samples), columns, tuple(received))))
     return cells

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from experiments import cells
 from experiments.cells import Cell, Pool, write_rows
 from vfl.errors import ConfigError, StorageError
 
@@ -71,6 +72,20 @@ def test_a_damaged_or_another_cell_is_computed(tmp_path: Path) -> None:
     assert pq.read_table(tmp_path / CELLS[0].file()).num_rows == 1
     assert Cell({"i": 0}).file() != Cell({"i": 0, "seed": 1}).file()
     assert Cell({"a": 1, "b": 2}).file() == Cell({"b": 2, "a": 1}).file()
+
+
+def test_what_other_code_began_is_computed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for package in ("attacks", "defenses", "experiments", "vfl"):
+        (tmp_path / package).mkdir()
+        (tmp_path / package / "a.py").write_text("x = 1")
+    monkeypatch.setattr(cells, "__file__", str(tmp_path / "experiments" / "cells.py"))
+    names = []
+    for text in ("x = 1", "x = 2", "x = 1"):
+        (tmp_path / "attacks" / "a.py").write_text(text)
+        cells._code.cache_clear()
+        names.append(CELLS[0].file())
+    cells._code.cache_clear()
+    assert names[0] == names[2] != names[1]
 
 
 def test_refusals(tmp_path: Path) -> None:
