@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import ValidationError
 
 from vfl.attack import LinearAttack
-from vfl.errors import PluginError, ProtocolError
+from vfl.errors import ConfigError, PluginError, ProtocolError
 from vfl.registry import ATTACKS
 from vfl.types import Array, Estimate, Moments
 
@@ -22,7 +24,7 @@ def estimate(
     A: npt.ArrayLike,
     b: npt.ArrayLike,
     *,
-    rng: np.random.Generator | None = None,
+    rng: np.random.Generator | int | None = None,
     moments: Moments | None = None,
     **params: Any,
 ) -> Estimate:
@@ -32,13 +34,13 @@ def estimate(
         name: a linear attack, such as ``"half_star"``.
         A: (m, d), shared by all rows; m may be 0.
         b: (N, m), one right-hand side per row.
-        rng: fresh entropy if None; only the attacks that draw need it.
+        rng: a generator, or the seed of one; fresh entropy if None. Only the attacks that draw need it.
         moments: mean (d,) and covariance (d, d) of x, for the attacks that need them.
-        params: the attack's hyper-parameters.
+        params: the attack's hyper-parameters; arrays where it takes points.
 
     Raises:
         PluginError: an unknown name, or an attack that is not linear.
-        ValidationError: a hyper-parameter that the attack does not have, or out of its range (pydantic's).
+        ConfigError: a hyper-parameter that the attack does not have, or out of its range; an ``rng`` that is neither.
         ProtocolError: an array or moments that are not finite; an array that is not of real numbers, not two-dimensional, of entries beyond
             1e50 (an A that is not 0 but nowhere above 1e-50 too), or that does not match the other.
         KnowledgeError: the attack needs moments that were not given.
@@ -51,16 +53,34 @@ def estimate(
     if 0 < np.abs(A).max(initial=0.0) < SMALLEST:
         raise ProtocolError(f"A holds no entry above {SMALLEST:g}: multiply A and b by one large number")
     _check_moments(moments, A.shape[1])
-    attack = _attack(name)
-    if not issubclass(attack, LinearAttack):
+    kind = _attack(name)
+    if not issubclass(kind, LinearAttack):
         raise PluginError(f"attack {name!r} does not solve A x = b: run it on a federation's transcript")
-    return attack(**params).solve(A, b, rng=rng or np.random.default_rng(), moments=moments)
+    return _configured(kind, name, params).solve(A, b, rng=_generator(rng), moments=moments)
 
 
 @cache
 def _attack(name: str) -> type:
     """Looking a plug-in up reads folders, which takes longer than many a batch."""
     return ATTACKS.get(name)
+
+
+def _configured(kind: type[LinearAttack], name: str, params: Mapping[str, Any]) -> LinearAttack:
+    try:
+        return kind(**params)
+    except ValidationError as error:
+        from vfl.config.reading import refused  # not paid by who makes no mistake
+
+        raise refused(error, f"attack {name!r}", kind) from None
+
+
+def _generator(rng: Any) -> np.random.Generator:
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError):
+        raise ConfigError(
+            f"rng = {rng!r}: give a numpy Generator, a seed (a whole number from 0), or None"
+        ) from None
 
 
 def _matrix(name: str, value: npt.ArrayLike) -> Array:

@@ -5,29 +5,51 @@ The minimiser is not unique: what comes out depends on the start, so the start i
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from attacks._box import box_estimate, box_reach
 from vfl.attack import LinearAttack
+from vfl.errors import ConfigError
 from vfl.numerics.box import nearest_in_box
 from vfl.numerics.linear_system import nearest_solution
 from vfl.types import Array, Estimate, Moments
+
+Named = Literal["clamped_ls", "zero", "half", "random"]
+
+
+def _name_or_point(value: Any) -> str | tuple[float, ...]:
+    """``value`` if it is a name or a point, as a tuple: a setting is frozen."""
+    if isinstance(value, str) and value in get_args(Named):
+        return value
+    try:
+        point = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        point = np.zeros(())
+    if isinstance(value, str) or point.ndim != 1 or not ((point >= 0) & (point <= 1)).all():
+        raise ValueError(
+            f"give one of {', '.join(get_args(Named))}, or a point of the box: a number from 0 to 1 for each column"
+        )
+    return tuple(point.tolist())
 
 
 class ConstrainedLeastSquares(LinearAttack):
     """x̂ = the point nearest to the start among argmin ‖A x − b'‖ over 0 ≤ x ≤ 1."""
 
-    start: Literal["clamped_ls", "zero", "half", "random"] = Field(
-        "clamped_ls", description="from where: clip(A⁺b', 0, 1), 0, ½·1, or a uniform draw for each row"
+    start: Annotated[Named | tuple[float, ...], BeforeValidator(_name_or_point)] = Field(
+        "clamped_ls",
+        description="from where: clip(A⁺b', 0, 1), 0, ½·1, a uniform draw for each row, or a point of the box: a number for each unknown column",
     )
 
     def solve(
         self, A: Array, b: Array, *, rng: np.random.Generator, moments: Moments | None = None
     ) -> Estimate:
         """The minimiser nearest to the start; see :meth:`vfl.attack.LinearAttack.solve`.
+
+        Raises:
+            ConfigError: a point that has not one number for each column of ``A``.
 
         Extras per row: "residual" ‖A x̂ − b‖, "gap" of the dual (:class:`vfl.numerics.box.Nearest`), "radius": no
         point of the box is farther from x̂.
@@ -39,9 +61,19 @@ class ConstrainedLeastSquares(LinearAttack):
 
     def _start(self, A: Array, b: Array, rng: np.random.Generator) -> Array:
         d = A.shape[1]
+        if isinstance(self.start, tuple):
+            return _point(self.start, d)
         if self.start == "clamped_ls":
             start: Array = np.clip(nearest_solution(A, b, np.zeros(d)), 0, 1)
             return start
         if self.start == "random":
             return rng.random((len(b), d))
         return np.full(d, {"zero": 0.0, "half": 0.5}[self.start])
+
+
+def _point(start: tuple[float, ...], d: int) -> Array:
+    if len(start) != d:
+        raise ConfigError(
+            f"cls: start has {len(start)} numbers and there are {d} unknown columns: give one for each"
+        )
+    return np.array(start)

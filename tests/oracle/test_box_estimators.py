@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from scipy.special import log_softmax, softmax
 
 import attacks
 from benchmarks.baselines import estimators as programs
+from vfl.errors import ConfigError
 from vfl.numerics import active_set, box, box_program
 from vfl.numerics.box import nearest_in_box
 from vfl.numerics.gradient_inversion import _Problem
@@ -235,3 +237,43 @@ def test_kl_of_the_estimate_to_the_scores_is_not_convex() -> None:
 
     chord = (divergence(ends[0]) + divergence(ends[1])) / 2
     assert (divergence(ends.mean(axis=0)) > chord + 1e-9).sum() > 100
+
+
+def test_cls_starts_at_any_point_of_the_box() -> None:
+    rng = np.random.default_rng(5)
+    A, x, start = rng.normal(size=(2, 4)), rng.random((6, 4)), rng.random(4)
+    b = x @ A.T
+    found = attacks.estimate("cls", A, b, start=start)
+    for row, value in zip(b, found.values, strict=True):
+        np.testing.assert_allclose(
+            value, programs.nearest_of_least_residual(A, row, start), rtol=0, atol=1e-5
+        )
+    half = attacks.estimate("cls", A, b, start=[0.5] * 4).values
+    np.testing.assert_array_equal(half, attacks.estimate("cls", A, b, start="half").values)
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "sentence"),
+    [
+        ("cls", {"start": np.full(3, 0.5)}, "cls: start has 3 numbers and there are 2 unknown columns: give one for each"),
+        ("cls", {"start": [0.5, 1.5]}, "a point of the box: a number from 0 to 1 for each column"),
+        ("cls", {"start": [[0.5, 0.5]]}, "a point of the box: a number from 0 to 1 for each column"),
+        ("cls", {"start": "centre"}, r"attack 'cls': start: give one of clamped_ls, zero, half, random, .* \(got 'centre'\)$"),
+        ("gia", {"steps": 0}, r"^attack 'gia': steps: Input should be greater than or equal to 1 \(got 0\)$"),
+        ("gia", {"step": 9}, "^attack 'gia': step: Extra inputs are not permitted: it has learning_rate, start, steps, tolerance$"),
+        ("half", {"start": 1}, "^attack 'half': start: Extra inputs are not permitted: it has no parameters$"),
+        ("half", {"rng": "five"}, r"^rng = 'five': give a numpy Generator, a seed \(a whole number from 0\), or None$"),
+        ("half", {"rng": -1}, "^rng = -1: give a numpy Generator"),
+    ],
+)  # fmt: skip
+def test_wrong_parameters_are_one_sentence(name: str, params: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ConfigError, match=sentence) as refused:
+        attacks.estimate(name, [[1.0, 2.0]], [[1.0]], **params)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_seed_is_as_good_as_a_generator() -> None:
+    A, b = np.ones((1, 3)), np.ones((4, 1))
+    seeded = attacks.estimate("random_guess", A, b, rng=5).values
+    drawn = attacks.estimate("random_guess", A, b, rng=np.random.default_rng(5)).values
+    np.testing.assert_array_equal(seeded, drawn)

@@ -56,8 +56,17 @@ def validate(adapter: TypeAdapter[T], data: Any, source: str) -> T:
     try:
         return adapter.validate_python(data)
     except ValidationError as error:
-        problems = "; ".join(describe_problem(e) for e in error.errors()[:5])
-        raise ConfigError(f"{source}: {problems}") from None
+        raise refused(error, source) from None
+
+
+def refused(error: ValidationError, source: str, kind: type[BaseModel] | None = None) -> ConfigError:
+    """``error`` in words of ours, with the fields of ``kind`` where a field is unknown."""
+    problems = "; ".join(describe_problem(e) for e in error.errors()[:5])
+    unknown = kind is not None and any(e["type"] == "extra_forbidden" for e in error.errors())
+    known = sorted(kind.model_fields) if kind is not None and unknown else None
+    if known is None:
+        return ConfigError(f"{source}: {problems}")
+    return ConfigError(f"{source}: {problems}: it has {', '.join(known) or 'no parameters'}")
 
 
 def describe_problem(problem: Any) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from vfl.config.reading import validate
+from vfl.config.reading import refused
 from vfl.names import Name
 from vfl.registry import Registry
 from vfl.types import Role
@@ -110,7 +110,12 @@ def build_plugins(registry: Registry, plugins: Sequence[Plugin]) -> list[Any]:
         PluginError: an unknown name.
         ConfigError: a parameter that the plug-in does not have or that is out of range.
     """
-    return [
-        validate(TypeAdapter(registry.get(p.name)), p.parameters, f"{registry.package} plug-in {p.name!r}")
-        for p in plugins
-    ]
+    return [_built(registry, plugin) for plugin in plugins]
+
+
+def _built(registry: Registry, plugin: Plugin) -> Any:
+    kind: type[BaseModel] = registry.get(plugin.name)
+    try:
+        return kind(**plugin.parameters)
+    except ValidationError as error:
+        raise refused(error, f"{registry.package} plug-in {plugin.name!r}", kind) from None
