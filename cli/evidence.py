@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,14 +23,24 @@ def report(
     """
     from experiments.folders import read_runs
     from experiments.report import write_report
-    from experiments.verdict import to_json, verdict
+    from experiments.verdict import alarms, to_json, verdict
 
     written = write_report(folders, out)
     runs = read_runs(folders)
-    emit(json, {**to_json(runs), "report": str(written)}, lambda: f"{verdict(runs)}\n\nreport: {written}")
+    loud = "".join(f"\n{alarm}" for alarm in alarms(runs))
+    text = f"{verdict(runs)}{loud}\n\nreport: {written}"
+    emit(json, {**to_json(runs), "report": str(written)}, lambda: text)
+
+
+class Rows(StrEnum):
+    """Which rows an attack estimates."""
+
+    PREDICT = "predict"
+    TRAIN = "train"
 
 
 def attack(
+    *,
     folder: Annotated[
         Path,
         typer.Argument(
@@ -38,21 +49,34 @@ def attack(
     ],
     attack: Annotated[str, typer.Option(help="a name of `vflens attacks`")],
     target: Annotated[str | None, typer.Option(help="which passive party; default: the only one")] = None,
+    rows: Annotated[
+        Rows | None, typer.Option(help="which rows it estimates; default: prediction rows if it can")
+    ] = None,
+    given: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="a parameter of the attack, over the run's own; repeatable"
+        ),
+    ] = None,
     out: Annotated[Path, typer.Option(help="the estimate to write")] = Path("estimate.npz"),
     json: Json = False,
 ) -> None:
     """Attack a recorded transcript, without the parties; the target scores the estimate.
 
-    Example: vflens attack runs/digits/undefended/active --attack half_star
+    Example: vflens attack runs/digits/undefended/active --attack cls --set start=half
     """
-    from experiments.offline import attack_recorded
+    from experiments.offline import attack_recorded, given_parameters
+    from vfl.types import Phase
 
-    facts = attack_recorded(folder, attack, target, out)
+    scored = None if rows is None else Phase(rows.value)
+    facts = attack_recorded(
+        folder, attack, target, out, parameters=given_parameters(given or ()), scored=scored
+    )
     emit(
         json,
         facts,
         lambda: (
-            f"{facts['rows']} rows of {facts['target']!r} estimated by {attack}: {out}\nlet the target score it: vflens score {out} --config …"
+            f"{facts['rows']} {facts['scored_set']} rows of {facts['target']!r} estimated by {attack}: {out}\nlet the target score it: vflens score {out} --config …"
         ),
     )
 

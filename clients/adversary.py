@@ -5,7 +5,7 @@ Attacks see their party's transcript and its own columns; their errors are compu
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,10 +16,12 @@ from vfl.arrays import save_arrays
 from vfl.attack import Attack
 from vfl.compatibility import build_attacks
 from vfl.errors import KnowledgeError, PluginError, ProtocolError, StateError
+from vfl.federation import Federation
 from vfl.link import Link
+from vfl.numerics.distortion_theory import logit_moment
 from vfl.randomness import stream
 from vfl.score.service import scorable
-from vfl.types import Array, Estimate, Phase, Point, Role
+from vfl.types import Array, Estimate, Phase, Point, Released, Role
 from vfl.view import AdversaryView
 
 if TYPE_CHECKING:
@@ -44,13 +46,13 @@ class Adversary:
         for target in sorted(self._targets):
             self._attack(target, Phase.PREDICT, rows, own, keep=final)
             if final:
-                self._attack(target, Phase.TRAIN, self._training_rows(target), own, keep=False)
+                self._attack(target, Phase.TRAIN, self._trained(target), own, keep=False)
 
     def attack_training(self) -> None:
         """Estimate the training rows of every target, keep the estimates and submit."""
         own = self.own() if self.attacks else {}
         for target in sorted(self._targets):
-            self._attack(target, Phase.TRAIN, self._training_rows(target), own, keep=True)
+            self._attack(target, Phase.TRAIN, self._trained(target), own, keep=True)
 
     def _attack(
         self, target: str, scored: Phase, rows: Array, own: Mapping[str, Array], *, keep: bool
@@ -59,16 +61,13 @@ class Adversary:
         estimates = {n: e for n in able if (e := self._reconstruct(n, target, rows, own)) is not None}
         if keep:
             self._save(target, estimates)
+        if keep and scored is Phase.PREDICT:
+            self._record_guessed_scores(target, rows, estimates)
         if estimates:
             self._submit(target, scored, rows, estimates)
 
-    def _training_rows(self, target: str) -> Array:
-        """All but those that the target granted, which are not scored."""
-        granted = [
-            r.rows for r in self._party.transcript if r.point is Point.AUXILIARY and r.sender == target
-        ]
-        train = self._party.run.federation.train
-        return np.setdiff1d(train, np.concatenate(granted)) if granted else np.sort(train)
+    def _trained(self, target: str) -> Array:
+        return scored_training_rows(self._party.run.federation, self._party.transcript, target)
 
     def own(self) -> dict[str, Array]:
         """What the adversary's party owns, as :class:`vfl.view.AdversaryView` takes it."""
@@ -84,19 +83,14 @@ class Adversary:
 
     def _reconstruct(self, name: str, target: str, rows: Array, own: Mapping[str, Array]) -> Estimate | None:
         party, attack = self._party, self.attacks[name]
-        federation = party.run.federation
-        view = AdversaryView(
+        view = view_of(
+            attack,
+            party.run.federation,
             party=party.name,
             target=target,
             rows=rows,
-            n_classes=federation.n_classes,
             transcript=party.transcript,
             own=own,
-            parties=federation.parties,
-            needs=attack.needs,
-            phases=attack.phases,
-            training=federation.train,
-            network=federation.network,
             every=party.config.transcript.every,
         )
         try:
@@ -142,10 +136,66 @@ class Adversary:
             return "label_accuracy", 1 - error
         return "mse", error
 
+    def _record_guessed_scores(self, target: str, rows: Array, estimates: Mapping[str, Estimate]) -> None:
+        """How far the scores that an attack guessed are from those received: what VAR's (13) and (21) need."""
+        guessed = {name: e.extras["logits"] for name, e in estimates.items() if "logits" in e.extras}
+        if not guessed:
+            return
+        log_c = _received_scores(self._party.transcript, rows)
+        known = np.isfinite(log_c).all(axis=1)
+        for name, logits in guessed.items():
+            if known.any():
+                moment = logit_moment((logits - log_c)[known])
+                labels = {"attack": name, "target": target, "scored_set": "predict", "rows": int(known.sum())}
+                self._party.metrics.add_matrix("guessed_scores_error", moment, **labels)
+
     def _save(self, target: str, estimates: Mapping[str, Estimate]) -> None:
         for name, e in estimates.items():
             file = self._party.folder / "estimates" / f"{target}.{name}.npz"
             save_arrays(file, {"rows": e.rows, "values": e.values, "status": e.status})
+
+
+def view_of(
+    attack: Attack,
+    federation: Federation,
+    *,
+    party: str,
+    target: str,
+    rows: Array,
+    transcript: Iterable[Released],
+    own: Mapping[str, Array],
+    every: int,
+) -> AdversaryView:
+    """What ``attack`` in ``party`` may read of ``federation``, in a run or from its record; see :class:`AdversaryView`."""
+    return AdversaryView(
+        party=party,
+        target=target,
+        rows=rows,
+        n_classes=federation.n_classes,
+        transcript=transcript,
+        own=own,
+        parties=federation.parties,
+        needs=attack.needs,
+        phases=attack.phases,
+        training=federation.train,
+        network=federation.network,
+        every=every,
+    )
+
+
+def scored_training_rows(federation: Federation, transcript: Iterable[Released], target: str) -> Array:
+    """All training rows but those that ``target`` granted, which are not scored."""
+    granted = [r.rows for r in transcript if r.point is Point.AUXILIARY and r.sender == target]
+    return np.setdiff1d(federation.train, np.concatenate([np.zeros(0, np.int32), *granted]))
+
+
+def _received_scores(transcript: Iterable[Released], rows: Array) -> Array:
+    """The log-probabilities (n, k) of ``rows``, all of which arrived."""
+    scores = [(r.rows, r.tensor("scores")) for r in transcript if r.point is Point.SCORES]
+    arrived, log_c = (np.concatenate(parts) for parts in zip(*scores, strict=True))
+    order = np.argsort(arrived, kind="stable")
+    found: Array = log_c[order[np.searchsorted(arrived, rows, sorter=order)]]
+    return found
 
 
 def _read_only(array: Array) -> Array:

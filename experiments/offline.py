@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from clients.active import ActiveParty
+from clients.adversary import scored_training_rows, view_of
 from clients.passive import PassiveParty
 from experiments.folders import read_party
 from services.folder import claimed
@@ -31,7 +33,6 @@ from vfl.link import InProcessLink
 from vfl.randomness import secret_from_seed, stream
 from vfl.registry import ATTACKS
 from vfl.types import Array, Estimate, Phase, Point, Released, Role
-from vfl.view import AdversaryView
 
 
 class _Recorded:
@@ -44,43 +45,86 @@ class _Recorded:
         return journal.read(self._folder)
 
 
-def attack_recorded(folder: Path, name: str, target: str | None, out: Path) -> dict[str, Any]:
+def attack_recorded(
+    folder: Path,
+    name: str,
+    target: str | None,
+    out: Path,
+    *,
+    parameters: Mapping[str, Any] | None = None,
+    scored: Phase | None = None,
+) -> dict[str, Any]:
     """Run attack ``name`` on a party's ``folder`` and write the estimate to ``out`` (npz).
 
     Attacks on columns sit in the active party's folder. Those on labels sit in any other party's: the gradients of
-    training reach the passive parties and the coordinator alike, and their target is the active party. It has the parameters that the run configured for it; its defaults if the run did not use it.
+    training reach the passive parties and the coordinator alike, and their target is the active party.
+
+    Args:
+        folder: of the party that it sits in.
+        name: of the attack.
+        target: which passive party, None for the only one.
+        out: the file.
+        parameters: of the attack, over those that the run configured for it, if it did; else over its defaults.
+        scored: which rows it estimates; None: prediction rows if it can, else training rows.
 
     Raises:
         StorageError: the folder is no party's run folder, or cannot be read.
-        ConfigError: an unknown target.
+        ConfigError: an unknown target, a wrong parameter, rows that the attack does not estimate.
         KnowledgeError: the transcript lacks what the attack needs.
     """
     federation = Federation.load(folder)
     config = read_toml(folder / "config.toml")
-    attack = _configured(config, name)
+    attack = _configured(config, name, parameters or {})
     party, target = _sides(attack, str(config["party"]), federation, target)
     transcript = _Recorded(folder / "transcript")
     kept = folder / "own.npz"  # a passive party has it if it was granted labels
-    own = load_arrays(kept) if party == federation.active.name or kept.exists() else {}
-    scored = Phase.PREDICT if Phase.PREDICT in attack.estimated_rows else Phase.TRAIN
-    view = AdversaryView(
+    scored = _scored(attack, name, scored)
+    view = view_of(
+        attack,
+        federation,
         party=party,
         target=target,
-        rows=_predicted(transcript) if scored is Phase.PREDICT else _trained(transcript, federation, target),
-        n_classes=federation.n_classes,
+        rows=_predicted(transcript)
+        if scored is Phase.PREDICT
+        else scored_training_rows(federation, transcript, target),
         transcript=transcript,
-        own=own,
-        parties=federation.parties,
-        needs=attack.needs,
-        phases=attack.phases,
-        training=federation.train,
-        network=federation.network,
+        own=load_arrays(kept) if party == federation.active.name or kept.exists() else {},
         every=config.get("transcript", {}).get("every", 1),
     )
     estimate = attack.reconstruct(view, rng=stream(secret_from_seed(config["seed"]), "attack", name, target))
     origin = {"run": federation.run, "adversary": party, "attack": name, "scored_set": scored.value}
     _write(out, origin, estimate)
-    return {"attack": name, "target": target, "rows": len(estimate.rows), "estimate": str(out)}
+    return {
+        "attack": name,
+        "target": target,
+        "scored_set": scored.value,
+        "rows": len(estimate.rows),
+        "estimate": str(out),
+    }
+
+
+def given_parameters(texts: Sequence[str]) -> dict[str, Any]:
+    """KEY=VALUE texts as an attack's parameters; a value is read as TOML would, and is text if that fails.
+
+    Raises:
+        ConfigError: a text without "=", or a key that is named twice.
+    """
+    found: dict[str, Any] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not (key.strip() and equals):
+            raise ConfigError(f"--set {text!r}: give KEY=VALUE, as in --set l2=0.001")
+        if key.strip() in found:
+            raise ConfigError(f"--set {key.strip()} is given twice: give it once")
+        found[key.strip()] = _value(value.strip())
+    return found
+
+
+def _value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return text
 
 
 def score_estimate(file: Path, config_file: Path) -> dict[str, Any]:
@@ -100,7 +144,7 @@ def score_estimate(file: Path, config_file: Path) -> dict[str, Any]:
         )
     attack, submission = _read(file)
     with claimed(config.out):  # two writers would spoil its logs
-        _score(config, submission)
+        _keep_score(config, submission)
     rows = len(submission.rows)
     found = [
         m
@@ -116,7 +160,7 @@ def score_estimate(file: Path, config_file: Path) -> dict[str, Any]:
     return {**facts, "blind_guess": best.attack, "blind_mse": best.value}
 
 
-def _score(config: PassiveConfig | ActiveConfig, submission: Submission) -> None:
+def _keep_score(config: PassiveConfig | ActiveConfig, submission: Submission) -> None:
     unpictured = config.scoring.model_copy(update={"pictures": 0})  # the run's own pictures stay
     party = _alone(config.model_copy(update={"scoring": unpictured}))
     party.in_process = read_party(config.out).federation.in_process  # closing it writes this again
@@ -156,13 +200,27 @@ def _sides(attack: Attack, party: str, federation: Federation, target: str | Non
     return party, active
 
 
-def _configured(config: dict[str, Any], name: str) -> Attack:
-    plugin = next(
-        (Plugin(**a) for a in config.get("attacks", ()) if a.get("name") == name), Plugin(name=name)
-    )
-    (attack,) = build_plugins(ATTACKS, [plugin])
+def _configured(config: Mapping[str, Any], name: str, parameters: Mapping[str, Any]) -> Attack:
+    """The attack as the run configured it, with ``parameters`` over that."""
+    if "name" in parameters:
+        raise ConfigError(
+            f"--set name={parameters['name']}: an attack's name is no parameter, give it as --attack"
+        )
+    table = next((a for a in config.get("attacks", ()) if a.get("name") == name), {"name": name})
+    (attack,) = build_plugins(ATTACKS, [Plugin(**{**table, **parameters})])
     assert isinstance(attack, Attack)
     return attack
+
+
+def _scored(attack: Attack, name: str, wanted: Phase | None) -> Phase:
+    """The kind of rows that ``attack`` estimates: as ``wanted``, else prediction rows if it can."""
+    able = attack.estimated_rows
+    if wanted is None:
+        return Phase.PREDICT if Phase.PREDICT in able else Phase.TRAIN
+    if wanted not in able:
+        (other,) = able
+        raise ConfigError(f"--rows {wanted}: {name} estimates {other} rows only, leave --rows out")
+    return wanted
 
 
 def _target(federation: Federation, named: str | None) -> str:
@@ -183,12 +241,6 @@ def _predicted(transcript: _Recorded) -> Array:
     rows = np.concatenate(arrived)
     _, first = np.unique(rows, return_index=True)
     return rows[np.sort(first)]
-
-
-def _trained(transcript: _Recorded, federation: Federation, target: str) -> Array:
-    """The training rows but those that the target granted, which are not scored."""
-    granted = [r.rows for r in transcript if r.point is Point.AUXILIARY and r.sender == target]
-    return np.setdiff1d(federation.train, np.concatenate([np.zeros(0, np.int32), *granted]))
 
 
 def _write(out: Path, origin: Mapping[str, str], e: Estimate) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from laboratory import THREE, experiment
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from cli.main import app
 from experiments.folders import read_party
@@ -18,6 +18,7 @@ from experiments.offline import attack_recorded, score_estimate
 from experiments.run import run
 from services.folder import claimed
 from vfl.errors import ConfigError, DataError, KnowledgeError, ProtocolError, StorageError
+from vfl.types import Phase
 
 ATTACKS = ("half_star", "lmmse", "random_guess", "zero")
 SETTINGS: dict[str, Any] = {
@@ -48,7 +49,13 @@ def test_the_recorded_transcript_gives_the_run_s_own_estimate(
 ) -> None:
     out = tmp_path / "estimate.npz"
     facts = attack_recorded(recorded / "active", attack, target, out)
-    assert facts == {"attack": attack, "target": target, "rows": 18, "estimate": str(out)}
+    assert facts == {
+        "attack": attack,
+        "target": target,
+        "scored_set": "predict",
+        "rows": 18,
+        "estimate": str(out),
+    }
     with (
         np.load(out) as offline,
         np.load(recorded / "active" / "estimates" / f"{target}.{attack}.npz") as live,
@@ -184,3 +191,56 @@ def test_a_running_party_is_left_alone(tmp_path: Path, home: Path) -> None:
         pytest.raises(ConfigError, match=r"^run folder .* is in use by another party's process: "),
     ):
         score_estimate(estimate, config)
+
+
+def test_the_agnostic_attacks_reach_training_rows_from_the_record_too(tmp_path: Path) -> None:
+    """The figures of the run itself, on the rows that no auxiliary grant left out."""
+    names, grants = ("agnostic", "refined_agnostic"), [SETTINGS["disclose"][0], SETTINGS["disclose"][1]]
+    what = experiment(tmp_path, attacks=[{"name": n} for n in names], disclose=grants)
+    (home,) = run(what, in_process=True).scenarios
+    out = tmp_path / "estimate.npz"
+    live = {
+        (m.attack, m.scored_set): m.value for m in read_party(home / "passive").metrics if m.metric == "mse"
+    }
+    for name in names:
+        facts = attack_recorded(home / "active", name, None, out, scored=Phase.TRAIN)
+        assert (facts["scored_set"], facts["rows"]) == ("train", 62)
+        scored = score_estimate(out, home / "passive" / "config.toml")
+        assert scored["mse"] == live[name, "train"]
+        assert live[name, "train"] != live[name, "predict"]
+    with pytest.raises(
+        ConfigError, match=r"^--rows train: half_star estimates predict rows only, leave --rows out$"
+    ):
+        attack_recorded(home / "active", "half_star", None, out, scored=Phase.TRAIN)
+
+
+def test_parameters_given_on_the_command_line(tmp_path: Path, recorded: Path) -> None:
+    """They stand over those of the run, and are checked as those of an experiment are."""
+    out = tmp_path / "estimate.npz"
+
+    def command(*given: str) -> Result:
+        words = ["attack", str(recorded / "active"), "--attack", "cls", "--target", "c", "--out", str(out)]
+        return CliRunner().invoke(app, [*words, *(w for text in given for w in ("--set", text))])
+
+    found = []
+    for start in ("zero", "[0, 0, 0, 0]", "half"):
+        assert command(f"start={start}").exit_code == 0
+        with np.load(out) as saved:
+            found.append(saved["values"])
+    np.testing.assert_array_equal(found[0], found[1])
+    assert np.abs(found[0] - found[2]).max() > 0.01
+    for given, sentence in (
+        (
+            ["start=top"],
+            "attacks plug-in 'cls': start: give one of clamped_ls, zero, half, random, or a point",
+        ),
+        (["begin=half"], "attacks plug-in 'cls': begin: Extra inputs are not permitted: it has start"),
+        (["start"], "--set 'start': give KEY=VALUE"),
+        (["start=half", "start=zero"], "--set start is given twice"),
+        (["name=rcc2"], "--set name=rcc2: an attack's name is no parameter"),
+        (["start=[0.5]"], "cls: start has 1 numbers and there are 4 unknown columns"),
+    ):
+        refused = command(*given).exception
+        assert isinstance(refused, ConfigError)
+        assert str(refused).startswith(sentence)
+        assert "\n" not in str(refused)

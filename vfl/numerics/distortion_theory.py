@@ -61,16 +61,36 @@ def worst_transform(A: Array, K0: Array) -> WorstTransform:
 # -- RVG §VII-B: noise on the scores -------------------------------------------------------------------
 
 
+def logit_moment(noise: Array) -> Array:
+    """S = E nnᵀ (k, k) of ``noise`` on logits (N, k); each row without its mean, which softmax removes."""
+    n = noise - noise.mean(axis=1, keepdims=True)
+    S: Array = n.T @ n / len(n)
+    return S
+
+
+def noise_weight(A: Array, J: Array) -> Array:
+    """B = JᵀA⁺ᵀA⁺J/d (k, k): noise of second moment S on the logits costs ls and half* Tr(B S).
+
+    Args:
+        A: (k − 1, d), any rank.
+        J: the basis of the equations (k − 1, k).
+    """
+    M = pseudo_inverse(A) @ J
+    B: Array = M.T @ M / A.shape[1]
+    return B
+
+
 def noise_gain(A: Array, J: Array, S: Array) -> float:
-    """Tr(A⁺J S Jᵀ A⁺ᵀ)/d: what ls and half* lose to logits z + n with S = E nnᵀ (k, k), n independent of x.
+    """Tr(A⁺J S Jᵀ A⁺ᵀ)/d: what ls and half* lose to logits z + n with S = E nnᵀ (k, k).
+
+    The noise may depend on x: A⁺Jn lies in the row space of A, the error without noise is orthogonal to it.
 
     Args:
         A: (k − 1, d) of full row rank, or the noise moves b' out of range(A) and this still holds for A⁺.
         J: the basis of the equations (k − 1, k).
         S: second moment of the noise.
     """
-    M = pseudo_inverse(A) @ J
-    return float(np.trace(M @ S @ M.T) / A.shape[1])
+    return float(np.vdot(noise_weight(A, J), S))
 
 
 def best_noise(A: Array, J: Array, power: float) -> BestNoise:
