@@ -18,16 +18,18 @@ OUTSIDE = "values outside [0, 1]: clip them, ½ for each, ½ for the whole row; 
 def solve_with_classifier(view: AdversaryView, theta: Array, outside: Outside) -> Estimate:
     """LS if there are fewer unknown columns than classes, half* otherwise, on b' = J(ln ĉ − known logits).
 
-    Every row counts as OK: that ĉ satisfies no equation exactly is the premise. Extra: "residual".
+    Every row counts as OK: that ĉ satisfies no equation exactly is the premise. Extras: "residual", and the "logits"
+    (N, k) of ĉ.
     """
     features = view.own("features")
     weight, bias = view.unknown_parameters()
     J = first_differences(view.n_classes)
     A = J @ weight
-    b = (padded(features) @ theta.T - features @ view.own("parameters").T - bias) @ J.T
+    logits = padded(features) @ theta.T
+    b = (logits - features @ view.own("parameters").T - bias) @ J.T
     center = np.full(weight.shape[1], 0.0 if weight.shape[1] < view.n_classes else 0.5)
     x = inside(nearest_solution(A, b, center), outside)
-    extras = {"residual": residual_norm(A, b, x)}
+    extras = {"residual": residual_norm(A, b, x), "logits": logits}
     return Estimate(view.target, view.rows, x[:, view.columns()], statuses(len(x)), extras)
 
 

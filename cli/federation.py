@@ -112,7 +112,7 @@ def _summary(runs: Any, report: Path) -> str:
     from rich.console import Console
     from rich.table import Table
 
-    from experiments.verdict import result_table, verdict
+    from experiments.verdict import alarms, result_table, verdict
 
     header, rows = result_table(runs)
     console, table = Console(), Table()
@@ -122,7 +122,8 @@ def _summary(runs: Any, report: Path) -> str:
         table.add_row(*row)
     with console.capture() as shown:
         console.print(table)
-    return f"{shown.get()}\n{verdict(runs)}\n\nreport: {report}"
+    loud = "".join(f"\n{alarm}" for alarm in alarms(runs))
+    return f"{shown.get()}\n{verdict(runs)}{loud}\n\nreport: {report}"
 
 
 def _prediction(answer: dict[str, Any]) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from clients.party import DataParty
+from clients.released_model import released_model
 from vfl.acts import Deliver, Disclose, Done, Finished, Forward, Step, StepReply
 from vfl.arrays import save_arrays
 from vfl.config import PassiveConfig
@@ -68,10 +69,7 @@ class PassiveParty(DataParty):
             log=self.log,
             folder=self.folder,
             pictures=self.config.scoring.pictures,
-            # theory speaks of one target without defences: then A, P and K are this party's alone
-            weight=None
-            if self.config.defenses or len(federation.passive) > 1 or federation.network
-            else lambda: self.run.model.weight,
+            model=lambda: released_model(self),
         )
 
     def step(self, act: Step) -> StepReply:
@@ -154,7 +152,9 @@ class PassiveParty(DataParty):
             wanted.append(("dataset", 0))
         with self.lock:
             self.settle()
-            return tuple(self._disclose(what, rows, act.version) for what, rows in wanted)
+            for what, rows in wanted:
+                self.log.info("disclosed", what=what, rows=rows)
+            return tuple(self.disclosed(what, rows, act.version) for what, rows in wanted)
 
     def aligned_labels(self, order: Array) -> Array | None:
         """Labels of its own, which a defence may read; they take no part in the protocol."""
@@ -199,7 +199,8 @@ class PassiveParty(DataParty):
         self.recovery.learned = received.exchange.step
         self.defer(lambda: self.remember(received))
 
-    def _disclose(self, what: str, count: int, version: int) -> Released:
+    def disclosed(self, what: str, count: int, version: int) -> Released:
+        """A disclosure, made once: with ``count`` rows under model ``version``."""
         point = _POINTS[what]
         # Two receivers may be granted different numbers of rows: those are two disclosures.
         step = list(Point).index(point) + len(Point) * count
@@ -208,7 +209,6 @@ class PassiveParty(DataParty):
         if what == "dataset":
             rows = np.arange(self.run.federation.rows, dtype=np.int32)
             self._record_bounds()
-        self.log.info("disclosed", what=what, rows=count)
         return self.gate.release(point, exchange, rows, self._disclosed_tensors(what, rows))
 
     def _disclosed_tensors(self, what: str, rows: Array) -> Mapping[str, Array]:

@@ -10,6 +10,7 @@ import numpy as np
 from vfl.gate import ReleaseGate
 from vfl.logistic import log_softmax
 from vfl.metrics import Metrics
+from vfl.numerics.distortion_theory import logit_moment
 from vfl.types import Array, Point, Released, sealed
 
 Logits = Callable[[Released], Array]
@@ -21,6 +22,8 @@ class ScoreRelease:
     def __init__(self, gate: ReleaseGate, metrics: Metrics) -> None:
         self._gate, self._metrics = gate, metrics
         self._divergence, self._kept, self._rows = 0.0, 0, 0
+        self._moment: Array | float = 0.0  # Σ nnᵀ (k, k) of the noise n on the logits of ``_moved`` rows
+        self._moved = 0
 
     def release(self, own: Released, passive_logits: Logits) -> Released:
         """The scores of ``own.rows``; ``own``, the active party's partial logits, was checked.
@@ -41,11 +44,14 @@ class ScoreRelease:
         return released
 
     def record_metrics(self) -> None:
-        """Add mean KL(c‖c̃) in nats, the share of rows whose arg-max was kept, and the number of rows."""
+        """Add mean KL(c‖c̃) in nats, the share of rows whose arg-max was kept, the number of rows, the second moment of the noise."""
         rows = max(self._rows, 1)
         self._metrics.add("mean_kl", self._divergence / rows, scored_set="predict", rows=self._rows)
         self._metrics.add("argmax_kept", self._kept / rows, scored_set="predict", rows=self._rows)
         self._metrics.add("predict_rows", self._rows)
+        if self._moved:  # with the target's weights it tells what least squares loses (RVG Theorem 4)
+            moment = np.asarray(self._moment) / self._moved
+            self._metrics.add_matrix("score_noise", moment, scored_set="predict", rows=self._moved)
 
     def _compare(self, exact: Array, released: Array) -> None:
         self._rows += len(exact)
@@ -55,6 +61,10 @@ class ScoreRelease:
         top = exact == exact.max(axis=1, keepdims=True)
         self._kept += _kept(top, released)
         self._divergence += _divergence(exact, released)
+        finite = np.isfinite(exact).all(axis=1) & np.isfinite(released).all(axis=1)
+        if finite.any():
+            self._moment += finite.sum() * logit_moment((released - exact)[finite])
+            self._moved += int(finite.sum())
 
 
 def _of(released: Released, name: str, fresh: Array) -> Array:

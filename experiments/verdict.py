@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from experiments import theory
 from experiments.folders import Run
 from experiments.results import Result, explained, final, utility
 from vfl.errors import ConfigError, PluginError
@@ -75,6 +76,15 @@ def verdict(runs: Sequence[Run]) -> Verdict:
     return Verdict(_headline(runs[first], names[first]), (*others[:_SPOKEN_RUNS], *more), _assumption(runs))
 
 
+def alarms(runs: Sequence[Run]) -> list[str]:
+    """What reports say loudly: where theory and measurement disagree."""
+    return [
+        f"THEORY AND MEASUREMENT DISAGREE, with {label}: {alarm}"
+        for run, label in zip(runs, labels(runs), strict=True)
+        for alarm in theory.alarms(run)
+    ]
+
+
 def figure(value: float | None) -> str:
     """A number as the papers print it: ".021", "1.234", "2.1e-06"; "–" for none, "∞" or "-∞" for infinite."""
     if value is None or math.isnan(value):
@@ -129,6 +139,7 @@ def _run_json(run: Run, label: str) -> dict[str, Any]:
             {"attack": attack, "target": target, "r2": r2} for (attack, target), r2 in explained(run).items()
         ],
         "utility": {k: _finite(v) for k, v in utility(run).items()},
+        **theory.to_json(run),
     }
 
 

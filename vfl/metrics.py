@@ -6,7 +6,10 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from vfl.errors import StorageError
+from vfl.types import Array
 
 
 class Metrics:
@@ -35,6 +38,11 @@ class Metrics:
         row |= {"target": target, "scored_set": scored_set, "column": column, "rows": rows, "step": step}
         with self._lock:
             self._rows.append(row)
+
+    def add_matrix(self, metric: str, matrix: Array, **labels: Any) -> None:
+        """Remember a symmetric matrix (k, k): its upper triangle, ``column`` "i,j"."""
+        for i, j in zip(*np.triu_indices(len(matrix)), strict=True):
+            self.add(metric, matrix[i, j], column=f"{i},{j}", **labels)
 
     def last(self, metric: str) -> float | None:
         """The figure called ``metric`` that was added last, None without one."""

@@ -21,6 +21,7 @@ from vfl.log import party_log
 from vfl.metrics import Metrics
 from vfl.score.columns import ColumnScoring
 from vfl.score.service import ScoringService, milestones
+from vfl.score.theory import ReleasedModel
 from vfl.types import Array, ColumnInfo, Exchange, Phase, Role, RowStatus, statuses
 from vfl.wire.messages import RPCS
 
@@ -44,7 +45,7 @@ def _service(folder: Path, truth: Array = TRUTH, *, lab: bool = False, pictures:
         log=party_log(folder / "events.jsonl", "target"),
         folder=folder,
         pictures=pictures,
-        weight=lambda: WEIGHT,
+        model=lambda: ReleasedModel(WEIGHT, WEIGHT),
     )
 
 

@@ -94,6 +94,23 @@ def reflection_gain(A: Array, K_half: Array) -> float:
     return float(4 * np.sum((K_half @ Q) * Q)) / len(K_half)
 
 
+def stretched_mse(x: Array, *, mirrored: bool = False) -> float:
+    """Mean of (x̂ − x)², x̂ = (x − x_m)/(x_M − x_m): what the black box errs by on one column (RVG §VI).
+
+    Args:
+        x: the column's values (N,) in the rows seen, from x_m to x_M > x_m.
+        mirrored: of 1 − x̂, which it believes in where it was wrong about the signs.
+    """
+    low, high = x.min(), x.max()
+    unit = (x - low) / (high - low)
+    return float(np.mean(((1 - unit if mirrored else unit) - x) ** 2))
+
+
+def stretched_bound(x: Array) -> float:
+    """(x_M − 1)² + x_m² ≥ :func:`stretched_mse` of the same values in [0, 1] (RVG (71))."""
+    return float((x.max() - 1) ** 2 + x.min() ** 2)
+
+
 def order_violations(better: Array, worse: Array, slack: float = 1e-9) -> int:
     """The number of rows whose error norm ``better`` (N,) exceeds ``worse`` (N,) by more than ``slack``.
 

@@ -14,7 +14,7 @@ from vfl.arrays import save_arrays
 from vfl.numerics.affine import affine_fit
 from vfl.numerics.entropy import conditional_entropy, entropy
 from vfl.score.service import ScoringService
-from vfl.score.theory import figures
+from vfl.score.theory import ReleasedModel, figures, noise_weights
 from vfl.types import Array, ColumnInfo, RowStatus
 
 
@@ -26,8 +26,8 @@ class ColumnScoring(ScoringService):
         columns: their metadata; a column with an alphabet is scored in bits too.
         training: rows whose column means are the blind guess "column_means".
         folder: where pictures are drawn from; ``pictures`` rows of them.
-        weight: gives the target's weights (k, d) once trained, for what theory says of its errors; None where
-            they do not describe the released scores.
+        model: gives the target's part of the trained model, for what theory says of its errors; None where it
+            does not describe the released scores.
         service: see :class:`vfl.score.service.ScoringService`.
     """
 
@@ -39,11 +39,11 @@ class ColumnScoring(ScoringService):
         training: Array,
         folder: Path,
         pictures: int,
-        weight: Callable[[], Array] | None = None,
+        model: Callable[[], ReleasedModel | None] = lambda: None,
         **service: Any,
     ) -> None:
         super().__init__(width=truth.shape[1], **service)
-        self._truth, self._columns, self._weight = truth, columns, weight
+        self._truth, self._columns, self._model = truth, columns, model
         self._means = truth[training].mean(axis=0)
         self._folder, self._pictures = folder, pictures
 
@@ -97,12 +97,16 @@ class ColumnScoring(ScoringService):
         return float(per_row.mean())
 
     def _theory(self, submission: Submission) -> None:
-        if self._weight is None:
+        model = self._model()
+        if model is None:
             return
         truth = self._truth[submission.rows]
         add = self.adding(submission)
-        for figure in figures({g.attack: g for g in submission.guesses}, truth, self._weight()):
-            add(figure.metric, figure.value, attack=figure.attack)
+        for figure in figures({g.attack: g for g in submission.guesses}, truth, model):
+            add(figure.metric, figure.value, attack=figure.attack, column=figure.column)
+        weights = noise_weights(model)
+        if weights is not None:
+            self.add_matrix("theory_noise_weight", weights, submission)
 
     def _save_pictures(self, submission: Submission) -> None:
         if not self._pictures:

@@ -11,6 +11,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any
 
 import numpy as np
 from structlog.typing import FilteringBoundLogger
@@ -99,13 +100,19 @@ class ScoringService(ABC):
 
     def adding(self, submission: Submission) -> Callable[..., None]:
         """``metrics.add`` with what all figures of ``submission`` share."""
-        return partial(
-            self._metrics.add,
-            target=self._party,
-            adversary=submission.sender,
-            scored_set=submission.scored_set,
-            rows=len(submission.rows),
-        )
+        return partial(self._metrics.add, **self._shared(submission))
+
+    def add_matrix(self, metric: str, matrix: Array, submission: Submission) -> None:
+        """See :meth:`vfl.metrics.Metrics.add_matrix`."""
+        self._metrics.add_matrix(metric, matrix, **self._shared(submission))
+
+    def _shared(self, submission: Submission) -> dict[str, Any]:
+        return {
+            "target": self._party,
+            "adversary": submission.sender,
+            "scored_set": submission.scored_set,
+            "rows": len(submission.rows),
+        }
 
     def _check_rows(self, submission: Submission, scored: Array) -> None:
         n = len(submission.rows)

@@ -1,72 +1,164 @@
-"""What theory says about a scored submission, at the target: RVG Theorems 1 and 2 beside the measured errors.
+"""What theory says of a scored submission, at the target: closed forms and bounds beside the measured errors.
 
-The target owns its columns and its weights, so it needs nobody to compute closed forms and bounds; like every
-figure of its scoring service they stay with it. They belong to unclipped ``ls`` and ``half_star`` with exact
-scores and true parameters, and to the rows whose equations are complete: what a report compares is decided
-there (:mod:`experiments.theory`), where the defences of all parties are known.
+The target owns its columns, its weights and what it disclosed of them, so it needs nobody to compute this; like every
+figure of its scoring service it stays with it. Closed forms belong to unclipped estimates and to the rows whose equations
+are complete; a clipped estimate errs by no more, since the truth lies in the box. What only others know, noise on
+the scores and errors of guessed ones, is added where the folders meet (:mod:`experiments.theory`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from vfl.acts import Guess
-from vfl.numerics import theory
+from vfl.numerics import believed, theory
+from vfl.numerics.distortion_theory import noise_weight
 from vfl.numerics.linear_system import first_differences, row_basis
 from vfl.types import Array, RowStatus, statuses
 
 CENTERS: Mapping[str, float] = {"ls": 0.0, "half_star": 0.5}
+CLIPPED: Mapping[str, str] = {"clamped_ls": "ls"}  # and what it clips
+AGNOSTIC = ("agnostic", "refined_agnostic")
 _ORDER = (("half_star", "half"), ("rcc2", "half_star"))  # Theorem 1: the first errs at most as the second
+_MOST_CLASSES = 64  # of a federation whose noise is weighed: a figure for each pair of classes
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedModel:
+    """The target's part of a model, once trained.
+
+    ``weight`` (k, d) is W_pas for its columns themselves; ``disclosed`` (k, d) what the adversary takes for it, None if
+    withheld. ``reflected``: training used 1 − x.
+    """
+
+    weight: Array
+    disclosed: Array | None
+    reflected: bool = False
+
+    @property
+    def exact(self) -> bool:
+        """Whether the adversary believes in the true weights."""
+        return self.disclosed is not None and np.array_equal(self.weight, self.disclosed)
 
 
 class Figure(NamedTuple):
-    """One row of the metrics."""
+    """One row of the metrics; ``column`` names the statement that a figure comes from."""
 
     metric: str
     value: float
     attack: str
+    column: str = ""
 
 
-def figures(guesses: Mapping[str, Guess], truth: Array, weight: Array) -> Iterator[Figure]:
-    """``theory_*`` figures of the attacks that a theorem covers.
+def figures(guesses: Mapping[str, Guess], truth: Array, model: ReleasedModel) -> Iterator[Figure]:
+    """``theory_*`` figures of the attacks that a statement covers.
 
     ``theory_rows`` is the number of rows with complete equations: the others are left out. ``theory_measured`` and
-    ``theory_closed`` are MSE and Theorem 2's closed form on the same rows, hence equal but for
-    rounding; ``theory_lower`` and ``theory_upper`` bound every model of full rank (the upper one is left out where
-    this model has a lower one); ``theory_any_center`` is Tr((I − P)K_μ)/d; ``theory_disorder`` counts the rows
+    ``theory_closed`` are MSE and closed form on the same rows, hence equal but for rounding; of a clipped estimate only
+    ``theory_upper`` is given. ``theory_lower`` and ``theory_upper`` bound every model of full rank (the upper one is left out
+    where this model has a lower one); ``theory_any_center`` is Tr((I − P)K_μ)/d; ``theory_disorder`` counts the rows
     that break Theorem 1.
 
     Args:
         guesses: by attack.
         truth: (n, d) of the submitted rows.
-        weight: W_pas (k, d).
+        model: what scores and disclosed weights came from.
     """
-    A = first_differences(len(weight)) @ weight
-    for name, center in CENTERS.items():
-        ok = guesses[name].status == RowStatus.OK if name in guesses else np.zeros(0, bool)
+    for name, center in _covered(guesses, truth.shape[1], len(model.weight)):
+        guess = guesses[name]
+        ok = _complete(guess.status, exact=model.exact)
         if ok.any():
-            yield from _theorem_2(name, guesses[name].values[ok], truth[ok], A, center)
-    half = Guess("half", np.full(truth.shape, 0.5), statuses(len(truth)))
-    known = {**guesses, "half": half}
-    for better, worse in _ORDER:
-        if better in known and worse in known:
-            yield from _theorem_1(known[better], known[worse], truth)
+            clipped = name in CLIPPED
+            yield from _stated(name, guess.values[ok], truth[ok], model, center, clipped=clipped)
+    if "black_box" in guesses:
+        yield from _one_column(guesses["black_box"], truth)
+    if model.exact:
+        yield from _orders(
+            {**guesses, "half": Guess("half", np.full(truth.shape, 0.5), statuses(len(truth)))}, truth
+        )
 
 
-def _theorem_2(name: str, values: Array, truth: Array, A: Array, center: float) -> Iterator[Figure]:
-    K = theory.second_moment(truth, center)
-    bounds = theory.bounds_before_training(K, len(A))
+def noise_weights(model: ReleasedModel) -> Array | None:
+    """B (k, k): noise of second moment S on the logits costs ls and half* Tr(B S); None where no statement says so."""
+    k = len(model.weight)
+    if not model.exact or k > _MOST_CLASSES:
+        return None
+    J = first_differences(k)
+    return noise_weight(J @ model.weight, J)
+
+
+def _covered(guesses: Mapping[str, Guess], d: int, classes: int) -> Iterator[tuple[str, float]]:
+    """Attack and z/1 of the solution nearest to z that it submits, clipped or not."""
+    for name in guesses:
+        if name in AGNOSTIC:
+            yield name, CENTERS["ls" if d < classes else "half_star"]
+        elif (plain := CLIPPED.get(name, name)) in CENTERS:
+            yield name, CENTERS[plain]
+
+
+def _complete(status: Array, *, exact: bool) -> Array:
+    """The rows whose equations all arrived; equations of other weights may contradict each other."""
+    if exact or (status == RowStatus.SATURATED).any():
+        return np.asarray(status == RowStatus.OK)
+    return np.isin(status, (RowStatus.OK, RowStatus.INCONSISTENT))
+
+
+def _stated(
+    name: str, values: Array, truth: Array, model: ReleasedModel, center: float, *, clipped: bool
+) -> Iterator[Figure]:
+    J = first_differences(len(model.weight))
+    A = J @ model.weight
+    if model.disclosed is None:
+        return
+    if model.reflected:
+        stated: believed.Stated | None = believed.reflected(center, A, truth)
+    else:
+        stated = believed.closed_form(center, A, J @ model.disclosed, truth)
+    if stated is None:
+        return
     yield Figure("theory_rows", len(truth), name)
-    yield Figure("theory_measured", float(((values - truth) ** 2).mean()), name)
-    yield Figure("theory_closed", theory.nearest_solution_mse(A, K), name)
+    yield Figure("theory_measured", float(((values - truth) ** 2).mean()), name, stated.statement)
+    yield Figure("theory_upper" if clipped else "theory_closed", stated.mse, name)
+    if not clipped:
+        yield from _bounds(name, truth, A, center) if model.exact else _upper(name, stated)
+
+
+def _upper(name: str, stated: believed.Stated) -> Iterator[Figure]:
+    if np.isfinite(stated.upper):
+        yield Figure("theory_upper", stated.upper, name)
+
+
+def _bounds(name: str, truth: Array, A: Array, center: float) -> Iterator[Figure]:
+    """Theorem 2's."""
+    bounds = theory.bounds_before_training(theory.second_moment(truth, center), len(A))
     yield Figure("theory_lower", bounds.lower, name)
     if row_basis(A).shape[1] == min(A.shape):
         yield Figure("theory_upper", bounds.upper, name)
     K_mean = theory.second_moment(truth, truth.mean(axis=0))
     yield Figure("theory_any_center", theory.nearest_solution_mse(A, K_mean), name)
+
+
+def _one_column(guess: Guess, truth: Array) -> Iterator[Figure]:
+    """The black box where the adversary told the orientation: RVG §VI."""
+    ok = guess.status == RowStatus.OK
+    x, values = truth[ok, 0], guess.values[ok, 0]
+    if truth.shape[1] > 1 or len(np.unique(x)) < 2:
+        return
+    yield Figure("theory_rows", len(x), guess.attack)
+    yield Figure("theory_measured", float(((values - x) ** 2).mean()), guess.attack, "RVG §VI")
+    yield Figure("theory_closed", theory.stretched_mse(x), guess.attack)
+    yield Figure("theory_upper", theory.stretched_bound(x), guess.attack)
+    yield Figure("theory_mirrored", theory.stretched_mse(x, mirrored=True), guess.attack)
+
+
+def _orders(known: Mapping[str, Guess], truth: Array) -> Iterator[Figure]:
+    for better, worse in _ORDER:
+        if better in known and worse in known:
+            yield from _theorem_1(known[better], known[worse], truth)
 
 
 def _theorem_1(better: Guess, worse: Guess, truth: Array) -> Iterator[Figure]:
