@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -251,8 +251,7 @@ class DataParty(Party):
 
     def begin_run(self, federation: Federation, order: Array) -> None:
         """Build :class:`Prepared` from the party's table; ``order`` int32 (N,) are its file rows."""
-        scaler = Scaler.fit(self.table.columns, self.table.features[order[federation.train]])
-        truth, clipped = scaler.transform(self.table.features[order])
+        truth, clipped = self._take_up(order, federation.train)
         self.owner = Owner(
             self.name, truth, self.aligned_labels(order), federation.n_classes, self.parameters
         )
@@ -263,6 +262,21 @@ class DataParty(Party):
         self._prepared = Prepared(federation, truth, inputs, clipped, model)
         self.gate.keep = 1 + federation.training.staleness
         self.log.info("prepared", rows=federation.rows, columns=len(self.table.columns), clipped=clipped)
+
+    def _take_up(self, order: Array, train: Array) -> tuple[Array, int]:
+        """The table's own rows, moved into ``order`` and scaled where they stand; and how many values were clipped.
+
+        A second copy would double what the party holds. The table is left without features.
+        """
+        features = self.table.features
+        if len(features) < len(self.table.ids):
+            raise StateError(f"party {self.name!r} took up its rows before and failed: start it again")
+        scaler = Scaler.fit(self.table.columns, features, order[train])
+        self.table = replace(self.table, features=features[:0])
+        truth = features[: len(order)]
+        for j in range(truth.shape[1]):
+            truth[:, j] = features[order, j]
+        return truth, scaler.transform_in_place(truth)
 
     def _new_model(self, federation: Federation, width: int) -> Any:
         if federation.network is not None:

@@ -33,18 +33,18 @@ def record_utility(party: ActiveParty) -> None:
 def _trained(party: ActiveParty, purpose: str, tables: Mapping[str, Array]) -> Array:
     """Log-probabilities (n, k) of the prediction rows by the same kind of model on the party's own columns and ``tables``."""
     federation = party.run.federation
-    inputs = np.hstack([party.run.inputs, *tables.values()])
-    train, rng = federation.train, stream(party.secret, purpose)
-    x, labels, new = inputs[train], party.labels[train], inputs[federation.predict]
+    x = np.hstack([party.run.inputs, *tables.values()]) if tables else party.run.inputs
+    labels, train, new = party.labels, federation.train, x[federation.predict]
+    rng = stream(party.secret, purpose)
     if federation.network is None:
-        block = train_alone(x, labels, federation.n_classes, federation.training, rng)
+        block = train_alone(x, labels, train, federation.n_classes, federation.training, rng=rng)
         return log_softmax(block.forward(new))
     from vfl.networks.alone import train_network_alone
 
     described = {p.name: p.columns for p in federation.passive}
     columns: tuple[ColumnInfo, ...] = sum((described[name] for name in tables), party.table.columns)
     secret = derive(party.secret, purpose)
-    scores = train_network_alone(federation, columns, x, labels, secret=secret, rng=rng)
+    scores = train_network_alone(federation, columns, x, labels, train, secret=secret, rng=rng)
     return scores(new)
 
 

@@ -72,7 +72,7 @@ def _answers(config: ActiveConfig, numbers: Array, positions: Array, scores: Arr
     return [
         {
             "row": int(n),
-            "id": str(i),
+            "id": i.decode(),
             "class": names[int(s.argmax())],
             "scores": dict(zip(names, s.tolist(), strict=True)),
         }

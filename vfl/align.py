@@ -17,6 +17,7 @@ from vfl.errors import AlignmentError, ProtocolError
 from vfl.types import Array
 
 DIGEST_BYTES = 32
+_CHUNK = 1 << 13
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,10 +30,13 @@ class Alignment:
 
 
 def digests(ids: Array, key: str) -> Array:
-    """HMAC-SHA256 of every id under ``key``, uint8 (n, 32)."""
+    """HMAC-SHA256 of every id (UTF-8) under ``key``, uint8 (n, 32)."""
     secret = key.encode()
-    joined = b"".join(hmac.digest(secret, str(i).encode(), "sha256") for i in ids)
-    return np.frombuffer(joined, np.uint8).reshape(-1, DIGEST_BYTES)
+    found = np.empty(len(ids), f"V{DIGEST_BYTES}")
+    for start in range(0, len(ids), _CHUNK):  # of Python's objects a chunk at a time
+        chunk = ids[start : start + _CHUNK].tolist()
+        found[start : start + _CHUNK] = [hmac.digest(secret, i, "sha256") for i in chunk]
+    return found.view(np.uint8).reshape(-1, DIGEST_BYTES)
 
 
 def align(parties: Mapping[str, Identities], predict_share: float, rng: np.random.Generator) -> Alignment:

@@ -1,14 +1,13 @@
 """From the cells of a party's file to a :class:`vfl.table.Table`, or a sentence that says what is wrong.
 
-Steps: names, ids, raw columns (text or numbers), rows with missing values, labels and split, then each
-column's checks and encoding. Whoever calls adds the name of the file to the message.
+Steps: names, text (ids, labels, split, encoded columns), rows with missing values, then numbers, chunk by chunk into
+the one array that is kept: a file is never held beside its table. Whoever calls adds the name of the file to the message.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import chain
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
 
@@ -21,7 +20,19 @@ from vfl.types import Array, ColumnInfo
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    Text: TypeAlias = dict[str, pa.ChunkedArray]  # strings by column, "" where missing
+
 SPLITS = ("train", "predict")  # by their numbers in Table.split
+_CHUNK_ROWS = 1 << 13
+
+
+class Cells(Protocol):
+    """The cells of a file, read when they are asked for."""
+
+    names: Sequence[str]
+
+    def chunks(self, names: Sequence[str]) -> Iterator[tuple[int, str, pa.Array]]:
+        """(first row, name, values) of some cells at a time, until all of ``names`` were given; those of a column in order."""
 
 
 def coded(name: str, categories: int) -> ColumnInfo:
@@ -30,36 +41,44 @@ def coded(name: str, categories: int) -> ColumnInfo:
     return ColumnInfo(name, 0.0, alphabet[-1], alphabet)
 
 
-def table_of(spec: PartyFile, data: pa.Table) -> Table:
-    """The checked table that ``spec`` describes, from the columns of its file.
+def table_of(spec: PartyFile, cells: Cells) -> Table:
+    """The checked table that ``spec`` describes.
 
     Raises:
         DataError: a column or a cell is not as described.
     """
-    names = _feature_names(spec, data.column_names)
-    _refuse_no_text(spec, data)
-    ids = _ids(spec, data)
-    raw = {name: _raw(spec, name, data[name]) for name in names}
-    kept = _kept(spec, raw, ids)
+    names = _feature_names(spec, cells.names)
+    text = _text(spec, cells)
+    ids = _ids(
+        spec, text.pop(spec.id_column)
+    )  # text is let go where it was read: it takes as much as numbers
+    kept = _kept(spec, cells, names, text, ids)
     if not kept.any():
         raise DataError(
             f"it holds no rows{' without missing values' if len(ids) else ''}: a party needs some"
         )
-    data = data.select([name for name in (spec.label_column, spec.split_column) if name is not None])
     if not kept.all():
-        data, ids = data.filter(kept), ids[kept]
-        raw = {name: values[kept] for name, values in raw.items()}
-    labels, class_names = _labels(spec, data, ids)
-    split = _split(spec, data, ids)
+        text, ids = {name: column.filter(kept) for name, column in text.items()}, ids[kept]
+    labels, class_names = _labels(spec, text, ids)
+    split = _split(spec, text, ids)
     training = np.full(len(ids), True) if split is None else split == TRAIN
-    # What was read is let go column by column: a large file is not held once more beside its table.
-    parts = [_column(spec, name, raw.pop(name), ids, training) for name in names]
-    infos = tuple(chain.from_iterable(part[0] for part in parts))
-    twice = repeated(c.name for c in infos)
+    encoded = {name: _encoded(spec, name, text, ids) for name in names if name in spec.encode}
+    infos = {name: encoded[name][0] if name in encoded else [_info(spec, name)] for name in names}
+    columns = tuple(info for of_column in infos.values() for info in of_column)
+    twice = repeated(c.name for c in columns)
     if twice is not None:
         raise DataError(f"one-hot column {twice!r} has the name of another column: rename that one")
-    features = np.hstack([np.empty((len(ids), 0)), *(part[1] for part in parts)])
-    return Table(ids, infos, features, labels, class_names, split)
+    features = np.full((len(ids), len(columns)), np.nan)
+    place = dict(zip(names, np.cumsum([0, *map(len, infos.values())]).tolist(), strict=False))
+    _fill(cells, {name: place[name] for name in names if name not in encoded}, kept, features)
+    for name, at in place.items():
+        if name in encoded:
+            codes = encoded[name][1]
+            for j in range(len(infos[name])):
+                features[:, at + j] = codes == j if spec.encode[name] == "one_hot" else codes
+        else:
+            _check(spec, infos[name][0], features[:, at], ids, training)
+    return Table(ids, columns, features, labels, class_names, split)
 
 
 def _feature_names(spec: PartyFile, found: Sequence[str]) -> tuple[str, ...]:
@@ -80,130 +99,156 @@ def _feature_names(spec: PartyFile, found: Sequence[str]) -> tuple[str, ...]:
     return names
 
 
-def _refuse_no_text(spec: PartyFile, data: pa.Table) -> None:
-    """Ids, labels, splits and encoded columns are read as text; a parquet file may hold lists or raw bytes there."""
+def _text(spec: PartyFile, cells: Cells) -> dict[str, pa.ChunkedArray]:
+    """The columns that are read as text; a parquet file may hold lists or raw bytes there."""
     import pyarrow as pa
 
-    for name in filter(None, (spec.id_column, spec.label_column, spec.split_column, *spec.encode)):
+    special = filter(None, (spec.id_column, spec.label_column, spec.split_column))
+    found: dict[str, list[pa.Array]] = {name: [] for name in (*special, *spec.encode)}
+    for _, name, values in cells.chunks(list(found)):
         try:
-            data[name].cast(pa.string())
+            found[name].append(values.cast(pa.string()).fill_null(""))
         except pa.ArrowException as error:
             raise DataError(
                 f"column {name!r} cannot be read as text ({error}): write it as text or numbers"
             ) from error
+    return {name: pa.chunked_array(parts, pa.string()) for name, parts in found.items()}
 
 
-def _text(column: pa.ChunkedArray) -> Array:
-    """As strings (n,), "" where missing."""
-    import pyarrow as pa
+def _is_empty(column: pa.ChunkedArray) -> Array:
+    """Where text is missing, bool (n,)."""
+    import pyarrow.compute as pc
 
-    return np.array(column.cast(pa.string()).fill_null("").to_pylist(), dtype=np.str_)
-
-
-def _ids(spec: PartyFile, data: pa.Table) -> Array:
-    ids = _text(data[spec.id_column])
-    if (ids == "").any():
-        raise DataError(
-            f"id_column {spec.id_column!r} is empty in data row {np.argmax(ids == '') + 1}: fill it in"
-        )
-    values, counts = np.unique(ids, return_counts=True)
-    if (counts > 1).any():
-        raise DataError(
-            f"id_column {spec.id_column!r} holds {str(values[counts > 1][0])!r} twice: ids must be unique"
-        )
-    return ids
+    empty: Array = pc.equal(column, "").to_numpy()
+    return empty
 
 
-def _raw(spec: PartyFile, name: str, column: pa.ChunkedArray) -> Array:
-    """Text (n,) of an encoded column, "" where missing; else float64 (n,), NaN where missing."""
+def _ids(spec: PartyFile, column: pa.ChunkedArray) -> Array:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if name in spec.encode:
-        return _text(column)
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        column = pc.utf8_trim_whitespace(column)  # "1, 2" is two numbers
-    try:
-        values: Array = column.cast(pa.float64()).to_numpy()
-    except pa.ArrowException as error:
+    empty = _is_empty(column)
+    if empty.any():
         raise DataError(
-            f"column {name!r} is not numeric ({error}): set encode.{name} to 'ordinal' or 'one_hot', "
-            "or name the columns to read without it"
-        ) from error
-    return values
+            f"id_column {spec.id_column!r} is empty in data row {np.argmax(empty) + 1}: fill it in"
+        )
+    width = pc.max(pc.binary_length(column)).as_py()
+    ids = np.zeros(len(column), f"S{width or 1}")
+    for start in range(0, len(ids), _CHUNK_ROWS):  # of Python's objects a few at a time
+        chunk = column.slice(start, _CHUNK_ROWS)
+        ids[start : start + _CHUNK_ROWS] = chunk.cast(pa.binary()).to_pylist()
+    ordered = np.sort(ids)
+    twice = ordered[1:][ordered[1:] == ordered[:-1]]
+    if len(twice):
+        raise DataError(f"id_column {spec.id_column!r} holds {twice[0].decode()!r} twice: ids must be unique")
+    return ids
 
 
-def _kept(spec: PartyFile, raw: Mapping[str, Array], ids: Array) -> Array:
+def _numbers(cells: Cells, names: Sequence[str]) -> Iterator[tuple[int, str, Array]]:
+    """As :meth:`Cells.chunks`, values float64, NaN where missing."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for start, name, values in cells.chunks(names):
+        try:
+            if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+                numbers = pc.utf8_trim_whitespace(values).cast(pa.float64())  # "1, 2" is two numbers
+            else:
+                numbers = values.cast(pa.float64())
+        except pa.ArrowException as error:
+            raise DataError(
+                f"column {name!r} is not numeric ({error}): set encode.{name} to 'ordinal' or 'one_hot', "
+                "or name the columns to read without it"
+            ) from error
+        yield start, name, numbers.to_numpy(zero_copy_only=False)
+
+
+def _kept(spec: PartyFile, cells: Cells, names: Sequence[str], text: Text, ids: Array) -> Array:
     """Which rows to keep, bool (n,): all, unless ``missing = "drop_row"``."""
     kept = np.full(len(ids), True)
-    for name, values in raw.items():
-        missing = _is_missing(values)
-        if spec.missing == "drop_row":
-            kept &= ~missing
-        elif missing.any() and (spec.missing == "refuse" or name in {*spec.encode, *spec.alphabets}):
-            remedy = (
-                "set missing = 'drop_row'" if spec.missing == "mean" else "set missing = 'drop_row' or 'mean'"
-            )
-            raise DataError(
-                f"column {name!r} misses the value of {_where(missing, ids)}: fill it in, or {remedy}"
-            )
+    if spec.missing == "drop_row":
+        for start, _, values in _numbers(cells, [n for n in names if n not in spec.encode]):
+            kept[start : start + len(values)] &= ~np.isnan(values)
+        for name in spec.encode:
+            kept &= ~_is_empty(text[name])
     return kept
 
 
-def _labels(spec: PartyFile, data: pa.Table, ids: Array) -> tuple[Array | None, tuple[str, ...]]:
+def _refuse_missing(spec: PartyFile, name: str, missing: Array, ids: Array) -> None:
+    if missing.any():
+        remedy = (
+            "set missing = 'drop_row'" if spec.missing == "mean" else "set missing = 'drop_row' or 'mean'"
+        )
+        raise DataError(
+            f"column {name!r} misses the value of {_where(missing, ids)}: fill it in, or {remedy}"
+        )
+
+
+def _labels(spec: PartyFile, text: Text, ids: Array) -> tuple[Array | None, tuple[str, ...]]:
     """Labels int64 (n,) and the names of the classes."""
     if spec.label_column is None:
         return None, ()
-    text = _text(data[spec.label_column])
-    if (text == "").any():
+    column = text.pop(spec.label_column)
+    empty = _is_empty(column)
+    if empty.any():
         raise DataError(
-            f"label_column {spec.label_column!r} is empty in {_where(text == '', ids)}: label it or drop it"
+            f"label_column {spec.label_column!r} is empty in {_where(empty, ids)}: label it or drop it"
         )
-    names = spec.classes or tuple(map(str, np.unique(text)))
+    names = spec.classes or tuple(sorted(column.unique().to_pylist()))
     if len(names) < 2:
         raise DataError(
             f"label_column {spec.label_column!r} has the classes {list(names)}: a model needs at least two"
         )
-    return _codes(text, names, f"label_column {spec.label_column!r}", "classes", ids), names
+    return _codes(column, names, f"label_column {spec.label_column!r}", "classes", ids), names
 
 
-def _split(spec: PartyFile, data: pa.Table, ids: Array) -> Array | None:
+def _split(spec: PartyFile, text: Text, ids: Array) -> Array | None:
     if spec.split_column is None:
         return None
-    codes = _codes(
-        _text(data[spec.split_column]), SPLITS, f"split_column {spec.split_column!r}", "values", ids
-    )
+    codes = _codes(text.pop(spec.split_column), SPLITS, f"split_column {spec.split_column!r}", "values", ids)
     return codes.astype(np.uint8)
 
 
-def _column(
-    spec: PartyFile, name: str, values: Array, ids: Array, training: Array
-) -> tuple[list[ColumnInfo], Array]:
-    """Metadata and values, float64 (n, 1), or (n, number of categories) when one-hot."""
-    if name not in spec.encode:
-        return _numeric(spec, name, values, ids, training)
-    categories = spec.categories.get(name) or tuple(map(str, np.unique(values)))
-    codes = _codes(values, categories, f"column {name!r}", f"categories.{name}", ids)
+def _encoded(spec: PartyFile, name: str, text: Text, ids: Array) -> tuple[list[ColumnInfo], Array]:
+    """Metadata of the column, or when one-hot of the columns, that ``name`` becomes; and its codes (n,)."""
+    column = text.pop(name)
+    _refuse_missing(spec, name, _is_empty(column), ids)
+    categories = spec.categories.get(name) or tuple(sorted(column.unique().to_pylist()))
+    codes = _codes(column, categories, f"column {name!r}", f"categories.{name}", ids)
+    codes = codes.astype(np.min_scalar_type(len(categories)))  # held until its numbers are written
     if spec.encode[name] == "one_hot":
-        infos = [ColumnInfo(f"{name}={category}", 0.0, 1.0, (0.0, 1.0)) for category in categories]
-        return infos, np.eye(len(categories))[codes]
-    return [coded(name, len(categories))], codes[:, None].astype(np.float64)
+        return [ColumnInfo(f"{name}={category}", 0.0, 1.0, (0.0, 1.0)) for category in categories], codes
+    return [coded(name, len(categories))], codes
 
 
-def _numeric(
-    spec: PartyFile, name: str, values: Array, ids: Array, training: Array
-) -> tuple[list[ColumnInfo], Array]:
+def _info(spec: PartyFile, name: str) -> ColumnInfo:
     low, high = spec.bounds.get(name, (None, None))
-    alphabet = spec.alphabets.get(name)
+    return ColumnInfo(name, low, high, spec.alphabets.get(name), spec.pixels.get(name))
+
+
+def _fill(cells: Cells, place: Mapping[str, int], kept: Array, features: Array) -> None:
+    """Write the numbers of the ``kept`` rows into ``features`` (n, d), each column at its place."""
+    for start, name, values in _numbers(cells, list(place)):
+        rows = kept[start : start + len(values)]
+        if len(rows) < len(values):
+            raise DataError("it grew while it was read: start again when nobody writes it")
+        first, count = np.count_nonzero(kept[:start]), np.count_nonzero(rows)
+        features[first : first + count, place[name]] = values[rows]
+
+
+def _check(spec: PartyFile, column: ColumnInfo, values: Array, ids: Array, training: Array) -> None:
+    """Refuse numbers (n,) that are not as described; missing ones become the mean, where that is configured."""
+    name, low, high = column.name, column.low, column.high
     missing = np.isnan(values)
+    if spec.missing == "refuse" or column.alphabet is not None:
+        _refuse_missing(spec, name, missing, ids)
     _refuse(np.isinf(values), name, values, ids, "which is not finite")
     if low is not None and high is not None:
         _refuse((values < low) | (values > high), name, values, ids, f"outside its bounds [{low}, {high}]")
-    if alphabet is not None:
-        _refuse(~np.isin(values, alphabet) & ~missing, name, values, ids, "which is not in its alphabet")
+    if column.alphabet is not None:
+        _refuse(~np.isin(values, column.alphabet), name, values, ids, "which is not in its alphabet")
     if missing.any():
-        values = np.where(missing, _mean(name, values[training & ~missing]), values)
-    return [ColumnInfo(name, low, high, alphabet, spec.pixels.get(name))], values[:, None]
+        values[missing] = _mean(name, values[training & ~missing])
 
 
 def _mean(name: str, values: Array) -> float:
@@ -212,16 +257,20 @@ def _mean(name: str, values: Array) -> float:
     return float(values.mean())
 
 
-def _codes(text: Array, names: Sequence[str], what: str, where: str, ids: Array) -> Array:
+def _codes(column: pa.ChunkedArray, names: Sequence[str], what: str, where: str, ids: Array) -> Array:
     """The position in ``names`` of every string (n,), int64."""
-    unknown = ~np.isin(text, names)
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    found = pc.index_in(column, pa.array(names, pa.string()))
+    unknown: Array = found.is_null().to_numpy()
     if unknown.any():
-        value = str(text[unknown][0])
+        value = column[int(np.argmax(unknown))].as_py()
         raise DataError(
             f"{what} holds {value!r} in {_where(unknown, ids)}: its {where} are {', '.join(names)}"
         )
-    order = np.argsort(names)
-    return order[np.searchsorted(np.array(names)[order], text)].astype(np.int64)
+    codes: Array = found.to_numpy()
+    return codes.astype(np.int64)
 
 
 def _refuse(bad: Array, name: str, values: Array, ids: Array, why: str) -> None:
@@ -232,11 +281,6 @@ def _refuse(bad: Array, name: str, values: Array, ids: Array, why: str) -> None:
         )
 
 
-def _is_missing(values: Array) -> Array:
-    missing: Array = np.isnan(values) if values.dtype.kind == "f" else values == ""
-    return missing
-
-
 def _where(bad: Array, ids: Array) -> str:
     others = int(bad.sum()) - 1
-    return f"row {str(ids[bad][0])!r}" + (f" and {others} more" if others else "")
+    return f"row {ids[bad][0].decode()!r}" + (f" and {others} more" if others else "")

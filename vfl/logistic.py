@@ -112,12 +112,12 @@ def batches(rows: Array, size: int, rng: np.random.Generator) -> list[Array]:
 
 
 def train_alone(
-    x: Array, labels: Array, classes: int, training: Training, rng: np.random.Generator
+    x: Array, labels: Array, rows: Array, classes: int, training: Training, *, rng: np.random.Generator
 ) -> LinearBlock:
-    """Softmax regression on one party's columns ``x`` (n, d), trained as the federation trains."""
+    """Softmax regression on ``rows`` of one party's columns ``x`` (n, d), trained as the federation trains."""
     block = LinearBlock(x.shape[1], classes, bias=True, training=training)
-    y, rows = one_hot(labels, classes), np.arange(len(x), dtype=np.int32)
     for _ in range(training.epochs):
         for batch in batches(rows, training.batch_size, rng):
-            block.learn(x[batch], loss_gradient(block.forward(x[batch]), y[batch])[1])
+            y = one_hot(labels[batch], classes)
+            block.learn(x[batch], loss_gradient(block.forward(x[batch]), y)[1])
     return block

@@ -6,12 +6,14 @@ cell, ``NA``, ``N/A``, ``NaN``, ``nan``, ``NULL`` and ``null`` are missing; ``?`
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vfl.cells import SPLITS, table_of
+from vfl.cells import SPLITS, Cells, table_of
 from vfl.errors import DataError, StorageError
 from vfl.names import repeated
 from vfl.partyfile import PartyFile
@@ -19,8 +21,10 @@ from vfl.table import Table
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
 MISSING = ("", "NA", "N/A", "NaN", "nan", "NULL", "null")
+_CHUNK_ROWS, _BUFFER_BYTES = 1 << 16, 1 << 18
 
 
 def read_party_table(spec: PartyFile, base: Path = Path()) -> Table:
@@ -33,7 +37,8 @@ def read_party_table(spec: PartyFile, base: Path = Path()) -> Table:
 
     path = base / spec.file
     try:
-        table = table_of(spec, _load(path))
+        with _opened(path) as cells:
+            table = table_of(spec, cells)
     except DataError as error:
         raise DataError(f"{path}: {error}") from error.__cause__
     pa.default_memory_pool().release_unused()  # else as much as the file again is kept for a next one
@@ -51,7 +56,7 @@ def write_party_table(table: Table, folder: Path) -> PartyFile:
     import pyarrow.parquet as pq
 
     spec = _description(table)
-    data = {"id": table.ids}
+    data = {"id": pa.array(table.ids).cast(pa.string())}
     data |= {c.name: table.features[:, j] for j, c in enumerate(table.columns)}
     if table.labels is not None:
         data["label"] = np.array(table.class_names)[table.labels]
@@ -90,39 +95,94 @@ def _description(table: Table) -> PartyFile:
     )
 
 
-def _load(path: Path) -> pa.Table:
+@contextmanager
+def _opened(path: Path) -> Iterator[Cells]:
+    if path.name.endswith((".csv", ".csv.gz")):
+        yield _CsvCells(path)
+    elif path.name.endswith(".parquet"):
+        import pyarrow.parquet as pq
+
+        with _reading():
+            file = pq.ParquetFile(path, buffer_size=_BUFFER_BYTES, pre_buffer=False)
+        with file:
+            yield _ParquetCells(file)
+    else:
+        raise DataError(f"suffix {path.suffix!r} is unknown: use .csv, .csv.gz or .parquet")
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
     import pyarrow as pa
 
     try:
-        if path.name.endswith((".csv", ".csv.gz")):
-            return _load_csv(path)
-        if path.name.endswith(".parquet"):
-            import pyarrow.parquet as pq
-
-            with pq.ParquetFile(path, pre_buffer=False) as file:
-                names = file.schema_arrow.names  # one by one: all at once takes three times their memory
-                if repeated(names) is not None:  # refused for it by whoever asked
-                    return file.read()
-                # By name once more: asked for "a", the library also reads "a.b".
-                columns = [file.read(columns=[name], use_threads=False).column(name) for name in names]
-                return pa.Table.from_arrays(columns, names)
+        yield
     except FileNotFoundError as error:
         raise DataError("there is no such file: check the path") from error
     except (OSError, pa.ArrowException) as error:
         raise DataError(
             f"it cannot be read ({error}): check that it is whole, UTF-8, and what its suffix says"
         ) from error
-    raise DataError(f"suffix {path.suffix!r} is unknown: use .csv, .csv.gz or .parquet")
 
 
-def _load_csv(path: Path) -> pa.Table:
-    """All columns as text: types guessed from the first rows would fail on later ones."""
-    import pyarrow as pa
-    from pyarrow import csv
+class _ParquetCells:
+    """See :class:`vfl.cells.Cells`; column by column, because all at once take three times their memory."""
 
-    with csv.open_csv(path) as file:
-        names = file.schema.names
-    options = csv.ConvertOptions(
-        column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=True, null_values=MISSING
-    )
-    return csv.read_csv(path, convert_options=options)
+    def __init__(self, file: pq.ParquetFile) -> None:
+        self._file = file
+        self.names: Sequence[str] = file.schema_arrow.names
+
+    def chunks(self, names: Sequence[str]) -> Iterator[tuple[int, str, pa.Array]]:
+        """See :meth:`vfl.cells.Cells.chunks`."""
+        for name in names:
+            start = 0
+            with _reading():
+                batches = self._file.iter_batches(_CHUNK_ROWS, columns=[name], use_threads=False)
+            for batch in _each(batches):
+                # By name once more: asked for "a", the library also reads "a.b".
+                yield start, name, batch.column(name)
+                start += len(batch)
+
+
+class _CsvCells:
+    """See :class:`vfl.cells.Cells`; read through once a call, all columns together and as text: types guessed from the
+    first rows would fail on later ones."""
+
+    def __init__(self, path: Path) -> None:
+        from pyarrow import csv
+
+        self._path = path
+        with _reading(), csv.open_csv(path) as file:
+            self.names: Sequence[str] = file.schema.names
+
+    def chunks(self, names: Sequence[str]) -> Iterator[tuple[int, str, pa.Array]]:
+        """See :meth:`vfl.cells.Cells.chunks`."""
+        import pyarrow as pa
+        from pyarrow import csv
+
+        options = csv.ConvertOptions(
+            column_types=dict.fromkeys(names, pa.string()),
+            include_columns=names,
+            strings_can_be_null=True,
+            null_values=MISSING,
+        )
+        if not names:  # none would mean all
+            return
+        start = 0
+        with _reading():
+            file = csv.open_csv(self._path, convert_options=options)
+        with file:
+            for batch in _each(file):
+                for name in names:
+                    yield start, name, batch.column(name)
+                start += len(batch)
+
+
+def _each(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """``batches``; what goes wrong in reading one is said as such, what its receiver makes of it is not."""
+    remaining = iter(batches)
+    while True:
+        with _reading():
+            batch = next(remaining, None)
+        if batch is None:
+            return
+        yield batch

@@ -22,6 +22,8 @@ import numpy as np
 from vfl.errors import DataError
 from vfl.types import Array, ColumnInfo
 
+_CHUNK = 1 << 14  # rows
+
 
 @dataclass(frozen=True, eq=False)
 class Scaler:
@@ -32,17 +34,18 @@ class Scaler:
     high: Array
 
     @classmethod
-    def fit(cls, columns: Sequence[ColumnInfo], training: Array) -> Scaler:
-        """The scaler of ``columns`` for ``training`` rows, finite (n, d) with n ≥ 1.
+    def fit(cls, columns: Sequence[ColumnInfo], features: Array, rows: Array | None = None) -> Scaler:
+        """The scaler of ``columns`` for the training ``rows`` (default: all) of ``features``, finite (n, d); at least one.
 
         Raises:
             DataError: no training rows, another number of columns, a low bound above its high one, or a range that overflows.
         """
-        if training.ndim != 2 or training.shape[1] != len(columns) or len(training) == 0:
+        rows = np.arange(len(features)) if rows is None else rows
+        if features.ndim != 2 or features.shape[1] != len(columns) or len(rows) == 0:
             raise DataError(
-                f"scaling {len(columns)} columns needs training rows of that width, not {training.shape}"
+                f"scaling {len(columns)} columns needs training rows of that width, not {features[rows].shape}"
             )
-        low, high = training.min(axis=0), training.max(axis=0)
+        low, high = _extremes(features, rows)
         low = np.array([v if c.low is None else c.low for c, v in zip(columns, low, strict=True)], np.float64)
         high = np.array(
             [v if c.high is None else c.high for c, v in zip(columns, high, strict=True)], np.float64
@@ -73,6 +76,15 @@ class Scaler:
         clipped = int(np.count_nonzero(scaled != x))
         return _stretched(scaled, self.low, self.high), clipped
 
+    def transform_in_place(self, x: Array) -> int:
+        """:meth:`transform` of ``x`` itself; the number of values that lay outside."""
+        clipped = 0
+        for start in range(0, len(x), _CHUNK):
+            part = x[start : start + _CHUNK]
+            part[:], count = self.transform(part)
+            clipped += count
+        return clipped
+
     def inverse(self, x: Array) -> Array:
         """From [0, 1] (n, d) back to the file's units; a clipped value comes back as its bound."""
         raw: Array = self.low + x * (self.high - self.low)
@@ -89,6 +101,15 @@ class Scaler:
             return None
         values = np.clip(np.array(column.alphabet), self.low[j], self.high[j])
         return tuple(np.unique(_stretched(values, self.low[j], self.high[j])).tolist())
+
+
+def _extremes(features: Array, rows: Array) -> tuple[Array, Array]:
+    """Least and greatest (d,) of ``rows``, chunk by chunk: a copy of them all would be as large as the table."""
+    low, high = features[rows[0]], features[rows[0]]
+    for start in range(0, len(rows), _CHUNK):
+        part = features[rows[start : start + _CHUNK]]
+        low, high = np.minimum(low, part.min(axis=0)), np.maximum(high, part.max(axis=0))
+    return low, high
 
 
 def _stretched(x: Array, low: Array, high: Array) -> Array:

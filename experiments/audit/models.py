@@ -109,8 +109,7 @@ def simulate(
     inputs = fold("on_inputs", subject.x, Phase.TRAIN)
     if kind == "trained":
         drawn = rng.permutation(n)[: math.ceil(_TRAINING_SHARE * n)]
-        features = np.hstack([inputs, other])[drawn]
-        block = train_alone(features, labels[drawn], subject.classes, _TRAINING, rng)
+        block = train_alone(np.hstack([inputs, other]), labels, drawn, subject.classes, _TRAINING, rng=rng)
         weight, bias = block.weight, block.parameters()["bias"]
     mine = subject.weight if kind == "given" and subject.weight is not None else weight[:, :d]
     disclosed.update(weight=mine.copy(), bias=bias)

@@ -19,7 +19,10 @@ KEY = "a key of sixteen or more"
 
 
 def _identities(ids: Sequence[str], split: Sequence[int] | None = None, key: str = KEY) -> Identities:
-    return Identities(digests(np.array(ids), key), None if split is None else np.array(split, np.uint8))
+    return Identities(
+        digests(np.array([i.encode() for i in ids]), key),
+        None if split is None else np.array(split, np.uint8),
+    )
 
 
 def _rng() -> np.random.Generator:
@@ -37,7 +40,7 @@ def _hmac_by_hand(key: bytes, message: bytes) -> bytes:
 @pytest.mark.parametrize("key", [KEY, "k" * 100, "schlüssel-schlüssel"])
 def test_digests_are_hmac_sha256(key: str) -> None:
     ids = ["1", "patient-7", "", "žofie"]
-    found = digests(np.array(ids), key)
+    found = digests(np.array([i.encode() for i in ids]), key)
     assert found.dtype == np.uint8
     assert [row.tobytes() for row in found] == [_hmac_by_hand(key.encode(), i.encode()) for i in ids]
 

@@ -106,7 +106,7 @@ def test_bundled_sets_load(name: str) -> None:
     assert_sound(table)
     assert table.features.shape == BUNDLED[name]
     assert table.split is None
-    assert table.ids[0] == f"{name}-000000"
+    assert table.ids[0] == f"{name}-000000".encode()
 
 
 def test_digits_are_pictures_with_the_known_blind_errors() -> None:

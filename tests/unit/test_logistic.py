@@ -234,7 +234,7 @@ def test_full_batches_reach_the_optimum_of_other_solvers() -> None:
     """Strongly convex: L-BFGS, scikit-learn and 3000 plain gradient steps meet, to 1e-6 in every parameter."""
     x, labels, l2 = RNG.random((60, 3)), RNG.integers(0, 3, 60), 0.01
     training = Training(optimizer="sgd", epochs=3000, batch_size=60, learning_rate=0.8, l2=l2)
-    block = train_alone(x, labels, 3, training, RNG)
+    block = train_alone(x, labels, np.arange(60), 3, training, rng=RNG)
     assert block.bias is not None
     mine = np.column_stack([block.weight, block.bias])
     y = one_hot(labels, 3)
@@ -249,7 +249,10 @@ def test_full_batches_reach_the_optimum_of_other_solvers() -> None:
 def test_training_alone_uses_the_rows_it_was_given() -> None:
     x, labels = RNG.random((30, 2)), RNG.integers(0, 2, 30)
     training = Training(epochs=4, batch_size=7, l2=0.02)
-    block = train_alone(x, labels, 2, training, np.random.default_rng(5))
+    place = RNG.permutation(90)[:30]  # among other rows
+    among, their = np.full((90, 2), np.nan), np.zeros(90, int)
+    among[place], their[place] = x, labels
+    block = train_alone(among, their, place, 2, training, rng=np.random.default_rng(5))
     rng = np.random.default_rng(5)
     draws = [np.split(rng.permutation(30), [7, 14, 21, 28]) for _ in range(4)]
     assert block.bias is not None

@@ -68,7 +68,7 @@ def test_openml_reads_what_was_fetched(tmp_path: Path, monkeypatch: pytest.Monke
     assert table.columns == (ColumnInfo("size"), integers("colour", 0, 2))
     assert table.features.tolist() == [[1.5, 2], [2.5, 1], [3.5, 0]]  # sorted: "?", green, red
     assert counts(table) == {"no": 2, "yes": 1}
-    assert table.ids.tolist() == ["openml-7-000000", "openml-7-000001", "openml-7-000002"]
+    assert table.ids.tolist() == [b"openml-7-000000", b"openml-7-000001", b"openml-7-000002"]
 
 
 @pytest.mark.parametrize(

@@ -102,3 +102,16 @@ def test_a_range_that_no_number_holds_is_refused() -> None:
 def test_a_low_bound_above_the_high_one_is_refused() -> None:
     with pytest.raises(DataError, match=r"column 'a': low 3.0 is above high 2.0"):
         Scaler.fit([ColumnInfo("a", 3, 2)], np.zeros((1, 1)))
+
+
+def test_scaling_in_place_is_scaling_bit_by_bit_over_several_chunks() -> None:
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(40_000, 3)) * [1, 1e-9, 1e9]
+    rows = rng.permutation(40_000)[:30_000]
+    scaler = Scaler.fit(plain(3), x, rows)
+    assert np.array_equal(scaler.low, x[rows].min(axis=0))
+    assert np.array_equal(scaler.high, x[rows].max(axis=0))
+    scaled, clipped = scaler.transform(x)
+    assert clipped > 0
+    assert scaler.transform_in_place(x) == clipped
+    assert x.tobytes() == scaled.tobytes()

@@ -57,7 +57,7 @@ def table(
     order = np.argsort(class_names)
     labels = order[np.searchsorted(np.array(class_names)[order], classes)]
     return Table(
-        ids=np.array([f"{name}-{i:06d}" for i in range(len(features))]),
+        ids=np.array([f"{name}-{i:06d}".encode() for i in range(len(features))]),
         columns=tuple(columns),
         features=np.ascontiguousarray(features, dtype=np.float64),
         labels=labels.astype(np.int64),

@@ -17,23 +17,25 @@ def train_network_alone(
     columns: Sequence[ColumnInfo],
     x: Array,
     labels: Array,
+    rows: Array,
     *,
     secret: bytes,
     rng: np.random.Generator,
 ) -> Callable[[Array], Array]:
-    """Trained on ``x`` (n, d) as the federation trains; gives log-probabilities (m, k) of other rows (m, d)."""
+    """Trained on ``rows`` of ``x`` (n, d) as the federation trains; gives log-probabilities (m, k) of other rows (m, d)."""
     network, training = federation.network, federation.training
     assert network is not None
     width = federation.combined_width  # of nothing: zeros stand for what the others would send
     if columns:
         width = network.embedding_width(columns) if network.combine == "sum" else 0
     model = Top(network, columns, width=width, classes=federation.n_classes, training=training, secret=secret)
-    y, rows, step = one_hot(labels, federation.n_classes), np.arange(len(x), dtype=np.int32), 0
+    step = 0
     for epoch in range(training.epochs):
         for batch in batches(rows, training.batch_size, rng):
             exchange = Exchange("alone", Phase.TRAIN, epoch, step)
             nothing = np.zeros((len(batch), width))
-            _, gradient = model.loss_gradient(nothing, x[batch], y[batch], exchange)
+            y = one_hot(labels[batch], federation.n_classes)
+            _, gradient = model.loss_gradient(nothing, x[batch], y, exchange)
             model.learn(x[batch], gradient, exchange)
             step += 1
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import rankdata
 
 Array = npt.NDArray[Any]
 
@@ -26,6 +25,14 @@ def auc(scores: Array, labels: Array) -> float:
     present = (m > 0) & (m < n)
     if not present.any():
         return float("nan")
-    ranks = rankdata(scores[:, present], axis=0)
-    wins = (ranks * members[:, present]).sum(axis=0) - m[present] * (m[present] + 1) / 2
+    sums = np.array([_ranks(scores[:, c])[members[:, c]].sum() for c in np.flatnonzero(present)])
+    wins = sums - m[present] * (m[present] + 1) / 2
     return float((wins / (m[present] * (n - m[present]))).mean())
+
+
+def _ranks(values: Array) -> Array:
+    """From 1, ties at their mean; scipy.stats has it too, and takes a second and 24 MiB to import."""
+    ordered = np.sort(values)
+    below, up_to = (np.searchsorted(ordered, values, side) for side in ("left", "right"))
+    ranks: Array = (below + up_to + 1) / 2
+    return ranks

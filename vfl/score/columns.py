@@ -44,7 +44,9 @@ class ColumnScoring(ScoringService):
     ) -> None:
         super().__init__(width=truth.shape[1], **service)
         self._truth, self._columns, self._model = truth, columns, model
-        self._means = truth[training].mean(axis=0)
+        trained = np.zeros((len(truth), 1), bool)
+        trained[training] = True
+        self._means = truth.mean(axis=0, where=trained)  # of no copy
         self._folder, self._pictures = folder, pictures
 
     def keep_errors(self, submission: Submission) -> dict[str, float]:

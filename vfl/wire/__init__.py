@@ -10,6 +10,9 @@ os.environ.setdefault("GRPC_EXPERIMENTS", "-event_engine_client,-event_engine_li
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
+# Arrow's own allocator keeps three times what a table's text takes; the process's reuses it.
+os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 
 
