@@ -230,6 +230,7 @@ class ActiveParty(DataParty):
             training=federation.training,
             secret=self.secret,
             wrap=self.wrapped,
+            device=self.config.device,
         )
 
     def _sent(self, rows: Array) -> Array:

@@ -30,7 +30,7 @@ from vfl.acts import (
 )
 from vfl.align import digests
 from vfl.arrays import load_arrays, save_arrays
-from vfl.compatibility import build_defenses, check_family
+from vfl.compatibility import build_defenses, check_device, check_family
 from vfl.config import ActiveConfig, PassiveConfig
 from vfl.errors import ConfigError, ProtocolError, StateError
 from vfl.federation import Federation
@@ -76,7 +76,7 @@ class DataParty(Party):
     Raises:
         DataError: its table cannot be used.
         StorageError: its folder cannot be written.
-        PluginError, ConfigError: a defence that is unknown or wrongly set.
+        PluginError, ConfigError: a defence that is unknown or wrongly set, or a GPU that is absent.
     """
 
     scoring: ScoringService  # once rows are aligned
@@ -89,6 +89,7 @@ class DataParty(Party):
         self.folder = config.out
         self.table = read_party_table(config.data)
         defenses = build_defenses(config)
+        check_device(config)
         self.adversary = Adversary(self, targets)
         self.transcript = Transcript(
             self.folder / "transcript", config.transcript.every
@@ -281,6 +282,10 @@ class DataParty(Party):
     def _new_model(self, federation: Federation, width: int) -> Any:
         if federation.network is not None:
             return self.network_model(federation, federation.network)
+        if self.config.device != "cpu":
+            raise ConfigError(
+                f"device = {self.config.device!r} at {self.name!r}: softmax regression computes on the processor, leave device out"
+            )
         holds_bias = federation.passive[0].name == self.name
         return LinearBlock(width, federation.n_classes, bias=holds_bias, training=federation.training)
 

@@ -182,7 +182,8 @@ class PassiveParty(DataParty):
         """See :meth:`DataParty.network_model`."""
         from vfl.networks.training import Bottom
 
-        return Bottom(network, self.table.columns, federation.training, self.secret, self.wrapped)
+        training, device = federation.training, self.config.device
+        return Bottom(network, self.table.columns, training, self.secret, self.wrapped, device=device)
 
     def _learn(self, received: Released) -> None:
         federation = self.run.federation

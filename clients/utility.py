@@ -44,7 +44,9 @@ def _trained(party: ActiveParty, purpose: str, tables: Mapping[str, Array]) -> A
     described = {p.name: p.columns for p in federation.passive}
     columns: tuple[ColumnInfo, ...] = sum((described[name] for name in tables), party.table.columns)
     secret = derive(party.secret, purpose)
-    scores = train_network_alone(federation, columns, x, labels, train, secret=secret, rng=rng)
+    scores = train_network_alone(
+        federation, columns, x, labels, train, secret=secret, rng=rng, device=party.config.device
+    )
     return scores(new)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from experiments.config import load_experiment
 from experiments.dealer import deal_tables, remove_sockets, write_parties
-from vfl.compatibility import build_attacks, build_defenses
+from vfl.compatibility import build_attacks, build_defenses, check_device
 from vfl.config import ActiveConfig, CoordinatorConfig, PassiveConfig, load_party, read_toml
 from vfl.errors import StorageError
 from vfl.gate import DefenseChain
@@ -63,6 +63,7 @@ def check_party(config: PassiveConfig | ActiveConfig | CoordinatorConfig) -> dic
         facts |= {"rows": len(table.ids), "columns": len(table.columns), "classes": list(table.class_names)}
         summary += f", {len(table.ids)} rows, {len(table.columns)} columns"
         build_attacks(config)
+        check_device(config)
         facts["attacks"] = [a.name for a in config.attacks]
         summary += f", {len(config.attacks)} attacks"
     return {**facts, "summary": summary + (f", defended by {', '.join(defenses)}" if defenses else "")}

@@ -9,6 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
 from vfl.config import (
     AGGREGATOR,
+    DEVICE,
+    Device,
     Disclosure,
     Limits,
     Name,
@@ -127,6 +129,7 @@ class Experiment(Settings):
         None, description="a split network (the extra `deep`); absent: softmax regression"
     )
     aggregator: Aggregator = Field("coordinator", description=AGGREGATOR)
+    device: Device = Field("cpu", description=DEVICE)
     attacks: tuple[AttackAt, ...] = Field((), description="the adversary's")
     disclose: tuple[Grant, ...] = Field((), description="what parties grant")
     scoring: Scoring = Scoring()
@@ -153,6 +156,14 @@ class Experiment(Settings):
     @model_validator(mode="after")
     def _aggregates_somewhere(self) -> Experiment:
         check_aggregator(self.aggregator, self.model, self.training)
+        return self
+
+    @model_validator(mode="after")
+    def _networks_have_devices(self) -> Experiment:
+        if self.device != "cpu" and self.model is None:
+            raise ValueError(
+                f"device = {self.device!r} without a [model]: softmax regression computes on the processor, leave device out or train a split network"
+            )
         return self
 
     @model_validator(mode="after")

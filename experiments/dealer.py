@@ -188,6 +188,7 @@ def _of_role(experiment: Experiment, party: str, role: Role, root: str) -> dict[
     ]
     attacks = [{"name": a.name, **a.parameters} for a in experiment.attacks if experiment.seat(a) == party]
     shared = {**key, "attacks": attacks, "disclose": granted, "scoring": experiment.scoring.model_dump()}
+    shared["device"] = experiment.device
     operator = {"operator_token": _token(root, party, "operator")} if role is Role.ACTIVE else {}
     return {**shared, **operator}
 

@@ -83,6 +83,18 @@ def build_attacks(config: PassiveConfig | ActiveConfig) -> dict[str, Attack]:
     return {p.name: a for p, a in zip(config.attacks, attacks, strict=True)}
 
 
+def check_device(config: PassiveConfig | ActiveConfig) -> None:
+    """Refuse a GPU that this machine does not have; imports torch only where one is asked for.
+
+    Raises:
+        ConfigError: there is none, or no torch.
+    """
+    if config.device != "cpu":
+        from vfl.networks.device import placed
+
+        placed(config.device)
+
+
 _WORDS = {
     "labels": "labels, which this party holds itself: let it sit in a passive party (at = its name)",
     "features": "columns: let it sit in the active party, a passive party's attacks estimate labels",

@@ -424,6 +424,26 @@ def test_check_refuses_it_too(tmp_path: Path, changes: Any, message: str) -> Non
         check(file)
 
 
+def test_a_gpu_that_is_absent_is_refused_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By `vflens check`, and by the party that would need it."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    what = experiment(tmp_path / "out", **SETTINGS, device="cuda")
+    file = tmp_path / "experiment.toml"
+    file.write_text(tomli_w.dumps(what.model_dump(mode="json", exclude_none=True)), encoding="utf-8")
+    for refused in (lambda: check(file), lambda: federation(tmp_path / "out", **SETTINGS, device="cuda")):
+        with pytest.raises(
+            ConfigError, match="device = 'cuda': torch finds no GPU on this machine, set device"
+        ):
+            refused()
+    assert not list(tmp_path.glob("out/*/transcript"))
+    with pytest.raises(
+        ValueError, match=r"device = 'cuda' without a \[model\]: softmax regression computes on"
+    ):
+        experiment(tmp_path, device="cuda")
+
+
 def test_check_takes_what_runs(tmp_path: Path) -> None:
     for name, settings in {**PLACES, "side by side": CONCATENATED}.items():
         file = tmp_path / f"{name}.toml"

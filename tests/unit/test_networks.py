@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -16,7 +17,9 @@ from vfl.defense import Context
 from vfl.errors import ConfigError, ProtocolError, StorageError
 from vfl.federation import Training
 from vfl.model import SplitNetwork, image_grid
+from vfl.networks import training
 from vfl.networks.architectures import bottom
+from vfl.networks.device import placed
 from vfl.networks.parameters import from_arrays, to_arrays
 from vfl.networks.training import Bottom, Top, Wrap, plain
 from vfl.types import Array, ColumnInfo, Exchange, Owner, Phase
@@ -141,11 +144,11 @@ class Pair:
         rng = np.random.default_rng(0)
         self.x, self.own = rng.random((60, 6)), rng.random((60, 6))
         self.y = np.eye(3)[(self.x.sum(1) > 3).astype(int) + (self.own[:, 0] > 0.5)]
-        training = TRAINING.model_copy(update={"optimizer": optimizer})
+        settings = TRAINING.model_copy(update={"optimizer": optimizer})
         walls = [_passport(Owner("p")), _passport(Owner("a", labels=np.zeros(1)))] if wrap else [plain, plain]
-        self.bottom = Bottom(network, COLUMNS, training, b"passive", walls[0])
+        self.bottom = Bottom(network, COLUMNS, settings, b"passive", walls[0])
         self.top = Top(
-            network, COLUMNS, width=8, classes=3, training=training, secret=b"active", wrap=walls[1]
+            network, COLUMNS, width=8, classes=3, training=settings, secret=b"active", wrap=walls[1]
         )
 
     def step(self, step: int) -> float:
@@ -236,6 +239,21 @@ def test_summed_logits_without_a_top_give_the_gradient_of_softmax() -> None:
     assert top.parameters() == {}
 
 
+@pytest.mark.parametrize("penalise_bias", [True, False])
+def test_the_penalty_covers_the_passport_too(penalise_bias: bool) -> None:
+    """Without a gradient a step of plain descent shrinks each penalised number by 2·rate·l2 of it, and no other."""
+    changes = {"optimizer": "sgd", "learning_rate": 0.1, "l2": 1.5, "penalise_bias": penalise_bias}
+    network = SplitNetwork(**NETWORKS["mlp"])
+    model = Bottom(network, COLUMNS, TRAINING.model_copy(update=changes), b"s", _passport(Owner("p")))
+    before = model.state()
+    model.learn(np.ones((4, 6)), np.zeros((4, 8)), _exchange(0))
+    after = model.state()
+    assert {n for n in before if "encoder" in n or "decoder" in n}
+    for name, value in before.items():
+        kept = 0.7 if penalise_bias or not name.endswith("bias") else 1.0
+        np.testing.assert_allclose(after[name], kept * value, rtol=1e-6, err_msg=name)
+
+
 def test_prediction_drops_nothing_and_leaves_training_alone() -> None:
     pair, twin = (Pair(SplitNetwork(**NETWORKS["mlp"])) for _ in range(2))
     first, again = (pair.bottom.forward(pair.x, _exchange(n, Phase.PREDICT)) for n in (0, 1))
@@ -250,6 +268,55 @@ def test_the_state_of_another_network_is_refused() -> None:
     )
     with pytest.raises(StorageError, match=r"does not fit this party's network at 'model/bottom.0.weight'"):
         large.load(small.state())
+
+
+# -- where it computes ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["mlp", "concatenated"])
+@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
+def test_modules_batches_and_optimiser_are_on_the_configured_device(
+    monkeypatch: pytest.MonkeyPatch, name: str, optimizer: str
+) -> None:
+    """Torch's "meta" stands for the GPU: it holds no numbers, and refuses what mixes it with the processor's tensors."""
+    monkeypatch.setattr(training, "placed", lambda device: torch.device("meta"))
+    monkeypatch.setattr(training, "_array", lambda t: np.zeros(t.shape, str(t.dtype).removeprefix("torch.")))
+    pair = Pair(SplitNetwork(**NETWORKS[name]), wrap=True, optimizer=optimizer)
+    for step in range(2):
+        pair.step(step)
+    pair.top.log_scores(np.zeros((3, 8)), np.zeros((3, 6)), _exchange(0, Phase.PREDICT))
+    with pytest.warns(UserWarning, match="non-meta parameter"):  # a copy to "meta" copies nothing
+        pair.bottom.load(pair.bottom.state())
+    pair.step(2)
+    for model in (pair.bottom, pair.top):
+        optimised = (t for t in vars(model._optimizer).values() if isinstance(t, torch.Tensor))
+        gradients = (p.grad for p in model.module.parameters() if p.requires_grad)
+        tensors = [*model.module.state_dict().values(), model._theta, *gradients, *optimised]
+        assert {t.device.type for t in tensors if t is not None} == {"meta"}
+    monkeypatch.setattr(pair.bottom, "_placed", lambda x: torch.from_numpy(x).float())
+    with pytest.raises(RuntimeError, match="device"):
+        pair.step(3)
+
+
+def test_a_gpu_that_is_absent_is_refused_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(ConfigError, match="device = 'cuda': torch finds no GPU on this machine, set device"):
+        Bottom(SplitNetwork(architecture="mlp"), COLUMNS, TRAINING, b"s", device="cuda")
+    assert placed("cpu") == torch.device("cpu")
+
+
+def test_a_gpu_that_is_there_is_asked_for_algorithms_that_repeat_their_bits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
+    asked: list[tuple[bool, bool]] = []
+    monkeypatch.setattr(
+        torch, "use_deterministic_algorithms", lambda mode, warn_only: asked.append((mode, warn_only))
+    )
+    assert placed("cuda") == torch.device("cuda")
+    assert asked == [(True, True)]
+    assert os.environ["CUBLAS_WORKSPACE_CONFIG"] == ":4096:8"
 
 
 def test_without_torch_one_sentence_names_the_extra() -> None:

@@ -7,10 +7,12 @@
 
 from vfl.config.party import (
     AGGREGATOR,
+    DEVICE,
     OPERATOR,
     ActiveConfig,
     CoordinatorConfig,
     DataPartyConfig,
+    Device,
     PartyConfig,
     PassiveConfig,
     check_aggregator,
@@ -32,10 +34,12 @@ from vfl.names import Name
 
 __all__ = [
     "AGGREGATOR",
+    "DEVICE",
     "OPERATOR",
     "ActiveConfig",
     "CoordinatorConfig",
     "DataPartyConfig",
+    "Device",
     "Disclosure",
     "Limits",
     "Name",

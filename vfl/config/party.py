@@ -30,6 +30,8 @@ OPERATOR = "operator"  # what the person who asks a running party is called; no 
 AGGREGATOR = (
     "who receives the passive parties' embeddings, the same at every party; `active`: split networks only"
 )
+Device = Literal["cpu", "cuda"]
+DEVICE = "where a data party's part of a split network computes: `cuda` is its machine's GPU (no test has run on one), with bits of its own"
 EXAMPLE = "example-"  # how the secrets of the example configurations begin
 
 
@@ -118,6 +120,7 @@ class DataPartyConfig(PartyConfig):
         (), description="the adversary's plug-ins; at a passive party they estimate labels"
     )
     scoring: Scoring = Scoring()
+    device: Device = Field("cpu", description=DEVICE)
 
     @model_validator(mode="after")
     def _attacks_are_distinct(self) -> DataPartyConfig:

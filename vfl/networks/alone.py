@@ -21,6 +21,7 @@ def train_network_alone(
     *,
     secret: bytes,
     rng: np.random.Generator,
+    device: str = "cpu",
 ) -> Callable[[Array], Array]:
     """Trained on ``rows`` of ``x`` (n, d) as the federation trains; gives log-probabilities (m, k) of other rows (m, d)."""
     network, training = federation.network, federation.training
@@ -28,7 +29,15 @@ def train_network_alone(
     width = federation.combined_width  # of nothing: zeros stand for what the others would send
     if columns:
         width = network.embedding_width(columns) if network.combine == "sum" else 0
-    model = Top(network, columns, width=width, classes=federation.n_classes, training=training, secret=secret)
+    model = Top(
+        network,
+        columns,
+        width=width,
+        classes=federation.n_classes,
+        training=training,
+        secret=secret,
+        device=device,
+    )
     step = 0
     for epoch in range(training.epochs):
         for batch in batches(rows, training.batch_size, rng):

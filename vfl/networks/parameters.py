@@ -14,7 +14,7 @@ from vfl.types import Array
 
 def to_arrays(parameters: Mapping[str, nn.Parameter]) -> dict[str, Array]:
     """Copies of ``parameters``."""
-    return {name: p.detach().numpy().copy() for name, p in parameters.items()}
+    return {name: p.detach().cpu().numpy().copy() for name, p in parameters.items()}
 
 
 def from_arrays(module: nn.Module, arrays: Mapping[str, Array]) -> None:

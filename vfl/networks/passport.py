@@ -90,7 +90,7 @@ class Passport(nn.Module):
     ) -> Tensor:
         places = means.reshape(-1, *[1] * (x.dim() - 2))
         key = places + self._sigma * rng.standard_normal(tuple(x.shape[1:]))
-        return torch.from_numpy(key).to(x.dtype)
+        return torch.from_numpy(key).to(x)
 
     def _passport(self, z: Tensor) -> Tensor:
         """Avg(D(E(z))) (m, outputs) of m weighted keys W ∗ s; ``pool_first`` averages over the places before the autoencoder."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,6 +19,7 @@ from vfl.errors import StorageError
 from vfl.federation import Training
 from vfl.model import SplitNetwork
 from vfl.networks.architectures import DTYPES, AsImage, bottom, top
+from vfl.networks.device import placed
 from vfl.networks.parameters import to_arrays
 from vfl.numerics.optimizer import OPTIMIZERS
 from vfl.randomness import exchange_stream, stream
@@ -42,8 +44,16 @@ class _Model:
     """Named modules under one optimiser. The penalty l2·Σθ² has the gradient 2·l2·θ; biases may be spared."""
 
     def __init__(
-        self, modules: Mapping[str, nn.Module], wraps: Mapping[str, Wrap], training: Training, secret: bytes
+        self,
+        modules: Mapping[str, nn.Module],
+        wraps: Mapping[str, Wrap],
+        training: Training,
+        secret: bytes,
+        *,
+        precision: str,
+        device: str,
     ) -> None:
+        self._dtype, self._device = DTYPES[precision], placed(device)
         # Taken before any defence wraps the modules: its keys and autoencoder are never among them.
         self._exported = {
             name if len(modules) == 1 else f"{part}.{name}": parameter
@@ -51,16 +61,20 @@ class _Model:
             for name, parameter in module.named_parameters()
         }
         self.module = nn.ModuleDict({part: wraps.get(part, plain)(m) for part, m in modules.items()})
+        self.module.to(self._device)  # after the draws: the start is the same on every device
         self._secret = secret
         modules_by_name = dict(self.module.named_modules())
         self._rekeyed = {n: m for n, m in modules_by_name.items() if hasattr(m, "rekey")}
         self._draws = any(type(m) not in _NEVER_DRAW for m in modules_by_name.values())
         learned = [p for p in self.module.parameters() if p.requires_grad]
-        self._theta, self._gradient = _flattened(learned)
+        self._theta, self._gradient = map(self._vector, _flattened(learned, self._dtype, self._device))
         penalised = [np.full(p.numel(), training.penalise_bias or p.dim() > 1) for p in learned]
-        self._penalty = 2 * training.l2 * np.concatenate([np.zeros(0, bool), *penalised])
+        penalty = 2 * training.l2 * np.concatenate([np.zeros(0, bool), *penalised])
+        self._penalty = self._vector(_tensor(penalty).to(self._device))
         # Not torch's: the first of its optimisers takes seconds to import what it never uses here.
-        self._optimizer = OPTIMIZERS[training.optimizer](len(self._theta), training.learning_rate)
+        self._optimizer = OPTIMIZERS[training.optimizer](
+            len(self._theta), training.learning_rate, self._zeros
+        )
 
     def parameters(self) -> dict[str, Array]:
         """Copies of the registered architecture's parameters; a defence's own are never among them."""
@@ -68,8 +82,9 @@ class _Model:
 
     def state(self) -> dict[str, Array]:
         """All that training changed, for :meth:`load`; it stays with its owner."""
-        named = {f"model/{n}": t.detach().numpy().copy() for n, t in self.module.state_dict().items()}
-        return named | {f"optimizer/{n}": a for n, a in self._optimizer.state().items()}
+        named = {f"model/{n}": _array(t).copy() for n, t in self.module.state_dict().items()}
+        kept = self._optimizer.state().items()
+        return named | {f"optimizer/{n}": _array(a) if isinstance(a, Tensor) else a for n, a in kept}
 
     def load(self, state: Mapping[str, Array]) -> None:
         """Take up :meth:`state`.
@@ -85,7 +100,10 @@ class _Model:
             )
         self.module.load_state_dict({n.removeprefix("model/"): _tensor(state[n]) for n in own})
         prefix = "optimizer/"
-        self._optimizer.load({n.removeprefix(prefix): a for n, a in state.items() if n.startswith(prefix)})
+        kept = {n.removeprefix(prefix): a for n, a in state.items() if n.startswith(prefix)}
+        self._optimizer.load(
+            {n: self._vector(_tensor(a).to(self._device)) if a.ndim else a for n, a in kept.items()}
+        )
 
     @contextmanager
     def _at(self, exchange: Exchange) -> Iterator[None]:
@@ -103,12 +121,23 @@ class _Model:
 
     def _backward(self, loss: Tensor) -> None:
         """The gradient of all parameters in the scalar ``loss``."""
-        self._gradient.fill(0)
+        self._gradient[:] = 0
         torch.autograd.backward(loss)
 
     def _apply(self) -> None:
         self._gradient += self._penalty * self._theta
         self._optimizer.update(self._theta, self._gradient)
+
+    def _placed(self, array: Array) -> Tensor:
+        """``array`` where the modules are, in their precision."""
+        return _tensor(array).to(self._device, self._dtype)
+
+    def _vector(self, tensor: Tensor) -> Any:
+        """What the optimiser works on: on the processor NumPy's view of ``tensor``, whose calls cost less."""
+        return tensor.numpy() if self._device.type == "cpu" else tensor
+
+    def _zeros(self, shape: tuple[int, ...]) -> Any:
+        return self._vector(torch.zeros(shape, dtype=torch.float64, device=self._device))
 
 
 class Bottom(_Model):
@@ -121,10 +150,12 @@ class Bottom(_Model):
         training: Training,
         secret: bytes,
         wrap: Wrap = plain,
+        *,
+        device: str = "cpu",
     ) -> None:
         with _keyed(stream(secret, "torch", "bottom")):
-            super().__init__({"bottom": bottom(network, columns)}, {"bottom": wrap}, training, secret)
-        self._dtype = DTYPES[network.precision]
+            modules, wraps = {"bottom": bottom(network, columns)}, {"bottom": wrap}
+            super().__init__(modules, wraps, training, secret, precision=network.precision, device=device)
         self._pending: tuple[Exchange, Tensor] | None = None
 
     def forward(self, x: Array, exchange: Exchange) -> Array:
@@ -143,11 +174,11 @@ class Bottom(_Model):
         assert self._pending is not None
         embedding, self._pending = self._pending[1], None
         # The product has this gradient; given as such, torch imports sympy for a second to check its shape.
-        self._backward(torch.dot(embedding.flatten(), _tensor(gradient).to(self._dtype).flatten()))
+        self._backward(torch.dot(embedding.flatten(), self._placed(gradient).flatten()))
         self._apply()
 
     def _embedded(self, x: Array) -> Tensor:
-        embedding: Tensor = self.module["bottom"](_tensor(x).to(self._dtype))
+        embedding: Tensor = self.module["bottom"](self._placed(x))
         return embedding
 
 
@@ -167,24 +198,27 @@ class Top(_Model):
         training: Training,
         secret: bytes,
         wrap: Wrap = plain,
+        device: str = "cpu",
     ) -> None:
         own = [network.embedding_width(columns)] if columns else []
         combined = network.combined_width([width, *own], classes)
         with _keyed(stream(secret, "torch", "top")):
             modules = {"bottom": bottom(network, columns)} if columns else {}
             modules["top"] = top(network, combined, classes)
-            super().__init__(modules, {"top": wrap}, training, secret)
-        self._dtype, self._sums = DTYPES[network.precision], network.combine == "sum"
+            super().__init__(
+                modules, {"top": wrap}, training, secret, precision=network.precision, device=device
+            )
+        self._sums = network.combine == "sum"
 
     def loss_gradient(self, received: Array, x: Array, y: Array, exchange: Exchange) -> tuple[float, Array]:
         """Mean cross-entropy against soft labels ``y`` (n, k), and its gradient in ``received`` (n, width)."""
-        embedding = _tensor(received).to(self._dtype).requires_grad_()
+        embedding = self._placed(received).requires_grad_()
         with self._at(exchange):
             log_c = torch.log_softmax(self._logits(embedding, x), dim=1)
-        loss = -(log_c * _tensor(y).to(self._dtype)).sum(dim=1).mean()
+        loss = -(log_c * self._placed(y)).sum(dim=1).mean()
         self._backward(loss)
         assert embedding.grad is not None
-        return float(loss.detach()), _array(embedding.grad)
+        return float(_array(loss)), _array(embedding.grad)
 
     def learn(self, x: Array, gradient: Array, exchange: Exchange) -> None:
         """The optimiser step of the batch whose gradient was computed last."""
@@ -193,27 +227,29 @@ class Top(_Model):
     def log_scores(self, received: Array, x: Array, exchange: Exchange) -> Array:
         """Log-probabilities float64 (n, k)."""
         with self._at(exchange), torch.no_grad():
-            logits = self._logits(_tensor(received).to(self._dtype), x)
+            logits = self._logits(self._placed(received), x)
             return _array(torch.log_softmax(logits.to(torch.float64), dim=1))
 
     def _logits(self, embedding: Tensor, x: Array) -> Tensor:
         if "bottom" in self.module:
-            own = self.module["bottom"](_tensor(x).to(self._dtype))
+            own = self.module["bottom"](self._placed(x))
             embedding = embedding + own if self._sums else torch.cat([embedding, own], dim=1)
         logits: Tensor = self.module["top"](embedding)
         return logits
 
 
-def _flattened(parameters: Sequence[nn.Parameter]) -> tuple[Array, Array]:
+def _flattened(
+    parameters: Sequence[nn.Parameter], dtype: torch.dtype, device: torch.device
+) -> tuple[Tensor, Tensor]:
     """All ``parameters``, and all their gradients, as one vector each that shares their memory."""
-    dtype = parameters[0].detach().numpy().dtype if parameters else np.dtype(np.float64)
-    theta, gradient = (np.zeros(sum(p.numel() for p in parameters), dtype) for _ in range(2))
+    size = sum(p.numel() for p in parameters)
+    theta, gradient = (torch.zeros(size, dtype=dtype, device=device) for _ in range(2))
     start = 0
     for parameter in parameters:
         part = slice(start, start + parameter.numel())
-        theta[part] = parameter.detach().numpy().ravel()
-        parameter.data = torch.from_numpy(theta[part]).view(parameter.shape)
-        parameter.grad = torch.from_numpy(gradient[part]).view(parameter.shape)
+        theta[part] = parameter.detach().flatten()
+        parameter.data = theta[part].view(parameter.shape)
+        parameter.grad = gradient[part].view(parameter.shape)
         start = part.stop
     return theta, gradient
 
@@ -222,7 +258,9 @@ def _flattened(parameters: Sequence[nn.Parameter]) -> tuple[Array, Array]:
 def _keyed(rng: np.random.Generator) -> Iterator[None]:
     """With torch's generator seeded from ``rng``, and nobody else's draws between."""
     with _GENERATOR:
-        torch.default_generator.manual_seed(int(rng.integers(2**63)))
+        seed = int(rng.integers(2**63))
+        for generator in (torch.default_generator, *torch.cuda.default_generators):  # those of GPUs in use
+            generator.manual_seed(seed)
         yield
 
 
@@ -232,5 +270,5 @@ def _tensor(array: Array) -> Tensor:
 
 
 def _array(tensor: Tensor) -> Array:
-    result: Array = tensor.detach().numpy()
+    result: Array = tensor.detach().cpu().numpy()
     return result
