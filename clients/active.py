@@ -114,6 +114,7 @@ class ActiveParty(DataParty):
             answered = self.answered(Point.GRADIENT, act.exchange)
             if answered is not None:
                 return StepReply(answered, self.stops_after(act.exchange.step))
+            self.check_training(act.exchange.step)
             if not self.recovery.is_due(act.exchange):
                 raise StateError(
                     f"step {act.exchange.step} was learned from before and its answer is no longer kept: ask for the next"

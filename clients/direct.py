@@ -62,7 +62,7 @@ class DirectTraining:
 
     async def _finish(self, streams: TrainingStreams, steps: int) -> None:
         """Deliver the gradients that are left."""
-        exchange = Exchange(self._federation.run, Phase.TRAIN, self._federation.training.epochs, steps)
+        exchange = Exchange(self._federation.run, Phase.TRAIN, steps // self._federation.epoch_steps, steps)
         for step in range(steps - 1 - self._staleness, steps):
             await streams.deliver(exchange, self._gradient(step))
 

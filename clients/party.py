@@ -310,12 +310,24 @@ class DataParty(Party):
     def answered(self, point: Point, exchange: Exchange) -> Released | None:
         """The kept answer if this training exchange is a repetition, None if it is due."""
         check_exchange(exchange, self.config.run, Phase.TRAIN)
+        self.run.federation.check_epoch(exchange)
         if exchange.step > self.run.federation.steps:  # that one delivers the last gradient
             raise StateError(
                 f"step {exchange.step} of a training of {self.run.federation.steps} steps: it is over, go on to disclosures"
             )
         self.settle()
         return self.gate.answered(point, exchange)
+
+    def check_training(self, step: int) -> None:
+        """Refuse what would change or use the model after training: early stopping leaves steps that nobody took.
+
+        Raises:
+            StateError: the coordinator said that predictions begin.
+        """
+        if self.begun.is_set():
+            raise StateError(
+                f"step {step} after the end of training: the coordinator opened predictions, go on with them"
+            )
 
     def defer(self, work: Callable[[], None]) -> None:
         """Put ``work`` off until the reply has left."""
@@ -408,6 +420,11 @@ class DataParty(Party):
         if federation.aggregator != self.config.aggregator:
             raise ConfigError(
                 f"aggregator = {self.config.aggregator!r} at {self.name!r} and {federation.aggregator!r} at the coordinator: set it alike at every party"
+            )
+        every = self.config.transcript.every
+        if federation.training.epochs % every:
+            raise ConfigError(
+                f"transcript.every = {every} at {self.name!r} leaves out the last of {federation.training.epochs} epochs: choose a divisor"
             )
         if federation.direct and federation.network is None:
             raise ProtocolError(

@@ -79,9 +79,11 @@ class PassiveParty(DataParty):
             if answered is not None:
                 return StepReply(answered)
             if act.received is not None and self.recovery.is_due(act.received.exchange):
+                self.check_training(act.received.exchange.step)
                 self._learn(act.received)
             if not len(act.rows):
                 return StepReply(None)
+            self.check_training(act.exchange.step)
             if not self.recovery.is_due(act.exchange, ahead=self.run.federation.training.staleness):
                 raise StateError(
                     f"step {act.exchange.step} is over and its answer no longer kept: ask for step {self.recovery.learned + 1}"
@@ -188,6 +190,7 @@ class PassiveParty(DataParty):
     def _learn(self, received: Released) -> None:
         federation = self.run.federation
         check_exchange(received.exchange, self.config.run, Phase.TRAIN)
+        federation.check_epoch(received.exchange)
         check_origin(received, federation.active.name, Point.GRADIENT)
         finite(received, "gradient", (len(received.rows), federation.widths[self.name]), federation.dtype)
         federation.checked_rows(received.rows, Phase.TRAIN)

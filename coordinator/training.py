@@ -69,7 +69,8 @@ class TrainingLoop:
                 break
         if gradient is not None:
             self.transcript.record(gradient)
-        await upward.deliver(Exchange(self.federation.run, Phase.TRAIN, training.epochs, step), gradient)
+        after = Exchange(self.federation.run, Phase.TRAIN, step // self.federation.epoch_steps, step)
+        await upward.deliver(after, gradient)
         return step
 
     async def _gradient(

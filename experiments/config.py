@@ -19,6 +19,7 @@ from vfl.config import (
     Scoring,
     Settings,
     check_aggregator,
+    check_sampling,
     read_toml,
     validate,
 )
@@ -177,10 +178,7 @@ class Experiment(Settings):
 
     @model_validator(mode="after")
     def _the_last_epoch_is_kept(self) -> Experiment:
-        if self.training.epochs % self.transcript.every:
-            raise ValueError(
-                f"transcript.every = {self.transcript.every} of {self.training.epochs} epochs leaves out the last: choose a divisor"
-            )
+        check_sampling(self.transcript, self.training)
         return self
 
     @model_validator(mode="after")

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 from vfl.arrays import load_arrays, save_arrays, write_whole
 from vfl.errors import ProtocolError, StorageError
 from vfl.model import SplitNetwork
-from vfl.types import Array, ColumnInfo, Phase, Released, Role, sealed
+from vfl.types import Array, ColumnInfo, Exchange, Phase, Released, Role, sealed
 from vfl.view import PartyInfo
 
 INT32_MAX = 2**31 - 1  # what the wire carries
@@ -174,6 +174,17 @@ class Federation:
                 f"row {wrong} is no {phase.value} row of run {self.run!r}: ask for rows of that set"
             )
         return rows
+
+    def check_epoch(self, exchange: Exchange) -> None:
+        """Refuse a training exchange that does not bear its step's epoch: by the epoch a transcript chooses what it keeps.
+
+        Raises:
+            ProtocolError: naming both.
+        """
+        if exchange.round != exchange.step // self.epoch_steps:
+            raise ProtocolError(
+                f"step {exchange.step} is said to be of epoch {exchange.round}: it belongs to epoch {exchange.step // self.epoch_steps}, number it so"
+            )
 
     def ends_epoch(self, step: int) -> bool:
         """Whether training step ``step`` (from 0) is the last of its epoch."""

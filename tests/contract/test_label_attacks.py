@@ -45,6 +45,23 @@ def test_training_softmax_regression_in_the_clear_tells_a_passive_party_every_la
     assert found["blind_label_accuracy"] < 0.6
 
 
+def test_rows_of_one_class_have_no_auc(tmp_path: Path) -> None:
+    """Nothing is there to be ranked: NaN with a reason in the log, never a number."""
+    local = federation(tmp_path, attacks=[])
+    local.coordinator.prepare()
+    active = local.active
+    train = active.run.federation.train
+    rows = train[active.labels[train] == 0]
+    guess = Guess("sign", np.eye(3)[np.zeros(len(rows), int)], statuses(len(rows)))
+    active.scoring.keep_errors(Submission("tiny/run", "passive", "train", rows, (guess,)))
+    found = {m: active.metrics.last(m) for m in ("label_auc", "label_accuracy")}
+    assert math.isnan(found["label_auc"] or 0)
+    assert found["label_accuracy"] == 1
+    log = (tmp_path / "active" / "events.jsonl").read_text(encoding="utf-8")
+    assert "label_auc is undefined: the scored rows are of one class" in log
+    close(local)
+
+
 def test_labels_drawn_at_random_are_what_it_reads(tmp_path: Path) -> None:
     """With ε-label DP it reads the drawn labels exactly; they are the true ones as often as ε says."""
     data = {**SYNTHETIC, "rows": 1000}

@@ -31,18 +31,21 @@ from vfl.link import InProcessLink
 from vfl.types import Array, Exchange, Phase, Point, Released, Role
 
 
+def _exchange(party: DataParty, step: int) -> Exchange:
+    return Exchange("tiny/run", Phase.TRAIN, step // party.run.federation.epoch_steps, step)
+
+
 def _train_step(
     party: DataParty, step: int, rows: Array | None = None, received: Released | None = None
 ) -> Step:
     rows = party.run.federation.train[4 * step :][:4] if rows is None else rows
-    return Step(Exchange("tiny/run", Phase.TRAIN, 0, step), rows, received)
+    return Step(_exchange(party, step), rows, received)
 
 
 def _gradient(party: DataParty, step: int, **changes: Any) -> Released:
     """A gradient as the active party would send it for ``step``."""
     rows = party.run.federation.train[4 * step :][:4]
-    exchange = Exchange("tiny/run", Phase.TRAIN, 0, step)
-    sealed = Released("active", exchange, Point.GRADIENT, rows, {"gradient": np.ones((4, 3))})
+    sealed = Released("active", _exchange(party, step), Point.GRADIENT, rows, {"gradient": np.ones((4, 3))})
     return replace(sealed, **changes)
 
 
@@ -84,6 +87,43 @@ def test_training_has_an_end(local: LocalFederation) -> None:
     for party in local.data_parties.values():
         with pytest.raises(StateError, match=r"^step 13 of a training of 12 steps: it is over"):
             party.step(_train_step(party, 13))
+    assert fingerprint(local) == before
+
+
+def test_a_step_of_another_epoch_is_refused(local: LocalFederation) -> None:
+    """Whoever numbered epochs freely would choose what a sampled transcript keeps."""
+    passive, link, before = local.passive["passive"], local.links["passive"], fingerprint(local)
+    act = _train_step(passive, 0)
+    words = r"^step 0 is said to be of epoch 2: it belongs to epoch 0, number it so$"
+    for party in local.data_parties.values():
+        with pytest.raises(ProtocolError, match=words):
+            party.step(replace(act, exchange=act.exchange._replace(round=2)))
+    assert fingerprint(local) == before
+    link.call(act)
+    before = fingerprint(local)
+    wrong = _gradient(passive, 0, exchange=act.exchange._replace(round=2))
+    with pytest.raises(ProtocolError, match=words):
+        link.call(_train_step(passive, 1, received=wrong))
+    assert fingerprint(local) == before
+
+
+def test_no_step_once_predictions_are_open(local: LocalFederation) -> None:
+    """Early stopping leaves steps that nobody took: taken now, they would change a model that already answers."""
+    passive, link = local.passive["passive"], local.links["passive"]
+    link.call(_train_step(passive, 0))
+    for party in local.data_parties.values():
+        party.begin(Begin("tiny/run", 1))
+    before = fingerprint(local)
+    words = r"^step \d after the end of training: the coordinator opened predictions, go on with them$"
+    for party, act in (
+        (passive, _train_step(passive, 1)),
+        (passive, _train_step(passive, 1, received=_gradient(passive, 0))),
+        (passive, _train_step(passive, 1, NOTHING, _gradient(passive, 0))),
+        (local.active, _train_step(local.active, 0)),
+    ):
+        with pytest.raises(StateError, match=words):
+            party.step(act)
+    assert link.call(_train_step(passive, 0)).released is not None  # a repetition changes nothing
     assert fingerprint(local) == before
 
 

@@ -13,6 +13,7 @@ from laboratory import close, federation, finish
 
 from coordinator.release import _divergence
 from vfl.acts import Step
+from vfl.config import Recording
 from vfl.errors import ConfigError, StateError
 from vfl.rowlog import RowLog
 from vfl.types import Exchange, Phase, Role
@@ -38,7 +39,7 @@ def test_a_passive_party_does_not_release_an_old_step_anew_after_a_restart(tmp_p
     (passive,) = local.passive.values()
     passive.gate._last.clear()  # what a restart forgets
     rows = local.coordinator.aligned.train[:20]
-    step = Step(Exchange("tiny/run", Phase.TRAIN, 0, 5), rows, None)
+    step = Step(Exchange("tiny/run", Phase.TRAIN, 1, 5), rows, None)
     with pytest.raises(StateError, match=r"^step 5 is over and its answer no longer kept: ask for step 12$"):
         passive.perform(step, "coordinator", Role.COORDINATOR)
     close(local)
@@ -49,6 +50,17 @@ def test_lab_mode_is_the_same_at_every_party(tmp_path: Path) -> None:
     (passive,) = local.passive.values()
     passive.config = passive.config.model_copy(update={"lab": False})
     sentence = "lab = false at 'passive' and true at the coordinator: set it alike at every party"
+    with pytest.raises(ConfigError, match=f"^{re.escape(sentence)}$"):
+        local.coordinator.prepare()
+    close(local)
+
+
+def test_a_sampling_without_the_last_epoch_is_refused_at_every_party(tmp_path: Path) -> None:
+    """In a party's own file nothing else knows the number of epochs."""
+    local = federation(tmp_path, training={"epochs": 4, "batch_size": 40})
+    (passive,) = local.passive.values()
+    passive.config = passive.config.model_copy(update={"transcript": Recording(every=3)})
+    sentence = "transcript.every = 3 at 'passive' leaves out the last of 4 epochs: choose a divisor"
     with pytest.raises(ConfigError, match=f"^{re.escape(sentence)}$"):
         local.coordinator.prepare()
     close(local)

@@ -171,6 +171,10 @@ REFUSED: list[tuple[Config, str]] = [
     ),
     (active(predict_batch=0), "predict_batch: Input should be greater than or equal to 1"),
     (active(data={"label_column": "y"}), "data.file: Field required"),
+    (
+        coordinator(training={"epochs": 4}, transcript={"every": 3}),
+        "transcript.every = 3 of 4 epochs leaves out the last: choose a divisor",
+    ),
     (coordinator(peers=[_peer("active", "active")]), "peers name no passive party: a federation needs at least one"),
     (
         coordinator(peers=[_peer("passive", "passive")]),

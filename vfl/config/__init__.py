@@ -16,6 +16,7 @@ from vfl.config.party import (
     PartyConfig,
     PassiveConfig,
     check_aggregator,
+    check_sampling,
     is_local,
     load_party,
 )
@@ -52,6 +53,7 @@ __all__ = [
     "Settings",
     "build_plugins",
     "check_aggregator",
+    "check_sampling",
     "describe_problem",
     "is_local",
     "load_party",

@@ -210,6 +210,11 @@ class CoordinatorConfig(PartyConfig):
         return self
 
     @model_validator(mode="after")
+    def _the_last_epoch_is_kept(self) -> CoordinatorConfig:
+        check_sampling(self.transcript, self.training)
+        return self
+
+    @model_validator(mode="after")
     def _knows_everybody(self) -> CoordinatorConfig:
         _require_one(self, Role.ACTIVE)
         if not self.peers_of(Role.PASSIVE):
@@ -255,6 +260,18 @@ def check_aggregator(aggregator: Aggregator, model: SplitNetwork | None, trainin
     if training.staleness and aggregator != "active":
         raise ValueError(
             "training.staleness = 1 needs aggregator = 'active': through the coordinator every step waits for its gradient"
+        )
+
+
+def check_sampling(transcript: Recording, training: Training) -> None:
+    """Refuse a sampling that leaves out the last epoch.
+
+    Raises:
+        ValueError: naming both settings, for pydantic.
+    """
+    if training.epochs % transcript.every:
+        raise ValueError(
+            f"transcript.every = {transcript.every} of {training.epochs} epochs leaves out the last: choose a divisor"
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any
 
@@ -39,5 +40,8 @@ class LabelScoring(ScoringService):
         accuracy = float((guess.values.argmax(axis=1) == truth).mean())
         add = partial(self.adding(submission), attack=guess.attack)
         add("label_accuracy", accuracy)
-        add("label_auc", auc(guess.values, truth))
+        ranked = auc(guess.values, truth)
+        add("label_auc", ranked)
+        if math.isnan(ranked):
+            self._log.warning("label_auc is undefined: the scored rows are of one class", attack=guess.attack)
         return 1 - accuracy
