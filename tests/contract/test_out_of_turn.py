@@ -238,7 +238,6 @@ def _wrong_rows(local: LocalFederation, phase: Phase) -> list[tuple[list[int], s
 
 def test_rows_of_another_set_are_refused_everywhere(local: LocalFederation) -> None:
     local.coordinator.train()
-    local.coordinator.open_predictions()
     before = fingerprint(local)
     step = local.active.recovery.learned + 1
     calls: list[tuple[Phase, Callable[[Array], Any]]] = [
@@ -251,6 +250,8 @@ def test_rows_of_another_set_are_refused_everywhere(local: LocalFederation) -> N
         (Phase.PREDICT, local.active.ask),
     ]
     for phase, call in calls:
+        if phase is Phase.PREDICT:
+            local.coordinator.open_predictions()
         for rows, sentence in _wrong_rows(local, phase):
             with pytest.raises(ProtocolError, match=sentence):
                 call(np.array(rows, np.int32))
