@@ -56,9 +56,13 @@ class Servicer(grpc.GenericRpcHandler):
         except VflensError as error:
             return grpc.stream_stream_rpc_method_handler(self._refused(error))
         # Requests stay bytes here: what cannot be decoded is answered by us, not by a traceback of the library.
-        # Single calls are streams of one: of others the library tells nobody that they wait for their request.
-        return grpc.stream_stream_rpc_method_handler(
-            self._answered(rpc, caller), None, rpc.reply.SerializeToString
+        # Single calls are streams of one request: of others the library tells nobody that they wait for it.
+        if rpc.stream:
+            return grpc.stream_stream_rpc_method_handler(
+                self._answered(rpc, caller), None, rpc.reply.SerializeToString
+            )
+        return grpc.stream_unary_rpc_method_handler(
+            self._answered_once(rpc, caller), None, rpc.reply.SerializeToString
         )
 
     def _refused(self, error: VflensError) -> Callable[[Iterator[bytes], grpc.ServicerContext], NoReturn]:
@@ -72,13 +76,22 @@ class Servicer(grpc.GenericRpcHandler):
             try:
                 with self._counted(caller[0]):
                     for request in requests:
-                        reply = self._perform(rpc, request, caller)
-                        if not rpc.stream:  # no later reply could say what went wrong
-                            self._party.settle()
-                        yield reply
-                        if not rpc.stream:
-                            return
+                        yield self._perform(rpc, request, caller)
                         self._party.settle()  # the library asks for the next reply once this one has left
+            except Exception as error:
+                self._abort(context, error)
+
+        return answer
+
+    def _answered_once(
+        self, rpc: Rpc, caller: tuple[str, Role]
+    ) -> Callable[[Iterator[bytes], grpc.ServicerContext], Any]:
+        def answer(requests: Iterator[bytes], context: grpc.ServicerContext) -> Any:
+            try:
+                with self._counted(caller[0]):
+                    reply = self._perform(rpc, next(requests, b""), caller)
+                    self._party.settle()  # no later reply could say what went wrong
+                    return reply
             except Exception as error:
                 self._abort(context, error)
 
