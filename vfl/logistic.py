@@ -81,9 +81,10 @@ class LinearBlock:
 
 def log_softmax(z: Array) -> Array:
     """Log-probabilities (n, k) of logits (n, k), shifted so that nothing overflows."""
-    shifted = z - z.max(axis=1, keepdims=True)
-    log_c: Array = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
-    return log_c
+    shifted = np.array(z.T, order="C")  # a copy, classes first: see loss_gradient
+    shifted -= shifted.max(axis=0)
+    shifted -= np.log(np.exp(shifted).sum(axis=0))
+    return np.ascontiguousarray(shifted.T)
 
 
 def loss_gradient(z: Array, y: Array) -> tuple[float, Array]:
