@@ -20,10 +20,7 @@ class RowLog:
 
     def has(self, rows: Array) -> Array:
         """Which of ``rows`` were released, bool (n,)."""
-        if not len(rows):
-            return np.zeros(0, bool)
-        self._reserve(int(rows.max()) + 1)
-        found: Array = self._place.take(rows) >= 0
+        found: Array = self._places(rows) >= 0
         return found
 
     def values(self, rows: Array) -> Array:
@@ -32,9 +29,10 @@ class RowLog:
         Raises:
             StateError: one of them was not released.
         """
-        if not self.has(rows).all():
+        places = self._places(rows)
+        if (places < 0).any():
             raise StateError("values of rows that were not released yet: ask for them first")
-        found: Array = self._values.take(self._place.take(rows), axis=0)
+        found: Array = self._values.take(places, axis=0)
         return found
 
     def order(self) -> Array:
@@ -46,18 +44,23 @@ class RowLog:
         end = self._count + len(rows)
         if end > len(self._values):
             self._grow(max(end, 2 * self._count), values)
-        self._reserve(int(rows.max()) + 1)
+        self._places(rows)  # makes room for them
         self._values[self._count : end] = values
         self._order[self._count : end] = rows
         self._place[rows] = np.arange(self._count, end)
         self._count = end
         self.exchanges.add(exchange)
 
-    def _reserve(self, rows: int) -> None:
-        """Make room for positions below ``rows``."""
-        if rows > len(self._place):
-            missing = max(rows, 2 * len(self._place)) - len(self._place)
-            self._place = np.concatenate([self._place, np.full(missing, -1, np.int64)])
+    def _places(self, rows: Array) -> Array:
+        """Where the values of ``rows`` stand, −1 for those that were not released."""
+        try:
+            places: Array = self._place.take(rows)
+        except IndexError:  # rows above all of those before
+            size = max(int(rows.max()) + 1, 2 * len(self._place))
+            missing = np.full(size - len(self._place), -1, np.int64)
+            self._place = np.concatenate([self._place, missing])
+            places = self._place.take(rows)
+        return places
 
     def _grow(self, size: int, like: Array) -> None:
         values, order = np.empty((size, like.shape[1]), like.dtype), np.empty(size, np.int32)

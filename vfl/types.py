@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -122,7 +121,7 @@ class Released:
             )
         return self.tensors[name]
 
-    @cached_property
+    @property
     def nbytes(self) -> int:
         """Bytes of rows and tensors together."""
         return self.rows.nbytes + sum(t.nbytes for t in (self.tensors or {}).values())
