@@ -196,7 +196,8 @@ class ActiveParty(DataParty):
                 rows,
                 self._sent,
             )
-            released = self._coordinator.call(Predict(own))
+        released = self._coordinator.call(Predict(own))  # meanwhile another request may be prepared
+        with self.lock:
             log_c = self._checked_scores(released, rows)
             fresh = ~self._scores.has(rows)
             if fresh.any():  # an answer that repeats what was received says nothing new
@@ -248,7 +249,7 @@ class ActiveParty(DataParty):
         width = federation.combined_width if federation.network else federation.n_classes
         check_origin(released, self._aggregator, point)
         values = released.tensor(str(point))
-        if not np.array_equal(released.rows, rows) or values.shape != (len(rows), width):
+        if released.rows.tobytes() != rows.tobytes() or values.shape != (len(rows), width):
             raise ProtocolError(
                 f"the coordinator answered with {point} of shape {values.shape}, or of other rows: {point} of the {len(rows)} rows asked are due"
             )

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -46,11 +45,11 @@ from vfl.log import party_log
 from vfl.logistic import batches
 from vfl.loop import run_to_end
 from vfl.metrics import Metrics
-from vfl.payload import check_exchange, check_origin, finite
+from vfl.payload import check_exchange, check_origin, finite, part
 from vfl.randomness import secret_from_seed, stream
 from vfl.summary import save_summary
 from vfl.transcript import Transcript
-from vfl.types import Array, Owner, Phase, Point, Released, Role
+from vfl.types import Array, Exchange, Owner, Phase, Point, Released, Role
 from vfl.view import PartyInfo
 
 _STOP_SECONDS = 5.0  # who does not answer by then notices that the coordinator is gone
@@ -211,10 +210,14 @@ class Coordinator(Party):
         # In a split network the active party's embedding stays with it: it sends rows only.
         finite(own, "embedding", (len(own.rows), 0 if self.aligned.network else self.aligned.n_classes))
         self.aligned.checked_rows(own.rows, Phase.PREDICT)
+        point = Point.EMBEDDING if self.aligned.network else Point.SCORES
+        with self.lock:
+            fresh = self.gate.unreleased(point, own.exchange, own.rows)
+        embeddings = self._embeddings(own.exchange, fresh)  # meanwhile another request may be released
         with self.lock:
             if self.aligned.network is not None:
-                return self._release_embeddings(own)
-            return self.scores.release(own, self._combined)
+                return self._release_embeddings(own, embeddings)
+            return self.scores.release(own, lambda mine: self._combined(mine, embeddings))
 
     def finish(self, act: Finished) -> Done:
         """A data party has attacked, the active one has predicted too; the run is over when all have."""
@@ -286,22 +289,25 @@ class Coordinator(Party):
         identities = {name: self._links[name].call(Identify(self.config.run)) for name in sorted(self._links)}
         return align(identities, self.config.predict_share, stream(self.secret, "split"))
 
-    def _combined(self, own: Released) -> Array:
-        """The passive parties' combined embeddings of the prediction rows of ``own``, all of them fresh.
+    def _embeddings(self, exchange: Exchange, fresh: Array) -> list[Released]:
+        """The passive parties' embeddings of the prediction rows ``fresh``, in party-name order; none of no row."""
+        return predicted_embeddings(self.aligned, self._passive if len(fresh) else (), exchange, fresh)
+
+    def _combined(self, own: Released, embeddings: Sequence[Released]) -> Array:
+        """The combined ``embeddings`` of the rows of ``own``: all of them fresh, where another request did not overtake.
 
         Recorded here, each row once: requests repeated or refused would grow the transcript without end.
         """
-        embeddings = predicted_embeddings(self.aligned, self._passive, own.exchange, own.rows)
+        embeddings = [part(embedding, own.rows) for embedding in embeddings]
         for received in (own, *embeddings):
             self.transcript.record(received)
         return combined(embeddings, self.aligned)
 
-    def _release_embeddings(self, own: Released) -> Released:
+    def _release_embeddings(self, own: Released, embeddings: Sequence[Released]) -> Released:
         """The combined embeddings of ``own.rows``: in a split network the active party computes its scores itself."""
 
         def compute(fresh: Array) -> Array:
-            nothing = {"embedding": np.zeros((len(fresh), 0))}
-            return self._combined(replace(own, rows=fresh, tensors=nothing))
+            return self._combined(part(own, fresh), embeddings)
 
         return self.gate.release_rows(Point.EMBEDDING, own.exchange, own.rows, compute)
 

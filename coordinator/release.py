@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 
@@ -11,7 +10,8 @@ from vfl.gate import ReleaseGate
 from vfl.logistic import log_softmax
 from vfl.metrics import Metrics
 from vfl.numerics.distortion_theory import logit_moment
-from vfl.types import Array, Point, Released, sealed
+from vfl.payload import part
+from vfl.types import Array, Point, Released
 
 Logits = Callable[[Released], Array]
 
@@ -33,14 +33,13 @@ class ScoreRelease:
         exact: list[tuple[Array, Array]] = []
 
         def compute(fresh: Array) -> Array:
-            mine = _of(own, "embedding", fresh)
-            passive = passive_logits(replace(own, rows=fresh, tensors={"embedding": sealed(mine)}))
-            exact.append((fresh, log_softmax(passive + mine)))
+            mine = part(own, fresh)
+            exact.append((fresh, log_softmax(passive_logits(mine) + mine.tensor("embedding"))))
             return exact[0][1]
 
         released = self._gate.release_rows(Point.SCORES, own.exchange, own.rows, compute)
         for fresh, log_c in exact:
-            self._compare(log_c, _of(released, "scores", fresh))
+            self._compare(log_c, part(released, fresh).tensor("scores"))
         return released
 
     def record_metrics(self) -> None:
@@ -55,7 +54,7 @@ class ScoreRelease:
 
     def _compare(self, exact: Array, released: Array) -> None:
         self._rows += len(exact)
-        if np.array_equal(exact, released):  # nothing was defended: every arg-max stands, nothing diverges
+        if (exact == released).all():  # nothing was defended: every arg-max stands, nothing diverges
             self._kept += len(exact)
             return
         top = exact == exact.max(axis=1, keepdims=True)
@@ -65,12 +64,6 @@ class ScoreRelease:
         if finite.any():
             self._moment += finite.sum() * logit_moment((released - exact)[finite])
             self._moved += int(finite.sum())
-
-
-def _of(released: Released, name: str, fresh: Array) -> Array:
-    """The tensor's values of the rows ``fresh``, which stand in ``released.rows`` in the same order."""
-    values = released.tensor(name)
-    return values if len(fresh) == len(released.rows) else values[np.isin(released.rows, fresh)]
 
 
 def _kept(top: Array, released: Array) -> int:

@@ -158,17 +158,8 @@ class ReleaseGate:
             ProtocolError: a row is named twice.
             StateError: this exchange was used before with other rows; noise keyed by it would be shared.
         """
-        if _repeats(rows):
-            raise ProtocolError(
-                f"rows of {exchange.phase} step {exchange.step} are named twice: ask for each row once"
-            )
-        log = self._log_of(point, exchange)
-        fresh = rows[~log.has(rows)]
+        log, fresh = self._log_of(point, exchange), self.unreleased(point, exchange, rows)
         if len(fresh):
-            if exchange in log.exchanges:
-                raise StateError(
-                    f"prediction step {exchange.step} was used before with other rows: number requests upwards"
-                )
             tensors = self._defended(point, exchange, fresh, {str(point): compute(fresh)})
             new = self._seal(point, exchange, fresh, tensors)
             self._journal.append(new)  # first: what is not on disk has not been released
@@ -176,6 +167,25 @@ class ReleaseGate:
             if len(fresh) == len(rows):
                 return new
         return self._seal(point, exchange, rows, {str(point): log.values(rows)})
+
+    def unreleased(self, point: Point, exchange: Exchange, rows: Array) -> Array:
+        """Those of the prediction ``rows`` that were not released yet, in their order.
+
+        Raises:
+            ProtocolError, StateError: see :meth:`release_rows`.
+        """
+        if _repeats(rows):
+            raise ProtocolError(
+                f"rows of {exchange.phase} step {exchange.step} are named twice: ask for each row once"
+            )
+        log = self._log_of(point, exchange)
+        released = log.has(rows)
+        fresh = rows[~released] if released.any() else rows
+        if len(fresh) and exchange in log.exchanges:
+            raise StateError(
+                f"prediction step {exchange.step} was used before with other rows: number requests upwards"
+            )
+        return fresh
 
     def released_rows(self, point: Point, version: int) -> Array:
         """The rows of ``point`` released so far under model ``version``, in order of release (int32)."""
@@ -254,8 +264,10 @@ def check_fired(gate: ReleaseGate, party: str) -> None:
 
 def _repeats(rows: Array) -> bool:
     """Whether a row is named twice."""
+    if len(rows) < 2:
+        return False
     ordered = np.sort(rows)
-    return len(rows) > 1 and bool((ordered[1:] == ordered[:-1]).any())
+    return bool((ordered[1:] == ordered[:-1]).any())
 
 
 def _single(tensors: Mapping[str, Array] | None) -> tuple[Array]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from vfl.errors import ProtocolError
-from vfl.types import Array, Exchange, Phase, Point, Released
+from vfl.types import Array, Exchange, Phase, Point, Released, sealed
 
 #: This protocol trains one model. A row is released once per version, so a version that does not exist
 #: must be refused: it would draw the noise of a defence anew.
@@ -76,3 +77,12 @@ def finite(released: Released, name: str, shape: tuple[int, ...], dtype: np.dtyp
             f"{name} of {released.sender!r} holds NaN or infinite numbers in step {released.exchange.step}: check its table and the learning rate"
         )
     return value
+
+
+def part(released: Released, rows: Array) -> Released:
+    """``released`` of ``rows`` alone, which stand in it in the same order."""
+    if len(rows) == len(released.rows):
+        return released
+    kept = np.isin(released.rows, rows)
+    tensors = {name: sealed(values[kept]) for name, values in (released.tensors or {}).items()}
+    return replace(released, rows=rows, tensors=tensors)

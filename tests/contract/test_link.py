@@ -281,13 +281,15 @@ class TestGrpcLink:
             with pytest.raises(UnavailableError, match=r"^the link to 'callee' is closed: open another$"):
                 attempt(act)
 
-    def test_a_reply_that_was_passed_over_is_not_mistaken_for_another(self) -> None:
+    def test_replies_reach_who_asked_in_any_order_and_from_any_thread(self) -> None:
         with served(Stub(lambda act: released(act.exchange.step, np.ones((3, 1))), Role.PASSIVE)) as address:
             link = grpc_link(address, Role.COORDINATOR)
-            replies = [link.submit(forward(step)) for step in range(3)]
-            replies[2].result()
-            with pytest.raises(StateError, match=r"^reply 0 of 'callee' was passed over: "):
-                replies[0].result()
+            replies = [link.submit(forward(step)) for step in range(4)]
+            del replies[1]  # nobody asks for it
+            assert [reply.result().exchange.step for reply in reversed(replies)] == [3, 2, 0]
+            with ThreadPoolExecutor(8) as threads:
+                told = threads.map(lambda step: link.call(forward(step)).exchange.step, range(400))
+                assert list(told) == list(range(400))
             link.close()
 
     def test_an_unforeseen_failure_tells_no_more_than_its_kind(self) -> None:

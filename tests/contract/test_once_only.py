@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import numpy as np
@@ -25,7 +27,7 @@ from vfl.acts import (
 )
 from vfl.errors import ProtocolError, StateError
 from vfl.link import InProcessLink
-from vfl.types import Exchange, Phase, Point, Released
+from vfl.types import Array, Exchange, Phase, Point, Released
 
 
 class Recorder(InProcessLink):
@@ -178,6 +180,32 @@ def test_prediction_rows_asked_again_are_answered_but_not_released_again(local: 
     assert local.coordinator.gate.released_rows(Point.SCORES, 1).tolist() == rows[[*range(6), 7]].tolist()
     passive = local.passive["passive"]
     assert passive.gate.released_rows(Point.EMBEDDING, 1).tolist() == rows[[*range(6), 7]].tolist()
+
+
+def test_requests_that_overlap_release_each_row_once(local: LocalFederation) -> None:
+    coordinator, active = local.coordinator, local.active
+    coordinator.train()
+    coordinator.open_predictions()
+    rows, both_asked, ask = active.run.federation.predict, Barrier(2), coordinator._embeddings
+
+    def side_by_side(exchange: Exchange, fresh: Array) -> list[Released]:
+        found = ask(exchange, fresh)
+        both_asked.wait(20)  # each has the embeddings of rows 3 to 5 before the other has released them
+        return found
+
+    coordinator._embeddings = side_by_side  # type: ignore[method-assign]
+    with ThreadPoolExecutor(2) as callers:
+        first, second = callers.map(active.ask, (rows[:6], rows[3:9]))
+    np.testing.assert_array_equal(first.tensor("scores")[3:], second.tensor("scores")[:3])
+    assert sorted(coordinator.gate.released_rows(Point.SCORES, 1)) == sorted(rows[:9])
+    for sender in {p.name for p in active.run.federation.parties}:
+        recorded = [
+            row
+            for r in coordinator.transcript
+            if r.exchange.phase is Phase.PREDICT and r.sender == sender
+            for row in r.rows.tolist()
+        ]
+        assert sorted(recorded) == sorted(rows[:9].tolist())
 
 
 def test_a_prediction_that_is_refused_leaves_no_trace(local: LocalFederation) -> None:

@@ -1,22 +1,22 @@
 """The gRPC link: unary calls with deadlines, and one persistent stream per streamed act.
 
-A streamed reply is read by whoever asks for it: no reader thread stands between the socket and the
-caller. A watchdog ends a stream whose reply is overdue.
+A streamed reply is read by whoever asks for one, for those who asked before it too: no reader thread stands
+between the socket and the caller. A watchdog ends a stream whose reply is overdue.
 """
 
 from __future__ import annotations
 
-import itertools
 import queue
 import threading
 import time
+import weakref
+from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 
 from vfl.acts import Act
 from vfl.config import Limits
-from vfl.errors import StateError, UnavailableError
+from vfl.errors import UnavailableError
 from vfl.link import Link, Reply
 from vfl.wire.aio_stream import AioStream
 from vfl.wire.channel import PARTY_KEY, TOKEN_KEY, grpc, open_channel
@@ -45,8 +45,10 @@ class GrpcLink(Link):
         message = rpc.encode(act)
         if rpc.stream:
             return self._stream(rpc).send(message)
-        with self._usable():
+        try:
             call = self._method(rpc).future(message, timeout=self.limits.call_seconds, metadata=self.metadata)
+        except ValueError as error:
+            raise self._closed() from error
         return _UnaryReply(call, rpc, self)
 
     def call(self, act: Act[R]) -> R:
@@ -56,8 +58,9 @@ class GrpcLink(Link):
             return self.submit(act).result()
         message = rpc.encode(act)
         try:
-            with self._usable():
-                data = self._method(rpc)(message, timeout=self.limits.call_seconds, metadata=self.metadata)
+            data = self._method(rpc)(message, timeout=self.limits.call_seconds, metadata=self.metadata)
+        except ValueError as error:
+            raise self._closed() from error
         except grpc.RpcError as error:
             raise from_rpc(error, self.name, self.limits.call_seconds) from None
         reply: R = rpc.read_reply(data, self.name)
@@ -66,8 +69,10 @@ class GrpcLink(Link):
     def open(self, rpc: Rpc, requests: Iterator[Any]) -> Any:
         """A new stream of ``rpc`` fed by ``requests``."""
         method: Any = self._channel.stream_stream(rpc.path, rpc.request.SerializeToString)
-        with self._usable():
+        try:
             return method(requests, metadata=self.metadata)
+        except ValueError as error:
+            raise self._closed() from error
 
     def stream(self, act: type[Act[R]]) -> AioStream[R]:
         """See :meth:`vfl.link.Link.stream`."""
@@ -84,12 +89,9 @@ class GrpcLink(Link):
             self._unary[rpc.path] = self._channel.unary_unary(rpc.path, rpc.request.SerializeToString)
         return self._unary[rpc.path]
 
-    @contextmanager
-    def _usable(self) -> Iterator[None]:
-        try:
-            yield
-        except ValueError as error:  # what the library says of a closed channel
-            raise UnavailableError(f"the link to {self.name!r} is closed: open another") from error
+    def _closed(self) -> UnavailableError:
+        """What a ``ValueError`` of the library means."""
+        return UnavailableError(f"the link to {self.name!r} is closed: open another")
 
     def _stream(self, rpc: Rpc) -> _Stream:
         with self._lock:
@@ -120,7 +122,7 @@ class _UnaryReply(Generic[R]):
 
 
 class _Stream:
-    """A persistent stream; replies come in the order of the requests."""
+    """A persistent stream, for any number of threads; replies come in the order of the requests."""
 
     def __init__(self, rpc: Rpc, link: GrpcLink) -> None:
         self.rpc = rpc
@@ -128,30 +130,34 @@ class _Stream:
         self._link = link
         self._requests: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._call = link.open(rpc, iter(self._requests.get, None))
-        self._sent, self._read = itertools.count(), 0
-        self._message: Any = None
+        self._due: deque[weakref.ref[_StreamReply[Any]]] = deque()  # what nobody waits for is passed over
+        self._sending, self._reading = threading.Lock(), threading.Lock()
 
     def send(self, message: Any) -> _StreamReply[Any]:
         """Queue ``message``; its reply is read when asked for."""
-        self._requests.put(message)
-        return _StreamReply(self, next(self._sent))
+        reply: _StreamReply[Any] = _StreamReply(self)
+        with self._sending:
+            self._due.append(weakref.ref(reply))
+            self._requests.put(message)
+        return reply
 
-    def receive(self, ticket: int, seconds: float) -> Any:
-        """The reply to request number ``ticket``; replies that nobody asked for are passed over.
+    def read(self, awaited: _StreamReply[Any], seconds: float) -> None:
+        """Read replies until ``awaited`` has its own.
 
         Raises:
             UnavailableError: it did not come within ``seconds``, or the stream broke.
-            StateError: a later reply was read already, this one is gone.
         """
-        if ticket < self._read - 1:
-            raise StateError(
-                f"reply {ticket} of {self._link.name!r} was passed over: ask for replies in the order of the requests"
-            )
+        with self._reading:
+            if awaited.data is None:  # else another thread read it meanwhile
+                self._read(awaited, seconds)
+
+    def _read(self, awaited: _StreamReply[Any], seconds: float) -> None:
         overdue = WATCHDOG.watch(self._call, seconds)
         try:
-            while self._read <= ticket:
-                self._message = next(self._call)
-                self._read += 1
+            while awaited.data is None:
+                data, due = next(self._call), self._due.popleft()()
+                if due is not None:
+                    due.data = data
         except StopIteration:
             self.broken = True
             raise UnavailableError(
@@ -166,7 +172,6 @@ class _Stream:
             raise from_rpc(error, self._link.name, seconds) from None
         finally:
             WATCHDOG.release(overdue)
-        return self._message
 
     def end(self) -> None:
         """Close the stream from this side."""
@@ -177,14 +182,14 @@ class _Stream:
 class _StreamReply(Generic[R]):
     """The reply to one streamed request."""
 
-    def __init__(self, stream: _Stream, ticket: int) -> None:
-        self._stream, self._ticket = stream, ticket
+    def __init__(self, stream: _Stream) -> None:
+        self._stream = stream
+        self.data: bytes | None = None
 
     def result(self, timeout: float | None = None) -> R:
         """Read the stream up to this reply."""
-        seconds = self._stream._link.limits.step_seconds if timeout is None else timeout
-        data = self._stream.receive(self._ticket, seconds)
-        reply: R = self._stream.rpc.read_reply(data, self._stream._link.name)
+        self._stream.read(self, self._stream._link.limits.step_seconds if timeout is None else timeout)
+        reply: R = self._stream.rpc.read_reply(self.data or b"", self._stream._link.name)
         return reply
 
 
