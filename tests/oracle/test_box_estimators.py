@@ -16,7 +16,7 @@ from scipy.special import log_softmax, softmax
 import attacks
 from benchmarks.baselines import estimators as programs
 from vfl.errors import ConfigError
-from vfl.numerics import active_set, box, box_program
+from vfl.numerics import active_set, box, box_program, held
 from vfl.numerics.box import nearest_in_box
 from vfl.numerics.gradient_inversion import _Problem
 from vfl.numerics.linear_system import LinearSystem
@@ -49,6 +49,38 @@ def test_rcc2_solves_the_papers_program(k: int, d: int, vertices: float) -> None
     estimate = attacks.estimate("rcc2", A, x @ A.T)
     expected = x if d < k else np.array([programs.rcc2(A, A @ row) for row in x])
     np.testing.assert_allclose(estimate.values, expected, rtol=0, atol=AGREE if vertices < 1 else 1e-6)
+    assert (estimate.status == RowStatus.OK).all()
+    check_certificates(estimate, x)
+
+
+@given(seed=st.integers(0, 10**6), d=st.integers(2, 9), share=st.floats(0, 0.7))
+@settings(max_examples=60, deadline=None)
+def test_newton_steps_with_held_coordinates(seed: int, d: int, share: float) -> None:
+    """By the held coordinates or by the equations, whichever are fewer: what LAPACK says row by row."""
+    rng = np.random.default_rng(seed)
+    V, r = np.linalg.qr(rng.normal(size=(d, d)))[0], int(rng.integers(1, d))
+    Q, fixed, g = V[:, :r], rng.random((d, 20)) < share, rng.normal(size=(r, 20))
+    found = held.solve(Q, held.products(V[:, r:]), fixed.copy(), g, 1e-12)
+    for row in range(20):
+        matrix = Q[~fixed[:, row]].T @ Q[~fixed[:, row]]
+        if fixed[:, row].sum() > d - r:
+            assert np.isnan(found[:, row]).all()
+        elif np.linalg.cond(matrix) < 1e8:
+            expected = np.linalg.solve(matrix, g[:, row])
+            np.testing.assert_allclose(found[:, row], expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_coordinates_that_the_equations_all_but_determine(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The null space hardly moves one coordinate; driven to its bound it must not bring the rounding of 1/|w_i|² along."""
+    rng = np.random.default_rng(seed)
+    w = rng.normal(size=10)
+    w[3] = 3e-4 * np.abs(w).max()
+    A = np.linalg.svd(w[None])[2][1:] * np.geomspace(20, 0.7, 9)[:, None]
+    x, corners = rng.random((2, 400, 10))
+    x[corners < 0.3] = np.round(x[corners < 0.3])
+    monkeypatch.setattr(box, "_proximal", None)  # the active sets must do
+    estimate = attacks.estimate("rcc2", A, x @ A.T)
     assert (estimate.status == RowStatus.OK).all()
     check_certificates(estimate, x)
 

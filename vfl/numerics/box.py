@@ -7,6 +7,7 @@ With Q (d, r) an orthonormal basis of the rows of A, A x = b reads Qᵀx = c. Th
 
 1. Newton from s + Q Qᵀ(c − Qᵀs), the nearest solution without the box. In general position it ends exactly
    after two or three steps. Where fewer than r coordinates are inside (a vertex) the matrix is singular.
+   Few coordinates leave the box: the step is solved for those (:mod:`vfl.numerics.held`).
 2. The rows that are left: the dual active-set method (:mod:`vfl.numerics.active_set`), exact at vertices too.
 3. The rows that it did not solve, as a rule without a solution in the box: proximal point steps on the dual,
    ν ← argmax θ(·) − ε/2 ‖· − ν‖²_D, each by damped Newton on an invertible matrix. This is the augmented
@@ -24,7 +25,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from vfl.numerics import active_set, cholesky
+from vfl.numerics import active_set, cholesky, held
 from vfl.numerics.linear_system import RANK_RTOL
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -66,15 +67,16 @@ def nearest_in_box(A: Array, b: Array, center: Array) -> Nearest:
     depends on the basis of the equations. ``center`` lies in the box. Beyond the result, memory does not
     grow with N.
     """
-    U, S, Vt = np.linalg.svd(A, full_matrices=False)
+    U, S, Vt = np.linalg.svd(A)
     r = int((RANK_RTOL * S.max(initial=0.0) < S).sum())
-    Q = np.where(np.abs(Vt[:r].T) > NOTHING, Vt[:r].T, 0.0)
+    V = np.where(np.abs(Vt.T) > NOTHING, Vt.T, 0.0)
+    Q, products = V[:, :r], held.products(V[:, r:])
     inverse, stretch = U[:, :r] / S[:r], S[:r] / S.max(initial=0.0)
     x, gap, converged = np.empty((len(b), A.shape[1])), np.empty(len(b)), np.empty(len(b), bool)
     for start in range(0, len(b), CHUNK):
         rows = slice(start, start + CHUNK)
         s = np.atleast_2d(center[rows] if center.ndim == 2 else center).T
-        dual = _Dual(Q, (b[rows] @ inverse).T - Q.T @ s, -s, 1 - s, stretch)
+        dual = _Dual(Q, products, (b[rows] @ inverse).T - Q.T @ s, -s, 1 - s, stretch)
         y, nu = _solve(dual)
         x[rows] = (s + y).T
         gap[rows], converged[rows] = dual.verdict(nu, y)
@@ -89,6 +91,7 @@ class _Dual:
     """
 
     Q: Array
+    products: Array
     t: Array
     low: Array
     high: Array
@@ -105,11 +108,15 @@ class _Dual:
         F: Array = self.t - self.Q.T @ y
         return F
 
+    def small(self, F: Array) -> Array:
+        """Whether a residual counts as 0, per row."""
+        size = 1 + np.abs(self.t).max(axis=0, initial=0.0)
+        small: Array = np.abs(F).max(axis=0, initial=0.0) <= TOLERANCE * size
+        return small
+
     def solved(self, y: Array) -> Array:
         """Whether Qᵀy = t, per row."""
-        size = 1 + np.abs(self.t).max(axis=0, initial=0.0)
-        solved: Array = np.abs(self.residual(y)).max(axis=0, initial=0.0) <= TOLERANCE * size
-        return solved
+        return self.small(self.residual(y))
 
     def impossible(self, y: Array) -> Array:
         """Whether the residual F separates t from the box: Fᵀt > max Fᵀ Qᵀy (Farkas)."""
@@ -140,13 +147,13 @@ class _Dual:
         """Ν (r, N) by the active-set method."""
         shape = len(self.Q), self.t.shape[1]
         return active_set.smallest(
-            self.Q, self.t, np.broadcast_to(self.low, shape), np.broadcast_to(self.high, shape)
+            self.Q, self.products, self.t, np.broadcast_to(self.low, shape), np.broadcast_to(self.high, shape)
         )
 
     def take(self, rows: Array) -> _Dual:
         """The problem of some of the rows."""
         low, high = (a[:, rows] if a.shape[1] > 1 else a for a in (self.low, self.high))
-        return _Dual(self.Q, self.t[:, rows], low, high, self.stretch)
+        return _Dual(self.Q, self.products, self.t[:, rows], low, high, self.stretch)
 
 
 def _solve(dual: _Dual) -> tuple[Array, Array]:
@@ -164,7 +171,9 @@ def _solve(dual: _Dual) -> tuple[Array, Array]:
             nu[:, left] = _proximal(part, epsilon * metric[:, None], most, certify=first)
             left = left[~part.solved(part.point(nu[:, left])[0])]
     y, _ = dual.point(nu)
-    for row in left[~dual.take(left).verdict(nu[:, left], y[:, left])[1]]:
+    if len(left):
+        left = left[~dual.take(left).verdict(nu[:, left], y[:, left])[1]]
+    for row in left:
         from vfl.numerics import box_program  # slow to import, seldom needed
 
         one = dual.take(np.array([row]))
@@ -178,21 +187,21 @@ def _newton(dual: _Dual, steps: int = 3) -> tuple[Array, Array]:
     """ν by undamped Newton, and the rows that it did not solve. Works on the unsolved rows only."""
     nu = dual.t.copy()
     y, inside = dual.point(nu)
-    left = np.flatnonzero(~inside.all(axis=0))
-    left = left[~dual.take(left).solved(y[:, left])]
-    dual, y, inside, failed = dual.take(left), y[:, left], inside[:, left], []
-    for _ in range(steps):
+    left, failed = np.flatnonzero(~inside.all(axis=0)), []
+    dual, y, inside = dual.take(left), y[:, left], inside[:, left]
+    for step in range(steps + 1):
         F = dual.residual(y)
-        step = cholesky.solve(cholesky.factor(cholesky.gram(dual.Q, inside.astype(np.float64)), SINGULAR), F)
-        ok = np.isfinite(step[0] if len(step) else left)
-        failed.append(left[~ok])
-        left, dual = left[ok], dual.take(ok)
-        nu[:, left] += step[:, ok]
-        y, inside = dual.point(nu[:, left])
-        bad = ~dual.solved(y)
-        left, dual, y, inside = left[bad], dual.take(bad), y[:, bad], inside[:, bad]
-        if not len(left):
+        bad = np.flatnonzero(~dual.small(F))
+        left, dual = left[bad], dual.take(bad)
+        if step == steps or not len(left):
             break
+        move = held.solve(dual.Q, dual.products, ~inside[:, bad], F[:, bad], SINGULAR)
+        ok = np.isfinite(move[0])
+        if not ok.all():
+            failed.append(left[~ok])
+            left, dual, move = left[ok], dual.take(ok), move[:, ok]
+        nu[:, left] += move
+        y, inside = dual.point(nu[:, left])
     return nu, np.sort(np.concatenate([*failed, left]))
 
 

@@ -127,6 +127,8 @@ def in_range(A: Array, b: Array) -> Array:
     min_x ‖A x − b‖ is the length of the part of b orthogonal to the columns of A.
     """
     U = row_basis(A.T)
+    if U.shape[1] == len(A):
+        return np.ones(len(b), bool)
     distance = np.linalg.norm(b - (b @ U) @ U.T, axis=1)
     tolerance = RANGE_RTOL * (np.linalg.norm(b, axis=1) + np.linalg.norm(A))
     inside: Array = distance <= tolerance
