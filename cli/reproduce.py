@@ -73,8 +73,9 @@ def sweep(
 
 def _swept(facts: dict[str, Any]) -> str:
     refused = [f"note: {sentence}" for sentence in facts["refused"]]
+    loud = [f"THEORY AND MEASUREMENT DISAGREE: {alarm}" for alarm in facts["theory_disagreements"]]
     return "\n".join(
-        [f"{facts['cells']} federations", *refused, f"data: {facts['data']}", f"page: {facts['page']}"]
+        [f"{facts['cells']} federations", *loud, *refused, f"data: {facts['data']}", f"page: {facts['page']}"]
     )
 
 

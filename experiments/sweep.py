@@ -135,6 +135,7 @@ def run_cell(place: dict[str, Any], settings: dict[str, Any]) -> Rows:
     from experiments.folders import read_runs
     from experiments.results import final, utility
     from experiments.run import run
+    from experiments.theory import beside
 
     with tempfile.TemporaryDirectory(prefix="vflens-sweep-") as home:
         experiment = Experiment.model_validate({**settings, "out": home})
@@ -144,7 +145,7 @@ def run_cell(place: dict[str, Any], settings: dict[str, Any]) -> Rows:
             return [{**place, "refused": str(error)}]
         (done,) = read_runs([folder])
         use = {name: float(value) for name, value in utility(done).items()}
-        scored = final(done)
+        scored, theory = final(done), beside(done)
         skipped = {m.attack: m.column for m in done.metrics("skipped")}
         unscored = {a: reason for a, reason in skipped.items() if a not in {r.attack for r in scored}}
         return [{**place, "attack": a, "refused": reason} for a, reason in unscored.items()] + [
@@ -157,6 +158,7 @@ def run_cell(place: dict[str, Any], settings: dict[str, Any]) -> Rows:
                 "mse": r.mse,
                 "blind": r.blind,
                 "relative": r.relative,
+                **theory.get((r.attack, r.target, r.scored_set), {}),
                 **use,
             }
             for r in scored
@@ -182,16 +184,26 @@ def run_sweep(sweep: SweepFile, pool: Pool, out: Path, command: str) -> dict[str
     data, page = out / "sweep.parquet", out / "sweep.html"
     write_rows(data, rows)
     title = f"{sweep.name}: every attack against every defence"
-    write_page(page, render(title, drawing(rows, refused), data=data.name, command=command))
+    alarms = disagreements(rows)
+    loud = [f"THEORY AND MEASUREMENT DISAGREE: {alarm}" for alarm in alarms]
+    write_page(page, render(title, drawing(rows, [*loud, *refused]), data=data.name, command=command))
     pool.forget()
     return {
         "sweep": sweep.name,
         "cells": len(cells(sweep)),
         "rows": len(rows),
         "refused": refused,
+        "theory_disagreements": alarms,
         "data": str(data),
         "page": str(page),
     }
+
+
+def disagreements(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """One sentence per cell and attack whose error is not what theory says."""
+    return [
+        f"{r['defense']} at {r['strength']:g}, seed {r['seed']}: {r['alarm']}" for r in rows if r.get("alarm")
+    ]
 
 
 def refusals(rows: Sequence[dict[str, Any]]) -> list[str]:

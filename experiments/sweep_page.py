@@ -22,7 +22,7 @@ def drawing(rows: Rows, refused: Sequence[str]) -> Drawing:
         shown += [
             plot
             for defense in dict.fromkeys(r["defense"] for r in here if r["defense"] != "undefended")
-            for plot in _trade_offs(defense, here)
+            for plot in (*_trade_offs(defense, here), *_theory(defense, here))
         ]
     seeds = len({r["seed"] for r in rows})
     lead = (
@@ -94,3 +94,17 @@ def _trade_offs(defense: str, rows: Rows) -> list[Plot]:
             series.append(Series(attack, x, [e[0] for e in errors], [e[1] for e in errors]))
         shown.append(lines(f"{defense}: what it buys and costs", name, "error / blind error", series))
     return shown
+
+
+def _theory(defense: str, rows: Rows) -> list[Plot]:
+    """Measured errors beside their closed forms at each strength, of the attacks that theory covers."""
+    covered = [r for r in rows if r["defense"] == defense and r.get("closed") is not None]
+    series = []
+    for attack in dict.fromkeys(r["attack"] for r in covered):
+        strengths = sorted({r["strength"] for r in covered if r["attack"] == attack})
+        for name, value in ((attack, "mse"), (f"{attack}, closed form", "closed")):
+            found = [interval(_of(covered, value, attack, (defense, s))) for s in strengths]
+            series.append(Series(name, strengths, [f[0] for f in found], [f[1] for f in found]))
+    if not series:
+        return []
+    return [lines(f"{defense}: measured and closed form", "strength", "MSE per feature", series)]

@@ -118,6 +118,20 @@ def alarms(run: Run) -> list[str]:
     return [sentence for sentence in said if sentence]
 
 
+def beside(run: Run) -> dict[tuple[str, str, str], dict[str, Any]]:
+    """(attack, target, scored set) → ``statement``, ``closed`` and ``alarm`` of what theory says, for rows of a table."""
+    found: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for c in comparisons(run):
+        compared = not c.excuse and math.isfinite(c.closed)
+        said = {"statement": c.statement, "closed": c.closed} if compared else {}
+        found[c.attack, c.target, c.scored_set] = {**said, **({"alarm": c.alarm} if c.alarm else {})}
+    for d in disorders(run):
+        if d.alarm:
+            row = found.setdefault((d.attack, d.target, "predict"), {})
+            row["alarm"] = "; ".join(filter(None, (row.get("alarm"), d.alarm)))
+    return found
+
+
 def to_json(run: Run) -> dict[str, Any]:
     """The comparisons under stable keys, and the alarms; a figure that is not there is None."""
     compared = [

@@ -18,6 +18,7 @@ from experiments.config import Experiment
 from experiments.run import run
 from experiments.sweep import SweepFile, cells, load_sweep, run_sweep
 from experiments.sweep_page import drawing, interval
+from vfl.attack import linear_estimate
 from vfl.errors import ConfigError
 
 NOISE = {"at": "coordinator", "name": "gaussian_scores", "vary": "sigma", "values": [0.5, 2.0]}
@@ -194,3 +195,28 @@ def test_a_cell_that_was_not_scored_is_empty_on_the_heat_map() -> None:
     heat = drawing(rows, []).plots[0]["spec"]["data"][0]
     assert heat["z"] == [[0.5, None]]
     assert heat["text"] == [["50 %", ""]]
+
+
+def test_closed_forms_stand_beside_the_errors_and_disagreements_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    what = sweep(sweep={"seeds": 1, "defenses": [{**NOISE, "values": [1.0]}]})
+    honest = run_sweep(what, Pool(tmp_path / "cells"), tmp_path / "honest", "again")
+    assert honest["theory_disagreements"] == []
+    rows = [r for r in pq.read_table(honest["data"]).to_pylist() if r["attack"] == "half_star"]
+    assert [r["statement"] for r in rows] == ["RVG Theorem 2", "RVG Theorem 4"]
+    for r in rows:
+        assert r["closed"] == pytest.approx(r["mse"], rel=1e-9)
+
+    def moved(self: Any, A: Any, b: Any, **given: Any) -> Any:
+        return linear_estimate(np.full((len(b), A.shape[1]), 0.4), A, b)
+
+    monkeypatch.setattr("attacks.half_star.HalfStar.solve", moved)
+    wrong = run_sweep(what, Pool(tmp_path / "cells"), tmp_path / "wrong", "again")
+    assert [s.split(" measured")[0] for s in wrong["theory_disagreements"]] == [
+        "undefended at 0, seed 0: half_star on passive (18 predict rows)",
+        "gaussian_scores at 1, seed 0: half_star on passive (18 predict rows)",
+    ]
+    page = Path(wrong["page"]).read_text(encoding="utf-8")
+    assert page.count("THEORY AND MEASUREMENT DISAGREE") == 2
+    assert "gaussian_scores: measured and closed form" in page
