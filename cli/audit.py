@@ -71,16 +71,16 @@ def audit(
 
 def _text(found: dict[str, Any], said: dict[str, Any]) -> str:
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Column, Table
 
-    from experiments.audit.words import table
+    from experiments.audit.words import alarms, bounds_table, columns_table, table
 
-    header, *rows = table(found)
-    console, grid = Console(), Table(*header)
-    for row in rows:
-        grid.add_row(*row)
+    console = Console()
     with console.capture() as shown:
-        console.print(grid)
-    return "\n".join(
-        [shown.get(), *said["verdict"], "", said["recommendation"], "", f"report: {said['report']}"]
-    )
+        for header, *rows in filter(None, (table(found), bounds_table(found), columns_table(found))):
+            grid = Table(*(Column(title, overflow="fold") for title in header))
+            for row in rows:
+                grid.add_row(*row)
+            console.print(grid)
+    lines = [*alarms(found), *said["verdict"], "", said["recommendation"], "", f"report: {said['report']}"]
+    return "\n".join([shown.get(), *lines])

@@ -110,7 +110,7 @@ class Bench:
     def errors(
         self, world: World, kind: str, model: int, *, slow: bool = True
     ) -> Iterator[tuple[str, Array]]:
-        """Each attack's squared error by column (d,); those that lack knowledge are left out, unless ``slow`` the slow ones too."""
+        """Each attack's squared errors (n, d) of the rows that it sees; those that lack knowledge are left out, unless ``slow`` the slow ones too."""
         rng = self.plan.rng("attack", kind, model)
         for name, attack in self.attacks.items():
             if name in FEW_ROWS and not slow:
@@ -120,4 +120,4 @@ class Bench:
                 values = world.attack(attack, rows, self.known, rng).values
             except KnowledgeError:
                 continue
-            yield name, ((values - self.subject.x[rows]) ** 2).mean(axis=0)
+            yield name, (values - self.subject.x[rows]) ** 2

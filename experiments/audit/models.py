@@ -33,11 +33,12 @@ _NO_ROWS = np.zeros(0, np.int32)
 class World:
     """One released model.
 
-    ``released`` are log-probabilities (n, k) after defences, ``parameters`` the disclosed weight (k, d) and bias or
-    None, ``own_weight`` (k, m) and ``other`` (n, m) the active party's, ``labels`` (n,).
+    ``weight`` (k, d) is the party's own block, ``released`` are log-probabilities (n, k) after defences, ``parameters``
+    the disclosed weight (k, d) and bias or None, ``own_weight`` (k, m) and ``other`` (n, m) the active party's, ``labels`` (n,).
     """
 
     subject: Subject
+    weight: Array
     released: Array
     parameters: Mapping[str, Array] | None
     other: Array
@@ -116,6 +117,7 @@ def simulate(
     partial = fold("on_embedding", inputs @ mine.T + bias, Phase.PREDICT)
     return World(
         subject,
+        mine,
         fold("on_scores", log_softmax(partial + other @ weight[:, d:].T), Phase.PREDICT),
         fold("on_parameters", disclosed, Phase.DISCLOSE),
         other,

@@ -55,7 +55,7 @@ def recommendation(found: Mapping[str, Any]) -> str:
 
 
 def table(found: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """Attack, models, error, range over models, share of the blind error, what it knows; the strongest first."""
+    """Attack, models, error, range over models (of one model: over rows), closed form, share of the blind error, what it knows; the strongest first."""
     rows = sorted(found["attacks"], key=lambda a: a["mse"])
     blind = found["blind"][found["blind_guess"]]
     body = [
@@ -63,13 +63,17 @@ def table(found: Mapping[str, Any]) -> list[tuple[str, ...]]:
             a["attack"],
             _against(a, found["attacked_rows"]),
             figure(a["mse"]),
-            f"{figure(a['low'])} … {figure(a['high'])}" if a["models"] > 1 else "–",
+            f"{figure(a['low'])} … {figure(a['high'])}",
+            figure(a["closed"]),
             _share(a["mse"], blind),
             _knows(a["attack"], found["known_rows"]),
         )
         for a in rows
     ]
-    return [("attack", "against", "MSE", "5 % … 95 %", "of blind", "knows besides the model"), *body]
+    return [
+        ("attack", "against", "MSE", "range", "closed form", "of blind", "knows besides the model"),
+        *body,
+    ]
 
 
 def write_audit(found: Mapping[str, Any], out: Path) -> None:
@@ -85,6 +89,9 @@ def write_audit(found: Mapping[str, Any], out: Path) -> None:
         sentences=sentences(found),
         recommendation=recommendation(found),
         table=table(found),
+        bounds_table=bounds_table(found),
+        columns_table=columns_table(found),
+        alarms=alarms(found),
         blind_words=BLIND_GUESSES,
         attacks_plot=_attacks_plot(found),
         columns_plot=_columns_plot(found),
@@ -119,11 +126,8 @@ def _bounds(found: Mapping[str, Any]) -> str:
 def _strongest(found: Mapping[str, Any]) -> str:
     best, guess = found["strongest"], found["blind_guess"]
     blind = found["blind"][guess]
-    spread = (
-        f" ({figure(best['low'])} to {figure(best['high'])} over {best['models']} {_KINDS[best['kind']]})"
-        if best["models"] > 1
-        else ""
-    )
+    over = f"{best['models']} {_KINDS[best['kind']]}" if best["models"] > 1 else "rows"
+    spread = f" ({figure(best['low'])} to {figure(best['high'])} over {over})"
     share = best["mse"] / blind if blind else 1.0
     meaning = next((words for limit, words in _MEANING if share < limit), _LITTLE)
     knows = _knows(best["attack"], found["known_rows"])
@@ -171,6 +175,42 @@ def _named(defended: Mapping[str, Any]) -> str:
 
 def _loss(loss: float) -> str:
     return "accuracy unchanged" if abs(loss) < 0.0005 else f"accuracy loss {figure(loss)}"
+
+
+def alarms(found: Mapping[str, Any]) -> list[str]:
+    """What is said loudly: where theory and measurement disagree."""
+    return [f"THEORY AND MEASUREMENT DISAGREE: {sentence}" for sentence in found["theory_disagreements"]]
+
+
+def bounds_table(found: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """Theorem 2 on the attacked rows: what least squares and half* err by, and nobody else."""
+    header = ("covers only", "any model ≥", "any model ≤", "around any point ≥", "your trained model")
+    after = found["after_training"]
+    return [
+        header,
+        *(
+            (
+                f"{name}, unclipped",
+                *(figure(b[bound]) for bound in ("lower", "upper", "any_center")),
+                figure(after[name]["mse"] if after else None),
+            )
+            for name, b in found["bounds"].items()
+        ),
+    ]
+
+
+def columns_table(found: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """After training: each column's closed forms beside the strongest attack and the best blind guess; [] before."""
+    told = found["after_training"]
+    if not told:
+        return []
+    header = ("column", *(f"{name}, closed form" for name in told), found["strongest"]["attack"], "blind")
+    rows = zip(
+        *(found["columns"], *(t["columns"] for t in told.values())),
+        *(found["strongest"]["columns"], found["column_blind"]),
+        strict=True,
+    )
+    return [header, *((name, *map(figure, values)) for name, *values in rows)]
 
 
 def _count(n: int, thing: str) -> str:

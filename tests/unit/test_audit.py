@@ -16,6 +16,7 @@ from laboratory import federation
 
 import attacks
 import cli.main
+from cli.audit import _text
 from defenses.label_only import LabelOnly
 from defenses.withhold_parameters import WithholdParameters
 from experiments.audit import defenses as module
@@ -24,11 +25,11 @@ from experiments.audit.defenses import Defended, fitting
 from experiments.audit.models import simulate
 from experiments.audit.run import audit
 from experiments.audit.subject import Subject, load_subject
-from experiments.audit.words import recommendation, sentences, table, write_audit
+from experiments.audit.words import columns_table, recommendation, sentences, table, write_audit
 from vfl.defense import Context, Defense
 from vfl.errors import ConfigError, DataError, KnowledgeError, VflensError
 from vfl.registry import ATTACKS
-from vfl.types import Array, ColumnInfo, RowStatus
+from vfl.types import Array, ColumnInfo, Estimate, RowStatus
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 QUICK = Plan(models=3, known=20, rows=120, seed=1)
@@ -189,7 +190,40 @@ def test_after_training_the_closed_form_is_what_is_measured(tmp_path: Path) -> N
         told = found["after_training"][a["attack"]]
         assert told["mse"] == pytest.approx(a["mse"], rel=1e-7)
         np.testing.assert_allclose(told["columns"], a["columns"], rtol=1e-6)
+        assert a["closed"] == pytest.approx(a["mse"], rel=1e-7)
+    for a in found["attacks"]:
+        assert a["low"] < a["mse"] < a["high"]  # of one model: over rows
     assert "Against your trained model least squares errs by" in sentences(found)[1]
+    header, *rows = columns_table(found)
+    assert header[:3] == ("column", "ls, closed form", "half_star, closed form")
+    assert [row[0] for row in rows] == found["columns"]
+
+
+def test_theory_that_disagrees_is_loud(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: dict[str, Any]
+) -> None:
+    assert found["theory_disagreements"] == []
+    assert columns_table(found) == []
+    for a in found["attacks"]:
+        assert (a["closed"] is not None) == (a["attack"] in ("ls", "half_star"))
+    honest = ATTACKS.get("ls").solve  # type: ignore[attr-defined]
+
+    def moved(self: Any, A: Array, b: Array, **given: Any) -> Any:
+        e = honest(self, A, b, **given)
+        return Estimate(e.target, e.rows, e.values * 1.001, e.status, e.extras)
+
+    monkeypatch.setattr(ATTACKS.get("ls"), "solve", moved)
+    wrong = audit(_subject(), QUICK, _silent)
+    assert [s.split(" measured")[0] for s in wrong["theory_disagreements"]] == [
+        "ls against random models",
+        "ls against trained models",
+    ]
+    write_audit(wrong, tmp_path / "audit.html")
+    page = (tmp_path / "audit.html").read_text(encoding="utf-8")
+    assert page.count('class="alarm"') == 2
+    assert (
+        _text(wrong, {"verdict": [], "recommendation": "", "report": ""}).count("DISAGREE: ls against") == 2
+    )
 
 
 # -- defences ------------------------------------------------------------------------------------------
