@@ -47,7 +47,7 @@ class ClearFeatures(Attack):
             )
         d = view.widths()[view.target]
         steps = [(r.rows, r.tensor("embedding")) for r in view.received(Point.EMBEDDING)]
-        known, place = _positions([rows for rows, _ in steps], view.rows)
+        known, place = _positions([rows for rows, _ in steps], view)
         if len(known) <= d:
             raise KnowledgeError(
                 f"the logits of {len(known)} training rows reached {view.party!r}: more than {d} are needed for {d} columns"
@@ -62,12 +62,12 @@ class ClearFeatures(Attack):
         return Estimate(view.target, view.rows, values[place], status, {"residual": misfit})
 
 
-def _positions(batches: list[Array], rows: Array) -> tuple[Array, Array]:
-    """The distinct rows of all batches in order, and where ``rows`` stand among them."""
+def _positions(batches: list[Array], view: AdversaryView) -> tuple[Array, Array]:
+    """The distinct rows of all batches in order, and where those of ``view`` stand among them."""
     known = np.unique(np.concatenate(batches)) if batches else np.zeros(0, np.int32)
-    missing = np.setdiff1d(rows, known)
+    missing = np.setdiff1d(view.rows, known)
     if len(missing):
         raise KnowledgeError(
-            f"no logits of {len(missing)} rows (first: {missing[0]}) arrived in training: ask for training rows"
+            f"no logits of {len(missing)} rows (first: {missing[0]}) arrived in training{view.sampling()}: ask for training rows"
         )
-    return known, np.searchsorted(known, rows)
+    return known, np.searchsorted(known, view.rows)

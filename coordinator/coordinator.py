@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from coordinator.release import ScoreRelease
-from coordinator.training import TrainingLoop
+from coordinator.training import TrainingLoop, restored
 from vfl.acts import (
     ACCESS,
     DIRECT_ACCESS,
@@ -47,6 +47,7 @@ from vfl.loop import run_to_end
 from vfl.metrics import Metrics
 from vfl.payload import check_exchange, check_origin, finite, part
 from vfl.randomness import secret_from_seed, stream
+from vfl.recovery import RecoveryLog
 from vfl.summary import save_summary
 from vfl.transcript import Transcript
 from vfl.types import Array, Exchange, Owner, Phase, Point, Released, Role
@@ -72,9 +73,8 @@ class Coordinator(Party):
         self.secret = secret_from_seed(config.seed)
         self.folder = config.out
         defenses = build_defenses(config)
-        self.transcript = Transcript(  # a restart goes on after the last gradient: these are kept whole
-            self.folder / "transcript", config.transcript.every, frozenset({Point.GRADIENT})
-        )
+        self.transcript = Transcript(self.folder / "transcript", config.transcript.every)
+        self.recovery = RecoveryLog(self.folder / "recovery", config.limits.checkpoint_steps)
         self.log = party_log(self.folder / "events.jsonl", self.name)
         self.metrics = Metrics(self.folder / "metrics.parquet")
         owner = Owner(self.name, parameters=self.disclosed_parameters)
@@ -90,8 +90,7 @@ class Coordinator(Party):
         self._open = False  # predictions are answered once training and disclosures are over
         self.clipped = 0  # it holds no values
         self.in_process = False  # set by a run that keeps all parties in one process
-        self._position = 0  # the first training step to take
-        self._gradient: Released | None = None  # of the step before it
+        self._gradient: Released | None = None  # that training goes on after
 
     def handlers(self) -> Handlers:
         """See :meth:`vfl.link.Party.handlers`."""
@@ -150,9 +149,9 @@ class Coordinator(Party):
         self._record_speed(trained.steps, trained.steps - trained.first, time.perf_counter() - started)
 
     def _trained_here(self) -> Trained:
-        loop = TrainingLoop(self.aligned, self.secret, self.gate, self.transcript, self._report)
-        steps = run_to_end(loop.run(self._passive, self._active, self._position, self._gradient))
-        return Trained(self._position, steps)
+        logs = (self.gate, self.transcript, self.recovery)
+        loop, first = TrainingLoop(self.aligned, self.secret, *logs, self._report), self.recovery.learned + 1
+        return Trained(first, run_to_end(loop.run(self._passive, self._active, first, self._gradient)))
 
     def _trained_by_active(self) -> Trained:
         """The active party bounds every step; all together take no longer than that."""
@@ -254,9 +253,11 @@ class Coordinator(Party):
             StorageError: the folder holds no prepared run.
         """
         self.federation = Federation.load(self.folder)
-        for released in self.transcript:
-            if released.point is Point.GRADIENT:
-                self._gradient, self._position = released, released.exchange.step + 1
+        state = self.recovery.saved()
+        if state:
+            self._gradient = restored(state, self._active.name, self.config.run)
+        for (gradient,) in self.recovery.missed(1):
+            self._gradient = gradient
 
     def flush(self) -> None:
         """Write the figures so far.
@@ -270,7 +271,7 @@ class Coordinator(Party):
     def close(self) -> None:
         """Write what is not yet written and close the logs."""
         self.metrics.add("bytes_received", self.transcript.nbytes)
-        for log in (self.transcript, self.gate):
+        for log in (self.transcript, self.recovery, self.gate):
             log.close()
         self.metrics.save()
         save_summary(self)

@@ -6,9 +6,11 @@ waking another thread for every message costs more than the message.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+
+import numpy as np
 
 from vfl.acts import Step, StepReply
 from vfl.embeddings import TrainingStreams, combined, open_stream
@@ -19,20 +21,22 @@ from vfl.link import Link, Stream
 from vfl.logistic import batches
 from vfl.payload import check_origin, finite
 from vfl.randomness import stream
+from vfl.recovery import RecoveryLog
 from vfl.transcript import Transcript
-from vfl.types import Array, Exchange, Phase, Point, Released
+from vfl.types import Array, Exchange, Phase, Point, Released, sealed
 
 Report = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingLoop:
-    """What the loop works with: the aligned run, the coordinator's secret, gate and transcript."""
+    """What the loop works with: the aligned run, the coordinator's secret, gate and logs."""
 
     federation: Federation
     secret: bytes
     gate: ReleaseGate
     transcript: Transcript
+    recovery: RecoveryLog
     report: Report
 
     async def run(self, passive: Sequence[Link], active: Link, start: int, gradient: Released | None) -> int:
@@ -58,20 +62,31 @@ class TrainingLoop:
             ):
                 if step >= start:
                     exchange = Exchange(self.federation.run, Phase.TRAIN, epoch, step)
-                    if gradient is not None:  # first: a restart sends it again to those it did not reach
-                        self.transcript.record(gradient)
+                    self._log(gradient)  # first: a restart sends it again to those it did not reach
                     await upward.send(exchange, rows, gradient)
+                    self._record(gradient)  # while the passive parties compute
                     embeddings = await upward.receive(exchange, rows)
                     gradient, stop = await self._gradient(downward, exchange, rows, embeddings)
                 step += 1
             self.report("training", epoch + 1, epoch + 1 if stop else training.epochs)
             if stop:
                 break
-        if gradient is not None:
-            self.transcript.record(gradient)
+        self._log(gradient)
+        self._record(gradient)
         after = Exchange(self.federation.run, Phase.TRAIN, step // self.federation.epoch_steps, step)
         await upward.deliver(after, gradient)
         return step
+
+    def _log(self, gradient: Released | None) -> None:
+        """Log ``gradient``, unless a restart found it in the log: transcripts may leave its epoch out."""
+        if gradient is not None and gradient.exchange.step > self.recovery.learned:
+            self.recovery.append(gradient)
+            self.recovery.learned = gradient.exchange.step
+
+    def _record(self, gradient: Released | None) -> None:
+        if gradient is not None:
+            self.transcript.record(gradient)
+            self.recovery.checkpoint_if_due(lambda: _state(gradient))
 
     async def _gradient(
         self, downward: Stream[StepReply], exchange: Exchange, rows: Array, embeddings: Sequence[Released]
@@ -90,3 +105,15 @@ class TrainingLoop:
         check_origin(gradient, self.federation.active.name, Point.GRADIENT)
         finite(gradient, "gradient", (len(rows), self.federation.combined_width), self.federation.dtype)
         return gradient, answer.stop
+
+
+def _state(gradient: Released) -> dict[str, Array]:
+    exchange = np.array([gradient.exchange.round, gradient.exchange.step])
+    return {"exchange": exchange, "rows": gradient.rows, "gradient": gradient.tensor("gradient")}
+
+
+def restored(state: Mapping[str, Array], sender: str, run: str) -> Released:
+    """The gradient of ``sender`` that a checkpoint of the coordinator holds."""
+    exchange = Exchange(run, Phase.TRAIN, *state["exchange"].tolist())
+    tensors = {"gradient": sealed(state["gradient"])}
+    return Released(sender, exchange, Point.GRADIENT, sealed(state["rows"]), tensors)

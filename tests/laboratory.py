@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from clients.party import DataParty
 from experiments.config import Experiment
 from experiments.dealer import deal_tables, write_parties
 from experiments.local import LocalFederation
@@ -56,8 +55,7 @@ def let_go() -> None:
         for member in _MADE.pop().members():
             member.transcript.close()
             member.gate.close()
-            if isinstance(member, DataParty):
-                member.recovery.close()
+            member.recovery.close()
 
 
 def finish(local: LocalFederation) -> None:

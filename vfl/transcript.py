@@ -12,13 +12,12 @@ from vfl.types import Exchange, Phase, Point, Released
 class Transcript:
     """The receiver's record in ``folder``; iterating yields every payload in order of arrival, from the disk.
 
-    Sampled, it keeps the training messages of every ``every``-th epoch only, and those of the kinds ``whole`` of every
-    one; ``received`` and ``nbytes`` count what arrived. Training exchanges arrive in increasing order, so one remembered exchange per (sender, point) tells a
+    Sampled, it keeps the training messages of every ``every``-th epoch only; ``received`` and ``nbytes`` count what arrived. Training exchanges arrive in increasing order, so one remembered exchange per (sender, point) tells a
     replay; prediction and disclosure exchanges are remembered one by one.
     """
 
-    def __init__(self, folder: Path, every: int = 1, whole: frozenset[Point] = frozenset()) -> None:
-        self._every, self._whole = every, whole
+    def __init__(self, folder: Path, every: int = 1) -> None:
+        self._every = every
         self._journal = Journal(folder)
         self._latest: dict[tuple[str, Point], Exchange] = {}
         self._seen: set[tuple[str, Point, Exchange]] = set()
@@ -50,8 +49,7 @@ class Transcript:
 
     def _is_kept(self, released: Released) -> bool:
         exchange = released.exchange
-        sampled = exchange.phase is Phase.TRAIN and released.point not in self._whole
-        return not sampled or (exchange.round + 1) % self._every == 0
+        return exchange.phase is not Phase.TRAIN or (exchange.round + 1) % self._every == 0
 
     def _count(self, released: Released) -> None:
         self.received += 1

@@ -316,11 +316,12 @@ class AdversaryView:
         missing = rows[~seen[place]]
         if len(missing):
             raise KnowledgeError(
-                f"{what} of {len(missing)} rows (first: {int(missing[0])}) never reached {self.party!r}{self._sampled()}"
+                f"{what} of {len(missing)} rows (first: {int(missing[0])}) never reached {self.party!r}{self.sampling()}"
             )
         return values[place]
 
-    def _sampled(self) -> str:
+    def sampling(self) -> str:
+        """What to add to a sentence about messages that are not there; nothing where the transcript is whole."""
         return (
             f", or stood in an epoch that its transcript leaves out (transcript.every = {self._every})"
             if self._every > 1

@@ -247,8 +247,16 @@ def test_a_sampled_transcript_changes_nothing_that_is_learned_or_recovered(tmp_p
     rebuild_all(sampled)
     sampled.coordinator.train()
     assert trained(sampled) == trained(whole)
-    for party in ("passive", "active"):
-        kept = {r.exchange.round for r in sampled.data_parties[party].transcript}
-        assert kept == {epochs - 1}
+    for member in sampled.members():
+        assert {r.exchange.round for r in member.transcript} == {epochs - 1}
+        assert member.recovery._journal._offset < sum(r.nbytes for r in member.transcript)
     close(whole)
     close(sampled)
+
+
+def test_an_attack_that_needs_what_was_not_kept_says_so(tmp_path: Path) -> None:
+    local = federation(tmp_path, attacks=[{"name": "clear_features"}], transcript={"every": 4})
+    local.run()  # of three epochs
+    (reason,) = [m["column"] for m in local.active.metrics._rows if m["metric"] == "skipped"]
+    assert "no logits of 72 rows" in reason
+    assert "its transcript leaves out (transcript.every = 4)" in reason

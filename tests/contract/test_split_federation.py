@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import tomli_w
 import torch
-from accidents import REBUILD, Outcome, outcome, over_grpc, rebuild_coordinator, train_until
+from accidents import REBUILD, Outcome, outcome, over_grpc, rebuild_all, rebuild_coordinator, train_until
 from laboratory import THREE, close, estimates, experiment, federation, finish, trained, transcripts
 from stubparty import short_folder
 
@@ -27,7 +27,7 @@ from vfl.model import SplitNetwork
 from vfl.networks.architectures import bottom
 from vfl.networks.parameters import to_arrays
 from vfl.randomness import stream
-from vfl.types import Phase, Point
+from vfl.types import Array, Phase, Point
 
 MODEL = {"architecture": "mlp", "width": 6, "hidden": [8], "top": [7], "dropout": 0.2}
 PASSPORTS = [{"name": "passport", "at": "passive"}, {"name": "passport", "at": "active"}]
@@ -131,6 +131,32 @@ def test_a_party_rebuilt_in_training_changes_nothing(
         rebuild_coordinator(local)
     local.coordinator.train()
     assert outcome(local, tmp_path) == undisturbed(place)
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("moment", [5, 9])  # in an epoch that is kept; in one that is left out
+def test_a_sampled_transcript_keeps_whole_epochs(
+    tmp_path: Path, undisturbed: Callable[[str], Outcome], place: str, moment: int
+) -> None:
+    """Of every second epoch all that came, at whomever it came to, one step stale and after a restart too."""
+    local = federation(tmp_path, **PLACES[place], transcript={"every": 2})
+    local.coordinator.prepare()
+    train_until(local, moment)
+    rebuild_all(local)
+    local.coordinator.train()
+    finish(local)
+    assert trained(local) == undisturbed(place)[0]
+    aligned = local.coordinator.aligned
+    for member in local.members():
+        arrived: dict[tuple[str, Point, int], list[Array]] = {}
+        for r in member.transcript:
+            if r.exchange.phase is Phase.TRAIN:
+                arrived.setdefault((r.sender, r.point, r.exchange.round), []).append(r.rows)
+        for rows in arrived.values():
+            assert np.array_equal(np.sort(np.concatenate(rows)), aligned.train)
+        sees = not (aligned.direct and member is local.coordinator)
+        assert {epoch for _, _, epoch in arrived} == ({1, 3} if sees else set())
+    close(local)
 
 
 @pytest.mark.parametrize("place", WIRED)
