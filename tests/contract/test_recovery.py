@@ -255,8 +255,10 @@ def test_a_sampled_transcript_changes_nothing_that_is_learned_or_recovered(tmp_p
 
 
 def test_an_attack_that_needs_what_was_not_kept_says_so(tmp_path: Path) -> None:
-    local = federation(tmp_path, attacks=[{"name": "clear_features"}], transcript={"every": 4})
-    local.run()  # of three epochs
+    early = {"epochs": 4, "batch_size": 20, "patience": 1, "tolerance": 10}  # it stops after the second epoch
+    attacks = [{"name": "clear_features"}]
+    local = federation(tmp_path, attacks=attacks, training=early, transcript={"every": 4})
+    local.run()
     (reason,) = [m["column"] for m in local.active.metrics._rows if m["metric"] == "skipped"]
     assert "no logits of 72 rows" in reason
     assert "its transcript leaves out (transcript.every = 4)" in reason
