@@ -29,9 +29,9 @@ class GradientInversion(LinearAttack):
     steps: int = Field(1000, ge=1, description="steps of Adam")
     learning_rate: float = Field(0.05, gt=0, description="step size of Adam, in units of the box")
     tolerance: float = Field(
-        0.01,
+        1e-3,
         gt=0,
-        description="a row whose gap is larger is marked not_converged; in nats or squared log-ratios",
+        description="a row whose gap is a larger share of what the objective can reach, ‖A‖² or for KL at most ‖A‖, is not_converged",
     )
 
     def solve(
@@ -57,6 +57,6 @@ class GradientInversion(LinearAttack):
         )
         found = invert(A, b, log_c, start, steps=self.steps, learning_rate=self.learning_rate)
         estimate = linear_estimate(found.x, A, b)
-        estimate.status[found.gap > self.tolerance] = RowStatus.NOT_CONVERGED
+        estimate.status[found.gap > self.tolerance * found.size] = RowStatus.NOT_CONVERGED
         extras = {"objective": found.objective, "gap": found.gap, "radius": box_reach(found.x)}
         return Estimate("", estimate.rows, found.x, estimate.status, {**estimate.extras, **extras})

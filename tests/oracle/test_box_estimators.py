@@ -256,6 +256,33 @@ def test_gia_says_when_it_stopped_early() -> None:
     assert (short.extras["objective"] > 1e-3).mean() > 0.5
 
 
+@pytest.mark.parametrize("scale", [2.0**-40, 2.0**-17, 2.0**17, 2.0**40])  # rounding scales with them
+@pytest.mark.parametrize("steps", [3, 1000])
+def test_gia_judges_squares_at_any_scale(steps: int, scale: float) -> None:
+    A, b, _ = scored(5, 4, 6, 30)
+    plain, scaled = (attacks.estimate("gia", s * A, s * b, steps=steps) for s in (1.0, scale))
+    np.testing.assert_array_equal(scaled.values, plain.values)
+    np.testing.assert_array_equal(scaled.status, plain.status)
+    assert (scaled.status == RowStatus.OK).all() == (steps == 1000)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e-3, 1.0])
+def test_gia_sees_that_scores_hardly_depend_on_x(scale: float) -> None:
+    """KL of such scores is near 0 wherever x is: a small gap alone does not show that x is found."""
+    rng = np.random.default_rng(8)
+    weight = scale * rng.normal(size=(4, 6))
+    x = np.round(rng.random((40, 6)))
+    log_c = log_softmax(x @ weight.T, axis=1)
+    system = LinearSystem(np.diff(weight, axis=0), np.diff(log_c, axis=1), False, log_c)
+    short, long = (
+        ATTACKS.get("gia")(steps=steps).solve_system(system, rng=np.random.default_rng(0))
+        for steps in (3, 2000)
+    )
+    assert (short.status == RowStatus.NOT_CONVERGED).mean() > 0.8
+    assert (long.status == RowStatus.OK).mean() > 0.9
+    assert long.extras["residual"].max() < 0.1 * np.linalg.norm(weight)
+
+
 def test_kl_of_the_estimate_to_the_scores_is_not_convex() -> None:
     """RVG Remark 7 says it is: midpoints of random pairs above their chord refute it."""
     rng = np.random.default_rng(0)

@@ -29,11 +29,13 @@ class Inversion:
     """``x`` (N, d) in the box, the ``objective`` there (N,), and ``gap`` (N,): the most that its slope promises in the box.
 
     ``gap`` is 0 exactly at stationary points. For the squares it bounds how far the objective is from its least.
+    ``size`` is what the objective can reach over the box, up to a factor: a gap is small or large beside it.
     """
 
     x: Array
     objective: Array
     gap: Array
+    size: float
 
 
 def invert(
@@ -44,34 +46,43 @@ def invert(
     Minimises KL(ĉ‖c) if ``log_c`` (N, m + 1), finite, is given, else ‖A x − b‖².
     """
     x = np.broadcast_to(start, (len(b), A.shape[1])).copy()
-    objective, gap = np.empty(len(b)), np.empty(len(b))
+    objective, gap, size = np.empty(len(b)), np.empty(len(b)), _size(A, log_c is not None)
     for first in range(0, len(b), CHUNK):
         rows = slice(first, first + CHUNK)
-        problem = _Problem(A, b[rows].T.copy(), None if log_c is None else log_c[rows].T.copy())
+        problem = _Problem(A, b[rows].T.copy(), None if log_c is None else log_c[rows].T.copy(), size)
         point = x[rows].T.copy()
         _descend(problem, point, steps - steps // 3, learning_rate)
         _descend(problem, point, steps // 3, learning_rate / 10)
         objective[rows], slope = problem.value_and_slope(point)
         gap[rows] = np.maximum(slope * point, slope * (point - 1)).sum(axis=0)
         x[rows] = point.T
-    return Inversion(x, objective, gap)
+    return Inversion(x, objective, gap, size)
+
+
+def _size(A: Array, scores: bool) -> float:
+    """‖A‖² of the squares; of KL, which grows like the square of small log-ratios and linearly in large ones, at most ‖A‖."""
+    norm = float(np.linalg.norm(A)) or 1.0
+    return min(norm, norm**2) if scores else norm**2
 
 
 def _descend(problem: _Problem, x: Array, steps: int, learning_rate: float) -> None:
     """``steps`` of Adam on ``x`` (d, N), in place."""
     theta, adam = x.reshape(-1), Adam(x.size, learning_rate)
     for _ in range(steps):
-        adam.update(theta, problem.value_and_slope(x)[1].reshape(-1))
+        slope = problem.value_and_slope(x)[1].reshape(-1)
+        slope /= problem.size  # or Adam's ε is no longer small beside a faint A
+        adam.update(theta, slope)
         np.clip(theta, 0.0, 1.0, out=theta)
 
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
-    """N rows, the batch in the last axis: ``b`` (m, N), ``log_c`` (m + 1, N) or None."""
+    """N rows, the batch in the last axis: ``b`` (m, N), ``log_c`` (m + 1, N) or None; ``size`` of :class:`Inversion`."""
 
     A: Array
     b: Array
     log_c: Array | None
+    size: float = 1.0
 
     def value_and_slope(self, x: Array) -> tuple[Array, Array]:
         """The objective (N,) and its gradient in ``x`` (d, N)."""
