@@ -19,7 +19,6 @@ from vfl.gate import DefenseChain
 from vfl.model import SplitNetwork
 from vfl.partytable import read_party_table
 from vfl.types import Array, Exchange, Owner, Phase
-from vfl.wire.channel import check_address, check_port_free
 
 
 def check(file: Path) -> dict[str, Any]:
@@ -49,6 +48,8 @@ def check(file: Path) -> dict[str, Any]:
 
 def check_party(config: PassiveConfig | ActiveConfig | CoordinatorConfig) -> dict[str, Any]:
     """The same for one party's configuration."""
+    from vfl.wire.channel import check_address, check_port_free  # gRPC, which a figure does without
+
     for address in (config.address, *(p.address for p in config.peers)):
         check_address(address, insecure=config.insecure)
     check_port_free(config.address)
