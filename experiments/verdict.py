@@ -12,7 +12,7 @@ from typing import Any
 
 from experiments import theory
 from experiments.folders import Run
-from experiments.results import Result, explained, final, utility
+from experiments.results import Result, explained, final, label_results, utility
 from vfl.errors import ConfigError, PluginError
 from vfl.registry import ATTACKS
 from vfl.types import Phase, Role
@@ -138,6 +138,7 @@ def _run_json(run: Run, label: str) -> dict[str, Any]:
         "explained_after_affine_map": [
             {"attack": attack, "target": target, "r2": r2} for (attack, target), r2 in explained(run).items()
         ],
+        "labels": [{k: _finite(v) for k, v in vars(r).items()} for r in label_results(run)],
         "utility": {k: _finite(v) for k, v in utility(run).items()},
         **theory.to_json(run),
     }
@@ -231,7 +232,14 @@ def _assumption(runs: Sequence[Run]) -> str:
 def _worth_of_secure_training(runs: Sequence[Run]) -> str:
     """What the same run gives away if training is not protected, where an attack measured it."""
     shares = {key: r2 for run in runs for key, r2 in explained(run).items()}
-    return "".join(
+    columns = "".join(
         f" Trained in the clear, {attack} explains R² = {figure(r2)} of the variance of {target}'s training rows, up to one affine map."
         for (attack, target), r2 in shares.items()
+    )
+    named = {
+        (r.attack, r.adversary): r for run in runs for r in label_results(run) if reads_training(r.attack)
+    }
+    return columns + "".join(
+        f" Trained in the clear, {r.attack} at {r.adversary} names {100 * r.accuracy:.1f} % of {r.rows:,} training labels rightly (the most frequent class: {100 * r.blind:.1f} %)."
+        for r in named.values()
     )

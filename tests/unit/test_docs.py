@@ -72,12 +72,32 @@ def test_pages_are_there() -> None:
         assert f"({page.name})" in index
 
 
-@pytest.mark.parametrize("folder", ["attacks", "defenses"])
-def test_every_plugin_page_has_a_picture(folder: str) -> None:
+#: What every page says, in order; a page may say more in between.
+SECTIONS = {
+    "attacks": ["What it needs", "What it does", "What bounds it", "How to run it"],
+    "defenses": ["Who applies it", "What it needs", "What it does", "What it guarantees", "How to run it"],
+}
+
+
+@pytest.mark.parametrize("folder", SECTIONS)
+def test_every_plugin_page_says_all_and_has_a_picture(folder: str) -> None:
     pages = sorted((ROOT / "docs" / folder).glob("*.md"))
-    bare = [p.stem for p in pages if not re.search(r"!\[.+\]\(.+\.svg\)", p.read_text(encoding="utf-8"))]
     assert pages
-    assert not bare
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        headings = re.findall(r"^## (.+)$", text, re.MULTILINE)
+        assert [h for h in headings if h in SECTIONS[folder]] == SECTIONS[folder], page.stem
+        assert re.search(r"!\[.+\]\(.+\.svg\)", text), page.stem
+
+
+def test_drawn_pictures_are_in_step() -> None:
+    """The two that take seconds; the others measure whole runs."""
+    drawn = {
+        "estimators.svg": _script("estimators_picture").picture(),
+        "attacks/black_box.svg": _script("plugin_pictures").black_box_errors(),
+    }
+    for name, svg in drawn.items():
+        assert (ROOT / "docs" / name).read_text(encoding="utf-8") == svg, f"docs/{name}: draw it again"
 
 
 def _commands() -> list[tuple[str, str]]:
@@ -185,8 +205,9 @@ def test_exit_codes_are_those_of_the_errors() -> None:
     assert f"Exit codes: 0 done, 1 failed, {said}, 130 interrupted." in str(COMMAND.epilog)
 
 
-def _tables() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("docs_tables", ROOT / "docs" / "tables.py")
+def _script(name: str) -> ModuleType:
+    """A module of docs/, which is no package."""
+    spec = importlib.util.spec_from_file_location(f"docs_{name}", ROOT / "docs" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -195,7 +216,7 @@ def _tables() -> ModuleType:
 
 
 def test_generated_tables_are_in_step() -> None:
-    tables = _tables()
+    tables = _script("tables")
     named: set[str] = set()
     for page in tables.PAGES:
         text = (ROOT / "docs" / page).read_text(encoding="utf-8")

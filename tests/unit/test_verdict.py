@@ -181,7 +181,7 @@ def test_json_is_strict_and_has_stable_keys(tmp_path: Path) -> None:
     assert sorted(data) == ["runs", "verdict"]
     (told,) = data["runs"]
     assert sorted(told) == [
-        "defenses", "explained_after_affine_map", "label", "parties", "results", "run", "theory",
+        "defenses", "explained_after_affine_map", "label", "labels", "parties", "results", "run", "theory",
         "theory_disagreements", "utility",
     ]  # fmt: skip
     assert told["utility"] == {"mean_kl": None}
@@ -232,3 +232,17 @@ def test_what_the_assumption_of_secure_training_is_worth(tmp_path: Path) -> None
     ]
     alone = target(tmp_path / "alone", affine)
     assert verdict([alone]).assumption == worth
+
+
+def test_labels_told_by_gradients_are_part_of_what_it_is_worth(tmp_path: Path) -> None:
+    where = {"adversary": "passive", "target": "active", "scored_set": "train", "rows": 1437}
+    labels = [
+        metric("label_accuracy", 1.0, attack="gradient_sign", **where),
+        metric("label_auc", 1.0, attack="gradient_sign", **where),
+        metric("blind_label_accuracy", 0.101, **where),
+    ]
+    run = target(tmp_path, [*scores({"lmmse": 0.021}), *labels])
+    worth = "Trained in the clear, gradient_sign at passive names 100.0 % of 1,437 training labels rightly (the most frequent class: 10.1 %)."
+    assert verdict([run]).assumption == f"{SECURE} {worth}"
+    (told,) = to_json([run])["runs"][0]["labels"]
+    assert (told["attack"], told["accuracy"], told["blind"]) == ("gradient_sign", 1.0, 0.101)
