@@ -9,7 +9,7 @@ import numpy as np
 
 from vfl.payload import MODEL_VERSION
 from vfl.score.theory import ReleasedModel
-from vfl.types import Array, Exchange, Phase
+from vfl.types import Array
 
 if TYPE_CHECKING:
     from clients.passive import PassiveParty
@@ -26,30 +26,27 @@ def released_model(party: PassiveParty) -> ReleasedModel | None:
     run = party.run
     if len(run.federation.passive) > 1 or run.federation.network is not None:
         return None
-    moved, own = _input_map(party), run.model.parameters()
+    moved, own = _input_map(run.truth, run.inputs), run.model.parameters()
     told = _disclosed(party)
     if moved is None or (told is not None and not np.array_equal(told["bias"], own["bias"])):
         return None
-    matrix, shift = moved
+    matrix, reflected = moved
     weight = None if told is None else told["weight"]
-    if not shift.any():
-        return ReleasedModel(own["weight"] @ matrix, weight)
-    mirror = np.array_equal(matrix, -np.eye(len(shift))) and bool((shift == 1).all())
-    known = weight is None or np.array_equal(weight, own["weight"])
-    return ReleasedModel(-own["weight"], weight, reflected=True) if mirror and known else None
+    if reflected and weight is not None and not np.array_equal(weight, own["weight"]):
+        return None
+    return ReleasedModel(own["weight"] @ matrix, weight, reflected)
 
 
-def _input_map(party: PassiveParty) -> tuple[Array, Array] | None:
-    """H (d, d) and h (d,) if the party's defences turn every row x into H x + h."""
-    d = party.run.truth.shape[1]
-    if not party.chain.acts("on_inputs"):
-        return np.eye(d), np.zeros(d)
-    probes = np.vstack([np.zeros(d), np.eye(d)])
-    exchange = Exchange(party.config.run, Phase.TRAIN, 0, 0)
-    ends = party.chain.fold("on_inputs", probes, exchange, np.arange(d + 1, dtype=np.int32))
-    matrix, shift = (ends[1:] - ends[0]).T, ends[0]
-    affine = np.allclose(party.run.truth @ matrix.T + shift, party.run.inputs, rtol=0, atol=_CLOSE)
-    return (matrix, shift) if affine else None
+def _input_map(x: Array, inputs: Array) -> tuple[Array, bool] | None:
+    """H (d, d) with ``inputs`` = H x for every row, or −I and True for 1 − x; None where neither or another H fits too."""
+    d = x.shape[1]
+    if np.array_equal(inputs, x):
+        return np.eye(d), False
+    if np.array_equal(inputs, 1 - x):
+        return -np.eye(d), True
+    solution, _, rank, _ = np.linalg.lstsq(x, inputs, rcond=None)
+    fits = rank == d and np.allclose(x @ solution, inputs, rtol=0, atol=_CLOSE)
+    return (solution.T, False) if fits else None
 
 
 def _disclosed(party: PassiveParty) -> Mapping[str, Array] | None:

@@ -56,10 +56,6 @@ class DefenseChain:
             value = self._apply(position, hook, value, exchange, rows)
         return value.astype(np.float32) if narrow else value
 
-    def acts(self, hook: str) -> bool:
-        """Whether any of them overrides ``hook``."""
-        return hook in self._by_hook
-
     def unfired(self) -> list[str]:
         """The names of the configured defences none of whose hooks ever fired."""
         return [

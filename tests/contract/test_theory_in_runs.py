@@ -11,14 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from laboratory import SYNTHETIC, experiment
+from laboratory import SYNTHETIC, close, federation
 from typer.testing import CliRunner
 
 import attacks.half_star
 from cli.main import app
 from experiments import theory
 from experiments.folders import Run, read_runs
-from experiments.run import run
 from vfl.numerics.believed import closed_form
 from vfl.types import Estimate
 
@@ -34,7 +33,10 @@ def _run(home: Path, *, classes: int = 3, share: float = 0.5, told: bool = False
         "disclose": [{"what": "parameters", "to": name} for name in to],
         "attacks": [{"name": n} for n in (*ESTIMATORS, "black_box")] + list(AGNOSTIC),
     }
-    (found,) = read_runs(list(run(experiment(home, **settings | changes), in_process=True).scenarios))
+    local = federation(home, **settings | changes)
+    local.run()
+    close(local)
+    (found,) = read_runs([p.folder.parent for p in local.passive.values()])
     return found
 
 
