@@ -23,6 +23,9 @@ from vfl.view import AdversaryView
 
 Letters: TypeAlias = Annotated[tuple[FiniteFloat, ...], Field(min_length=1)]
 
+#: Rows whose combinations are held together.
+CHUNK = 2**13
+
 
 class FiniteAlphabet(LinearAttack):
     """The mean of all x that solve A x = b' with finite columns from their alphabets; else RCC2.
@@ -63,8 +66,12 @@ class FiniteAlphabet(LinearAttack):
             raise ProtocolError(
                 f"alphabets names {len(alphabets)} columns and A has {A.shape[1]}: give one entry per column, null for a free one"
             )
-        candidates, fitted = self._search(A, b, alphabets)
-        values = np.where(candidates[:, None] > 0, fitted, _nearest_to_half(A, b))
+        candidates, values = np.empty(len(b), int), np.empty((len(b), A.shape[1]))
+        for first in range(0, len(b), CHUNK):
+            rows = slice(first, first + CHUNK)
+            candidates[rows], fitted = self._search(A, b[rows], alphabets)
+            fits = candidates[rows, None] > 0
+            values[rows] = np.where(fits, fitted, _nearest_to_half(A, b[rows]))
         estimate = linear_estimate(values, A, b)
         estimate.status[candidates == 0] = RowStatus.INCONSISTENT
         return replace(estimate, extras={**estimate.extras, "candidates": candidates})
