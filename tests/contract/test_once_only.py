@@ -208,6 +208,31 @@ def test_requests_that_overlap_release_each_row_once(local: LocalFederation) -> 
         assert sorted(recorded) == sorted(rows[:9].tolist())
 
 
+@pytest.mark.parametrize("network", [False, True], ids=["logistic", "network"])
+def test_a_row_asked_with_ever_more_others_is_recorded_once(tmp_path: Path, network: bool) -> None:
+    """Otherwise transcripts grow with the square of the rows."""
+    model = {"model": {"architecture": "mlp", "width": 3, "hidden": [], "top": [4]}} if network else {}
+    local = federation(tmp_path, **model, attacks=[], disclose=[])
+    local.coordinator.prepare()
+    local.coordinator.train()
+    local.coordinator.disclose()
+    local.coordinator.open_predictions()
+    rows = local.coordinator.aligned.predict
+    for last in range(1, len(rows) + 1):
+        local.active.ask(rows[:last])
+    together = local.active.received_scores(rows)
+    for member in local.members():
+        told: dict[tuple[str, Point], list[int]] = {}
+        for r in member.transcript:
+            if r.exchange.phase is Phase.PREDICT:
+                told.setdefault((r.sender, r.point), []).extend(r.rows.tolist())
+        assert all(received == rows.tolist() for received in told.values())
+        assert bool(told) == (member not in local.passive.values())
+    local.active.ask(rows)
+    np.testing.assert_array_equal(local.active.received_scores(rows), together)
+    close(local)
+
+
 def test_a_prediction_that_is_refused_leaves_no_trace(local: LocalFederation) -> None:
     local.coordinator.train()
     local.coordinator.open_predictions()
