@@ -121,6 +121,7 @@ class ActiveParty(DataParty):
                     f"step {act.exchange.step} was learned from before and its answer is no longer kept: ask for the next"
                 )
             received = self._checked(act)
+            self.recovery.append(received)  # before the gradient leaves: nobody gives it again to who released that
             released, learn = self._release_gradient([received])
             self.defer(lambda: self._learn_and_remember(learn, received))
             return StepReply(released, self.stops_after(act.exchange.step))

@@ -341,9 +341,8 @@ class DataParty(Party):
                 deferred()
 
     def remember(self, released: Released) -> None:
-        """Record a training message that was learned from."""
+        """Record a training message that was logged before and learned from."""
         self.transcript.record(released)
-        self.recovery.append(released)
         self.recovery.checkpoint_if_due(self.state)
 
     def state(self) -> dict[str, Array]:

@@ -199,6 +199,7 @@ class PassiveParty(DataParty):
             raise ProtocolError(
                 f"the gradient of step {received.exchange.step} is not that of the rows whose embeddings {self.name!r} sent in it"
             )
+        self.recovery.append(received)  # before the reply leaves: nobody gives it again to who replied
         self.relearn([received])
         self.recovery.learned = received.exchange.step
         self.defer(lambda: self.remember(received))

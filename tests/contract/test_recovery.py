@@ -262,3 +262,20 @@ def test_an_attack_that_needs_what_was_not_kept_says_so(tmp_path: Path) -> None:
     (reason,) = [m["column"] for m in local.active.metrics._rows if m["metric"] == "skipped"]
     assert "no logits of 72 rows" in reason
     assert "its transcript leaves out (transcript.every = 4)" in reason
+
+
+@pytest.mark.parametrize("who", ["passive", "active"])
+def test_a_party_killed_right_after_its_reply_changes_nothing(
+    tmp_path: Path, undisturbed: Outcome, who: str
+) -> None:
+    """What it puts off until the reply has left is never done."""
+    local = federation(tmp_path, **SETTINGS)
+    local.coordinator.prepare()
+    train_until(local, CHECKPOINT + 1)
+    rebuild_coordinator(local)
+    local.data_parties[who].defer = lambda work: None  # type: ignore[method-assign]
+    train_until(local, 1)
+    REBUILD[who](local)
+    rebuild_coordinator(local)
+    local.coordinator.train()
+    assert outcome(local, tmp_path) == undisturbed
