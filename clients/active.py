@@ -121,9 +121,7 @@ class ActiveParty(DataParty):
                     f"step {act.exchange.step} was learned from before and its answer is no longer kept: ask for the next"
                 )
             received = self._checked(act)
-            self.recovery.append(
-                received
-            )  # before the gradient leaves: nobody gives it again to who released that
+            self.recovery.append(received)  # first: whoever has the gradient does not give it again
             released, learn = self._release_gradient([received])
             self.defer(lambda: self._learn_and_remember(learn, received))
             return StepReply(released, self.stops_after(act.exchange.step))
@@ -204,9 +202,7 @@ class ActiveParty(DataParty):
         with self.lock:
             log_c = self._checked_scores(released, rows)
             fresh = ~self._scores.has(rows)
-            if (
-                fresh.any()
-            ):  # what was received before says nothing new, and would be recorded with every request
+            if fresh.any():  # what was received before says nothing new
                 self.transcript.record(released if fresh.all() else _part(released, fresh))
                 self._scores.add(rows[fresh], log_c[fresh], exchange)
             if run.federation.network is None:
