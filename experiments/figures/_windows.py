@@ -13,12 +13,18 @@ from experiments.central import Model
 from experiments.figures import Options
 from experiments.figures._data import Dealt, sizes, windows
 from experiments.plots import Plot, Series, lines
+from experiments.theory import TOLERANCE
 from vfl.attack import LinearAttack
+from vfl.numerics import believed
 from vfl.numerics.linear_system import LinearSystem
 from vfl.registry import ATTACKS
+from vfl.score.theory import CENTERS
 from vfl.types import Array, Estimate, RowStatus
 
 PREDICTIONS, QUICK_PREDICTIONS = 1000, 100
+_NOTHING = (
+    1e-9  # an error that is 0 in theory is rounding in measurement, blown up by the equations' condition
+)
 GIA_ROWS = 50  # a thousand steps for each of up to 1,296 windows
 
 
@@ -67,8 +73,36 @@ def window_errors(
             estimate = attack.solve_system(
                 head(system, e.rows), rng=np.random.default_rng((place["seed"], len(window), w))
             )
-            rows.append({**place, "window": w, "estimator": e.label, **_scored(estimate, x[:, window])})
+            truth = x[: len(estimate.values), window]
+            told = _told(e.attack, system.A, truth, reflected=place["after"])
+            rows.append(
+                {**place, "window": w, "estimator": e.label, **_scored(estimate, truth), "closed": told}
+            )
     return rows
+
+
+def _told(attack: str, A: Array, truth: Array, *, reflected: bool) -> float | None:
+    """What theory says of ``attack`` on these rows (RVG Theorem 2, §VII-A); None of an attack that it does not cover."""
+    center = CENTERS.get(attack)
+    if center is None:
+        return None
+    stated = believed.reflected(center, A, truth) if reflected else believed.closed_form(center, A, A, truth)
+    return None if stated is None else stated.mse
+
+
+def theory_notes(rows: Rows, measured: str = "mse") -> list[str]:
+    """How far the closed forms among ``rows`` are from what was measured; loud beyond rounding."""
+    both = [(r[measured], r["closed"]) for r in rows if r.get("closed") is not None]
+    if not both:
+        return []
+    away = [abs(m - closed) / max(closed, 1e-12) for m, closed in both if max(m, closed) > _NOTHING]
+    worst = max(away, default=0.0)
+    if worst > TOLERANCE:
+        wrong = sum(a > TOLERANCE for a in away)
+        return [
+            f"THEORY AND MEASUREMENT DISAGREE in {wrong} of {len(both)} rows, by {worst:.1e} of the closed form at most"
+        ]
+    return [f"{len(both)} closed forms agree with what was measured, to {worst:.1e}"]
 
 
 def window_system(model: Model, x: Array, window: Array, *, reflected: bool = False) -> LinearSystem:
@@ -93,10 +127,9 @@ def head(system: LinearSystem, rows: int) -> LinearSystem:
 
 
 def _scored(estimate: Estimate, truth: Array) -> dict[str, Any]:
-    n = len(estimate.values)
     return {
-        "rows": n,
-        "mse": float(((estimate.values - truth[:n]) ** 2).mean()),
+        "rows": len(truth),
+        "mse": float(((estimate.values - truth) ** 2).mean()),
         "unusable": float((estimate.status != RowStatus.OK).mean()),
     }
 

@@ -18,6 +18,7 @@ from experiments.figures._windows import (
     named,
     predictions,
     size_curves,
+    theory_notes,
     window_cells,
     window_errors,
     window_system,
@@ -73,7 +74,7 @@ def over_sizes(
         for name in order
         if (share := float(np.mean([r["unusable"] for r in rows if (r["dataset"], r["estimator"]) == (d.name, name)]))) > 0.001
     ]  # fmt: skip
-    return Drawing(rows, shown, lead, [*notes, *unusable, *absent])
+    return Drawing(rows, shown, lead, [*theory_notes(rows), *notes, *unusable, *absent])
 
 
 def _title(d: Dealt, options: Options) -> str:

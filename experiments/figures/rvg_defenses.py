@@ -24,13 +24,16 @@ from experiments.figures._windows import (
     averaged,
     named,
     predictions,
+    theory_notes,
     window_cells,
     window_errors,
     window_system,
 )
 from experiments.plots import Plot, Series, lines
 from vfl.defense import Context
-from vfl.numerics.linear_system import LinearSystem, nearest_solution
+from vfl.numerics.distortion_theory import logit_moment, noise_gain
+from vfl.numerics.linear_system import LinearSystem, first_differences, nearest_solution
+from vfl.numerics.theory import nearest_solution_mse, second_moment
 from vfl.registry import DEFENSES
 from vfl.types import Array, Exchange, Owner, Phase
 
@@ -63,7 +66,7 @@ def before_and_after(name: str) -> Callable[[Options], Drawing]:
             "Before: the passive party trains on x. After: it trains on 1 − x and the adversary still believes in x. The model "
             "after is the exact image of the model before (weights −W, bias + W·1), as it is at the optimum with an unpenalised bias."
         )
-        return Drawing(rows, [_before_after_plot(name, rows)], lead)
+        return Drawing(rows, [_before_after_plot(name, rows)], lead, theory_notes(rows))
 
     return draw
 
@@ -154,7 +157,7 @@ def schemes(options: Options) -> Drawing:
         "Both senses of v₁ are shown for schemes 1 and 2: the sign is free, and matters once estimates are clipped.",
         "Strengths: α of schemes 1, 2 and 3; of label_only the probability left to the other classes.",
     ]
-    return Drawing(rows, shown, lead, [*notes, *absent])
+    return Drawing(rows, shown, lead, [*theory_notes(rows, "half_star"), *notes, *absent])
 
 
 def _scheme_cells(d: Dealt, options: Options) -> list[Cell]:
@@ -172,13 +175,16 @@ def scheme_rows(place: Mapping[str, Any], model: Model, x: Array, columns: Array
     rows: Rows = []
     for w, window in enumerate(columns):
         for label, parameters in _variants():
-            moved, kl = _released(label, parameters, model, x, window)
+            moved, kl, noise = _released(label, parameters, model, x, window)
             estimate = nearest_solution(moved.A, moved.b, np.full(len(window), 0.5))
             errors = {"half_star": estimate, "clamped": estimate.clip(0, 1)}
+            plain = nearest_solution_mse(moved.A, second_moment(x[:, window], 0.5))
+            gain = noise_gain(moved.A, first_differences(len(model.bias)), noise)
             rows.append(
                 {
                     **place,
                     "window": w,
+                    "closed": plain + gain,  # RVG Theorem 4
                     "scheme": f"{label} {parameters.get('sense', '')}".strip(),
                     "alpha": float(parameters[_STRENGTH.get(label, "alpha")]),
                     "mean_kl": kl,
@@ -199,8 +205,8 @@ def _variants() -> list[tuple[str, dict[str, Any]]]:
 
 def _released(
     scheme: str, parameters: Mapping[str, Any], model: Model, x: Array, window: Array
-) -> tuple[LinearSystem, float]:
-    """The adversary's system after the coordinator's defence, and the mean KL that it costs."""
+) -> tuple[LinearSystem, float, Array]:
+    """The adversary's system after the coordinator's defence, the mean KL that it costs, its noise's second moment."""
     defense = DEFENSES.get(scheme)(**parameters)
     owner = Owner("coordinator", parameters=lambda: {"weight": model.weight[:, window]})
     state = defense.fit(owner, np.random.default_rng(0))
@@ -211,7 +217,8 @@ def _released(
     moved = defense.on_scores(log_c, context)
     plain = window_system(model, x, window)
     J = np.diff(np.eye(len(model.bias)), axis=0)
-    return LinearSystem(plain.A, plain.b + (moved - log_c) @ J.T, saturated=False), mean_kl(log_c, moved)
+    system = LinearSystem(plain.A, plain.b + (moved - log_c) @ J.T, saturated=False)
+    return system, mean_kl(log_c, moved), logit_moment(moved - log_c)
 
 
 PAGES = (

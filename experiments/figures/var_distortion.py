@@ -11,10 +11,11 @@ from experiments.cells import Cell, Rows
 from experiments.central import Model
 from experiments.figures import Drawing, Options, Page
 from experiments.figures._data import Dealt, available, sizes, trained, windows
-from experiments.figures._windows import averaged, predictions, window_system
+from experiments.figures._windows import averaged, predictions, theory_notes, window_system
 from experiments.plots import Plot, Series, lines
 from vfl.defense import Context
 from vfl.errors import ConfigError
+from vfl.numerics.believed import closed_form
 from vfl.numerics.distortion import largest_distortion
 from vfl.numerics.linear_system import first_differences, nearest_solution
 from vfl.registry import DEFENSES
@@ -62,7 +63,7 @@ def against_distortion(
             f"{name}, d = {size}, {case}: some windows have no solution at {share:g}, the mean is over the others"
             for name, size, case, share in sorted(left)
         ]
-        return Drawing(rows, [shown], lead, [*notes, *absent])
+        return Drawing(rows, [shown], lead, [*theory_notes(rows), *notes, *absent])
 
     return draw
 
@@ -88,7 +89,7 @@ def against_size(options: Options) -> Drawing:
     )
     left = {d.name: sum(bool(r.get("refused")) for r in rows if r["dataset"] == d.name) for d in here}
     notes = [f"{name}: {n} windows do not admit their ε: no point there" for name, n in left.items() if n]
-    return Drawing(rows, shown, lead, [*notes, *absent])
+    return Drawing(rows, shown, lead, [*theory_notes(rows), *notes, *absent])
 
 
 def _size_plot(name: str, rows: Rows) -> Plot:
@@ -158,7 +159,11 @@ def distorted_rows(
         except ConfigError as error:
             rows.append({**row, "refused": str(error)})
             continue
-        found = nearest_solution(first_differences(len(weight)) @ disclosed, system.b, half)
+        believed = first_differences(len(weight)) @ disclosed
+        found = nearest_solution(believed, system.b, half)
+        stated = closed_form(0.5, system.A, believed, truth)
+        if stated is not None:
+            row |= {"closed": stated.mse, "statement": stated.statement}
         errors = {"mse": found, "clamped": found.clip(0, 1)}
         rows.append({**row, **{name: float(((e - truth) ** 2).mean()) for name, e in errors.items()}})
     return rows

@@ -12,6 +12,7 @@ from experiments.cells import Pool
 from experiments.central import Model
 from experiments.figures import Drawing, Options, figures, render, reproduce, var_distortion
 from experiments.figures._data import Dealt, dealt, sizes, windows
+from experiments.figures._windows import theory_notes
 from experiments.figures.rvg_defenses import scheme_rows
 from experiments.figures.var_agnostic import agnostic_rows
 from experiments.figures.var_distortion import distorted_rows
@@ -163,7 +164,8 @@ def test_distortion_against_size_holds_its_epsilon_and_says_what_it_left_out(
     assert all(r["mse"] > r["half_star"] for r in drawing.rows if "mse" in r)
     refused = sum("refused" in r for r in drawing.rows)
     assert refused
-    assert drawing.notes == [f"small: {refused} windows do not admit their ε: no point there"]
+    assert "closed forms agree with what was measured, to " in drawing.notes[0]
+    assert drawing.notes[1:] == [f"small: {refused} windows do not admit their ε: no point there"]
 
 
 def test_schemes_cost_utility_and_help_with_strength() -> None:
@@ -178,3 +180,16 @@ def test_schemes_cost_utility_and_help_with_strength() -> None:
         assert (weakest[:, 2] >= -1e-12).all()
         assert weakest[:, 2].mean() < strongest[:, 2].mean()
         assert weakest[:, 3].mean() < strongest[:, 3].mean()
+
+
+def test_closed_forms_stand_in_the_rows_of_figures_and_a_wrong_one_is_loud() -> None:
+    data, model = _small(3)
+    distorted = distorted_rows({}, (data.x, model, data.x), np.array([0, 2, 4]), [(0.1, 1e-4)])
+    noisy = scheme_rows({}, model, data.x, windows(6, 4, quick=False)[:1])
+    assert {r["statement"] for r in distorted} == {"VAR (40)"}
+    for rows, measured in ((distorted, "mse"), (noisy, "half_star")):
+        (said,) = theory_notes(rows, measured)
+        assert said.startswith(f"{len(rows)} closed forms agree with what was measured, to ")
+        (loud,) = theory_notes([*rows[:-1], {**rows[-1], measured: rows[-1][measured] * 1.01}], measured)
+        assert loud.startswith(f"THEORY AND MEASUREMENT DISAGREE in 1 of {len(rows)} rows, by 1.0e-02")
+    assert theory_notes([{"mse": 0.1}]) == []
