@@ -100,7 +100,19 @@ def attack_recorded(
         "scored_set": scored.value,
         "rows": len(estimate.rows),
         "estimate": str(out),
+        **_certificates(estimate),
     }
+
+
+def _certificates(e: Estimate) -> dict[str, Any]:
+    """How many rows are in each state, and median and largest of what travels with them (``docs/estimators.md``)."""
+    states = {str(s): int((e.status == s).sum()) for s in np.unique(e.status)}
+    extras = {
+        name: {"median": float(np.median(extra)), "largest": float(extra.max())}
+        for name, extra in e.extras.items()
+        if extra.dtype.kind == "f" and len(extra) and np.isfinite(extra).all()
+    }
+    return {"status": states, **extras}
 
 
 def given_parameters(texts: Sequence[str]) -> dict[str, Any]:
@@ -245,7 +257,8 @@ def _predicted(transcript: _Recorded) -> Array:
 
 def _write(out: Path, origin: Mapping[str, str], e: Estimate) -> None:
     named = {name: np.array(text) for name, text in {**origin, "target": e.target}.items()}
-    save_arrays(out, {**named, "rows": e.rows, "values": e.values, "status": e.status})
+    extras = {f"extra_{name}": extra for name, extra in e.extras.items()}
+    save_arrays(out, {**named, **extras, "rows": e.rows, "values": e.values, "status": e.status})
 
 
 def _read(file: Path) -> tuple[str, Submission]:

@@ -49,7 +49,7 @@ def test_the_recorded_transcript_gives_the_run_s_own_estimate(
 ) -> None:
     out = tmp_path / "estimate.npz"
     facts = attack_recorded(recorded / "active", attack, target, out)
-    assert facts == {
+    assert {name: facts[name] for name in ("attack", "target", "scored_set", "rows", "estimate")} == {
         "attack": attack,
         "target": target,
         "scored_set": "predict",
@@ -62,6 +62,19 @@ def test_the_recorded_transcript_gives_the_run_s_own_estimate(
     ):
         for name in ("rows", "values", "status"):
             np.testing.assert_array_equal(offline[name], live[name], strict=True)
+
+
+def test_what_certifies_an_estimate_travels_with_it(tmp_path: Path, recorded: Path) -> None:
+    """Residual, gap and radius √p₁ of each row in the file; their median and largest in the command's answer."""
+    out = tmp_path / "estimate.npz"
+    facts = attack_recorded(recorded / "active", "rcc1", "b", out)
+    assert sum(facts["status"].values()) == facts["rows"] == 18
+    with np.load(out) as saved:
+        for name in ("residual", "gap", "radius"):
+            extra = saved[f"extra_{name}"]
+            assert extra.shape == (18,)
+            assert facts[name] == {"median": np.median(extra), "largest": extra.max()}
+        assert saved["extra_certified"].dtype == bool
 
 
 def _live_mse(home: Path, target: str, attack: str) -> float:
