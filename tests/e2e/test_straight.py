@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from processes import SLOW, Federation, dealt, eventually
+from processes import SLOW, SMALL_DISK, Federation, dealt, eventually
 
+from vfl import journal
 from vfl.acts import Step
 from vfl.config import Limits
 from vfl.errors import AccessError
@@ -54,6 +55,27 @@ def test_one_that_is_killed(tmp_path: Path, who: str, staleness: int) -> None:
             assert f"'{who}'" in federation.status(other)["reason"]
         for party in PARTIES:
             assert "unexpected" not in (federation.home / party / "events.jsonl").read_text()
+
+
+@pytest.mark.parametrize("who", ["active", "passive"])
+def test_a_disk_that_is_full(tmp_path: Path, who: str) -> None:
+    """No file of the party may grow beyond 200 kB; what every party recorded stays readable."""
+    wide = {"architecture": "mlp", "width": 64}  # the log is full after a few steps
+    with dealt(tmp_path, **{**STRAIGHT, "model": wide}) as federation:
+        federation.start(who, prepare=SMALL_DISK)
+        federation.start(*set(PARTIES) - {who})
+        codes = federation.codes()
+        assert codes[who] == 12
+        assert set(codes.values()) <= {11, 12}
+        said = federation.said(who)
+        assert said.splitlines()[-1].startswith(f"error: the log {federation.home / who}/")
+        assert "File too large" in said
+        for party in PARTIES:
+            said = federation.said(party)
+            assert "Traceback" not in said
+            assert said.count("error: ") == 1, said
+        for party in ("active", "passive"):  # the coordinator receives nothing
+            assert list(journal.read(federation.home / party / "transcript"))
 
 
 @pytest.mark.parametrize("who", PARTIES)

@@ -1,0 +1,142 @@
+"""Every defence that can act on a split network, alone on real exchanges: its claim holds, and a repetition has the same bytes."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from laboratory import close, federation, same
+from scipy.stats import chi2
+
+from clients.party import DataParty
+from experiments.local import LocalFederation
+from vfl.acts import Forward, Step
+from vfl.compatibility import HOOKS
+from vfl.defense import Defense
+from vfl.logistic import one_hot
+from vfl.registry import DEFENSES
+from vfl.types import Array, Claim, Exchange, Phase, Point, Released, Role
+
+SETTINGS: dict[str, Any] = {
+    "data": {"name": "synthetic", "rows": 1000, "features": 8, "classes": 2, "informative": 4},
+    "model": {"architecture": "mlp", "width": 6, "hidden": [8], "top": [7], "dropout": 0.2},
+    "training": {"epochs": 1, "batch_size": 400, "learning_rate": 0.01},
+    "attacks": [],
+    "disclose": [],
+}
+EXCHANGE = Exchange("tiny/run", Phase.TRAIN, 0, 0)
+#: Released tables and disclosed parameters have contract tests of their own.
+TRAINING = frozenset({"on_inputs", "on_labels", "wrap_model", "on_embedding", "on_gradient"})
+
+
+def _cases() -> list[tuple[str, Role, str]]:
+    found = []
+    for name in DEFENSES.names():
+        kind: type[Defense] = DEFENSES.get(name)
+        for role in (Role.PASSIVE, Role.ACTIVE):
+            # At the active party with the coordinator between, on_embedding comes past no embedding that leaves.
+            hooks = (
+                kind().hooks() & HOOKS[role] & TRAINING - ({"on_embedding"} if role is Role.ACTIVE else set())
+            )
+            if hooks and not kind().needs_weight and "on_dataset" not in kind().hooks():
+                found += [(name, role, hook) for hook in sorted(hooks)]
+    return found
+
+
+CASES = _cases()
+
+
+def _defended(home: Path, name: str, role: Role) -> LocalFederation:
+    fields: dict[str, Any] = getattr(DEFENSES.get(name), "model_fields", {})
+    wide = {"clip": 1000.0} if "clip" in fields else {}  # only the noise acts then
+    local = federation(home, **SETTINGS, defenses=[{"name": name, "at": str(role), **wide}])
+    local.coordinator.prepare()
+    return local
+
+
+def _twice(party: DataParty, act: Step) -> Released:
+    first, again = party.step(act).released, party.step(act).released
+    assert first is not None
+    assert again is not None
+    assert same(first, again)
+    return first
+
+
+def _exchanged(local: LocalFederation) -> tuple[Released, Released, Released]:
+    """The embedding, the sum that goes to the active party, and its gradient; every step is asked for twice."""
+    passive = local.passive["passive"]
+    rows = local.coordinator.aligned.train[:400]
+    embedding = _twice(passive, Step(EXCHANGE, rows, None))
+    values = {"embedding": embedding.tensor("embedding")}
+    summed = local.coordinator.gate.release(Point.EMBEDDING, EXCHANGE, rows, values)
+    return embedding, summed, _twice(local.active, Step(EXCHANGE, rows, summed))
+
+
+def _undefended(local: LocalFederation, summed: Released) -> dict[str, Array]:
+    """What both parties' models give before the gate."""
+    passive, active, rows = local.passive["passive"], local.active, summed.rows
+    _, gradient = active.run.model.loss_gradient(
+        summed.tensor("embedding"), active.run.inputs[rows], active.soft_labels[rows], EXCHANGE
+    )
+    return {
+        "on_embedding": passive.run.model.forward(passive.run.inputs[rows], EXCHANGE),
+        "on_gradient": gradient,
+    }
+
+
+@pytest.mark.parametrize(("name", "role", "hook"), CASES)
+def test_a_defence_on_a_real_exchange(tmp_path: Path, name: str, role: Role, hook: str) -> None:
+    local = _defended(tmp_path, name, role)
+    embedding, summed, gradient = _exchanged(local)
+    party: DataParty = local.active if role is Role.ACTIVE else local.passive["passive"]
+    assert party.gate.unfired() == []
+    (claim,) = party.chain.claims()
+    released = {"on_embedding": embedding.tensor("embedding"), "on_gradient": gradient.tensor("gradient")}
+    before = _undefended(local, summed).get(hook)
+    if before is not None:
+        assert not np.array_equal(released[hook], before)  # it acted
+        if claim.noise_std is not None:
+            _is_noise_of(claim.noise_std, released[hook] - before)
+    if hook == "on_labels":
+        _keeps_labels_as_claimed(local, claim)
+    close(local)
+
+
+@pytest.mark.parametrize("name", sorted({n for n, role, _ in CASES if role is Role.PASSIVE}))
+def test_a_predicted_row_is_drawn_once(tmp_path: Path, name: str) -> None:
+    """Asked in another order and under another number."""
+    local = _defended(tmp_path, name, Role.PASSIVE)
+    passive, rows = local.passive["passive"], local.coordinator.aligned.predict
+    first, again = (
+        passive.forward(Forward(Exchange("tiny/run", Phase.PREDICT, 1, step), asked))
+        for step, asked in enumerate((rows, rows[::-1].copy()))
+    )
+    np.testing.assert_array_equal(first.tensor("embedding"), again.tensor("embedding")[::-1])
+    close(local)
+
+
+def _is_noise_of(std: float, noise: Array) -> None:
+    """Chi-square test at level 1e-6 that ``noise`` is N(0, std²), and not two thirds or one and a half of it."""
+    low, high = chi2.ppf([5e-7, 1 - 5e-7], noise.size)
+    total = (noise.astype(np.float64) ** 2).sum()
+    assert low < total / std**2 < high
+    assert not low < total / (std * 2 / 3) ** 2 < high
+    assert not low < total / (std * 3 / 2) ** 2 < high
+
+
+def _keeps_labels_as_claimed(local: LocalFederation, claim: Claim) -> None:
+    """Randomised response of ε keeps a label with probability e^ε/(e^ε + k − 1)."""
+    active, k = local.active, local.active.run.federation.n_classes
+    assert claim.epsilon is not None
+    kept = math.exp(claim.epsilon) / (math.exp(claim.epsilon) + k - 1)
+    share = (active.soft_labels == one_hot(active.labels, k)).all(axis=1).mean()
+    assert abs(share - kept) < 5 * math.sqrt(kept * (1 - kept) / len(active.labels))
+
+
+def test_all_that_can_act_are_among_them() -> None:
+    assert {n for n, _, _ in CASES} >= {
+        *("passport", "dp_gaussian", "dp_laplace", "sparsification", "max_norm", "marvell", "label_dp"),
+    }
