@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from clients.adversary import Adversary
+from clients.membership import check_membership, check_order
 from vfl.acts import (
     ACCESS,
     DIRECT_ACCESS,
@@ -138,7 +139,7 @@ class DataParty(Party):
         with self.lock:
             if self._prepared is None:
                 self.check_membership(act.federation)
-                _check_order(act.order, act.federation, len(self.table.ids))
+                check_order(act.order, act.federation, len(self.table.ids))
                 self.begin_run(act.federation, act.order)
                 save_summary(self)
                 save_arrays(self.folder / "order.npz", {"order": act.order})
@@ -402,51 +403,5 @@ class DataParty(Party):
             )
 
     def check_membership(self, federation: Federation) -> None:
-        """Refuse a federation that does not know this party as it is.
-
-        Raises:
-            ProtocolError, ConfigError: naming what differs.
-        """
-        mine = next((p for p in federation.parties if p.name == self.name), None)
-        if mine is None or mine.role is not self.role or mine.columns != self.table.columns:
-            raise ProtocolError(
-                f"run {federation.run!r} does not know {self.role} {self.name!r} with its columns: describe it anew"
-            )
-        if federation.lab != self.config.lab:
-            raise ConfigError(
-                f"lab = {str(self.config.lab).lower()} at {self.name!r} and {str(federation.lab).lower()} at the coordinator: set it alike at every party"
-            )
-        if federation.aggregator != self.config.aggregator:
-            raise ConfigError(
-                f"aggregator = {self.config.aggregator!r} at {self.name!r} and {federation.aggregator!r} at the coordinator: set it alike at every party"
-            )
-        every = self.config.transcript.every
-        if federation.training.epochs % every:
-            raise ConfigError(
-                f"transcript.every = {every} at {self.name!r} leaves out the last of {federation.training.epochs} epochs: choose a divisor"
-            )
-        if federation.direct and federation.network is None:
-            raise ProtocolError(
-                "softmax regression with aggregator 'active': its scores leave at the coordinator"
-            )
-
-
-def _check_order(order: Array, federation: Federation, rows: int) -> None:
-    """Refuse an alignment that does not fit this party's file."""
-    if len(order) != federation.rows or len(np.unique(order)) != len(order):
-        raise ProtocolError(
-            f"the aligned order names {len(order)} rows, {federation.rows} distinct ones were announced"
-        )
-    if len(order) and (order.min() < 0 or order.max() >= rows):
-        raise ProtocolError(f"the aligned order names row {int(order.max())} of a file with {rows} rows")
-    split = np.concatenate([federation.train, federation.predict])
-    if (
-        len(split) != len(np.unique(split))
-        or split.min(initial=0) < 0
-        or split.max(initial=-1) >= federation.rows
-    ):
-        raise ProtocolError("training and prediction rows overlap or lie outside the aligned rows")
-    if not len(federation.train) or not len(federation.predict):
-        raise ProtocolError(
-            "a federation without training or without prediction rows: both need at least one"
-        )
+        """See :func:`clients.membership.check_membership`."""
+        check_membership(federation, self.config, self.table.columns)

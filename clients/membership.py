@@ -1,0 +1,69 @@
+"""Whether a federation, as the coordinator describes it, is the one that a data party was configured for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from vfl.config import ActiveConfig, PassiveConfig
+from vfl.errors import ConfigError, ProtocolError
+from vfl.federation import Federation
+from vfl.types import Array, ColumnInfo, Role
+
+
+def check_membership(
+    federation: Federation, config: PassiveConfig | ActiveConfig, columns: Sequence[ColumnInfo]
+) -> None:
+    """Refuse a federation that does not know the party with these ``columns`` as it is.
+
+    Raises:
+        ProtocolError, ConfigError: naming what differs.
+    """
+    mine = next((p for p in federation.parties if p.name == config.party), None)
+    if mine is None or mine.role is not Role(config.role) or mine.columns != columns:
+        raise ProtocolError(
+            f"run {federation.run!r} does not know {config.role} {config.party!r} with its columns: describe it anew"
+        )
+    if federation.lab != config.lab:
+        raise ConfigError(
+            f"lab = {str(config.lab).lower()} at {config.party!r} and {str(federation.lab).lower()} at the coordinator: set it alike at every party"
+        )
+    if federation.aggregator != config.aggregator:
+        raise ConfigError(
+            f"aggregator = {config.aggregator!r} at {config.party!r} and {federation.aggregator!r} at the coordinator: set it alike at every party"
+        )
+    every = config.transcript.every
+    if federation.training.epochs % every:
+        raise ConfigError(
+            f"transcript.every = {every} at {config.party!r} leaves out the last of {federation.training.epochs} epochs: choose a divisor"
+        )
+    if federation.direct and federation.network is None:
+        raise ProtocolError(
+            "softmax regression with aggregator 'active': its scores leave at the coordinator"
+        )
+
+
+def check_order(order: Array, federation: Federation, rows: int) -> None:
+    """Refuse an alignment that does not fit a file of ``rows`` rows; ``order`` int32 (N,) are its rows in aligned order.
+
+    Raises:
+        ProtocolError: naming what does not fit.
+    """
+    if len(order) != federation.rows or len(np.unique(order)) != len(order):
+        raise ProtocolError(
+            f"the aligned order names {len(order)} rows, {federation.rows} distinct ones were announced"
+        )
+    if len(order) and (order.min() < 0 or order.max() >= rows):
+        raise ProtocolError(f"the aligned order names row {int(order.max())} of a file with {rows} rows")
+    split = np.concatenate([federation.train, federation.predict])
+    if (
+        len(split) != len(np.unique(split))
+        or split.min(initial=0) < 0
+        or split.max(initial=-1) >= federation.rows
+    ):
+        raise ProtocolError("training and prediction rows overlap or lie outside the aligned rows")
+    if not len(federation.train) or not len(federation.predict):
+        raise ProtocolError(
+            "a federation without training or without prediction rows: both need at least one"
+        )
