@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 
 from experiments.config import Experiment
 from experiments.dealer import deal_tables, write_parties
@@ -129,3 +130,9 @@ def fingerprint(local: LocalFederation) -> Any:
     ]
     learned = [p.recovery.learned for p in local.data_parties.values()]
     return trained(local), lengths, released, learned
+
+
+def figures(folder: Path) -> dict[tuple[str, str, str], float]:
+    """What a party's metrics file says, by metric, attack and column."""
+    rows: list[dict[str, Any]] = pq.read_table(folder / "metrics.parquet").to_pylist()
+    return {(r["metric"], r["attack"], r["column"]): r["value"] for r in rows}

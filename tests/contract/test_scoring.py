@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
-from laboratory import federation, finish
+from laboratory import federation, figures
 
 import attacks
-from clients.passive import PassiveParty
 from vfl.acts import Forward, Guess, Receipt, Submission
 from vfl.errors import ProtocolError, StateError, VflensError
 from vfl.link import InProcessLink
@@ -201,11 +199,11 @@ def test_rows_are_scored_once_so_that_submissions_do_not_fill_the_disk(tmp_path:
     service = _service(tmp_path)
     service.score(_submission(RELEASED[:50]), RELEASED)
     service.score(_submission(), RELEASED)
-    figures = _figures(tmp_path)
+    before = figures(tmp_path)
     for rows in (RELEASED, RELEASED[:50]):
         with pytest.raises(StateError, match=rf"^the first {len(rows)} predict rows were scored before"):
             service.score(_submission(rows, _guess(len(rows), "another")), RELEASED)
-    assert _figures(tmp_path) == figures
+    assert figures(tmp_path) == before
 
 
 def test_a_row_state_for_every_row(tmp_path: Path) -> None:
@@ -223,17 +221,12 @@ def test_few_rows_are_scored_in_the_lab(tmp_path: Path) -> None:
 # --- the figures, by hand
 
 
-def _figures(folder: Path) -> dict[tuple[str, str, str], float]:
-    rows: list[dict[str, Any]] = pq.read_table(folder / "metrics.parquet").to_pylist()
-    return {(r["metric"], r["attack"], r["column"]): r["value"] for r in rows}
-
-
 def test_figures_agree_with_a_calculation_by_hand(tmp_path: Path) -> None:
     values = RNG.random((N, D))
     status = statuses(N)
     status[:6] = RowStatus.INCONSISTENT
     receipt = _service(tmp_path, lab=True).score(_submission(RELEASED, Guess("ls", values, status)), RELEASED)
-    found = _figures(tmp_path)
+    found = figures(tmp_path)
 
     truth = [[float(v) for v in TRUTH[r]] for r in RELEASED]
     squares = [[(truth[i][j] - float(values[i][j])) ** 2 for j in range(D)] for i in range(N)]
@@ -269,7 +262,7 @@ def test_finite_columns_are_scored_in_bits_too(tmp_path: Path) -> None:
     truth[:, 2] = np.arange(200) % 2
     values = np.column_stack([truth[RELEASED, :2], 1 - truth[RELEASED, 2]])
     _service(tmp_path, truth).score(_submission(RELEASED, _guess(N, "a", values)), RELEASED)
-    found = _figures(tmp_path)
+    found = figures(tmp_path)
     assert found["column_mse", "a", "z"] == 1.0
     assert found["column_conditional_entropy", "a", "z"] == 0.0
     assert found["column_entropy", "", "z"] == pytest.approx(1.0, abs=0.05)
@@ -284,7 +277,7 @@ def test_theory_stands_beside_the_measured_errors_of_the_usable_rows(tmp_path: P
     values["ls"][:6] = 9.0
     guesses = [Guess(n, v, status if n == "ls" else statuses(N)) for n, v in values.items()]
     _service(tmp_path).score(_submission(RELEASED, *guesses), RELEASED)
-    found = {(m, a): v for (m, a, _), v in _figures(tmp_path).items()}
+    found = {(m, a): v for (m, a, _), v in figures(tmp_path).items()}
     assert found["theory_rows", "ls"] == N - 6
     for name in values:
         closed = found["theory_closed", name]
@@ -294,7 +287,7 @@ def test_theory_stands_beside_the_measured_errors_of_the_usable_rows(tmp_path: P
     assert found["theory_disorder", "half_star"] == 0
     wrong = [Guess("half_star", 1 - truth, statuses(N)), Guess("rcc2", truth, statuses(N))]
     _service(tmp_path / "wrong").score(_submission(RELEASED, *wrong), RELEASED)
-    found = {(m, a): v for (m, a, _), v in _figures(tmp_path / "wrong").items()}
+    found = {(m, a): v for (m, a, _), v in figures(tmp_path / "wrong").items()}
     assert found["theory_disorder", "half_star"] == N
     assert found["theory_disorder", "rcc2"] == 0
 
@@ -314,9 +307,9 @@ def test_theory_is_kept_where_the_target_alone_can_know_it(
     local = federation(tmp_path, attacks=[{"name": "half"}, {"name": "half_star"}], **changes)
     local.run()
     folders = [p.folder for p in local.passive.values()]
-    figures = [m for f in folders for m, _, _ in _figures(f) if m.startswith("theory_")]
-    assert bool(figures) == kept
-    assert not [m for m, _, _ in _figures(local.active.folder) if m.startswith("theory_")]
+    kinds = [m for f in folders for m, _, _ in figures(f) if m.startswith("theory_")]
+    assert bool(kinds) == kept
+    assert not [m for m, _, _ in figures(local.active.folder) if m.startswith("theory_")]
 
 
 @pytest.mark.parametrize(
@@ -343,79 +336,3 @@ def test_pictures_are_drawn_from_the_first_rows_into_the_own_folder(tmp_path: Pa
         np.testing.assert_array_equal(saved["estimate:ls"], values[:4])
     _service(tmp_path / "none", pictures=0).score(_submission(), RELEASED)
     assert not (tmp_path / "none" / "pictures.npz").exists()
-
-
-# --- the party around it
-
-
-def _submit(party: PassiveParty, scored_set: str, rows: Array) -> Receipt:
-    guess = Guess("x", np.full((len(rows), len(party.table.columns)), 0.5), statuses(len(rows)))
-    return party.score(Submission("tiny/run", "active", scored_set, rows, (guess,)))
-
-
-def test_disclosed_auxiliary_rows_are_not_scored(tmp_path: Path) -> None:
-    grants = [
-        {"what": "auxiliary", "to": "active", "rows": 12},
-        {"what": "auxiliary", "to": "coordinator", "rows": 5},
-    ]
-    local = federation(tmp_path, disclose=grants)
-    local.coordinator.prepare()
-    local.coordinator.train()
-    finish(local)
-    target, train = local.passive["passive"], local.coordinator.aligned.train
-    to_active, to_coordinator = (
-        {int(row) for r in member.transcript if r.exchange.phase is Phase.DISCLOSE for row in r.rows}
-        for member in (local.active, local.coordinator)
-    )
-    assert (len(to_active), len(to_coordinator)) == (12, 5), "each receives what it was granted"
-    given = to_active | to_coordinator
-    assert given == to_active
-    scored = np.array(sorted(set(train.tolist()) - given), np.int32)
-    assert _submit(target, "train", scored).rows == len(train) - 12
-    with pytest.raises(ProtocolError, match=r"^submission of 72 train rows: it must name the first rows"):
-        _submit(target, "train", train)
-
-
-def test_only_rows_released_so_far_are_scored(tmp_path: Path) -> None:
-    local = federation(tmp_path)
-    local.coordinator.prepare()
-    local.coordinator.train()
-    local.coordinator.open_predictions()
-    target, rows = local.passive["passive"], local.coordinator.aligned.predict
-    with pytest.raises(ProtocolError, match="must name the first rows that were released"):
-        _submit(target, "predict", rows[:1])
-    local.active.ask(rows[[4, 2, 9]])
-    assert _submit(target, "predict", rows[[4, 2]]).rows == 2
-    with pytest.raises(ProtocolError, match="must name the first rows that were released"):
-        _submit(target, "predict", rows[[2, 4]])
-
-
-def _events(home: Path, event: str) -> list[str]:
-    lines = (home / "events.jsonl").read_text(encoding="utf-8").splitlines()
-    return [line for line in lines if f'"event": "{event}"' in line]
-
-
-def test_attacks_go_on_where_scoring_is_disabled(tmp_path: Path) -> None:
-    local = federation(tmp_path, scoring={"enabled": False})
-    with pytest.raises(
-        StateError, match=r"^scoring is switched off at the target \(scoring.enabled = false\)"
-    ):
-        _submit(local.passive["passive"], "predict", RELEASED)
-    local.run()
-    assert (tmp_path / "active" / "estimates" / "passive.half_star.npz").exists()
-    assert len(_events(tmp_path / "active", "not scored")) == 1
-    assert not _events(tmp_path / "active", "receipt")
-    assert not (tmp_path / "passive" / "pictures.npz").exists()
-    metrics = {m for m, *_ in _figures(tmp_path / "passive")}
-    assert not metrics & {"mse", "blind_mse", "column_mse"}
-
-
-def test_outside_the_lab_the_adversary_has_receipts_and_no_figures(tmp_path: Path) -> None:
-    data = {"name": "synthetic", "rows": 130, "features": 7, "classes": 3, "informative": 4}
-    local = federation(tmp_path, lab=False, data=data, predict_share=0.5)
-    local.run()
-    assert not any(m == "mse" for m, *_ in _figures(tmp_path / "active"))
-    assert ("mse", "half_star", "") in _figures(tmp_path / "passive")
-    receipts = _events(tmp_path / "active", "receipt")
-    assert len(receipts) == 2  # 50 rows, and all 65
-    assert not any("mse" in line for line in receipts)

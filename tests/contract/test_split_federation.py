@@ -9,19 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tomli_w
 import torch
 from accidents import REBUILD, Outcome, outcome, over_grpc, rebuild_all, rebuild_coordinator, train_until
 from laboratory import THREE, close, estimates, experiment, federation, finish, trained, transcripts
+from splitcases import CONCATENATED, DIRECT, MODEL, PLACES, SETTINGS, STALE
 from stubparty import short_folder
 
-from experiments.check import check
 from experiments.config import load_experiment
 from experiments.folders import read_party
 from experiments.local import LocalFederation
 from experiments.run import run
 from vfl import journal
-from vfl.errors import ConfigError
 from vfl.logistic import batches, one_hot
 from vfl.model import SplitNetwork
 from vfl.networks.architectures import bottom
@@ -29,33 +27,11 @@ from vfl.networks.parameters import to_arrays
 from vfl.randomness import stream
 from vfl.types import Array, Phase, Point
 
-MODEL = {"architecture": "mlp", "width": 6, "hidden": [8], "top": [7], "dropout": 0.2}
-PASSPORTS = [{"name": "passport", "at": "passive"}, {"name": "passport", "at": "active"}]
-SETTINGS: dict[str, Any] = {
-    "model": MODEL,
-    "training": {"epochs": 4, "batch_size": 20, "learning_rate": 0.01},
-    "limits": {"checkpoint_steps": 3},
-    "attacks": [{"name": "wmi", "steps": 5}, {"name": "bmi", "steps": 5, "learning_steps": 5}],
-    "disclose": [
-        {"what": "parameters", "to": "active"},
-        {"what": "auxiliary", "to": "active", "rows": 10},
-    ],
-    "defenses": [*PASSPORTS, {"name": "dp_gaussian", "at": "active"}],
-}
-CONCATENATED = {**SETTINGS, "model": {**MODEL, "combine": "concatenate"}}
-DIRECT = {**SETTINGS, "aggregator": "active"}
-STALE = {**DIRECT, "training": {**SETTINGS["training"], "staleness": 1}}
-PLACES = {"coordinator": SETTINGS, "active": DIRECT, "active, one step stale": STALE}
 #: Behind servers in one process two parties that compute side by side would share torch's generator: no dropout.
 WIRED = {
     "coordinator": SETTINGS,
     "active": DIRECT,
     "active, stale and wired": {**STALE, "model": {**MODEL, "dropout": 0.0}},
-}
-#: Of the digits' eight lines the passive party holds two.
-TWO_LINES = {
-    "kind": "columns",
-    "columns": {"passive": [f"pixel_{i}_{j}" for i in range(2) for j in range(8)]},
 }
 #: Passports at the first of three passive parties only.
 SEVERAL = {
@@ -326,51 +302,6 @@ def test_summed_logits_of_linear_bottoms_are_softmax_regression(tmp_path: Path) 
         np.testing.assert_array_equal(received.tensor("gradient").argmin(axis=1), labels[received.rows])
 
 
-# -- what cannot work ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        (
-            {"model": None},
-            "defence 'passport' at 'active' has no layer to act on, softmax regression has none: train a split network",
-        ),
-        (
-            {"model": {"architecture": "cnn"}},
-            "a party's 4 columns are not the pixels of one rectangle: cut images by halves or tiles",
-        ),
-        (
-            {"data": {"name": "digits"}, "split": TWO_LINES, "model": {"architecture": "cnn"}},
-            r"model.combine = 'sum' of embeddings of widths \[64, 192\]: cut the columns alike, or concatenate",
-        ),
-        (
-            {"model": {"architecture": "mlp", "width": 5, "trainable_top": False}},
-            "model.trainable_top = false makes the summed embeddings the logits: combine by sum with width = 3",
-        ),
-        (
-            {"defenses": [{"name": "passport", "at": "passive", "layer": "9"}]},
-            r"passport layer '9' at 'passive' is no linear or convolution layer of its model: name one of \['0', '3'\]",
-        ),
-        (
-            {"defenses": [{"name": "transform_parameters", "at": "passive"}]},
-            "defence 'transform_parameters' at 'passive' changes the weight matrix of softmax regression, a split network has none",
-        ),
-        (
-            {"defenses": [{"name": "distorted_parameters", "at": "passive"}]},
-            "defence 'distorted_parameters' at 'passive' changes the weight matrix of softmax regression",
-        ),
-        (
-            {"defenses": [{"name": "round_scores", "at": "coordinator"}]},
-            "'round_scores' at coordinator 'coordinator' would never act",
-        ),
-    ],
-)
-def test_what_cannot_work_is_refused_before_training(tmp_path: Path, changes: Any, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        federation(tmp_path, **{**SETTINGS, **changes}).run()
-
-
 def test_a_model_that_trains_alone_stays_below_the_federation(tmp_path: Path) -> None:
     """Its accuracy is measured, not a constant: more columns help on these rows."""
     data = {"name": "synthetic", "rows": 400, "features": 8, "classes": 2, "informative": 8}
@@ -408,74 +339,6 @@ def test_the_deep_demo_shows_what_it_says(tmp_path: Path) -> None:
     assert defended["bmi"] > 1.5 * undefended["bmi"]
     assert min(accuracies) > 0.93
     assert accuracies[1] > accuracies[0] - 0.02
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        (
-            {"model": None},
-            "defence 'passport' at 'active' has no layer to act on, softmax regression has none",
-        ),
-        (
-            {"defenses": [{"name": "passport", "at": "passive", "layer": "9"}]},
-            "passport layer '9' at 'passive' is no linear",
-        ),
-        (
-            {"model": {**MODEL, "top": [], "trainable_top": False, "width": 3}},
-            "passport layer None at 'active' is no linear",
-        ),
-        ({"model": {"architecture": "cnn"}}, "a party's 4 columns are not the pixels of one rectangle"),
-        ({"model": {**MODEL, "trainable_top": False}}, "combine by sum with width = 3"),
-        (
-            {
-                "data": {"name": "digits"},
-                "split": {"kind": "image_halves"},
-                "model": {"architecture": "lenet"},
-            },
-            "needs images of at least 12 by 12 pixels, a party holds 8 by 4",
-        ),
-        (
-            {"data": {"name": "digits"}, "split": TWO_LINES, "model": {"architecture": "cnn"}},
-            r"model.combine = 'sum' of embeddings of widths \[64, 192\]: cut the columns alike, or concatenate",
-        ),
-    ],
-    ids=range(7),
-)
-def test_check_refuses_it_too(tmp_path: Path, changes: Any, message: str) -> None:
-    what = experiment(tmp_path, **{**SETTINGS, **changes}).model_dump(mode="json", exclude_none=True)
-    file = tmp_path / "experiment.toml"
-    file.write_text(tomli_w.dumps(what), encoding="utf-8")
-    with pytest.raises(ConfigError, match=message):
-        check(file)
-
-
-def test_a_gpu_that_is_absent_is_refused_before_anything_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """By `vflens check`, and by the party that would need it."""
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    what = experiment(tmp_path / "out", **SETTINGS, device="cuda")
-    file = tmp_path / "experiment.toml"
-    file.write_text(tomli_w.dumps(what.model_dump(mode="json", exclude_none=True)), encoding="utf-8")
-    for refused in (lambda: check(file), lambda: federation(tmp_path / "out", **SETTINGS, device="cuda")):
-        with pytest.raises(
-            ConfigError, match="device = 'cuda': torch finds no GPU on this machine, set device"
-        ):
-            refused()
-    assert not list(tmp_path.glob("out/*/transcript"))
-    with pytest.raises(
-        ValueError, match=r"device = 'cuda' without a \[model\]: softmax regression computes on"
-    ):
-        experiment(tmp_path, device="cuda")
-
-
-def test_check_takes_what_runs(tmp_path: Path) -> None:
-    for name, settings in {**PLACES, "side by side": CONCATENATED}.items():
-        file = tmp_path / f"{name}.toml"
-        what = experiment(tmp_path, **settings).model_dump(mode="json", exclude_none=True)
-        file.write_text(tomli_w.dumps(what), encoding="utf-8")
-        assert check(file)["experiment"] == "tiny"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,131 @@
+"""A split network that cannot work is refused before training, and by ``check``, in one sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomli_w
+import torch
+from laboratory import experiment, federation
+from splitcases import CONCATENATED, MODEL, PLACES, SETTINGS
+
+from experiments.check import check
+from vfl.errors import ConfigError
+
+#: Of the digits' eight lines the passive party holds two.
+TWO_LINES = {
+    "kind": "columns",
+    "columns": {"passive": [f"pixel_{i}_{j}" for i in range(2) for j in range(8)]},
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"model": None},
+            "defence 'passport' at 'active' has no layer to act on, softmax regression has none: train a split network",
+        ),
+        (
+            {"model": {"architecture": "cnn"}},
+            "a party's 4 columns are not the pixels of one rectangle: cut images by halves or tiles",
+        ),
+        (
+            {"data": {"name": "digits"}, "split": TWO_LINES, "model": {"architecture": "cnn"}},
+            r"model.combine = 'sum' of embeddings of widths \[64, 192\]: cut the columns alike, or concatenate",
+        ),
+        (
+            {"model": {"architecture": "mlp", "width": 5, "trainable_top": False}},
+            "model.trainable_top = false makes the summed embeddings the logits: combine by sum with width = 3",
+        ),
+        (
+            {"defenses": [{"name": "passport", "at": "passive", "layer": "9"}]},
+            r"passport layer '9' at 'passive' is no linear or convolution layer of its model: name one of \['0', '3'\]",
+        ),
+        (
+            {"defenses": [{"name": "transform_parameters", "at": "passive"}]},
+            "defence 'transform_parameters' at 'passive' changes the weight matrix of softmax regression, a split network has none",
+        ),
+        (
+            {"defenses": [{"name": "distorted_parameters", "at": "passive"}]},
+            "defence 'distorted_parameters' at 'passive' changes the weight matrix of softmax regression",
+        ),
+        (
+            {"defenses": [{"name": "round_scores", "at": "coordinator"}]},
+            "'round_scores' at coordinator 'coordinator' would never act",
+        ),
+    ],
+)
+def test_what_cannot_work_is_refused_before_training(tmp_path: Path, changes: Any, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        federation(tmp_path, **{**SETTINGS, **changes}).run()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"model": None},
+            "defence 'passport' at 'active' has no layer to act on, softmax regression has none",
+        ),
+        (
+            {"defenses": [{"name": "passport", "at": "passive", "layer": "9"}]},
+            "passport layer '9' at 'passive' is no linear",
+        ),
+        (
+            {"model": {**MODEL, "top": [], "trainable_top": False, "width": 3}},
+            "passport layer None at 'active' is no linear",
+        ),
+        ({"model": {"architecture": "cnn"}}, "a party's 4 columns are not the pixels of one rectangle"),
+        ({"model": {**MODEL, "trainable_top": False}}, "combine by sum with width = 3"),
+        (
+            {
+                "data": {"name": "digits"},
+                "split": {"kind": "image_halves"},
+                "model": {"architecture": "lenet"},
+            },
+            "needs images of at least 12 by 12 pixels, a party holds 8 by 4",
+        ),
+        (
+            {"data": {"name": "digits"}, "split": TWO_LINES, "model": {"architecture": "cnn"}},
+            r"model.combine = 'sum' of embeddings of widths \[64, 192\]: cut the columns alike, or concatenate",
+        ),
+    ],
+    ids=range(7),
+)
+def test_check_refuses_it_too(tmp_path: Path, changes: Any, message: str) -> None:
+    what = experiment(tmp_path, **{**SETTINGS, **changes}).model_dump(mode="json", exclude_none=True)
+    file = tmp_path / "experiment.toml"
+    file.write_text(tomli_w.dumps(what), encoding="utf-8")
+    with pytest.raises(ConfigError, match=message):
+        check(file)
+
+
+def test_a_gpu_that_is_absent_is_refused_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By `vflens check`, and by the party that would need it."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    what = experiment(tmp_path / "out", **SETTINGS, device="cuda")
+    file = tmp_path / "experiment.toml"
+    file.write_text(tomli_w.dumps(what.model_dump(mode="json", exclude_none=True)), encoding="utf-8")
+    for refused in (lambda: check(file), lambda: federation(tmp_path / "out", **SETTINGS, device="cuda")):
+        with pytest.raises(
+            ConfigError, match="device = 'cuda': torch finds no GPU on this machine, set device"
+        ):
+            refused()
+    assert not list(tmp_path.glob("out/*/transcript"))
+    with pytest.raises(
+        ValueError, match=r"device = 'cuda' without a \[model\]: softmax regression computes on"
+    ):
+        experiment(tmp_path, device="cuda")
+
+
+def test_check_takes_what_runs(tmp_path: Path) -> None:
+    for name, settings in {**PLACES, "side by side": CONCATENATED}.items():
+        file = tmp_path / f"{name}.toml"
+        what = experiment(tmp_path, **settings).model_dump(mode="json", exclude_none=True)
+        file.write_text(tomli_w.dumps(what), encoding="utf-8")
+        assert check(file)["experiment"] == "tiny"
