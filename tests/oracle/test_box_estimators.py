@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import pinv
+from scipy.optimize import lsq_linear
 from scipy.special import log_softmax, softmax
 
 import attacks
@@ -115,8 +116,8 @@ def test_rows_without_a_solution_in_the_box_get_the_nearest_best_point(seed: int
     assert (outside[empty] <= estimate.extras["radius"][empty]).all()  # whatever the truth in the box
 
 
-def test_the_quadratic_program_agrees_with_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With Newton, active sets and proximal steps switched off, every row goes to Clarabel; the answers stay."""
+def test_rows_one_by_one_agree_with_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With Newton, active sets and proximal steps switched off, every row is solved alone; the answers stay."""
     A, x = system(3, 4, 7, 20, vertices=0.2)
     b = x @ A.T
     b[10:] += 2
@@ -129,8 +130,27 @@ def test_the_quadratic_program_agrees_with_the_batch(monkeypatch: pytest.MonkeyP
     np.testing.assert_allclose(alone.x, reference.x, rtol=0, atol=1e-6)
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_columns_of_other_sizes_and_hardly_missed_boxes(seed: int) -> None:
+    """Columns of A over four orders of magnitude, truths at vertices, b' off by 1e-12 to 10: every row ends, with the least residual."""
+    rng = np.random.default_rng(seed)
+    for _ in range(12):
+        d, m = int(rng.integers(2, 12)), int(rng.integers(2, 8))
+        A = rng.normal(size=(m, d)) * 10 ** rng.uniform(-2, 2, size=d)
+        x = np.where(rng.random((30, d)) < 0.5, rng.integers(0, 2, size=(30, d)), rng.random((30, d)))
+        noise = 10 ** rng.uniform(-12, 1, size=(30, 1)) * rng.normal(size=(30, m)) * np.abs(A).max()
+        exact, off = (attacks.estimate("rcc2", A, b) for b in (x @ A.T, x @ A.T + noise))
+        assert (exact.status == RowStatus.OK).all()
+        assert not (off.status == RowStatus.NOT_CONVERGED).any()
+        assert ((0.5 - exact.values) * (x - exact.values)).sum(axis=1).max() < 1e-7  # nearest to ½·1
+        for row in (0, 1):
+            b = x[row] @ A.T + noise[row]
+            least = np.linalg.norm(A @ lsq_linear(A, b, (0, 1), method="bvls").x - b)
+            assert off.extras["residual"][row] <= least + 1e-7 * (np.linalg.norm(b) + np.linalg.norm(A))
+
+
 def test_truths_at_vertices_are_solved_by_active_sets_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither proximal steps nor a quadratic program are needed; a row in ten is compared with the paper's program."""
+    """Neither proximal steps nor rows one by one are needed; a row in ten is compared with the paper's program."""
     monkeypatch.setattr(box, "PROXIMAL", ())
     monkeypatch.setattr(box_program, "nearest", None)
     for seed, (k, d) in enumerate([(3, 4), (6, 6), (10, 10), (10, 12), (6, 20), (2, 9)]):

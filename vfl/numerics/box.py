@@ -14,7 +14,8 @@ With Q (d, r) an orthonormal basis of the rows of A, A x = b reads Qᵀx = c. Th
    Lagrangian method; with D = S⁻² (S the singular values of A) the distance ‖·‖_D is that of the multipliers of
    A x = b. If no point of the box solves the equations it converges to the answer for the nearest b that one does
    solve (Chiche and Gilbert 2016): to the point nearest to s among those of least ‖A x − b‖.
-4. Rows that still fail the optimality conditions: two quadratic programs each, solved by Clarabel.
+4. Rows that still fail the optimality conditions, or of which these do not tell whether the box holds a solution: one by
+   one (:mod:`vfl.numerics.box_program`).
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ CHUNK = 2048
 
 #: Optimality conditions hold when they fail by no more than this (Qᵀx = c, and stationarity of ‖A x − b‖).
 TOLERANCE = 1e-11
+
+#: A distance of A x from b, A's largest singular value scaled to 1, up to which nobody asks whether the box holds a solution.
+NEAR = 1e-7
 
 #: Entries of Q up to this are rounding: a column that A does not touch must not move with a large ν.
 NOTHING = 1e-13
@@ -143,6 +147,13 @@ class _Dual:
         promised = (descent * (np.where(descent > 0, self.high, self.low) - y)).sum(axis=0)
         return still <= 1e3 * TOLERANCE, promised
 
+    def settled(self, y: Array) -> Array:
+        """Whether y is optimal, near a solution or proof that the box holds none: the slope promises less than the distance."""
+        optimal, promised = self._stationary(y)
+        distance = np.linalg.norm(self.stretch[:, None] * self.residual(y), axis=0)
+        settled: Array = optimal & ((distance <= NEAR) | (promised < distance**2 / 4))
+        return settled
+
     def smallest(self) -> Array:
         """Ν (r, N) by the active-set method."""
         shape = len(self.Q), self.t.shape[1]
@@ -172,7 +183,7 @@ def _solve(dual: _Dual) -> tuple[Array, Array]:
             left = left[~part.solved(part.point(nu[:, left])[0])]
     y, _ = dual.point(nu)
     if len(left):
-        left = left[~dual.take(left).verdict(nu[:, left], y[:, left])[1]]
+        left = left[~dual.take(left).settled(y[:, left])]
     for row in left:
         from vfl.numerics import box_program  # slow to import, seldom needed
 

@@ -1,53 +1,68 @@
-"""One row of :mod:`vfl.numerics.box` as two quadratic programs, for the rare row on which the batch fails."""
+"""One row of :mod:`vfl.numerics.box` alone, for the rare row on which the batch fails.
+
+Where Qᵀy = t has a solution between the bounds the smallest is found by non-negative least squares, which ends exactly where
+the solutions are a single vertex too (interior points do not). Where it has none: first the least distance between the bounds.
+"""
 
 from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-import clarabel
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csc_array, diags_array
+from scipy.optimize import lsq_linear, nnls
+
+from vfl.numerics.active_set import OUTSIDE
 
 Array: TypeAlias = npt.NDArray[Any]
-
 
 #: A slope of ½‖stretch ∘ (Qᵀy − t)‖² beyond this is no rounding: every minimiser stands at that bound.
 STEEP = 1e-9
 
-#: Clarabel found a solution of Qᵀy = t if it misses it by no more.
+#: A point that misses Qᵀy = t by no more solves it.
 FEASIBLE = 1e-9
 
 
 def nearest(Q: Array, t: Array, low: Array, high: Array, stretch: Array) -> tuple[Array, Array]:
     """Y (d,) and ν (r,): the smallest y among those between ``low`` and ``high`` of least ‖stretch ∘ (Qᵀy − t)‖.
 
-    If none reaches Qᵀy = t, the distance is minimised first, over y and e = Qᵀy − t. Its slope is the same at
-    all minimisers, which therefore share the coordinates that it drives to a bound. Among the others ‖y‖ is
-    minimised with Qᵀy held; ν are the multipliers of that.
+    If none reaches Qᵀy = t, the distance is minimised first. Its slope is the same at all minimisers, which therefore
+    share the coordinates that it drives to a bound. Among the others ‖y‖ is minimised with Qᵀy held; ν are the
+    multipliers of that.
+    """
+    found = _least_distance(Q, t, low, high)
+    if found is None:
+        y = _least_squares(Q, t, low, high, stretch)
+        slope = Q @ (stretch**2 * (Q.T @ y - t))
+        at_high, at_low = slope < -STEEP, slope > STEEP
+        low, high = np.where(at_high, high, low), np.where(at_low, low, high)
+        found = _least_distance(Q, Q.T @ y, low, high) or (y, np.zeros(len(t)))
+    return found
+
+
+def _least_distance(Q: Array, t: Array, low: Array, high: Array) -> tuple[Array, Array] | None:
+    """The smallest y (d,) with Qᵀy = t between the bounds, and ν (r,); None without one (Lawson and Hanson 1974, chapter 23).
+
+    With y = Q t + W u it is the smallest u under G u ≥ h, whose multipliers are non-negative least squares; the bounds
+    give way by :data:`OUTSIDE`, or rounding leaves nothing of a single vertex.
     """
     d, r = Q.shape
-    y, z = _solved(np.ones(d), Q.T, t, low, high)
-    if np.abs(Q.T @ np.clip(y, low, high) - t).max() > FEASIBLE:
-        equations, free = np.hstack([Q.T, -np.eye(r)]), np.full(r, 1e20)  # Clarabel's infinity
-        weights = np.concatenate([np.zeros(d), stretch**2])
-        y, _ = _solved(weights, equations, t, np.append(low, -free), np.append(high, free))
-        y = np.clip(y[:d], low, high)
-        slope = Q @ (stretch**2 * (Q.T @ y - t))
-        low, high = np.where(slope < -STEEP, high, low), np.where(slope > STEEP, low, high)
-        y, z = _solved(np.ones(d), Q.T, Q.T @ np.clip(y, low, high), low, high)
-    return np.clip(y, low, high), -z
+    W, y = np.linalg.svd(Q)[0][:, r:], Q @ t
+    h = np.concatenate([low - y, y - high]) - OUTSIDE
+    E = np.vstack([np.hstack([W.T, -W.T]), h])
+    try:
+        z, _ = nnls(E, np.append(np.zeros(d - r), 1.0), maxiter=100 * d)
+    except RuntimeError:  # did not end
+        return None
+    rest = 1.0 - h @ z
+    if rest <= FEASIBLE:
+        return None
+    mu = (z[:d] - z[d:]) / rest
+    y = np.clip(y + W @ (W.T @ mu), low, high)
+    return (y, t - Q.T @ mu) if np.abs(Q.T @ y - t).max(initial=0.0) <= FEASIBLE else None
 
 
-def _solved(weights: Array, equations: Array, right: Array, low: Array, high: Array) -> tuple[Array, Array]:
-    """Min ½ Σ weights y² with equations y = right, low ≤ y ≤ high: y and the multipliers of the equations."""
-    n, m = len(weights), len(equations)
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-13
-    constraints = csc_array(np.vstack([equations, np.eye(n), -np.eye(n)]))
-    bounds = np.concatenate([right, high, -low])
-    cones = [clarabel.ZeroConeT(m), clarabel.NonnegativeConeT(2 * n)]
-    quadratic = csc_array(diags_array(weights))
-    solution = clarabel.DefaultSolver(quadratic, np.zeros(n), constraints, bounds, cones, settings).solve()
-    return np.asarray(solution.x), np.asarray(solution.z)[:m]
+def _least_squares(Q: Array, t: Array, low: Array, high: Array, stretch: Array) -> Array:
+    """Some y (d,) between the bounds of least ‖stretch ∘ (Qᵀy − t)‖ (Stark and Parker 1995)."""
+    y: Array = lsq_linear(stretch[:, None] * Q.T, stretch * t, (low, high), method="bvls", tol=1e-15).x
+    return y
