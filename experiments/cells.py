@@ -49,7 +49,7 @@ class Cell:
 def _code() -> str:
     """A digest of the sources that results depend on; libraries and plug-ins from elsewhere are not looked at."""
     found, root = hashlib.blake2b(digest_size=12), Path(__file__).parents[1]
-    for package in ("attacks", "defenses", "experiments", "vfl"):
+    for package in ("attacks", "clients", "coordinator", "defenses", "experiments", "services", "vfl"):
         for file in sorted((root / package).rglob("*.py")):
             found.update(file.relative_to(root).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
     return found.hexdigest()

@@ -74,14 +74,18 @@ def test_a_damaged_or_another_cell_is_computed(tmp_path: Path) -> None:
     assert Cell({"a": 1, "b": 2}).file() == Cell({"b": 2, "a": 1}).file()
 
 
-def test_what_other_code_began_is_computed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for package in ("attacks", "defenses", "experiments", "vfl"):
-        (tmp_path / package).mkdir()
-        (tmp_path / package / "a.py").write_text("x = 1")
+# the packages whose modules a cell of a sweep runs
+@pytest.mark.parametrize(
+    "package", ["attacks", "clients", "coordinator", "defenses", "experiments", "services", "vfl"]
+)
+def test_what_other_code_began_is_computed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str
+) -> None:
+    (tmp_path / package).mkdir()
     monkeypatch.setattr(cells, "__file__", str(tmp_path / "experiments" / "cells.py"))
     names = []
     for text in ("x = 1", "x = 2", "x = 1"):
-        (tmp_path / "attacks" / "a.py").write_text(text)
+        (tmp_path / package / "a.py").write_text(text)
         cells._code.cache_clear()
         names.append(CELLS[0].file())
     cells._code.cache_clear()
