@@ -78,6 +78,14 @@ def test_on_a_finite_population_the_closed_form_is_the_measurement(name: str) ->
     np.testing.assert_allclose(theory.nearest_solution_column_mse(A, K), square.mean(axis=0), rtol=1e-9)
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_what_the_equations_determine_costs_exactly_nothing(seed: int) -> None:
+    """Of Tr K and Tr(P K) the difference is rounding: beside an exact recovery it would be called a disagreement."""
+    rng = np.random.default_rng(seed)
+    A, x = rng.normal(size=(5, 3)), rng.random((40, 3))
+    assert theory.nearest_solution_mse(A, theory.second_moment(x, 0.0)) == 0.0
+
+
 def test_mean_star_has_the_covariance() -> None:
     rng = np.random.default_rng(8)
     x, (A, _) = _features(rng, 200, 6), _model(rng, 3, 6)

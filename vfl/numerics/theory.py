@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from vfl.numerics.linear_system import row_basis, row_projector
+from vfl.numerics.linear_system import null_basis, row_basis, row_projector
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -50,8 +50,8 @@ def nearest_solution_mse(A: Array, K: Array) -> float:
         A: (m, d), any rank; m may be 0.
         K: K_z (d, d) for the estimator's own z.
     """
-    Q = row_basis(A)
-    return float(np.trace(K) - np.sum((K @ Q) * Q)) / len(K)
+    W = null_basis(A)  # Tr(WᵀKW): nothing cancels, and an A of full column rank leaves exactly 0
+    return float(np.sum((K @ W) * W)) / len(K)
 
 
 def nearest_solution_column_mse(A: Array, K: Array) -> Array:

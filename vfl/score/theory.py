@@ -70,7 +70,7 @@ def figures(guesses: Mapping[str, Guess], truth: Array, model: ReleasedModel) ->
     """
     for name, center in _covered(guesses, truth.shape[1], len(model.weight)):
         guess = guesses[name]
-        ok = _complete(guess.status, exact=model.exact)
+        ok = _complete(guess.status)
         if ok.any():
             clipped = name in CLIPPED
             yield from _stated(name, guess.values[ok], truth[ok], model, center, clipped=clipped)
@@ -100,9 +100,9 @@ def _covered(guesses: Mapping[str, Guess], d: int, classes: int) -> Iterator[tup
             yield name, CENTERS[plain]
 
 
-def _complete(status: Array, *, exact: bool) -> Array:
-    """The rows whose equations all arrived; equations of other weights may contradict each other."""
-    if exact or (status == RowStatus.SATURATED).any():
+def _complete(status: Array) -> Array:
+    """The rows whose equations all arrived; under noise, or with other weights, they may contradict each other."""
+    if (status == RowStatus.SATURATED).any():
         return np.asarray(status == RowStatus.OK)
     return np.isin(status, (RowStatus.OK, RowStatus.INCONSISTENT))
 
