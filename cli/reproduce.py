@@ -41,7 +41,10 @@ def reproduce(
         return
     check_writable(out.absolute())  # before, not after, minutes of training
     with CellBar(name) as bar:
-        pool = Pool(out / f".{name}", jobs, backend, bar)  # type: ignore[arg-type]  # checked there
+        kept = (
+            out / f".{name}-{seed}{'-quick' if quick else ''}"
+        )  # a coarse version ends without the full one's cells
+        pool = Pool(kept, jobs, backend, bar)  # type: ignore[arg-type]  # checked there
         facts = make(name, Options(pool, quick, seed), out)
     emit(json, facts, lambda: _summary(facts))
 
@@ -66,7 +69,7 @@ def sweep(
     loaded = load_sweep(file)
     check_writable(out.absolute())
     with CellBar(loaded.name) as bar:
-        pool = Pool(out / ".cells", jobs, backend, bar)  # type: ignore[arg-type]  # checked there
+        pool = Pool(out / f".{loaded.name}", jobs, backend, bar)  # type: ignore[arg-type]  # checked there
         facts = run_sweep(loaded, pool, out, f"vflens sweep {file} --out {out}")
     emit(json, facts, lambda: _swept(facts))
 

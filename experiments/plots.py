@@ -20,12 +20,13 @@ _SCALE = [[0, "#eef2f6"], [0.25, "#fdd0a2"], [0.5, "#fd8d3c"], [0.75, "#d94801"]
 
 @dataclass(frozen=True)
 class Series:
-    """One line: ``y`` over ``x``, with 95 % half widths where they are known."""
+    """One line: ``y`` over ``x``, with 95 % half widths and names of points (shown on hover) where they are known."""
 
     name: str
     x: Sequence[float]
     y: Sequence[float]
     half_width: Sequence[float] | None = None
+    names: Sequence[str] | None = None
 
 
 def plot(title: str, data: list[dict[str, Any]], height: int, **layout: Any) -> Plot:
@@ -62,6 +63,8 @@ def lines(
         line |= {"x": list(s.x), "y": list(s.y), "line": style(names.index(s.name))}
         if s.half_width is not None:
             line["error_y"] = {"type": "data", "array": list(s.half_width), "thickness": 1}
+        if s.names is not None:
+            line["text"] = [escape(n) for n in s.names]
         drawn.append(line)
     axes = {
         "xaxis": {"title": {"text": x}, "type": "log" if log_x else "linear"},
@@ -102,8 +105,12 @@ def heat_map(
     text: Sequence[Sequence[str]] | None = None,
     height: int | None = None,
     symmetric: bool = False,
+    shares: bool = False,
 ) -> Plot:
-    """``values`` by row and column, dark is large; ``symmetric`` centres a two-sided scale on 0."""
+    """``values`` by row and column, dark is large; ``symmetric`` centres a two-sided scale on 0.
+
+    ``shares`` of a blind error: from dark at 0 to light at 1 and above, as in reports.
+    """
     heat: dict[str, Any] = {
         "type": "heatmap",
         "x": [escape(c) for c in columns],
@@ -114,6 +121,8 @@ def heat_map(
     }
     if symmetric:
         heat |= {"zmid": 0, "reversescale": True}
+    if shares:
+        heat |= {"zmin": 0, "zmax": 1, "reversescale": True}
     if text is not None:
         heat |= {"text": text, "texttemplate": "%{text}", "xgap": 2, "ygap": 2}
     if hover is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -130,14 +131,18 @@ def _digest(file: Path) -> str | None:
         return None
 
 
-def run_cell(place: dict[str, Any], settings: dict[str, Any]) -> Rows:
-    """Run one federation; a row per attack, target and scored set, and one (``refused``) for what gave no error."""
+def run_cell(place: dict[str, Any], settings: dict[str, Any], *, scratch: str) -> Rows:
+    """Run one federation; a row per attack, target and scored set, and one (``refused``) for what gave no error.
+
+    Its folder, with every party's table, is made under ``scratch`` and gone afterwards.
+    """
     from experiments.folders import read_runs
     from experiments.results import final, utility
     from experiments.run import run
     from experiments.theory import beside
 
-    with tempfile.TemporaryDirectory(prefix="vflens-sweep-") as home:
+    Path(scratch).mkdir(parents=True, exist_ok=True)  # a cluster's machine may not have it
+    with tempfile.TemporaryDirectory(dir=scratch) as home:
         experiment = Experiment.model_validate({**settings, "out": home})
         try:
             folder = run(experiment, in_process=True).scenarios[0]
@@ -174,7 +179,11 @@ def run_sweep(sweep: SweepFile, pool: Pool, out: Path, command: str) -> dict[str
     """
     from experiments.sweep_page import drawing
 
-    everything = [row for part in pool.run(run_cell, cells(sweep)) for row in part]
+    with tempfile.TemporaryDirectory(
+        prefix="vflens-sweep-"
+    ) as scratch:  # an interruption kills workers in a cell
+        work = partial(run_cell, scratch=scratch)
+        everything = [row for part in pool.run(work, cells(sweep)) for row in part]
     rows = [{k: v for k, v in r.items() if k != "refused"} for r in everything if not r.get("refused")]
     refused = refusals(everything)
     if not rows:

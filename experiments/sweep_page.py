@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from experiments.cells import Rows
 from experiments.figures import Drawing
@@ -26,11 +25,28 @@ def drawing(rows: Rows, refused: Sequence[str]) -> Drawing:
         ]
     seeds = len({r["seed"] for r in rows})
     lead = (
-        f"{seeds} seeds: each draws its own split of rows, batches and noise. Errors are relative to the best blind guess on the "
-        "same rows: 0 is exact, 1 no better than blind. Intervals are 95 % over seeds (Student's t)."
+        f"{_counted(seeds)}: each draws its own split of rows, batches and noise. Errors are relative to the best blind guess on the "
+        "same rows: 0 is exact, 1 no better than blind. "
     )
+    lead += "Intervals are 95 % over seeds (Student's t)." if seeds > 1 else "One seed gives no interval."
     assumed = "Assumes secure training. All parties ran in one process: isolation was a convention."
-    return Drawing(rows, shown, lead, [assumed, *refused])
+    return Drawing(rows, shown, lead, [assumed, *refused, *_beyond_the_axis(rows)])
+
+
+def _counted(seeds: int) -> str:
+    return f"{seeds} seed{'s' if seeds > 1 else ''}"
+
+
+def _beyond_the_axis(rows: Rows) -> list[str]:
+    """One sentence per defence some of whose scores cost infinitely many nats."""
+    found: dict[str, dict[float, None]] = {}
+    for r in rows:
+        if r.get("mean_kl") == math.inf:
+            found.setdefault(r["defense"], {})[r["strength"]] = None
+    return [
+        f"{defense} at {', '.join(f'{s:g}' for s in strengths)}: a released score of 0 makes the mean KL infinite, so it has no place on that axis"
+        for defense, strengths in found.items()
+    ]
 
 
 def interval(values: Sequence[float]) -> tuple[float, float]:
@@ -57,9 +73,10 @@ def _heat(title: str, rows: Rows) -> Plot:
         title,
         [d if d == "undefended" else f"{d} {s:g}" for d, s in columns],
         attacks,
-        [[min(interval(c)[0], 1.5) if c else None for c in row] for row in cells],
+        [[interval(c)[0] if c else None for c in row] for row in cells],
         text=[[f"{100 * interval(c)[0]:.0f} %" if c else "" for c in row] for row in cells],
         hover=[[_hover(c) if c else "not scored" for c in row] for row in cells],
+        shares=True,
     )
 
 
@@ -71,13 +88,21 @@ def _of(rows: Rows, value: str, attack: str, place: tuple[str, float]) -> list[f
     ]
 
 
+def _finite(rows: Rows, value: str, place: tuple[str, float]) -> bool:
+    return all(math.isfinite(r[value]) for r in rows if (r["defense"], r["strength"]) == place)
+
+
 def _hover(values: Sequence[float]) -> str:
     mean, half = interval(values)
-    return f"{mean:.4f} ± {half:.4f} of blind, {len(values)} seeds"
+    around = f" ± {half:.4f}" if len(values) > 1 else ""
+    return f"{mean:.4f}{around} of blind, {_counted(len(values))}"
 
 
 def _trade_offs(defense: str, rows: Rows) -> list[Plot]:
-    """Error against each cost that all cells know, strength by strength, the undefended point first."""
+    """Error against each cost that all cells know, strength by strength, the undefended point first.
+
+    A strength that costs infinitely much for some seed is on no axis: the mean over the others is not its cost.
+    """
     places = [("undefended", 0.0)]
     places += list(dict.fromkeys((r["defense"], r["strength"]) for r in rows if r["defense"] == defense))
     attacks = list(dict.fromkeys(r["attack"] for r in rows))
@@ -87,11 +112,11 @@ def _trade_offs(defense: str, rows: Rows) -> list[Plot]:
             continue
         series = []
         for attack in attacks:
-            points = [(_of(rows, cost, attack, p), _of(rows, "relative", attack, p)) for p in places]
-            points = [p for p in points if p[0] and p[1]]
-            errors: list[Any] = [interval(p[1]) for p in points]
-            x = [interval(p[0])[0] for p in points]
-            series.append(Series(attack, x, [e[0] for e in errors], [e[1] for e in errors]))
+            reached = [p for p in places if _of(rows, "relative", attack, p) and _finite(rows, cost, p)]
+            x = [interval(_of(rows, cost, attack, p))[0] for p in reached]
+            errors = [interval(_of(rows, "relative", attack, p)) for p in reached]
+            names = [d if d == "undefended" else f"{s:g}" for d, s in reached]
+            series.append(Series(attack, x, [e[0] for e in errors], [e[1] for e in errors], names))
         shown.append(lines(f"{defense}: what it buys and costs", name, "error / blind error", series))
     return shown
 

@@ -100,11 +100,12 @@ def reproduce(name: str, options: Options, out: Path) -> dict[str, Any]:
         raise DataError(f"figure {name!r} has no data: {'; '.join(drawing.notes)}")
     data, page = out / f"{name}.parquet", out / f"{name}.html"
     write_rows(data, drawing.rows)
-    write_page(page, render(figure.title, drawing, data=data.name, command=_command(name, options)))
+    title = f"{figure.title}, coarse" if options.quick else figure.title
+    write_page(page, render(title, drawing, data=data.name, command=_command(name, options)))
     options.pool.forget()
     return {
         "figure": name,
-        "title": figure.title,
+        "title": title,
         "rows": len(drawing.rows),
         "notes": list(drawing.notes),
         "data": str(data),

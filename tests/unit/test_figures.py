@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from commandline import Run
 
 from experiments.cells import Pool
 from experiments.central import Model
@@ -44,6 +45,28 @@ def test_figures_are_listed_by_paper_and_number() -> None:
         numbers = [int(name.split("-fig")[1]) for name in names if name.startswith(paper)]
         assert numbers == sorted(numbers)
         assert len(numbers) > 5
+
+
+def test_what_a_figure_keeps_is_not_what_another_version_of_it_ends_with(
+    vflens: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders: list[Path] = []
+
+    def interrupted(name: str, options: Options, out: Path) -> None:
+        folders.append(options.pool.folder)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("experiments.figures.reproduce", interrupted)
+    for flags in ([], ["--quick"], ["--seed", "1"], []):
+        assert vflens("reproduce", "rvg-fig4", "--out", tmp_path, *flags).code == 130
+    assert folders[0] == folders[3]
+    assert len(set(folders)) == 3
+
+
+def test_a_coarse_page_says_so(tmp_path: Path) -> None:
+    facts = reproduce("rvg-fig6", options(tmp_path), tmp_path)
+    assert facts["title"].endswith(", coarse")
+    assert f"<h1>{facts['title']}</h1>" in Path(facts["page"]).read_text(encoding="utf-8")
 
 
 def test_an_unknown_name_lists_the_known_ones(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,12 +55,12 @@ def test_a_sweep_gives_what_its_runs_give_and_resumes(
     what, count = sweep(), 0
     whole = module.run_cell
 
-    def interrupted(place: dict[str, Any], settings: dict[str, Any]) -> Rows:
+    def interrupted(place: dict[str, Any], settings: dict[str, Any], *, scratch: str) -> Rows:
         nonlocal count
         count += 1
         if count == 4:
             raise KeyboardInterrupt
-        return whole(place, settings)
+        return whole(place, settings, scratch=scratch)
 
     pool = Pool(tmp_path / "cells")
     monkeypatch.setattr(module, "run_cell", interrupted)
@@ -85,6 +86,22 @@ def test_a_sweep_gives_what_its_runs_give_and_resumes(
     page = Path(facts["page"]).read_text(encoding="utf-8")
     assert "gaussian_scores 0.5" in page
     assert not (tmp_path / "cells").exists()
+
+
+def test_an_interrupted_sweep_leaves_no_tables_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left: list[Path] = []
+
+    def killed(place: dict[str, Any], settings: dict[str, Any], *, scratch: str) -> Rows:
+        left.append(Path(scratch) / "tables")
+        left[0].mkdir()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "run_cell", killed)
+    with pytest.raises(KeyboardInterrupt):
+        run_sweep(sweep(), Pool(tmp_path / "cells"), tmp_path, "again")
+    assert not left[0].parent.exists()
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning", "ignore::UserWarning")
@@ -129,7 +146,9 @@ def test_an_attack_that_is_skipped_is_named_with_its_reason(tmp_path: Path) -> N
     both = sweep(attacks=[{"name": "black_box"}, {"name": "half"}], sweep={"seeds": 2})
     facts = [run_sweep(both, Pool(tmp_path / "kept"), tmp_path, "again")]
     run_cells = Pool(tmp_path / "kept")
-    run_cells.run(module.run_cell, cells(both))  # as if interrupted before the page: rows are read back
+    run_cells.run(
+        partial(module.run_cell, scratch=str(tmp_path)), cells(both)
+    )  # as if interrupted before the page: rows are read back
     facts.append(run_sweep(both, run_cells, tmp_path / "resumed", "again"))
     for found in facts:
         assert [s.split(": ")[:2] for s in found["refused"]] == [["undefended", "black_box was skipped"]]
@@ -184,6 +203,26 @@ def test_intervals_are_students() -> None:
     low, high = stats.t.interval(0.95, 3, loc=np.mean(values), scale=stats.sem(values))
     assert (mean - half, mean + half) == pytest.approx((low, high))
     assert interval([0.3]) == (0.3, 0.0)
+
+
+def measured(strength: float, seed: int, mean_kl: float) -> dict[str, Any]:
+    place = {"target": "p", "scored_set": "predict", "attack": "ls", "seed": seed, "strength": strength}
+    return {**place, "defense": "x" if strength else "undefended", "relative": 0.5 + seed, "mean_kl": mean_kl}
+
+
+def test_a_strength_that_costs_infinitely_much_for_one_seed_has_no_finite_cost() -> None:
+    rows = [measured(s, seed, 0.1 * s) for s in (0.0, 1.0, 2.0) for seed in (0, 1)]
+    rows[3]["mean_kl"] = math.inf  # strength 1, second seed
+    page = drawing(rows, [])
+    (curve,) = page.plots[1]["spec"]["data"]
+    assert (curve["x"], curve["text"]) == ([0.0, 0.2], ["undefended", "2"])
+    assert page.notes[-1].startswith("x at 1: a released score of 0 makes the mean KL infinite")
+
+
+def test_one_seed_is_given_no_interval() -> None:
+    page = drawing([measured(0.0, 0, 0.0), measured(1.0, 0, 0.1)], [])
+    assert "One seed gives no interval." in page.lead
+    assert page.plots[0]["spec"]["data"][0]["customdata"][0][0] == "0.5000 of blind, 1 seed"
 
 
 def test_a_cell_that_was_not_scored_is_empty_on_the_heat_map() -> None:
