@@ -20,6 +20,7 @@ import numpy as np
 
 from experiments.folders import Metric, Run
 from vfl.errors import ConfigError, PluginError
+from vfl.metrics import MOST_ROWS
 from vfl.registry import DEFENSES
 from vfl.score.theory import AGNOSTIC
 from vfl.types import Array, Role
@@ -226,7 +227,9 @@ def _agnostic(run: Run, m: Metric, c: Comparison) -> Comparison:
             bare,
             excuse=defended or "no statement covers guessed scores under other weights than the true ones",
         )
-    if not missed or not weights:
+    if not weights:
+        return replace(bare, excuse=f"the noise on more than {MOST_ROWS} classes is not kept")
+    if not missed:
         return replace(bare, excuse="the scores of these rows, which it guessed, never arrived")
     closed = c.closed + float(np.vdot(_matrix(weights), _matrix(missed)))
     statement = "VAR (13)" if _unknown(run, c.target) < len(_matrix(weights)) else "VAR (21)"

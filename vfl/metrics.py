@@ -11,6 +11,9 @@ import numpy as np
 from vfl.errors import StorageError
 from vfl.types import Array
 
+#: Rows of the largest matrix that is kept: a figure for each pair of them.
+MOST_ROWS = 64
+
 
 class Metrics:
     """A party's metrics, added to those already in ``file``: metric, value (float64) and the labels attack, adversary (the party it sits in), target, scored_set, column, rows, step."""
@@ -40,7 +43,9 @@ class Metrics:
             self._rows.append(row)
 
     def add_matrix(self, metric: str, matrix: Array, **labels: Any) -> None:
-        """Remember a symmetric matrix (k, k): its upper triangle, ``column`` "i,j"."""
+        """Remember a symmetric matrix (k, k), k ≤ :data:`MOST_ROWS`: its upper triangle, ``column`` "i,j"."""
+        if len(matrix) > MOST_ROWS:
+            return
         for i, j in zip(*np.triu_indices(len(matrix)), strict=True):
             self.add(metric, matrix[i, j], column=f"{i},{j}", **labels)
 

@@ -18,6 +18,7 @@ import attacks.half_star
 from cli.main import app
 from experiments import theory
 from experiments.folders import Run, read_runs
+from vfl import metrics
 from vfl.numerics.believed import closed_form
 from vfl.types import Estimate
 
@@ -108,6 +109,20 @@ def test_what_no_statement_covers_is_not_compared(tmp_path: Path) -> None:
         done = _run(tmp_path / str(i), defenses=defenses)
         assert _found(done)["half_star"].verdict.startswith("not comparable: defended by ")
         assert theory.alarms(done) == []
+
+
+def test_noise_on_many_classes_is_neither_kept_nor_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metrics, "MOST_ROWS", 2)
+    monkeypatch.setattr(theory, "MOST_ROWS", 2)
+    plain = _run(tmp_path / "plain")
+    assert not [*plain.metrics("theory_noise_weight"), *plain.metrics("guessed_scores_error")]
+    said = {s: _found(plain, s)["agnostic"].verdict for s in ("predict", "train")}
+    assert set(said.values()) == {"not comparable: the noise on more than 2 classes is not kept"}
+    noisy = _run(tmp_path / "noisy", defenses=[_at("coordinator", "gaussian_scores")])
+    assert not [*noisy.metrics("score_noise")]
+    assert _found(noisy)["half_star"].verdict == "not comparable: defended by gaussian_scores at coordinator"
 
 
 def test_a_disagreement_is_loud_in_report_terminal_and_json(

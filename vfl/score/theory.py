@@ -24,7 +24,6 @@ CENTERS: Mapping[str, float] = {"ls": 0.0, "half_star": 0.5}
 CLIPPED: Mapping[str, str] = {"clamped_ls": "ls"}  # and what it clips
 AGNOSTIC = ("agnostic", "refined_agnostic")
 _ORDER = (("half_star", "half"), ("rcc2", "half_star"))  # Theorem 1: the first errs at most as the second
-_MOST_CLASSES = 64  # of a federation whose noise is weighed: a figure for each pair of classes
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,10 +83,9 @@ def figures(guesses: Mapping[str, Guess], truth: Array, model: ReleasedModel) ->
 
 def noise_weights(model: ReleasedModel) -> Array | None:
     """B (k, k): noise of second moment S on the logits costs ls and half* Tr(B S); None where no statement says so."""
-    k = len(model.weight)
-    if not model.exact or k > _MOST_CLASSES:
+    if not model.exact:
         return None
-    J = first_differences(k)
+    J = first_differences(len(model.weight))
     return noise_weight(J @ model.weight, J)
 
 
