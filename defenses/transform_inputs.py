@@ -21,8 +21,8 @@ class TransformInputs(Defense):
 
     An L2 penalty does not change under H: the optimum of W x is that of (W Hᵀ)(H x) (RVG Proposition 4).
     x ↦ 1 − x, −I followed by rescaling to [0, 1], moves the bias too: it keeps the optimum where the penalty
-    spares the bias. Short of the optimum plain gradient descent keeps the scores as well, Adam only for
-    negation, permutation and signs.
+    spares the bias. Short of the optimum plain gradient descent keeps the scores as well under every H, Adam
+    under negation, permutation and signs; neither does for 1 − x.
     """
 
     kind: Literal["complement", "negation", "random", "permutation", "signs"] = Field(

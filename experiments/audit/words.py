@@ -302,14 +302,19 @@ def _columns_plot(found: Mapping[str, Any]) -> dict[str, Any]:
 
 def _defenses_plot(found: Mapping[str, Any]) -> dict[str, Any]:
     measured = [d for d in found["defenses"] if d["mse"] is not None]
+    names = [escape(_named(d)) for d in measured]
+    best = (
+        escape(_named(found["fitting"][0])) if found["fitting"] else None
+    )  # all names would cover each other
     points = {
         "type": "scatter",
         "mode": "markers+text",
         "name": "defence",
         "x": [d["accuracy_loss"] for d in measured],
         "y": [d["mse"] for d in measured],
-        "text": [escape(_named(d)) for d in measured],
-        "textposition": "top center",
+        "text": [name if name == best else "" for name in names],
+        "textposition": "middle right",
+        "hovertext": names,
         "marker": {"size": 11, "color": _COLOURS["trained"]},
     }
     wanted = found["wanted"]

@@ -48,6 +48,11 @@ def predictions(options: Options) -> int:
     return QUICK_PREDICTIONS if options.quick else PREDICTIONS
 
 
+def averaged_over(options: Options) -> str:
+    """The rows and windows of a mean, in words."""
+    return f"{predictions(options):,} rows and {'four' if options.quick else 'all cyclic'} windows"
+
+
 def window_errors(
     place: Mapping[str, Any],
     model: Model,

@@ -8,7 +8,7 @@ from typing import Any
 from experiments.cells import Cell, Rows
 from experiments.figures import Drawing, Options, Page
 from experiments.figures._data import available, dealt, trained, windows
-from experiments.figures._windows import averaged, named, predictions, window_errors
+from experiments.figures._windows import averaged, averaged_over, named, predictions, window_errors
 from experiments.plots import bars
 
 RECIPES = ("clean", "paper", "authors")
@@ -41,7 +41,7 @@ def side_by_side(options: Options) -> Drawing:
     ]
     lead = (
         "The same training (the authors' schedule, L2 1e-4), predictions and windows on columns that each recipe prepares; errors "
-        "are means over predictions and all cyclic windows."
+        f"are means over {averaged_over(options)}."
     )
     return Drawing(rows, shown, lead, absent)
 

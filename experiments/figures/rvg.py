@@ -15,6 +15,7 @@ from experiments.figures._windows import (
     GIA_ROWS,
     Estimator,
     averaged,
+    averaged_over,
     named,
     predictions,
     size_curves,
@@ -42,14 +43,17 @@ _GIA = f"GIA: {GIA_ROWS} rows a window."
 
 def all_estimators(options: Options, names: Sequence[str] = RVG_SETS) -> Drawing:
     """Fig. 4."""
-    lead = "Ten estimators against the share of passive features, averaged over predictions and all cyclic windows."
+    lead = f"Ten estimators against the share of passive features, means over {averaged_over(options)}."
     notes = [_GIA, "CLS starts at the clamped least-squares solution: its minimiser is not unique."]
     return over_sizes(options, names, ESTIMATORS, lead, notes)
 
 
 def gia_starts(options: Options) -> Drawing:
     """Fig. 14."""
-    lead = "Gradient inversion from three starts, beside half* and RCC2: minimisers agree in objective, not in place."
+    lead = (
+        "Gradient inversion from three starts, beside half* and RCC2: minimisers agree in objective, not in place. "
+        f"Means over {averaged_over(options)}."
+    )
     return over_sizes(options, RVG_SETS, (*STARTS, *named("half", "half_star", "rcc2")), lead, [_GIA])
 
 
@@ -122,7 +126,7 @@ def theorem_two(options: Options) -> Drawing:
         )
     lead = (
         "Theorem 2 for unclipped least squares and half*: closed form from the moments of all rows, bounds that hold for "
-        "any model, and what the predictions gave, averaged over windows. The bounds cover these two estimators only."
+        f"any model, and what was measured, means over {averaged_over(options)}. The bounds cover these two estimators only."
     )
     return Drawing(rows, shown, lead, absent)
 

@@ -22,6 +22,7 @@ from experiments.figures._data import (
 )
 from experiments.figures._windows import (
     averaged,
+    averaged_over,
     named,
     predictions,
     theory_notes,
@@ -64,7 +65,8 @@ def before_and_after(name: str) -> Callable[[Options], Drawing]:
         rows = [row for part in options.pool.run(window_errors, cells) for row in part]
         lead = (
             "Before: the passive party trains on x. After: it trains on 1 − x and the adversary still believes in x. The model "
-            "after is the exact image of the model before (weights −W, bias + W·1), as it is at the optimum with an unpenalised bias."
+            "after is the exact image of the model before (weights −W, bias + W·1), as it is at the optimum with an unpenalised bias. "
+            f"Means over {averaged_over(options)}."
         )
         return Drawing(rows, [_before_after_plot(name, rows)], lead, theory_notes(rows))
 

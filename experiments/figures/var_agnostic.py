@@ -11,7 +11,7 @@ from experiments.cells import Cell, Rows
 from experiments.central import Model
 from experiments.figures import Drawing, Options, Page
 from experiments.figures._data import Dealt, available, sizes, trained, windows
-from experiments.figures._windows import averaged, predictions
+from experiments.figures._windows import averaged, averaged_over, predictions
 from experiments.plots import Series, lines
 from vfl.numerics.agnostic import ReceivedScores, fit_classifier, padded
 from vfl.numerics.linear_system import first_differences, nearest_solution
@@ -48,7 +48,8 @@ def attack_curves(names: Sequence[str], received: Sequence[int]) -> Any:
                 )
         lead = (
             "AM puts the scores of a classifier of its own (own columns and labels of training rows) in place of scores that it never "
-            "saw; RAM refines it by some received ones. LS below k passive features, half* from there on, clipped to [0, 1]."
+            "saw; RAM refines it by some received ones. LS below k passive features, half* from there on, clipped to [0, 1]. "
+            f"Means over {averaged_over(options)}."
         )
         return Drawing(rows, shown, lead, [*_notes(here, options), *absent])
 

@@ -11,7 +11,7 @@ from experiments.cells import Cell, Rows
 from experiments.central import Model
 from experiments.figures import Drawing, Options, Page
 from experiments.figures._data import Dealt, available, sizes, trained, windows
-from experiments.figures._windows import averaged, predictions, theory_notes, window_system
+from experiments.figures._windows import averaged, averaged_over, predictions, theory_notes, window_system
 from experiments.plots import Plot, Series, lines
 from vfl.defense import Context
 from vfl.errors import ConfigError
@@ -56,8 +56,9 @@ def against_distortion(
         shown = lines(title, x, "MSE per feature of half*, unclipped", series, log_y=True)
         lead = (
             "The passive party discloses weights at distance ε from the true ones, chosen to mislead half* most; the scores stay "
-            f"exact. At ε = 0: half* itself. {_windows(options)}; the paper does not say which d it shows."
+            f"exact. At ε = 0: half* itself. Means over {averaged_over(options)}."
         )
+        lead += " The paper does not say which d it shows." if len({d for _, d in places}) > 1 else ""
         left = {(r["dataset"], r["d"], r["case"], r["share"]) for r in rows if r.get("refused")}
         notes = [
             f"{name}, d = {size}, {case}: some windows have no solution at {share:g}, the mean is over the others"
@@ -66,10 +67,6 @@ def against_distortion(
         return Drawing(rows, [shown], lead, [*theory_notes(rows), *notes, *absent])
 
     return draw
-
-
-def _windows(options: Options) -> str:
-    return "Four windows" if options.quick else "The mean over all cyclic windows"
 
 
 def against_size(options: Options) -> Drawing:
@@ -85,7 +82,7 @@ def against_size(options: Options) -> Drawing:
     shown = [_size_plot(d.name, [r for r in rows if r["dataset"] == d.name]) for d in here]
     lead = (
         "The passive party discloses weights at distance ε from the true ones, chosen to mislead half* most; the scores stay "
-        f"exact. Unclipped. {_windows(options)}. The paper's ε of Satellite for all: its text names no others."
+        f"exact. Unclipped. Means over {averaged_over(options)}. The paper's ε of Satellite for all: its text names no others."
     )
     left = {d.name: sum(bool(r.get("refused")) for r in rows if r["dataset"] == d.name) for d in here}
     notes = [f"{name}: {n} windows do not admit their ε: no point there" for name, n in left.items() if n]

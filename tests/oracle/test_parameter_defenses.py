@@ -15,7 +15,9 @@ from defenses._rotation import RotationProblem, _on_level, best_rotation
 from defenses.distorted_parameters import DistortedParameters
 from defenses.transform_inputs import TransformInputs
 from defenses.transform_parameters import TransformParameters
+from experiments.central import train
 from vfl.errors import ConfigError
+from vfl.federation import Training
 from vfl.numerics.distortion import distorted_two_classes, distortion, largest_distortion
 from vfl.numerics.linear_system import first_differences, row_projector
 from vfl.types import Array
@@ -68,6 +70,30 @@ def test_one_minus_x_costs_least_squares_and_half_star_alike() -> None:
         after = attacks.estimate(name, -A, moved @ -A.T).values  # the trained weights are −W; bias known
         gain = np.mean((after - x) ** 2) - np.mean((before - x) ** 2)
         np.testing.assert_allclose(gain, 4 / 6 * np.trace(P @ K), rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("kind", "sgd", "adam"),
+    [
+        ("negation", True, True),
+        ("permutation", True, True),
+        ("signs", True, True),
+        ("random", True, False),
+        ("complement", False, False),
+    ],
+)
+def test_which_transforms_keep_the_scores_before_training_ends(kind: Any, sgd: bool, adam: bool) -> None:
+    W, x = system(3, 4, n=200)
+    labels = (x @ W.T).argmax(axis=1)
+    defense = TransformInputs(kind=kind)
+    moved = defense.on_inputs(x, context_of(defense, W, x))
+    for optimizer, kept in (("sgd", sgd), ("adam", adam)):
+        settings = Training(optimizer=optimizer, epochs=5, batch_size=50, penalise_bias=False)
+        scores = [
+            train(inputs, labels, 3, settings, np.random.default_rng).log_scores(inputs)
+            for inputs in (x, moved)
+        ]
+        assert (np.abs(scores[0] - scores[1]).max() < 1e-12) == kept
 
 
 @pytest.mark.parametrize(("k", "d"), [(2, 4), (4, 4), (5, 3), (4, 7)])

@@ -140,6 +140,8 @@ def test_the_window_system_holds_for_what_the_party_trained_on() -> None:
 
 def test_turned_columns_cost_the_adversary(tmp_path: Path) -> None:
     facts = reproduce("rvg-fig11", options(tmp_path), tmp_path)
+    page = Path(facts["page"]).read_text(encoding="utf-8")
+    assert "Means over 100 rows and four windows." in page
     rows = pq.read_table(facts["data"]).to_pylist()
     errors = {(r["d"], r["window"], r["estimator"], r["after"]): r["mse"] for r in rows}
     pairs = [(e, errors[(*place, True)]) for (*place, after), e in errors.items() if not after]
