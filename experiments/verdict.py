@@ -170,7 +170,7 @@ def _sentence(run: Run, r: Result) -> str:
     seen = (
         f"From {r.rows:,} predictions" if r.scored_set == "predict" else f"Of {r.rows:,} {r.scored_set} rows"
     )
-    who = f"{seen} {attacker(run)} reconstructs {named(run, r.target)}'s {things(run, r.target)}"
+    who = f"{seen} {attacker(run, r.attack)} reconstructs {named(run, r.target)}'s {things(run, r.target)}"
     guess = f"the best blind guess ({r.blind_guess})"
     if r.better:
         return f"{who} with MSE {figure(r.mse)}; {guess} errs by {figure(r.blind)}."
@@ -198,9 +198,11 @@ def _accuracy_change(run: Run, base: Run) -> list[str]:
     return ["accuracy unchanged" if same else f"accuracy {figure(before)} → {figure(now)}"]
 
 
-def attacker(run: Run) -> str:
-    """The adversary's party in words; the active party when no folder tells who attacks."""
-    names = [p.name for p in run.parties if p.settings.attacks] or run.of_role(Role.ACTIVE)
+def attacker(run: Run, attack: str | None = None) -> str:
+    """The party in words that runs ``attack``, else any; the active party when no folder tells who does."""
+    names = [
+        p.name for p in run.parties if any(attack in (None, a.get("name")) for a in p.settings.attacks)
+    ] or run.of_role(Role.ACTIVE)
     return " and ".join(named(run, n) for n in names) or "the active party"
 
 

@@ -213,6 +213,14 @@ def test_figures_read_as_in_the_papers(value: float | None, text: str) -> None:
     assert figure(value) == text
 
 
+def test_who_attacks_labels_does_not_reconstruct_columns(runs: Runs, tmp_path: Path) -> None:
+    (run,) = runs(plain={})
+    passive = tmp_path / "plain" / "passive" / "config.toml"
+    passive.write_text(passive.read_text() + '\n[[attacks]]\nname = "gradient_sign"\n')
+    assert len([p for p in read_runs([tmp_path / "plain"])[0].parties if p.settings.attacks]) == 2
+    assert verdict(read_runs([tmp_path / "plain"])).headline == verdict([run]).headline == HEADLINE
+
+
 def test_what_the_assumption_of_secure_training_is_worth(tmp_path: Path) -> None:
     """An estimate up to an affine map has no MSE worth showing: its R² stands in the assumption instead."""
     where = {"target": "passive", "scored_set": "train", "rows": 100}
