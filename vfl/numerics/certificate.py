@@ -37,7 +37,9 @@ def certified(Q: Array, W: Array, v: Array) -> Array:
     s = np.sqrt(v)
     size = np.abs(Q @ Q.T)
     possible: Array = (2 * s * np.diag(size) <= s @ size + CLOSED).all(axis=1)
-    if Q.shape[1] == 1:  # one equation: the polygon inequality is also enough
+    if (
+        Q.shape[1] <= 1
+    ):  # of one equation the polygon inequality is also enough, of none there is nothing to close
         return possible
     result = np.zeros(len(v), bool)
     left = np.flatnonzero(possible)
