@@ -151,8 +151,7 @@ class Adversary:
 
     def _save(self, target: str, estimates: Mapping[str, Estimate]) -> None:
         for name, e in estimates.items():
-            file = self._party.folder / "estimates" / f"{target}.{name}.npz"
-            save_arrays(file, {"rows": e.rows, "values": e.values, "status": e.status})
+            save_arrays(self._party.folder / "estimates" / f"{target}.{name}.npz", e.arrays())
 
 
 def view_of(

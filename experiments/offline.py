@@ -105,12 +105,12 @@ def attack_recorded(
 
 
 def _certificates(e: Estimate) -> dict[str, Any]:
-    """How many rows are in each state, and median and largest of what travels with them (``docs/estimators.md``)."""
+    """How many rows are in each state, and median and largest of the figures that travel with them (``docs/estimators.md``)."""
     states = {str(s): int((e.status == s).sum()) for s in np.unique(e.status)}
     extras = {
         name: {"median": float(np.median(extra)), "largest": float(extra.max())}
         for name, extra in e.extras.items()
-        if extra.dtype.kind == "f" and len(extra) and np.isfinite(extra).all()
+        if extra.dtype.kind == "f" and extra.ndim == 1 and len(extra) and np.isfinite(extra).all()
     }
     return {"status": states, **extras}
 
@@ -257,8 +257,7 @@ def _predicted(transcript: _Recorded) -> Array:
 
 def _write(out: Path, origin: Mapping[str, str], e: Estimate) -> None:
     named = {name: np.array(text) for name, text in {**origin, "target": e.target}.items()}
-    extras = {f"extra_{name}": extra for name, extra in e.extras.items()}
-    save_arrays(out, {**named, **extras, "rows": e.rows, "values": e.values, "status": e.status})
+    save_arrays(out, {**named, **e.arrays()})
 
 
 def _read(file: Path) -> tuple[str, Submission]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -19,17 +20,14 @@ def save_arrays(file: Path, arrays: Mapping[str, Array]) -> None:
     Raises:
         StorageError: it cannot be written; an earlier ``file`` stays as it was.
     """
-    temporary = file.with_name(file.name + ".tmp")
     named: dict[str, Any] = dict(arrays)
-    try:
+
+    def write(temporary: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         with temporary.open("wb") as out:
             np.savez(out, **named)
-        temporary.replace(file)
-    except OSError as error:
-        raise StorageError(
-            f"{file} cannot be written ({error.strerror}): free space or choose another folder"
-        ) from error
+
+    _through(file, write, "another folder")
 
 
 def write_whole(file: Path, text: str) -> None:
@@ -38,13 +36,20 @@ def write_whole(file: Path, text: str) -> None:
     Raises:
         StorageError: it cannot be written; an earlier ``file`` stays as it was.
     """
-    temporary = file.with_name(file.name + ".tmp")
+    _through(file, lambda temporary: temporary.write_text(text, encoding="utf-8"), "another `out`")
+
+
+def _through(file: Path, write: Callable[[Path], object], remedy: str) -> None:
+    """``file`` from what ``write`` leaves in a temporary one beside it; nothing of that stays where it fails."""
+    temporary = file.parent / f"{file.name}.tmp"
     try:
-        temporary.write_text(text, encoding="utf-8")
+        write(temporary)
         temporary.replace(file)
     except OSError as error:
+        with suppress(OSError):
+            temporary.unlink()
         raise StorageError(
-            f"{file} cannot be written ({error.strerror}): free space or choose another `out`"
+            f"{file} cannot be written ({error.strerror}): free space or choose {remedy}"
         ) from error
 
 

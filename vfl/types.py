@@ -209,6 +209,11 @@ class Estimate:
     status: Array
     extras: Mapping[str, Array] = field(default_factory=dict)
 
+    def arrays(self) -> dict[str, Array]:
+        """As a file has it: ``rows``, ``values``, ``status``, and each of the ``extras`` as "extra_" and its name."""
+        extras = {f"extra_{name}": extra for name, extra in self.extras.items()}
+        return {**extras, "rows": self.rows, "values": self.values, "status": self.status}
+
 
 def statuses(n: int, status: RowStatus = RowStatus.OK) -> Array:
     """An array of ``n`` row states, wide enough to hold any of them."""

@@ -37,9 +37,7 @@ def certified(Q: Array, W: Array, v: Array) -> Array:
     s = np.sqrt(v)
     size = np.abs(Q @ Q.T)
     possible: Array = (2 * s * np.diag(size) <= s @ size + CLOSED).all(axis=1)
-    if (
-        Q.shape[1] <= 1
-    ):  # of one equation the polygon inequality is also enough, of none there is nothing to close
+    if Q.shape[1] <= 1:  # of one equation the polygon inequality is also enough; none has nothing to close
         return possible
     result = np.zeros(len(v), bool)
     left = np.flatnonzero(possible)
