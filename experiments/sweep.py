@@ -29,12 +29,16 @@ UNDEFENDED = "undefended"
 class SweptDefense(DefenseAt):
     """A defence at several strengths; every other key is one of its parameters."""
 
-    vary: str = Field(description="the parameter that is its strength")
-    values: tuple[FiniteFloat, ...] = Field(min_length=1, description="its strengths")
+    vary: str | None = Field(
+        None, description="the parameter that is its strength; without one it is swept as it stands"
+    )
+    values: tuple[FiniteFloat, ...] = Field((), description="its strengths")
     label: str | None = Field(None, description="what plots call it; default: its name")
 
     @model_validator(mode="after")
     def _strengths_differ(self) -> SweptDefense:
+        if bool(self.vary) != bool(self.values):
+            raise ValueError("vary and values belong together: give both or neither")
         if len(set(self.values)) < len(self.values):
             raise ValueError(f"values {[*self.values]}: give every strength once, more `seeds` repeat it")
         return self
@@ -44,9 +48,11 @@ class SweptDefense(DefenseAt):
         """What plots call it."""
         return self.label or self.name
 
-    def at_strength(self, value: float) -> DefenseAt:
-        """The defence with its parameter set; a whole number stays one."""
+    def at_strength(self, value: float | None) -> DefenseAt:
+        """The defence with its parameter set, if one varies; a whole number stays one."""
         parameters = {k: v for k, v in self.parameters.items() if k not in {"vary", "values", "label"}}
+        if self.vary is None or value is None:
+            return DefenseAt(name=self.name, at=self.at, **parameters)
         whole = int(value) if float(value).is_integer() else value
         return DefenseAt(name=self.name, at=self.at, **{**parameters, self.vary: whole})
 
@@ -109,8 +115,8 @@ def cells(sweep: SweepFile) -> list[Cell]:
     """
     plain = sweep.model_dump(mode="json", exclude={"sweep", "scenarios", "out"}, exclude_none=True)
     contents = {name: _digest(spec.file) for name, spec in sweep.files.items()}
-    strengths: list[tuple[str, float, list[DefenseAt]]] = [(UNDEFENDED, 0.0, [])]
-    strengths += [(d.title, v, [d.at_strength(v)]) for d in sweep.sweep.defenses for v in d.values]
+    strengths: list[tuple[str, float | None, list[DefenseAt]]] = [(UNDEFENDED, 0.0, [])]
+    strengths += [(d.title, v, [d.at_strength(v)]) for d in sweep.sweep.defenses for v in d.values or (None,)]
     found = []
     for title, value, defenses in strengths:
         scenario = Scenario(name="cell", defenses=tuple(defenses)).model_dump(mode="json")
@@ -208,10 +214,17 @@ def run_sweep(sweep: SweepFile, pool: Pool, out: Path, command: str) -> dict[str
     }
 
 
+def called(defense: str, strength: float | None, between: str = " ") -> str:
+    """A place of the sweep in words: a defence, and its strength where it has one."""
+    return defense if defense == UNDEFENDED or strength is None else f"{defense}{between}{strength:g}"
+
+
 def disagreements(rows: Sequence[dict[str, Any]]) -> list[str]:
     """One sentence per cell and attack whose error is not what theory says."""
     return [
-        f"{r['defense']} at {r['strength']:g}, seed {r['seed']}: {r['alarm']}" for r in rows if r.get("alarm")
+        f"{called(r['defense'], r['strength'], ' at ')}, seed {r['seed']}: {r['alarm']}"
+        for r in rows
+        if r.get("alarm")
     ]
 
 
@@ -222,6 +235,6 @@ def refusals(rows: Sequence[dict[str, Any]]) -> list[str]:
         if r.get("refused"):
             attack = r.get("attack")
             what = "was refused" if attack is None else f"{attack} was skipped"
-            where = UNDEFENDED if r["defense"] == UNDEFENDED else f"{r['defense']} at {r['strength']:g}"
+            where = called(r["defense"], r["strength"], " at ")
             found[where, attack] = f"{where}{'' if attack is None else ':'} {what}: {r['refused']}"
     return list(found.values())

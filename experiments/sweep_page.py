@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from experiments.cells import Rows
 from experiments.figures import Drawing
 from experiments.plots import Plot, Series, heat_map, lines
+from experiments.sweep import called
 
 _COSTS = {"mean_kl": "mean KL between true and released scores, nats", "accuracy": "accuracy"}
 
@@ -38,14 +39,12 @@ def _counted(seeds: int) -> str:
 
 
 def _beyond_the_axis(rows: Rows) -> list[str]:
-    """One sentence per defence some of whose scores cost infinitely many nats."""
-    found: dict[str, dict[float, None]] = {}
-    for r in rows:
-        if r.get("mean_kl") == math.inf:
-            found.setdefault(r["defense"], {})[r["strength"]] = None
+    """A sentence on the strengths that cost infinitely many nats."""
+    found = dict.fromkeys(called(r["defense"], r["strength"]) for r in rows if r.get("mean_kl") == math.inf)
+    if not found:
+        return []
     return [
-        f"{defense} at {', '.join(f'{s:g}' for s in strengths)}: a released score of 0 makes the mean KL infinite, so it has no place on that axis"
-        for defense, strengths in found.items()
+        f"a released score of 0 makes the mean KL infinite, so these have no place on that axis: {', '.join(found)}"
     ]
 
 
@@ -71,7 +70,7 @@ def _heat(title: str, rows: Rows) -> Plot:
     cells = [[found[a][place] for place in columns] for a in attacks]
     return heat_map(
         title,
-        [d if d == "undefended" else f"{d} {s:g}" for d, s in columns],
+        [called(d, s) for d, s in columns],
         attacks,
         [[interval(c)[0] if c else None for c in row] for row in cells],
         text=[[f"{100 * interval(c)[0]:.0f} %" if c else "" for c in row] for row in cells],
@@ -80,7 +79,7 @@ def _heat(title: str, rows: Rows) -> Plot:
     )
 
 
-def _of(rows: Rows, value: str, attack: str, place: tuple[str, float]) -> list[float]:
+def _of(rows: Rows, value: str, attack: str, place: tuple[str, float | None]) -> list[float]:
     return [
         float(r[value])
         for r in rows
@@ -88,7 +87,7 @@ def _of(rows: Rows, value: str, attack: str, place: tuple[str, float]) -> list[f
     ]
 
 
-def _finite(rows: Rows, value: str, place: tuple[str, float]) -> bool:
+def _finite(rows: Rows, value: str, place: tuple[str, float | None]) -> bool:
     return all(math.isfinite(r[value]) for r in rows if (r["defense"], r["strength"]) == place)
 
 
@@ -103,7 +102,7 @@ def _trade_offs(defense: str, rows: Rows) -> list[Plot]:
 
     A strength that costs infinitely much for some seed is on no axis: the mean over the others is not its cost.
     """
-    places = [("undefended", 0.0)]
+    places: list[tuple[str, float | None]] = [("undefended", 0.0)]
     places += list(dict.fromkeys((r["defense"], r["strength"]) for r in rows if r["defense"] == defense))
     attacks = list(dict.fromkeys(r["attack"] for r in rows))
     shown = []
@@ -115,7 +114,7 @@ def _trade_offs(defense: str, rows: Rows) -> list[Plot]:
             reached = [p for p in places if _of(rows, "relative", attack, p) and _finite(rows, cost, p)]
             x = [interval(_of(rows, cost, attack, p))[0] for p in reached]
             errors = [interval(_of(rows, "relative", attack, p)) for p in reached]
-            names = [d if d == "undefended" else f"{s:g}" for d, s in reached]
+            names = [called(d, s) for d, s in reached]
             series.append(Series(attack, x, [e[0] for e in errors], [e[1] for e in errors], names))
         shown.append(lines(f"{defense}: what it buys and costs", name, "error / blind error", series))
     return shown
@@ -123,7 +122,11 @@ def _trade_offs(defense: str, rows: Rows) -> list[Plot]:
 
 def _theory(defense: str, rows: Rows) -> list[Plot]:
     """Measured errors beside their closed forms at each strength, of the attacks that theory covers."""
-    covered = [r for r in rows if r["defense"] == defense and r.get("closed") is not None]
+    covered = [
+        r
+        for r in rows
+        if r["defense"] == defense and r.get("closed") is not None and r["strength"] is not None
+    ]
     series = []
     for attack in dict.fromkeys(r["attack"] for r in covered):
         strengths = sorted({r["strength"] for r in covered if r["attack"] == attack})

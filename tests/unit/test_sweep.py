@@ -139,6 +139,19 @@ def test_a_refused_strength_is_named_and_the_rest_is_kept(tmp_path: Path) -> Non
     assert facts["rows"] == 2
 
 
+def test_a_defence_without_a_strength_is_swept_as_it_stands(tmp_path: Path) -> None:
+    turned = {"at": "passive", "name": "transform_inputs", "kind": "signs"}
+    what = sweep(sweep={"seeds": 1, "defenses": [NOISE, turned]})
+    facts = run_sweep(what, Pool(tmp_path / "cells"), tmp_path, "again")
+    assert (facts["cells"], facts["refused"], facts["theory_disagreements"]) == (4, [], [])
+    rows = pq.read_table(facts["data"]).to_pylist()
+    places = list(dict.fromkeys((r["defense"], r["strength"]) for r in rows))
+    assert places[-1] == ("transform_inputs", None)
+    assert '"transform_inputs"' in Path(facts["page"]).read_text(
+        encoding="utf-8"
+    )  # its column in the heat map
+
+
 def test_an_attack_that_is_skipped_is_named_with_its_reason(tmp_path: Path) -> None:
     only = {"attacks": [{"name": "black_box"}], "sweep": {"seeds": 1}}
     with pytest.raises(ConfigError, match=r"^undefended: black_box was skipped: .*column"):
@@ -169,6 +182,7 @@ def test_an_attack_that_is_skipped_is_named_with_its_reason(tmp_path: Path) -> N
         ({"sweep": {"defenses": [NOISE, NOISE]}}, "give each its own `label`"),
         ({"sweep": {"seeds": 0}}, "seeds"),
         ({"sweep": {"defenses": [{**NOISE, "values": [1, 1.0]}]}}, "give every strength once"),
+        ({"sweep": {"defenses": [{**NOISE, "values": []}]}}, "vary and values belong together: give both"),
     ],
 )
 def test_what_makes_no_sweep_is_refused(changes: dict[str, Any], words: str) -> None:
@@ -215,8 +229,8 @@ def test_a_strength_that_costs_infinitely_much_for_one_seed_has_no_finite_cost()
     rows[3]["mean_kl"] = math.inf  # strength 1, second seed
     page = drawing(rows, [])
     (curve,) = page.plots[1]["spec"]["data"]
-    assert (curve["x"], curve["text"]) == ([0.0, 0.2], ["undefended", "2"])
-    assert page.notes[-1].startswith("x at 1: a released score of 0 makes the mean KL infinite")
+    assert (curve["x"], curve["text"]) == ([0.0, 0.2], ["undefended", "x 2"])
+    assert page.notes[-1].endswith("makes the mean KL infinite, so these have no place on that axis: x 1")
 
 
 def test_one_seed_is_given_no_interval() -> None:
@@ -253,7 +267,7 @@ def test_closed_forms_stand_beside_the_errors_and_disagreements_are_told(
     monkeypatch.setattr("attacks.half_star.HalfStar.solve", moved)
     wrong = run_sweep(what, Pool(tmp_path / "cells"), tmp_path / "wrong", "again")
     assert [s.split(" measured")[0] for s in wrong["theory_disagreements"]] == [
-        "undefended at 0, seed 0: half_star on passive (18 predict rows)",
+        "undefended, seed 0: half_star on passive (18 predict rows)",
         "gaussian_scores at 1, seed 0: half_star on passive (18 predict rows)",
     ]
     page = Path(wrong["page"]).read_text(encoding="utf-8")
