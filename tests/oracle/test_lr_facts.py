@@ -64,6 +64,21 @@ def test_bank_at_two_features_moves_with_split_and_seed() -> None:
         assert abs(mean - expected) <= half + 0.01, (name, mean, half)
 
 
+@pytest.mark.parametrize(("name", "printed"), [("slope", 0.98916), ("shift", 3.048751)])
+def test_the_black_box_constants_of_bank_are_those_of_one_more_training(name: str, printed: float) -> None:
+    """RVG prints one training's |ω| and b₀ of emp.var.rate; one more lies in √(n + 1) times the interval of the mean."""
+    found = []
+    for seed in range(4):
+        data, model = dealt("bank", seed), trained("bank", seed, False)
+        differences = model.weight[1] - model.weight[0], model.bias[1] - model.bias[0]
+        slope, shift = differences[0][data.columns.index("emp.var.rate")], differences[1]
+        assert slope * shift > 0  # case 2
+        found.append(abs(float(slope if name == "slope" else shift)))
+    mean, half = interval(found)
+    assert abs(mean - printed) <= half * np.sqrt(len(found) + 1), (mean, half)
+    assert half * np.sqrt(len(found) + 1) < 0.25 * printed  # wide enough for anything it would say nothing
+
+
 @pytest.mark.parametrize("name", SETS)
 def test_random_guesses_err_by_a_twelfth_more_than_half(name: str) -> None:
     x = dealt(name, 0).x
