@@ -54,11 +54,17 @@ def made(home: Path, kind: str) -> LocalFederation:
     return LocalFederation(dealt, lambda stage, done, total: None)
 
 
-def trained(home: Path, kind: str) -> LocalFederation:
-    """The same, trained and predicted."""
+def stepping(home: Path, kind: str) -> LocalFederation:
+    """The same, a further step due."""
     federation = made(home, kind)
     federation.coordinator.prepare()
     federation.coordinator.train()
+    return federation
+
+
+def trained(home: Path, kind: str) -> LocalFederation:
+    """The same, trained and predicted."""
+    federation = stepping(home, kind)
     finish(federation)
     return federation
 
@@ -72,13 +78,19 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, LocalF
         close(federation)
 
 
+Moments = dict[str, tuple[LocalFederation, ...]]
+
+
 @pytest.fixture(scope="module")
-def unprepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, LocalFederation]]:
-    """The same before anything happened."""
-    found = {kind: made(tmp_path_factory.mktemp(kind), kind) for kind in TABLES}
-    yield found
-    for federation in found.values():
-        close(federation)
+def moments(local: dict[str, LocalFederation], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Moments]:
+    """Federations of each kind before anything happened, in training and after predictions."""
+    early = {
+        kind: tuple(make(tmp_path_factory.mktemp(kind), kind) for make in (made, stepping)) for kind in TABLES
+    }
+    yield {kind: (*early[kind], local[kind]) for kind in TABLES}
+    for federations in early.values():
+        for federation in federations:
+            close(federation)
 
 
 def party_of(local: LocalFederation, role: str) -> Party:
@@ -175,14 +187,13 @@ def ask(party: Party, act: type[acts.Act[Any]], data: bytes) -> None:
 @given(data=st.data())
 @thorough
 def test_random_bytes(
-    local: dict[str, LocalFederation],
-    unprepared: dict[str, LocalFederation],
+    moments: Moments,
     asked: tuple[str, str, type[acts.Act[Any]]],
     data: st.DataObject,
 ) -> None:
     kind, role, act = asked
     noise = data.draw(st.binary(max_size=200))
-    for federation_ in (local[kind], unprepared[kind]):
+    for federation_ in moments[kind]:
         ask(party_of(federation_, role), act, noise)
 
 
@@ -190,14 +201,13 @@ def test_random_bytes(
 @given(data=st.data())
 @thorough
 def test_well_formed_nonsense(
-    local: dict[str, LocalFederation],
-    unprepared: dict[str, LocalFederation],
+    moments: Moments,
     asked: tuple[str, str, type[acts.Act[Any]]],
     data: st.DataObject,
 ) -> None:
     kind, role, act = asked
     message = RPCS[act].encode(data.draw(ACTS[act])).SerializeToString()
-    for federation_ in (local[kind], unprepared[kind]):
+    for federation_ in moments[kind]:
         ask(party_of(federation_, role), act, message)
 
 
@@ -205,35 +215,37 @@ def test_well_formed_nonsense(
 @given(data=st.data())
 @thorough
 def test_mutated_messages(
-    local: dict[str, LocalFederation],
-    unprepared: dict[str, LocalFederation],
+    moments: Moments,
     asked: tuple[str, str, type[acts.Act[Any]]],
     data: st.DataObject,
 ) -> None:
     kind, role, act = asked
-    message = RPCS[act].encode(valid(local[kind], role)[act])
+    message = RPCS[act].encode(valid(moments[kind][-1], role)[act])
     wrong = (
         without_a_field(data, message)
         if data.draw(st.booleans())
         else mutated(data, message.SerializeToString())
     )
-    for federation_ in (local[kind], unprepared[kind]):
+    for federation_ in moments[kind]:
         ask(party_of(federation_, role), act, wrong)
 
 
 @pytest.mark.parametrize("kind", TABLES)
 def test_the_seeds_of_mutation_are_near_the_mark(tmp_path: Path, kind: str) -> None:
     """What the mutations begin with is what this run would send next: the parties take it."""
-    federation = trained(tmp_path, kind)
+    in_training = (acts.Train, acts.Step)
+    training, over = stepping(tmp_path / "training", kind), trained(tmp_path / "over", kind)
     for asked, role, act in sorted(
         ASKED, key=lambda a: a[2] is not acts.Train
     ):  # it comes before a further step
         if asked == kind:
+            federation = training if act in in_training else over
             message = RPCS[act].encode(valid(federation, role)[act]).SerializeToString()
             party = party_of(federation, role)
             caller = caller_of(party, act)
             party.perform(decode_request(RPCS[act], message), str(caller), caller)
-    close(federation)
+    close(training)
+    close(over)
 
 
 @pytest.mark.parametrize("kind", TABLES)
