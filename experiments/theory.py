@@ -230,7 +230,7 @@ def _agnostic(run: Run, m: Metric, c: Comparison) -> Comparison:
     if not weights:
         return replace(bare, excuse=f"the noise on more than {MOST_ROWS} classes is not kept")
     if not missed:
-        return replace(bare, excuse="the scores of these rows, which it guessed, never arrived")
+        return replace(bare, excuse="the scores of these rows, which it guessed, never arrived, or it was made from the record")
     closed = c.closed + float(np.vdot(_matrix(weights), _matrix(missed)))
     statement = "VAR (13)" if _unknown(run, c.target) < len(_matrix(weights)) else "VAR (21)"
     if outside == "keep":

@@ -84,6 +84,7 @@ def test_what_the_equations_determine_costs_exactly_nothing(seed: int) -> None:
     rng = np.random.default_rng(seed)
     A, x = rng.normal(size=(5, 3)), rng.random((40, 3))
     assert theory.nearest_solution_mse(A, theory.second_moment(x, 0.0)) == 0.0
+    assert not theory.nearest_solution_column_mse(A, theory.second_moment(x, 0.0)).any()
 
 
 def test_mean_star_has_the_covariance() -> None:

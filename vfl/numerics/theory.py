@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from vfl.numerics.linear_system import null_basis, row_basis, row_projector
+from vfl.numerics.linear_system import null_basis, row_basis
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -56,8 +56,8 @@ def nearest_solution_mse(A: Array, K: Array) -> float:
 
 def nearest_solution_column_mse(A: Array, K: Array) -> Array:
     """e_jᵀ(I − P) K_z (I − P) e_j (d,): the same column by column (ours); its mean is the MSE."""
-    R = np.eye(len(K)) - row_projector(A)
-    diagonal: Array = np.einsum("ij,jk,ik->i", R, K, R)
+    W = null_basis(A)
+    diagonal: Array = np.einsum("ij,jk,ik->i", W, W.T @ K @ W, W)
     return diagonal
 
 
