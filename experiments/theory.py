@@ -230,7 +230,10 @@ def _agnostic(run: Run, m: Metric, c: Comparison) -> Comparison:
     if not weights:
         return replace(bare, excuse=f"the noise on more than {MOST_ROWS} classes is not kept")
     if not missed:
-        return replace(bare, excuse="the scores of these rows, which it guessed, never arrived, or it was made from the record")
+        return replace(
+            bare,
+            excuse="the scores of these rows, which it guessed, never arrived, or it was made from the record",
+        )
     closed = c.closed + float(np.vdot(_matrix(weights), _matrix(missed)))
     statement = "VAR (13)" if _unknown(run, c.target) < len(_matrix(weights)) else "VAR (21)"
     if outside == "keep":
@@ -242,7 +245,10 @@ def _agnostic(run: Run, m: Metric, c: Comparison) -> Comparison:
 
 def _misled(run: Run, c: Comparison) -> str:
     """Why a black box need not err as on the column in its own orientation."""
-    if _parameter(run, c.attack, "signs", "same") == "zero_bias":
+    signs = _parameter(run, c.attack, "signs", "same")
+    if signs is None:
+        return "it was made from the record, with parameters that nobody kept"
+    if signs == "zero_bias":
         return 'signs = "zero_bias" scales by the largest value only'
     mirrored = abs(c.measured - c.mirrored) <= TOLERANCE * max(c.mirrored, 1e-12)
     return "it took 1 − x for x: what it assumed of the signs is not true" if mirrored else ""
@@ -264,9 +270,9 @@ def _unknown(run: Run, target: str) -> int:
 
 
 def _parameter(run: Run, attack: str, name: str, default: str) -> Any:
-    """As configured for the adversary's ``attack``."""
+    """As configured for the adversary's ``attack``; None if the run did not configure it."""
     tables = (t for p in run.parties for t in p.settings.attacks if t.get("name") == attack)
-    return next((t[name] for t in tables if name in t), default)
+    return next((t.get(name, default) for t in tables), None)
 
 
 def _unknown_scores(run: Run) -> str:

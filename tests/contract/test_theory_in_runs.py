@@ -18,6 +18,7 @@ import attacks.half_star
 from cli.main import app
 from experiments import theory
 from experiments.folders import Run, read_runs
+from experiments.offline import attack_recorded, score_estimate
 from vfl import metrics
 from vfl.numerics.believed import closed_form
 from vfl.types import Estimate
@@ -123,6 +124,19 @@ def test_noise_on_many_classes_is_neither_kept_nor_compared(
     noisy = _run(tmp_path / "noisy", defenses=[_at("coordinator", "gaussian_scores")])
     assert not [*noisy.metrics("score_noise")]
     assert _found(noisy)["half_star"].verdict == "not comparable: defended by gaussian_scores at coordinator"
+
+
+def test_an_estimate_from_the_record_is_not_judged_by_parameters_that_it_did_not_have(tmp_path: Path) -> None:
+    done = _run(tmp_path, share=0.15, attacks=[{"name": "half"}])
+    file, home = tmp_path / "estimate.npz", done.parties[0].folder.parent
+    for name, given in (("black_box", {"signs": "zero_bias"}), ("agnostic", {"outside": "keep"}), ("ls", {})):
+        attack_recorded(home / "active", name, None, file, parameters=given)
+        score_estimate(file, home / "passive" / "config.toml")
+    (again,) = read_runs([home])
+    verdicts = {a: c.verdict for a, c in _found(again).items()}
+    assert verdicts.pop("ls") == "agrees"
+    assert all("it was made from the record" in v for v in verdicts.values())
+    assert theory.alarms(again) == []
 
 
 def test_a_disagreement_is_loud_in_report_terminal_and_json(
