@@ -18,11 +18,12 @@ def drawing(rows: Rows, refused: Sequence[str]) -> Drawing:
     shown: list[Plot] = []
     for target, scored_set in dict.fromkeys((r["target"], r["scored_set"]) for r in rows):
         here = [r for r in rows if (r["target"], r["scored_set"]) == (target, scored_set)]
-        shown.append(_heat(f"{target}, {scored_set} rows: error relative to the best blind guess", here))
+        where = f"{target}, {scored_set} rows"
+        shown.append(_heat(f"{where}: error relative to the best blind guess", here))
         shown += [
             plot
             for defense in dict.fromkeys(r["defense"] for r in here if r["defense"] != "undefended")
-            for plot in (*_trade_offs(defense, here), *_theory(defense, here))
+            for plot in (*_trade_offs(where, defense, here), *_theory(where, defense, here))
         ]
     seeds = len({r["seed"] for r in rows})
     lead = (
@@ -97,7 +98,7 @@ def _hover(values: Sequence[float]) -> str:
     return f"{mean:.4f}{around} of blind, {_counted(len(values))}"
 
 
-def _trade_offs(defense: str, rows: Rows) -> list[Plot]:
+def _trade_offs(where: str, defense: str, rows: Rows) -> list[Plot]:
     """Error against each cost that all cells know, strength by strength, the undefended point first.
 
     A strength that costs infinitely much for some seed is on no axis: the mean over the others is not its cost.
@@ -116,11 +117,13 @@ def _trade_offs(defense: str, rows: Rows) -> list[Plot]:
             errors = [interval(_of(rows, "relative", attack, p)) for p in reached]
             names = [called(d, s) for d, s in reached]
             series.append(Series(attack, x, [e[0] for e in errors], [e[1] for e in errors], names))
-        shown.append(lines(f"{defense}: what it buys and costs", name, "error / blind error", series))
+        shown.append(
+            lines(f"{where}, {defense}: what it buys and costs", name, "error / blind error", series)
+        )
     return shown
 
 
-def _theory(defense: str, rows: Rows) -> list[Plot]:
+def _theory(where: str, defense: str, rows: Rows) -> list[Plot]:
     """Measured errors beside their closed forms at each strength, of the attacks that theory covers."""
     covered = [
         r
@@ -135,4 +138,4 @@ def _theory(defense: str, rows: Rows) -> list[Plot]:
             series.append(Series(name, strengths, [f[0] for f in found], [f[1] for f in found]))
     if not series:
         return []
-    return [lines(f"{defense}: measured and closed form", "strength", "MSE per feature", series)]
+    return [lines(f"{where}, {defense}: measured and closed form", "strength", "MSE per feature", series)]

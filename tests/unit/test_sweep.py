@@ -229,6 +229,7 @@ def test_a_strength_that_costs_infinitely_much_for_one_seed_has_no_finite_cost()
     rows[3]["mean_kl"] = math.inf  # strength 1, second seed
     page = drawing(rows, [])
     (curve,) = page.plots[1]["spec"]["data"]
+    assert page.plots[1]["title"] == "p, predict rows, x: what it buys and costs"
     assert (curve["x"], curve["text"]) == ([0.0, 0.2], ["undefended", "x 2"])
     assert page.notes[-1].endswith("makes the mean KL infinite, so these have no place on that axis: x 1")
 
