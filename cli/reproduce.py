@@ -41,8 +41,9 @@ def reproduce(
         return
     check_writable(out.absolute())  # before, not after, minutes of training
     with CellBar(name) as bar:
-        # Apart: a coarse version would end with the cells of the full one.
-        kept = out / f".{name}-{seed}{'-quick' if quick else ''}"
+        kept = (
+            out / f".{name}-{seed}{'-quick' if quick else ''}"
+        )  # a coarse version ends without the full one's cells
         pool = Pool(kept, jobs, backend, bar)  # type: ignore[arg-type]  # checked there
         facts = make(name, Options(pool, quick, seed), out)
     emit(json, facts, lambda: _summary(facts))
