@@ -41,9 +41,8 @@ def reproduce(
         return
     check_writable(out.absolute())  # before, not after, minutes of training
     with CellBar(name) as bar:
-        kept = (
-            out / f".{name}-{seed}{'-quick' if quick else ''}"
-        )  # a coarse version ends without the full one's cells
+        # Apart: a coarse version would end with the cells of the full one.
+        kept = out / f".{name}-{seed}{'-quick' if quick else ''}"
         pool = Pool(kept, jobs, backend, bar)  # type: ignore[arg-type]  # checked there
         facts = make(name, Options(pool, quick, seed), out)
     emit(json, facts, lambda: _summary(facts))

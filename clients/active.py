@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,12 +21,12 @@ from vfl.link import Handlers, Link
 from vfl.logistic import one_hot
 from vfl.loop import run_to_end
 from vfl.model import SplitNetwork
-from vfl.payload import check_origin, check_version, finite
+from vfl.payload import check_origin, check_version, finite, part
 from vfl.randomness import stream
 from vfl.rowlog import RowLog
 from vfl.score.labels import LabelScoring
 from vfl.score.service import milestones
-from vfl.types import Array, Exchange, Phase, Point, Released, Role, sealed
+from vfl.types import Array, Exchange, Phase, Point, Released, Role
 
 
 class ActiveParty(DataParty):
@@ -203,7 +202,7 @@ class ActiveParty(DataParty):
             log_c = self._checked_scores(released, rows)
             fresh = ~self._scores.has(rows)
             if fresh.any():  # what was received before says nothing new
-                self.transcript.record(released if fresh.all() else _part(released, fresh))
+                self.transcript.record(part(released, rows[fresh]))
                 self._scores.add(rows[fresh], log_c[fresh], exchange)
             if run.federation.network is None:
                 return released
@@ -369,9 +368,3 @@ class ActiveParty(DataParty):
         """Whether training ends early with ``step``, the last one taken."""
         patience = self.run.federation.training.patience
         return 0 < patience <= self._epochs_without and self.run.federation.ends_epoch(step)
-
-
-def _part(released: Released, chosen: Array) -> Released:
-    """The ``chosen`` (n,) of its rows, with their tensors."""
-    tensors = {name: sealed(tensor[chosen]) for name, tensor in (released.tensors or {}).items()}
-    return replace(released, rows=sealed(released.rows[chosen]), tensors=tensors)
