@@ -163,8 +163,12 @@ class Run:
         return (m for p in self.parties for m in p.metrics if m.metric == metric)
 
     def value(self, metric: str) -> float | None:
-        """The first figure called ``metric``, None when nobody measured it."""
-        return next((m.value for m in self.metrics(metric)), None)
+        """The last figure called ``metric`` of the first party that measured it, None when nobody did.
+
+        A party that was restarted adds to its figures from before.
+        """
+        measured = ([m.value for m in p.metrics if m.metric == metric] for p in self.parties)
+        return next((values[-1] for values in measured if values), None)
 
     def infos(self) -> dict[str, PartyInfo]:
         """The public description of every party, by name, as far as any folder tells it."""

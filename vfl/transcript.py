@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from vfl.errors import StorageError
 from vfl.journal import Journal
 from vfl.types import Exchange, Phase, Point, Released
 
@@ -12,28 +15,35 @@ from vfl.types import Exchange, Phase, Point, Released
 class Transcript:
     """The receiver's record in ``folder``; iterating yields every payload in order of arrival, from the disk.
 
-    Sampled, it keeps the training messages of every ``every``-th epoch only; ``received`` and ``nbytes`` count what arrived. Training exchanges arrive in increasing order, so one remembered exchange per (sender, point) tells a
-    replay; prediction and disclosure exchanges are remembered one by one.
+    Sampled, it keeps the training messages of every ``every``-th epoch only; ``received`` and ``nbytes`` count what
+    arrived, before a restart too. Training exchanges arrive in increasing order, so one remembered step per
+    (sender, point) tells a replay; prediction and disclosure exchanges are remembered one by one.
     """
 
     def __init__(self, folder: Path, every: int = 1) -> None:
         self._every = every
+        self._left_out = _LeftOut(folder / "left_out.json") if every > 1 else None
         self._journal = Journal(folder)
-        self._latest: dict[tuple[str, Point], Exchange] = {}
+        self._latest: dict[tuple[str, Point], int] = {}
         self._seen: set[tuple[str, Point, Exchange]] = set()
         self.received = 0
         self.nbytes = 0
         for released in self._journal:
             self._is_new(released)
-            self._count(released)
+            self._count(1, released.nbytes)
+        for key, (messages, nbytes, step) in self._left_out.items() if self._left_out else ():
+            self._latest[key] = max(step, self._latest.get(key, -1))
+            self._count(messages, nbytes)
 
     def record(self, released: Released) -> bool:
         """Append ``released``, if it is to be kept, unless this exchange was recorded before; says whether it was new."""
         if not self._is_new(released):
             return False
-        if self._is_kept(released):
+        if self._left_out is None or self._is_kept(released):
             self._journal.append(released)
-        self._count(released)
+        else:
+            self._left_out.add(released)
+        self._count(1, released.nbytes)
         return True
 
     def check(self) -> None:
@@ -43,6 +53,8 @@ class Transcript:
     def close(self) -> None:
         """Close the log."""
         self._journal.close()
+        if self._left_out is not None:
+            self._left_out.close()
 
     def __iter__(self) -> Iterator[Released]:
         return iter(self._journal)
@@ -51,19 +63,59 @@ class Transcript:
         exchange = released.exchange
         return exchange.phase is not Phase.TRAIN or (exchange.round + 1) % self._every == 0
 
-    def _count(self, released: Released) -> None:
-        self.received += 1
-        self.nbytes += released.nbytes
+    def _count(self, messages: int, nbytes: int) -> None:
+        self.received += messages
+        self.nbytes += nbytes
 
     def _is_new(self, released: Released) -> bool:
         exchange, key = released.exchange, (released.sender, released.point)
         if exchange.phase is Phase.TRAIN:
-            latest = self._latest.get(key)
-            if latest is not None and latest.step >= exchange.step:
+            if self._latest.get(key, -1) >= exchange.step:
                 return False
-            self._latest[key] = exchange
+            self._latest[key] = exchange.step
             return True
         if (*key, exchange) in self._seen:
             return False
         self._seen.add((*key, exchange))
         return True
+
+
+class _LeftOut:
+    """What arrived and was not kept: messages, bytes and last step of each sender and point, in ``file``.
+
+    Written in place, in one piece: no number in it ever gets shorter, so nothing older is left at its end.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.touch()
+            self._of: dict[str, list[int]] = json.loads(file.read_text() or "{}")
+            self._out = file.open("r+b", buffering=0)
+        except (OSError, ValueError) as error:
+            raise self._refusal(error) from error
+
+    def items(self) -> Iterator[tuple[tuple[str, Point], list[int]]]:
+        """(sender, point) and its messages, bytes and last step."""
+        for key, counted in self._of.items():
+            point, sender = key.split(" ", 1)
+            yield (sender, Point(point)), counted
+
+    def add(self, released: Released) -> None:
+        """Count ``released``."""
+        key = f"{released.point} {released.sender}"
+        messages, nbytes, _ = self._of.get(key, (0, 0, -1))
+        self._of[key] = [messages + 1, nbytes + released.nbytes, released.exchange.step]
+        try:
+            os.pwrite(self._out.fileno(), json.dumps(self._of).encode(), 0)
+        except OSError as error:
+            raise self._refusal(error) from error
+
+    def close(self) -> None:
+        self._out.close()
+
+    def _refusal(self, error: Exception) -> StorageError:
+        return StorageError(
+            f"{self._file} cannot be read or written ({error}): free space or choose another `out`"
+        )

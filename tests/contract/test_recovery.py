@@ -29,6 +29,7 @@ from laboratory import (
 )
 
 from clients.passive import PassiveParty
+from experiments.folders import read_runs
 from vfl.acts import Act, Step
 from vfl.config import PassiveConfig, load_party
 from vfl.errors import StateError, StorageError
@@ -250,8 +251,15 @@ def test_a_sampled_transcript_changes_nothing_that_is_learned_or_recovered(tmp_p
     for member in sampled.members():
         assert {r.exchange.round for r in member.transcript} == {epochs - 1}
         assert member.recovery._journal._offset < sum(r.nbytes for r in member.transcript)
+    received = [
+        {m.name: (m.transcript.received, m.transcript.nbytes) for m in each.members()}
+        for each in (whole, sampled)
+    ]
+    assert received[0] == received[1]
     close(whole)
     close(sampled)
+    reported = [read_runs([tmp_path / name])[0].value("bytes_received") for name in ("whole", "sampled")]
+    assert reported == [received[0]["coordinator"][1]] * 2, "not what came before the restart alone"
 
 
 def test_an_attack_that_needs_what_was_not_kept_says_so(tmp_path: Path) -> None:

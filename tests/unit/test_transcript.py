@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from laboratory import payload
 
-from vfl.errors import KnowledgeError
+from vfl.errors import KnowledgeError, StorageError
 from vfl.transcript import Transcript
 from vfl.types import Exchange, Knowledge, Phase, Point, Released, Role
 from vfl.view import AdversaryView, PartyInfo
@@ -112,6 +112,28 @@ def test_a_sampled_transcript_keeps_every_so_many_epochs_and_counts_what_arrived
     assert kept[3:] == [*((Point.GRADIENT, e) for e in (2, 5, 8)), (Point.EMBEDDING, 0)]
     assert transcript.received == 19
     transcript.close()
+
+
+@pytest.mark.parametrize("epochs", [1, 2, 3, 5])  # all left out; the last kept; two left out after it
+def test_a_reopened_sampled_transcript_knows_and_counts_what_it_left_out(tmp_path: Path, epochs: int) -> None:
+    arrived = [m for p in (Point.EMBEDDING, Point.GRADIENT) for m in _epochs(p, epochs, 2, 1)]
+    transcript = Transcript(tmp_path, every=3)
+    for message in arrived:
+        transcript.record(message)
+    transcript.close()
+    for _ in range(2):
+        again = Transcript(tmp_path, every=3)
+        assert not any(again.record(message) for message in arrived)
+        assert (again.received, again.nbytes) == (2 * epochs, sum(m.nbytes for m in arrived))
+        again.close()
+
+
+def test_a_damaged_count_of_what_was_left_out_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "left_out.json").write_text("{")
+    with pytest.raises(
+        StorageError, match=r"left_out.json cannot be read or written .*: free space or choose"
+    ):
+        Transcript(tmp_path, every=3)
 
 
 def test_what_stood_in_no_kept_epoch_is_said_to_be_missing(tmp_path: Path) -> None:
