@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -114,7 +113,7 @@ def test_a_peer_that_opens_calls_and_says_nothing_leaves_threads_to_others() -> 
 def test_three_thieves_that_say_nothing_leave_threads_to_the_coordinator(tmp_path: Path) -> None:
     """Every passive party may call the active one: a real server has threads for all of them."""
     active = federation(tmp_path, parties=THREE).active
-    tokens = {p.name: p.token for p in active.config.peers}
+    tokens, path = {p.name: p.token for p in active.config.peers}, RPCS[acts.Submission].path
     with short_folder() as folder, ExitStack() as end:
         address = f"unix:{folder}/s"
         config = active.config.model_copy(update={"address": address})
@@ -122,11 +121,16 @@ def test_three_thieves_that_say_nothing_leave_threads_to_the_coordinator(tmp_pat
         end.callback(lambda: server.stop(0).wait())
         for thief in THREE["passive"]:
             metadata = ((PARTY_KEY, thief), (TOKEN_KEY, tokens[thief]))
-            end.enter_context(_unfinished(address, RPCS[acts.Submission].path, CALLS, metadata))
+            calls = end.enter_context(_unfinished(address, path, CALLS + 1, metadata))
+            _wait_until_held(calls)
         link = GrpcLink("active", address, caller="coordinator", token=tokens["coordinator"], limits=LIMITS)
         end.callback(link.close)
-        time.sleep(1.0)  # all of them hold their threads
         assert link.call(acts.Describe("tiny/run")).name == "active"
+
+
+def _wait_until_held(calls: list[Any]) -> None:
+    """Until one of ``calls`` is refused, the one too many: each of the others then has its thread."""
+    eventually(lambda: any(call.done() for call in calls))
 
 
 def _ended(call: Any) -> bool:
