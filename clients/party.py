@@ -252,9 +252,8 @@ class DataParty(Party):
     def begin_run(self, federation: Federation, order: Array) -> None:
         """Build :class:`Prepared` from the party's table; ``order`` int32 (N,) are its file rows."""
         truth, clipped = self._take_up(order, federation.train)
-        self.owner = Owner(
-            self.name, truth, self.aligned_labels(order), federation.n_classes, self.parameters
-        )
+        labels = self.aligned_labels(order)
+        self.owner = Owner(self.name, truth, labels, federation.n_classes, self.parameters, self.role)
         everything = np.arange(federation.rows, dtype=np.int32)
         inputs = self.chain.fold("on_inputs", truth, Exchange(federation.run, Phase.TRAIN, 0, 0), everything)
         check_family(self.chain.defenses, self.name, federation.network is not None)

@@ -6,13 +6,15 @@ Against norm and direction scoring (Li et al., 2022); FedAdOb compares with it i
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 from pydantic import Field
 from scipy.optimize import minimize
 
 from vfl.defense import Context, Defense
-from vfl.types import Array
+from vfl.errors import ConfigError
+from vfl.types import Array, Owner
 
 
 class Marvell(Defense):
@@ -25,6 +27,18 @@ class Marvell(Defense):
 
     power: float = Field(4.0, gt=0, allow_inf_nan=False, description="noise power in units of ‖Δ‖²")
     positive: int = Field(1, ge=0, description="the class that is hidden among the others")
+
+    def fit(self, owner: Owner, rng: np.random.Generator) -> Mapping[str, Array]:
+        """Nothing.
+
+        Raises:
+            ConfigError: there is no such class: no batch would ever have two sides.
+        """
+        if self.positive >= owner.n_classes:
+            raise ConfigError(
+                f"marvell at {owner.name!r}: positive = {self.positive} is no class, choose one from 0 to {owner.n_classes - 1}"
+            )
+        return {}
 
     def on_gradient(self, g: Array, ctx: Context) -> Array:
         """Noisy rows (n, w)."""

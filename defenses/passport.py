@@ -14,6 +14,7 @@ from vfl.defense import Context, Defense
 from vfl.errors import ConfigError
 from vfl.networks.passport import Passport as PassportLayer
 from vfl.networks.passport import passport_place, with_passport
+from vfl.types import Role
 
 
 class Passport(Defense):
@@ -41,7 +42,7 @@ class Passport(Defense):
         Raises:
             ConfigError: the model has no such layer.
         """
-        place = self.layer or passport_place(m, at_top=ctx.owner.labels is not None)
+        place = self.layer or passport_place(m, at_top=ctx.owner.role is Role.ACTIVE)
         found = dict(m.named_modules()).get(place) if place is not None else None
         if place is None or not isinstance(found, nn.Linear | nn.Conv2d):
             names = [n for n, part in m.named_modules() if isinstance(part, nn.Linear | nn.Conv2d)]

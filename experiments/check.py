@@ -18,7 +18,7 @@ from vfl.errors import StorageError
 from vfl.gate import DefenseChain
 from vfl.model import SplitNetwork
 from vfl.partytable import read_party_table
-from vfl.types import Array, Exchange, Owner, Phase
+from vfl.types import Exchange, Owner, Phase, Role
 
 
 def check(file: Path) -> dict[str, Any]:
@@ -91,13 +91,13 @@ def check_network(
         )
     for config in configs:
         if isinstance(config, PassiveConfig):
-            _check_wrapped(config, bottom(network, tables[config.party].columns), None)
-    _check_wrapped(active, top(network, width, classes), tables[active.party].labels)
+            _check_wrapped(config, bottom(network, tables[config.party].columns))
+    _check_wrapped(active, top(network, width, classes))
 
 
-def _check_wrapped(config: PassiveConfig | ActiveConfig, module: Any, labels: Array | None) -> None:
+def _check_wrapped(config: PassiveConfig | ActiveConfig, module: Any) -> None:
     """Let the defences of ``config`` wrap ``module``, to see whether they can."""
-    owner = Owner(config.party, labels=labels)
+    owner = Owner(config.party, role=Role(config.role))
     chain = DefenseChain(lambda: owner, build_defenses(config), b"")
     chain.fold("wrap_model", module, Exchange(config.run, Phase.TRAIN, 0, 0), np.zeros(0, np.int32))
 

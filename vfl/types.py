@@ -150,8 +150,8 @@ class ColumnInfo:
 class Owner:
     """Owner-only facts that a defence may read; never serialised.
 
-    ``features`` are the model's inputs in [0, 1] (N, d) and ``labels`` int64 (N,), both in aligned order.
-    ``gradient_for`` gives the gradient had the labels of the current batch been others.
+    ``features`` are the model's inputs in [0, 1] (N, d) and ``labels`` int64 (N,), both in aligned order. A passive
+    party may hold labels too: what a party does in the federation is its ``role``.
     """
 
     name: str
@@ -159,7 +159,7 @@ class Owner:
     labels: Array | None = None
     n_classes: int = 0
     parameters: Callable[[], Mapping[str, Array]] | None = None
-    gradient_for: Callable[[Array], Array] | None = None
+    role: Role = Role.PASSIVE
 
 
 @dataclass(frozen=True)

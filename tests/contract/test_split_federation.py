@@ -214,6 +214,17 @@ def test_keys_and_autoencoder_are_in_no_transcript(tmp_path: Path) -> None:
     assert weight.tobytes() in sent  # the search finds what was sent
 
 
+def test_a_passive_party_with_labels_of_its_own_guards_its_last_layer(tmp_path: Path) -> None:
+    """As one without: labels alone do not make it the active party."""
+    local = federation(tmp_path, **SETTINGS)
+    passive = local.passive["passive"]
+    passive.aligned_labels = lambda order: np.zeros(len(order), np.int64)  # type: ignore[method-assign]
+    local.coordinator.prepare()
+    guarded = [n for n, m in passive.run.model.module.named_modules() if hasattr(m, "rekey")]
+    assert guarded == ["bottom.3"]
+    close(local)
+
+
 def test_embeddings_travel_in_the_precision_of_the_network(tmp_path: Path) -> None:
     for precision in ("float32", "float64"):
         home = tmp_path / precision

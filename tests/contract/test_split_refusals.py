@@ -53,6 +53,10 @@ TWO_LINES = {
             "defence 'distorted_parameters' at 'passive' changes the weight matrix of softmax regression",
         ),
         (
+            {"defenses": [{"name": "marvell", "at": "active", "positive": 3}]},
+            r"^marvell at 'active': positive = 3 is no class, choose one from 0 to 2$",
+        ),
+        (
             {"defenses": [{"name": "round_scores", "at": "coordinator"}]},
             "'round_scores' at coordinator 'coordinator' would never act",
         ),

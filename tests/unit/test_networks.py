@@ -22,7 +22,7 @@ from vfl.networks.architectures import bottom
 from vfl.networks.device import placed
 from vfl.networks.parameters import from_arrays, to_arrays
 from vfl.networks.training import Bottom, Top, Wrap, plain
-from vfl.types import Array, ColumnInfo, Exchange, Owner, Phase
+from vfl.types import Array, ColumnInfo, Exchange, Owner, Phase, Role
 
 PIXELS = tuple(ColumnInfo(f"p{i}", 0.0, 1.0, pixel=(i // 14, 14 + i % 14)) for i in range(28 * 14))
 COLUMNS = tuple(ColumnInfo(f"c{i}", 0.0, 1.0) for i in range(6))
@@ -145,7 +145,7 @@ class Pair:
         self.x, self.own = rng.random((60, 6)), rng.random((60, 6))
         self.y = np.eye(3)[(self.x.sum(1) > 3).astype(int) + (self.own[:, 0] > 0.5)]
         settings = TRAINING.model_copy(update={"optimizer": optimizer})
-        walls = [_passport(Owner("p")), _passport(Owner("a", labels=np.zeros(1)))] if wrap else [plain, plain]
+        walls = [_passport(Owner("p")), _passport(Owner("a", role=Role.ACTIVE))] if wrap else [plain, plain]
         self.bottom = Bottom(network, COLUMNS, settings, b"passive", walls[0])
         self.top = Top(
             network, COLUMNS, width=8, classes=3, training=settings, secret=b"active", wrap=walls[1]

@@ -13,7 +13,7 @@ from defenses.passport import Passport as PassportDefense
 from vfl.defense import Context
 from vfl.errors import ConfigError
 from vfl.networks.passport import Passport, weighted
-from vfl.types import Array, Exchange, Owner, Phase
+from vfl.types import Array, Exchange, Owner, Phase, Role
 
 LINEAR, CONVOLUTION = (5, 6), (5, 3, 4, 4)  # shapes of a batch
 
@@ -173,7 +173,8 @@ def _network() -> nn.Module:
     ("owner", "settings", "place"),
     [
         (Owner("p"), {}, "1"),  # a bottom: the last convolution
-        (Owner("a", labels=np.zeros(1)), {}, "3"),  # a top: the first linear layer
+        (Owner("a", role=Role.ACTIVE), {}, "3"),  # a top: the first linear layer
+        (Owner("p", labels=np.zeros(1)), {}, "1"),  # a passive party that holds labels too
         (Owner("p"), {"layer": "4"}, "4"),
     ],
 )
