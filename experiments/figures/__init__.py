@@ -84,7 +84,7 @@ def _place(page: Page) -> list[tuple[str, int]]:
 
 
 def reproduce(name: str, options: Options, out: Path) -> dict[str, Any]:
-    """Write ``out/NAME.parquet`` and ``out/NAME.html``; what they hold, as facts.
+    """Write ``out/NAME.parquet`` and ``out/NAME.html``, the coarse version as ``NAME-quick``; what they hold, as facts.
 
     Raises:
         ConfigError: no figure has this name.
@@ -98,7 +98,8 @@ def reproduce(name: str, options: Options, out: Path) -> dict[str, Any]:
     drawing = figure.make(options)
     if not drawing.rows:
         raise DataError(f"figure {name!r} has no data: {'; '.join(drawing.notes)}")
-    data, page = out / f"{name}.parquet", out / f"{name}.html"
+    stem = f"{name}-quick" if options.quick else name  # the full figure, hours of work, stays beside it
+    data, page = out / f"{stem}.parquet", out / f"{stem}.html"
     write_rows(data, drawing.rows)
     title = f"{figure.title}, coarse" if options.quick else figure.title
     write_page(page, render(title, drawing, data=data.name, command=_command(name, options)))

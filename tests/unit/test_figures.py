@@ -69,6 +69,14 @@ def test_a_coarse_page_says_so(tmp_path: Path) -> None:
     assert f"<h1>{facts['title']}</h1>" in Path(facts["page"]).read_text(encoding="utf-8")
 
 
+def test_a_coarse_figure_leaves_the_full_one_where_it_is(tmp_path: Path) -> None:
+    for quick in (False, True):
+        reproduce("rvg-fig6", Options(Pool(tmp_path / ".cells"), quick=quick), tmp_path)
+    found = {f.name for f in tmp_path.glob("rvg-fig6*")}
+    assert found == {f"rvg-fig6{coarse}.{kind}" for coarse in ("", "-quick") for kind in ("parquet", "html")}
+    assert "coarse" not in (tmp_path / "rvg-fig6.html").read_text(encoding="utf-8").split("</h1>")[0]
+
+
 def test_an_unknown_name_lists_the_known_ones(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"^figure 'fig4' is none of .*rvg-fig6.*: choose one of them$"):
         reproduce("fig4", options(tmp_path), tmp_path)
