@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from clients.active import ActiveParty
 from clients.adversary import scored_training_rows, view_of
 from clients.passive import PassiveParty
-from experiments.folders import read_party
+from experiments.folders import Metric, read_party
 from services.folder import claimed
 from vfl import journal
 from vfl.acts import Guess, Submission
@@ -169,7 +169,17 @@ def score_estimate(file: Path, config_file: Path) -> dict[str, Any]:
         blind = next(m.value for m in found if m.metric == "blind_label_accuracy")
         return {**facts, "blind_guess": "the most frequent class", "blind_label_accuracy": blind}
     best = min((m for m in found if m.metric == "blind_mse"), key=lambda m: m.value)
-    return {**facts, "blind_guess": best.attack, "blind_mse": best.value}
+    columns = _by_column(m for m in found if m.attack in (attack, ""))
+    return {**facts, "blind_guess": best.attack, "blind_mse": best.value, "columns": columns}
+
+
+def _by_column(figures: Iterable[Metric]) -> dict[str, dict[str, float]]:
+    """Column → its figures: "mse", "blind_mse" and, in bits where it has an alphabet, "entropy", "conditional_entropy"."""
+    columns: dict[str, dict[str, float]] = {}
+    for m in figures:
+        if m.metric.startswith("column_"):
+            columns.setdefault(m.column, {})[m.metric.removeprefix("column_")] = m.value
+    return columns
 
 
 def _keep_score(config: PassiveConfig | ActiveConfig, submission: Submission) -> None:

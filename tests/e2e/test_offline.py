@@ -98,6 +98,26 @@ def test_the_target_scores_it_as_it_did_in_the_run(tmp_path: Path, home: Path) -
     assert (home / "b" / "federation.json").read_text(encoding="utf-8") == before
 
 
+def test_the_target_scores_each_column_in_bits_too(tmp_path: Path) -> None:
+    """The figures of the run itself: a digit's pixel has 17 values."""
+    what = experiment(tmp_path, data={"name": "digits"}, training={"epochs": 2, "batch_size": 500})
+    (home,) = run(what, in_process=True).scenarios
+    last = [m for m in read_party(home / "passive").metrics if m.scored_set == "predict"][-1].rows
+    live = {
+        (m.column, m.metric): m.value
+        for m in read_party(home / "passive").metrics
+        if m.rows == last and m.column and m.attack in ("", "half_star")
+    }
+    out = tmp_path / "estimate.npz"
+    attack_recorded(home / "active", "half_star", None, out)
+    facts = score_estimate(out, home / "passive" / "config.toml")
+    assert len(facts["columns"]) == 32
+    for column, figures in facts["columns"].items():
+        assert figures.keys() == {"mse", "blind_mse", "entropy", "conditional_entropy"}
+        assert figures == {name: live[column, f"column_{name}"] for name in figures}
+    assert facts["mse"] == pytest.approx(np.mean([f["mse"] for f in facts["columns"].values()]))
+
+
 def test_another_target_refuses_the_estimate(tmp_path: Path, home: Path) -> None:
     out = tmp_path / "estimate.npz"
     attack_recorded(home / "active", "zero", "a", out)
