@@ -27,8 +27,8 @@ class BlackBoxInversion(Attack):
     )
     phases: ClassVar[frozenset[Phase]] = frozenset(Phase)
 
-    learning_steps: int = Field(200, ge=1, description="steps of L-BFGS for the shadow")
-    steps: int = Field(300, ge=1, description="steps of Adam for the inversion")
+    learning_steps: int = Field(200, ge=1, le=1_000_000, description="steps of L-BFGS for the shadow")
+    steps: int = Field(300, ge=1, le=1_000_000, description="steps of Adam for the inversion")
     rate: float = Field(
         0.05, gt=0, allow_inf_nan=False, description="Adam's first learning rate; it falls to 0"
     )

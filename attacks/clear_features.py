@@ -33,7 +33,7 @@ class ClearFeatures(Attack):
     rowwise: ClassVar[bool] = False
     up_to_affine: ClassVar[bool] = True
 
-    sweeps: int = Field(30, ge=1, description="of alternating least squares, at most")
+    sweeps: int = Field(30, ge=1, le=1_000_000, description="of alternating least squares, at most")
 
     def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
         """Rows that the factors explain badly are NOT_CONVERGED; see :meth:`vfl.attack.Attack.reconstruct`.

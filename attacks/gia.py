@@ -26,7 +26,7 @@ class GradientInversion(LinearAttack):
     start: Literal["zero", "half", "random"] = Field(
         "zero", description="0 (as first published), ½·1 (RVG §VIII-E), or a uniform draw for each row"
     )
-    steps: int = Field(1000, ge=1, description="steps of Adam")
+    steps: int = Field(1000, ge=1, le=1_000_000, description="steps of Adam")
     learning_rate: float = Field(0.05, gt=0, description="step size of Adam, in units of the box")
     tolerance: float = Field(
         1e-3,

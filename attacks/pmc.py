@@ -35,7 +35,9 @@ class PassiveModelCompletion(Attack):
     estimates = "labels"
     estimated_rows: ClassVar[frozenset[Phase]] = frozenset({Phase.TRAIN})
 
-    steps: int = Field(300, ge=1, description="steps of Adam with granted labels; as many again with guesses")
+    steps: int = Field(
+        300, ge=1, le=1_000_000, description="steps of Adam with granted labels; as many again with guesses"
+    )
     rate: float = Field(0.02, gt=0, allow_inf_nan=False, description="learning rate of the head")
     penalty: float = Field(1e-3, ge=0, allow_inf_nan=False, description="weight of the squared weights")
     sure: float = Field(0.95, gt=0, le=1, description="probability from which on a guess is learned from")

@@ -33,7 +33,7 @@ class WhiteBoxInversion(Attack):
         {Knowledge.EMBEDDINGS, Knowledge.PARAMETERS, Knowledge.ARCHITECTURE, Knowledge.METADATA}
     )
 
-    steps: int = Field(300, ge=1, description="steps of Adam")
+    steps: int = Field(300, ge=1, le=1_000_000, description="steps of Adam")
     rate: float = Field(0.05, gt=0, allow_inf_nan=False, description="its first learning rate; it falls to 0")
     smoothness: float = Field(0.1, ge=0, allow_inf_nan=False, description="weight of the total variation")
     passport: Literal["none", "random", "joint"] = Field(

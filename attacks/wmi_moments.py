@@ -44,10 +44,10 @@ class MomentInversion(Attack):
     rowwise: ClassVar[bool] = False
     exact: ClassVar[bool] = False
 
-    steps: int = Field(300, ge=1, description="steps of Adam for the inversion")
+    steps: int = Field(300, ge=1, le=1_000_000, description="steps of Adam for the inversion")
     rate: float = Field(0.05, gt=0, allow_inf_nan=False, description="its first learning rate; it falls to 0")
     smoothness: float = Field(0.1, ge=0, allow_inf_nan=False, description="weight of the total variation")
-    learning_steps: int = Field(200, ge=1, description="steps of L-BFGS for γ and β")
+    learning_steps: int = Field(200, ge=1, le=1_000_000, description="steps of L-BFGS for γ and β")
 
     def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
         """Columns (N, d); extra "residual" (N,): ‖G(x̂) − H‖. See :meth:`vfl.attack.Attack.reconstruct`."""

@@ -16,7 +16,9 @@ BackendName = Annotated[str, typer.Option(help="loky: processes here; ray or das
 def reproduce(
     *,
     name: Annotated[str, typer.Argument(help="a figure, such as rvg-fig4; `list` lists them")],
-    out: Annotated[Path, typer.Option(help="folder for NAME.parquet and NAME.html; NAME-quick if coarse")] = Path("figures"),
+    out: Annotated[
+        Path, typer.Option(help="folder for NAME.parquet and NAME.html; NAME-quick if coarse")
+    ] = Path("figures"),
     quick: Annotated[bool, typer.Option("--quick", help="coarse: few sizes, windows and epochs")] = False,
     seed: Annotated[int, typer.Option(help="decides every draw", min=0)] = 0,
     jobs: Jobs = 1,

@@ -17,7 +17,8 @@ from scipy.special import log_softmax
 
 import attacks
 from vfl.attack import Attack, LinearAttack
-from vfl.errors import KnowledgeError, PluginError, ProtocolError
+from vfl.config import Plugin, build_plugins
+from vfl.errors import ConfigError, KnowledgeError, PluginError, ProtocolError
 from vfl.registry import ATTACKS
 from vfl.types import Array, ColumnInfo, Exchange, Knowledge, Moments, Phase, Point, Released, Role, RowStatus
 from vfl.view import AdversaryView, PartyInfo
@@ -49,6 +50,19 @@ def test_registry_equals_the_files_on_disk() -> None:
 @pytest.mark.parametrize("name", ALL)
 def test_has_a_one_line_summary(name: str) -> None:
     assert 10 < len(ATTACKS.summary(name)) <= 110
+
+
+@pytest.mark.parametrize(
+    ("name", "field"),
+    [(n, f) for n in ALL for f in CLASSES[n].model_fields if f.endswith(("steps", "sweeps"))],
+)
+def test_iterations_have_a_bound(name: str, field: str) -> None:
+    plugin = Plugin.model_validate({"name": name, field: 10**21})
+    sentence = (
+        rf"^attacks plug-in '{name}': {field}: Input should be less than or equal to 1000000 \(got 10{{21}}\)"
+    )
+    with pytest.raises(ConfigError, match=sentence):
+        build_plugins(ATTACKS, [plugin])
 
 
 # -- a federation as the active party sees it ---------------------------------------------------------
