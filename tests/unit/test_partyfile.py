@@ -1,11 +1,9 @@
-"""A party's own file: what is read, what is refused in which words, the round trip through parquet."""
+"""A party's own file: what is read, what is refused in which words."""
 
 from __future__ import annotations
 
 import csv
 import gzip
-import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 from pydantic import TypeAdapter
+from sametable import assert_same
 
 from vfl.config import validate
-from vfl.errors import ConfigError, DataError, StorageError
+from vfl.errors import ConfigError, DataError
 from vfl.partyfile import PartyFile
-from vfl.partytable import read_party_table, write_party_table
+from vfl.partytable import read_party_table
 from vfl.table import Table
 from vfl.types import Array, ColumnInfo
 
@@ -41,20 +37,6 @@ def spec(**settings: Any) -> PartyFile:
 def read(folder: Path, text: str, **settings: Any) -> Table:
     (folder / "data.csv").write_text(text, encoding="utf-8")
     return read_party_table(spec(**settings), folder)
-
-
-def assert_same(a: Table, b: Table) -> None:
-    """Bit by bit: −0.0 is not 0.0."""
-    assert a.ids.tolist() == b.ids.tolist()
-    assert a.columns == b.columns
-    assert a.features.dtype == b.features.dtype == np.float64
-    assert a.features.shape == b.features.shape
-    assert a.features.tobytes() == b.features.tobytes()
-    assert a.class_names == b.class_names
-    for x, y in ((a.labels, b.labels), (a.split, b.split)):
-        assert (x is None and y is None) or (
-            x is not None and y is not None and x.dtype == y.dtype and x.tolist() == y.tolist()
-        )
 
 
 def test_a_csv_is_read_as_described(tmp_path: Path) -> None:
@@ -290,66 +272,6 @@ def test_files_that_are_no_tables_are_refused(tmp_path: Path) -> None:
     ]:
         with pytest.raises(DataError, match=message):
             read_party_table(spec(file=file), tmp_path)
-
-
-NAMES = st.lists(
-    st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=8), unique=True
-)
-FLOATS = st.floats(-8e307, 8e307)  # bounds further apart than any number are refused
-
-
-@st.composite
-def tables(draw: st.DrawFn) -> Table:
-    ids = draw(NAMES.filter(len))
-    names = draw(NAMES.map(lambda drawn: [n for n in drawn if n not in {"id", "label", "split"}]))
-    n, d = len(ids), len(names)
-    features = draw(hnp.arrays(np.float64, (n, d), elements=FLOATS))
-    columns = []
-    for j, name in enumerate(names):
-        low, high = float(features[:, j].min()), float(features[:, j].max())
-        bounded = low < high and draw(st.booleans())
-        alphabet = tuple(np.unique(features[:, j]).tolist()) if draw(st.booleans()) else None
-        pixel = (j, draw(st.integers(0, 9))) if draw(st.booleans()) else None
-        columns.append(ColumnInfo(name, low if bounded else None, high if bounded else None, alphabet, pixel))
-    classes = draw(st.sampled_from([(), ("no", "yes"), ("z", "a", "NA")]))
-    labels = draw(hnp.arrays(np.int64, n, elements=st.integers(0, len(classes) - 1))) if classes else None
-    split = draw(st.none() | hnp.arrays(np.uint8, n, elements=st.integers(0, 1)))
-    return Table(np.array([i.encode() for i in ids]), tuple(columns), features, labels, classes, split)
-
-
-@settings(deadline=None)
-@given(tables())
-def test_what_is_written_reads_back_bit_by_bit(table: Table) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        spec = write_party_table(table, Path(folder))
-        assert spec.file == Path("data.parquet")
-        assert_same(read_party_table(spec, Path(folder)), table)
-
-
-SMALL = Table(np.array([b"a", b"b"]), (ColumnInfo("x"),), np.array([[-0.0], [1.0]]))
-
-
-@pytest.mark.parametrize(
-    ("column", "message"),
-    [
-        (ColumnInfo("label"), "column 'label' has the name of another column: rename it"),
-        (
-            ColumnInfo("x", low=0.0),
-            "column 'x' is bounded by 0.0 and None: declare both, low below high, or none",
-        ),
-        (ColumnInfo("x", 1.0, 1.0), "column 'x' is bounded by 1.0 and 1.0"),
-    ],
-)
-def test_tables_that_would_not_read_back_are_not_written(
-    tmp_path: Path, column: ColumnInfo, message: str
-) -> None:
-    with pytest.raises(DataError, match=message):
-        write_party_table(replace(SMALL, columns=(column,)), tmp_path)
-
-
-def test_a_folder_that_is_not_there_is_a_storage_error(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match=r"cannot write .*data.parquet"):
-        write_party_table(SMALL, tmp_path / "absent")
 
 
 def test_the_examples_share_people_and_two_parties_know_more_than_one() -> None:

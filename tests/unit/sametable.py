@@ -1,0 +1,21 @@
+"""Tables that are to be equal."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from vfl.table import Table
+
+
+def assert_same(a: Table, b: Table) -> None:
+    """Bit by bit: −0.0 is not 0.0."""
+    assert a.ids.tolist() == b.ids.tolist()
+    assert a.columns == b.columns
+    assert a.features.dtype == b.features.dtype == np.float64
+    assert a.features.shape == b.features.shape
+    assert a.features.tobytes() == b.features.tobytes()
+    assert a.class_names == b.class_names
+    for x, y in ((a.labels, b.labels), (a.split, b.split)):
+        assert (x is None and y is None) or (
+            x is not None and y is not None and x.dtype == y.dtype and x.tolist() == y.tolist()
+        )
