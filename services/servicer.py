@@ -89,7 +89,7 @@ class Servicer(grpc.GenericRpcHandler):
         def answer(requests: Iterator[bytes], context: grpc.ServicerContext) -> Any:
             try:
                 with self._counted(caller[0]):
-                    reply = self._perform(rpc, next(requests, b""), caller)
+                    reply = self._perform(rpc, _only(requests, rpc), caller)
                     self._party.settle()  # no later reply could say what went wrong
                     return reply
             except Exception as error:
@@ -152,6 +152,18 @@ class Servicer(grpc.GenericRpcHandler):
         number = next(self._refusals)
         if number <= _LOGGED or number.bit_count() == 1:
             self._log.warning("refused", error=shortened(str(error)), number=number)
+
+
+def _only(requests: Iterator[bytes], rpc: Rpc) -> bytes:
+    """The request of a single call.
+
+    Raises:
+        ProtocolError: the caller closed the call without one, which is no empty message.
+    """
+    request = next(requests, None)
+    if request is None:
+        raise ProtocolError(f"a call of {rpc.path} was closed without a request: send exactly one")
+    return request
 
 
 def shortened(sentence: str) -> str:

@@ -110,6 +110,27 @@ def test_a_peer_that_opens_calls_and_says_nothing_leaves_threads_to_others() -> 
         link.close()
 
 
+def test_a_call_closed_without_a_request_is_no_empty_message() -> None:
+    """All fields of a Stop may be at their defaults: of no bytes it would end the run."""
+    asked: list[acts.Act[Any]] = []
+
+    def answer(act: acts.Act[Any]) -> acts.Done:
+        asked.append(act)
+        return acts.Done()
+
+    metadata = ((PARTY_KEY, "coordinator"), (TOKEN_KEY, CALLERS["coordinator"][1]))
+    path = RPCS[acts.Stop].path
+    with served(Stub(answer, Role.PASSIVE)) as address, grpc.insecure_channel(address) as channel:
+        call: Any = channel.stream_unary(path)
+        with pytest.raises(grpc.RpcError) as refused:
+            call(iter(()), metadata=metadata, timeout=10)
+        assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+        assert refused.value.details() == f"a call of {path} was closed without a request: send exactly one"
+        assert not asked
+        call(iter([b""]), metadata=metadata, timeout=10)
+        assert asked == [acts.Stop("")]
+
+
 def test_three_thieves_that_say_nothing_leave_threads_to_the_coordinator(tmp_path: Path) -> None:
     """Every passive party may call the active one: a real server has threads for all of them."""
     active = federation(tmp_path, parties=THREE).active
