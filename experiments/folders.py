@@ -25,7 +25,9 @@ from vfl.types import Array, Role
 from vfl.view import PartyInfo
 
 _MARKS = ("config.toml", "federation.json", "status.json", "metrics.parquet")
-_UNREADABLE = (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, zlib.error)
+_UNREADABLE = (
+    OSError, ValueError, KeyError, TypeError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error
+)  # fmt: skip
 
 
 class _File(BaseModel):

@@ -21,11 +21,12 @@ from vfl.attack import Attack
 from vfl.config import (
     ActiveConfig,
     CoordinatorConfig,
+    DataPartyConfig,
+    PartyConfig,
     PassiveConfig,
     Plugin,
     build_plugins,
     load_party,
-    read_toml,
 )
 from vfl.errors import ConfigError, DataError
 from vfl.federation import Federation
@@ -69,13 +70,13 @@ def attack_recorded(
 
     Raises:
         StorageError: the folder is no party's run folder, or cannot be read.
-        ConfigError: an unknown target, a wrong parameter, rows that the attack does not estimate.
+        ConfigError: its configuration cannot be read, an unknown target, a wrong parameter, rows that the attack does not estimate.
         KnowledgeError: the transcript lacks what the attack needs.
     """
     federation = Federation.load(folder)
-    config = read_toml(folder / "config.toml")
+    config = load_party(folder / "config.toml")
     attack = _configured(config, name, parameters or {})
-    party, target = _sides(attack, str(config["party"]), federation, target)
+    party, target = _sides(attack, config.party, federation, target)
     transcript = _Recorded(folder / "transcript")
     kept = folder / "own.npz"  # a passive party has it if it was granted labels
     scored = _scored(attack, name, scored)
@@ -89,9 +90,9 @@ def attack_recorded(
         else scored_training_rows(federation, transcript, target),
         transcript=transcript,
         own=load_arrays(kept) if party == federation.active.name or kept.exists() else {},
-        every=config.get("transcript", {}).get("every", 1),
+        every=config.transcript.every,
     )
-    estimate = attack.reconstruct(view, rng=stream(secret_from_seed(config["seed"]), "attack", name, target))
+    estimate = attack.reconstruct(view, rng=stream(secret_from_seed(config.seed), "attack", name, target))
     origin = {"run": federation.run, "adversary": party, "attack": name, "scored_set": scored.value}
     _write(out, origin, estimate)
     return {
@@ -145,7 +146,7 @@ def score_estimate(file: Path, config_file: Path) -> dict[str, Any]:
     A passive party scores columns, the active party beliefs in labels.
 
     Raises:
-        ConfigError: not a data party's configuration, or the party is running.
+        ConfigError: not a data party's configuration, another party's than the target's, or the party is running.
         DataError: ``file`` is no estimate.
         ProtocolError: an estimate of other rows or columns.
     """
@@ -154,7 +155,11 @@ def score_estimate(file: Path, config_file: Path) -> dict[str, Any]:
         raise ConfigError(
             f"{config_file} configures a {config.role}: only the target, a data party, can score"
         )
-    attack, submission = _read(file)
+    attack, target, submission = _read(file)
+    if target != config.party:
+        raise ConfigError(
+            f"{file} estimates {target!r}, and {config_file} is that of {config.party!r}: only the target can score it"
+        )
     with claimed(config.out):  # two writers would spoil its logs
         _keep_score(config, submission)
     rows = len(submission.rows)
@@ -222,13 +227,14 @@ def _sides(attack: Attack, party: str, federation: Federation, target: str | Non
     return party, active
 
 
-def _configured(config: Mapping[str, Any], name: str, parameters: Mapping[str, Any]) -> Attack:
+def _configured(config: PartyConfig, name: str, parameters: Mapping[str, Any]) -> Attack:
     """The attack as the run configured it, with ``parameters`` over that."""
     if "name" in parameters:
         raise ConfigError(
             f"--set name={parameters['name']}: an attack's name is no parameter, give it as --attack"
         )
-    table = next((a for a in config.get("attacks", ()) if a.get("name") == name), {"name": name})
+    own = config.attacks if isinstance(config, DataPartyConfig) else ()
+    table = next((a.model_dump() for a in own if a.name == name), {"name": name})
     (attack,) = build_plugins(ATTACKS, [Plugin(**{**table, **parameters})])
     assert isinstance(attack, Attack)
     return attack
@@ -270,11 +276,19 @@ def _write(out: Path, origin: Mapping[str, str], e: Estimate) -> None:
     save_arrays(out, {**named, **e.arrays()})
 
 
-def _read(file: Path) -> tuple[str, Submission]:
+def _read(file: Path) -> tuple[str, str, Submission]:
+    """The names of attack and target, and what is submitted."""
     saved = load_arrays(file)
     try:
-        guess = Guess(str(saved["attack"]), saved["values"], saved["status"])
+        for name, kinds in (("rows", "iu"), ("values", "iuf")):
+            if saved[name].dtype.kind not in kinds:
+                raise DataError(
+                    f"{file} is no estimate, its {name} are {saved[name].dtype}: write one with `vflens attack`"
+                )
+        values = saved["values"].astype(np.float64)
+        guess = Guess(str(saved["attack"]), values, saved["status"])
         run, sender, scored_set = (str(saved[name]) for name in ("run", "adversary", "scored_set"))
-        return guess.attack, Submission(run, sender, scored_set, saved["rows"], (guess,))
+        submission = Submission(run, sender, scored_set, saved["rows"], (guess,))
+        return guess.attack, str(saved["target"]), submission
     except KeyError as error:
         raise DataError(f"{file} is no estimate, it lacks {error}: write one with `vflens attack`") from error
