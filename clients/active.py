@@ -98,16 +98,6 @@ class ActiveParty(DataParty):
             log=self.log,
         )
 
-    def check_membership(self, federation: Federation) -> None:
-        """See :meth:`DataParty.check_membership`; also refuses to aggregate for passive parties that are no peers."""
-        super().check_membership(federation)
-        reached = {link.name for link in self._passive}
-        missing = [p.name for p in federation.passive if federation.direct and p.name not in reached]
-        if missing:
-            raise ConfigError(
-                f"peers of {self.name!r} lack passive party {missing[0]!r}, whose embeddings it asks for: name it with address and token"
-            )
-
     def step(self, act: Step) -> StepReply:
         """Release the gradient of the batch whose summed passive logits came in; learn once it has left."""
         with self.lock:

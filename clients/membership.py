@@ -42,6 +42,18 @@ def check_membership(
         raise ProtocolError(
             "softmax regression with aggregator 'active': its scores leave at the coordinator"
         )
+    if federation.direct and isinstance(config, ActiveConfig):
+        _check_reached(federation, config)
+
+
+def _check_reached(federation: Federation, config: ActiveConfig) -> None:
+    """Refuse to aggregate for passive parties that are no peers."""
+    reached = {peer.name for peer in config.peers_of(Role.PASSIVE)}
+    missing = [p.name for p in federation.passive if p.name not in reached]
+    if missing:
+        raise ConfigError(
+            f"peers of {config.party!r} lack passive party {missing[0]!r}, whose embeddings it asks for: name it with address and token"
+        )
 
 
 def check_order(order: Array, federation: Federation, rows: int) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from clients.adversary import Adversary
 from clients.membership import check_membership, check_order
+from clients.prepared import Prepared, aligned_in_place
 from vfl.acts import (
     ACCESS,
     DIRECT_ACCESS,
@@ -51,20 +52,6 @@ from vfl.summary import save_summary
 from vfl.transcript import Transcript
 from vfl.types import Array, Exchange, Owner, Phase, Point, Released, Role
 from vfl.view import PartyInfo
-
-
-@dataclass(eq=False)
-class Prepared:
-    """A run after alignment: all arrays in aligned order.
-
-    ``truth`` (N, d) are the party's own columns scaled to [0, 1], ``inputs`` the same after its defences.
-    """
-
-    federation: Federation
-    truth: Array
-    inputs: Array
-    clipped: int
-    model: Any  # LinearBlock; a Bottom or Top of vfl.networks, which import torch
 
 
 class DataParty(Party):
@@ -138,7 +125,7 @@ class DataParty(Party):
         self._check_run(act.federation.run)
         with self.lock:
             if self._prepared is None:
-                self.check_membership(act.federation)
+                check_membership(act.federation, self.config, self.table.columns)
                 check_order(act.order, act.federation, len(self.table.ids))
                 self.begin_run(act.federation, act.order)
                 save_summary(self)
@@ -263,19 +250,13 @@ class DataParty(Party):
         self.log.info("prepared", rows=federation.rows, columns=len(self.table.columns), clipped=clipped)
 
     def _take_up(self, order: Array, train: Array) -> tuple[Array, int]:
-        """The table's own rows, moved into ``order`` and scaled where they stand; and how many values were clipped.
-
-        A second copy would double what the party holds. The table is left without features.
-        """
+        """The table's own rows in ``order``, scaled; the table is left without features, even if that fails."""
         features = self.table.features
         if len(features) < len(self.table.ids):
             raise StateError(f"party {self.name!r} took up its rows before and failed: start it again")
         scaler = Scaler.fit(self.table.columns, features, order[train])
         self.table = replace(self.table, features=features[:0])
-        truth = features[: len(order)]
-        for j in range(truth.shape[1]):
-            truth[:, j] = features[order, j]
-        return truth, scaler.transform_in_place(truth)
+        return aligned_in_place(features, order, scaler)
 
     def _new_model(self, federation: Federation, width: int) -> Any:
         if federation.network is not None:
@@ -398,7 +379,3 @@ class DataParty(Party):
             raise ProtocolError(
                 f"run {run!r} is not this party's: {self.name!r} is configured for run {self.config.run!r}"
             )
-
-    def check_membership(self, federation: Federation) -> None:
-        """See :func:`clients.membership.check_membership`."""
-        check_membership(federation, self.config, self.table.columns)
