@@ -226,6 +226,27 @@ def test_two_halves_learn_as_one_network(wrap: bool) -> None:
         np.testing.assert_allclose(float(gradient[index]), (sides[0] - sides[1]) / 2e-6, rtol=1e-5, atol=1e-8)
 
 
+def test_weights_that_fade_become_zero_and_not_subnormal() -> None:
+    """A product of matrices takes ten times as long with such numbers."""
+    bottom = Bottom(SplitNetwork(architecture="mlp", width=8), COLUMNS, TRAINING, b"s")
+    weight = next(iter(bottom.module.parameters()))
+    with torch.no_grad():
+        weight[0], weight[1], weight[2] = 1e-40, -2e-38, 0.25
+    x = np.zeros((4, len(COLUMNS)))
+    bottom.learn(x, np.zeros((4, 8), np.float32), _exchange(0))
+    assert not weight[:2].any()
+    torch.testing.assert_close(weight[2], torch.full_like(weight[2], 0.25), rtol=0, atol=0.02)  # one step of Adam
+
+
+def test_gradients_of_rows_that_are_certain_are_zero_and_not_subnormal() -> None:
+    network = SplitNetwork(architecture="mlp", width=2, trainable_top=False)
+    top = Top(network, (), width=2, classes=2, training=TRAINING, secret=b"s")
+    z = np.array([[95.0, 0.0], [0.0, 1.0]], np.float32)
+    _, g = top.loss_gradient(z, np.zeros((2, 0)), np.eye(2)[[0, 1]], _exchange(0))
+    assert (g[0] == 0).all()
+    assert (g[1] != 0).all()
+
+
 def test_summed_logits_without_a_top_give_the_gradient_of_softmax() -> None:
     network = SplitNetwork(architecture="mlp", width=3, trainable_top=False, precision="float64")
     top = Top(network, (), width=3, classes=3, training=TRAINING, secret=b"s")
