@@ -43,7 +43,8 @@ class Journal:
             folder.mkdir(parents=True, exist_ok=True)
             self._offset = _drop_torn_tail(folder)
             self._index = (folder / "index.jsonl").open("ab", buffering=0)
-            self._payload = (folder / "payload.bin").open("ab", buffering=0)
+            self._payload = (folder / "payload.bin").open("r+b", buffering=0)
+            self._payload.seek(self._offset)
 
     def append(self, released: Released) -> None:
         """Write one payload.
@@ -54,14 +55,15 @@ class Journal:
         with self._lock:
             self._raise_error()
             line, arrays = _entry(released, self._offset)
-            data = b"".join(a.data for a in arrays)
+            small = released.nbytes <= BLOCK_BYTES
             try:  # payload first: an index line never points at bytes that are not there
-                _write_blocks(self._payload, data)
+                for data in [b"".join(a.data for a in arrays)] if small else map(_bytes, arrays):
+                    _write_blocks(self._payload, data)
                 _write_blocks(self._index, line)
             except OSError as error:
                 self._error = error
                 self._raise_error()
-            self._offset += len(data)
+            self._offset += released.nbytes
 
     def check(self) -> None:
         """Say again what ended the log, to whom it was not said.
@@ -72,11 +74,10 @@ class Journal:
         self._raise_error()
 
     def restart(self) -> None:
-        """Forget everything: the log is empty again."""
+        """Forget everything: the log is empty again. Its bytes are written over, which costs a third of growing anew."""
         with self._lock, self._storage():
             self._index.truncate(0)
-            self._payload.truncate(0)
-            self._offset = 0
+            self._offset = self._payload.seek(0)
 
     def close(self) -> None:
         """Close the files."""
@@ -216,7 +217,11 @@ def _drop_torn_tail(folder: Path) -> int:
     return end
 
 
-def _write_blocks(file: BinaryIO, data: bytes) -> None:
+def _bytes(array: Array) -> memoryview:
+    return array.reshape(-1).view(np.uint8).data
+
+
+def _write_blocks(file: BinaryIO, data: bytes | memoryview) -> None:
     view = memoryview(data)
     while view:
         view = view[file.write(view[:BLOCK_BYTES]) :]

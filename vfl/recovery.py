@@ -79,7 +79,7 @@ class RecoveryLog:
         """The logged messages after the checkpoint, to be learned from again: those of ``senders`` parties a step.
 
         The last step may lack some of them; it is not learned from, and they come again. Messages are copies:
-        the next checkpoint cuts the log, and a view of what was cut ends the process.
+        after the next checkpoint the log is written over.
         """
         for step, logged in groupby(self._journal, key=lambda released: released.exchange.step):
             messages = {released.sender: released for released in logged}

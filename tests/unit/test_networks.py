@@ -235,7 +235,9 @@ def test_weights_that_fade_become_zero_and_not_subnormal() -> None:
     x = np.zeros((4, len(COLUMNS)))
     bottom.learn(x, np.zeros((4, 8), np.float32), _exchange(0))
     assert not weight[:2].any()
-    torch.testing.assert_close(weight[2], torch.full_like(weight[2], 0.25), rtol=0, atol=0.02)  # one step of Adam
+    torch.testing.assert_close(
+        weight[2], torch.full_like(weight[2], 0.25), rtol=0, atol=0.02
+    )  # one step of Adam
 
 
 def test_gradients_of_rows_that_are_certain_are_zero_and_not_subnormal() -> None:

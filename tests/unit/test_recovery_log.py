@@ -64,10 +64,23 @@ def test_a_restart_finds_every_step(
 def test_a_checkpoint_empties_the_log(tmp_path: Path) -> None:
     log = RecoveryLog(tmp_path, EVERY)
     _learn(log, range(2))
-    assert (tmp_path / "payload.bin").stat().st_size > 0
+    assert (tmp_path / "index.jsonl").stat().st_size > 0
     _learn(log, range(2, 3))
-    assert (tmp_path / "index.jsonl").stat().st_size == (tmp_path / "payload.bin").stat().st_size == 0
+    assert (tmp_path / "index.jsonl").stat().st_size == 0
+    grown = (tmp_path / "payload.bin").stat().st_size
+    _learn(log, range(3, 10 * EVERY))
+    assert (tmp_path / "payload.bin").stat().st_size == grown  # written over
     log.close()
+
+
+def test_a_log_written_over_is_read_to_its_new_end(tmp_path: Path) -> None:
+    log = RecoveryLog(tmp_path, EVERY)
+    _learn(log, range(EVERY + 1))
+    log.close()
+    assert _reopened(tmp_path)[1] == [EVERY]
+    assert (tmp_path / "payload.bin").stat().st_size == _message(
+        EVERY
+    ).nbytes  # the old log's rest is cut off
 
 
 def test_death_between_a_checkpoint_and_the_cut_of_the_log_repeats_no_step(tmp_path: Path) -> None:
