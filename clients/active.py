@@ -271,7 +271,7 @@ class ActiveParty(DataParty):
                 done = end
             self.log.info("progress", stage="predicting", done=done, total=len(rows))
             self.adversary.attack(self.gate.released_rows(point, 1)[:milestone], final=milestone == len(rows))
-        record_utility(self)
+        record_utility(self, self.labels, self.received_scores(rows))
         self.metrics.save()
         self._coordinator.call(Finished(self.config.run, self.name))
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from clients.prepared import Host
 from vfl.acts import Guess, Submission
 from vfl.arrays import save_arrays
 from vfl.attack import Attack
@@ -24,14 +24,11 @@ from vfl.score.service import scorable
 from vfl.types import Array, Estimate, Phase, Point, Released, Role
 from vfl.view import AdversaryView
 
-if TYPE_CHECKING:
-    from clients.party import DataParty
-
 
 class Adversary:
     """The configured attacks of one data party: an active party's against each passive one, a passive party's against the active one."""
 
-    def __init__(self, party: DataParty, targets: Mapping[str, Link]) -> None:
+    def __init__(self, party: Host, targets: Mapping[str, Link]) -> None:
         self._party = party
         self._targets = targets
         self.attacks = build_attacks(party.config)

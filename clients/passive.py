@@ -16,7 +16,7 @@ from vfl.errors import ConfigError, ProtocolError, StateError
 from vfl.federation import Federation
 from vfl.link import Handlers, Link
 from vfl.model import SplitNetwork
-from vfl.payload import check_exchange, check_origin, check_version, finite
+from vfl.payload import MODEL_VERSION, check_exchange, check_origin, check_version, finite
 from vfl.randomness import stream
 from vfl.score.columns import ColumnScoring
 from vfl.types import Array, Exchange, Phase, Point, Released, Role
@@ -69,7 +69,7 @@ class PassiveParty(DataParty):
             log=self.log,
             folder=self.folder,
             pictures=self.config.scoring.pictures,
-            model=lambda: released_model(self),
+            model=lambda: released_model(self.run, self._told_parameters),
         )
 
     def step(self, act: Step) -> StepReply:
@@ -225,6 +225,14 @@ class PassiveParty(DataParty):
             return {"dataset": self.run.truth}
         training = self.run.truth[self.run.federation.train]
         return {"mean": training.mean(axis=0), "covariance": np.atleast_2d(np.cov(training, rowvar=False))}
+
+    def _told_parameters(self) -> Mapping[str, Array] | None:
+        """The parameters that the active party was told; None if it was told none."""
+        active = self.run.federation.active.name
+        if not any(d.what == "parameters" and d.to == active for d in self.config.disclose):
+            return None
+        with self.lock:
+            return self.disclosed("parameters", 0, MODEL_VERSION).tensors
 
     def _record_bounds(self) -> None:
         """What the released table is claimed to hide, beside what attacks on it reach."""

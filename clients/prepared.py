@@ -1,13 +1,20 @@
-"""A data party's run after alignment: its rows in aligned order, scaled, and its part of the model."""
+"""A data party's run after alignment, and the party as what works for it sees it: its adversary, its figures."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
+from structlog.typing import FilteringBoundLogger
+
+from vfl.config import ActiveConfig, PassiveConfig
 from vfl.federation import Federation
+from vfl.metrics import Metrics
 from vfl.scaling import Scaler
-from vfl.types import Array
+from vfl.table import Table
+from vfl.transcript import Transcript
+from vfl.types import Array, Owner, Role
 
 
 @dataclass(eq=False)
@@ -33,3 +40,25 @@ def aligned_in_place(features: Array, order: Array, scaler: Scaler) -> tuple[Arr
     for j in range(truth.shape[1]):
         truth[:, j] = features[order, j]
     return truth, scaler.transform_in_place(truth)
+
+
+class Host(Protocol):
+    """A data party as its adversary and its figures take it; :class:`clients.party.DataParty` is one."""
+
+    name: str
+    role: Role
+    secret: bytes
+    folder: Path
+    table: Table
+    owner: Owner
+    transcript: Transcript
+    metrics: Metrics
+    log: FilteringBoundLogger
+
+    @property
+    def config(self) -> PassiveConfig | ActiveConfig:
+        """Its configuration."""
+
+    @property
+    def run(self) -> Prepared:
+        """Rows, inputs and model of the run."""

@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from vfl.payload import MODEL_VERSION
+from clients.prepared import Prepared
 from vfl.score.theory import ReleasedModel
 from vfl.types import Array
-
-if TYPE_CHECKING:
-    from clients.passive import PassiveParty
 
 _CLOSE = 1e-9  # columns lie in [0, 1]
 
 
-def released_model(party: PassiveParty) -> ReleasedModel | None:
-    """The trained model of ``party``; None where no closed form covers it.
+def released_model(
+    run: Prepared, disclosed: Callable[[], Mapping[str, Array] | None]
+) -> ReleasedModel | None:
+    """The trained model of a party's ``run``; None where no closed form covers it.
 
-    Covered is one passive party under softmax regression that trains on H x, or on 1 − x. Several parties' columns are
+    ``disclosed`` gives the parameters that the active party was told, None if it was told none. Covered is one passive party under softmax regression that trains on H x, or on 1 − x. Several parties' columns are
     solved for together: A, P and K are then no party's alone.
     """
-    run = party.run
     if len(run.federation.passive) > 1 or run.federation.network is not None:
         return None
     moved, own = _input_map(run.truth, run.inputs), run.model.parameters()
-    told = _disclosed(party)
+    told = disclosed()
     if moved is None or (told is not None and not np.array_equal(told["bias"], own["bias"])):
         return None
     matrix, reflected = moved
@@ -47,12 +44,3 @@ def _input_map(x: Array, inputs: Array) -> tuple[Array, bool] | None:
     solution, _, rank, _ = np.linalg.lstsq(x, inputs, rcond=None)
     fits = rank == d and np.allclose(x @ solution, inputs, rtol=0, atol=_CLOSE)
     return (solution.T, False) if fits else None
-
-
-def _disclosed(party: PassiveParty) -> Mapping[str, Array] | None:
-    """The parameters that the active party was told; None if it was told none."""
-    active = party.run.federation.active.name
-    if not any(d.what == "parameters" and d.to == active for d in party.config.disclose):
-        return None
-    with party.lock:
-        return party.disclosed("parameters", 0, MODEL_VERSION).tensors

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from clients.prepared import Host
 from vfl.logistic import log_softmax, train_alone
 from vfl.numerics.ranking import auc
 from vfl.randomness import derive, stream
 from vfl.types import Array, ColumnInfo, Point
 
-if TYPE_CHECKING:
-    from clients.active import ActiveParty
 
+def record_utility(party: Host, labels: Array, received: Array) -> None:
+    """Add accuracy and AUC on the prediction rows to the party's metrics: federated, alone, and with released tables.
 
-def record_utility(party: ActiveParty) -> None:
-    """Add accuracy and AUC on the prediction rows to the party's metrics: federated, alone, and with released tables."""
-    rows, labels = party.run.federation.predict, party.labels
-    models = {"": party.received_scores(rows), "_alone": _trained(party, "alone", {})}
+    ``labels`` (N,) are those of all aligned rows, ``received`` (n, k) the log-probabilities of the prediction rows.
+    """
+    rows = party.run.federation.predict
+    models = {"": received, "_alone": _trained(party, labels, "alone", {})}
     released = _released_tables(party)
     if released:
-        models["_released"] = _trained(party, "released", released)
+        models["_released"] = _trained(party, labels, "released", released)
     for suffix, log_c in models.items():
         party.metrics.add(
             "accuracy" + suffix, accuracy(log_c, labels[rows]), scored_set="predict", rows=len(rows)
@@ -30,11 +30,11 @@ def record_utility(party: ActiveParty) -> None:
         party.metrics.add("auc" + suffix, auc(log_c, labels[rows]), scored_set="predict", rows=len(rows))
 
 
-def _trained(party: ActiveParty, purpose: str, tables: Mapping[str, Array]) -> Array:
+def _trained(party: Host, labels: Array, purpose: str, tables: Mapping[str, Array]) -> Array:
     """Log-probabilities (n, k) of the prediction rows by the same kind of model on the party's own columns and ``tables``."""
     federation = party.run.federation
     x = np.hstack([party.run.inputs, *tables.values()]) if tables else party.run.inputs
-    labels, train, new = party.labels, federation.train, x[federation.predict]
+    train, new = federation.train, x[federation.predict]
     rng = stream(party.secret, purpose)
     if federation.network is None:
         block = train_alone(x, labels, train, federation.n_classes, federation.training, rng=rng)
@@ -50,7 +50,7 @@ def _trained(party: ActiveParty, purpose: str, tables: Mapping[str, Array]) -> A
     return scores(new)
 
 
-def _released_tables(party: ActiveParty) -> dict[str, Array]:
+def _released_tables(party: Host) -> dict[str, Array]:
     """The noisy tables (N, d) that passive parties released, by name, in aligned order."""
     found = {r.sender: r.tensor("dataset") for r in party.transcript if r.point is Point.DATASET}
     return dict(sorted(found.items()))
