@@ -192,14 +192,17 @@ class DataParty(Party):
         self._check_run(act.run)
         if not self.config.scoring.enabled:
             raise disabled()
-        return self.scoring.score(act, self._scored_rows(act.scored_set, act.sender))
+        # First: the service is there once rows are aligned.
+        rows = self._scored_rows(act.scored_set, act.sender)
+        return self.scoring.score(act, rows)
 
     def _scored_rows(self, scored_set: str, sender: str) -> Array:
         """The rows on which ``sender`` is scored, in order; what was granted to it is left out."""
+        federation = self.run.federation
         if scored_set == "predict":
             return self.gate.released_rows(Point.EMBEDDING, MODEL_VERSION)
         if scored_set == "train":
-            return np.setdiff1d(self.run.federation.train, self.granted_rows(sender))
+            return np.setdiff1d(federation.train, self.granted_rows(sender))
         raise ProtocolError(f"scored_set {scored_set!r} is unknown: choose predict or train")
 
     @abstractmethod
