@@ -14,7 +14,7 @@ import shutil
 import socket
 import tempfile
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -22,11 +22,11 @@ from typing import Any
 import tomli_w
 
 from experiments.config import Experiment, Scenario
-from services.folder import write_private
+from services.folder import claimed, clear, write_private
 from vfl.compatibility import check_family, check_fed
 from vfl.config import build_plugins, read_toml
 from vfl.datasets._resolve import dataset
-from vfl.errors import StorageError
+from vfl.errors import ConfigError, StorageError
 from vfl.partyfile import PartyFile
 from vfl.partytable import write_party_table
 from vfl.randomness import secret_from_seed
@@ -78,7 +78,8 @@ def write_parties(
 ) -> dict[str, Path]:
     """Write ``folder/PARTY/config.toml`` and the dealt table for every party; the configurations by party.
 
-    Sockets lie beside them where their paths fit, else in a temporary folder: see :func:`remove_sockets`.
+    Sockets lie beside them where their paths fit, else in a temporary folder: see :func:`remove_sockets`. A run that
+    a party's folder holds moves to ``earlier-N`` there, with its configuration and table: results never stand beside others'.
 
     Args:
         experiment: what to deal.
@@ -88,30 +89,34 @@ def write_parties(
         root: from :func:`draw_root`, the same for scenarios that share their draws; None: drawn here.
 
     Raises:
+        ConfigError: a folder's party is running, or VFLENS_NETWORK is unknown.
         ConfigError, PluginError: a defence that is unknown, made for another kind of model, or at the coordinator and reads parameters not disclosed to it.
         StorageError: the folder cannot be written.
     """
     _check_defenses(experiment, scenario)
     addresses = _addresses(experiment, folder)
     root = draw_root(experiment) if root is None else root
-    written = {}
-    for party, role in experiment.roles().items():
-        home = folder / party
-        try:
-            home.mkdir(mode=0o700, parents=True, exist_ok=True)
-            data = _data(experiment, party, tables, home) if role is not Role.COORDINATOR else {}
-            config = {
-                **_common(experiment, scenario, party, role, addresses, root=root),
-                **data,
-                **_of_role(experiment, party, role, root),
-            }
-            written[party] = home / "config.toml"
-            write_private(written[party], tomli_w.dumps(_plain(config)))  # it holds secrets
-        except OSError as error:
-            raise StorageError(
-                f"{home} cannot be written ({error.strerror}): choose another `out`"
-            ) from error
-    return written
+    homes = {party: folder / party for party in experiment.roles()}
+    with ExitStack() as claims:
+        for (
+            home
+        ) in homes.values():  # all before the first is written: none keeps the secrets of another dealing
+            claims.enter_context(claimed(home))
+        for party, role in experiment.roles().items():
+            try:
+                clear(homes[party])
+                data = {} if role is Role.COORDINATOR else _data(experiment, party, tables, homes[party])
+                config = {
+                    **_common(experiment, scenario, party, role, addresses, root=root),
+                    **data,
+                    **_of_role(experiment, party, role, root),
+                }
+                write_private(homes[party] / "config.toml", tomli_w.dumps(_plain(config)))  # it holds secrets
+            except OSError as error:
+                raise StorageError(
+                    f"{homes[party]} cannot be written ({error.strerror}): choose another `out`"
+                ) from error
+    return {party: home / "config.toml" for party, home in homes.items()}
 
 
 def remove_sockets(configs: Mapping[str, Path]) -> None:
@@ -158,7 +163,7 @@ def _common(
         "role": role,
         "run": f"{experiment.name}/{scenario.name}",
         "address": addresses[party][0],
-        "insecure": os.environ.get("VFLENS_NETWORK") == SERVICES,
+        "insecure": _as_services(),
         "out": ".",
         "seed": secret_from_seed(root, party).hex(),
         "lab": experiment.lab,
@@ -205,7 +210,7 @@ def _token(root: str, a: str, b: str) -> str:
 def _addresses(experiment: Experiment, folder: Path) -> dict[str, tuple[str, str]]:
     """Party → (where it listens, where others reach it)."""
     names = list(experiment.roles())
-    if os.environ.get("VFLENS_NETWORK") == SERVICES:
+    if _as_services():
         port = experiment.network.port
         return {name: (f"0.0.0.0:{port}", f"{name}:{port}") for name in names}
     if experiment.network.transport == "unix":
@@ -216,6 +221,18 @@ def _addresses(experiment: Experiment, folder: Path) -> dict[str, tuple[str, str
     else:
         found = dict(zip(names, free_addresses(len(names)), strict=True))
     return {name: (address, address) for name, address in found.items()}
+
+
+def _as_services() -> bool:
+    """Whether parties reach each other under their names.
+
+    Raises:
+        ConfigError: VFLENS_NETWORK says something else.
+    """
+    said = os.environ.get("VFLENS_NETWORK", "")
+    if said not in ("", SERVICES):
+        raise ConfigError(f"VFLENS_NETWORK = {said!r} is unknown: set it to {SERVICES!r}, or not at all")
+    return said == SERVICES
 
 
 def free_addresses(count: int) -> list[str]:

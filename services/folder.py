@@ -125,8 +125,20 @@ def _at_home(config: PartyConfig) -> dict[str, Any]:
     return settings
 
 
-def _move_aside(folder: Path, *, config_too: bool) -> None:
-    """Move a run's files to ``earlier-N``.
+def clear(folder: Path) -> None:
+    """Make ``folder`` ready to be dealt into: a run in it moves to ``earlier-N``, with its configuration and table.
+
+    Raises:
+        OSError: they cannot be moved.
+    """
+    if (folder / "status.json").exists():
+        earlier, table = _move_aside(folder, config_too=True), folder / "data.parquet"
+        if table.exists():
+            table.rename(earlier / table.name)
+
+
+def _move_aside(folder: Path, *, config_too: bool) -> Path:
+    """Move a run's files to ``earlier-N``, which is returned.
 
     A ``config.toml`` that stays is copied, unless it was changed after the run had ended: then it is not the run's.
     """
@@ -143,6 +155,7 @@ def _move_aside(folder: Path, *, config_too: bool) -> None:
     for name in _OF_A_RUN:
         if (folder / name).exists():
             (folder / name).rename(target / name)
+    return target
 
 
 def _plain(value: Any) -> Any:

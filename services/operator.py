@@ -10,7 +10,7 @@ import numpy as np
 from vfl.acts import Query
 from vfl.arrays import load_arrays
 from vfl.config import OPERATOR, ActiveConfig, load_party
-from vfl.errors import ConfigError
+from vfl.errors import ConfigError, StateError
 from vfl.federation import Federation
 from vfl.partytable import read_party_table
 from vfl.types import Array
@@ -22,7 +22,7 @@ def ask(config_file: Path, rows: str) -> list[dict[str, Any]]:
 
     Raises:
         ConfigError: not an active party's configuration, no operator_token, rows that are no such list.
-        StorageError: the party has no aligned run yet.
+        StateError: the party has no aligned run yet.
         UnavailableError: it does not run.
     """
     config = load_party(config_file)
@@ -30,7 +30,7 @@ def ask(config_file: Path, rows: str) -> list[dict[str, Any]]:
         raise ConfigError(
             f"{config_file} is not an active party's configuration with an operator_token: predictions are asked there"
         )
-    federation = Federation.load(config.out)
+    federation = _aligned(config)
     numbers = parse_rows(rows, len(federation.predict))
     positions = federation.predict[numbers]
     link = GrpcLink(
@@ -41,6 +41,15 @@ def ask(config_file: Path, rows: str) -> list[dict[str, Any]]:
     finally:
         link.close()
     return _answers(config, numbers, positions, scores)
+
+
+def _aligned(config: ActiveConfig) -> Federation:
+    """The federation of the party's run: absent until its rows are aligned."""
+    if not (config.out / "federation.json").exists():
+        raise StateError(
+            f"party {config.party!r} has no prediction rows yet: start all parties, and ask when the coordinator serves predictions"
+        )
+    return Federation.load(config.out)
 
 
 def parse_rows(text: str, count: int) -> Array:

@@ -206,6 +206,7 @@ def _until(event: threading.Event, party: PassiveParty | ActiveParty, coordinato
             raise UnavailableError(
                 f"coordinator {coordinator.name!r} at {coordinator.address} is gone: restart it, then this party"
             )
+    told()  # a quick run is over before the first look
 
 
 def _serve_coordinator(config: CoordinatorConfig, say: Say, progress: Progress) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -311,6 +312,15 @@ class TestWrongPaths:
         assert (
             refused(2, "predict", "--config", config, f"--rows={rows}")
             == f"--rows {rows!r}{':' if 'names' not in words else ''} {words}"
+        )
+
+    def test_a_party_that_has_not_met_the_others(
+        self, refused: Callable[..., str], finished_run: Path, tmp_path: Path
+    ) -> None:
+        config = Path(shutil.copy(finished_run / "run/active/config.toml", tmp_path))
+        assert (
+            refused(6, "predict", "--config", config)
+            == "party 'active' has no prediction rows yet: start all parties, and ask when the coordinator serves predictions"
         )
 
     def test_nobody_serves(self, refused: Callable[..., str], finished_run: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from laboratory import experiment
 
 from experiments.dealer import deal_tables, remove_sockets, write_parties
-from services.folder import begin, write_status
+from services.folder import begin, claimed, write_status
 from vfl.config import (
     ActiveConfig,
     CoordinatorConfig,
@@ -18,7 +18,7 @@ from vfl.config import (
     Plugin,
     load_party,
 )
-from vfl.errors import StorageError
+from vfl.errors import ConfigError, StorageError
 
 
 def _dealt(folder: Path, **changes: Any) -> dict[str, PassiveConfig | ActiveConfig | CoordinatorConfig]:
@@ -74,6 +74,44 @@ def test_folders_for_sockets_are_removed(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 # --- the run folder
+
+
+def test_dealing_over_a_run_moves_it_aside_whole(tmp_path: Path) -> None:
+    """Its results beside another scenario's configuration would be reported as that one's."""
+    first = _dealt(tmp_path, seed=1)["passive"]
+    begin(first)
+    config, table = (first.out / name for name in ("config.toml", "data.parquet"))
+    was = config.read_bytes(), table.read_bytes()
+    _dealt(tmp_path, seed=2)
+    assert not (first.out / "status.json").exists()
+    earlier = first.out / "earlier-1"
+    assert ((earlier / "config.toml").read_bytes(), (earlier / "data.parquet").read_bytes()) == was
+    assert (earlier / "status.json").exists()
+    assert config.read_bytes() != was[0]
+    assert table.exists()
+    _dealt(tmp_path, seed=3)  # nothing has run since: dealt anew, nothing moved
+    assert not (first.out / "earlier-2").exists()
+
+
+def test_a_running_party_is_not_dealt_to(tmp_path: Path) -> None:
+    dealt = _dealt(tmp_path, seed=1)
+    files = sorted(tmp_path.glob("*/config.toml"))
+    was = [file.read_bytes() for file in files]
+    with (
+        claimed(dealt["passive"].out),
+        pytest.raises(ConfigError, match=r"^run folder .*passive is in use by another party's process: "),
+    ):
+        _dealt(tmp_path, seed=2)
+    assert [file.read_bytes() for file in files] == was  # nor to its peers: their tokens would differ
+
+
+def test_an_unknown_network_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VFLENS_NETWORK", "servics")
+    with pytest.raises(
+        ConfigError, match=r"^VFLENS_NETWORK = 'servics' is unknown: set it to 'services', or"
+    ):
+        _dealt(tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_run_folder_holds_the_configuration_in_use(tmp_path: Path) -> None:
