@@ -15,6 +15,10 @@ from vfl.errors import KnowledgeError
 from vfl.types import Estimate, Knowledge, Phase
 from vfl.view import AdversaryView
 
+_DECIMALS = (
+    6  # of a cosine: those beyond are how float32 rounds g, and would rank rows whose directions are one
+)
+
 
 class DirectionScoring(Attack):
     """The belief in class 1 is (1 + cos(g_i, g₊))/2, g₊ the gradient of the first row granted as class 1."""
@@ -39,4 +43,4 @@ class DirectionScoring(Attack):
         g = view.gradients().reshape(-1, len(known))
         lengths = np.linalg.norm(g, axis=1) * np.linalg.norm(known)
         cosine = np.clip((g @ known) / np.where(lengths > 0, lengths, 1.0), -1, 1)
-        return binary(view, (1 + cosine) / 2)
+        return binary(view, (1 + cosine.round(_DECIMALS)) / 2)

@@ -49,7 +49,8 @@ class PassiveModelCompletion(Attack):
         from_arrays(model, view.own_network())
         model.eval()
         known, unknown = (_features(model, view.own("features", r)) for r in (rows, view.rows))
-        scale = known.std(dim=0, unbiased=False).clamp_min(1e-6)
+        # Of all rows: a unit that the granted ones leave silent would have no scale, and drown the others.
+        scale = torch.cat([known, unknown]).std(dim=0, unbiased=False).clamp_min(1e-6)
         known, unknown = known / scale, unknown / scale
         head = nn.Linear(known.shape[1], view.n_classes, dtype=torch.float64)
         nn.init.zeros_(head.weight), nn.init.zeros_(head.bias)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,7 @@ class ActiveParty(DataParty):
     """
 
     config: ActiveConfig
+    labels: Array
 
     def __init__(self, config: ActiveConfig, coordinator: Link, targets: Mapping[str, Link]) -> None:
         super().__init__(config, targets)
@@ -87,6 +89,8 @@ class ActiveParty(DataParty):
         self.soft_labels: Array = self.chain.fold(
             "on_labels", one_hot(self.labels, federation.n_classes), exchange, everything
         )
+        # What a defence of gradients knows of a row's label leaves with its noise.
+        self.owner = replace(self.owner, labels=self.soft_labels.argmax(axis=1))
         self.scoring = LabelScoring(
             labels=self.labels,
             n_classes=federation.n_classes,

@@ -21,7 +21,7 @@ from vfl.link import Link
 from vfl.numerics.distortion_theory import logit_moment
 from vfl.randomness import stream
 from vfl.score.service import scorable
-from vfl.types import Array, Estimate, Phase, Point, Released, Role
+from vfl.types import Array, Estimate, Phase, Point, Released
 from vfl.view import AdversaryView
 
 
@@ -70,8 +70,8 @@ class Adversary:
         """What the adversary's party owns, as :class:`vfl.view.AdversaryView` takes it."""
         party, run = self._party, self._party.run
         own = {"features": run.inputs}
-        if party.role is Role.ACTIVE and party.owner.labels is not None:
-            own["labels"] = party.owner.labels
+        if party.labels is not None:
+            own["labels"] = party.labels
         if run.federation.network is None:
             own["parameters"] = run.model.weight
         else:

@@ -68,6 +68,7 @@ class DataParty(Party):
     """
 
     scoring: ScoringService  # once rows are aligned
+    labels: Array | None = None  # the true ones, at the active party
 
     def __init__(self, config: PassiveConfig | ActiveConfig, targets: Mapping[str, Link]) -> None:
         self.config = config

@@ -14,7 +14,7 @@ from vfl.metrics import Metrics
 from vfl.scaling import Scaler
 from vfl.table import Table
 from vfl.transcript import Transcript
-from vfl.types import Array, Owner, Role
+from vfl.types import Array, Role
 
 
 @dataclass(eq=False)
@@ -50,7 +50,6 @@ class Host(Protocol):
     secret: bytes
     folder: Path
     table: Table
-    owner: Owner
     transcript: Transcript
     metrics: Metrics
     log: FilteringBoundLogger
@@ -58,6 +57,10 @@ class Host(Protocol):
     @property
     def config(self) -> PassiveConfig | ActiveConfig:
         """Its configuration."""
+
+    @property
+    def labels(self) -> Array | None:
+        """The true labels int64 (N,) in aligned order, at the active party."""
 
     @property
     def run(self) -> Prepared:

@@ -150,8 +150,8 @@ class ColumnInfo:
 class Owner:
     """Owner-only facts that a defence may read; never serialised.
 
-    ``features`` are the model's inputs in [0, 1] (N, d) and ``labels`` int64 (N,), both in aligned order. A passive
-    party may hold labels too: what a party does in the federation is its ``role``.
+    ``features`` are the model's inputs in [0, 1] (N, d) and ``labels`` int64 (N,), both in aligned order: the active
+    party's are those that its defences of labels drew. A passive party may hold labels too: what a party does in the federation is its ``role``.
     """
 
     name: str

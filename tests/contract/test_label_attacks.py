@@ -272,7 +272,7 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
         attack_recorded(tmp_path / "passive", "direction_scoring", None, tmp_path / "e.npz")
     attack_recorded(tmp_path / "active", "half", None, tmp_path / "e.npz")
     with pytest.raises(
-        ProtocolError, match=r"^attack 'half' submitted values of shape \(18, 4\): \(18, 3\) is needed$"
+        ConfigError, match=r"e.npz estimates 'passive', and .* is that of 'active': only the target"
     ):
         score_estimate(tmp_path / "e.npz", tmp_path / "active" / "config.toml")
 

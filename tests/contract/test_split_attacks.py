@@ -198,10 +198,28 @@ def test_labels_are_read_where_the_gradient_or_the_embedding_shows_them(name: st
     assert beliefs[truth == 1, 1].min() > beliefs[truth == 0, 1].max()  # leak AUC 1
 
 
+def test_rounding_of_gradients_ranks_nobody() -> None:
+    """Gradients of two logits have one direction per class: two beliefs, whatever float32 makes of the last digits."""
+    beliefs = _run("direction_scoring", World("direction_scoring").view()).values
+    assert len(np.unique(beliefs[:, 1])) == 2
+
+
 def test_gradient_sign_and_the_completed_model_name_the_class() -> None:
     for name in ("gradient_sign", "pmc"):
         world = World(name)
         np.testing.assert_array_equal(_run(name, world.view()).values.argmax(axis=1), world.y[TRAIN:])
+
+
+def test_a_unit_that_granted_rows_leave_silent_does_not_drown_the_others() -> None:
+    """Of two numbers one says the label; the other is 0 in every granted row, and noise in the rest."""
+    world, rng = World("pmc"), np.random.default_rng(5)
+    x = np.zeros_like(world.x)
+    x[:, 0] = 0.2 + 0.6 * world.y + 0.05 * rng.random(len(x))
+    x[20:, 1] = rng.random(len(x) - 20)
+    own = {"features": x, "parameters/0.weight": np.eye(2, 6, dtype=np.float32)}
+    own["parameters/0.bias"] = np.zeros(2, np.float32)
+    beliefs = _run("pmc", world.view(np.arange(20, TRAIN + N, dtype=np.int32), own=own)).values
+    np.testing.assert_array_equal(beliefs.argmax(axis=1), world.y[20:])
 
 
 @pytest.mark.parametrize(

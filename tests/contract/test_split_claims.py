@@ -136,6 +136,22 @@ def _keeps_labels_as_claimed(local: LocalFederation, claim: Claim) -> None:
     assert abs(share - kept) < 5 * math.sqrt(kept * (1 - kept) / len(active.labels))
 
 
+def test_noise_by_class_goes_by_the_drawn_labels(tmp_path: Path) -> None:
+    """Else Marvell's noise would tell of the true ones, which label_dp claims that nothing sent does."""
+    defenses = [{"name": name, "at": "active"} for name in ("label_dp", "marvell")]
+    local = federation(tmp_path, **SETTINGS, defenses=defenses)
+    local.coordinator.prepare()
+    active = local.active
+    drawn, seen = active.soft_labels.argmax(axis=1), active.owner.labels
+    assert seen is not None
+    np.testing.assert_array_equal(seen, drawn)
+    assert (drawn != active.labels).any()
+    np.testing.assert_array_equal(
+        active.adversary.own()["labels"], active.labels
+    )  # its own attacks know them
+    close(local)
+
+
 def test_all_that_can_act_are_among_them() -> None:
     assert {n for n, _, _ in CASES} >= {
         *("passport", "dp_gaussian", "dp_laplace", "sparsification", "max_norm", "marvell", "label_dp"),
