@@ -18,19 +18,23 @@ from vfl.errors import AccessError
 from vfl.types import Exchange, Phase
 from vfl.wire.grpc_link import GrpcLink
 
+pytestmark = pytest.mark.timeout(
+    300
+)  # two processes import torch: 9 s, on a loaded machine more than a minute
+BEGUN_SECONDS = 200
 PARTIES = ("coordinator", "active", "passive")
 STRAIGHT: dict[str, Any] = {
     "aggregator": "active",
     "model": {"architecture": "mlp", "width": 4},
     "training": SLOW,
-    "limits": {"wait_seconds": 60, "call_seconds": 60, "step_seconds": 20},
+    "limits": {"wait_seconds": BEGUN_SECONDS, "call_seconds": BEGUN_SECONDS, "step_seconds": 20},
 }
 
 
 def until_training(federation: Federation) -> None:
     """The coordinator receives nothing."""
     files = [federation.home / party / "transcript/payload.bin" for party in ("active", "passive")]
-    eventually(lambda: all(f.stat().st_size > 0 for f in files))
+    eventually(lambda: all(f.stat().st_size > 0 for f in files), BEGUN_SECONDS)
 
 
 def assert_ended_by(federation: Federation, who: str, code: int) -> None:
@@ -64,7 +68,7 @@ def test_a_disk_that_is_full(tmp_path: Path, who: str) -> None:
     with dealt(tmp_path, **{**STRAIGHT, "model": wide}) as federation:
         federation.start(who, prepare=SMALL_DISK)
         federation.start(*set(PARTIES) - {who})
-        codes = federation.codes()
+        codes = federation.codes(BEGUN_SECONDS)
         assert codes[who] == 12
         assert set(codes.values()) <= {11, 12}
         said = federation.said(who)
