@@ -42,6 +42,7 @@ class ActiveParty(DataParty):
 
     config: ActiveConfig
     labels: Array
+    learns_from = Point.EMBEDDING
 
     def __init__(self, config: ActiveConfig, coordinator: Link, targets: Mapping[str, Link]) -> None:
         super().__init__(config, targets)

@@ -67,6 +67,7 @@ class DataParty(Party):
         PluginError, ConfigError: a defence that is unknown or wrongly set, or a GPU that is absent.
     """
 
+    learns_from: Point  # what it receives in training
     scoring: ScoringService  # once rows are aligned
     labels: Array | None = None  # the true ones, at the active party
 
@@ -83,7 +84,9 @@ class DataParty(Party):
         self.transcript = Transcript(
             self.folder / "transcript", config.transcript.every
         )  # the first write: an unwritable folder is refused here
-        self.recovery = RecoveryLog(self.folder / "recovery", config.limits.checkpoint_steps)
+        self.recovery = RecoveryLog.beside(
+            self.transcript, self.learns_from, self.folder / "recovery", config.limits.checkpoint_steps
+        )
         self.log = party_log(self.folder / "events.jsonl", self.name)
         self.metrics = Metrics(self.folder / "metrics.parquet")
         self.owner = Owner(self.name)

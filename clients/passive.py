@@ -39,6 +39,7 @@ class PassiveParty(DataParty):
     """
 
     config: PassiveConfig
+    learns_from = Point.GRADIENT
 
     def __init__(self, config: PassiveConfig, links: Mapping[str, Link]) -> None:
         self._links = links

@@ -74,7 +74,9 @@ class Coordinator(Party):
         self.folder = config.out
         defenses = build_defenses(config)
         self.transcript = Transcript(self.folder / "transcript", config.transcript.every)
-        self.recovery = RecoveryLog(self.folder / "recovery", config.limits.checkpoint_steps)
+        self.recovery = RecoveryLog.beside(
+            self.transcript, Point.GRADIENT, self.folder / "recovery", config.limits.checkpoint_steps
+        )
         self.log = party_log(self.folder / "events.jsonl", self.name)
         self.metrics = Metrics(self.folder / "metrics.parquet")
         owner = Owner(self.name, parameters=self.disclosed_parameters)

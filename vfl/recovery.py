@@ -1,4 +1,4 @@
-"""The recovery log: training messages since the last checkpoint, never sampled.
+"""The recovery log: training messages since the last checkpoint, none left out.
 
 A party's state is its last checkpoint plus these messages learned again: that is all a restart needs.
 """
@@ -15,23 +15,55 @@ import numpy as np
 from vfl.arrays import load_arrays, save_arrays
 from vfl.errors import StateError
 from vfl.journal import Journal
-from vfl.types import Array, Exchange, Released
+from vfl.transcript import Transcript
+from vfl.types import Array, Exchange, Phase, Point, Released
+
+
+class Recorded:
+    """The training messages of kind ``point`` in a transcript that leaves none out: a log that is written anyway."""
+
+    def __init__(self, transcript: Transcript, point: Point) -> None:
+        self._transcript, self._point = transcript, point
+
+    def append(self, released: Released) -> None:
+        """Record ``released`` now; its receiver may say so again later."""
+        self._transcript.record(released)
+
+    def __iter__(self) -> Iterator[Released]:
+        for released in self._transcript:
+            if released.exchange.phase is Phase.TRAIN and released.point is self._point:
+                yield released
+
+    def restart(self) -> None:
+        """A transcript forgets nothing."""
+
+    def check(self) -> None:
+        """The transcript's owner does."""
+
+    def close(self) -> None:
+        """The transcript's owner does."""
 
 
 class RecoveryLog:
     """Checkpoint and messages in ``folder``; ``state`` gives a party's state as named arrays.
 
     Args:
-        folder: ``checkpoint.npz`` and the log.
+        folder: ``checkpoint.npz``, and the log where it is one of its own.
         every: steps between checkpoints.
+        log: of the messages, if they are logged elsewhere.
     """
 
-    def __init__(self, folder: Path, every: int) -> None:
-        self._journal = Journal(folder)
+    def __init__(self, folder: Path, every: int, log: Recorded | None = None) -> None:
+        self._log = log or Journal(folder)
         self._file = folder / "checkpoint.npz"
         self._every = every
         self._checkpointed = -1
         self.learned = -1  # the last training step learned from, set by the party
+
+    @classmethod
+    def beside(cls, transcript: Transcript, point: Point, folder: Path, every: int) -> RecoveryLog:
+        """That of a party which learns from messages of kind ``point``: only a sampled ``transcript`` needs a second log."""
+        return cls(folder, every, Recorded(transcript, point) if transcript.complete else None)
 
     def is_due(self, exchange: Exchange, ahead: int = 0) -> bool:
         """Whether ``exchange`` comes next after the last learned from; False if it was over before.
@@ -50,7 +82,7 @@ class RecoveryLog:
 
     def append(self, released: Released) -> None:
         """Log ``released``, which is learned from now or later."""
-        self._journal.append(released)
+        self._log.append(released)
 
     def checkpoint_if_due(self, state: Callable[[], Mapping[str, Array]]) -> None:
         """Checkpoint every so many steps, when all that was logged was learned from."""
@@ -65,7 +97,7 @@ class RecoveryLog:
         """
         save_arrays(self._file, {"learned": np.array(self.learned), **state})
         self._checkpointed = self.learned
-        self._journal.restart()
+        self._log.restart()
 
     def saved(self) -> dict[str, Array]:
         """The last checkpoint's state, empty if there is none."""
@@ -81,7 +113,7 @@ class RecoveryLog:
         The last step may lack some of them; it is not learned from, and they come again. Messages are copies:
         after the next checkpoint the log is written over.
         """
-        for step, logged in groupby(self._journal, key=lambda released: released.exchange.step):
+        for step, logged in groupby(self._log, key=lambda released: released.exchange.step):
             messages = {released.sender: released for released in logged}
             if step > self.learned and len(messages) == senders:
                 yield list(map(_copied, messages.values()))
@@ -89,11 +121,11 @@ class RecoveryLog:
 
     def check(self) -> None:
         """See :meth:`vfl.journal.Journal.check`."""
-        self._journal.check()
+        self._log.check()
 
     def close(self) -> None:
         """Close the log."""
-        self._journal.close()
+        self._log.close()
 
 
 def _copied(logged: Released) -> Released:

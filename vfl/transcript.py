@@ -35,6 +35,11 @@ class Transcript:
             self._latest[key] = max(step, self._latest.get(key, -1))
             self._count(messages, nbytes)
 
+    @property
+    def complete(self) -> bool:
+        """Whether it keeps every message."""
+        return self._left_out is None
+
     def record(self, released: Released) -> bool:
         """Append ``released``, if it is to be kept, unless this exchange was recorded before; says whether it was new."""
         if not self._is_new(released):

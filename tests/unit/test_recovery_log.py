@@ -12,13 +12,15 @@ from laboratory import payload, same
 
 from vfl.errors import StateError, StorageError
 from vfl.recovery import RecoveryLog
-from vfl.types import Exchange, Phase, Released
+from vfl.transcript import Transcript
+from vfl.types import Exchange, Phase, Point, Released
 
 EVERY = 3
 
 
 def _message(step: int) -> Released:
-    return payload({"gradient": np.full((2, 2), float(step))}, rows=np.arange(2, dtype=np.int32), step=step)
+    tensors = {"gradient": np.full((2, 2), float(step))}
+    return payload(tensors, point=Point.GRADIENT, rows=np.arange(2, dtype=np.int32), step=step)
 
 
 def _learn(log: RecoveryLog, steps: range) -> None:
@@ -121,6 +123,27 @@ def test_a_step_is_learned_again_once_all_its_messages_are_there(tmp_path: Path)
     assert [[(m.sender, m.exchange.step) for m in step] for step in log.missed(2)] == [[("a", 1), ("b", 1)]]
     assert log.learned == 1
     log.close()
+
+
+@pytest.mark.parametrize("every", [1, 2])
+def test_beside_a_transcript_only_what_that_leaves_out_is_logged_twice(tmp_path: Path, every: int) -> None:
+    """Both find the steps after the checkpoint, and no message of another kind or phase."""
+    transcript = Transcript(tmp_path / "transcript", every)
+    log = RecoveryLog.beside(transcript, Point.GRADIENT, tmp_path / "recovery", EVERY)
+    transcript.record(replace(_message(0), point=Point.EMBEDDING))
+    _learn(log, range(EVERY + 2))
+    transcript.record(replace(_message(7), exchange=Exchange("run", Phase.DISCLOSE, 1, 7)))
+    log.close()
+    transcript.close()
+    transcript = Transcript(tmp_path / "transcript", every)
+    again = RecoveryLog.beside(transcript, Point.GRADIENT, tmp_path / "recovery", EVERY)
+    assert again.saved()["theta"].tolist() == [EVERY - 1] * 3
+    missed = [message for (message,) in again.missed(1)]
+    assert [m.exchange.step for m in missed] == [EVERY, EVERY + 1]
+    assert all(same(m, _message(m.exchange.step)) for m in missed)
+    assert (tmp_path / "recovery" / "index.jsonl").exists() == (every > 1)
+    again.close()
+    transcript.close()
 
 
 def test_an_answer_may_run_ahead_of_what_was_learned(tmp_path: Path) -> None:
