@@ -18,9 +18,8 @@ from vfl.errors import AccessError
 from vfl.types import Exchange, Phase
 from vfl.wire.grpc_link import GrpcLink
 
-pytestmark = pytest.mark.timeout(
-    300
-)  # two processes import torch: 9 s, on a loaded machine more than a minute
+# Two processes import torch: 9 s to the first step, on a loaded machine more than a minute.
+pytestmark = pytest.mark.timeout(300)
 BEGUN_SECONDS = 200
 PARTIES = ("coordinator", "active", "passive")
 STRAIGHT: dict[str, Any] = {
