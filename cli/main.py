@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+import signal
+
+# A Ctrl-C while modules load ends the process without a word: there is nothing to keep, and a traceback says nothing.
+_loading = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+if _loading:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 # One numeric thread per process, before NumPy loads: sums then have one order in every mode.
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
 import contextlib
-import signal
 import sys
 import traceback
 from typing import NoReturn
@@ -19,6 +24,9 @@ import typer
 from cli import audit, datasets, evidence, federation, plugins, release, reproduce
 from cli.output import note
 from vfl.errors import StorageError, VflensError
+
+if _loading:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 INTERRUPTED = 130
 _INTERRUPTION = "interrupted: what was computed so far is kept"
@@ -62,6 +70,7 @@ def main() -> NoReturn:
     try:
         command_line()
     except SystemExit as end:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is said: a second Ctrl-C has nothing to end
         if "grpc" in sys.modules:
             os._exit(_flushed(end.code if isinstance(end.code, int) else 0))
         raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -170,6 +171,21 @@ class TestUnforeseen:
         monkeypatch.setattr("cli.main.app", interrupted)
         ended = vflens("version")
         assert (ended.code, ended.err) == (130, "interrupted: what was computed so far is kept\n")
+
+    def test_a_signal_while_modules_load(self, tmp_path: Path) -> None:
+        """Instead of the command line's library one is found that presses Ctrl-C."""
+        pressed = "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(10)\n"
+        (tmp_path / "typer.py").write_text(pressed, encoding="utf-8")
+        path = os.pathsep.join([str(tmp_path), str(ROOT)])
+        done = subprocess.run(
+            [*ATTENDED, *VFLENS, "version"],
+            cwd=tmp_path,
+            env=ENVIRONMENT | {"PYTHONPATH": path},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
 
     def test_a_reader_that_left(self) -> None:
         """As in `vflens datasets list | head -1`."""
