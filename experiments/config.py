@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
@@ -25,11 +25,10 @@ from vfl.config import (
 )
 from vfl.federation import Aggregator, Training
 from vfl.model import SplitNetwork
+from vfl.names import Title
 from vfl.partyfile import PartyFile
 from vfl.split import VerticalSplit
 from vfl.types import Role
-
-RunName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_. -]{0,63}$")]
 
 
 class Data(BaseModel):
@@ -76,7 +75,7 @@ class AttackAt(Plugin):
 class Scenario(Settings):
     """One run of the experiment."""
 
-    name: RunName
+    name: Title
     defenses: tuple[DefenseAt, ...] = ()
 
 
@@ -107,7 +106,7 @@ class Network(Settings):
 class Experiment(Settings):
     """The whole file. Data come from ``data`` and ``split``, or from ``files``: a party's own table each."""
 
-    name: RunName
+    name: Title
     seed: int = Field(
         0,
         ge=0,

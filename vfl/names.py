@@ -8,7 +8,21 @@ from typing import Annotated
 
 from pydantic import Field
 
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
+_NAME, _TITLE, _VISIBLE = (
+    r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$",
+    r"^[A-Za-z0-9][A-Za-z0-9_. -]{0,63}$",
+    "^[!-~]+$",
+)
+Name = Annotated[str, Field(pattern=_NAME)]
+Title = Annotated[str, Field(pattern=_TITLE)]  # of runs and scenarios
+Visible = Annotated[str, Field(pattern=_VISIBLE)]
+
+#: What a text that does not match should look like.
+REMEDIES = {
+    _NAME: "give 1 to 64 letters, digits, '_', '.' or '-', a letter or digit first",
+    _TITLE: "give 1 to 64 letters, digits, '_', '.', '-' or spaces, a letter or digit first",
+    _VISIBLE: "give visible ASCII characters only, without spaces",
+}
 
 
 def repeated(names: Iterable[str]) -> str | None:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from vfl.errors import ConfigError
+from vfl.names import REMEDIES
 from vfl.types import Role
 
 T = TypeVar("T")
@@ -73,7 +74,8 @@ def describe_problem(problem: Any) -> str:
     """One pydantic error as field, message and value; values of secrets are left out."""
     place = problem["loc"][1:] if problem["loc"][:1] and problem["loc"][0] in set(Role) else problem["loc"]
     where = ".".join(map(str, place)) or "configuration"
-    message = str(problem["msg"]).removeprefix("Value error, ")
+    said = str(problem["msg"]).removeprefix("Value error, ")
+    message = REMEDIES.get(problem.get("ctx", {}).get("pattern"), said)
     value = problem["input"]
     # The value of an unknown key may be a secret whose key was misspelt.
     secret = problem["type"] == "extra_forbidden" or any(word in where for word in ("token", "seed", "key"))

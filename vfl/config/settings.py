@@ -8,16 +8,15 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from vfl.config.reading import refused
-from vfl.names import Name
+from vfl.names import Name, Visible
 from vfl.registry import Registry
 from vfl.types import Role
 
 Token = Annotated[
-    str,
+    Visible,
     Field(
         min_length=16,
         max_length=256,
-        pattern="^[!-~]+$",
         description="shared by one pair of parties; nobody else may know it",
     ),
 ]
