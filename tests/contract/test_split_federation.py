@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -141,20 +142,41 @@ def test_the_same_over_grpc(
     tmp_path: Path, undisturbed: Callable[[str], Outcome], place: str, who: str
 ) -> None:
     """Rebuilt between two checkpoints behind real servers: the bits of one process in which nothing happened."""
+    with _served(tmp_path, **WIRED[place]) as local:
+        train_until(local, 5)
+        REBUILD[who](local)
+        if who not in ("coordinator", "everybody"):
+            rebuild_coordinator(local)
+        local.coordinator.train()
+        finish(local)
+    close(local)
+    assert (trained(local), transcripts(tmp_path), estimates(tmp_path)) == undisturbed(place)
+
+
+def test_a_restart_forgets_no_byte_that_a_sampled_transcript_left_out(tmp_path: Path) -> None:
+    """Over gRPC, by everybody's own count, as if all of it had been kept and nobody had been rebuilt."""
+    received = []
+    for every in (1, 2):
+        with _served(tmp_path / str(every), **SETTINGS, transcript={"every": every}) as local:
+            if every > 1:
+                train_until(local, 9)
+                rebuild_all(local)
+            local.coordinator.train()
+        close(local)  # the last messages are recorded when their replies have left
+        received.append({m.name: (m.transcript.received, m.transcript.nbytes) for m in local.members()})
+    assert received[0] == received[1]
+
+
+@contextmanager
+def _served(home: Path, **settings: Any) -> Iterator[LocalFederation]:
+    """A prepared federation whose parties reach each other over gRPC."""
     with short_folder() as sockets:
-        local = federation(tmp_path, **WIRED[place])
+        local = federation(home, **settings)
         for number, member in enumerate(local.members()):
             _move(local, member.name, f"unix:{sockets}/{number}")
         with over_grpc(local):
             local.coordinator.prepare()
-            train_until(local, 5)
-            REBUILD[who](local)
-            if who not in ("coordinator", "everybody"):
-                rebuild_coordinator(local)
-            local.coordinator.train()
-            finish(local)
-        close(local)
-    assert (trained(local), transcripts(tmp_path), estimates(tmp_path)) == undisturbed(place)
+            yield local
 
 
 def _move(local: LocalFederation, name: str, address: str) -> None:
