@@ -55,9 +55,9 @@ class Journal:
         with self._lock:
             self._raise_error()
             line, arrays = _entry(released, self._offset)
-            small = released.nbytes <= BLOCK_BYTES
+            joined = released.nbytes <= BLOCK_BYTES  # a copy costs less than a second write
             try:  # payload first: an index line never points at bytes that are not there
-                for data in [b"".join(a.data for a in arrays)] if small else map(_bytes, arrays):
+                for data in [b"".join(a.data for a in arrays)] if joined else map(_bytes, arrays):
                     _write_blocks(self._payload, data)
                 _write_blocks(self._index, line)
             except OSError as error:
@@ -141,9 +141,7 @@ def _entry(released: Released, offset: int) -> tuple[bytes, list[Array]]:
     arrays = [released.rows, *tensors.values()]
     described = []
     for name, array in zip(("", *tensors), arrays, strict=True):
-        described.append(
-            f'{{"name":{_quoted(name)},"dtype":"{array.dtype.str}","shape":{list(array.shape)},"offset":{offset}}}'
-        )
+        described.append(f"{_described(name, array.dtype, array.shape)}{offset}}}")
         offset += array.nbytes
     e = released.exchange
     withheld = "true" if released.tensors is None else "false"
@@ -153,6 +151,12 @@ def _entry(released: Released, offset: int) -> tuple[bytes, list[Array]]:
         f'"nbytes":{released.nbytes},"withheld":{withheld}}}\n'
     )
     return line.encode(), arrays
+
+
+@lru_cache(maxsize=256)  # a run's arrays are of few shapes
+def _described(name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
+    """An array in an index line, up to its offset."""
+    return f'{{"name":{_quoted(name)},"dtype":"{dtype.str}","shape":{list(shape)},"offset":'
 
 
 @lru_cache(maxsize=256)

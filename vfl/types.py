@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -121,7 +122,7 @@ class Released:
             )
         return self.tensors[name]
 
-    @property
+    @cached_property
     def nbytes(self) -> int:
         """Bytes of rows and tensors together."""
         return self.rows.nbytes + sum(t.nbytes for t in (self.tensors or {}).values())
