@@ -104,7 +104,7 @@ class Federation:
             return self.n_classes
         return self.network.combined_width(list(self.widths.values()), self.n_classes)
 
-    @property
+    @cached_property
     def concatenates(self) -> bool:
         """Whether the active party receives embeddings side by side; otherwise their sum."""
         return self.network is not None and self.network.combine == "concatenate"
@@ -117,7 +117,7 @@ class Federation:
         own = gradient.tensor("gradient")[:, start : start + self.widths[party]]
         return replace(gradient, tensors={"gradient": sealed(own)})
 
-    @property
+    @cached_property
     def dtype(self) -> np.dtype[Any]:
         """Of embeddings and their gradients."""
         return np.dtype(self.network.precision if self.network else np.float64)
@@ -132,17 +132,17 @@ class Federation:
             total = total + embedding
         return total
 
-    @property
+    @cached_property
     def direct(self) -> bool:
         """Whether embeddings go straight to the active party."""
         return self.aggregator == "active"
 
-    @property
+    @cached_property
     def epoch_steps(self) -> int:
         """Training steps of an epoch."""
         return math.ceil(len(self.train) / self.training.batch_size)
 
-    @property
+    @cached_property
     def steps(self) -> int:
         """Training steps, unless the active party stops early."""
         return self.training.epochs * self.epoch_steps

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from vfl.errors import KnowledgeError, ProtocolError
+
 Array: TypeAlias = npt.NDArray[Any]
 _LITTLE = sys.byteorder == "little"
 
@@ -112,8 +114,6 @@ class Released:
             KnowledgeError: it was withheld.
             ProtocolError: it is not there.
         """
-        from vfl.errors import KnowledgeError, ProtocolError
-
         if self.tensors is None:
             raise KnowledgeError(f"{self.point} of party {self.sender!r} were withheld by a defence")
         if name not in self.tensors:

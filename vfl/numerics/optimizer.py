@@ -70,6 +70,7 @@ class Adam:
         self._powers = zeros((2, size))
         self._decay = zeros((2, 1))
         self._decay[0], self._decay[1] = beta1, beta2
+        self._gain = 1 - self._decay
 
     def update(self, theta: Vector, gradient: Vector) -> None:
         """One step, in place: θ ← θ − η m̂/(√v̂ + ε)."""
@@ -77,7 +78,7 @@ class Adam:
         powers = self._powers
         powers[:] = gradient
         powers[1] *= gradient
-        powers *= 1 - self._decay
+        powers *= self._gain
         self._moments *= self._decay
         self._moments += powers
         # m̂/(√v̂ + ε) = (m/c₁)/(√v/c₂ + ε) = (c₂/c₁)·m/(√v + c₂ε), c₁ = 1 − β₁ᵗ, c₂ = √(1 − β₂ᵗ).
