@@ -194,10 +194,9 @@ class PassiveParty(DataParty):
         federation.check_epoch(received.exchange)
         check_origin(received, federation.active.name, Point.GRADIENT)
         finite(received, "gradient", (len(received.rows), federation.widths[self.name]), federation.dtype)
-        sent = self.gate.kept(Point.EMBEDDING, received.exchange.step)
-        if sent is None:  # after a restart
-            federation.checked_rows(received.rows, Phase.TRAIN)
-        elif sent.rows.tobytes() != received.rows.tobytes():
+        federation.checked_rows(received.rows, Phase.TRAIN)
+        sent = self.gate.kept(Point.EMBEDDING, received.exchange.step)  # not after a restart
+        if sent is not None and sent.rows.tobytes() != received.rows.tobytes():
             raise ProtocolError(
                 f"the gradient of step {received.exchange.step} is not that of the rows whose embeddings {self.name!r} sent in it"
             )
