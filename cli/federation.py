@@ -121,7 +121,8 @@ def _summary(runs: Any, report: Path) -> str:
     for row in rows:
         table.add_row(*row)
     with console.capture() as shown:
-        console.print(table)
+        if rows:
+            console.print(table)
     loud = "".join(f"\n{alarm}" for alarm in alarms(runs))
     return f"{shown.get()}\n{verdict(runs)}{loud}\n\nreport: {report}"
 

@@ -252,5 +252,8 @@ def test_labels_told_by_gradients_are_part_of_what_it_is_worth(tmp_path: Path) -
     run = target(tmp_path, [*scores({"lmmse": 0.021}), *labels])
     worth = "Trained in the clear, gradient_sign at passive names 100.0 % of 1,437 training labels rightly (the most frequent class: 10.1 %)."
     assert verdict([run]).assumption == f"{SECURE} {worth}"
+    fewer = [m | {"value": 0.6} if m["metric"] == "label_accuracy" else m for m in labels]
+    defended = target(tmp_path / "defended", [*scores({"lmmse": 0.021}), *fewer])
+    assert worth in verdict([run, defended]).assumption  # what training gives away, not what a defence leaves
     (told,) = to_json([run])["runs"][0]["labels"]
     assert (told["attack"], told["accuracy"], told["blind"]) == ("gradient_sign", 1.0, 0.101)
