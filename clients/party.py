@@ -31,11 +31,10 @@ from vfl.acts import (
     Submission,
 )
 from vfl.align import digests
-from vfl.arrays import load_arrays, save_arrays
 from vfl.compatibility import build_defenses, check_device, check_family
 from vfl.config import ActiveConfig, PassiveConfig
 from vfl.errors import ConfigError, ProtocolError, StateError
-from vfl.federation import Federation
+from vfl.federation import Federation, load_order, save_order
 from vfl.gate import DefenseChain, ReleaseGate, check_fired
 from vfl.link import Handlers, Link, Party
 from vfl.log import party_log
@@ -131,9 +130,10 @@ class DataParty(Party):
             if self._prepared is None:
                 check_membership(act.federation, self.config, self.table.columns)
                 check_order(act.order, act.federation, len(self.table.ids))
+                table = self.table.digest()
                 self.begin_run(act.federation, act.order)
                 save_summary(self)
-                save_arrays(self.folder / "order.npz", {"order": act.order})
+                save_order(self.folder, act.order, table)
         return Done()
 
     @abstractmethod
@@ -347,7 +347,7 @@ class DataParty(Party):
             StorageError: the folder holds no prepared run, or one of another table.
         """
         federation = Federation.load(self.folder)
-        self.begin_run(federation, load_arrays(self.folder / "order.npz")["order"])
+        self.begin_run(federation, load_order(self.folder, self.table))
         state = self.recovery.saved()
         if state:
             self.load(state)

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from vfl.acts import Query
-from vfl.arrays import load_arrays
 from vfl.config import OPERATOR, ActiveConfig, load_party
 from vfl.errors import ConfigError, StateError
-from vfl.federation import Federation
+from vfl.federation import Federation, load_order
 from vfl.partytable import read_party_table
 from vfl.types import Array
 from vfl.wire.grpc_link import GrpcLink
@@ -23,6 +22,7 @@ def ask(config_file: Path, rows: str) -> list[dict[str, Any]]:
     Raises:
         ConfigError: not an active party's configuration, no operator_token, rows that are no such list.
         StateError: the party has no aligned run yet.
+        StorageError: its table has changed since: ids would name others.
         UnavailableError: it does not run.
     """
     config = load_party(config_file)
@@ -76,7 +76,7 @@ def parse_rows(text: str, count: int) -> Array:
 
 def _answers(config: ActiveConfig, numbers: Array, positions: Array, scores: Array) -> list[dict[str, Any]]:
     table = read_party_table(config.data)
-    ids = table.ids[load_arrays(config.out / "order.npz")["order"][positions]]
+    ids = table.ids[load_order(config.out, table)[positions]]
     names = table.class_names
     return [
         {

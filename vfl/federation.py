@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 from vfl.arrays import load_arrays, save_arrays, write_whole
 from vfl.errors import ProtocolError, StorageError
 from vfl.model import SplitNetwork
+from vfl.table import Table
 from vfl.types import Array, ColumnInfo, Exchange, Phase, Released, Role, sealed
 from vfl.view import PartyInfo
 
@@ -235,6 +236,25 @@ class Federation:
             raise StorageError(
                 f"{folder} holds no aligned federation ({error}): give the folder of a party that took part in a run"
             ) from error
+
+
+def save_order(folder: Path, order: Array, table: Array) -> None:
+    """Write ``order.npz``: the file row int32 (N,) of each aligned row, and the digest of the ``table`` that has them."""
+    save_arrays(folder / "order.npz", {"order": order, "table": table})
+
+
+def load_order(folder: Path, table: Table) -> Array:
+    """The row of ``table`` int32 (N,) of each aligned row of the run in ``folder``.
+
+    Raises:
+        StorageError: unreadable, or the run had another table.
+    """
+    saved = load_arrays(folder / "order.npz")
+    if not np.array_equal(saved.get("table", ()), table.digest()):
+        raise StorageError(
+            f"the party's table is no longer that of the run in {folder}: bring back the file as it was, or run again"
+        )
+    return saved["order"]
 
 
 def party_from_dict(data: dict[str, Any]) -> PartyInfo:

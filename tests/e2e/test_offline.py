@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from laboratory import THREE, experiment
 from typer.testing import CliRunner, Result
@@ -304,3 +306,21 @@ def test_parameters_given_on_the_command_line(tmp_path: Path, recorded: Path) ->
         assert isinstance(refused, ConfigError)
         assert str(refused).startswith(sentence)
         assert "\n" not in str(refused)
+
+
+@pytest.mark.parametrize("edit", ["another value", "another order"])
+def test_a_table_that_changed_since_the_run_scores_nothing(tmp_path: Path, home: Path, edit: str) -> None:
+    """Aligned rows are rows of the file: of another file the figures would be of other rows."""
+    out, file = tmp_path / "estimate.npz", home / "a" / "data.parquet"
+    attack_recorded(home / "active", "zero", "a", out)
+    table = pq.read_table(file)
+    if edit == "another order":
+        table = table.take(list(range(len(table)))[::-1])
+    else:
+        name = next(n for n in table.column_names if n not in ("id", "label", "split"))
+        values = table[name].to_numpy().copy()
+        values[0] = values[1]
+        table = table.set_column(table.column_names.index(name), name, pa.array(values))
+    pq.write_table(table, file)
+    with pytest.raises(StorageError, match=r"^the party's table is no longer that of the run in .*a: bring"):
+        score_estimate(out, home / "a" / "config.toml")
