@@ -12,6 +12,7 @@ import time
 import tomllib
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from laboratory import THREE
 from processes import (
@@ -102,6 +103,11 @@ class TestServing:
             assert json.loads(again) == answers
             said = vflens("predict", "--config", config, "--rows", "99", code=2).stderr
             assert said == "error: --rows '99': there are 18 prediction rows, counted from 0\n"
+            file = federation.home / "active/data.parquet"
+            table = pq.read_table(file)
+            pq.write_table(table.take(list(range(len(table)))[::-1]), file)  # other ids at the same rows
+            said = vflens("predict", "--config", config, code=12).stderr
+            assert said.startswith("error: the party's table is no longer that of the run in ")
             federation.processes["coordinator"].send_signal(signal.SIGINT)
             assert_finished(federation)
             said = vflens("predict", "--config", config, code=11).stderr
