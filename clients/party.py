@@ -33,7 +33,7 @@ from vfl.acts import (
 from vfl.align import digests
 from vfl.compatibility import build_defenses, check_device, check_family
 from vfl.config import ActiveConfig, PassiveConfig
-from vfl.errors import ConfigError, ProtocolError, StateError
+from vfl.errors import ConfigError, ProtocolError, StateError, StorageError
 from vfl.federation import Federation, load_order, save_order
 from vfl.gate import DefenseChain, ReleaseGate, check_fired
 from vfl.link import Handlers, Link, Party
@@ -348,12 +348,21 @@ class DataParty(Party):
         """
         federation = Federation.load(self.folder)
         self.begin_run(federation, load_order(self.folder, self.table))
+        try:
+            self._relearn_all()
+        except (KeyError, IndexError, ValueError, RuntimeError) as error:  # NumPy's and torch's own
+            raise StorageError(
+                f"checkpoint or log of {self.folder} do not continue its run ({type(error).__name__}: {error}): use a folder that nobody changed"
+            ) from error
+
+    def _relearn_all(self) -> None:
+        """Take up the last checkpoint, and learn again from what came after it."""
         state = self.recovery.saved()
         if state:
             self.load(state)
         for logged in self.recovery.missed(self.step_messages):
             self.relearn(logged)
-            for released in logged:  # it is logged here first
+            for released in logged:  # beside a sampled transcript the recovery log is written first
                 self.transcript.record(released)
 
     def flush(self) -> None:

@@ -39,7 +39,7 @@ class Journal:
         self.folder = folder
         self._error: OSError | None = None
         self._lock = threading.Lock()
-        with self._storage():
+        with self._storage(), _legible(folder):
             folder.mkdir(parents=True, exist_ok=True)
             self._offset = _drop_torn_tail(folder)
             self._index = (folder / "index.jsonl").open("ab", buffering=0)
@@ -114,15 +114,14 @@ def read(folder: Path) -> Iterator[Released]:
         with (folder / "index.jsonl").open("rb") as index, (folder / "payload.bin").open("rb") as payload:
             size = payload.seek(0, 2)
             data: Any = mmap.mmap(payload.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
-            for line in index:
-                entry = _complete(line, size)
-                if entry is None:
-                    return
-                yield _released(entry, data)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise StorageError(
-            f"{folder} is not a readable log ({error}): give a party's recorded transcript folder"
-        ) from error
+            with _legible(folder):
+                for line in index:
+                    entry = _complete(line, size)
+                    if entry is None:
+                        return
+                    yield _released(entry, data)
+    except OSError as error:
+        raise _unreadable(folder, error) from error
 
 
 def digest(folder: Path) -> str:
@@ -164,6 +163,21 @@ def _quoted(text: str) -> str:
     return json.dumps(text)
 
 
+@contextlib.contextmanager
+def _legible(folder: Path) -> Iterator[None]:
+    """Refuse an index line of the log in ``folder`` that no journal wrote."""
+    try:
+        yield
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+        raise _unreadable(folder, error) from error
+
+
+def _unreadable(folder: Path, error: Exception) -> StorageError:
+    return StorageError(
+        f"{folder} is not a readable log ({error}): give a party's recorded transcript folder"
+    )
+
+
 def _complete(line: bytes, size: int) -> dict[str, Any] | None:
     """The entry of one index line, or None where the line or its payload is torn."""
     if not line.endswith(b"\n"):
@@ -182,7 +196,7 @@ def _end(described: Mapping[str, Any]) -> int:
 
 
 def _released(entry: Mapping[str, Any], data: Any) -> Released:
-    exchange = Exchange(entry["run"], Phase(entry["phase"]), entry["round"], entry["step"])
+    exchange = Exchange(entry["run"], Phase(entry["phase"]), int(entry["round"]), int(entry["step"]))
     tensors = None if entry["withheld"] else {t["name"]: _array(t, data) for t in entry["tensors"]}
     return Released(entry["sender"], exchange, Point(entry["point"]), _array(entry["rows"], data), tensors)
 

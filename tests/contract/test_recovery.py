@@ -31,7 +31,7 @@ from laboratory import (
 from clients.passive import PassiveParty
 from experiments.folders import read_runs
 from vfl.acts import Act, Step
-from vfl.arrays import load_arrays
+from vfl.arrays import load_arrays, save_arrays
 from vfl.config import PassiveConfig, load_party
 from vfl.errors import StateError, StorageError
 from vfl.federation import save_order
@@ -207,6 +207,29 @@ def test_a_folder_without_a_prepared_run_cannot_be_resumed(tmp_path: Path) -> No
         ):
             party.resume()
     close(local)
+
+
+@pytest.mark.parametrize("damaged", ["log", "checkpoint"])
+def test_a_damaged_log_or_checkpoint_is_refused_in_words(tmp_path: Path, damaged: str) -> None:
+    local = federation(tmp_path, **SETTINGS)
+    local.coordinator.prepare()
+    train_until(local, 5)
+    config, folder = local.passive["passive"].config, local.passive["passive"].folder
+    close(local)
+    if damaged == "log":
+        payload = folder / "transcript" / "payload.bin"
+        payload.write_bytes(b"\x7f" * payload.stat().st_size)  # every row position among them
+    else:
+        file = folder / "recovery" / "checkpoint.npz"
+        save_arrays(file, {n: a for n, a in load_arrays(file).items() if "moments" not in n})
+    party = PassiveParty(config, {})
+    with pytest.raises(
+        StorageError,
+        match=r"do not continue its run \((Index|Key)Error: .*: use a folder that nobody changed$",
+    ):
+        party.resume()
+    for log in (party.transcript, party.recovery, party.gate):
+        log.close()
 
 
 def test_a_checkpoint_of_another_table_is_refused(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import shutil
 import signal
 import subprocess
@@ -252,3 +253,32 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError, match="cannot be written"):
         Journal(tmp_path / "file" / "log")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"tensors": 3},
+        {"rows": None},
+        {"rows": {"name": "", "dtype": "<i4", "shape": ["x"], "offset": 0}},
+        {"rows": {"name": "", "dtype": "<i4", "shape": [1], "offset": None}},
+        {"rows": {"name": "", "dtype": "<i4", "shape": [1], "offset": -4}},
+        {"rows": {"name": "", "dtype": "nonsense", "shape": [1], "offset": 0}},
+        {"phase": "supper"},
+        {"step": {}},
+    ],
+)
+def test_an_index_line_that_no_journal_wrote_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
+    _write(tmp_path, [_small(0)])
+    index = tmp_path / "index.jsonl"
+    index.write_text(json.dumps(json.loads(index.read_text()) | change) + "\n")
+    with pytest.raises(StorageError, match="is not a readable log"):
+        list(read(tmp_path))
+
+
+@pytest.mark.parametrize("line", ["[]", "3", '{"rows": {}}'])
+def test_a_log_with_such_a_line_is_not_opened(tmp_path: Path, line: str) -> None:
+    _write(tmp_path, [_small(0)])
+    (tmp_path / "index.jsonl").write_text(f"{line}\n")
+    with pytest.raises(StorageError, match="is not a readable log"):
+        Journal(tmp_path)
