@@ -7,18 +7,40 @@ embedding and no gradient.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from threading import Event
+from typing import Protocol
 
 import numpy as np
 
+from clients.prepared import Prepared
 from vfl.acts import Epoch, Trained
 from vfl.embeddings import TrainingStreams
 from vfl.errors import ProtocolError, UnavailableError
+from vfl.gate import ReleaseGate
 from vfl.link import Link
+from vfl.recovery import RecoveryLog
 from vfl.types import Array, Exchange, Phase, Point, Released
 
-if TYPE_CHECKING:
-    from clients.active import ActiveParty
+
+class Trainer(Protocol):
+    """An active party as this loop takes it."""
+
+    stopped: Event
+    gate: ReleaseGate
+    recovery: RecoveryLog
+
+    @property
+    def run(self) -> Prepared:
+        """Members, rows and model of the run."""
+
+    def take(self, embeddings: Sequence[Released]) -> None:
+        """Release the gradient in one step's ``embeddings``, and learn once it has left."""
+
+    def settle(self) -> None:
+        """Do what was put off until a message has left."""
+
+    def stops_after(self, step: int) -> bool:
+        """Whether training ends early with ``step``."""
 
 
 class DirectTraining:
@@ -29,7 +51,7 @@ class DirectTraining:
     step before as well, which travels one step later.
     """
 
-    def __init__(self, party: ActiveParty, coordinator: Link, passive: Sequence[Link]) -> None:
+    def __init__(self, party: Trainer, coordinator: Link, passive: Sequence[Link]) -> None:
         self._party, self._coordinator, self._passive = party, coordinator, passive
         self._federation = party.run.federation
         self._staleness = self._federation.training.staleness

@@ -20,10 +20,9 @@ from experiments.config import DefenseAt, Experiment, Scenario, load_as
 from experiments.figures import render
 from experiments.page import write_page
 from experiments.results import up_to_affine
+from experiments.sweep_page import UNDEFENDED, called, drawing
 from vfl.config import Settings
 from vfl.errors import ConfigError, DefenseError
-
-UNDEFENDED = "undefended"
 
 
 class SweptDefense(DefenseAt):
@@ -183,8 +182,6 @@ def run_sweep(sweep: SweepFile, pool: Pool, out: Path, command: str) -> dict[str
         ConfigError: no attack gave an error in any cell.
         VflensError: what else went wrong in a cell; finished ones are kept.
     """
-    from experiments.sweep_page import drawing
-
     with tempfile.TemporaryDirectory(
         prefix="vflens-sweep-"
     ) as scratch:  # an interruption kills workers in a cell
@@ -212,11 +209,6 @@ def run_sweep(sweep: SweepFile, pool: Pool, out: Path, command: str) -> dict[str
         "data": str(data),
         "page": str(page),
     }
-
-
-def called(defense: str, strength: float | None, between: str = " ") -> str:
-    """A place of the sweep in words: a defence, and its strength where it has one."""
-    return defense if defense == UNDEFENDED or strength is None else f"{defense}{between}{strength:g}"
 
 
 def disagreements(rows: Sequence[dict[str, Any]]) -> list[str]:

@@ -8,9 +8,14 @@ from collections.abc import Sequence
 from experiments.cells import Rows
 from experiments.figures import Drawing
 from experiments.plots import Plot, Series, heat_map, lines
-from experiments.sweep import called
 
+UNDEFENDED = "undefended"
 _COSTS = {"mean_kl": "mean KL between true and released scores, nats", "accuracy": "accuracy"}
+
+
+def called(defense: str, strength: float | None, between: str = " ") -> str:
+    """A place of the sweep in words: a defence, and its strength where it has one."""
+    return defense if defense == UNDEFENDED or strength is None else f"{defense}{between}{strength:g}"
 
 
 def drawing(rows: Rows, refused: Sequence[str]) -> Drawing:
@@ -22,7 +27,7 @@ def drawing(rows: Rows, refused: Sequence[str]) -> Drawing:
         shown.append(_heat(f"{where}: error relative to the best blind guess", here))
         shown += [
             plot
-            for defense in dict.fromkeys(r["defense"] for r in here if r["defense"] != "undefended")
+            for defense in dict.fromkeys(r["defense"] for r in here if r["defense"] != UNDEFENDED)
             for plot in (*_trade_offs(where, defense, here), *_theory(where, defense, here))
         ]
     seeds = len({r["seed"] for r in rows})
