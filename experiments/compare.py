@@ -24,6 +24,7 @@ _PLACES = {"run", "out", "address"}  # a name or a place changes no result, and 
 _MASK = "(secret)"
 _ATTACK_FIGURES = {"mse", "mse_stderr", "blind_mse", "unusable"}
 _ATTACK_FIGURES |= {"column_mse", "column_blind_mse", "column_entropy", "column_conditional_entropy"}
+_TIMES = {"train_seconds", "steps_per_second"}  # of no two runs alike
 _METRIC_KEY = ("party", "metric", "attack", "target", "scored_set", "column", "rows", "step")
 _ERROR_KEY = ("attack", "target", "scored_set", "rows", "column")
 
@@ -38,20 +39,23 @@ def compare(run_a: Path, run_b: Path) -> dict[str, Any]:
         as a whole (``column`` "") and column by column. ``metrics``: ``{party, metric, attack, target,
         scored_set, column, rows, step, a, b, difference}`` of the other figures. Equal figures are left
         out; ``difference`` is b − a, None where a side lacks the figure. A figure that
-        is not finite stays as it is; ``vflens compare --json`` writes null for it.
+        is not finite stays as it is; ``vflens compare --json`` writes null for it. ``equal``: whether nothing differs but
+        times.
 
     Raises:
         ConfigError: a folder holds several runs.
         DataError: a folder is missing, holds no run, or is damaged.
     """
     a, b = _only_run(run_a), _only_run(run_b)
-    return {
-        "a": a.name,
-        "b": b.name,
+    found = {
         "configuration": list(_configuration(a, b)),
         "errors": list(_errors(a, b)),
         "metrics": list(_metrics(a, b)),
     }
+    apart = (
+        found["configuration"] + found["errors"] + [m for m in found["metrics"] if m["metric"] not in _TIMES]
+    )
+    return {"a": a.name, "b": b.name, **found, "equal": not apart}
 
 
 def table(comparison: Mapping[str, Any]) -> Table:
@@ -72,6 +76,7 @@ def table(comparison: Mapping[str, Any]) -> Table:
     for m in comparison["metrics"]:
         what = " ".join(str(m[k]) for k in _METRIC_KEY if m[k])
         grid.add_row(escape(what), *(figure(m[k]) for k in ("a", "b", "difference")))
+    grid.caption = "Equal: nothing differs but times." if comparison["equal"] else None
     return grid
 
 

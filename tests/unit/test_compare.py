@@ -25,7 +25,25 @@ def test_equal_runs_differ_in_nothing(tmp_path: Path) -> None:
     for side in ("one", "two"):
         write_run(tmp_path / side / "demo")
     found = compare(tmp_path / "one", tmp_path / "two" / "demo")
-    assert found == {"a": "demo", "b": "demo", "configuration": [], "errors": [], "metrics": []}
+    assert found == {
+        "a": "demo",
+        "b": "demo",
+        "configuration": [],
+        "errors": [],
+        "metrics": [],
+        "equal": True,
+    }
+
+
+@pytest.mark.parametrize(("name", "equal"), [("train_seconds", True), ("accuracy", False)])
+def test_times_alone_make_no_run_another(tmp_path: Path, name: str, equal: bool) -> None:
+    for side, value in (("one", 1.0), ("two", 2.0)):
+        folder = tmp_path / side / "demo" / "coordinator"
+        write_party(folder, "coordinator", metrics=[metric(name, value)])
+    found = compare(tmp_path / "one", tmp_path / "two")
+    assert [m["metric"] for m in found["metrics"]] == [name]
+    assert found["equal"] is equal
+    assert ("nothing differs but times" in rendered(found)) is equal
 
 
 def test_what_differs_is_listed_by_party_and_key(tmp_path: Path) -> None:
