@@ -18,6 +18,7 @@ from vfl.registry import ATTACKS
 from vfl.types import Phase, Role
 
 _NOTHING = "Nothing can be said yet about what leaks: no reconstruction was scored beside a blind guess."
+_NO_COLUMNS = "No reconstruction of columns was scored beside a blind guess."  # but something else was
 _SPOKEN_RUNS = 4  # more would drown the verdict; the heat map shows all
 
 
@@ -67,7 +68,8 @@ def verdict(runs: Sequence[Run]) -> Verdict:
     """The answer to "what leaks, and does the defence help?" in plain words."""
     first, names = baseline(runs), labels(runs)
     if not any(final(r) for r in runs):
-        return Verdict(_NOTHING, assumption=_worth_of_secure_training(runs).strip())
+        other = any(explained(r) or label_results(r) for r in runs)
+        return Verdict(_NO_COLUMNS if other else _NOTHING, assumption=_worth_of_secure_training(runs).strip())
     others = [
         _compared(r, n, runs[first]) for i, (r, n) in enumerate(zip(runs, names, strict=True)) if i != first
     ]

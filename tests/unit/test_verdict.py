@@ -239,7 +239,7 @@ def test_what_the_assumption_of_secure_training_is_worth(tmp_path: Path) -> None
         {"attack": "clear_features", "target": "passive", "r2": 0.987}
     ]
     alone = target(tmp_path / "alone", affine)
-    assert verdict([alone]).assumption == worth
+    assert str(verdict([alone])) == f"No reconstruction of columns was scored beside a blind guess. {worth}"
 
 
 def test_labels_told_by_gradients_are_part_of_what_it_is_worth(tmp_path: Path) -> None:
@@ -252,6 +252,8 @@ def test_labels_told_by_gradients_are_part_of_what_it_is_worth(tmp_path: Path) -
     run = target(tmp_path, [*scores({"lmmse": 0.021}), *labels])
     worth = "Trained in the clear, gradient_sign at passive names 100.0 % of 1,437 training labels rightly (the most frequent class: 10.1 %)."
     assert verdict([run]).assumption == f"{SECURE} {worth}"
+    alone = target(tmp_path / "alone", labels)
+    assert str(verdict([alone])) == f"No reconstruction of columns was scored beside a blind guess. {worth}"
     fewer = [m | {"value": 0.6} if m["metric"] == "label_accuracy" else m for m in labels]
     defended = target(tmp_path / "defended", [*scores({"lmmse": 0.021}), *fewer])
     assert worth in verdict([run, defended]).assumption  # what training gives away, not what a defence leaves
