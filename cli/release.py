@@ -76,7 +76,7 @@ def release(
 ) -> None:
     """Release a table under optimal noise, with a certificate (JSON and a page) beside it.
 
-    Example: vflens release bank.csv --label y --lambda 1e-4 --pi standardise --out released.csv
+    Example: vflens release examples/bank_active.csv --id id --label subscribed --lambda 1 --pi standardise --out released.csv
     """
     from experiments.release.options import Options
 

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -182,6 +183,27 @@ def test_the_example_of_audit_reads_its_file() -> None:
     source, columns = str(ROOT / given["source"]), given["columns"].split(",")
     subject = load_subject(source, classes=given["classes"], columns=columns, id_column=given["id_column"])
     assert subject.x.shape[1] == len(columns)
+
+
+def test_the_example_of_release_runs(tmp_path: Path) -> None:
+    command, _ = _resolve(["release"])
+    example = re.search(r"Example: vflens release (.+)", command.help or "")
+    assert example is not None
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    ran = subprocess.run(
+        [sys.executable, "-m", "cli.main", "release", *shlex.split(example[1])],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert (
+        (tmp_path / "released.csv")
+        .read_text(encoding="utf-8")
+        .startswith("balance,contacts,loan,subscribed\n")
+    )
 
 
 def test_make_targets_exist() -> None:
