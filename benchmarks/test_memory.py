@@ -1,6 +1,6 @@
 """Peak memory of a party's process against its data (features as float64): the table, ids, digests, messages.
 
-Measured with 20 columns a party: 2.2 × its data at a passive party, 2.9 × at the active one, beside what a small run takes.
+Measured with 20 columns a party: 2.2 to 2.5 × its data at a passive party, 3 × at the active one, beside what a small run takes.
 Peak memory of the estimators: a process each, 10⁶ rows of 36 columns and five equations, held to 1 GiB.
 """
 
