@@ -15,9 +15,8 @@ from vfl.errors import KnowledgeError
 from vfl.types import Estimate, Knowledge, Phase
 from vfl.view import AdversaryView
 
-_DECIMALS = (
-    6  # of a cosine: those beyond are how float32 rounds g, and would rank rows whose directions are one
-)
+# Of a cosine: those beyond are how float32 rounds g, and would rank rows whose directions are one.
+_DECIMALS = 6
 
 
 class DirectionScoring(Attack):

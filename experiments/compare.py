@@ -52,10 +52,9 @@ def compare(run_a: Path, run_b: Path) -> dict[str, Any]:
         "errors": list(_errors(a, b)),
         "metrics": list(_metrics(a, b)),
     }
-    apart = (
-        found["configuration"] + found["errors"] + [m for m in found["metrics"] if m["metric"] not in _TIMES]
-    )
-    return {"a": a.name, "b": b.name, **found, "equal": not apart}
+    measured = [m for m in found["metrics"] if m["metric"] not in _TIMES]
+    equal = not (found["configuration"] or found["errors"] or measured)
+    return {"a": a.name, "b": b.name, **found, "equal": equal}
 
 
 def table(comparison: Mapping[str, Any]) -> Table:

@@ -98,9 +98,8 @@ def write_parties(
     root = draw_root(experiment) if root is None else root
     homes = {party: folder / party for party in experiment.roles()}
     with ExitStack() as claims:
-        for (
-            home
-        ) in homes.values():  # all before the first is written: none keeps the secrets of another dealing
+        # All before the first is written: none keeps the secrets of another dealing.
+        for home in homes.values():
             claims.enter_context(claimed(home))
         for party, role in experiment.roles().items():
             try:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import tomllib
-import zipfile
-import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,14 +18,13 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
+from vfl.arrays import UNREADABLE
 from vfl.errors import ConfigError, DataError
 from vfl.types import Array, Role
 from vfl.view import PartyInfo
 
 _MARKS = ("config.toml", "federation.json", "status.json", "metrics.parquet")
-_UNREADABLE = (
-    OSError, ValueError, KeyError, TypeError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error
-)  # fmt: skip
+_UNREADABLE = (*UNREADABLE, KeyError)
 
 
 class _File(BaseModel):

@@ -14,8 +14,8 @@ import numpy as np
 from vfl.errors import StorageError
 from vfl.types import Array
 
-# TypeError: one bare array. RuntimeError: compressed or encrypted in a way that nobody here writes.
-_UNREADABLE = (OSError, ValueError, EOFError, TypeError, RuntimeError, BadZipFile, zlib.error)
+#: What a damaged archive raises. TypeError: one bare array. RuntimeError: compressed or encrypted in a way that nobody here writes.
+UNREADABLE = (OSError, ValueError, EOFError, TypeError, RuntimeError, BadZipFile, zlib.error)
 
 
 def save_arrays(file: Path, arrays: Mapping[str, Array]) -> None:
@@ -66,7 +66,7 @@ def load_arrays(file: Path) -> dict[str, Array]:
     try:
         with file.open("rb") as stream, np.load(stream, allow_pickle=False) as saved:
             return dict(saved)
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise StorageError(
             f"{file} holds no readable arrays ({error}): give the folder of a whole run"
         ) from error

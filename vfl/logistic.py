@@ -90,10 +90,8 @@ def log_softmax(z: Array) -> Array:
 def loss_gradient(z: Array, y: Array) -> tuple[float, Array]:
     """Mean cross-entropy of logits (n, k) against soft labels (n, k), and its gradient (c Σy − y)/n float64 (n, k)."""
     # Classes lead inside: reducing the short axis of a row-major array costs five times as much.
-    z, y = (
-        np.array(z.T, np.float64, order="C"),
-        np.ascontiguousarray(y.T),
-    )  # z is changed below: a copy in any case
+    z = np.array(z.T, np.float64, order="C")  # a copy in any case: it is changed below
+    y = np.ascontiguousarray(y.T)
     z -= z.max(axis=0)
     gradient = np.exp(z)
     total, mass = gradient.sum(axis=0), y.sum(axis=0)

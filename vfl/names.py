@@ -8,11 +8,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-_NAME, _TITLE, _VISIBLE = (
-    r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$",
-    r"^[A-Za-z0-9][A-Za-z0-9_. -]{0,63}$",
-    "^[!-~]+$",
-)
+_NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
+_TITLE = r"^[A-Za-z0-9][A-Za-z0-9_. -]{0,63}$"
+_VISIBLE = "^[!-~]+$"
 Name = Annotated[str, Field(pattern=_NAME)]
 Title = Annotated[str, Field(pattern=_TITLE)]  # of runs and scenarios
 Visible = Annotated[str, Field(pattern=_VISIBLE)]

@@ -91,9 +91,8 @@ class Adam:
         step /= root
         step *= self.rate * c2 / c1
         theta -= step
-        if (
-            self._steps % 100 == 0
-        ):  # where gradients stay zero they fade to subnormal numbers: a step five times as slow
+        # Where gradients stay zero they fade to subnormal numbers, which make a step five times as slow.
+        if self._steps % 100 == 0:
             self._moments *= abs(self._moments) > 1e-290
 
     def state(self) -> dict[str, Any]:
