@@ -1,4 +1,4 @@
-"""A party's own file, CSV (``.csv``, ``.csv.gz``) or parquet, read as its :class:`PartyFile` describes it.
+"""A party's own file, CSV (``.csv``, ``.csv.gz``; UTF-8, commas) or parquet, read as its :class:`PartyFile` describes it.
 
 A file that does not fit its description is refused with the column, the row and the remedy. An empty
 cell, ``NA``, ``N/A``, ``NaN``, ``nan``, ``NULL`` and ``null`` are missing; ``?`` and ``unknown`` are text.
@@ -6,6 +6,7 @@ cell, ``NA``, ``N/A``, ``NaN``, ``nan``, ``NULL`` and ``null`` are missing; ``?`
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 MISSING = ("", "NA", "N/A", "NaN", "nan", "NULL", "null")
 _CHUNK_ROWS, _BUFFER_BYTES = 1 << 16, 1 << 18
+_ROW_NUMBERS = re.compile(r"__index_level_\d+__")
 
 
 def read_party_table(spec: PartyFile, base: Path = Path()) -> Table:
@@ -118,7 +120,7 @@ def _reading() -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         raise DataError("there is no such file: check the path") from error
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:  # the last: a column's name
         raise DataError(
             f"it cannot be read ({error}): check that it is whole, UTF-8, and what its suffix says"
         ) from error
@@ -129,7 +131,8 @@ class _ParquetCells:
 
     def __init__(self, file: pq.ParquetFile) -> None:
         self._file = file
-        self.names: Sequence[str] = file.schema_arrow.names
+        # pandas writes the row numbers of a filtered table along, and takes them for no column when it reads.
+        self.names: Sequence[str] = [n for n in file.schema_arrow.names if not _ROW_NUMBERS.fullmatch(n)]
 
     def chunks(self, names: Sequence[str]) -> Iterator[tuple[int, str, pa.Array]]:
         """See :meth:`vfl.cells.Cells.chunks`."""
@@ -151,8 +154,11 @@ class _CsvCells:
         from pyarrow import csv
 
         self._path = path
-        with _reading(), csv.open_csv(path) as file:
+        self._lines = csv.ParseOptions(newlines_in_values=True)  # a quoted cell may hold several
+        with _reading(), csv.open_csv(path, parse_options=self._lines) as file:
             self.names: Sequence[str] = file.schema.names
+        if len(self.names) == 1 and any(mark in self.names[0] for mark in ";\t|"):
+            raise DataError(f"its header is one column, {self.names[0]!r}: separate columns by commas")
 
     def chunks(self, names: Sequence[str]) -> Iterator[tuple[int, str, pa.Array]]:
         """See :meth:`vfl.cells.Cells.chunks`."""
@@ -169,7 +175,7 @@ class _CsvCells:
             return
         start = 0
         with _reading():
-            file = csv.open_csv(self._path, convert_options=options)
+            file = csv.open_csv(self._path, parse_options=self._lines, convert_options=options)
         with file:
             for batch in _each(file):
                 for name in names:

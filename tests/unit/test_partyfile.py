@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -147,6 +148,20 @@ def test_missing_numbers_can_become_the_mean_of_the_training_rows(tmp_path: Path
     assert table.features.tolist() == [[1], [2], [3], [8]]
 
 
+def test_row_numbers_that_pandas_writes_along_are_no_column(tmp_path: Path) -> None:
+    table = pd.DataFrame({"id": ["a", "b", "c"], "x": [1.0, 2.0, 3.0]})
+    table[table.x > 1].to_parquet(tmp_path / "x.parquet")
+    assert "__index_level_0__" in pq.read_schema(tmp_path / "x.parquet").names
+    assert [c.name for c in read_party_table(spec(file="x.parquet"), tmp_path).columns] == ["x"]
+
+
+def test_quoted_cells_of_several_lines_are_read_in_files_of_many_blocks(tmp_path: Path) -> None:
+    rows = [f'r{i},"line\n{i},2 of {i}\n",{i}' for i in range(60_000)]
+    table = read(tmp_path, "\n".join(["id,note,x", *rows]), columns=["x"])
+    assert (tmp_path / "data.csv").stat().st_size > 1 << 20
+    assert np.array_equal(table.features[:, 0], np.arange(60_000))
+
+
 def test_nan_in_parquet_is_missing_too(tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": ["a", "b"], "x": [1.0, float("nan")]}), tmp_path / "x.parquet")
     with pytest.raises(
@@ -162,6 +177,7 @@ def test_nan_in_parquet_is_missing_too(tmp_path: Path) -> None:
         ("id,x\n", {}, "it holds no rows: a party needs some"),
         ("id,x\na,\n", {"missing": "drop_row"}, "it holds no rows without missing values"),
         ("id,x\na,1\nb,2,3\n", {}, "it cannot be read .*Expected 2 columns, got 3"),
+        ("id;x\na;1\n", {}, "its header is one column, 'id;x': separate columns by commas"),
         ("key,x\na,1\n", {}, "column 'id' is missing: the file has key, x"),
         ("id,x\na,1\n", {"columns": ["x", "z"]}, "column 'z' is missing: the file has id, x"),
         ("id,x\na,1\n", {"label_column": "y"}, "column 'y' is missing: the file has id, x"),
@@ -263,11 +279,13 @@ def test_files_that_are_no_tables_are_refused(tmp_path: Path) -> None:
     (tmp_path / "broken.parquet").write_bytes(b"not parquet")
     (tmp_path / "broken.csv.gz").write_bytes(b"not gzip")
     (tmp_path / "x.xlsx").write_bytes(b"")
+    (tmp_path / "latin.csv").write_bytes("id,größe\na,1\n".encode("latin-1"))
     for file, message in [
         ("absent.csv", "absent.csv: there is no such file: check the path"),
         ("absent.parquet", "absent.parquet: there is no such file: check the path"),
         ("broken.parquet", "it cannot be read"),
         ("broken.csv.gz", "it cannot be read"),
+        ("latin.csv", "it cannot be read .*: check that it is whole, UTF-8"),
         ("x.xlsx", "suffix '.xlsx' is unknown: use .csv, .csv.gz or .parquet"),
     ]:
         with pytest.raises(DataError, match=message):
