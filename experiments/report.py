@@ -22,7 +22,7 @@ from experiments.compare import masked
 from experiments.folders import Crossing, PartyRun, Run, read_runs
 from experiments.page import plotly, templates, write_page
 from experiments.pictures import pictures
-from experiments.results import column_bits, final, label_results, releases, targets, utility
+from experiments.results import column_bits, final, label_results, leaking_columns, releases, targets, utility
 from experiments.theory import comparisons, disorders
 from vfl.defense import GATE_HOOKS
 from vfl.errors import PluginError
@@ -64,6 +64,7 @@ def render(runs: Sequence[Run]) -> str:
         names=names,
         verdict=v.verdict(runs),
         best={r.name: next(iter(final(r)), None) for r in runs},
+        leaks=any(r.better or leaking_columns(run, r.target) for run in runs for r in final(run)),
         numbers=v.result_table(runs),
         attacker=v.attacker(runs[v.baseline(runs)]),
         attacked=[v.named(runs[v.baseline(runs)], target) for target in targets(runs)],

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from experiments.folders import Metric, Run
 from vfl.errors import PluginError
 from vfl.registry import ATTACKS
+from vfl.score.service import MIN_ROWS
 
 BLIND_GUESSES = {
     "zero": "all zeros",
@@ -104,7 +105,7 @@ def explained(run: Run) -> dict[tuple[str, str], float]:
 def final(run: Run) -> tuple[Result, ...]:
     """The last milestone of each attack on each target and scored set, the most successful first."""
     last = {(r.attack, r.target, r.scored_set): r for r in sorted(results(run), key=lambda r: r.rows)}
-    return tuple(sorted(last.values(), key=lambda r: r.relative))
+    return tuple(sorted(last.values(), key=lambda r: (r.relative, r.mse)))
 
 
 def column_errors(run: Run, result: Result) -> tuple[ColumnError, ...]:
@@ -116,6 +117,27 @@ def column_errors(run: Run, result: Result) -> tuple[ColumnError, ...]:
     blind = {m.column: m.value for m in run.metrics("column_blind_mse") if same(m)}
     errors = {m.column: m.value for m in run.metrics("column_mse") if same(m) and m.attack == result.attack}
     return tuple(ColumnError(c, e, blind[c]) for c, e in errors.items() if c in blind and math.isfinite(e))
+
+
+@dataclass(frozen=True)
+class Leak:
+    """A column that ``attack`` reconstructs though its error over all columns may be no better than blind."""
+
+    attack: str
+    error: ColumnError
+
+
+def leaking_columns(run: Run, target: str) -> tuple[Leak, ...]:
+    """The columns of ``target`` where some attack errs by less than half of the column's best blind guess, worst first.
+
+    Half, because a column has no interval of its own and many are looked at; fewer than 50 rows say nothing.
+    """
+    least: dict[str, Leak] = {}
+    for r in final(run):
+        for e in column_errors(run, r) if r.target == target and r.rows >= MIN_ROWS else ():
+            if e.relative < 0.5 and (e.column not in least or e.relative < least[e.column].error.relative):
+                least[e.column] = Leak(r.attack, e)
+    return tuple(sorted(least.values(), key=lambda leak: leak.error.relative))
 
 
 @dataclass(frozen=True)

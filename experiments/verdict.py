@@ -12,7 +12,7 @@ from typing import Any
 
 from experiments import theory
 from experiments.folders import Run
-from experiments.results import Result, explained, final, label_results, utility
+from experiments.results import Result, explained, final, label_results, leaking_columns, utility
 from vfl.errors import ConfigError, PluginError
 from vfl.registry import ATTACKS
 from vfl.types import Phase, Role
@@ -177,19 +177,31 @@ def _sentence(run: Run, r: Result) -> str:
     if r.better:
         return f"{who} with MSE {figure(r.mse)}; {guess} errs by {figure(r.blind)}."
     return (
-        f"{who} no better than a blind guess: MSE {figure(r.mse)}, where {guess} errs by {figure(r.blind)}."
+        f"{who} no better than a blind guess: MSE {figure(r.mse)}, where {guess} errs by {figure(r.blind)}"
+        f"{_but_columns(run, r.target)}."
     )
 
 
 def _compared(run: Run, label: str, base: Run) -> str:
     worst = _worst_by_target(run)
-    outcomes = [_outcome(r, several=len(worst) > 1) for r in worst] or ["nothing was scored"]
+    outcomes = [_outcome(run, r, several=len(worst) > 1) for r in worst] or ["nothing was scored"]
     return f"With {label}: {', '.join([*outcomes, *_accuracy_change(run, base)])}."
 
 
-def _outcome(r: Result, *, several: bool) -> str:
+def _outcome(run: Run, r: Result, *, several: bool) -> str:
     name = f"{r.target} " if several else ""
-    return f"{name}{figure(r.mse)}" + ("" if r.better else ", no better than a blind guess")
+    blind = "" if r.better else f", no better than a blind guess{_but_columns(run, r.target)}"
+    return f"{name}{figure(r.mse)}{blind}"
+
+
+def _but_columns(run: Run, target: str) -> str:
+    """What an error over all columns hides: single columns that leak."""
+    leaks = leaking_columns(run, target)
+    if not leaks:
+        return ""
+    worst, error = leaks[0].attack, leaks[0].error
+    count = "one column leaks" if len(leaks) == 1 else f"{len(leaks)} columns leak, most of all this"
+    return f" (but {count}: {worst} errs by {figure(error.mse)} at {error.column}, a blind guess by {figure(error.blind)})"
 
 
 def _accuracy_change(run: Run, base: Run) -> list[str]:

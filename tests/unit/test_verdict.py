@@ -81,6 +81,38 @@ def test_no_better_than_blind_until_the_interval_lies_below(runs: Runs) -> None:
     assert "no better than a blind guess: MSE .079, where the best blind guess" in verdict([inside]).headline
 
 
+def columns(errors: dict[str, float], rows: int = 360) -> dict[str, Any]:
+    """Arguments of a run in which ls is no better than blind over all columns, but errs by so much at each."""
+    mean = sum(errors.values()) / len(errors)
+    kept = [m for m in scores({"ls": max(mean, 0.1)}, rows) if m["metric"] != "column_mse"]
+    where = {"attack": "ls", "target": "passive", "scored_set": "predict", "rows": rows}
+    return {"metrics": [*kept, *(metric("column_mse", e, column=c, **where) for c, e in errors.items())]}
+
+
+def test_no_better_than_blind_does_not_hide_a_column_that_leaks(tmp_path: Path) -> None:
+    one = target(tmp_path / "one", **columns({"pixel_2_5": 0.001, "pixel_2_6": 0.9}))
+    assert verdict([one]).headline.endswith(
+        "errs by .080 (but one column leaks: ls errs by .001 at pixel_2_5, a blind guess by .080)."
+    )
+    two = target(tmp_path / "two", **columns({"pixel_2_5": 0.03, "pixel_2_6": 0.02, "pixel_3_5": 0.9}))
+    assert "(but 2 columns leak, most of all this: ls errs by .020 at pixel_2_6, " in verdict([two]).headline
+    assert "no better than a blind guess (but one column leaks: " in verdict([two, one]).others[0]
+
+
+def test_a_column_is_not_said_to_leak_by_chance(tmp_path: Path) -> None:
+    half = target(tmp_path / "half", **columns({"pixel_2_5": 0.041, "pixel_2_6": 0.9}))
+    few = target(tmp_path / "few", **columns({"pixel_2_5": 0.001, "pixel_2_6": 0.9}, rows=49))
+    for run in (half, few):
+        assert verdict([run]).headline.endswith("errs by .080.")
+
+
+def test_where_a_blind_guess_is_exact_the_attack_that_errs_least_comes_first(tmp_path: Path) -> None:
+    found = [
+        m | {"value": 0.0} if m["metric"] == "blind_mse" else m for m in scores({"ls": 0.2, "half": 0.1})
+    ]
+    assert [r.attack for r in final(target(tmp_path, found))] == ["half", "ls"]
+
+
 def test_several_targets_are_told_apart_worst_first(tmp_path: Path) -> None:
     run = target(tmp_path, [*scores({"ls": 0.04}), *scores({"ls": 0.02}, target="registry")])
     assert [r.target for r in final(run)] == ["registry", "passive"]
