@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +34,8 @@ def compare(run_a: Path, run_b: Path) -> dict[str, Any]:
     """What differs between two runs, each the folder of a run or of one of its parties.
 
     Returns:
-        ``a``, ``b``: the runs' names. ``configuration``: ``{party, key, a, b}`` for every flattened key
+        ``a``, ``b``: the runs' names. ``only_a``, ``only_b``: the parties whose folder one side alone holds; all else
+        is of the parties that both hold. ``configuration``: ``{party, key, a, b}`` for every flattened key
         that differs, secrets masked, None where a side lacks it; names and addresses are left out. ``errors``: ``{attack, target,
         scored_set, rows, column, a, b, blind_a, blind_b, difference}`` of each attack's last milestone,
         as a whole (``column`` "") and column by column. ``metrics``: ``{party, metric, attack, target,
@@ -43,10 +45,16 @@ def compare(run_a: Path, run_b: Path) -> dict[str, Any]:
         times.
 
     Raises:
-        ConfigError: a folder holds several runs.
+        ConfigError: a folder holds several runs, or they have no party in common.
         DataError: a folder is missing, holds no run, or is damaged.
     """
     a, b = _only_run(run_a), _only_run(run_b)
+    only_a, only_b = _names(a) - _names(b), _names(b) - _names(a)
+    if only_a == _names(a):
+        raise ConfigError(
+            f"{run_a} holds {', '.join(sorted(only_a))} and {run_b} {', '.join(sorted(only_b))}: give two folders that hold the same party"
+        )
+    a, b = _without(a, only_a), _without(b, only_b)
     found = {
         "configuration": list(_configuration(a, b)),
         "errors": list(_errors(a, b)),
@@ -54,7 +62,8 @@ def compare(run_a: Path, run_b: Path) -> dict[str, Any]:
     }
     measured = [m for m in found["metrics"] if m["metric"] not in _TIMES]
     equal = not (found["configuration"] or found["errors"] or measured)
-    return {"a": a.name, "b": b.name, **found, "equal": equal}
+    alone = {"only_a": sorted(only_a), "only_b": sorted(only_b)}
+    return {"a": a.name, "b": b.name, **alone, **found, "equal": equal}
 
 
 def table(comparison: Mapping[str, Any]) -> Table:
@@ -75,7 +84,9 @@ def table(comparison: Mapping[str, Any]) -> Table:
     for m in comparison["metrics"]:
         what = " ".join(str(m[k]) for k in _METRIC_KEY if m[k])
         grid.add_row(escape(what), *(figure(m[k]) for k in ("a", "b", "difference")))
-    grid.caption = "Equal: nothing differs but times." if comparison["equal"] else None
+    alone = (f"Only {side} holds: {', '.join(n)}." for side in "ab" if (n := comparison[f"only_{side}"]))
+    equal = ["Equal: nothing differs but times."] if comparison["equal"] else []
+    grid.caption = escape(" ".join([*alone, *equal])) or None
     return grid
 
 
@@ -101,6 +112,14 @@ def _only_run(folder: Path) -> Run:
             f"{folder} holds {len(runs)} runs ({', '.join(r.name for r in runs)}): give one run's folder"
         )
     return runs[0]
+
+
+def _names(run: Run) -> set[str]:
+    return {p.name for p in run.parties}
+
+
+def _without(run: Run, names: set[str]) -> Run:
+    return replace(run, parties=tuple(p for p in run.parties if p.name not in names))
 
 
 def _configuration(a: Run, b: Run) -> Iterator[dict[str, Any]]:

@@ -28,11 +28,40 @@ def test_equal_runs_differ_in_nothing(tmp_path: Path) -> None:
     assert found == {
         "a": "demo",
         "b": "demo",
+        "only_a": [],
+        "only_b": [],
         "configuration": [],
         "errors": [],
         "metrics": [],
         "equal": True,
     }
+
+
+def test_of_a_run_and_a_party_only_that_party_is_compared(tmp_path: Path) -> None:
+    for side in ("one", "two"):
+        write_run(tmp_path / side / "demo")
+    whole, party = tmp_path / "one" / "demo", tmp_path / "two" / "demo" / "active"
+    for sides, alone in (((whole, party), "a"), ((party, whole), "b")):
+        found = compare(*sides)
+        assert found[f"only_{alone}"] == ["coordinator", "passive"]
+        assert (found["configuration"], found["errors"], found["metrics"], found["equal"]) == ([], [], [], True)
+        said = f"Only {alone} holds: coordinator, passive. Equal: nothing differs but times."
+        assert said in " ".join(rendered(found).split())
+
+
+def test_what_differs_at_a_party_that_both_hold_is_found_beside_absent_ones(tmp_path: Path) -> None:
+    write_run(tmp_path / "one" / "demo")
+    write_run(tmp_path / "two" / "demo", {"lmmse": 0.05}, accuracy=0.9)
+    found = compare(tmp_path / "one", tmp_path / "two" / "demo" / "active")
+    assert [c["key"] for c in found["configuration"]] == ["attacks[1].name"]
+    assert [m["metric"] for m in found["metrics"]] == ["accuracy"]
+    assert not found["equal"]
+
+
+def test_folders_without_a_common_party_are_refused(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "demo")
+    with pytest.raises(ConfigError, match="/active holds active and .*/passive passive: give two folders"):
+        compare(run / "active", run / "passive")
 
 
 @pytest.mark.parametrize(("name", "equal"), [("train_seconds", True), ("accuracy", False)])
