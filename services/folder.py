@@ -81,6 +81,13 @@ def write_status(folder: Path, state: str, reason: str = "") -> None:
             raise
 
 
+def state_of(folder: Path) -> str:
+    """What :func:`write_status` said last in ``folder``, "" if nothing that can be read."""
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        return str(json.loads((folder / "status.json").read_text(encoding="utf-8"))["state"])
+    return ""
+
+
 def _overwritten(file: Path, text: str) -> bool:
     """Whether ``text`` took the place of what ``file`` held: on a full disk it still has its own block."""
     with suppress(OSError), file.open("r+", encoding="utf-8") as out:
@@ -110,9 +117,16 @@ def write_private(file: Path, text: str) -> None:
 
 def _says(file: Path, config: PartyConfig) -> bool:
     """Whether ``file`` loads as ``config``."""
-    with suppress(ConfigError):
-        return _at_home(load_party(file)) == _at_home(config)
-    return False
+    found = _loaded(file)
+    return found is not None and _at_home(found) == _at_home(config)
+
+
+def _loaded(file: Path) -> PartyConfig | None:
+    """The configuration in ``file``, None if it holds none."""
+    try:
+        return load_party(file)
+    except ConfigError:
+        return None
 
 
 def _at_home(config: PartyConfig) -> dict[str, Any]:
@@ -134,13 +148,15 @@ def clear(folder: Path) -> None:
     if (folder / "status.json").exists():
         earlier, table = _move_aside(folder, config_too=True), folder / "data.parquet"
         if table.exists():
-            table.rename(earlier / table.name)
+            table.replace(earlier / table.name)
+            table.unlink(missing_ok=True)  # where both were links to one file, nothing was moved
 
 
 def _move_aside(folder: Path, *, config_too: bool) -> Path:
     """Move a run's files to ``earlier-N``, which is returned.
 
     A ``config.toml`` that stays is copied, unless it was changed after the run had ended: then it is not the run's.
+    The table stays too; the configuration of the earlier run goes on to name it.
     """
     number = 1
     while (folder / f"earlier-{number}").exists():
@@ -148,6 +164,7 @@ def _move_aside(folder: Path, *, config_too: bool) -> Path:
     target = folder / f"earlier-{number}"
     target.mkdir(mode=0o700)
     config, status = folder / "config.toml", folder / "status.json"
+    was = _loaded(config)
     if config_too and config.exists():
         config.rename(target / "config.toml")
     elif config.exists() and config.stat().st_mtime_ns <= status.stat().st_mtime_ns:
@@ -155,7 +172,37 @@ def _move_aside(folder: Path, *, config_too: bool) -> Path:
     for name in _OF_A_RUN:
         if (folder / name).exists():
             (folder / name).rename(target / name)
+    if state_of(target) == "running":  # nobody does: the folder is claimed
+        write_status(target, "interrupted", "the process was killed")
+    if was is not None and (target / "config.toml").exists():
+        _keep_table(was, target.resolve())
     return target
+
+
+def _keep_table(was: PartyConfig, earlier: Path) -> None:
+    """Let ``config.toml`` in ``earlier`` mean what it did as ``was``: the run's table, and as its folder the one that it is in."""
+    home = was.model_copy(update={"out": earlier})
+    if isinstance(was, DataPartyConfig):
+        linked = _linked(was.data.file, was.out, earlier)
+        home = home.model_copy(update={"data": was.data.model_copy(update={"file": linked})})
+    if load_party(earlier / "config.toml") != home:
+        write_private(earlier / "config.toml", tomli_w.dumps(_plain(_at_home(home))))
+
+
+def _linked(table: Path, folder: Path, earlier: Path) -> Path:
+    """The ``table``, which stays, in ``earlier`` as well if it lies in ``folder``: what replaces it there leaves the link.
+
+    Where there are no links it is known in ``folder`` alone.
+    """
+    if not table.is_relative_to(folder):
+        return table
+    link = earlier / table.relative_to(folder)
+    try:
+        link.parent.mkdir(parents=True, exist_ok=True)
+        os.link(table, link)
+    except OSError:
+        return table
+    return link
 
 
 def _plain(value: Any) -> Any:

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from services.folder import state_of
 from vfl.acts import Query
 from vfl.config import OPERATOR, ActiveConfig, load_party
-from vfl.errors import ConfigError, StateError
+from vfl.errors import ConfigError, StateError, UnavailableError
 from vfl.federation import Federation, load_order
 from vfl.partytable import read_party_table
 from vfl.types import Array
@@ -23,7 +24,7 @@ def ask(config_file: Path, rows: str) -> list[dict[str, Any]]:
         ConfigError: not an active party's configuration, no operator_token, rows that are no such list.
         StateError: the party has no aligned run yet.
         StorageError: its table has changed since: ids would name others.
-        UnavailableError: it does not run.
+        UnavailableError: it does not run, or not in this folder.
     """
     config = load_party(config_file)
     if not isinstance(config, ActiveConfig) or config.operator_token is None:
@@ -31,6 +32,11 @@ def ask(config_file: Path, rows: str) -> list[dict[str, Any]]:
             f"{config_file} is not an active party's configuration with an operator_token: predictions are asked there"
         )
     federation = _aligned(config)
+    state = state_of(config.out)
+    if state not in ("running", ""):  # another run may answer at this address, about other rows
+        raise UnavailableError(
+            f"party {config.party!r} does not run in {config.out}, its run there is {state}: start it, or give the configuration in the folder of the one that runs"
+        )
     numbers = parse_rows(rows, len(federation.predict))
     positions = federation.predict[numbers]
     link = GrpcLink(

@@ -188,8 +188,10 @@ class _Told:
             self._aligned = True
             self._say(f"aligned: {len(federation.train)} rows to train, {len(federation.predict)} to predict")
         epochs = federation.training.epochs  # as the coordinator counts
-        done = (self._party.recovery.learned + 1) * epochs // federation.steps
-        self._progress("training", min(done, epochs), epochs)
+        done = min((self._party.recovery.learned + 1) * epochs // federation.steps, epochs)
+        if self._party.begun.is_set():  # training is over, perhaps before its last epoch
+            done = epochs = max(done, 1)
+        self._progress("training", done, epochs)
 
 
 def _until(event: threading.Event, party: PassiveParty | ActiveParty, coordinator: Peer, told: _Told) -> None:

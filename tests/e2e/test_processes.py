@@ -88,6 +88,21 @@ class TestWhole:
                 assert_finished(federation)
             first = federation.home / "active/earlier-1/transcript"
             assert journal.digest(first) == journal.digest(federation.home / "active/transcript")
+            self.can_be_evaluated(federation, "earlier-1")
+
+    def can_be_evaluated(self, federation: Federation, earlier: str) -> None:
+        active, passive = (federation.home / party / earlier for party in ("active", "passive"))
+        estimate = str(federation.home / "estimate.npz")
+        vflens("attack", str(active), "--attack", "zero", "--out", estimate)
+        scored = vflens("score", estimate, "--config", str(passive / "config.toml"), "--json")
+        assert 0 < json.loads(scored.stdout)["mse"] < 1
+
+    def test_early_stopping_completes_everybody_s_bar(self, tmp_path: Path) -> None:
+        early = {"epochs": 60, "batch_size": 20, "patience": 1, "tolerance": 10}
+        with dealt(tmp_path, training=early) as federation:
+            federation.start()
+            assert_finished(federation)
+            assert {p: federation.said(p).count("training 2/2\n") for p in PARTIES} == dict.fromkeys(PARTIES, 1)
 
 
 class TestServing:
@@ -111,7 +126,24 @@ class TestServing:
             federation.processes["coordinator"].send_signal(signal.SIGINT)
             assert_finished(federation)
             said = vflens("predict", "--config", config, code=11).stderr
+            assert "error: party 'active' does not run in " in said
+            assert "its run there is finished: start it" in said
+            (federation.home / "active/status.json").unlink()
+            said = vflens("predict", "--config", config, code=11).stderr
             assert said.startswith("error: party 'active' cannot be reached (")
+
+    def test_an_earlier_run_is_not_asked_for_predictions(self, tmp_path: Path) -> None:
+        """The party that answers at its address has other rows; of the one that was killed nobody said how it ended."""
+        with dealt(tmp_path, after="serve") as federation:
+            federation.start()
+            eventually(lambda: "serving predictions" in federation.said("coordinator"))
+            federation.kill()
+            federation.start()
+            eventually(lambda: federation.said("coordinator").count("serving predictions") == 2)
+            vflens("predict", "--config", str(federation.config("active")), "--rows", "0")
+            earlier = federation.home / "active/earlier-1"
+            said = vflens("predict", "--config", str(earlier / "config.toml"), code=11).stderr
+            assert f"does not run in {earlier}, its run there is interrupted: " in said
 
     def test_nobody_goes_behind_the_score_gate(self, tmp_path: Path) -> None:
         with dealt(tmp_path, after="serve") as federation:

@@ -93,6 +93,42 @@ def test_dealing_over_a_run_moves_it_aside_whole(tmp_path: Path) -> None:
     assert not (first.out / "earlier-2").exists()
 
 
+def test_an_earlier_run_keeps_its_table(tmp_path: Path) -> None:
+    """Whoever scores on it later needs the table that its rows are of, whatever the folder's own becomes."""
+    config = _dealt(tmp_path, seed=1)["passive"]
+    assert isinstance(config, PassiveConfig)
+    table = config.data.file.read_bytes()
+    begin(config)
+    begin(config)
+    _dealt(tmp_path, seed=2)
+    assert config.data.file.read_bytes() != table
+    for number in (1, 2):
+        earlier = load_party(config.out / f"earlier-{number}" / "config.toml")
+        assert isinstance(earlier, PassiveConfig)
+        assert earlier.data.file.read_bytes() == table
+        assert earlier.out == config.out / f"earlier-{number}"
+
+
+@pytest.mark.parametrize("table", ["../bank.parquet", "bank.parquet"])
+def test_an_earlier_run_of_a_file_in_its_own_words_means_what_it_did(tmp_path: Path, table: str) -> None:
+    """A hand-written configuration in the party's folder; one earlier run before another was configured there, one after."""
+    dealt = _dealt(tmp_path)["passive"]
+    file = dealt.out / "config.toml"
+    (dealt.out / "data.parquet").rename(dealt.out / table)
+    text = file.read_text(encoding="utf-8").replace("data.parquet", table)
+    file.write_text(text.replace('out = "."', f'out = "{dealt.out}"'), encoding="utf-8")
+    mine = load_party(file)
+    begin(mine)
+    begin(mine)
+    begin(mine.model_copy(update={"run": "another"}))
+    for number in (1, 2):
+        earlier = load_party(dealt.out / f"earlier-{number}" / "config.toml")
+        assert isinstance(earlier, PassiveConfig)
+        assert earlier.data.file.exists()
+        assert earlier.model_copy(update={"out": mine.out, "data": mine.data}) == mine
+        assert earlier.out == dealt.out / f"earlier-{number}"
+
+
 def test_a_running_party_is_not_dealt_to(tmp_path: Path) -> None:
     dealt = _dealt(tmp_path, seed=1)
     files = sorted(tmp_path.glob("*/config.toml"))
