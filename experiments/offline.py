@@ -36,6 +36,11 @@ from vfl.registry import ATTACKS
 from vfl.types import Array, Estimate, Phase, Point, Released, Role
 
 
+#: What an estimate's file holds for its scoring: kinds of dtype, number of axes.
+_SAVED = dict.fromkeys(("run", "adversary", "attack", "scored_set", "target"), ("U", 0))
+_SAVED |= {"rows": ("iu", 1), "values": ("iuf", 2), "status": ("U", 1)}
+
+
 class _Recorded:
     """A transcript folder that can be read again and again."""
 
@@ -147,7 +152,8 @@ def score_estimate(file: Path, config_file: Path) -> dict[str, Any]:
 
     Raises:
         ConfigError: not a data party's configuration, another party's than the target's, or the party is running.
-        DataError: ``file`` is no estimate.
+        DataError: ``file`` is no estimate, or not by another party of the run.
+        StorageError: the folder holds no run, or one of another table.
         ProtocolError: an estimate of other rows or columns.
     """
     config = load_party(config_file)
@@ -159,6 +165,12 @@ def score_estimate(file: Path, config_file: Path) -> dict[str, Any]:
     if target != config.party:
         raise ConfigError(
             f"{file} estimates {target!r}, and {config_file} is that of {config.party!r}: only the target can score it"
+        )
+    others = [p.name for p in config.peers_of(Role.COORDINATOR)]
+    others += [p.name for p in Federation.load(config.out).parties if p.name != target]
+    if submission.sender not in others:
+        raise DataError(
+            f"{file} says that {submission.sender!r} is the adversary: in this run {', '.join(sorted(others))} can be, write one with `vflens attack`"
         )
     with claimed(config.out):  # two writers would spoil its logs
         _keep_score(config, submission)
@@ -280,10 +292,10 @@ def _read(file: Path) -> tuple[str, str, Submission]:
     """The names of attack and target, and what is submitted."""
     saved = load_arrays(file)
     try:
-        for name, kinds in (("rows", "iu"), ("values", "iuf")):
-            if saved[name].dtype.kind not in kinds:
+        for name, (kinds, axes) in _SAVED.items():
+            if saved[name].dtype.kind not in kinds or saved[name].ndim != axes:
                 raise DataError(
-                    f"{file} is no estimate, its {name} are {saved[name].dtype}: write one with `vflens attack`"
+                    f"{file} is no estimate, its {name} is {saved[name].dtype} of shape {saved[name].shape}: write one with `vflens attack`"
                 )
         values = saved["values"].astype(np.float64)
         guess = Guess(str(saved["attack"]), values, saved["status"])

@@ -136,9 +136,12 @@ def test_another_target_refuses_the_estimate(tmp_path: Path, home: Path) -> None
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"values": np.full((18, 2), "x")}, "is no estimate, its values are <U1: write one with"),
-        ({"values": np.zeros((18, 2), complex)}, "is no estimate, its values are complex128: write one with"),
-        ({"rows": np.zeros(18)}, "is no estimate, its rows are float64: write one with"),
+        ({"values": np.full((18, 2), "x")}, r"is no estimate, its values is <U1 of shape \(18, 2\): write one with"),
+        ({"values": np.zeros((18, 2), complex)}, "is no estimate, its values is complex128 of"),
+        ({"rows": np.zeros(18)}, "is no estimate, its rows is float64 of"),
+        ({"rows": np.array(3)}, r"is no estimate, its rows is int64 of shape \(\): write one with"),
+        ({"status": np.array("ok")}, r"is no estimate, its status is <U2 of shape \(\): write one with"),
+        ({"attack": np.array(["zero"] * 2)}, r"is no estimate, its attack is <U4 of shape \(2,\): write one"),
         ({"values": np.zeros((18, 5))}, r"submitted values of shape \(18, 5\): \(18, 2\) is needed$"),
     ],
 )
@@ -150,6 +153,20 @@ def test_an_estimate_of_other_numbers_is_refused(
     save_arrays(out, {**load_arrays(out), **wrong})
     with pytest.raises((DataError, ProtocolError), match=message):
         score_estimate(out, home / "a" / "config.toml")
+
+
+@pytest.mark.parametrize("adversary", ["a", "nobody", ""])
+def test_an_estimate_by_nobody_of_the_run_is_refused(tmp_path: Path, home: Path, adversary: str) -> None:
+    """Its figures would stand under that name; the target itself attacks nobody's columns but others'."""
+    out = tmp_path / "estimate.npz"
+    attack_recorded(home / "active", "zero", "a", out)
+    save_arrays(out, {**load_arrays(out), "adversary": np.array(adversary)})
+    before = read_party(home / "a").metrics
+    with pytest.raises(
+        DataError, match=rf"says that '{adversary}' is the adversary: in this run active, b, c, coordinator can"
+    ):
+        score_estimate(out, home / "a" / "config.toml")
+    assert read_party(home / "a").metrics == before
 
 
 def test_the_command_line_says_the_same(tmp_path: Path, home: Path) -> None:

@@ -102,7 +102,9 @@ class TestWhole:
         with dealt(tmp_path, training=early) as federation:
             federation.start()
             assert_finished(federation)
-            assert {p: federation.said(p).count("training 2/2\n") for p in PARTIES} == dict.fromkeys(PARTIES, 1)
+            assert {p: federation.said(p).count("training 2/2\n") for p in PARTIES} == dict.fromkeys(
+                PARTIES, 1
+            )
 
 
 class TestServing:

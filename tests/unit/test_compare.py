@@ -44,7 +44,12 @@ def test_of_a_run_and_a_party_only_that_party_is_compared(tmp_path: Path) -> Non
     for sides, alone in (((whole, party), "a"), ((party, whole), "b")):
         found = compare(*sides)
         assert found[f"only_{alone}"] == ["coordinator", "passive"]
-        assert (found["configuration"], found["errors"], found["metrics"], found["equal"]) == ([], [], [], True)
+        assert (found["configuration"], found["errors"], found["metrics"], found["equal"]) == (
+            [],
+            [],
+            [],
+            True,
+        )
         said = f"Only {alone} holds: coordinator, passive. Equal: nothing differs but times."
         assert said in " ".join(rendered(found).split())
 
@@ -60,7 +65,7 @@ def test_what_differs_at_a_party_that_both_hold_is_found_beside_absent_ones(tmp_
 
 def test_folders_without_a_common_party_are_refused(tmp_path: Path) -> None:
     run = write_run(tmp_path / "demo")
-    with pytest.raises(ConfigError, match="/active holds active and .*/passive passive: give two folders"):
+    with pytest.raises(ConfigError, match=r"/active holds active and .*/passive passive: give two folders"):
         compare(run / "active", run / "passive")
 
 
