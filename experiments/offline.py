@@ -35,7 +35,6 @@ from vfl.randomness import secret_from_seed, stream
 from vfl.registry import ATTACKS
 from vfl.types import Array, Estimate, Phase, Point, Released, Role
 
-
 #: What an estimate's file holds for its scoring: kinds of dtype, number of axes.
 _SAVED = dict.fromkeys(("run", "adversary", "attack", "scored_set", "target"), ("U", 0))
 _SAVED |= {"rows": ("iu", 1), "values": ("iuf", 2), "status": ("U", 1)}

@@ -136,7 +136,10 @@ def test_another_target_refuses_the_estimate(tmp_path: Path, home: Path) -> None
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"values": np.full((18, 2), "x")}, r"is no estimate, its values is <U1 of shape \(18, 2\): write one with"),
+        (
+            {"values": np.full((18, 2), "x")},
+            r"is no estimate, its values is <U1 of shape \(18, 2\): write one with",
+        ),
         ({"values": np.zeros((18, 2), complex)}, "is no estimate, its values is complex128 of"),
         ({"rows": np.zeros(18)}, "is no estimate, its rows is float64 of"),
         ({"rows": np.array(3)}, r"is no estimate, its rows is int64 of shape \(\): write one with"),
@@ -163,7 +166,8 @@ def test_an_estimate_by_nobody_of_the_run_is_refused(tmp_path: Path, home: Path,
     save_arrays(out, {**load_arrays(out), "adversary": np.array(adversary)})
     before = read_party(home / "a").metrics
     with pytest.raises(
-        DataError, match=rf"says that '{adversary}' is the adversary: in this run active, b, c, coordinator can"
+        DataError,
+        match=rf"says that '{adversary}' is the adversary: in this run active, b, c, coordinator can",
     ):
         score_estimate(out, home / "a" / "config.toml")
     assert read_party(home / "a").metrics == before

@@ -118,6 +118,7 @@ def test_an_earlier_run_of_a_file_in_its_own_words_means_what_it_did(tmp_path: P
     text = file.read_text(encoding="utf-8").replace("data.parquet", table)
     file.write_text(text.replace('out = "."', f'out = "{dealt.out}"'), encoding="utf-8")
     mine = load_party(file)
+    assert isinstance(mine, PassiveConfig)
     begin(mine)
     begin(mine)
     begin(mine.model_copy(update={"run": "another"}))
