@@ -286,6 +286,11 @@ class ActiveParty(DataParty):
         federation = self.run.federation
         return len(federation.passive) if federation.direct else 1
 
+    def learned_width(self, sender: str) -> int:
+        """See :meth:`DataParty.learned_width`."""
+        federation = self.run.federation
+        return federation.widths[sender] if federation.direct else federation.combined_width
+
     def relearn(self, logged: Sequence[Released]) -> None:
         """See :meth:`DataParty.relearn`."""
         self._release_gradient(logged)[1]()

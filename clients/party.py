@@ -33,7 +33,7 @@ from vfl.acts import (
 from vfl.align import digests
 from vfl.compatibility import build_defenses, check_device, check_family
 from vfl.config import ActiveConfig, PassiveConfig
-from vfl.errors import ConfigError, ProtocolError, StateError, StorageError
+from vfl.errors import ConfigError, ProtocolError, StateError
 from vfl.federation import Federation, load_order, save_order
 from vfl.gate import DefenseChain, ReleaseGate, check_fired
 from vfl.link import Handlers, Link, Party
@@ -44,7 +44,7 @@ from vfl.model import SplitNetwork
 from vfl.partytable import read_party_table
 from vfl.payload import MODEL_VERSION, check_exchange, check_version
 from vfl.randomness import secret_from_seed
-from vfl.recovery import RecoveryLog
+from vfl.recovery import RecoveryLog, check_logged, unchanged
 from vfl.scaling import Scaler
 from vfl.score.service import ScoringService, disabled
 from vfl.summary import save_summary
@@ -144,6 +144,10 @@ class DataParty(Party):
     def step_messages(self) -> int:
         """How many messages this party learns from in one training step."""
         return 1
+
+    @abstractmethod
+    def learned_width(self, sender: str) -> int:
+        """Numbers per row of what it learns from, if it came from ``sender``."""
 
     @abstractmethod
     def relearn(self, logged: Sequence[Released]) -> None:
@@ -344,23 +348,18 @@ class DataParty(Party):
         """Rebuild the run that this folder holds: members, last checkpoint, then the recovery log step by step.
 
         Raises:
-            StorageError: the folder holds no prepared run, or one of another table.
+            StorageError: the folder holds no prepared run, one of another table, or one that was changed.
         """
         federation = Federation.load(self.folder)
         self.begin_run(federation, load_order(self.folder, self.table))
-        try:
-            self._relearn_all()
-        except (KeyError, IndexError, ValueError, RuntimeError) as error:  # NumPy's and torch's own
-            raise StorageError(
-                f"checkpoint or log of {self.folder} do not continue its run ({type(error).__name__}: {error}): use a folder that nobody changed"
-            ) from error
-
-    def _relearn_all(self) -> None:
-        """Take up the last checkpoint, and learn again from what came after it."""
-        state = self.recovery.saved()
-        if state:
-            self.load(state)
+        with unchanged(self.folder):
+            state = self.recovery.saved()
+            if state:
+                self.load(state)
         for logged in self.recovery.missed(self.step_messages):
+            with unchanged(self.folder):
+                for released in logged:
+                    check_logged(released, federation, self.learned_width(released.sender))
             self.relearn(logged)
             for released in logged:  # beside a sampled transcript the recovery log is written first
                 self.transcript.record(released)

@@ -175,6 +175,10 @@ class PassiveParty(DataParty):
         (coordinator,) = self.config.peers_of(Role.COORDINATOR)
         self._links[coordinator.name].call(Finished(self.config.run, self.name))
 
+    def learned_width(self, sender: str) -> int:
+        """See :meth:`DataParty.learned_width`."""
+        return self.run.federation.widths[self.name]
+
     def relearn(self, logged: Sequence[Released]) -> None:
         """See :meth:`DataParty.relearn`."""
         (released,) = logged

@@ -47,7 +47,7 @@ from vfl.loop import run_to_end
 from vfl.metrics import Metrics
 from vfl.payload import check_exchange, check_origin, finite, part
 from vfl.randomness import secret_from_seed, stream
-from vfl.recovery import RecoveryLog
+from vfl.recovery import RecoveryLog, check_logged, unchanged
 from vfl.summary import save_summary
 from vfl.transcript import Transcript
 from vfl.types import Array, Exchange, Owner, Phase, Point, Released, Role
@@ -252,14 +252,17 @@ class Coordinator(Party):
         Parties that answered that step before do so again, from their logs.
 
         Raises:
-            StorageError: the folder holds no prepared run.
+            StorageError: the folder holds no prepared run, or one that was changed.
         """
         self.federation = Federation.load(self.folder)
-        state = self.recovery.saved()
-        if state:
-            self._gradient = restored(state, self._active.name, self.config.run)
-        for (gradient,) in self.recovery.missed(1):
-            self._gradient = gradient
+        with unchanged(self.folder):
+            state = self.recovery.saved()
+            if state:
+                self._gradient = restored(state, self._active.name, self.config.run)
+            for (gradient,) in self.recovery.missed(1):
+                self._gradient = gradient
+            if self._gradient is not None:
+                check_logged(self._gradient, self.federation, self.federation.combined_width)
 
     def flush(self) -> None:
         """Write the figures so far.

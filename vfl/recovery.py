@@ -6,6 +6,7 @@ A party's state is its last checkpoint plus these messages learned again: that i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
@@ -13,8 +14,10 @@ from pathlib import Path
 import numpy as np
 
 from vfl.arrays import load_arrays, save_arrays
-from vfl.errors import StateError
+from vfl.errors import ProtocolError, StateError, StorageError
+from vfl.federation import Federation
 from vfl.journal import Journal
+from vfl.payload import finite
 from vfl.transcript import Transcript
 from vfl.types import Array, Exchange, Phase, Point, Released
 
@@ -126,6 +129,37 @@ class RecoveryLog:
     def close(self) -> None:
         """Close the log."""
         self._log.close()
+
+
+@contextmanager
+def unchanged(folder: Path) -> Iterator[None]:
+    """Around the taking up of what ``folder`` holds of its run: what no run wrote there is refused.
+
+    Raises:
+        StorageError: a checkpoint or a logged message lacks something, or holds something else.
+    """
+    try:
+        yield
+    except (
+        ProtocolError,
+        LookupError,
+        TypeError,
+        ValueError,
+        RuntimeError,
+    ) as error:  # NumPy's and torch's own
+        raise StorageError(
+            f"checkpoint or log of {folder} do not continue its run ({type(error).__name__}: {error}): use a folder that nobody changed"
+        ) from error
+
+
+def check_logged(released: Released, federation: Federation, width: int) -> None:
+    """Refuse a message that nobody learned from, before it is learned from again or sent on; ``width`` numbers a row are due.
+
+    Raises:
+        ProtocolError: of other rows or numbers than training has.
+    """
+    rows = federation.checked_rows(released.rows, Phase.TRAIN)
+    finite(released, str(released.point), (len(rows), width), federation.dtype)
 
 
 def _copied(logged: Released) -> Released:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +30,12 @@ from laboratory import (
     trained,
 )
 
+from clients.active import ActiveParty
+from clients.party import DataParty
 from clients.passive import PassiveParty
+from coordinator.coordinator import Coordinator
 from experiments.folders import read_runs
+from experiments.local import LocalFederation
 from vfl.acts import Act, Step
 from vfl.arrays import load_arrays, save_arrays
 from vfl.config import PassiveConfig, load_party
@@ -209,27 +215,62 @@ def test_a_folder_without_a_prepared_run_cannot_be_resumed(tmp_path: Path) -> No
     close(local)
 
 
-@pytest.mark.parametrize("damaged", ["log", "checkpoint"])
-def test_a_damaged_log_or_checkpoint_is_refused_in_words(tmp_path: Path, damaged: str) -> None:
+@pytest.mark.parametrize("who", ["passive", "active", "coordinator"])
+@pytest.mark.parametrize("damaged", ["log", "checkpoint", "empty checkpoint"])
+def test_a_damaged_log_or_checkpoint_is_refused_in_words(tmp_path: Path, who: str, damaged: str) -> None:
     local = federation(tmp_path, **SETTINGS)
     local.coordinator.prepare()
     train_until(local, 5)
-    config, folder = local.passive["passive"].config, local.passive["passive"].folder
     close(local)
+    folder = tmp_path / who
+    file = folder / "recovery" / "checkpoint.npz"
     if damaged == "log":
         payload = folder / "transcript" / "payload.bin"
         payload.write_bytes(b"\x7f" * payload.stat().st_size)  # every row position among them
+    elif damaged == "checkpoint":
+        gone = ("moments", "exchange")
+        save_arrays(file, {n: a for n, a in load_arrays(file).items() if not n.endswith(gone)})
     else:
-        file = folder / "recovery" / "checkpoint.npz"
-        save_arrays(file, {n: a for n, a in load_arrays(file).items() if "moments" not in n})
-    party = PassiveParty(config, {})
-    with pytest.raises(
-        StorageError,
-        match=r"do not continue its run \((Index|Key)Error: .*: use a folder that nobody changed$",
+        save_arrays(file, {})
+    with (
+        _started_again(local, who) as party,
+        pytest.raises(
+            StorageError,
+            match=rf"^checkpoint or log of .*{who} do not continue its run \((Protocol|Key)Error: .*: use a folder that",
+        ),
     ):
         party.resume()
-    for log in (party.transcript, party.recovery, party.gate):
+
+
+@contextmanager
+def _started_again(local: LocalFederation, who: str) -> Iterator[DataParty | Coordinator]:
+    """A new one in the folder of the party ``who``, not resumed yet; only its logs are closed in the end."""
+    again: DataParty | Coordinator
+    if who == "coordinator":
+        again = Coordinator(local.coordinator.config, local.links, lambda stage, done, total: None)
+    elif who == "active":
+        again = ActiveParty(local.active.config, local.active._coordinator, {})
+    else:
+        again = PassiveParty(local.passive[who].config, {})
+    yield again
+    for log in (again.transcript, again.recovery, again.gate):
         log.close()
+
+
+def test_a_defect_of_ours_is_not_told_as_a_changed_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    local = federation(tmp_path, **SETTINGS)
+    local.coordinator.prepare()
+    train_until(local, 5)
+    close(local)
+
+    def defective(*_: object) -> None:
+        raise ValueError("ours")
+
+    monkeypatch.setattr(PassiveParty, "relearn", defective)
+    with _started_again(local, "passive") as party, pytest.raises(ValueError, match=r"^ours$"):
+        party.resume()
 
 
 def test_a_checkpoint_of_another_table_is_refused(tmp_path: Path) -> None:
