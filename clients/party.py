@@ -39,6 +39,7 @@ from vfl.gate import DefenseChain, ReleaseGate, check_fired
 from vfl.link import Handlers, Link, Party
 from vfl.log import party_log
 from vfl.logistic import LinearBlock
+from vfl.memory import give_back
 from vfl.metrics import Metrics
 from vfl.model import SplitNetwork
 from vfl.partytable import read_party_table
@@ -77,6 +78,7 @@ class DataParty(Party):
         self.secret = secret_from_seed(config.seed)
         self.folder = config.out
         self.table = read_party_table(config.data)
+        give_back()
         defenses = build_defenses(config)
         check_device(config)
         self.adversary = Adversary(self, targets)
@@ -128,6 +130,7 @@ class DataParty(Party):
         self._check_run(act.federation.run)
         with self.lock:
             if self._prepared is None:
+                give_back()  # what sending the digests took
                 check_membership(act.federation, self.config, self.table.columns)
                 check_order(act.order, act.federation, len(self.table.ids))
                 table = self.table.digest()

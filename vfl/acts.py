@@ -38,12 +38,12 @@ class Describe(Act[PartyInfo]):
 
 @dataclass(frozen=True, eq=False)
 class Identities:
-    """Keyed digests of a party's row ids, uint8 (n, 32), in its file's order.
+    """Keyed digests of a party's row ids, 32 bytes a row, in its file's order.
 
     ``split`` uint8 (n,), 0 train and 1 predict, where the file says so.
     """
 
-    digests: Array
+    digests: bytes
     split: Array | None
 
 

@@ -29,14 +29,11 @@ class Alignment:
     predict: Array
 
 
-def digests(ids: Array, key: str) -> Array:
-    """HMAC-SHA256 of every id (UTF-8) under ``key``, uint8 (n, 32)."""
+def digests(ids: Array, key: str) -> bytes:
+    """HMAC-SHA256 of every id (UTF-8) under ``key``, one after the other."""
     secret = key.encode()
-    found = np.empty(len(ids), f"V{DIGEST_BYTES}")
-    for start in range(0, len(ids), _CHUNK):  # of Python's objects a chunk at a time
-        chunk = ids[start : start + _CHUNK].tolist()
-        found[start : start + _CHUNK] = [hmac.digest(secret, i, "sha256") for i in chunk]
-    return found.view(np.uint8).reshape(-1, DIGEST_BYTES)
+    chunks = (ids[start : start + _CHUNK].tolist() for start in range(0, len(ids), _CHUNK))
+    return b"".join([b"".join([hmac.digest(secret, i, "sha256") for i in chunk]) for chunk in chunks])
 
 
 def align(parties: Mapping[str, Identities], predict_share: float, rng: np.random.Generator) -> Alignment:
@@ -46,18 +43,17 @@ def align(parties: Mapping[str, Identities], predict_share: float, rng: np.rando
         ProtocolError: digests of the wrong size, or a split of another length.
         AlignmentError: no common row, a row named twice, contradicting splits, or an empty part.
     """
-    keys = {name: _keys(name, p) for name, p in parties.items()}
+    keys = {name: _Keys.of(name, p) for name, p in parties.items()}
     names = sorted(keys)
-    common = keys[names[0]]
+    common = keys[names[0]].ordered
     for name in names[1:]:
-        common = np.intersect1d(common, keys[name], assume_unique=True)
+        common = common[keys[name].rows(common) >= 0]
     if not len(common):
-        counts = ", ".join(f"{n}: {len(keys[n])}" for n in names)
+        counts = ", ".join(f"{n}: {len(keys[n].ordered)}" for n in names)
         raise AlignmentError(
             f"the parties share no row ({counts} rows): check id_column and that all use the same alignment_key"
         )
-    common = np.sort(common)
-    orders = {name: _positions(keys[name], common) for name in names}
+    orders = {name: keys[name].rows(common) for name in names}
     split = _agreed_split(parties, orders)
     if split is None:
         split = _drawn_split(len(common), predict_share, rng)
@@ -69,33 +65,55 @@ def align(parties: Mapping[str, Identities], predict_share: float, rng: np.rando
     return Alignment(orders, train, predict)
 
 
-def _keys(name: str, identities: Identities) -> Array:
-    found = identities.digests
-    if found.dtype != np.uint8 or found.ndim != 2 or found.shape[1] != DIGEST_BYTES:
+@dataclass(frozen=True, eq=False)
+class _Keys:
+    """One sortable key a row: ``ordered`` (n,), and the row int32 (n,) of each in its party's file."""
+
+    ordered: Array
+    places: Array
+
+    @classmethod
+    def of(cls, name: str, identities: Identities) -> _Keys:
+        """Those of the party ``name``.
+
+        Raises:
+            ProtocolError, AlignmentError: see :func:`align`.
+        """
+        _check_sizes(name, identities)
+        keys = _comparable(identities.digests)
+        places = np.argsort(keys).astype(np.int32)
+        ordered = keys[places]
+        repeated = np.count_nonzero(ordered[1:] == ordered[:-1])
+        if repeated:
+            raise AlignmentError(f"party {name!r} names {repeated} rows twice: make its id_column unique")
+        return cls(ordered, places)
+
+    def rows(self, keys: Array) -> Array:
+        """The row int32 of each of ``keys``, −1 where there is none."""
+        if not len(self.ordered):
+            return np.full(len(keys), -1, np.int32)
+        at = np.minimum(np.searchsorted(self.ordered, keys), len(self.ordered) - 1)
+        return np.where(self.ordered[at] == keys, self.places[at], np.int32(-1))
+
+
+def _check_sizes(name: str, identities: Identities) -> None:
+    rows, rest = divmod(len(identities.digests), DIGEST_BYTES)
+    if rest:
         raise ProtocolError(
-            f"party {name!r} sent digests of shape {found.shape} {found.dtype}: (n, {DIGEST_BYTES}) uint8 is needed"
+            f"party {name!r} sent digests of {len(identities.digests)} bytes: {DIGEST_BYTES} bytes a row are due"
         )
     if identities.split is not None and (
-        identities.split.shape != (len(found),) or identities.split.max(initial=0) > 1
+        identities.split.shape != (rows,) or identities.split.max(initial=0) > 1
     ):
-        raise ProtocolError(
-            f"party {name!r} sent a split that is not one 0 or 1 for each of its {len(found)} rows"
-        )
-    keys = _comparable(found)
-    repeated = len(keys) - len(np.unique(keys))
-    if repeated:
-        raise AlignmentError(f"party {name!r} names {repeated} rows twice: make its id_column unique")
-    return keys
+        raise ProtocolError(f"party {name!r} sent a split that is not one 0 or 1 for each of its {rows} rows")
 
 
-def _comparable(found: Array) -> Array:
-    """One sortable key a row: the digests in hexadecimal (raw bytes that end in zero would be cut short)."""
-    return np.frombuffer(found.tobytes().hex().encode(), f"S{2 * DIGEST_BYTES}")
-
-
-def _positions(keys: Array, common: Array) -> Array:
-    sorter = np.argsort(keys)
-    return sorter[np.searchsorted(keys, common, sorter=sorter)].astype(np.int32)
+def _comparable(digests: bytes) -> Array:
+    """One string a row, with a last byte that is not zero: NumPy would cut zeros off."""
+    found = np.frombuffer(digests, np.uint8).reshape(-1, DIGEST_BYTES)
+    keys = np.ones((len(found), DIGEST_BYTES + 1), np.uint8)
+    keys[:, :DIGEST_BYTES] = found
+    return keys.view(f"S{DIGEST_BYTES + 1}").reshape(-1)
 
 
 def _agreed_split(parties: Mapping[str, Identities], orders: Mapping[str, Array]) -> Array | None:

@@ -241,12 +241,6 @@ def test_wrong_federations_are_refused(wrong: dict[str, Any], sentence: str) -> 
         decode_federation(federation(**wrong))
 
 
-@pytest.mark.parametrize("digests", [b"1", b"1" * 31, b"1" * 33])
-def test_digests_are_whole(digests: bytes) -> None:
-    with pytest.raises(ProtocolError, match=f"^digests of {len(digests)} bytes: 32 bytes a row are due$"):
-        RPCS[acts.Identify].decode_reply(pb.Identities(digests=digests))
-
-
 def test_row_statuses_are_known() -> None:
     guess = pb.Guess(attack="ls", values=tensor(), status=["ok", "maybe"])
     with pytest.raises(ProtocolError, match=r"^attack 'ls' has row status 'maybe': use one of ok, "):

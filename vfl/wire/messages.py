@@ -17,7 +17,6 @@ from pydantic import ValidationError
 
 from protos import vfl_pb2 as pb
 from vfl import acts
-from vfl.align import DIGEST_BYTES
 from vfl.config import describe_problem
 from vfl.errors import ProtocolError
 from vfl.federation import AGGREGATORS, Federation, Training
@@ -177,16 +176,12 @@ def _fields(message: Any) -> dict[str, Any]:
 
 def _encode_identities(reply: acts.Identities) -> pb.Identities:
     split = None if reply.split is None else reply.split.astype(np.uint8).tobytes()
-    return pb.Identities(digests=reply.digests.tobytes(), split=split)
+    return pb.Identities(digests=reply.digests, split=split)
 
 
 def _decode_identities(message: pb.Identities) -> acts.Identities:
-    if len(message.digests) % DIGEST_BYTES:
-        raise ProtocolError(f"digests of {len(message.digests)} bytes: {DIGEST_BYTES} bytes a row are due")
-    digests = np.frombuffer(message.digests, np.uint8).reshape(-1, DIGEST_BYTES)
-    return acts.Identities(
-        digests, np.frombuffer(message.split, np.uint8) if message.HasField("split") else None
-    )
+    split = np.frombuffer(message.split, np.uint8) if message.HasField("split") else None
+    return acts.Identities(message.digests, split)
 
 
 def _encode_step(act: acts.Step) -> pb.StepRequest:
