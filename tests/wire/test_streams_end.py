@@ -23,7 +23,7 @@ from vfl.types import Exchange, Phase, Role
 from vfl.wire.grpc_link import GrpcLink
 
 
-class Defect(Exception):
+class DefectError(Exception):
     """Of the loop itself."""
 
 
@@ -58,12 +58,12 @@ async def train(links: list[Link], last: int, then: Callable[[], None] = lambda:
 
 
 def fail() -> None:
-    raise Defect
+    raise DefectError
 
 
 @pytest.mark.parametrize(
     ("last", "then", "error"),
-    [(2, fail, Defect), (2, lambda: None, None), (4, lambda: None, ProtocolError)],
+    [(2, fail, DefectError), (2, lambda: None, None), (4, lambda: None, ProtocolError)],
     ids=["a defect here", "the end", "a refusal"],
 )
 def test_the_next_loop_hears_nothing_of_the_last(
