@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 from datetime import timedelta
+from functools import partial
 from multiprocessing.queues import SimpleQueue
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from benchmarks.baselines.parts import Active, Passive, Size, batches, in_processes, loopback, rate, total
+from benchmarks.baselines.parts import Active, Passive, Size, batches, loopback, rate, three_processes, total
 
 COORDINATOR, PASSIVE, ACTIVE = range(3)
 
@@ -85,20 +84,7 @@ def _work(rank: int, results: SimpleQueue[float], meet: str, size: Size, direct:
     dist.destroy_process_group()
 
 
-def steps_per_second(
-    steps: int,
-    *,
-    batch: int = 256,
-    features: int = 20,
-    classes: int = 2,
-    embedding: int = 0,
-    direct: bool = False,
-) -> float:
-    """Federated steps per second: coordinator, passive and active party, one process each; ``direct`` passes the first by."""
-    with TemporaryDirectory() as folder:
-        meet = (Path(folder) / "meet").as_uri()
-        return in_processes(_work, 3, meet, Size(steps, batch, features, classes, embedding), direct)
-
+steps_per_second = partial(three_processes, _work)
 
 if __name__ == "__main__":
     print(f"{steps_per_second(2000):.0f} steps/s")

@@ -6,6 +6,8 @@ import os
 import socket
 from collections.abc import Callable
 from multiprocessing import get_context
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any, NamedTuple
 from unittest.mock import patch
@@ -128,6 +130,22 @@ def rate(steps: int, step: Callable[[int], None]) -> float:
 def total(steps: int) -> int:
     """Measured steps with the warm-up before them."""
     return steps + max(20, steps // 10)
+
+
+def three_processes(
+    work: Callable[..., None],
+    steps: int,
+    *,
+    batch: int = 256,
+    features: int = 20,
+    classes: int = 2,
+    embedding: int = 0,
+    direct: bool = False,
+) -> float:
+    """Federated steps per second of coordinator, passive and active party, each doing its `work`; ``direct`` passes the first by."""
+    with TemporaryDirectory() as folder:
+        meet = (Path(folder) / "meet").as_uri()
+        return in_processes(work, 3, meet, Size(steps, batch, features, classes, embedding), direct)
 
 
 def in_processes(work: Callable[..., None], count: int, *args: Any) -> float:

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import os
 import warnings
+from functools import partial
 from multiprocessing.queues import SimpleQueue
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.distributed import rpc
 
-from benchmarks.baselines.parts import Active, Passive, Size, batches, in_processes, loopback, rate, total
+from benchmarks.baselines.parts import Active, Passive, Size, batches, loopback, rate, three_processes, total
 
 NAMES = ("coordinator", "passive", "active")
 _party: dict[str, Passive | Active] = {}
@@ -77,20 +76,7 @@ def _work(rank: int, results: SimpleQueue[float], meet: str, size: Size, direct:
     rpc.shutdown()
 
 
-def steps_per_second(
-    steps: int,
-    *,
-    batch: int = 256,
-    features: int = 20,
-    classes: int = 2,
-    embedding: int = 0,
-    direct: bool = False,
-) -> float:
-    """Federated steps per second: coordinator, passive and active party, one process each; ``direct`` passes the first by."""
-    with TemporaryDirectory() as folder:
-        meet = (Path(folder) / "meet").as_uri()
-        return in_processes(_work, 3, meet, Size(steps, batch, features, classes, embedding), direct)
-
+steps_per_second = partial(three_processes, _work)
 
 if __name__ == "__main__":
     print(f"{steps_per_second(2000):.0f} steps/s")
