@@ -87,21 +87,35 @@ def command_line() -> None:
             signal.signal(number, signal.default_int_handler)
     try:
         app()
-    except VflensError as error:
-        _fail(str(error), error.exit_code)
     except SystemExit as end:
         if end.code == INTERRUPTED:  # so Typer ends on Ctrl-C, without a word
             note(_INTERRUPTION)
         raise
-    except KeyboardInterrupt:  # before Typer has begun
-        note(_INTERRUPTION)
-        sys.exit(INTERRUPTED)
-    except OSError as error:
-        _fail(f"{error}: free space, or choose another file or folder", StorageError.exit_code)
-    except MemoryError as error:
-        _fail(f"out of memory ({error}): ask for fewer rows or columns", 1)
-    except Exception as error:
-        _fail(f"unexpected {type(error).__name__}: {error}: please report it, with VFLENS_TRACEBACK=1 set", 1)
+    except (Exception, KeyboardInterrupt) as error:
+        if _is_interruption(error):
+            note(_INTERRUPTION)
+            sys.exit(INTERRUPTED)
+        _fail(*_said(error))
+
+
+def _is_interruption(error: BaseException | None) -> bool:
+    """Whether ``error`` is a Ctrl-C, or what Python made of one: while a class is made, or a module loads."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
+def _said(error: BaseException) -> tuple[str, int]:
+    """The sentence and the exit code of ``error``."""
+    match error:
+        case VflensError():
+            return str(error), error.exit_code
+        case OSError():
+            return f"{error}: free space, or choose another file or folder", StorageError.exit_code
+        case MemoryError():
+            return f"out of memory ({error}): ask for fewer rows or columns", 1
+    named = f"unexpected {type(error).__name__}: {error}"
+    return f"{named}: please report it, with VFLENS_TRACEBACK=1 set", 1
 
 
 def _flushed(code: int) -> int:

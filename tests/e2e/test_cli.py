@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from commandline import Run, strict
 from processes import ATTENDED, ENVIRONMENT, VFLENS, eventually, experiment_file
 
 import cli.main
-from vfl.errors import VflensError
+from vfl.errors import PluginError, VflensError
 
 ROOT = Path(__file__).parents[2]
 
@@ -186,6 +187,55 @@ class TestUnforeseen:
             check=False,
         )
         assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
+
+    def test_a_signal_while_a_class_is_made(self, vflens: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        """There Python 3.11 makes a RuntimeError of it; a loader of ours may then make its own of that."""
+
+        class Pressed:
+            def __set_name__(self, *_: object) -> None:
+                raise KeyboardInterrupt
+
+        def made(_: Path) -> None:
+            try:
+                type("Plugin", (), {"field": Pressed()})
+            except Exception as error:
+                raise PluginError("plug-in 'x' does not import") from error
+
+        monkeypatch.setattr("experiments.check.check", made)
+        ended = vflens("check", "x.toml")
+        assert (ended.code, ended.err) == (130, "interrupted: what was computed so far is kept\n")
+
+    def test_signals_at_any_moment_of_loading(self) -> None:
+        """From the first module that the command line asks for on; before, Python itself is starting."""
+        start = f"""
+import runpy, sys
+class Says:
+    def find_spec(self, name, *_):
+        if name == "typer":
+            sys.meta_path.remove(self)
+            print(flush=True)
+sys.meta_path.insert(0, Says())
+sys.argv = ["vflens", "check", {str(ROOT / "examples/demo.toml")!r}]
+runpy.run_module("cli.main", run_name="__main__", alter_sys=True)
+"""
+        for seconds in np.linspace(0, 1, 16):
+            running = subprocess.Popen(
+                [*ATTENDED, sys.executable, "-c", start],
+                cwd=ROOT,
+                env=ENVIRONMENT,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            assert running.stdout is not None
+            running.stdout.readline()
+            time.sleep(seconds)
+            running.send_signal(signal.SIGINT)
+            _, said = running.communicate(timeout=30)
+            if running.returncode == 130:
+                assert said == "interrupted: what was computed so far is kept\n"
+            else:
+                assert (running.returncode, said) in ((-signal.SIGINT, ""), (0, ""))
 
     def test_a_reader_that_left(self) -> None:
         """As in `vflens datasets list | head -1`."""
