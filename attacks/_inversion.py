@@ -6,73 +6,104 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
+from vfl.attack import Attack
 from vfl.errors import ConfigError
 from vfl.model import image_grid
-from vfl.types import Array, ColumnInfo
+from vfl.types import Array, ColumnInfo, Estimate, statuses
+from vfl.view import AdversaryView
 
-_BATCH = 512  # rows at a time: what fits into the caches
+_BATCH = 512  # descents at a time: what fits into the caches
+_TIE = 1 + 1e-9  # residuals this near are equal, whatever their last bits: the nearer start has the row
 
 
-def inverted(
-    model: nn.Module,
-    embeddings: Array,
-    columns: Sequence[ColumnInfo],
-    *,
-    steps: int,
-    rate: float,
-    smoothness: float,
-    learned: Sequence[Tensor] = (),
-) -> tuple[Array, Array]:
-    """Inputs (N, d) in [0, 1] that minimise ‖G(x) − H‖² + smoothness·TV(x) row by row, and ‖G(x) − H‖ (N,).
+class Inversion(Attack):
+    """min_x ‖G(x) − H‖² + smoothness·‖H‖²·TV(x) over the box [0, 1], row by row, for a model G.
 
-    ``learned`` are parameters of G that are minimised over too, all rows together. Adam from 0 (FedAdOb's WMI is step 2 of CAFE), kept inside the box; TV is left out where the columns are no image.
+    Adam, kept inside the box, from several starts; a row's answer is the end of least residual ‖G(x) − H‖, which is
+    all that an adversary sees of it. The weight of TV goes with ‖H‖²: a defence that shrinks embeddings would else
+    leave the answer to TV. It is left out where the columns are no image.
     """
-    grid = _grid(columns) if smoothness else None
-    model.eval()
-    parts = [
-        _one_batch(
-            model,
-            torch.from_numpy(embeddings[i : i + _BATCH]),
-            len(columns),
-            grid,
-            (steps, rate, smoothness, learned),
-        )
-        for i in range(0, len(embeddings), _BATCH)
-    ]
-    x = np.concatenate([p[0] for p in parts]) if parts else np.zeros((0, len(columns)))
-    return x, np.concatenate([p[1] for p in parts]) if parts else np.zeros(0)
 
+    starts: int = Field(
+        3,
+        ge=1,
+        le=1_000,
+        description="starting points of each row; time and the chance of a good end grow with it",
+    )
+    steps: int = Field(300, ge=1, le=1_000_000, description="steps of Adam from each")
+    rate: float = Field(
+        0.05, gt=0, allow_inf_nan=False, description="Adam's first learning rate; it falls to 0"
+    )
+    smoothness: float = Field(
+        0.0003, ge=0, allow_inf_nan=False, description="weight of the total variation beside ‖H‖²"
+    )
 
-def _one_batch(
-    model: nn.Module,
-    h: Tensor,
-    width: int,
-    grid: Tensor | None,
-    settings: tuple[int, float, float, Sequence[Tensor]],
-) -> tuple[Array, Array]:
-    steps, rate, smoothness, learned = settings
-    x = torch.zeros((len(h), width), dtype=torch.float64, requires_grad=True)
-    optimizer = torch.optim.Adam([x, *learned], lr=rate)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
-    for _ in range(steps):
-        optimizer.zero_grad()
-        loss = ((model(x) - h) ** 2).sum()
-        if grid is not None:
-            loss = loss + smoothness * _total_variation(x[:, grid])
-        torch.autograd.backward(loss, inputs=[x, *learned])
-        optimizer.step()
-        schedule.step()
+    def inverted(
+        self, view: AdversaryView, model: nn.Module, points: Array, learned: Sequence[Tensor] = ()
+    ) -> Estimate:
+        """Each row from the ``starts`` of ``points`` (m, d) whose embeddings are nearest to its own; extra "residual" (N,).
+
+        ``learned`` are parameters of ``model`` that are minimised over too, all rows together, from where they stand:
+        one point only.
+        """
+        embeddings, columns = view.embeddings(), view.metadata()
+        grid = _grid(columns) if self.smoothness else None
+        model.eval()
         with torch.no_grad():
-            x.clamp_(0, 1)
-    with torch.no_grad():
-        return x.numpy().copy(), (model(x) - h).norm(dim=1).numpy()
+            shown = model(torch.tensor(points))
+        starts = min(self.starts, len(points))
+        at_once = max(1, _BATCH // starts)
+        x, residual = np.zeros((len(embeddings), len(columns))), np.zeros(len(embeddings))
+        for i in range(0, len(embeddings), at_once):
+            part = slice(i, i + at_once)
+            h = torch.from_numpy(embeddings[part])
+            first = torch.tensor(points[_nearest(shown, h, starts)])
+            ends, left = self._descended(model, h.repeat(starts, 1), first, grid, learned)
+            x[part], residual[part] = _best(ends, left, starts)
+        return Estimate(view.target, view.rows, x, statuses(len(x)), {"residual": residual})
+
+    def _descended(
+        self, model: nn.Module, h: Tensor, first: Tensor, grid: Tensor | None, learned: Sequence[Tensor]
+    ) -> tuple[Array, Array]:
+        """Where Adam ends (n, d) from ``first``, and the residuals (n,)."""
+        x, sizes = first.requires_grad_(), (h**2).sum(dim=1)
+        unit = sizes.mean().clamp_min(1e-30)  # of the loss: Adam adds 1e-8 to its gradient's size
+        optimizer = torch.optim.Adam([x, *learned], lr=self.rate)
+        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, self.steps)
+        for _ in range(self.steps):
+            optimizer.zero_grad()
+            loss = ((model(x) - h) ** 2).sum()
+            if grid is not None:
+                loss = loss + self.smoothness * sizes @ _total_variation(x[:, grid])
+            torch.autograd.backward(loss / unit, inputs=[x, *learned])
+            optimizer.step()
+            schedule.step()
+            with torch.no_grad():
+                x.clamp_(0, 1)
+        with torch.no_grad():
+            return x.numpy(), (model(x) - h).norm(dim=1).numpy()
+
+
+def _nearest(shown: Tensor, h: Tensor, starts: int) -> Array:
+    """Which of ``shown`` (m, w) are nearest to each of ``h`` (n, w): (starts·n,), the nearest of every row first."""
+    distances = torch.cdist(h, shown, compute_mode="donot_use_mm_for_euclid_dist")
+    nearest: Array = distances.argsort(dim=1, stable=True)[:, :starts].T.reshape(-1).numpy()
+    return nearest
+
+
+def _best(ends: Array, left: Array, starts: int) -> tuple[Array, Array]:
+    """Of ``starts`` ends per row (starts·n, d) the one of least residual, and that."""
+    ends, left = ends.reshape(starts, -1, ends.shape[1]), left.reshape(starts, -1)
+    best, rows = (left <= _TIE * left.min(axis=0)).argmax(axis=0), np.arange(left.shape[1])
+    return ends[best, rows], left[best, rows]
 
 
 def _total_variation(images: Tensor) -> Tensor:
-    """Σ of the absolute differences between neighbouring pixels of (n, height, width)."""
-    return images.diff(dim=1).abs().sum() + images.diff(dim=2).abs().sum()
+    """The sum of the absolute differences between neighbouring pixels of each of (n, height, width)."""
+    return images.diff(dim=1).abs().sum(dim=(1, 2)) + images.diff(dim=2).abs().sum(dim=(1, 2))
 
 
 def _grid(columns: Sequence[ColumnInfo]) -> Tensor | None:

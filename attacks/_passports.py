@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from vfl.errors import KnowledgeError
-from vfl.networks.passport import passport_place, weighted, with_passport
+from vfl.networks.passport import open_layers, passport_place, weighted, with_passport
 
 Layer = nn.Linear | nn.Conv2d
 
@@ -36,10 +36,9 @@ def behind(model: nn.Module, layer: str | None, make: Callable[[Layer], nn.Modul
         KnowledgeError: the model has no such layer.
     """
     place = passport_place(model, at_top=False) if layer is None else layer
-    found = dict(model.named_modules()).get(place or "")
-    if place is None or not isinstance(found, nn.Linear | nn.Conv2d):
-        names = [n for n, part in model.named_modules() if isinstance(part, nn.Linear | nn.Conv2d)]
+    layers = open_layers(model)
+    if place is None or place not in layers:
         raise KnowledgeError(
-            f"layer {place!r} is no linear or convolution layer of the target's model: name one of {names}"
+            f"layer {place!r} is no linear or convolution layer of the target's model: name one of {list(layers)}"
         )
-    return with_passport(model, place, make(found))
+    return with_passport(model, place, make(layers[place]))

@@ -12,15 +12,14 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from attacks._inversion import inverted
-from vfl.attack import Attack
+from attacks._inversion import Inversion
 from vfl.networks.architectures import bottom
-from vfl.types import Array, Estimate, Knowledge, Phase, statuses
+from vfl.types import Array, Estimate, Knowledge, Phase
 from vfl.view import AdversaryView
 
 
-class BlackBoxInversion(Attack):
-    """The shadow G' minimises ‖G'(x_a) − H_a‖² over the granted rows x_a; then min_x ‖G'(x) − H‖² + smoothness·TV(x)."""
+class BlackBoxInversion(Inversion):
+    """The shadow G' minimises ‖G'(x_a) − H_a‖² over the granted rows x_a, and is inverted from those of nearest embedding."""
 
     needs: ClassVar[frozenset[Knowledge]] = frozenset(
         {Knowledge.EMBEDDINGS, Knowledge.AUXILIARY, Knowledge.ARCHITECTURE, Knowledge.METADATA}
@@ -28,11 +27,6 @@ class BlackBoxInversion(Attack):
     phases: ClassVar[frozenset[Phase]] = frozenset(Phase)
 
     learning_steps: int = Field(200, ge=1, le=1_000_000, description="steps of L-BFGS for the shadow")
-    steps: int = Field(300, ge=1, le=1_000_000, description="steps of Adam for the inversion")
-    rate: float = Field(
-        0.05, gt=0, allow_inf_nan=False, description="Adam's first learning rate; it falls to 0"
-    )
-    smoothness: float = Field(0.1, ge=0, allow_inf_nan=False, description="weight of the total variation")
 
     def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
         """Columns (N, d); extra "residual" (N,): ‖G'(x̂) − H‖. See :meth:`vfl.attack.Attack.reconstruct`."""
@@ -41,10 +35,7 @@ class BlackBoxInversion(Attack):
         torch.default_generator.manual_seed(int(rng.integers(2**63)))
         shadow = bottom(view.architecture(), columns).to(torch.float64)
         _learn(shadow, features, view.embeddings(rows, Phase.TRAIN), self.learning_steps)
-        x, residual = inverted(
-            shadow, view.embeddings(), columns, steps=self.steps, rate=self.rate, smoothness=self.smoothness
-        )
-        return Estimate(view.target, view.rows, x, statuses(len(x)), {"residual": residual})
+        return self.inverted(view, shadow, features)
 
 
 def _learn(shadow: nn.Module, features: Array, embeddings: Array, steps: int) -> None:

@@ -1,29 +1,29 @@
 """White-box model inversion: the input whose embedding comes nearest to the one received (FedAdOb, WMI).
 
-Step 2 of CAFE (Jin et al., 2021). Needs the target's bottom model and its embeddings in prediction.
+Step 2 of CAFE (Jin et al., 2021), from several starts. Needs the target's bottom model and its embeddings in prediction.
 """
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import ClassVar, Literal
 
 import numpy as np
 import torch
 from pydantic import Field
-from torch import Tensor, nn
+from torch import nn
 
-from attacks._inversion import inverted
+from attacks._inversion import Inversion
 from attacks._passports import Guessed, behind
-from vfl.attack import Attack
 from vfl.networks.architectures import bottom
 from vfl.networks.parameters import from_arrays
 from vfl.networks.passport import Passport
-from vfl.types import Estimate, Knowledge, statuses
+from vfl.types import Array, Estimate, Knowledge
 from vfl.view import AdversaryView
 
 
-class WhiteBoxInversion(Attack):
-    """min_x ‖G(x) − H‖² + smoothness·TV(x) over the box, G the disclosed bottom model.
+class WhiteBoxInversion(Inversion):
+    """G is the disclosed bottom model; it is inverted from ½ and from points drawn in the box, the same for all rows.
 
     A passport around one of its layers is ignored, guessed (its keys and its autoencoder drawn anew), or its γ and β are
     learned together with x: one pair for all rows, which are then no longer estimated one by one.
@@ -33,9 +33,6 @@ class WhiteBoxInversion(Attack):
         {Knowledge.EMBEDDINGS, Knowledge.PARAMETERS, Knowledge.ARCHITECTURE, Knowledge.METADATA}
     )
 
-    steps: int = Field(300, ge=1, le=1_000_000, description="steps of Adam")
-    rate: float = Field(0.05, gt=0, allow_inf_nan=False, description="its first learning rate; it falls to 0")
-    smoothness: float = Field(0.1, ge=0, allow_inf_nan=False, description="weight of the total variation")
     passport: Literal["none", "random", "joint"] = Field(
         "none", description="γ = 1 and β = 0; a passport drawn at random; or γ and β learned with x"
     )
@@ -45,31 +42,32 @@ class WhiteBoxInversion(Attack):
     largest_mean: float = Field(10.0, gt=0, allow_inf_nan=False, description="random: N of the drawn keys")
     sigma: float = Field(1.0, ge=0, allow_inf_nan=False, description="random: σ of the drawn keys")
 
+    def check(self, bottom: nn.Module) -> None:
+        """See :meth:`vfl.attack.Attack.check`: ``layer`` is one of the model's, if it is used."""
+        if self.passport != "none":
+            behind(bottom, self.layer, Guessed)
+
     def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
         """Columns (N, d); extra "residual" (N,): ‖G(x̂) − H‖. See :meth:`vfl.attack.Attack.reconstruct`."""
         columns = view.metadata()
         model = bottom(view.architecture(), columns).to(torch.float64)
         from_arrays(model, view.target_network())
-        model, learned = self._with_passport(model, rng)
-        x, residual = inverted(
-            model,
-            view.embeddings(),
-            columns,
-            steps=self.steps,
-            rate=self.rate,
-            smoothness=self.smoothness,
-            learned=learned,
-        )
-        return Estimate(view.target, view.rows, x, statuses(len(x)), {"residual": residual})
-
-    def _with_passport(self, model: nn.Module, rng: np.random.Generator) -> tuple[nn.Module, list[Tensor]]:
-        """``model`` as the attacker takes it to be, and what it learns of it."""
-        if self.passport == "none":
-            return model, []
+        drawn = rng.random((self.starts - 1, len(columns)))
+        points = np.concatenate([np.full((1, len(columns)), 0.5), drawn])
         if self.passport == "joint":
-            model = behind(model, self.layer, Guessed)
-            return model, [p for name, p in model.named_parameters() if name.endswith(("scale", "shift"))]
-        return behind(model, self.layer, lambda layer: self._drawn(layer, rng)), []
+            return self._learned(view, behind(model, self.layer, Guessed), points)
+        if self.passport == "random":
+            model = behind(model, self.layer, lambda layer: self._drawn(layer, rng))
+        return self.inverted(view, model, points)
+
+    def _learned(self, view: AdversaryView, model: nn.Module, points: Array) -> Estimate:
+        """γ and β are one for all rows, and so is the start: that of the least sum of squared residuals."""
+        tried = []
+        for point in points:
+            fresh = deepcopy(model)
+            learned = [p for name, p in fresh.named_parameters() if name.endswith(("scale", "shift"))]
+            tried.append(self.inverted(view, fresh, point[None], learned))
+        return min(tried, key=lambda e: float((e.extras["residual"] ** 2).sum()))
 
     def _drawn(self, layer: nn.Linear | nn.Conv2d, rng: np.random.Generator) -> Passport:
         drawn = Passport(

@@ -1,7 +1,7 @@
 """White-box inversion by an attacker who estimates a passport's γ and β from how embeddings are distributed.
 
 One key serves all rows of an exchange: it scales and shifts each channel, so granted rows and the embeddings of
-others tell it, although no pair of them belongs together. Then as ``wmi``.
+others tell it, although no pair of them belongs together. Then each row from the granted ones of nearest embedding.
 """
 
 from __future__ import annotations
@@ -13,19 +13,18 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from attacks._inversion import inverted
+from attacks._inversion import Inversion
 from attacks._passports import Guessed, behind
-from vfl.attack import Attack
 from vfl.networks.architectures import bottom
 from vfl.networks.parameters import from_arrays
-from vfl.types import Array, Estimate, Knowledge, statuses
+from vfl.types import Array, Estimate, Knowledge
 from vfl.view import AdversaryView
 
 _LEVELS = torch.linspace(0.02, 0.98, 25, dtype=torch.float64)  # the quantiles that are compared
 _STARTS = (1.0, -1.0)  # of γ: its sign is not known
 
 
-class MomentInversion(Attack):
+class MomentInversion(Inversion):
     """γ and β bring the quantiles of each number of G(x_a), over granted rows x_a, nearest to those of H.
 
     The passport is taken to be around the last convolution, else the last linear layer: each number then belongs to one of
@@ -44,9 +43,6 @@ class MomentInversion(Attack):
     rowwise: ClassVar[bool] = False
     exact: ClassVar[bool] = False
 
-    steps: int = Field(300, ge=1, le=1_000_000, description="steps of Adam for the inversion")
-    rate: float = Field(0.05, gt=0, allow_inf_nan=False, description="its first learning rate; it falls to 0")
-    smoothness: float = Field(0.1, ge=0, allow_inf_nan=False, description="weight of the total variation")
     learning_steps: int = Field(200, ge=1, le=1_000_000, description="steps of L-BFGS for γ and β")
 
     def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
@@ -55,14 +51,10 @@ class MomentInversion(Attack):
         model = bottom(view.architecture(), columns).to(torch.float64)
         from_arrays(model, view.target_network())
         _, features = view.auxiliary()
-        embeddings = view.embeddings()
         model = behind(model, None, Guessed)
-        if len(embeddings):
-            _fit(model, features, embeddings, self.learning_steps)
-        x, residual = inverted(
-            model, embeddings, columns, steps=self.steps, rate=self.rate, smoothness=self.smoothness
-        )
-        return Estimate(view.target, view.rows, x, statuses(len(x)), {"residual": residual})
+        if len(view.rows):
+            _fit(model, features, view.embeddings(), self.learning_steps)
+        return self.inverted(view, model, features)
 
 
 def _fit(model: nn.Module, features: Array, embeddings: Array, steps: int) -> None:

@@ -28,16 +28,20 @@ class Marvell(Defense):
     power: float = Field(4.0, gt=0, allow_inf_nan=False, description="noise power in units of ‖Δ‖²")
     positive: int = Field(1, ge=0, description="the class that is hidden among the others")
 
-    def fit(self, owner: Owner, rng: np.random.Generator) -> Mapping[str, Array]:
-        """Nothing.
+    def check(self, party: str, n_classes: int) -> None:
+        """See :meth:`vfl.defense.Defense.check`.
 
         Raises:
             ConfigError: there is no such class: no batch would ever have two sides.
         """
-        if self.positive >= owner.n_classes:
+        if self.positive >= n_classes:
             raise ConfigError(
-                f"marvell at {owner.name!r}: positive = {self.positive} is no class, choose one from 0 to {owner.n_classes - 1}"
+                f"marvell at {party!r}: positive = {self.positive} is no class, choose one from 0 to {n_classes - 1}"
             )
+
+    def fit(self, owner: Owner, rng: np.random.Generator) -> Mapping[str, Array]:
+        """Nothing; refuses what :meth:`check` does."""
+        self.check(owner.name, owner.n_classes)
         return {}
 
     def on_gradient(self, g: Array, ctx: Context) -> Array:

@@ -13,7 +13,7 @@ from torch import nn
 from vfl.defense import Context, Defense
 from vfl.errors import ConfigError
 from vfl.networks.passport import Passport as PassportLayer
-from vfl.networks.passport import passport_place, with_passport
+from vfl.networks.passport import open_layers, passport_place, with_passport
 from vfl.types import Role
 
 
@@ -21,7 +21,8 @@ class Passport(Defense):
     """out = γ ⊙ (W ∗ x) + β with γ, β = Avg(D(E(W ∗ s))); see :mod:`vfl.networks.passport`.
 
     At a passive party around the last convolution (else the last linear layer) of the bottom model, at the
-    active party around the first linear layer of the top (FedAdOb, appendix A.4.1); ``layer`` chooses another.
+    active party around the first linear layer of the top (FedAdOb, appendix A.4.1); ``layer`` chooses another. A layer
+    has one passport: a second one at the same party goes around the next of these that has none.
     """
 
     largest_mean: float = Field(
@@ -40,17 +41,16 @@ class Passport(Defense):
         """``m`` with one of its layers behind a passport.
 
         Raises:
-            ConfigError: the model has no such layer.
+            ConfigError: the model has no such layer, or it has a passport already.
         """
         place = self.layer or passport_place(m, at_top=ctx.owner.role is Role.ACTIVE)
-        found = dict(m.named_modules()).get(place) if place is not None else None
-        if place is None or not isinstance(found, nn.Linear | nn.Conv2d):
-            names = [n for n, part in m.named_modules() if isinstance(part, nn.Linear | nn.Conv2d)]
+        layers = open_layers(m)
+        if place is None or place not in layers:
             raise ConfigError(
-                f"passport layer {place!r} at {ctx.owner.name!r} is no linear or convolution layer of its model: name one of {names}"
+                f"passport layer {place!r} at {ctx.owner.name!r} is no linear or convolution layer of its model without a passport: name one of {list(layers)}"
             )
         passport = PassportLayer(
-            found,
+            layers[place],
             largest_mean=self.largest_mean,
             sigma=self.sigma,
             redraw_means=self.mean == "each",

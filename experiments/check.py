@@ -55,7 +55,7 @@ def check_party(config: PassiveConfig | ActiveConfig | CoordinatorConfig) -> dic
     check_port_free(config.address)
     check_writable(config.out)
     defenses = [p.name for p in config.defenses]
-    build_defenses(config)
+    built = build_defenses(config)
     facts: dict[str, Any] = {"party": config.party, "role": str(config.role), "address": config.address}
     facts |= {"peers": [p.name for p in config.peers], "defenses": defenses}
     summary = f"{config.role} at {config.address}"
@@ -63,6 +63,8 @@ def check_party(config: PassiveConfig | ActiveConfig | CoordinatorConfig) -> dic
         table = read_party_table(config.data)
         facts |= {"rows": len(table.ids), "columns": len(table.columns), "classes": list(table.class_names)}
         summary += f", {len(table.ids)} rows, {len(table.columns)} columns"
+        for defense in built:
+            defense.check(config.party, len(table.class_names))
         build_attacks(config)
         check_device(config)
         facts["attacks"] = [a.name for a in config.attacks]
@@ -76,6 +78,7 @@ def check_network(
     """Build every party's part of ``network`` with its defences, as it will be built when the run is prepared.
 
     Raises:
+        KnowledgeError: an attack names a layer that its target's model does not have.
         ConfigError: it does not fit the columns, embeddings do not combine, or a defence finds no layer; torch is missing.
     """
     from vfl.networks.architectures import bottom, top
@@ -91,7 +94,10 @@ def check_network(
         )
     for config in configs:
         if isinstance(config, PassiveConfig):
-            _check_wrapped(config, bottom(network, tables[config.party].columns))
+            columns = tables[config.party].columns
+            _check_wrapped(config, bottom(network, columns))
+            for attack in build_attacks(active).values():
+                attack.check(bottom(network, columns))
     _check_wrapped(active, top(network, width, classes))
 
 

@@ -7,7 +7,7 @@ An attack never meets the truth: its view is built from what its party received 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
@@ -15,6 +15,9 @@ from pydantic import BaseModel, ConfigDict
 from vfl.numerics.linear_system import LinearSystem, in_range, residual_norm
 from vfl.types import Array, Estimate, Knowledge, Moments, Phase, RowStatus, statuses
 from vfl.view import AdversaryView
+
+if TYPE_CHECKING:
+    from torch.nn import Module
 
 
 class Attack(BaseModel, ABC):
@@ -40,6 +43,13 @@ class Attack(BaseModel, ABC):
     exact: ClassVar[bool] = True
     unknown_columns: ClassVar[int | None] = None
     estimates: ClassVar[Literal["features", "labels"]] = "features"
+
+    def check(self, bottom: Module) -> None:
+        """Refuse, before a run, what a target's bottom model in torch, new and untrained, rules out.
+
+        Raises:
+            KnowledgeError: naming the setting.
+        """
 
     @abstractmethod
     def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:

@@ -83,6 +83,13 @@ class Defense(BaseModel):
     #: At a coordinator: it reads the passive parties' parameters, each of which must disclose them to it.
     needs_parameters: ClassVar[bool] = False
 
+    def check(self, party: str, n_classes: int) -> None:
+        """Refuse, before a run, what this party's number of classes rules out (0: it has no labels).
+
+        Raises:
+            ConfigError: naming the setting.
+        """
+
     def fit(self, owner: Owner, rng: np.random.Generator) -> Mapping[str, Array]:
         """State computed once, before the first hook fires; it stays with the owner."""
         return {}

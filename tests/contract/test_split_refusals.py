@@ -12,7 +12,7 @@ from laboratory import experiment, federation
 from splitcases import CONCATENATED, MODEL, PLACES, SETTINGS
 
 from experiments.check import check
-from vfl.errors import ConfigError
+from vfl.errors import ConfigError, KnowledgeError
 
 #: Of the digits' eight lines the passive party holds two.
 TWO_LINES = {
@@ -42,7 +42,7 @@ TWO_LINES = {
         ),
         (
             {"defenses": [{"name": "passport", "at": "passive", "layer": "9"}]},
-            r"passport layer '9' at 'passive' is no linear or convolution layer of its model: name one of \['0', '3'\]",
+            r"passport layer '9' at 'passive' is no linear or convolution layer of its model without a passport: name one of \['0', '3'\]",
         ),
         (
             {"defenses": [{"name": "transform_parameters", "at": "passive"}]},
@@ -96,14 +96,26 @@ def test_what_cannot_work_is_refused_before_training(tmp_path: Path, changes: An
             {"data": {"name": "digits"}, "split": TWO_LINES, "model": {"architecture": "cnn"}},
             r"model.combine = 'sum' of embeddings of widths \[64, 192\]: cut the columns alike, or concatenate",
         ),
+        (
+            {"defenses": [{"name": "marvell", "at": "active", "positive": 3}]},
+            r"^marvell at 'active': positive = 3 is no class, choose one from 0 to 2$",
+        ),
+        (
+            {"defenses": [{"name": "passport", "at": "passive"} for _ in range(3)]},
+            r"passport layer None at 'passive' .* without a passport: name one of \[\]",
+        ),
+        (
+            {"attacks": [{"name": "wmi", "passport": "joint", "layer": "9"}]},
+            r"layer '9' is no linear or convolution layer of the target's model: name one of \['0', '3'\]",
+        ),
     ],
-    ids=range(7),
+    ids=range(10),
 )
 def test_check_refuses_it_too(tmp_path: Path, changes: Any, message: str) -> None:
     what = experiment(tmp_path, **{**SETTINGS, **changes}).model_dump(mode="json", exclude_none=True)
     file = tmp_path / "experiment.toml"
     file.write_text(tomli_w.dumps(what), encoding="utf-8")
-    with pytest.raises(ConfigError, match=message):
+    with pytest.raises((ConfigError, KnowledgeError), match=message):
         check(file)
 
 

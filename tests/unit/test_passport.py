@@ -185,5 +185,33 @@ def test_the_place_is_that_of_the_appendix_or_the_one_named(owner: Owner, settin
 
 @pytest.mark.parametrize(("layer", "module"), [("9", _network()), ("2", _network()), (None, nn.Identity())])
 def test_a_model_without_the_layer_is_refused(layer: str | None, module: nn.Module) -> None:
-    with pytest.raises(ConfigError, match="is no linear or convolution layer of its model: name one of"):
+    with pytest.raises(
+        ConfigError, match="is no linear or convolution layer of its model without a passport: name one of"
+    ):
         _wrapped(module, Owner("p"), layer=layer)
+
+
+@pytest.mark.parametrize(
+    ("role", "places"), [(Role.PASSIVE, ["1", "0", "4", "3"]), (Role.ACTIVE, ["3", "4", None])]
+)
+def test_a_second_passport_takes_the_next_layer_without_one(role: Role, places: list[str | None]) -> None:
+    """Never a part of the first, whose autoencoder is linear layers too; None: it is refused."""
+    module, owner, found = _network(), Owner("p", role=role), set[str]()
+    for place in places:
+        if place is None:
+            with pytest.raises(ConfigError, match=r"without a passport: name one of \['0', '1'\]"):
+                _wrapped(module, owner)
+            return
+        module = _wrapped(module, owner)
+        (new,) = {n for n, m in module.named_modules() if isinstance(m, Passport)} - found
+        assert new == place
+        found.add(new)
+
+
+@pytest.mark.parametrize("layer", ["1", "1.layer", "1.encoder"])
+def test_a_layer_has_one_passport(layer: str) -> None:
+    once = _wrapped(_network(), Owner("p"), layer="1")
+    with pytest.raises(ConfigError, match=r"without a passport: name one of \['0', '3', '4'\]"):
+        _wrapped(once, Owner("p"), layer=layer)
+    with pytest.raises(ConfigError, match=r"name one of \[\]"):
+        _wrapped(_wrapped(nn.Linear(2, 3), Owner("p")), Owner("p"))

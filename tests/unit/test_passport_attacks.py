@@ -25,11 +25,15 @@ LINEAR = SplitNetwork(architecture="mlp", width=32, precision="float64")
 
 
 def _world(network: SplitNetwork, *, defended: bool) -> tuple[Array, AdversaryView]:
-    """Rows, and a view that was granted the same rows in another order: equal in distribution, no pair known."""
+    """Rows, and a view that was granted others: equal in distribution, no pair known.
+
+    A linear bottom's are the same rows in another order: its answer does not depend on where it starts.
+    """
     rng = np.random.default_rng(4)
     x = rng.random((60, 16)) ** 3  # skewed, so that a channel under −γ looks different
     torch.manual_seed(6)
     model = bottom(network, COLUMNS)
+    granted = rng.permutation(x) if network is LINEAR else rng.random((600, 16)) ** 3
     place = passport_place(model, at_top=False)
     assert place is not None
     layer: Any = model.get_submodule(place)
@@ -49,7 +53,7 @@ def _world(network: SplitNetwork, *, defended: bool) -> tuple[Array, AdversaryVi
 
     transcript = [
         released("target", Phase.DISCLOSE, Point.PARAMETERS, ROWS[:0], **disclosed),
-        released("target", Phase.DISCLOSE, Point.AUXILIARY, ROWS, features=rng.permutation(x)),
+        released("target", Phase.DISCLOSE, Point.AUXILIARY, ROWS, features=granted),
         released("coordinator", Phase.PREDICT, Point.EMBEDDING, ROWS, embedding=h),
     ]
     view = AdversaryView(
@@ -91,9 +95,10 @@ def test_a_convolution_behind_a_passport_gives_away_what_it_does_without_one() -
 
 @pytest.mark.parametrize("network", [CNN, LINEAR], ids=lambda n: n.architecture)
 def test_where_there_is_no_passport_the_estimate_finds_none(network: SplitNetwork) -> None:
+    """It errs no more than the attack that takes none to be there; less, where its starts are nearer."""
     x, view = _world(network, defended=False)
     plain = _error(WhiteBoxInversion(**SETTINGS), x, view)
-    assert abs(_error(MomentInversion(**SETTINGS), x, view) - plain) < 1e-3
+    assert _error(MomentInversion(**SETTINGS), x, view) < plain + 1e-3
 
 
 def test_learning_the_key_with_the_rows_helps_and_guessing_it_does_not() -> None:

@@ -117,13 +117,26 @@ def with_passport(module: nn.Module, name: str, passport: nn.Module) -> nn.Modul
     return module
 
 
+def open_layers(module: nn.Module) -> dict[str, nn.Linear | nn.Conv2d]:
+    """The linear and convolution layers by name, from bottom to top; without those of a passport."""
+    closed = tuple(f"{n}." if n else "" for n, m in module.named_modules() if isinstance(m, Passport))
+    return {
+        n: m
+        for n, m in module.named_modules()
+        if isinstance(m, nn.Linear | nn.Conv2d) and not n.startswith(closed)
+    }
+
+
 def passport_place(module: nn.Module, *, at_top: bool) -> str | None:
-    """The layer that FedAdOb's appendix A.4.1 protects: the top's first linear one; the bottom's last convolution, else linear."""
-    named = list(module.named_modules())
-    linear = [n for n, m in named if isinstance(m, nn.Linear)]
+    """The layer that FedAdOb's appendix A.4.1 protects: the top's first linear one; the bottom's last convolution, else linear.
+
+    Of those that have no passport yet; None if there is none.
+    """
+    layers = open_layers(module)
+    linear = [n for n, m in layers.items() if isinstance(m, nn.Linear)]
     if at_top:
         return linear[0] if linear else None
-    convolutions = [n for n, m in named if isinstance(m, nn.Conv2d)]
+    convolutions = [n for n in layers if n not in linear]
     places = convolutions or linear
     return places[-1] if places else None
 
