@@ -3,6 +3,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTHON ?= python3
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
+# As a path: setuptools' own finder would double the start of Python, in which a Ctrl-C shows a traceback.
+EDITABLE := --config-settings editable_mode=compat
 SOURCES := attacks cli clients coordinator defenses experiments protos services vfl
 CODE := $(filter-out protos,$(SOURCES)) tests benchmarks docs
 # One numeric thread per process: sums have one order, and two cores serve several parties.
@@ -20,17 +22,17 @@ $(VENV)/bin/python:
 
 $(VENV)/.core: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "installing the core into $(VENV) …"
-	$(PIP) install -c constraints.txt -e .
+	$(PIP) install $(EDITABLE) -c constraints.txt -e .
 	@touch $@
 
 $(VENV)/.deep: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "installing the core and torch into $(VENV) …"
-	$(PIP) install -c constraints.txt -e '.[deep]'
+	$(PIP) install $(EDITABLE) -c constraints.txt -e '.[deep]'
 	@touch $@ $(VENV)/.core
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "installing everything into $(VENV) …"
-	$(PIP) install -c constraints.txt -e '.[dev,bench,cluster]'
+	$(PIP) install $(EDITABLE) -c constraints.txt -e '.[dev,bench,cluster]'
 	@touch $@ $(VENV)/.core $(VENV)/.deep
 
 setup: $(VENV)/.dev     ## create .venv with everything: extras, tests, benchmarks

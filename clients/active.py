@@ -14,6 +14,7 @@ from clients.party import DataParty
 from clients.utility import record_utility
 from vfl.acts import Begin, Disclose, Done, Finished, Predict, Query, Step, StepReply, Train, Trained
 from vfl.arrays import save_arrays
+from vfl.compatibility import check_grants
 from vfl.config import ActiveConfig
 from vfl.embeddings import combined, predicted_embeddings
 from vfl.errors import ConfigError, ProtocolError, StateError
@@ -78,11 +79,7 @@ class ActiveParty(DataParty):
             raise ProtocolError(
                 f"a federation of {federation.n_classes} classes: {self.name!r} has {len(self.table.class_names)}"
             )
-        for granted in self.config.disclose:
-            if granted.rows > len(federation.train):
-                raise ConfigError(
-                    f"disclose labels rows = {granted.rows} at {self.name!r}: there are {len(federation.train)} training rows, grant fewer"
-                )
+        check_grants(self.config, len(federation.train))
         super().begin_run(federation, order)
         self.labels = self.aligned_labels(order)
         everything = np.arange(federation.rows, dtype=np.int32)

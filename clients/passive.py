@@ -11,8 +11,9 @@ from clients.party import DataParty
 from clients.released_model import released_model
 from vfl.acts import Deliver, Disclose, Done, Finished, Forward, Step, StepReply
 from vfl.arrays import save_arrays
+from vfl.compatibility import check_grants
 from vfl.config import PassiveConfig
-from vfl.errors import ConfigError, ProtocolError, StateError
+from vfl.errors import ProtocolError, StateError
 from vfl.federation import Federation
 from vfl.link import Handlers, Link
 from vfl.model import SplitNetwork
@@ -54,11 +55,7 @@ class PassiveParty(DataParty):
         """Also opens the scoring service on the party's own columns."""
         super().begin_run(federation, order)
         self._epoch, self._asked = -1, np.zeros(federation.rows, bool)
-        for granted in self.config.disclose:
-            if granted.rows > len(federation.train):
-                raise ConfigError(
-                    f"disclose auxiliary rows = {granted.rows} at {self.name!r}: there are {len(federation.train)} training rows, grant fewer"
-                )
+        check_grants(self.config, len(federation.train))
         self.scoring = ColumnScoring(
             party=self.name,
             truth=self.run.truth,

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
-from experiments.config import load_experiment
+from experiments.config import Experiment, load_experiment
 from experiments.dealer import deal_tables, remove_sockets, write_parties
-from vfl.compatibility import build_attacks, build_defenses, check_device
-from vfl.config import ActiveConfig, CoordinatorConfig, PassiveConfig, load_party, read_toml
-from vfl.errors import StorageError
+from vfl.acts import Identities
+from vfl.align import DIGEST_BYTES, align, digests
+from vfl.compatibility import build_attacks, build_defenses, check_device, check_grants
+from vfl.config import ActiveConfig, CoordinatorConfig, Limits, PassiveConfig, load_party, read_toml
+from vfl.errors import ConfigError, StorageError
+from vfl.federation import Federation
 from vfl.gate import DefenseChain
 from vfl.model import SplitNetwork
 from vfl.partytable import read_party_table
+from vfl.table import Table
 from vfl.types import Exchange, Owner, Phase, Role
+from vfl.view import PartyInfo
+
+MIB = 1 << 20
 
 
 def check(file: Path) -> dict[str, Any]:
@@ -43,7 +50,58 @@ def check(file: Path) -> dict[str, Any]:
                     check_network(experiment.model, list(loaded.values()))
             finally:
                 remove_sockets(configs)
-    return facts
+    data_parties = [c for c in loaded.values() if not isinstance(c, CoordinatorConfig)]
+    read = {c.party: tables.get(c.party) or read_party_table(experiment.files[c.party]) for c in data_parties}
+    federation = check_rows(experiment, data_parties, read)
+    check_messages(federation, experiment.limits, {p: len(t.ids) for p, t in read.items()})
+    return {**facts, "rows": f"{len(federation.train)} to train, {len(federation.predict)} to predict"}
+
+
+def check_rows(
+    experiment: Experiment, configs: Sequence[PassiveConfig | ActiveConfig], tables: Mapping[str, Table]
+) -> Federation:
+    """Align ``tables`` as the coordinator will: how many rows train and predict is then known, which ones is not.
+
+    Raises:
+        AlignmentError: no common row, contradicting splits, or no row left to train or to predict.
+        ConfigError: a party grants more rows than train.
+    """
+    identities = {p: Identities(digests(t.ids, "known to all"), t.split) for p, t in tables.items()}
+    aligned = align(identities, experiment.predict_share, np.random.default_rng(0))
+    for config in configs:
+        check_grants(config, len(aligned.train))
+    return Federation(
+        experiment.name,
+        tuple(
+            PartyInfo(c.party, Role(c.role), tables[c.party].columns, len(tables[c.party].class_names))
+            for c in configs
+        ),
+        len(aligned.train) + len(aligned.predict),
+        aligned.train,
+        aligned.predict,
+        experiment.training,
+        experiment.lab,
+        experiment.model,
+        experiment.aggregator,
+    )
+
+
+def check_messages(federation: Federation, limits: Limits, rows: Mapping[str, int]) -> None:
+    """Refuse a limit below the largest message of alignment and training; ``rows`` are those of each party's table.
+
+    Raises:
+        ConfigError: naming the message and what it takes.
+    """
+    batch = min(federation.training.batch_size, len(federation.train))
+    width = max(federation.combined_width, *federation.widths.values())
+    taken = {f"the {count} row ids of {party!r}": (count * DIGEST_BYTES, "") for party, count in rows.items()}
+    what = f"the embeddings of {batch} rows (training.batch_size)"
+    taken[what] = (batch * (4 + width * federation.dtype.itemsize), ", or lower the batch")
+    for what, (size, remedy) in taken.items():
+        if size > limits.message_mib * MIB:
+            raise ConfigError(
+                f"limits.message_mib = {limits.message_mib}: {what} take {size / MIB:.1f} MiB, raise it{remedy}"
+            )
 
 
 def check_party(config: PassiveConfig | ActiveConfig | CoordinatorConfig) -> dict[str, Any]:
@@ -65,6 +123,8 @@ def check_party(config: PassiveConfig | ActiveConfig | CoordinatorConfig) -> dic
         summary += f", {len(table.ids)} rows, {len(table.columns)} columns"
         for defense in built:
             defense.check(config.party, len(table.class_names))
+        # Which rows train is known when all parties have met; at least one predicts.
+        check_grants(config, len(table.ids) - 1 if table.split is None else int((table.split == 0).sum()))
         build_attacks(config)
         check_device(config)
         facts["attacks"] = [a.name for a in config.attacks]

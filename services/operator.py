@@ -32,13 +32,13 @@ def ask(config_file: Path, rows: str) -> list[dict[str, Any]]:
             f"{config_file} is not an active party's configuration with an operator_token: predictions are asked there"
         )
     federation = _aligned(config)
+    numbers = parse_rows(rows, len(federation.predict))
+    positions = federation.predict[numbers]
     state = state_of(config.out)
     if state not in ("running", ""):  # another run may answer at this address, about other rows
         raise UnavailableError(
             f"party {config.party!r} does not run in {config.out}, its run there is {state}: start it, or give the configuration in the folder of the one that runs"
         )
-    numbers = parse_rows(rows, len(federation.predict))
-    positions = federation.predict[numbers]
     link = GrpcLink(
         config.party, config.address, caller=OPERATOR, token=config.operator_token, limits=config.limits
     )

@@ -95,6 +95,19 @@ def check_device(config: PassiveConfig | ActiveConfig) -> None:
         placed(config.device)
 
 
+def check_grants(config: PassiveConfig | ActiveConfig, training: int) -> None:
+    """Refuse to grant more rows than the ``training`` ones, of which they are.
+
+    Raises:
+        ConfigError: naming the disclosure.
+    """
+    for granted in config.disclose:
+        if granted.rows > training:
+            raise ConfigError(
+                f"disclose {granted.what} rows = {granted.rows} at {config.party!r}: there are {training} training rows, grant fewer"
+            )
+
+
 _WORDS = {
     "labels": "labels, which this party holds itself: let it sit in a passive party (at = its name)",
     "features": "columns: let it sit in the active party, a passive party's attacks estimate labels",

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import tomli_w
 from commandline import Run
 from laboratory import deal
 from processes import change, experiment_file
@@ -29,6 +30,7 @@ def dealt(tmp_path: Path) -> Path:
 
 
 BASE = 'name = "x"\n[data]\nname = "synthetic"\nrows = 40\n[split]\nkind = "fraction"\nfraction = 0.5\n'
+NINE = BASE.replace("rows = 40", "rows = 30000\nclasses = 9\ninformative = 9")
 
 
 WRONG_EXPERIMENTS = [
@@ -98,6 +100,21 @@ WRONG_EXPERIMENTS = [
     ),
     (f"{BASE}[[disclose]]\nwhat = 'parameters'\nto = 'nobody'".encode(), 2, "party 'nobody' is none of"),
     (
+        f"{BASE}[[disclose]]\nwhat = 'auxiliary'\nto = 'active'\nrows = 33".encode(),
+        2,
+        "disclose auxiliary rows = 33 at 'passive': there are 32 training rows, grant fewer",
+    ),
+    (
+        f"{BASE.replace('40', '36000')}[limits]\nmessage_mib = 1".encode(),
+        2,
+        "limits.message_mib = 1: the 36000 row ids of 'active' take 1.1 MiB, raise it",
+    ),
+    (
+        f"{NINE}[training]\nbatch_size = 15000\n[limits]\nmessage_mib = 1".encode(),
+        2,
+        "limits.message_mib = 1: the embeddings of 15000 rows (training.batch_size) take 1.1 MiB, raise it, or lower",
+    ),
+    (
         f"{BASE}[parties]\npassive = ['operator']".encode(),
         2,
         "party 'operator': this name is kept for people who ask, choose another",
@@ -113,6 +130,22 @@ def test_wrong_experiments(
     file = tmp_path / "e.toml"
     file.write_bytes(text)
     assert words in refused(code, "check", file)
+
+
+def test_tables_that_share_too_few_rows(refused: Callable[..., str], tmp_path: Path) -> None:
+    """Each fits by itself; what they have in common is known from both."""
+    (tmp_path / "passive.csv").write_text("id,x\n1,.1\n2,.2\n3,.3\n", encoding="utf-8")
+    (tmp_path / "active.csv").write_text("id,y\n4,no\n5,yes\n", encoding="utf-8")
+    files = {"passive": {"file": "passive.csv"}, "active": {"file": "active.csv", "label_column": "y"}}
+    settings = {"name": "x", "files": files, "disclose": [{"what": "labels", "to": "passive", "rows": 2}]}
+    file = tmp_path / "e.toml"
+    file.write_text(tomli_w.dumps(settings | {"disclose": []}), encoding="utf-8")
+    assert "the parties share no row (active: 2, passive: 3 rows): check id_column" in refused(
+        4, "check", file
+    )
+    (tmp_path / "active.csv").write_text("id,y\n1,no\n2,yes\n4,no\n5,no\n", encoding="utf-8")
+    file.write_text(tomli_w.dumps(settings), encoding="utf-8")
+    assert "disclose labels rows = 2 at 'active': there are 1 training rows" in refused(2, "check", file)
 
 
 def changed_table(dealt: Path, column: str, value: Any) -> None:
@@ -204,6 +237,12 @@ class TestWrongParties:
         file = dealt / "passive/config.toml"
         for command in (("check", file), ("serve", "passive", "--config", file)):
             assert words in refused(3, *command)
+
+    def test_grants_beyond_its_table(self, refused: Callable[..., str], dealt: Path) -> None:
+        file = dealt / "passive/config.toml"
+        change(file, disclose=[{"what": "auxiliary", "to": "active", "rows": 73}])
+        said = "disclose auxiliary rows = 73 at 'passive': there are 72 training rows, grant fewer"
+        assert refused(2, "check", file) == said
 
     def test_labels_outside_their_classes(self, refused: Callable[..., str], dealt: Path) -> None:
         file = dealt / "active/config.toml"
@@ -325,7 +364,10 @@ class TestWrongPaths:
 
     def test_nobody_serves(self, refused: Callable[..., str], finished_run: Path) -> None:
         config = finished_run / "run/active/config.toml"
-        assert refused(11, "predict", "--config", config).startswith("party 'active' cannot be reached (")
+        said = refused(11, "predict", "--config", config)
+        assert said == (
+            f"party 'active' does not run in {config.parent}, its run there is finished: start it, or give the configuration in the folder of the one that runs"
+        )
         said = refused(2, "predict", "--config", finished_run / "run/passive/config.toml")
         assert said.endswith(
             "is not an active party's configuration with an operator_token: predictions are asked there"
