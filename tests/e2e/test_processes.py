@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import tomllib
 from pathlib import Path
 
@@ -65,7 +64,7 @@ class TestWhole:
         with dealt(tmp_path) as federation:
             for party in order:
                 federation.start(party)
-                time.sleep(0.3)
+                eventually(lambda p=party: bool(federation.status(p)))  # type: ignore[misc]
             assert_finished(federation)
             assert_kept(federation)
 

@@ -200,7 +200,7 @@ class TestWrongParties:
             ),
             ({"alignment_key": "short"}, 2, "alignment_key: String should have at least 16 characters"),
             ({"defenses": [{"name": "nosuch"}]}, 9, "unknown defenses plug-in 'nosuch': known are "),
-            ({"out": "/dev/null/x"}, 12, "/dev/null cannot be written"),
+            ({"out": "/dev/null/x"}, 12, "cannot be written"),
         ],
     )
     def test_settings(
@@ -209,7 +209,7 @@ class TestWrongParties:
         file = dealt / "passive/config.toml"
         change(file, **changes)
         for command in (("check", file), ("serve", "passive", "--config", file)):
-            assert words in refused(code, *command) or "out" in changes
+            assert words in refused(code, *command)
 
     def test_secrets_are_never_repeated(self, refused: Callable[..., str], dealt: Path) -> None:
         change(

@@ -116,7 +116,9 @@ def test_one_equation_by_brute_force() -> None:
     found, a = relaxed_chebyshev(A, x @ A.T), np.abs(A[0])
     grid = np.linspace(0, 1, 301)
     first, second = (axis.ravel() for axis in np.meshgrid(grid, grid))
-    for row in np.flatnonzero(~found.certified):
+    rows = np.flatnonzero(~found.certified)
+    assert len(rows) > 5
+    for row in rows:
         point = np.stack([(A[0] @ x[row] - A[0, 1] * first - A[0, 2] * second) / A[0, 0], first, second])
         v = (point * (1 - point))[:, (point[0] >= 0) & (point[0] <= 1)]
         side = a[:, None] * np.sqrt(v)
