@@ -49,6 +49,17 @@ class ReleaseTable(Defense):
         """Correlated noise keeps the classifier of the owner's own labels."""
         return self.mechanism == "correlated"
 
+    def check(self, party: str, n_classes: int) -> None:
+        """See :meth:`vfl.defense.Defense.check`.
+
+        Raises:
+            ConfigError: correlated noise, and the owner's labels are not of two classes.
+        """
+        if self.mechanism == "correlated" and n_classes != 2:
+            raise ConfigError(
+                f"release_table at {party!r}: correlated noise keeps a classifier of two classes, and data.label_column holds {n_classes}"
+            )
+
     def fit(self, owner: Owner, rng: np.random.Generator) -> Mapping[str, Array]:
         """By cell on average: the Cramér–Rao bound and the error of the best linear estimate."""
         x = np.zeros((0, 0)) if owner.features is None else owner.features
@@ -93,9 +104,6 @@ class ReleaseTable(Defense):
             return Bounded(np.full(len(pi), self.low), np.full(len(pi), self.high), pi, self.lam)
         labels = np.zeros(0) if owner.labels is None else owner.labels
         classes = np.unique(labels)
-        if len(classes) != 2:
-            raise ConfigError(
-                f"release_table at {owner.name!r}: correlated noise keeps a classifier of two classes, and data.label_column holds {len(classes)}"
-            )
+        self.check(owner.name, len(classes))  # of the aligned rows
         y = np.where(labels == classes[1], 1.0, -1.0)
         return preserving_noise(x, y, theta=self.theta, rho=self.rho, m=self.m)[0]

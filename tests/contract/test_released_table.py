@@ -13,6 +13,7 @@ import pytest
 import tomli_w
 from laboratory import close, deal, experiment, federation, finish
 
+from experiments.check import check
 from experiments.folders import read_runs
 from experiments.local import LocalFederation
 from experiments.report import render
@@ -135,11 +136,20 @@ def test_correlated_noise_keeps_the_classifier_of_the_owners_labels(tmp_path: Pa
     close(local)
 
 
-def _give_labels(config: Path) -> None:
+def test_correlated_noise_for_labels_of_three_classes_is_refused_before(tmp_path: Path) -> None:
+    files = deal(experiment(tmp_path, data=MANY, defenses=_release(mechanism="correlated")), tmp_path)
+    _give_labels(files["passive"], third=True)
+    words = "release_table at 'passive': correlated noise keeps a classifier of two classes, and data.label_column holds 3"
+    with pytest.raises(ConfigError, match=f"^{words}$"):
+        check(files["passive"])
+
+
+def _give_labels(config: Path, *, third: bool = False) -> None:
     settings = tomllib.loads(config.read_text())
     file = config.parent / settings["data"]["file"]
     table = pq.read_table(file)
     mine = np.where(table.column(settings["data"]["columns"][0]).to_numpy() > 0, "high", "low")
+    mine[0] = "even" if third else mine[0]
     pq.write_table(table.append_column("mine", pa.array(mine)), file)
     settings["data"]["label_column"] = "mine"
     config.write_text(tomli_w.dumps(settings))
