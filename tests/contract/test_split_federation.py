@@ -352,7 +352,7 @@ def test_a_model_that_trains_alone_stays_below_the_federation(tmp_path: Path) ->
 @pytest.mark.facts
 @pytest.mark.timeout(600)
 def test_the_deep_demo_shows_what_it_says(tmp_path: Path) -> None:
-    """Digits: without passports the image comes back, with them a blind guess is better, but not than who knows of them; accuracy stays."""
+    """Digits: without passports the image comes back; with them a blind guess is better than who ignores them, but not than others; accuracy stays."""
     demo = load_experiment(Path(__file__).parents[2] / "examples" / "demo_deep.toml")
     homes = run(demo.model_copy(update={"out": tmp_path}), in_process=True).scenarios
     errors, accuracies = [], []
@@ -368,9 +368,9 @@ def test_the_deep_demo_shows_what_it_says(tmp_path: Path) -> None:
     assert undefended["wmi"] < 0.35
     assert undefended["bmi"] < 0.5
     assert defended["wmi"] > 1.0
-    # .62 to .80 over versions of the code that differ in how they sum the loss.
-    assert defended["wmi_moments"] < 0.95
-    assert defended["bmi"] > 1.5 * undefended["bmi"]
+    # .32 and .53 on this seed, up to .85 on four others.
+    assert defended["wmi_moments"] < 0.7
+    assert undefended["bmi"] < defended["bmi"] < 0.8
     assert min(accuracies) > 0.93
     assert accuracies[1] > accuracies[0] - 0.02
 
