@@ -23,7 +23,7 @@ from vfl.view import AdversaryView
 
 
 class WhiteBoxInversion(Inversion):
-    """G is the disclosed bottom model; it is inverted from ½ and from points drawn in the box, the same for all rows.
+    """G is the disclosed bottom model; it is inverted from ½, 0 and points drawn in the box, the same for all rows.
 
     A passport around one of its layers is ignored, guessed (its keys and its autoencoder drawn anew), or its γ and β are
     learned together with x: one pair for all rows, which are then no longer estimated one by one.
@@ -52,8 +52,8 @@ class WhiteBoxInversion(Inversion):
         columns = view.metadata()
         model = bottom(view.architecture(), columns).to(torch.float64)
         from_arrays(model, view.target_network())
-        drawn = rng.random((self.starts - 1, len(columns)))
-        points = np.concatenate([np.full((1, len(columns)), 0.5), drawn])
+        points = rng.random((self.starts, len(columns)))
+        points[:2] = np.array([[0.5], [0.0]])[: self.starts]
         if self.passport == "joint":
             return self._learned(view, behind(model, self.layer, Guessed), points)
         if self.passport == "random":
