@@ -152,7 +152,8 @@ def _finite(value: Any) -> Any:
 
 def _cell(r: Result) -> str:
     interval = f" ± {figure(r.half_width)}" if r.half_width is not None else ""
-    return f"{figure(r.mse)}{interval} ({100 * r.relative:.0f} %)"
+    share = f" ({100 * r.relative:.0f} %)" if r.blind else ""
+    return f"{figure(r.mse)}{interval}{share}"
 
 
 def _worst_by_target(run: Run) -> list[Result]:

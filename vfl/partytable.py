@@ -99,6 +99,8 @@ def _description(table: Table) -> PartyFile:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Cells]:
+    if path.exists() and not path.is_file():  # a pipe would be waited for
+        raise DataError("it is no file: name a CSV or parquet file")
     if path.name.endswith((".csv", ".csv.gz")):
         yield _CsvCells(path)
     elif path.name.endswith(".parquet"):

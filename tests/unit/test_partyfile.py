@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import os
 from pathlib import Path
 from typing import Any
 
@@ -280,9 +281,11 @@ def test_files_that_are_no_tables_are_refused(tmp_path: Path) -> None:
     (tmp_path / "broken.csv.gz").write_bytes(b"not gzip")
     (tmp_path / "x.xlsx").write_bytes(b"")
     (tmp_path / "latin.csv").write_bytes("id,größe\na,1\n".encode("latin-1"))
+    os.mkfifo(tmp_path / "pipe.csv")
     for file, message in [
         ("absent.csv", "absent.csv: there is no such file: check the path"),
         ("absent.parquet", "absent.parquet: there is no such file: check the path"),
+        ("pipe.csv", "pipe.csv: it is no file: name a CSV or parquet file"),
         ("broken.parquet", "it cannot be read"),
         ("broken.csv.gz", "it cannot be read"),
         ("latin.csv", "it cannot be read .*: check that it is whole, UTF-8"),

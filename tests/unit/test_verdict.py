@@ -164,6 +164,11 @@ def test_without_a_standard_error_there_is_no_interval(tmp_path: Path) -> None:
     assert result_table([run])[1][0][-1] == ".020 (25 %)"
 
 
+def test_of_a_blind_guess_that_is_exact_nothing_is_a_share(tmp_path: Path) -> None:
+    exact = [m | {"value": 0.0} if m["metric"] == "blind_mse" else m for m in scores({"ls": 0.02})]
+    assert result_table([target(tmp_path, exact)])[1][0][-1] == ".020 ± .002"
+
+
 def test_final_is_the_last_milestone(runs: Runs) -> None:
     (run,) = runs(plain={"errors": {"ls": 0.02}})
     assert [r.rows for r in results(run)] == [50, 100, 360]
