@@ -23,12 +23,13 @@ import typer
 
 from cli import audit, datasets, evidence, federation, plugins, release, reproduce
 from cli.output import note
-from vfl.errors import StorageError, VflensError
+from vfl.errors import StorageError, VflensError, shortened
 
 if _loading:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 INTERRUPTED = 130
+_MOST = 4_000  # characters of a sentence, which may repeat a cell as long as a file
 _INTERRUPTION = "interrupted: what was computed so far is kept"
 
 app = typer.Typer(
@@ -131,7 +132,7 @@ def _flushed(code: int) -> int:
 
 
 def _fail(sentence: str, code: int) -> NoReturn:
-    note(f"error: {' '.join(sentence.split())}")
+    note(f"error: {shortened(' '.join(sentence.split()), _MOST)}")
     if os.environ.get("VFLENS_TRACEBACK"):
         traceback.print_exc()
     sys.exit(code)

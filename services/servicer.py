@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 from google.protobuf.message import DecodeError
 
 from vfl.acts import Act, check_access
-from vfl.errors import AccessError, ProtocolError, StateError, VflensError
+from vfl.errors import AccessError, ProtocolError, StateError, VflensError, shortened
 from vfl.link import Party
 from vfl.types import Role
 from vfl.wire.channel import PARTY_KEY, TOKEN_KEY, grpc
@@ -30,7 +30,7 @@ from vfl.wire.status import CODES, ERROR_KEY
 
 Credentials = Mapping[str, tuple[Role, str]]
 CALLS = 6  # of one caller at a time: a server has threads for all of its callers (services.process)
-_MOST = 600  # characters, each up to 12 bytes on its way
+_MOST = 600  # characters of a refusal, each up to 12 bytes on its way: gRPC has 8 KiB for trailers, and it may repeat what a caller sent
 _LOGGED = 1000  # refusals; later ones now and then: whoever is refused must not fill the disk
 
 
@@ -145,13 +145,13 @@ class Servicer(grpc.GenericRpcHandler):
         else:
             self._note(error)
         context.set_trailing_metadata(((ERROR_KEY, type(error).__name__),))
-        context.abort(CODES.get(type(error), grpc.StatusCode.INTERNAL), shortened(str(error)))
+        context.abort(CODES.get(type(error), grpc.StatusCode.INTERNAL), shortened(str(error), _MOST))
 
     def _note(self, error: VflensError) -> None:
         """Log a refusal: each of the first, then the 1024th, 2048th, 4096th, …"""
         number = next(self._refusals)
         if number <= _LOGGED or number.bit_count() == 1:
-            self._log.warning("refused", error=shortened(str(error)), number=number)
+            self._log.warning("refused", error=shortened(str(error), _MOST), number=number)
 
 
 def _only(requests: Iterator[bytes], rpc: Rpc) -> bytes:
@@ -164,11 +164,6 @@ def _only(requests: Iterator[bytes], rpc: Rpc) -> bytes:
     if request is None:
         raise ProtocolError(f"a call of {rpc.path} was closed without a request: send exactly one")
     return request
-
-
-def shortened(sentence: str) -> str:
-    """``sentence`` so that it fits gRPC's 8 KiB of trailers: it may repeat what a caller sent."""
-    return sentence if len(sentence) <= _MOST else f"{sentence[:_MOST]} … ({len(sentence)} characters)"
 
 
 def decode_request(rpc: Rpc, data: bytes) -> Act[Any]:

@@ -97,3 +97,10 @@ def by_name(name: str) -> type[VflensError]:
     """The error class called ``name``; :class:`VflensError` when there is none."""
     known = {cls.__name__: cls for cls in VflensError.__subclasses__()}
     return known.get(name, VflensError)
+
+
+def shortened(sentence: str, most: int) -> str:
+    """``sentence``, or ``most`` characters of its begin and its end, where the remedy is: it may repeat a value as long as a file."""
+    if len(sentence) <= most:
+        return sentence
+    return f"{sentence[: most // 2]} … {sentence[-(most // 2) :]} ({len(sentence)} characters)"

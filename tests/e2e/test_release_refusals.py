@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -68,3 +69,12 @@ def test_what_cannot_be_released_is_refused_in_one_sentence(vflens: Run, tmp_pat
     assert err.startswith("error: ")
     assert err.count("\n") == 1
     assert [f.name for f in tmp_path.iterdir()] == ["t.csv"]
+
+
+def test_a_cell_as_long_as_a_file_is_not_repeated_whole(refused: Callable[..., str], tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(f"a,y\n1,u\n{'x' * 100_000},v\n")
+    out = ("--out", tmp_path / "o.csv")
+    said = refused(3, "release", tmp_path / "t.csv", "--label", "y", "--lambda", "1", *out)
+    assert len(said) < 5_000
+    assert said.startswith(f"{tmp_path / 't.csv'}: column 'a' holds 'xxx")
+    assert "which is not a number: choose --encode a=ordinal" in said
