@@ -93,7 +93,7 @@ def command_line() -> None:
             note(_INTERRUPTION)
         raise
     except (Exception, KeyboardInterrupt) as error:
-        if _is_interruption(error):
+        if not isinstance(error, VflensError) and _is_interruption(error):  # who caught one said more
             note(_INTERRUPTION)
             sys.exit(INTERRUPTED)
         _fail(*_said(error))
