@@ -93,7 +93,8 @@ def command_line() -> None:
             note(_INTERRUPTION)
         raise
     except (Exception, KeyboardInterrupt) as error:
-        if not isinstance(error, VflensError) and _is_interruption(error):  # who caught one said more
+        told = getattr(error, "exit_code", None) == INTERRUPTED  # by who caught it, and knows what is kept
+        if not told and _is_interruption(error):
             note(_INTERRUPTION)
             sys.exit(INTERRUPTED)
         _fail(*_said(error))
