@@ -15,7 +15,7 @@ from experiments.dealer import deal_tables, remove_sockets, write_parties
 from vfl.acts import Identities
 from vfl.align import DIGEST_BYTES, align, digests
 from vfl.compatibility import build_attacks, build_defenses, check_device, check_grants
-from vfl.config import ActiveConfig, CoordinatorConfig, Limits, PassiveConfig, load_party, read_toml
+from vfl.config import MIB, ActiveConfig, CoordinatorConfig, Limits, PassiveConfig, load_party, read_toml
 from vfl.errors import ConfigError, StorageError
 from vfl.federation import Federation
 from vfl.gate import DefenseChain
@@ -24,8 +24,6 @@ from vfl.partytable import read_party_table
 from vfl.table import Table
 from vfl.types import Exchange, Owner, Phase, Role
 from vfl.view import PartyInfo
-
-MIB = 1 << 20
 
 
 def check(file: Path) -> dict[str, Any]:

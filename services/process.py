@@ -27,6 +27,7 @@ from vfl.config import OPERATOR, ActiveConfig, CoordinatorConfig, PartyConfig, P
 from vfl.errors import ConfigError, StorageError, UnavailableError, VflensError
 from vfl.link import Link, Party
 from vfl.log import party_log
+from vfl.loop import ENDING
 from vfl.types import Role
 from vfl.wire.channel import check_address, check_port_free, grpc, options
 from vfl.wire.grpc_link import GrpcLink
@@ -36,7 +37,6 @@ _SPARE_WORKERS = 4  # for health probes and for refusals, when every caller hold
 _GRACE_SECONDS = 2.0
 _LAST_RESORT_SECONDS = 30.0  # between a signal and the end of a process that hangs in its orderly end
 _INTERRUPTED = 130
-_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # Ctrl-C, a supervisor, a closed terminal
 
 _signalled = threading.Event()  # set by the first signal
 
@@ -262,7 +262,7 @@ def _check_alive(config: CoordinatorConfig) -> None:
 def _stop_on_signals() -> None:
     """SIGTERM, a closed terminal and a lost launcher interrupt the process as Ctrl-C does."""
     if threading.current_thread() is threading.main_thread():
-        for number in _ENDING:
+        for number in ENDING:
             if (
                 signal.getsignal(number) is not signal.SIG_IGN
             ):  # as nohup and a shell's background jobs have it
@@ -281,14 +281,14 @@ def _interrupt(*_: object) -> None:
 def _no_more_interrupts() -> None:
     """The end has begun: a first signal now only sees to it that it does not take for ever."""
     if threading.current_thread() is threading.main_thread():
-        for number in _ENDING:
+        for number in ENDING:
             if signal.getsignal(number) is _interrupt:
                 signal.signal(number, _end_in_time)
 
 
 def _end_in_time(*_: object) -> None:
     """An orderly end that hangs needs no kill -9: the process ends by itself."""
-    for number in _ENDING:
+    for number in ENDING:
         signal.signal(number, signal.SIG_IGN)
     _signalled.set()
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 _LEFT_SECONDS = 2.0  # what gRPC leaves behind takes milliseconds
-_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # Ctrl-C, a supervisor, a closed terminal
 
 
 def run_to_end(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -67,7 +67,7 @@ def _held_signals(cancel: Callable[[], object]) -> Iterator[None]:
         cancel()
 
     here = threading.current_thread() is threading.main_thread()
-    handlers = {n: h for n in _ENDING if here and callable(h := signal.getsignal(n))}
+    handlers = {n: h for n in ENDING if here and callable(h := signal.getsignal(n))}
     for number in handlers:
         signal.signal(number, hold)
     try:

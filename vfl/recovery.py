@@ -140,13 +140,8 @@ def unchanged(folder: Path) -> Iterator[None]:
     """
     try:
         yield
-    except (
-        ProtocolError,
-        LookupError,
-        TypeError,
-        ValueError,
-        RuntimeError,
-    ) as error:  # NumPy's and torch's own
+    # LookupError, TypeError and ValueError are NumPy's own, RuntimeError is torch's.
+    except (ProtocolError, LookupError, TypeError, ValueError, RuntimeError) as error:
         raise StorageError(
             f"checkpoint or log of {folder} do not continue its run ({type(error).__name__}: {error}): use a folder that nobody changed"
         ) from error

@@ -372,12 +372,12 @@ class TestGoesWrong:
 
     def test_the_launcher_says_what_the_party_said(self, tmp_path: Path) -> None:
         """A party that is refused before it has a status: its own sentence is the run's."""
-        file = experiment_file(
-            tmp_path, limits={"message_mib": 1}, training={"epochs": 1, "batch_size": 200_000}
-        )
-        environment = ENVIRONMENT | {"TMPDIR": os.fspath(tmp_path)}
-        (tmp_path / ("x" * 90)).mkdir()
-        environment["TMPDIR"] = os.fspath(tmp_path / ("x" * 90))
+        long = tmp_path / (
+            "x" * 90
+        )  # too long for sockets in run folders, and in the folder for temporary files
+        long.mkdir()
+        file = experiment_file(tmp_path, out=str(long / "runs"))
+        environment = ENVIRONMENT | {"TMPDIR": os.fspath(long)}
         done = subprocess.run(
             [*VFLENS, "run", str(file)], env=environment, capture_output=True, text=True, check=False
         )

@@ -7,20 +7,20 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from inversionview import inversion_view
 
 from attacks._inversion import Inversion
 from attacks.wmi import WhiteBoxInversion
 from vfl.model import SplitNetwork
 from vfl.networks.architectures import bottom
 from vfl.networks.parameters import to_arrays
-from vfl.types import Array, ColumnInfo, Exchange, Knowledge, Phase, Point, Released, Role
-from vfl.view import AdversaryView, PartyInfo
+from vfl.types import Array, ColumnInfo
+from vfl.view import AdversaryView
 
 D, N = 5, 20
 COLUMNS = tuple(ColumnInfo(f"c{i}", 0.0, 1.0) for i in range(D))
 NETWORK = SplitNetwork(architecture="mlp", hidden=(D,), width=8, precision="float64")
 ROWS = np.arange(N, dtype=np.int32)
-NOTHING = ROWS[:0]
 
 
 def _network(least: float) -> torch.nn.Module:
@@ -39,28 +39,8 @@ def _view(
 ) -> AdversaryView:
     with torch.no_grad():
         h = model(torch.tensor(x)).numpy()
-
-    def released(sender: str, phase: Phase, point: Point, rows: Array, **tensors: Array) -> Released:
-        return Released(sender, Exchange("run", phase, 0, 0), point, rows, tensors)
-
     disclosed = to_arrays(dict(model.named_parameters()))
-    transcript = [
-        released("target", Phase.DISCLOSE, Point.PARAMETERS, NOTHING, **disclosed),
-        released("target", Phase.DISCLOSE, Point.AUXILIARY, NOTHING, features=granted),
-        released("coordinator", Phase.PREDICT, Point.EMBEDDING, ROWS, embedding=h),
-    ]
-    return AdversaryView(
-        party="me",
-        target="target",
-        rows=ROWS,
-        n_classes=2,
-        transcript=transcript,
-        own={},
-        parties=[PartyInfo("me", Role.ACTIVE), PartyInfo("target", Role.PASSIVE, columns)],
-        needs=frozenset(Knowledge),
-        phases=frozenset(Phase),
-        network=NETWORK,
-    )
+    return inversion_view(NETWORK, columns, embeddings=h, disclosed=disclosed, granted=granted)
 
 
 def _reconstruct(attack: Inversion, view: AdversaryView) -> Any:

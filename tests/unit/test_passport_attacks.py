@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from inversionview import inversion_view
 
 from attacks.wmi import WhiteBoxInversion
 from attacks.wmi_moments import MomentInversion
@@ -15,8 +16,8 @@ from vfl.model import SplitNetwork
 from vfl.networks.architectures import bottom
 from vfl.networks.parameters import to_arrays
 from vfl.networks.passport import Passport, passport_place, with_passport
-from vfl.types import Array, ColumnInfo, Exchange, Knowledge, Phase, Point, Released, Role
-from vfl.view import AdversaryView, PartyInfo
+from vfl.types import Array, ColumnInfo
+from vfl.view import AdversaryView
 
 COLUMNS = tuple(ColumnInfo(f"p{i}", 0.0, 1.0, pixel=(i // 4, i % 4)) for i in range(16))
 ROWS = np.arange(60, dtype=np.int32)
@@ -47,27 +48,7 @@ def _world(network: SplitNetwork, *, defended: bool) -> tuple[Array, AdversaryVi
         model = with_passport(model, place, passport)
     with torch.no_grad():
         h = model(torch.tensor(x)).numpy()
-
-    def released(sender: str, phase: Phase, point: Point, rows: Array, **tensors: Array) -> Released:
-        return Released(sender, Exchange("run", phase, 0, 0), point, rows, tensors)
-
-    transcript = [
-        released("target", Phase.DISCLOSE, Point.PARAMETERS, ROWS[:0], **disclosed),
-        released("target", Phase.DISCLOSE, Point.AUXILIARY, ROWS, features=granted),
-        released("coordinator", Phase.PREDICT, Point.EMBEDDING, ROWS, embedding=h),
-    ]
-    view = AdversaryView(
-        party="me",
-        target="target",
-        rows=ROWS,
-        n_classes=2,
-        transcript=transcript,
-        own={},
-        parties=[PartyInfo("me", Role.ACTIVE), PartyInfo("target", Role.PASSIVE, COLUMNS)],
-        needs=frozenset(Knowledge),
-        phases=frozenset(Phase),
-        network=network,
-    )
+    view = inversion_view(network, COLUMNS, embeddings=h, disclosed=disclosed, granted=granted)
     return x, view
 
 

@@ -22,6 +22,7 @@ from vfl.config.party import (
 )
 from vfl.config.reading import describe_problem, read_toml, validate
 from vfl.config.settings import (
+    MIB,
     Disclosure,
     Limits,
     Peer,
@@ -36,6 +37,7 @@ from vfl.names import Name
 __all__ = [
     "AGGREGATOR",
     "DEVICE",
+    "MIB",
     "OPERATOR",
     "ActiveConfig",
     "CoordinatorConfig",

@@ -51,6 +51,9 @@ class Plugin(BaseModel):
         return dict(self.__pydantic_extra__ or {})
 
 
+MIB = 1 << 20  # bytes
+
+
 class Limits(Settings):
     """Deadlines and sizes. They change when a run gives up, never what it computes."""
 

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import grpc as grpc  # noqa: PLC0414 - re-exported: whoever imports it here has the environment set first
 
-from vfl.config import Limits, is_local
+from vfl.config import MIB, Limits, is_local
 from vfl.errors import ConfigError
 
-MIB = 1024 * 1024
 PARTY_KEY, TOKEN_KEY = "vflens-party", "vflens-token"
 
 
