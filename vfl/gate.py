@@ -57,7 +57,7 @@ class DefenseChain:
         return value.astype(np.float32) if narrow else value
 
     def unfired(self) -> list[str]:
-        """The names of the configured defences none of whose hooks ever fired."""
+        """The names of the configured defences that never acted: none of their hooks fired, or on empty arrays only."""
         return [
             type(d).__module__.rpartition(".")[2] for i, d in enumerate(self.defenses) if i not in self._fired
         ]
@@ -70,7 +70,8 @@ class DefenseChain:
         defense = self.defenses[position]
         context = Context(self._owner(), exchange, rows, self._state(position), hook, position, self._secret)
         result = getattr(defense, hook)(value, context)
-        self._fired.add(position)
+        if _holds_numbers(value):
+            self._fired.add(position)
         if isinstance(value, np.ndarray):
             _check_result(defense, hook, value, result)
         for name, tensor in result.items() if isinstance(result, Mapping) else ():
@@ -269,6 +270,12 @@ def _repeats(rows: Array) -> bool:
 def _single(tensors: Mapping[str, Array] | None) -> tuple[Array]:
     (value,) = (tensors or {}).values()
     return (value,)
+
+
+def _holds_numbers(value: Any) -> bool:
+    """Whether there is anything to defend in ``value``: an array without rows or columns has nothing; a model is not looked into."""
+    parts = value.values() if isinstance(value, Mapping) else [value]
+    return any(not isinstance(part, np.ndarray) or part.size > 0 for part in parts)
 
 
 def _check_result(defense: Defense, hook: str, before: Array, after: Any) -> None:

@@ -146,3 +146,14 @@ def test_a_defence_that_never_acted_is_named(tmp_path: Path) -> None:
         check_fired(gate, "party")
     scores_of(gate, 0, 1)
     check_fired(gate, "party")
+
+
+@pytest.mark.parametrize("empty", [(0, 3), (5, 0)], ids=["no rows", "no columns"])
+def test_a_defence_of_nothing_has_not_acted(tmp_path: Path, empty: tuple[int, int]) -> None:
+    """An active party of a split network sends the coordinator rows without numbers: noise on them protects nothing."""
+    gate = open_gate(tmp_path, Noise())
+    rows = np.arange(empty[0], dtype=np.int32)
+    gate.release(Point.EMBEDDING, train_step(0), rows, {"embedding": np.zeros(empty)})
+    assert gate.unfired() == ["gates"]
+    gate.release(Point.EMBEDDING, train_step(1), positions(0), {"embedding": np.zeros((1, 1))})
+    assert not gate.unfired()
