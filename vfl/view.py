@@ -12,7 +12,7 @@ import numpy as np
 
 from vfl.errors import KnowledgeError
 from vfl.model import SplitNetwork
-from vfl.types import Array, ColumnInfo, Knowledge, Moments, Phase, Point, Released, Role
+from vfl.types import Array, ColumnInfo, Exchange, Knowledge, Moments, Phase, Point, Released, Role
 
 _POINT_KNOWLEDGE = {
     Point.SCORES: Knowledge.SCORES,
@@ -178,30 +178,39 @@ class AdversaryView:
         Raises:
             KnowledgeError: none arrived of some row, or only sums with other parties'.
         """
-        aggregator = next((r.sender for r in self.received(Point.EMBEDDING)), self.target)
-        direct = aggregator in self.widths()
-        part = slice(None) if direct else self._part_of_combination()
-        found = [
-            (r.rows, r.tensor("embedding")[:, part])
-            for r in self.received(Point.EMBEDDING)
-            if r.exchange.phase is phase and (r.sender == self.target) == direct
-        ]
+        found = ((r, values) for _, r, values in self.batches(Point.EMBEDDING, phase))
         return self._latest(found, self.rows if rows is None else rows, f"embeddings of {self.target!r}")
 
     def gradients(self, rows: Array | None = None) -> Array:
         """The gradient (N, w) of each row's own loss in what this party sent, as it arrived last.
 
-        A batch's gradient is that of its mean loss: it is multiplied by the batch's length.
-
         Raises:
             KnowledgeError: none arrived of some row.
         """
-        found = (
-            (r.rows, r.tensor("gradient") * len(r.rows))
-            for r in self.received(Point.GRADIENT)
-            if r.exchange.phase is Phase.TRAIN
-        )
+        found = ((r, values) for _, r, values in self.batches(Point.GRADIENT, Phase.TRAIN))
         return self._latest(found, self.rows if rows is None else rows, "gradients")
+
+    def batches(self, point: Point, phase: Phase) -> Iterator[tuple[Exchange, Array, Array]]:
+        """The messages of ``point`` in ``phase``, in order of arrival: exchange, rows (n,) and values (n, w).
+
+        The rows of one exchange share its noise and its passport's keys. EMBEDDING are those of the target, as in
+        :meth:`embeddings`. GRADIENT are those of each row's own loss: a batch's gradient is that of its mean loss
+        and is multiplied by the batch's length.
+
+        Raises:
+            KnowledgeError: the attack did not declare it; only sums with other parties' embeddings arrived.
+        """
+        messages = (r for r in self.received(point) if r.exchange.phase is phase)
+        if point is Point.GRADIENT:
+            return ((r.exchange, r.rows, r.tensor("gradient") * len(r.rows)) for r in messages)
+        aggregator = next((r.sender for r in self.received(point)), self.target)
+        direct = aggregator in self.widths()
+        part = slice(None) if direct else self._part_of_combination()
+        return (
+            (r.exchange, r.rows, r.tensor("embedding")[:, part])
+            for r in messages
+            if (r.sender == self.target) == direct
+        )
 
     def auxiliary(self) -> tuple[Array, Array]:
         """The target's rows that were granted: positions int32 (m,) and features float64 (m, d), scaled as the model's.

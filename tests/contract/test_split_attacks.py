@@ -252,3 +252,21 @@ def test_embeddings_of_several_parties_are_told_apart_only_where_they_are_not_su
     concatenating = world.network.model_copy(update={"combine": "concatenate"})
     view = world.view(parties=parties, transcript=transcript, network=concatenating)
     np.testing.assert_array_equal(view.embeddings(), world.h[TRAIN:])
+
+
+def test_messages_are_read_exchange_by_exchange() -> None:
+    """A row that came in two exchanges has a value of each, beside the key of the exchange."""
+    world = World("wmi")
+    rows = np.arange(3, dtype=np.int32)
+    both = [
+        Released("coordinator", Exchange("run", Phase.TRAIN, 0, step), point, rows[:n], {str(point): h[:n]})
+        for point, h in ((Point.EMBEDDING, world.h), (Point.GRADIENT, world.h[:, :2]))
+        for step, n in ((0, 3), (1, 2))
+    ]
+    view = world.view(transcript=both)
+    for point, width, lengths in ((Point.EMBEDDING, 8, (1, 1)), (Point.GRADIENT, 2, (3, 2))):
+        found = list(view.batches(point, Phase.TRAIN))
+        assert [(e.step, r.tolist()) for e, r, _ in found] == [(0, [0, 1, 2]), (1, [0, 1])]
+        for (_, arrived, values), length in zip(found, lengths, strict=True):
+            np.testing.assert_array_equal(values, length * world.h[arrived, :width])
+        assert not list(view.batches(point, Phase.PREDICT))
