@@ -14,14 +14,16 @@ Layer = nn.Linear | nn.Conv2d
 
 
 class Guessed(nn.Module):
-    """γ ⊙ (W ∗ x) + β with γ, β (outputs,) of the attacker's choice; they begin at 1 and 0, no passport at all."""
+    """γ ⊙ (W ∗ x) + β with γ, β (outputs,) of the attacker's choice; they begin at 1 and the layer's own bias, no passport at all."""
 
     def __init__(self, layer: Layer) -> None:
         super().__init__()
         self.layer = layer
-        outputs = layer.weight.shape[0]
-        self.scale = nn.Parameter(torch.ones(outputs, dtype=layer.weight.dtype))
-        self.shift = nn.Parameter(torch.zeros(outputs, dtype=layer.weight.dtype))
+        ones = torch.ones(layer.weight.shape[0], dtype=layer.weight.dtype)
+        self.scale = nn.Parameter(ones)
+        self.shift = nn.Parameter(
+            torch.zeros_like(ones) if layer.bias is None else layer.bias.detach().clone()
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         """As :meth:`vfl.networks.passport.Passport.forward`."""

@@ -9,6 +9,7 @@ import pytest
 import torch
 from inversionview import inversion_view
 
+from attacks._passports import Guessed, behind
 from attacks.wmi import WhiteBoxInversion
 from attacks.wmi_moments import MomentInversion
 from vfl.errors import KnowledgeError
@@ -108,3 +109,13 @@ def test_a_layer_that_is_not_there_is_named() -> None:
         KnowledgeError, match=r"layer '9' is no linear or convolution layer .* name one of \['1', '4'\]"
     ):
         WhiteBoxInversion(passport="joint", layer="9").reconstruct(view, rng=np.random.default_rng(1))
+
+
+@pytest.mark.parametrize("network", [CNN, LINEAR], ids=lambda n: n.architecture)
+def test_a_passport_that_is_guessed_begins_as_none_at_all(network: SplitNetwork) -> None:
+    """The layer's own bias included: an undefended target has one."""
+    torch.manual_seed(6)
+    model, x = bottom(network, COLUMNS).eval(), torch.rand(5, 16, dtype=torch.float64)
+    with torch.no_grad():
+        undefended = model(x)
+        torch.testing.assert_close(behind(model, None, Guessed)(x), undefended)
