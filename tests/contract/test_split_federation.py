@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -16,15 +16,18 @@ from laboratory import THREE, close, estimates, experiment, federation, finish, 
 from splitcases import CONCATENATED, DIRECT, MODEL, PLACES, SETTINGS, STALE
 from stubparty import short_folder
 
+from defenses.passport import Passport
 from experiments.config import load_experiment
 from experiments.folders import read_party
 from experiments.local import LocalFederation
 from experiments.run import run
 from vfl import journal
+from vfl.defense import Context
 from vfl.logistic import batches, one_hot
 from vfl.model import SplitNetwork
 from vfl.networks.architectures import bottom
 from vfl.networks.parameters import to_arrays
+from vfl.networks.passport import Passport as PassportLayer
 from vfl.randomness import stream
 from vfl.types import Array, Phase, Point
 
@@ -209,7 +212,32 @@ def test_a_row_asked_again_after_a_restart_has_the_same_scores(tmp_path: Path, p
 # -- what crosses the wire -----------------------------------------------------------------------------
 
 
-def test_keys_and_autoencoder_are_in_no_transcript(tmp_path: Path) -> None:
+@pytest.fixture
+def keys(monkeypatch: pytest.MonkeyPatch) -> list[Array]:
+    """Every key that a passport draws, as it is drawn."""
+    drawn, found = PassportLayer._key, list[Array]()
+
+    def remembered(layer: PassportLayer, *given: Any) -> torch.Tensor:
+        key = drawn(layer, *given)
+        found.append(key.numpy())
+        return key
+
+    monkeypatch.setattr(PassportLayer, "_key", remembered)
+    return found
+
+
+def _sent(home: Path) -> bytes:
+    """All that any party received."""
+    return b"".join(f.read_bytes() for f in sorted(home.glob("*/transcript/payload.bin")))
+
+
+def _found(key: Array, sent: bytes) -> bool:
+    """Whether four numbers of ``key`` in a row were sent, in either precision."""
+    windows = [key[i : i + 4].astype(kind) for i in range(len(key) - 3) for kind in ("<f4", "<f8")]
+    return any(w.tobytes() in sent for w in windows)
+
+
+def test_keys_and_autoencoder_are_in_no_transcript(tmp_path: Path, keys: list[Array]) -> None:
     local = federation(tmp_path, **SETTINGS)
     local.run()
     names = set(
@@ -223,7 +251,7 @@ def test_keys_and_autoencoder_are_in_no_transcript(tmp_path: Path) -> None:
     assert all(set(r.tensors or ()) == names for r in disclosed)
     others = {n for r in received if r.point is not Point.PARAMETERS for n in r.tensors or ()}
     assert others == {"embedding", "gradient", "features"}
-    sent = b"".join(f.read_bytes() for f in tmp_path.glob("*/transcript/payload.bin"))
+    sent = _sent(tmp_path)
     secret = {
         n: a
         for party in (local.passive["passive"], local.active)
@@ -234,6 +262,22 @@ def test_keys_and_autoencoder_are_in_no_transcript(tmp_path: Path) -> None:
     assert not [n for n, a in secret.items() if a.tobytes() in sent]
     weight = local.passive["passive"].run.model.parameters()["0.weight"]
     assert weight.tobytes() in sent  # the search finds what was sent
+    assert len(keys) > 2 * 2 * 4 * 4  # (s^γ, s^β) of two parties in every step, then of predictions
+    assert not any(_found(key, sent) for key in keys)
+
+
+def test_a_key_that_is_sent_is_found(
+    tmp_path: Path, keys: list[Array], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The search above would see it: here the first numbers of a key leave in the place of the layer's bias."""
+
+    def leaking(_: Passport, w: Mapping[str, Array], ctx: Context) -> Mapping[str, Array]:
+        return {**w, "3.bias": keys[0][: len(w["3.bias"])]}
+
+    monkeypatch.setattr(Passport, "on_parameters", leaking)
+    federation(tmp_path, **SETTINGS).run()
+    sent = _sent(tmp_path)
+    assert [i for i, key in enumerate(keys) if _found(key, sent)] == [0]
 
 
 def test_a_passive_party_with_labels_of_its_own_guards_its_last_layer(tmp_path: Path) -> None:
