@@ -15,6 +15,7 @@ from vfl.errors import DataError
 from vfl.names import repeated
 from vfl.partyfile import PartyFile
 from vfl.table import TRAIN, Table
+from vfl.tablefile import as_floats, beyond_exact, refuse_rounded
 from vfl.types import Array, ColumnInfo
 
 if TYPE_CHECKING:
@@ -147,20 +148,18 @@ def _ids(spec: PartyFile, column: pa.ChunkedArray) -> Array:
 def _numbers(cells: Cells, names: Sequence[str]) -> Iterator[tuple[int, str, Array]]:
     """As :meth:`Cells.chunks`, values float64, NaN where missing."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     for start, name, values in cells.chunks(names):
         try:
-            if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
-                numbers = pc.utf8_trim_whitespace(values).cast(pa.float64())  # "1, 2" is two numbers
-            else:
-                numbers = values.cast(pa.float64())
+            numbers = as_floats(values)
         except pa.ArrowException as error:
             raise DataError(
                 f"column {name!r} is not numeric ({error}): set encode.{name} to 'ordinal' or 'one_hot', "
                 "or name the columns to read without it"
             ) from error
-        yield start, name, numbers.to_numpy(zero_copy_only=False)
+        if beyond_exact(numbers):
+            refuse_rounded(name, values, start)
+        yield start, name, numbers
 
 
 def _kept(spec: PartyFile, cells: Cells, names: Sequence[str], text: Text, ids: Array) -> Array:

@@ -19,13 +19,14 @@ from vfl.errors import DataError, StorageError
 from vfl.names import repeated
 from vfl.partyfile import PartyFile
 from vfl.table import Table
+from vfl.tablefile import long_row
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
 MISSING = ("", "NA", "N/A", "NaN", "nan", "NULL", "null")
-_CHUNK_ROWS, _BUFFER_BYTES = 1 << 16, 1 << 18
+_CHUNK_ROWS, _BUFFER_BYTES, _BLOCK_BYTES = 1 << 16, 1 << 18, 1 << 20
 _ROW_NUMBERS = re.compile(r"__index_level_\d+__")
 
 
@@ -115,7 +116,8 @@ def _opened(path: Path) -> Iterator[Cells]:
 
 
 @contextmanager
-def _reading() -> Iterator[None]:
+def _reading(after: int = 0) -> Iterator[None]:
+    """Around the reading of a file whose first ``after`` rows were read."""
     import pyarrow as pa
 
     try:
@@ -124,7 +126,8 @@ def _reading() -> Iterator[None]:
         raise DataError("there is no such file: check the path") from error
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:  # the last: a column's name
         raise DataError(
-            f"it cannot be read ({error}): check that it is whole, UTF-8, and what its suffix says"
+            long_row(error, _BLOCK_BYTES, after)
+            or f"it cannot be read ({error}): check that it is whole, UTF-8, and what its suffix says"
         ) from error
 
 
@@ -156,8 +159,9 @@ class _CsvCells:
         from pyarrow import csv
 
         self._path = path
+        self._blocks = csv.ReadOptions(block_size=_BLOCK_BYTES)
         self._lines = csv.ParseOptions(newlines_in_values=True)  # a quoted cell may hold several
-        with _reading(), csv.open_csv(path, parse_options=self._lines) as file:
+        with _reading(), csv.open_csv(path, self._blocks, self._lines) as file:
             self.names: Sequence[str] = file.schema.names
         if len(self.names) == 1 and any(mark in self.names[0] for mark in ";\t|"):
             raise DataError(f"its header is one column, {self.names[0]!r}: separate columns by commas")
@@ -177,7 +181,7 @@ class _CsvCells:
             return
         start = 0
         with _reading():
-            file = csv.open_csv(self._path, parse_options=self._lines, convert_options=options)
+            file = csv.open_csv(self._path, self._blocks, self._lines, options)
         with file:
             for batch in _each(file):
                 for name in names:
@@ -187,10 +191,11 @@ class _CsvCells:
 
 def _each(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """``batches``; what goes wrong in reading one is said as such, what its receiver makes of it is not."""
-    remaining = iter(batches)
+    remaining, rows = iter(batches), 0
     while True:
-        with _reading():
+        with _reading(rows):
             batch = next(remaining, None)
         if batch is None:
             return
         yield batch
+        rows += len(batch)

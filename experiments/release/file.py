@@ -21,6 +21,7 @@ from pyarrow import csv
 
 from vfl.errors import DataError, StorageError
 from vfl.names import repeated
+from vfl.tablefile import beyond_exact, long_row, refuse_rounded
 from vfl.types import Array
 
 #: What pandas takes for missing.
@@ -60,6 +61,7 @@ class TableFile:
 
     def __init__(self, path: Path) -> None:
         self.path, self._suffix = path, suffix(path)
+        self._rows = 0  # read so far
         if path.exists() and not path.is_file():
             raise DataError(f"{path} is a folder or a pipe: a table is read twice, give a file")
         with self._readable():
@@ -157,9 +159,23 @@ class TableFile:
         types = [(n, pa.float64()) for n in numbers] + [(n, pa.string()) for n in others]
         raw, stream = self._opened()
         size = raw.size()
+        self._rows, exact = 0, set[str]()
         for batch in self._csv(stream, types):
             progress(stage, raw.tell() if not raw.closed else size, size)
-            yield {name: batch.column(i) for i, (name, _) in enumerate(types)}
+            block = {name: batch.column(i) for i, (name, _) in enumerate(types)}
+            for name in numbers:
+                if name not in exact and beyond_exact(floats(block[name])):
+                    self._refuse_rounded_text(name)
+                    exact.add(name)
+            yield block
+            self._rows += len(batch)
+
+    def _refuse_rounded_text(self, name: str) -> None:
+        """Read a column of a CSV file again, as text: its numbers do not show whether they were rounded."""
+        first = 0
+        for batch in self._csv(None, [(name, pa.string())]):
+            self._refuse_rounded(name, batch.column(0), first)
+            first += len(batch)
 
     def _parquet_blocks(
         self, numbers: Sequence[str], others: Sequence[str], stage: str, progress: Progress
@@ -171,19 +187,19 @@ class TableFile:
         done = 0
         with pq.ParquetFile(self.path) as file:
             for batch in file.iter_batches(_BLOCK_ROWS, columns=[*numbers, *others], use_threads=False):
+                for n in numbers:
+                    self._refuse_rounded(n, batch.column(n), done)
                 done += batch.num_rows
                 progress(stage, done, file.metadata.num_rows)
-                yield {n: self._as_float(n, batch.column(n)) for n in numbers} | {
+                yield {n: batch.column(n).cast(pa.float64(), safe=False) for n in numbers} | {
                     n: batch.column(n).cast(self.kept_type(n)) for n in others
                 }
 
-    def _as_float(self, name: str, column: pa.Array) -> pa.Array:
+    def _refuse_rounded(self, name: str, column: pa.Array, first: int) -> None:
         try:
-            return column.cast(pa.float64())
-        except pa.ArrowInvalid as error:
-            raise DataError(
-                f"{self.path}: column {name!r} holds whole numbers beyond 2^53, which float64 cannot tell apart: store it as float64, or name it with --id ({error})"
-            ) from error
+            refuse_rounded(name, column, first)
+        except DataError as error:
+            raise DataError(f"{self.path}: {error}; --id {name} leaves it out") from error
 
     @contextmanager
     def _readable(self) -> Iterator[None]:
@@ -198,8 +214,11 @@ class TableFile:
                 raise not_numeric(
                     self.path, column, f"holds {value!r} in data row {row}", self.separator_hint
                 ) from error
+            why = long_row(error, _BLOCK_BYTES, self._rows)
             raise DataError(
-                f"{self.path}: it cannot be read ({error}): check that it is whole, UTF-8, and what its suffix says"
+                f"{self.path}: {why}"
+                if why
+                else f"{self.path}: it cannot be read ({error}): check that it is whole, UTF-8, and what its suffix says"
             ) from error
         except OSError as error:
             raise DataError(

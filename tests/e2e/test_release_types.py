@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,48 @@ def test_cells_that_are_no_single_value_are_refused(vflens: Run, tmp_path: Path,
     assert code == 3
     assert sentence in err
     assert [f.name for f in tmp_path.iterdir()] == ["t.parquet"]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_an_integer_that_float64_rounds_is_refused(vflens: Run, tmp_path: Path, suffix: str) -> None:
+    values, file = [*range(70_000), 2**53 + 1], tmp_path / f"t.{suffix}"
+    if suffix == "csv":
+        file.write_text("".join(f"{v}\n" for v in ("a", *values)))
+    else:
+        pq.write_table(pa.table({"a": values}), file)
+    code, _, err = vflens("release", file, "--lambda", "1", "--out", tmp_path / "o.csv")
+    assert code == 3
+    said = (
+        "column 'a' holds 9007199254740993 in data row 70001, which float64 rounds to 9007199254740992: leave"
+    )
+    assert err.startswith(f"error: {file}: {said}")
+    assert err.endswith("; --id a leaves it out\n")
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_an_integer_that_float64_holds_is_no_matter_of_its_type(
+    vflens: Run, tmp_path: Path, suffix: str
+) -> None:
+    """It is read; noise of deviation 1 beside it is refused for another reason."""
+    values, file = [*range(100), 2**60], tmp_path / f"t.{suffix}"
+    if suffix == "csv":
+        file.write_text("".join(f"{v}\n" for v in ("a", *values)))
+    else:
+        pq.write_table(pa.table({"a": values}), file)
+    code, _, err = vflens("release", file, "--lambda", "1", "--out", tmp_path / "o.csv")
+    assert (code, err) == (
+        2,
+        "error: column 'a' reaches 1.15292e+18, where float64 has steps of 256: "
+        "noise of deviation 1 would be rounded away, ask for more noise or rescale the column\n",
+    )
+
+
+def test_a_row_beyond_the_reader_s_block_is_refused_in_plain_words(vflens: Run, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,y\n" + "1,2\n" * 200_000 + '1,"2\n' + "1,2\n" * 300_000)
+    code, _, err = vflens("release", tmp_path / "t.csv", "--lambda", "1", "--out", tmp_path / "o.csv")
+    assert code == 3
+    said = r"a row after data row \d+ is longer than 524,288 bytes: close its quotes, or shorten its longest cell"
+    assert re.fullmatch(rf"error: {tmp_path / 't.csv'}: {said}\n", err)
 
 
 def test_codes_of_numbers_follow_their_size(vflens: Run, tmp_path: Path) -> None:

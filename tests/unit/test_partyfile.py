@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import os
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -249,6 +250,80 @@ def test_files_that_are_not_as_described_are_refused(
     with pytest.raises(DataError, match=message) as refusal:
         read(tmp_path, text, **settings)
     assert str(refusal.value).startswith(f"{tmp_path / 'data.csv'}: ")
+
+
+ROUNDED = r": column 'x' holds {} in data row 70001, which float64 rounds to {}: leave the column out, or if rounding does no harm store it as floating-point numbers \(in a CSV with a decimal point\)$"
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "decimals"])
+@pytest.mark.parametrize(
+    ("cell", "rounded"),
+    [
+        (2**53 + 1, 2**53),
+        (-(2**53) - 1, -(2**53)),
+        (2**60 + 1, 2**60),
+        (2**63 - 1, 2**63),
+        (-(2**53), None),
+        (2**53 + 2, None),
+        (2**60, None),
+    ],
+)
+def test_an_integer_beyond_2_53_is_read_exactly_or_refused(
+    tmp_path: Path, suffix: str, cell: int, rounded: int | None
+) -> None:
+    values, file = [*range(70_000), cell], tmp_path / f"data.{suffix.replace('decimals', 'parquet')}"
+    if suffix == "csv":
+        file.write_text("id,x\n" + "".join(f"{i},{v}\n" for i, v in enumerate(values)))
+    else:
+        kind = pa.int64() if suffix == "parquet" else pa.decimal128(38, 0)
+        numbers = pa.array(map(Decimal, values) if suffix == "decimals" else values, kind)
+        pq.write_table(pa.table({"id": list(map(str, range(70_001))), "x": numbers}), file)
+    if rounded is None:
+        assert int(read_party_table(spec(file=file.name), tmp_path).features[-1, 0]) == cell
+        return
+    with pytest.raises(DataError, match=ROUNDED.format(cell, rounded)):
+        read_party_table(spec(file=file.name), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("cell", "value"),
+    [
+        ("9007199254740993.0", 2.0**53),
+        ("9007199254740993e0", 2.0**53),
+        ("1e23", 1e23),
+        (" 9007199254740992 ", 2.0**53),
+        ("00000000000000000012", 12.0),
+    ],
+)
+def test_what_is_written_as_a_measurement_is_read_as_the_nearest_number(
+    tmp_path: Path, cell: str, value: float
+) -> None:
+    assert read(tmp_path, f"id,x\na,{cell}\nb,\n", missing="drop_row").features.tolist() == [[value]]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "id,x,y\na,1,{}\n",
+            "a row after the header is longer than 1,048,576 bytes: close its quotes, or sho",
+        ),
+        ('id,x,y\na,1,"{}\n', "a row after the header is longer than 1,048,576 bytes: close its quotes, or"),
+        (
+            "id,x,{}\na,1,2\n",
+            "its header is empty or longer than 1,048,576 bytes: begin the file with one line",
+        ),
+        (
+            "id,x,y\n" + "".join(f"r{i:06},1,2\n" for i in range(100_000)) + "a,1,{}\n",
+            "a row after data row [1-9][0-9]* is longer than 1,048,576 bytes: close its quotes, or shorten its",
+        ),
+    ],
+)
+def test_a_row_beyond_the_reader_s_block_is_refused_in_plain_words(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    with pytest.raises(DataError, match=rf"data.csv: {message}"):
+        read(tmp_path, text.replace("{}", "c" * 3 * 2**20))
 
 
 @pytest.mark.parametrize(
