@@ -20,8 +20,8 @@ RUN pip install --no-cache-dir --disable-pip-version-check -c /src/constraints.t
 
 WORKDIR /vflens
 COPY examples examples
-# A named volume takes over the owner of the folder that it is first mounted on.
-RUN mkdir -p parties/coordinator parties/active parties/passive && chown -R vflens:vflens parties
+# A named volume takes over owner and mode of the folder that it is first mounted on; others must not read a party's.
+RUN mkdir -p parties/coordinator parties/active parties/passive && chmod 700 parties/* && chown -R vflens:vflens parties
 
 USER vflens
 CMD ["vflens", "--help"]

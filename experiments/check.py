@@ -12,6 +12,7 @@ import numpy as np
 
 from experiments.config import Experiment, load_experiment
 from experiments.dealer import deal_tables, remove_sockets, write_parties
+from services.folder import check_private
 from vfl.acts import Identities
 from vfl.align import DIGEST_BYTES, align, digests
 from vfl.compatibility import build_attacks, build_defenses, check_device, check_grants
@@ -110,6 +111,8 @@ def check_party(config: PassiveConfig | ActiveConfig | CoordinatorConfig) -> dic
         check_address(address, insecure=config.insecure)
     check_port_free(config.address)
     check_writable(config.out)
+    if config.out.exists():
+        check_private(config.out)
     defenses = [p.name for p in config.defenses]
     built = build_defenses(config)
     facts: dict[str, Any] = {"party": config.party, "role": str(config.role), "address": config.address}

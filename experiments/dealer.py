@@ -22,13 +22,14 @@ from typing import Any
 import tomli_w
 
 from experiments.config import Experiment, Scenario
-from services.folder import claimed, clear, write_private
+from services.folder import claimed, clear
 from vfl.compatibility import check_family, check_fed
 from vfl.config import build_plugins, read_toml
 from vfl.datasets._resolve import dataset
 from vfl.errors import ConfigError, StorageError
 from vfl.partyfile import PartyFile
 from vfl.partytable import write_party_table
+from vfl.private import write_private
 from vfl.randomness import secret_from_seed
 from vfl.registry import DEFENSES
 from vfl.split import deal

@@ -20,6 +20,7 @@ from typing import Any
 from services.folder import write_status
 from services.process import LAUNCHED
 from vfl.errors import StorageError, UnavailableError, VflensError
+from vfl.private import owner_only
 from vfl.types import Role
 
 _PATIENCE_SECONDS = 15.0  # between being told to stop and being killed
@@ -146,7 +147,7 @@ def _start(role: str, file: Path) -> subprocess.Popen[bytes]:
     path = os.pathsep.join([str(_CHECKOUT), *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = {**os.environ, LAUNCHED: "1", "PYTHONUNBUFFERED": "1", "PYTHONPATH": path}
     command = [sys.executable, "-P", "-m", ENTRY, "serve", role, "--config", str(file)]
-    with (file.parent / "output.log").open("ab") as output:
+    with owner_only(), (file.parent / "output.log").open("ab") as output:
         # A session of its own: Ctrl-C reaches the launcher alone, which then ends its children in order.
         return subprocess.Popen(
             command,

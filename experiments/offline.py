@@ -31,6 +31,7 @@ from vfl.config import (
 from vfl.errors import ConfigError, DataError
 from vfl.federation import Federation
 from vfl.link import InProcessLink
+from vfl.private import owner_only
 from vfl.randomness import secret_from_seed, stream
 from vfl.registry import ATTACKS
 from vfl.types import Array, Estimate, Phase, Point, Released, Role
@@ -284,7 +285,8 @@ def _predicted(transcript: _Recorded) -> Array:
 
 def _write(out: Path, origin: Mapping[str, str], e: Estimate) -> None:
     named = {name: np.array(text) for name, text in {**origin, "target": e.target}.items()}
-    save_arrays(out, {**named, **e.arrays()})
+    with owner_only():  # what is believed of the target's rows
+        save_arrays(out, {**named, **e.arrays()})
 
 
 def _read(file: Path) -> tuple[str, str, Submission]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
-import tempfile
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -34,19 +33,19 @@ def plotly() -> Markup:
 def write_page(file: Path, page: str) -> None:
     """Write ``page`` beside ``file``, then rename: a reader sees the old page or the new one, never half of it.
 
+    A page is to be shown: who may read it, and a folder made for it, the umask says.
+
     Raises:
         StorageError: it cannot be written.
     """
+    temporary = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=".report-")
         try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as stream:
-                stream.write(page)
-            Path(temporary).chmod(0o644)
-            Path(temporary).replace(file)
+            temporary.write_text(page, encoding="utf-8", newline="\n")
+            temporary.replace(file)
         finally:
-            Path(temporary).unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
     except OSError as error:
         raise StorageError(
             f"the report {file} cannot be written ({error.strerror}): choose another place"

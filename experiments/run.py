@@ -16,6 +16,7 @@ from experiments.launch import Processes
 from experiments.local import LocalFederation
 from experiments.report import write_report
 from vfl.errors import StorageError, VflensError
+from vfl.private import owner_only
 
 Tell = Callable[[str, dict[str, Any]], None]
 
@@ -63,7 +64,7 @@ def run(
 
 
 def fresh_folder(folder: Path) -> Path:
-    """Make ``folder``, or ``folder-2``, ``folder-3``, … where it exists: two runs never share one.
+    """Make ``folder``, or ``folder-2``, ``folder-3``, … where it exists, for its owner alone: two runs never share one.
 
     Raises:
         StorageError: it cannot be made.
@@ -73,7 +74,7 @@ def fresh_folder(folder: Path) -> Path:
         folder.parent.mkdir(parents=True, exist_ok=True)
         while True:
             with suppress(FileExistsError):
-                found.mkdir()
+                found.mkdir(mode=0o700)
                 return found
             number += 1
             found = folder.with_name(f"{folder.name}-{number}")
@@ -93,5 +94,5 @@ def _run_one(
     def progress(stage: str, done: int, total: int) -> None:
         tell(scenario.name, {"event": "progress", "stage": stage, "done": done, "total": total})
 
-    with threadpool_limits(1):  # the same bits as processes with one numeric thread each
+    with owner_only(), threadpool_limits(1):  # the same bits as processes with one numeric thread each
         LocalFederation(configs, progress).run()

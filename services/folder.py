@@ -9,13 +9,14 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import tomli_w
 
 from vfl.arrays import write_whole
 from vfl.config import DataPartyConfig, PartyConfig, load_party
 from vfl.errors import ConfigError, StorageError
+from vfl.private import opened, owner_only, write_private
 
 _OF_A_RUN = (
     "estimates", "events.jsonl", "federation.json", "metrics.parquet", "order.npz", "own.npz",
@@ -27,15 +28,37 @@ _OF_A_RUN = (
 def claimed(folder: Path) -> Iterator[None]:
     """Hold ``folder`` for this process alone; the claim ends with the process, however it ends.
 
+    What is written meanwhile is for the process's user alone.
+
     Raises:
         ConfigError: another process holds it.
-        StorageError: it cannot be written.
+        StorageError: it cannot be written, or other users can open it.
     """
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = (folder / "lock").open("a")
-    except OSError as error:
-        raise StorageError(f"{folder} cannot be written ({error.strerror}): choose another `out`") from error
+    with owner_only():
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            check_private(folder)
+            lock = (folder / "lock").open("a")
+        except OSError as error:
+            raise StorageError(
+                f"{folder} cannot be written ({error.strerror}): choose another `out`"
+            ) from error
+        with _locked(lock, folder):
+            yield
+
+
+def check_private(folder: Path) -> None:
+    """Refuse a run folder that other users can open: it holds the party's columns, labels and secrets.
+
+    Raises:
+        StorageError: naming the command that closes it.
+    """
+    if said := opened(folder, 0o700):
+        raise StorageError(f"run folder {folder} {said}, or choose another `out`")
+
+
+@contextmanager
+def _locked(lock: IO[str], folder: Path) -> Iterator[None]:
     with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -95,24 +118,6 @@ def _overwritten(file: Path, text: str) -> bool:
         out.truncate()
         return True
     return False
-
-
-def write_private(file: Path, text: str) -> None:
-    """Write ``file``, whole or not at all, readable by its owner alone from the start.
-
-    Raises:
-        OSError: it cannot be written; what was there before stays.
-    """
-    temporary = file.with_name(f"{file.name}.new")
-    temporary.unlink(missing_ok=True)
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as out:
-            out.write(text)
-        temporary.replace(file)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def _says(file: Path, config: PartyConfig) -> bool:

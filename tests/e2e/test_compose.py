@@ -81,6 +81,7 @@ def test_nobody_is_root_and_the_folders_belong_to_the_user() -> None:
     assert "WORKDIR /vflens\n" in image
     for party in SERVED:
         assert f"parties/{party}" in image
+    assert "chmod 700 parties/*" in image  # a run folder that others can open is refused
 
 
 def test_the_image_gets_every_package() -> None:

@@ -21,6 +21,7 @@ from vfl.config import (
     validate,
 )
 from vfl.errors import ConfigError, PluginError
+from vfl.private import write_private
 from vfl.registry import ATTACKS, DEFENSES
 
 SECRET = "SECRET-of-sixteen-or-more"
@@ -59,7 +60,7 @@ def coordinator(**changes: Any) -> Config:
 
 def _load(folder: Path, config: Config) -> PassiveConfig | ActiveConfig | CoordinatorConfig:
     file = folder / "config.toml"
-    file.write_text(tomli_w.dumps(config), encoding="utf-8")
+    write_private(file, tomli_w.dumps(config))
     return load_party(file)
 
 
@@ -213,9 +214,7 @@ def test_a_misspelt_secret_is_not_shown(tmp_path: Path, misspelt: str) -> None:
 
 def test_a_byte_order_mark_is_no_setting_and_paths_are_short(tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
-    file.write_text(
-        "\ufeff" + tomli_w.dumps(passive(out="below/../runs", data={"file": "../data.csv"})), encoding="utf-8"
-    )
+    write_private(file, "\ufeff" + tomli_w.dumps(passive(out="below/../runs", data={"file": "../data.csv"})))
     loaded = load_party(file)
     assert isinstance(loaded, PassiveConfig)
     assert (loaded.out, loaded.data.file) == (

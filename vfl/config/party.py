@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter, model_validator
 
 from vfl.config.reading import read_toml, validate
+from vfl.config.secrets import EXAMPLE, check_kept
 from vfl.config.settings import (
     Disclosure,
     Limits,
@@ -32,7 +33,6 @@ AGGREGATOR = (
 )
 Device = Literal["cpu", "cuda"]
 DEVICE = "where a data party's part of a split network computes: `cuda` is its machine's GPU (no test has run on one), with bits of its own"
-EXAMPLE = "example-"  # how the secrets of the example configurations begin
 
 
 def is_local(address: str) -> bool:
@@ -61,7 +61,7 @@ class PartyConfig(Settings):
     def _examples_stay_on_this_machine(self) -> PartyConfig:
         addresses = [self.address, *(p.address for p in self.peers)]
         outside = next((a for a in addresses if not is_local(a)), None)
-        published = next((name for name, value in self._secrets() if value.startswith(EXAMPLE)), None)
+        published = next((name for name, value in self.secrets() if value.startswith(EXAMPLE)), None)
         if outside is not None and published is not None:
             raise ValueError(
                 f"{published} begins with {EXAMPLE!r} and address {outside!r} is not on this machine: everybody knows the "
@@ -86,7 +86,7 @@ class PartyConfig(Settings):
     def _secrets_are_distinct(self) -> PartyConfig:
         """Who shares one of them must not know another: a token is a name, a seed is all noise."""
         seen: dict[str, str] = {}
-        for name, value in self._secrets():
+        for name, value in self.secrets():
             if value in seen:
                 raise ValueError(
                     f"{name} is the same as {seen[value]}: give every pair of parties and every purpose a secret of its own"
@@ -98,7 +98,7 @@ class PartyConfig(Settings):
         """The peers of one role in name order."""
         return tuple(sorted((p for p in self.peers if p.role == role), key=lambda p: p.name))
 
-    def _secrets(self) -> Iterator[tuple[str, str]]:
+    def secrets(self) -> Iterator[tuple[str, str]]:
         """Every secret that is set, with the name of its field."""
         yield from ((f"peers.{p.name}.token", p.token) for p in self.peers)
         for name in ("seed", "alignment_key", "operator_token"):
@@ -230,7 +230,8 @@ def load_party(file: Path) -> PassiveConfig | ActiveConfig | CoordinatorConfig:
     """The party's configuration in ``file``; relative paths in it are relative to the file's folder.
 
     Raises:
-        ConfigError: unreadable, not TOML, or a setting that is missing, unknown or out of range.
+        ConfigError: unreadable, not TOML, or a setting that is missing, unknown or out of range; outside lab
+            mode also secrets in a file that other users can open.
     """
     settings = read_toml(file)
     role = settings.get("role")
@@ -239,6 +240,8 @@ def load_party(file: Path) -> PassiveConfig | ActiveConfig | CoordinatorConfig:
             f"{file}: role is {'missing' if role is None else repr(role)}: a party is passive, active or coordinator (an experiment has none, `vflens run` takes it)"
         )
     config = validate(_ANY, settings, str(file))
+    if not config.lab:
+        check_kept(file, config.secrets())
     base = file.resolve().parent
     updates: dict[str, Any] = {"out": (base / config.out).resolve()}
     if not isinstance(config, CoordinatorConfig):
