@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.output import Json, emit
+from cli.output import Json, emit, plain
 
 Source = Annotated[
     str,
@@ -70,17 +70,14 @@ def audit(
 
 
 def _text(found: dict[str, Any], said: dict[str, Any]) -> str:
-    from rich.console import Console
     from rich.table import Column, Table
 
     from experiments.audit.words import alarms, bounds_table, columns_table, table
 
-    console = Console()
-    with console.capture() as shown:
-        for header, *rows in filter(None, (table(found), bounds_table(found), columns_table(found))):
-            grid = Table(*(Column(title, overflow="fold") for title in header))
-            for row in rows:
-                grid.add_row(*row)
-            console.print(grid)
+    grids = []
+    for header, *rows in filter(None, (table(found), bounds_table(found), columns_table(found))):
+        grids.append(Table(*(Column(title, overflow="fold") for title in header)))
+        for row in rows:
+            grids[-1].add_row(*row)
     lines = [*alarms(found), *said["verdict"], "", said["recommendation"], "", f"report: {said['report']}"]
-    return "\n".join([shown.get(), *lines])
+    return "\n".join([plain(*grids), *lines])

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.output import Json, emit
+from cli.output import Json, emit, plain
 
 
 def report(
@@ -109,15 +109,10 @@ def compare(
 
     Example: vflens compare runs/digits/undefended runs/digits/class-label-only
     """
-    from rich.console import Console
-
     from experiments import compare as comparison
 
     found = comparison.compare(run_a, run_b)
-    console = Console()
-    with console.capture() as shown:
-        console.print(comparison.table(found))
-    emit(json, found, shown.get)
+    emit(json, found, lambda: plain(comparison.table(found)))
 
 
 def _scored(facts: Mapping[str, Any]) -> str:

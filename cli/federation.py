@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.output import Json, emit, note
+from cli.output import Json, emit, note, plain
 
 _CAPTION = "mean squared error a feature (columns scaled to [0, 1]) ± its 95 % interval, and its share of the best blind guess's"
 _Config = Annotated[Path, typer.Option("--config", help="the party's configuration (TOML)")]
@@ -110,22 +110,19 @@ def _unsaid(message: str) -> None:
 
 
 def _summary(runs: Any, report: Path) -> str:
-    from rich.console import Console
     from rich.table import Table
 
     from experiments.verdict import alarms, result_table, verdict
 
     header, rows = result_table(runs)
-    console, table = Console(), Table(caption=_CAPTION)
+    table = Table(caption=_CAPTION)
     for title in header:
         table.add_column(title, overflow="fold")  # a name cut short names nothing
     for row in rows:
         table.add_row(*row)
-    with console.capture() as shown:
-        if rows:
-            console.print(table)
+    shown = plain(table) if rows else ""
     loud = "".join(f"\n{alarm}" for alarm in alarms(runs))
-    return f"{shown.get()}\n{verdict(runs)}{loud}\n\nreport: {report}"
+    return f"{shown}\n{verdict(runs)}{loud}\n\nreport: {report}"
 
 
 def _prediction(answer: dict[str, Any]) -> str:

@@ -21,7 +21,7 @@ from vfl.link import Link
 from vfl.numerics.distortion_theory import logit_moment
 from vfl.randomness import stream
 from vfl.score.service import scorable
-from vfl.types import Array, Estimate, Phase, Point, Released
+from vfl.types import Array, Estimate, Phase, Point, Released, numbered
 from vfl.view import AdversaryView
 
 
@@ -111,7 +111,7 @@ class Adversary:
 
     def _submit(self, target: str, scored: Phase, rows: Array, estimates: Mapping[str, Estimate]) -> None:
         party = self._party
-        guesses = tuple(Guess(name, e.values, e.status) for name, e in estimates.items())
+        guesses = tuple(Guess(name, e.values, numbered(e.status)) for name, e in estimates.items())
         submission = Submission(party.config.run, party.name, scored.value, rows, guesses)
         try:
             receipt = self._targets[target].call(submission)

@@ -67,26 +67,25 @@ def compare(run_a: Path, run_b: Path) -> dict[str, Any]:
 
 
 def table(comparison: Mapping[str, Any]) -> Table:
-    """:func:`compare`'s answer for the terminal: settings, errors of whole targets, other figures."""
-    from rich.markup import escape
+    """:func:`compare`'s answer for the terminal, without markup: settings, errors of whole targets, other figures."""
     from rich.table import Table
 
-    grid = Table("what differs", *(escape(f"{side}: {comparison[side]}") for side in "ab"), "b − a")
+    grid = Table("what differs", *(f"{side}: {comparison[side]}" for side in "ab"), "b − a")
     for c in comparison["configuration"]:
         values = ("–" if c[side] is None else str(c[side]) for side in "ab")
-        grid.add_row(escape(f"{c['party']}: {c['key']}"), *map(escape, values), "")
+        grid.add_row(f"{c['party']}: {c['key']}", *values, "")
     grid.add_section()
     for e in (e for e in comparison["errors"] if not e["column"]):
         what = f"MSE of {e['attack']} on {e['target']} ({e['rows']} {e['scored_set']} rows)"
         sides = (f"{figure(e[side])} (blind {figure(e[f'blind_{side}'])})" for side in "ab")
-        grid.add_row(escape(what), *sides, figure(e["difference"]))
+        grid.add_row(what, *sides, figure(e["difference"]))
     grid.add_section()
     for m in comparison["metrics"]:
         what = " ".join(str(m[k]) for k in _METRIC_KEY if m[k])
-        grid.add_row(escape(what), *(figure(m[k]) for k in ("a", "b", "difference")))
+        grid.add_row(what, *(figure(m[k]) for k in ("a", "b", "difference")))
     alone = (f"Only {side} holds: {', '.join(n)}." for side in "ab" if (n := comparison[f"only_{side}"]))
     equal = ["Equal: nothing differs but times."] if comparison["equal"] else []
-    grid.caption = escape(" ".join([*alone, *equal])) or None
+    grid.caption = " ".join([*alone, *equal]) or None
     return grid
 
 

@@ -34,7 +34,7 @@ from vfl.link import InProcessLink
 from vfl.private import owner_only
 from vfl.randomness import secret_from_seed, stream
 from vfl.registry import ATTACKS
-from vfl.types import Array, Estimate, Phase, Point, Released, Role
+from vfl.types import Array, Estimate, Phase, Point, Released, Role, RowStatus, numbered
 
 #: What an estimate's file holds for its scoring: kinds of dtype, number of axes.
 _SAVED = dict.fromkeys(("run", "adversary", "attack", "scored_set", "target"), ("U", 0))
@@ -299,9 +299,19 @@ def _read(file: Path) -> tuple[str, str, Submission]:
                     f"{file} is no estimate, its {name} is {saved[name].dtype} of shape {saved[name].shape}: write one with `vflens attack`"
                 )
         values = saved["values"].astype(np.float64)
-        guess = Guess(str(saved["attack"]), values, saved["status"])
+        guess = Guess(str(saved["attack"]), values, _states(file, saved["status"]))
         run, sender, scored_set = (str(saved[name]) for name in ("run", "adversary", "scored_set"))
         submission = Submission(run, sender, scored_set, saved["rows"], (guess,))
         return guess.attack, str(saved["target"]), submission
     except KeyError as error:
         raise DataError(f"{file} is no estimate, it lacks {error}: write one with `vflens attack`") from error
+
+
+def _states(file: Path, status: Array) -> Array:
+    """The states of the rows as a submission has them."""
+    try:
+        return numbered(status.tolist())
+    except KeyError as error:
+        raise DataError(
+            f"{file} is no estimate, {error} is no state of a row: use {', '.join(RowStatus)}"
+        ) from error

@@ -304,8 +304,8 @@ class Guess(_message.Message):
     STATUS_FIELD_NUMBER: _ClassVar[int]
     attack: str
     values: Tensor
-    status: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, attack: _Optional[str] = ..., values: _Optional[_Union[Tensor, _Mapping]] = ..., status: _Optional[_Iterable[str]] = ...) -> None: ...
+    status: bytes
+    def __init__(self, attack: _Optional[str] = ..., values: _Optional[_Union[Tensor, _Mapping]] = ..., status: _Optional[bytes] = ...) -> None: ...
 
 class SubmissionRequest(_message.Message):
     __slots__ = ("run", "sender", "scored_set", "rows", "guesses")

@@ -26,6 +26,7 @@ from vfl.link import Party
 from vfl.types import Role
 from vfl.wire.channel import PARTY_KEY, TOKEN_KEY, grpc
 from vfl.wire.messages import RPCS, Rpc
+from vfl.wire.parts import check_parts
 from vfl.wire.status import CODES, ERROR_KEY
 
 Credentials = Mapping[str, tuple[Role, str]]
@@ -172,6 +173,7 @@ def decode_request(rpc: Rpc, data: bytes) -> Act[Any]:
     Raises:
         ProtocolError: not the message of this rpc, or one that breaks its contract.
     """
+    check_parts(data, rpc.request)
     try:
         act: Act[Any] = rpc.decode(rpc.request.FromString(data))
     except DecodeError:

@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 from vfl import acts
 from vfl.federation import AGGREGATORS, INT32_MAX, Federation, Training
 from vfl.model import SplitNetwork
-from vfl.types import MAX_PIXEL, ColumnInfo, Exchange, Phase, Point, Released, Role, RowStatus
+from vfl.types import MAX_PIXEL, ColumnInfo, Exchange, Phase, Point, Released, Role, RowStatus, numbered
 from vfl.view import PartyInfo
 from vfl.wire.codec import DTYPES
 
@@ -95,7 +95,7 @@ FEDERATIONS = st.builds(
     st.none() | NETWORKS,
     st.sampled_from(AGGREGATORS),
 )
-STATUS = st.lists(st.sampled_from(RowStatus), max_size=4).map(lambda s: np.array(s, "<U16"))
+STATUS = st.lists(st.sampled_from(RowStatus), max_size=4).map(numbered)
 TABLES = hnp.array_shapes(min_dims=2, max_dims=2, min_side=0, max_side=4)
 GUESSES = st.builds(acts.Guess, NAMES, hnp.arrays("<f8", TABLES, elements=values("<f8")), STATUS)
 DIGESTS = st.binary(max_size=128)
@@ -117,7 +117,7 @@ ACTS: dict[type[acts.Act[Any]], Any] = {
         acts.Submission, NAMES, NAMES, NAMES, ROWS, st.lists(GUESSES, max_size=2).map(tuple)
     ),
     acts.Finished: st.builds(acts.Finished, NAMES, NAMES),
-    acts.Stop: st.builds(acts.Stop, NAMES, NAMES),
+    acts.Stop: st.builds(acts.Stop, NAMES, NAMES.filter(str.isprintable)),
 }
 DONE = st.just(acts.Done())
 REPLIES: dict[type[acts.Act[Any]], Any] = {

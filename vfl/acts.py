@@ -12,12 +12,15 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, Generic, TypeVar
 
+import numpy as np
+
 from vfl.errors import AccessError
 from vfl.federation import Federation
-from vfl.types import Array, Exchange, Released, Role
+from vfl.types import Array, Exchange, Released, Role, RowStatus, numbered
 from vfl.view import PartyInfo
 
 R = TypeVar("R")
+MAX_ATTACKS = 256  # in one submission: what it adds to the target's metrics has a bound
 
 
 class Act(Generic[R]):
@@ -164,11 +167,18 @@ class Query(Act[Released]):
 
 @dataclass(frozen=True, eq=False)
 class Guess:
-    """What one attack believes: ``values`` float64 of the target's columns (n, d) or classes (n, k), ``status`` (n,)."""
+    """What one attack believes: ``values`` float64 of the target's columns (n, d) or classes (n, k).
+
+    ``status`` uint8 (n,), as :func:`vfl.types.numbered` has it: a text a row would take 64 bytes of the target's memory.
+    """
 
     attack: str
     values: Array
     status: Array
+
+    def has(self, *states: RowStatus) -> Array:
+        """Whether each row is in one of ``states``, bool (n,)."""
+        return np.isin(self.status, numbered(states))
 
 
 @dataclass(frozen=True, eq=False)

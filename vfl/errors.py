@@ -20,6 +20,8 @@ and leaves with the class's ``exit_code``; over gRPC the class travels with the 
 caller raises the same class again (:mod:`vfl.wire.status`).
 """
 
+_MOST_OF_PEER = 1_000  # characters of a sentence that another party wrote
+
 
 class VflensError(Exception):
     """Base of all errors raised on purpose; ``exit_code`` is what the command line returns."""
@@ -97,6 +99,18 @@ def by_name(name: str) -> type[VflensError]:
     """The error class called ``name``; :class:`VflensError` when there is none."""
     known = {cls.__name__: cls for cls in VflensError.__subclasses__()}
     return known.get(name, VflensError)
+
+
+def printable(text: str, keep: str = "") -> str:
+    """``text`` with what a terminal obeys or does not show (ESC, line ends, marks of direction) written out, but for the characters in ``keep``."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in text)
+
+
+def from_peer(text: str) -> str:
+    """What another party wrote, as one printable sentence of bounded length."""
+    return printable(shortened(text, _MOST_OF_PEER))
 
 
 def shortened(sentence: str, most: int) -> str:

@@ -6,7 +6,7 @@ Nothing here computes; nothing here knows files or wires. Letters follow ``docs/
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -220,6 +220,16 @@ def statuses(n: int, status: RowStatus = RowStatus.OK) -> Array:
     """An array of ``n`` row states, wide enough to hold any of them."""
     width = max(len(s) for s in RowStatus)
     return np.full(n, str(status), dtype=f"<U{width}")
+
+
+def numbered(states: Iterable[str]) -> Array:
+    """The place of each of ``states`` in :class:`RowStatus`, uint8 (n,).
+
+    Raises:
+        KeyError: one is no state of a row.
+    """
+    places = {str(state): place for place, state in enumerate(RowStatus)}
+    return np.array([places[state] for state in states], np.uint8)
 
 
 def sealed(array: Array) -> Array:

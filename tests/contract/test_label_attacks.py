@@ -21,7 +21,7 @@ from vfl import journal
 from vfl.acts import Deliver, Disclose, Guess, Submission
 from vfl.errors import AccessError, ConfigError, KnowledgeError, ProtocolError, StateError, VflensError
 from vfl.link import Link
-from vfl.types import Array, Phase, Point, statuses
+from vfl.types import Array, Phase, Point, numbered, statuses
 from vfl.wire.messages import RPCS
 
 LABELS = {"what": "labels", "to": "passive", "rows": 20}
@@ -52,7 +52,7 @@ def test_rows_of_one_class_have_no_auc(tmp_path: Path) -> None:
     active = local.active
     train = active.run.federation.train
     rows = train[active.labels[train] == 0]
-    guess = Guess("sign", np.eye(3)[np.zeros(len(rows), int)], statuses(len(rows)))
+    guess = Guess("sign", np.eye(3)[np.zeros(len(rows), int)], numbered(statuses(len(rows))))
     active.scoring.keep_errors(Submission("tiny/run", "passive", "train", rows, (guess,)))
     found = {m: active.metrics.last(m) for m in ("label_auc", "label_accuracy")}
     assert math.isnan(found["label_auc"] or 0)
@@ -213,7 +213,7 @@ def _answers(home: Path, labels_of: Callable[[Array], Array], *, lab: bool) -> l
                 np.eye(3)[np.zeros(len(rows), int)],
                 np.ones((1, 2)),
             ):
-                guess = Guess("x", values, statuses(len(values)))
+                guess = Guess("x", values, numbered(statuses(len(values))))
                 probe = Submission("tiny/run", "passive", scored_set, rows, (guess,))
                 answers.append(_answer(link, probe))
     accepted = [a for a in answers if not a.startswith((b"ProtocolError", b"StateError"))]
@@ -258,7 +258,7 @@ def test_a_submission_is_scored_once_per_thief(tmp_path: Path) -> None:
     local = federation(tmp_path, parties=THREE, attacks=[])
     local.coordinator.prepare()
     rows = np.sort(local.coordinator.aligned.train)
-    guess = Guess("x", np.full((len(rows), 3), 0.3), statuses(len(rows)))
+    guess = Guess("x", np.full((len(rows), 3), 0.3), numbered(statuses(len(rows))))
     for party in ("a", "b"):
         submit = local.passive[party]._links["active"].call
         assert submit(Submission("tiny/run", party, "train", rows, (guess,))).rows == len(rows)

@@ -314,6 +314,16 @@ class TestGrpcLink:
             link.close()
 
     @pytest.mark.parametrize("act", [acts.Describe(RUN), forward(0)])
+    def test_a_refusal_commands_no_terminal(self, act: acts.Act[Any]) -> None:
+        commands = "\x1b[2J\x1b]0;owned\x07all is well\r\n\x9b32m\u202e"
+        with served(Stub(raising(StateError(commands)), Role.PASSIVE)) as address:
+            link = grpc_link(address, Role.COORDINATOR)
+            with pytest.raises(StateError) as refused:
+                link.call(act)
+            link.close()
+        assert str(refused.value) == r"\x1b[2J\x1b]0;owned\x07all is well\r\n\x9b32m\u202e"
+
+    @pytest.mark.parametrize("act", [acts.Describe(RUN), forward(0)])
     def test_a_reply_that_is_none(self, act: acts.Act[Any], capfd: pytest.CaptureFixture[str]) -> None:
         """A party of another version answers in other messages: one sentence, not a traceback of the library."""
         with short_folder() as folder, ThreadPoolExecutor(1) as workers:

@@ -11,13 +11,13 @@ from laboratory import federation, figures, finish
 from clients.passive import PassiveParty
 from vfl.acts import Guess, Receipt, Submission
 from vfl.errors import ProtocolError, StateError
-from vfl.types import Array, Phase, statuses
+from vfl.types import Array, Phase, numbered, statuses
 
 RELEASED = np.arange(60, dtype=np.int32)
 
 
 def _submit(party: PassiveParty, scored_set: str, rows: Array) -> Receipt:
-    guess = Guess("x", np.full((len(rows), len(party.table.columns)), 0.5), statuses(len(rows)))
+    guess = Guess("x", np.full((len(rows), len(party.table.columns)), 0.5), numbered(statuses(len(rows))))
     return party.score(Submission("tiny/run", "active", scored_set, rows, (guess,)))
 
 

@@ -20,7 +20,7 @@ from vfl.metrics import Metrics
 from vfl.score.columns import ColumnScoring
 from vfl.score.service import ScoringService, milestones
 from vfl.score.theory import ReleasedModel
-from vfl.types import Array, ColumnInfo, Exchange, Phase, Role, RowStatus, statuses
+from vfl.types import Array, ColumnInfo, Exchange, Phase, Role, RowStatus, numbered, statuses
 from vfl.wire.messages import RPCS
 
 N, D = 60, 3
@@ -52,7 +52,7 @@ def _submission(rows: Array = RELEASED, *guesses: Guess, scored_set: str = "pred
 
 
 def _guess(n: int, name: str = "ls", values: Array | None = None) -> Guess:
-    return Guess(name, np.full((n, D), 0.3) if values is None else values, statuses(n))
+    return Guess(name, np.full((n, D), 0.3) if values is None else values, numbered(statuses(n)))
 
 
 def _answer(call: Callable[..., Receipt], *arguments: Any) -> bytes:
@@ -147,7 +147,7 @@ def test_a_malicious_caller_learns_nothing_from_a_whole_party(tmp_path: Path) ->
                 "active",
                 scored_set,
                 sent,
-                (Guess("x", np.full((len(sent), width), 0.2), statuses(len(sent))),),
+                (Guess("x", np.full((len(sent), width), 0.2), numbered(statuses(len(sent)))),),
             )
             for scored_set in ("predict", "train", "everything")
             for sent in (
@@ -207,7 +207,7 @@ def test_rows_are_scored_once_so_that_submissions_do_not_fill_the_disk(tmp_path:
 
 
 def test_a_row_state_for_every_row(tmp_path: Path) -> None:
-    guess = Guess("a", np.zeros((N, D)), statuses(N - 1))
+    guess = Guess("a", np.zeros((N, D)), numbered(statuses(N - 1)))
     with pytest.raises(ProtocolError, match=r"^attack 'a' submitted "):
         _service(tmp_path).score(_submission(RELEASED, guess), RELEASED)
 
@@ -225,7 +225,9 @@ def test_figures_agree_with_a_calculation_by_hand(tmp_path: Path) -> None:
     values = RNG.random((N, D))
     status = statuses(N)
     status[:6] = RowStatus.INCONSISTENT
-    receipt = _service(tmp_path, lab=True).score(_submission(RELEASED, Guess("ls", values, status)), RELEASED)
+    receipt = _service(tmp_path, lab=True).score(
+        _submission(RELEASED, Guess("ls", values, numbered(status))), RELEASED
+    )
     found = figures(tmp_path)
 
     truth = [[float(v) for v in TRUTH[r]] for r in RELEASED]
@@ -275,7 +277,7 @@ def test_theory_stands_beside_the_measured_errors_of_the_usable_rows(tmp_path: P
     status = statuses(N)
     status[:6] = RowStatus.SATURATED
     values["ls"][:6] = 9.0
-    guesses = [Guess(n, v, status if n == "ls" else statuses(N)) for n, v in values.items()]
+    guesses = [Guess(n, v, numbered(status if n == "ls" else statuses(N))) for n, v in values.items()]
     _service(tmp_path).score(_submission(RELEASED, *guesses), RELEASED)
     found = {(m, a): v for (m, a, _), v in figures(tmp_path).items()}
     assert found["theory_rows", "ls"] == N - 6
@@ -285,7 +287,8 @@ def test_theory_stands_beside_the_measured_errors_of_the_usable_rows(tmp_path: P
         assert found["theory_any_center", name] <= closed
         assert found["theory_lower", name] <= closed <= found["theory_upper", name]
     assert found["theory_disorder", "half_star"] == 0
-    wrong = [Guess("half_star", 1 - truth, statuses(N)), Guess("rcc2", truth, statuses(N))]
+    ok = numbered(statuses(N))
+    wrong = [Guess("half_star", 1 - truth, ok), Guess("rcc2", truth, ok)]
     _service(tmp_path / "wrong").score(_submission(RELEASED, *wrong), RELEASED)
     found = {(m, a): v for (m, a, _), v in figures(tmp_path / "wrong").items()}
     assert found["theory_disorder", "half_star"] == N

@@ -250,23 +250,41 @@ threading.Event().wait()
         assert (done.returncode, done.stdout) == (130, "undisturbed\n" if first else "interrupted\n")
 
     def test_what_nobody_foresaw_is_named_to_everybody(self, tmp_path: Path) -> None:
-        code = """
-from cli.main import main
-from services import process
-def run(*_): raise ZeroDivisionError("private")
-process.run = run
-main()
-"""
         with dealt(tmp_path) as federation:
-            federation.start("active", "passive")
-            config = str(federation.config("coordinator"))
-            command = [sys.executable, "-c", code, "serve", "coordinator", "--config", config]
-            subprocess.run(command, env=ENVIRONMENT, capture_output=True, check=False, timeout=60)
-            assert federation.codes() == {"active": 11, "passive": 11}
+            _fail_at_the_coordinator(federation, 'ZeroDivisionError("private")')
             sentence = "the coordinator failed: unexpected ZeroDivisionError, look at its log"
             for party in ("active", "passive"):
                 assert federation.status(party)["reason"] == f"the run ended early: {sentence}"
             assert "ZeroDivisionError: private" in (federation.home / "coordinator/events.jsonl").read_text()
+
+    def test_a_coordinator_s_words_command_no_terminal(self, tmp_path: Path) -> None:
+        with dealt(tmp_path) as federation:
+            _fail_at_the_coordinator(
+                federation, r"errors.DataError('\x1b[2J\x1b[32mall is well' + 5000 * '\x9b')"
+            )
+            for party in ("active", "passive"):
+                reason = federation.status(party)["reason"]
+                assert reason.startswith(r"the run ended early: \x1b[2J\x1b[32mall is well\x9b")
+                assert len(reason) < 5_000
+                assert reason in federation.said(party)
+                assert federation.said(party).replace("\n", "").isprintable()
+
+
+def _fail_at_the_coordinator(federation: Federation, error: str) -> None:
+    """Raise ``error`` instead of a run, which the data parties are told."""
+    code = f"""
+from cli.main import main
+from services import process
+from vfl import errors
+def run(*_): raise {error}
+process.run = run
+main()
+"""
+    federation.start("active", "passive")
+    config = str(federation.config("coordinator"))
+    command = [sys.executable, "-c", code, "serve", "coordinator", "--config", config]
+    subprocess.run(command, env=ENVIRONMENT, capture_output=True, check=False, timeout=60)
+    assert federation.codes() == {"active": 11, "passive": 11}
 
 
 class TestGoesWrong:

@@ -22,7 +22,7 @@ from vfl import acts
 from vfl.acts import ACCESS, DIRECT_ACCESS
 from vfl.errors import VflensError
 from vfl.link import Party
-from vfl.types import Exchange, Phase, Point, Released, Role
+from vfl.types import Exchange, Phase, Point, Released, Role, numbered
 from vfl.wire.channel import PARTY_KEY, TOKEN_KEY, grpc
 from vfl.wire.grpc_link import GrpcLink
 from vfl.wire.messages import RPCS
@@ -113,7 +113,7 @@ def valid(local: LocalFederation, role: str) -> dict[type[acts.Act[Any]], acts.A
     after = Exchange(RUN, Phase.TRAIN, 3, 13)
     own = Released("active", asked, Point.EMBEDDING, predict, {"embedding": np.zeros((4, 3))})
     width = 3 if role == "active" else len(local.passive["passive"].table.columns)
-    guess = acts.Guess("half", np.full((4, width), 0.5), np.array(["ok"] * 4))
+    guess = acts.Guess("half", np.full((4, width), 0.5), numbered(["ok"] * 4))
     sender = "passive" if role == "active" else "active"
     scored = ("train", np.sort(run.train)[:4]) if role == "active" else ("predict", predict)
     disclosed = Exchange(RUN, Phase.DISCLOSE, 1, 3)

@@ -17,7 +17,7 @@ from vfl.errors import ConfigError, DataError
 
 def rendered(comparison: dict[str, object]) -> str:
     screen = io.StringIO()
-    Console(width=200, file=screen).print(table(comparison))
+    Console(width=200, markup=False, file=screen).print(table(comparison))
     return screen.getvalue()
 
 

@@ -89,7 +89,7 @@ class ColumnScoring(ScoringService):
             r2, affine_mse = affine_fit(guess.values, truth)
             add("affine_r2", r2)
             add("affine_mse", affine_mse)
-        add("unusable", (guess.status != RowStatus.OK).mean())
+        add("unusable", 1.0 - guess.has(RowStatus.OK).mean())
         for column, value in zip(self._columns, square.mean(axis=0), strict=True):
             add("column_mse", value, column=column.name)
         for j, column in enumerate(self._columns):

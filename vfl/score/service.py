@@ -16,13 +16,12 @@ from typing import Any
 import numpy as np
 from structlog.typing import FilteringBoundLogger
 
-from vfl.acts import Receipt, Submission
+from vfl.acts import MAX_ATTACKS, Receipt, Submission
 from vfl.errors import ProtocolError, StateError
 from vfl.metrics import Metrics
 from vfl.types import Array
 
 MIN_ROWS = 50  # fewer rows come close to naming one person's error; allowed in lab mode only
-MAX_ATTACKS = 256  # in one submission: what it adds to the target's metrics has a bound
 MAX_NAME = 64  # characters
 _HUGE = 1e70
 _MILESTONES = (1, 2, 5)

@@ -18,7 +18,7 @@ from vfl.acts import Guess
 from vfl.numerics import believed, theory
 from vfl.numerics.distortion_theory import noise_weight
 from vfl.numerics.linear_system import first_differences, row_basis
-from vfl.types import Array, RowStatus, statuses
+from vfl.types import Array, RowStatus, numbered, statuses
 
 CENTERS: Mapping[str, float] = {"ls": 0.0, "half_star": 0.5}
 CLIPPED: Mapping[str, str] = {"clamped_ls": "ls"}  # and what it clips
@@ -69,7 +69,7 @@ def figures(guesses: Mapping[str, Guess], truth: Array, model: ReleasedModel) ->
     """
     for name, center in _covered(guesses, truth.shape[1], len(model.weight)):
         guess = guesses[name]
-        ok = _complete(guess.status)
+        ok = _complete(guess)
         if ok.any():
             clipped = name in CLIPPED
             yield from _stated(name, guess.values[ok], truth[ok], model, center, clipped=clipped)
@@ -77,7 +77,8 @@ def figures(guesses: Mapping[str, Guess], truth: Array, model: ReleasedModel) ->
         yield from _one_column(guesses["black_box"], truth)
     if model.exact:
         yield from _orders(
-            {**guesses, "half": Guess("half", np.full(truth.shape, 0.5), statuses(len(truth)))}, truth
+            {**guesses, "half": Guess("half", np.full(truth.shape, 0.5), numbered(statuses(len(truth))))},
+            truth,
         )
 
 
@@ -98,11 +99,11 @@ def _covered(guesses: Mapping[str, Guess], d: int, classes: int) -> Iterator[tup
             yield name, CENTERS[plain]
 
 
-def _complete(status: Array) -> Array:
+def _complete(guess: Guess) -> Array:
     """The rows whose equations all arrived; under noise, or with other weights, they may contradict each other."""
-    if (status == RowStatus.SATURATED).any():
-        return np.asarray(status == RowStatus.OK)
-    return np.isin(status, (RowStatus.OK, RowStatus.INCONSISTENT))
+    if guess.has(RowStatus.SATURATED).any():
+        return guess.has(RowStatus.OK)
+    return guess.has(RowStatus.OK, RowStatus.INCONSISTENT)
 
 
 def _stated(
@@ -142,7 +143,7 @@ def _bounds(name: str, truth: Array, A: Array, center: float) -> Iterator[Figure
 
 def _one_column(guess: Guess, truth: Array) -> Iterator[Figure]:
     """The black box where the adversary told the orientation: RVG §VI."""
-    ok = guess.status == RowStatus.OK
+    ok = guess.has(RowStatus.OK)
     x, values = truth[ok, 0], guess.values[ok, 0]
     if truth.shape[1] > 1 or len(np.unique(x)) < 2:
         return
@@ -160,7 +161,7 @@ def _orders(known: Mapping[str, Guess], truth: Array) -> Iterator[Figure]:
 
 
 def _theorem_1(better: Guess, worse: Guess, truth: Array) -> Iterator[Figure]:
-    ok = (better.status == RowStatus.OK) & (worse.status == RowStatus.OK)
+    ok = better.has(RowStatus.OK) & worse.has(RowStatus.OK)
     if ok.any():
         norms = (np.linalg.norm((g.values - truth)[ok], axis=1) for g in (better, worse))
         yield Figure("theory_disorder", theory.order_violations(*norms), better.attack)

@@ -39,6 +39,10 @@ def decode_tensor(message: pb.Tensor) -> Array:
     Raises:
         ProtocolError: an unknown dtype, an impossible shape, or bytes that do not fit them.
     """
+    if len(message.shape) > MAX_DIMENSIONS:
+        raise ProtocolError(
+            f"tensor {message.name!r} has {len(message.shape)} dimensions: at most {MAX_DIMENSIONS} are due"
+        )
     name, dtype, shape, data = message.name, message.dtype, tuple(message.shape), message.data
     due = _size(name, dtype, shape)
     if len(data) != due:
@@ -53,10 +57,8 @@ def _size(name: str, dtype: str, shape: tuple[int, ...]) -> int:
     """The bytes of a tensor."""
     if dtype not in DTYPES:
         raise ProtocolError(f"tensor {name!r} has dtype {dtype!r}: send one of {', '.join(sorted(DTYPES))}")
-    if len(shape) > MAX_DIMENSIONS or min(shape, default=0) < 0:
-        raise ProtocolError(
-            f"tensor {name!r} has shape {shape}: at most {MAX_DIMENSIONS} dimensions, none negative"
-        )
+    if min(shape, default=0) < 0:
+        raise ProtocolError(f"tensor {name!r} has shape {shape}: no dimension is negative")
     elements = math.prod(shape)
     # An empty side does not make the others harmless: NumPy cannot hold a shape of (0, 2⁶²).
     if (elements or math.prod(n for n in shape if n)) > MAX_ELEMENTS:

@@ -18,10 +18,10 @@ from pydantic import ValidationError
 from protos import vfl_pb2 as pb
 from vfl import acts
 from vfl.config import describe_problem
-from vfl.errors import ProtocolError
+from vfl.errors import ProtocolError, from_peer
 from vfl.federation import AGGREGATORS, Federation, Training
 from vfl.model import SplitNetwork
-from vfl.types import MAX_PIXEL, ColumnInfo, Role, RowStatus
+from vfl.types import MAX_PIXEL, Array, ColumnInfo, Role, RowStatus
 from vfl.view import PartyInfo
 from vfl.wire.codec import (
     decode_exchange,
@@ -33,8 +33,9 @@ from vfl.wire.codec import (
     encode_rows,
     encode_tensor,
 )
+from vfl.wire.parts import check_parts
 
-MAX_CLASSES = 65_536  # what a peer announces decides how much memory this party allocates
+MAX_CLASSES = MAX_COLUMNS = 65_536  # what a peer announces decides how much memory this party allocates
 _MEMBERS = frozenset({Role.PASSIVE, Role.ACTIVE, Role.COORDINATOR})
 
 
@@ -57,6 +58,7 @@ class Rpc:
         Raises:
             ProtocolError: it is none.
         """
+        check_parts(data, self.reply)
         try:
             return self.decode_reply(self.reply.FromString(data))
         except DecodeError:
@@ -78,7 +80,7 @@ def decode_party(message: pb.PartyInfo) -> PartyInfo:
     """The party in ``message``.
 
     Raises:
-        ProtocolError: an unknown role or a pixel without two coordinates.
+        ProtocolError: an unknown role, too many columns or classes, a bound or a pixel that is none.
     """
     if message.role not in _MEMBERS:
         raise ProtocolError(
@@ -87,6 +89,10 @@ def decode_party(message: pb.PartyInfo) -> PartyInfo:
     if not 0 <= message.n_classes <= MAX_CLASSES:
         raise ProtocolError(
             f"party {message.name!r} announces {message.n_classes} classes: from 0 to {MAX_CLASSES} can be learned"
+        )
+    if len(message.columns) > MAX_COLUMNS:
+        raise ProtocolError(
+            f"party {message.name!r} announces {len(message.columns)} columns: up to {MAX_COLUMNS} are learned from"
         )
     return PartyInfo(
         message.name, Role(message.role), tuple(map(_column, message.columns)), message.n_classes
@@ -211,7 +217,7 @@ def _encode_submission(act: acts.Submission) -> pb.SubmissionRequest:
         pb.Guess(
             attack=g.attack,
             values=encode_tensor("values", np.ascontiguousarray(g.values, "<f8")),
-            status=g.status.tolist(),
+            status=g.status.tobytes(),
         )
         for g in act.guesses
     ]
@@ -225,18 +231,22 @@ def _encode_submission(act: acts.Submission) -> pb.SubmissionRequest:
 
 
 def _decode_submission(message: pb.SubmissionRequest) -> acts.Submission:
+    if len(message.guesses) > acts.MAX_ATTACKS:
+        raise ProtocolError(
+            f"submission of {len(message.guesses)} attacks: at most {acts.MAX_ATTACKS} are scored at a time"
+        )
     guesses = tuple(acts.Guess(g.attack, decode_tensor(g.values), _statuses(g)) for g in message.guesses)
     rows = decode_rows(message.rows)
     return acts.Submission(message.run, message.sender, message.scored_set, rows, guesses)
 
 
-def _statuses(message: pb.Guess) -> Any:
-    unknown = set(message.status) - set(RowStatus)
-    if unknown:
+def _statuses(message: pb.Guess) -> Array:
+    status = np.frombuffer(message.status, np.uint8)
+    if status.max(initial=0) >= len(RowStatus):
         raise ProtocolError(
-            f"attack {message.attack!r} has row status {min(unknown)!r}: use one of {', '.join(RowStatus)}"
+            f"attack {message.attack!r} has row status {status.max()}: {', '.join(RowStatus)} are numbered from 0"
         )
-    return np.array(list(message.status), dtype="<U16")
+    return status
 
 
 def _plain(message: type[Any], act: type[Any]) -> dict[str, Any]:
@@ -326,7 +336,12 @@ RPCS: Mapping[type[acts.Act[Any]], Rpc] = {
         decode_reply=lambda m: tuple(map(decode_released, m.released)),
     ),
     acts.Stop: Rpc(
-        "/vflens.DataParty/Stop", False, pb.StopRequest, **_plain(pb.StopRequest, acts.Stop), **_DONE
+        "/vflens.DataParty/Stop",
+        False,
+        pb.StopRequest,
+        encode=lambda a: pb.StopRequest(run=a.run, failure=a.failure),
+        decode=lambda m: acts.Stop(m.run, from_peer(m.failure)),
+        **_DONE,
     ),
     acts.Forward: Rpc(
         "/vflens.PassiveParty/Forward",

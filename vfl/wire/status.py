@@ -34,7 +34,7 @@ def from_rpc(error: grpc.RpcError, peer: str, seconds: float) -> errors.VflensEr
     """The error that ``peer`` raised, or what its silence means."""
     metadata: Any = error.trailing_metadata() or ()
     trailing = dict(metadata)
-    details = error.details() or ""
+    details = errors.from_peer(error.details() or "")
     if ERROR_KEY in trailing:
         return errors.by_name(str(trailing[ERROR_KEY]))(details)
     code = error.code()
