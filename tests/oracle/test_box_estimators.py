@@ -71,19 +71,46 @@ def test_newton_steps_with_held_coordinates(seed: int, d: int, share: float) -> 
             np.testing.assert_allclose(found[:, row], expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())
 
 
+def chord(points: Array, w: Array) -> Array:
+    """The first and the last α (2, N) for which points (N, d) + αw lie in the box."""
+    at_bounds = np.sort(np.stack([-points / w, (1 - points) / w]), axis=0)
+    return np.stack([at_bounds[0].max(axis=1), at_bounds[1].min(axis=1)])
+
+
+@pytest.mark.parametrize("share", [3e-2, 3e-4, 1e-5])
 @pytest.mark.parametrize("seed", range(4))
-def test_coordinates_that_the_equations_all_but_determine(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The null space hardly moves one coordinate; driven to its bound it must not bring the rounding of 1/|w_i|² along."""
+def test_coordinates_that_the_equations_all_but_determine(
+    seed: int, share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The accuracy that ``nearest_in_box`` promises, where the null space, one line, hardly moves one coordinate.
+
+    The active sets solve every row of which rounding of b leaves a solution in the box. Of a single one it can leave none.
+    """
     rng = np.random.default_rng(seed)
     w = rng.normal(size=10)
-    w[3] = 3e-4 * np.abs(w).max()
-    A = np.linalg.svd(w[None])[2][1:] * np.geomspace(20, 0.7, 9)[:, None]
+    w[3] = share * np.abs(w).max()
+    w /= np.linalg.norm(w)
+    stretch = np.geomspace(20, 0.7, 9)
+    A = np.linalg.svd(w[None])[2][1:] * stretch[:, None]
     x, corners = rng.random((2, 400, 10))
     x[corners < 0.3] = np.round(x[corners < 0.3])
-    monkeypatch.setattr(box, "_proximal", None)  # the active sets must do
-    estimate = attacks.estimate("rcc2", A, x @ A.T)
+    b, proximal, others = x @ A.T, box._proximal, []
+
+    def record(dual: Any, *rest: Any, **options: Any) -> Array:
+        others.append(np.diff(chord((dual.Q @ dual.t).T + 0.5, w), axis=0)[0])
+        return proximal(dual, *rest, **options)
+
+    monkeypatch.setattr(box, "_proximal", record)
+    estimate = attacks.estimate("rcc2", A, b)
+    residual = np.linalg.norm(estimate.values @ A.T - b, axis=1)
+    rounding = 2 * A.size * np.finfo(float).eps * stretch[0] * np.sqrt(10)  # of A x̂ and b
+    reach = np.hypot(1, 1 / np.abs(w).min()) / stretch[-1]
+    nearest = x + np.clip((0.5 - x) @ w, *chord(x, w))[:, None] * w
     assert (estimate.status == RowStatus.OK).all()
-    check_certificates(estimate, x)
+    assert (residual <= box.NEAR * stretch[0] + rounding).all()
+    assert (np.linalg.norm(estimate.values - nearest, axis=1) <= reach * (residual + rounding)).all()
+    if w[3] ** 2 > active_set.FIXED:
+        assert all((length < 0).all() for length in others)
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -30,6 +30,8 @@ CHANGES = 60
 def smallest(Q: Array, products: Array, t: Array, low: Array, high: Array) -> Array:
     """ν (r, N) with y = clip(Q ν, low, high) where there is one; ``low`` < 0 < ``high`` are (d, N). Check Qᵀy = t.
 
+    It is found unless a coordinate has to move of which the others leave |m|² up to :data:`FIXED`. A single y can be lost
+    with the last bits of ``t``: as many as 1/|m| multiplies beyond :data:`OUTSIDE`.
     ``products`` are those of :func:`vfl.numerics.held.products`, of a basis of null Qᵀ.
     """
     walk, nu = _Walk(Q, products, t, low, high), np.empty_like(t)

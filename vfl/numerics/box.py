@@ -70,6 +70,15 @@ def nearest_in_box(A: Array, b: Array, center: Array) -> Nearest:
     Where the box holds solutions of A x = b that is the nearest of them. Where it holds none, the answer
     depends on the basis of the equations. ``center`` lies in the box. Beyond the result, memory does not
     grow with N.
+
+    Accuracy of a converged row x̂ where the box holds solutions, x* the nearest of them, σ₁ ≥ … ≥ σ_r the singular
+    values of A, W an orthonormal basis of its null space, up to rounding of A x̂ and b:
+
+    - ‖A x̂ − b‖ ≤ :data:`NEAR` σ₁;
+    - ‖x̂ − x*‖ ≤ Λ ‖A x̂ − b‖ / σ_r with Λ² = 1 + 1/σ², σ the least singular value of any independent rows W_H of W.
+      For x̂ is nearest to s among the points with its own t = Qᵀ(x̂ − s), and with the coordinates H at their bounds
+      such a point moves with t by Q − W W_H⁺ Q_H. A coordinate that the equations all but determine has
+      a small row w_i of W: it multiplies what b is off by 1/‖w_i‖, as it must, and no more than that.
     """
     U, S, Vt = np.linalg.svd(A)
     r = int((RANK_RTOL * S.max(initial=0.0) < S).sum())
