@@ -21,7 +21,7 @@ from typing import NoReturn
 
 import typer
 
-from cli import audit, datasets, evidence, federation, plugins, release, reproduce
+from cli import audit, datasets, evidence, federation, plugins, release, reproduce, secrets
 from cli.output import note
 from vfl.errors import StorageError, VflensError, shortened
 
@@ -42,6 +42,7 @@ app = typer.Typer(
     "7 access, 8 knowledge, 9 plug-in, 10 defence, 11 unavailable, 12 storage, 130 interrupted.",
 )
 app.add_typer(datasets.app, name="datasets")
+app.add_typer(secrets.app, name="secrets")
 for _command in (
     federation.serve,
     federation.run,

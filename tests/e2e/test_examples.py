@@ -55,7 +55,8 @@ def test_published_secrets_stay_on_this_machine(examples: Path, party: str, host
         re.sub(r"127\.0\.0\.1", host, file.read_text(encoding="utf-8"), count=1), encoding="utf-8"
     )
     with pytest.raises(
-        ConfigError, match=r"begins with 'example-' and address '.*' is not on this machine.*token_hex"
+        ConfigError,
+        match=r"begins with 'example-' and address '.*' is not on this machine.*: vflens secrets init FILE",
     ):
         load_party(file)
 

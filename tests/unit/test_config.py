@@ -24,7 +24,7 @@ from vfl.errors import ConfigError, PluginError
 from vfl.private import write_private
 from vfl.registry import ATTACKS, DEFENSES
 
-SECRET = "SECRET-of-sixteen-or-more"
+SECRET = "SECRET-of-thirty-two-or-more-characters"
 
 
 Config = dict[str, Any]

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter, model_validator
 
 from vfl.config.reading import read_toml, validate
-from vfl.config.secrets import EXAMPLE, check_kept
+from vfl.config.secrets import EXAMPLE, check_secrets
 from vfl.config.settings import (
     Disclosure,
     Limits,
@@ -49,7 +49,10 @@ class PartyConfig(Settings):
     address: str = Field(description='where this party listens: "host:port" or "unix:PATH"')
     insecure: bool = Field(False, description="allow an address other than loopback without TLS")
     out: Path = Field(description="this party's own run folder")
-    seed: str = Field(min_length=1, description="this party's secret: its noise and its draws follow from it")
+    seed: str = Field(
+        min_length=1,
+        description="this party's secret, random where `lab` is false: its noise and its draws follow from it",
+    )
     lab: bool = Field(False, description="one owner holds all parties: errors go back to the adversary")
     aggregator: Aggregator = Field("coordinator", description=AGGREGATOR)
     peers: tuple[Peer, ...] = Field(description="the other parties that it speaks with")
@@ -65,7 +68,7 @@ class PartyConfig(Settings):
         if outside is not None and published is not None:
             raise ValueError(
                 f"{published} begins with {EXAMPLE!r} and address {outside!r} is not on this machine: everybody knows the "
-                'example values, make your own with: python3 -c "import secrets; print(secrets.token_hex(32))"'
+                "example values, draw your own with: vflens secrets init FILE"
             )
         return self
 
@@ -113,7 +116,7 @@ class DataPartyConfig(PartyConfig):
     data: PartyFile
     alignment_key: str = Field(
         min_length=16,
-        description="shared by the data parties, unknown to the coordinator: row ids are hashed under it",
+        description="shared by the data parties, unknown to the coordinator, random where `lab` is false: row ids are hashed under it",
     )
 
     attacks: tuple[Plugin, ...] = Field(
@@ -166,7 +169,8 @@ class ActiveConfig(DataPartyConfig):
     role: Literal[Role.ACTIVE]
     disclose: tuple[Disclosure, ...] = Field((), description="labels that it grants, and to whom")
     operator_token: Token | None = Field(
-        None, description="whoever holds it may ask for predictions (vflens predict)"
+        None,
+        description="random where `lab` is false; whoever holds it may ask for predictions (vflens predict)",
     )
     predict_batch: int = Field(1024, ge=1, description="rows per prediction request")
 
@@ -231,22 +235,30 @@ def load_party(file: Path) -> PassiveConfig | ActiveConfig | CoordinatorConfig:
 
     Raises:
         ConfigError: unreadable, not TOML, or a setting that is missing, unknown or out of range; outside lab
-            mode also secrets in a file that other users can open.
+            mode also secrets that are weak or in a file that other users can open.
     """
-    settings = read_toml(file)
-    role = settings.get("role")
-    if role not in [str(r) for r in Role if r is not Role.OPERATOR]:
-        raise ConfigError(
-            f"{file}: role is {'missing' if role is None else repr(role)}: a party is passive, active or coordinator (an experiment has none, `vflens run` takes it)"
-        )
-    config = validate(_ANY, settings, str(file))
+    config = checked(read_toml(file), file)
     if not config.lab:
-        check_kept(file, config.secrets())
+        check_secrets(file, config.secrets())
     base = file.resolve().parent
     updates: dict[str, Any] = {"out": (base / config.out).resolve()}
     if not isinstance(config, CoordinatorConfig):
         updates["data"] = config.data.model_copy(update={"file": (base / config.data.file).resolve()})
     return config.model_copy(update=updates)
+
+
+def checked(settings: dict[str, Any], file: Path) -> PassiveConfig | ActiveConfig | CoordinatorConfig:
+    """The party's configuration that ``settings`` of ``file`` are, its paths as they stand there.
+
+    Raises:
+        ConfigError: a setting that is missing, unknown or out of range.
+    """
+    role = settings.get("role")
+    if role not in [str(r) for r in Role if r is not Role.OPERATOR]:
+        raise ConfigError(
+            f"{file}: role is {'missing' if role is None else repr(role)}: a party is passive, active or coordinator (an experiment has none, `vflens run` takes it)"
+        )
+    return validate(_ANY, settings, str(file))
 
 
 def check_aggregator(aggregator: Aggregator, model: SplitNetwork | None, training: Training) -> None:

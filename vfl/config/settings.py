@@ -17,7 +17,7 @@ Token = Annotated[
     Field(
         min_length=16,
         max_length=256,
-        description="shared by one pair of parties; nobody else may know it",
+        description="shared by one pair of parties, random where `lab` is false; nobody else may know it",
     ),
 ]
 Seconds = Annotated[float, Field(gt=0, le=1e6)]  # gRPC takes a much later deadline for one that has passed
