@@ -72,12 +72,12 @@ def audit(
 def _text(found: dict[str, Any], said: dict[str, Any]) -> str:
     from rich.table import Column, Table
 
-    from experiments.audit.words import alarms, bounds_table, columns_table, table
+    from experiments.audit.words import alarms, bounds_table, columns_table, left_out, table
 
     grids = []
     for header, *rows in filter(None, (table(found), bounds_table(found), columns_table(found))):
         grids.append(Table(*(Column(title, overflow="fold") for title in header)))
         for row in rows:
             grids[-1].add_row(*row)
-    lines = [*alarms(found), *said["verdict"], "", said["recommendation"], "", f"report: {said['report']}"]
-    return "\n".join([plain(*grids), *lines])
+    lines = [*alarms(found), *said["verdict"], "", said["recommendation"], *left_out(found)]
+    return "\n".join([plain(*grids), *lines, "", f"report: {said['report']}"])

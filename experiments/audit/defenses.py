@@ -12,6 +12,7 @@ from coordinator.coordinator import Progress
 from experiments.audit.bench import Bench
 from experiments.audit.models import simulate
 from vfl.defense import Defense
+from vfl.errors import VflensError
 from vfl.registry import DEFENSES
 from vfl.types import Array
 
@@ -49,10 +50,26 @@ class Defended:
 
 def candidates() -> Iterator[tuple[str, dict[str, Any], type[Defense]]]:
     """Name, settings and class of everything that is tried: what acts on what a prediction releases."""
-    for name in DEFENSES.names():
-        defense: Any = DEFENSES.get(name)
+    for name, defense in _loadable()[0].items():
         if defense.hooks() & _ACTING:
             yield from ((name, settings, defense) for settings in _STRENGTHS.get(name, ({},)))
+
+
+def left_out() -> dict[str, str]:
+    """Why a defence cannot be loaded, by its name: it needs an extra that is not installed, say."""
+    return _loadable()[1]
+
+
+def _loadable() -> tuple[dict[str, type[Defense]], dict[str, str]]:
+    """The installed defences by name, and what :func:`left_out` returns."""
+    loaded: dict[str, type[Defense]] = {}
+    reasons: dict[str, str] = {}
+    for name in DEFENSES.names():
+        try:
+            loaded[name] = DEFENSES.get(name)
+        except VflensError as error:
+            reasons[name] = str(error)
+    return loaded, reasons
 
 
 def try_defenses(bench: Bench, progress: Progress) -> list[Defended]:

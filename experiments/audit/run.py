@@ -15,7 +15,7 @@ import numpy as np
 
 from coordinator.coordinator import Progress
 from experiments.audit.bench import Bench, Plan
-from experiments.audit.defenses import fitting, try_defenses
+from experiments.audit.defenses import fitting, left_out, try_defenses
 from experiments.audit.models import simulate
 from experiments.audit.subject import Subject
 from experiments.theory import TOLERANCE
@@ -69,6 +69,7 @@ def audit(subject: Subject, plan: Plan, progress: Progress) -> dict[str, Any]:
         "strongest": asdict(min((r for r in reached if r.rows == len(bench.rows)), key=lambda r: r.mse)),
         "column_blind": _column_blind(bench.truth).tolist(),
         "defenses": [asdict(d) for d in defended],
+        "left_out": left_out(),
         "wanted": {"least_error": least, "most_loss": plan.most_loss},
         "fitting": [asdict(d) for d in fitting(defended, least, plan.most_loss)],
         "plan": asdict(plan),

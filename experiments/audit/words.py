@@ -54,6 +54,11 @@ def recommendation(found: Mapping[str, Any]) -> str:
     )
 
 
+def left_out(found: Mapping[str, Any]) -> list[str]:
+    """A sentence for each defence that could not be loaded."""
+    return [f"Defence {name} is left out: {reason}." for name, reason in found["left_out"].items()]
+
+
 def table(found: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """Attack, models, error, range over models (of one model: over rows), closed form, share of the blind error, what it knows; the strongest first."""
     rows = sorted(found["attacks"], key=lambda a: a["mse"])
@@ -92,6 +97,7 @@ def write_audit(found: Mapping[str, Any], out: Path) -> None:
         bounds_table=bounds_table(found),
         columns_table=columns_table(found),
         alarms=alarms(found),
+        left_out=left_out(found),
         blind_words=BLIND_GUESSES,
         attacks_plot=_attacks_plot(found),
         columns_plot=_columns_plot(found),

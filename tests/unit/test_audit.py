@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from laboratory import federation
+from markupsafe import escape
 
 import attacks
 import cli.main
@@ -19,14 +20,14 @@ from defenses.label_only import LabelOnly
 from defenses.withhold_parameters import WithholdParameters
 from experiments.audit import defenses as module
 from experiments.audit.bench import Plan
-from experiments.audit.defenses import Defended, fitting
+from experiments.audit.defenses import Defended, candidates, fitting
 from experiments.audit.models import simulate
 from experiments.audit.run import audit
 from experiments.audit.subject import Subject, load_subject
 from experiments.audit.words import columns_table, recommendation, sentences, table, write_audit
 from vfl.defense import Context, Defense
 from vfl.errors import ConfigError, KnowledgeError
-from vfl.registry import ATTACKS
+from vfl.registry import ATTACKS, Registry
 from vfl.types import Array, ColumnInfo, Estimate, RowStatus
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -250,6 +251,26 @@ def test_a_defence_that_cannot_be_simulated_does_not_end_the_audit(monkeypatch: 
     assert found["defenses"][0]["reason"] == "ConfigError: it needs a moon"
     assert found["fitting"] == []
     assert "No installed defence reaches an error of at least" in recommendation(found)
+
+
+def test_a_defence_that_cannot_be_loaded_is_left_out_with_a_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    get, reason = Registry.get, "plug-in 'defenses.passport' needs torch: install the extra"
+
+    def without_torch(registry: Registry, name: str) -> type:
+        if name == "passport":
+            raise ConfigError(reason)
+        return get(registry, name)
+
+    monkeypatch.setattr(Registry, "get", without_torch)
+    assert {"label_only", "gaussian_scores"} <= {name for name, _, _ in candidates()}
+    found = audit(_subject(), QUICK, _silent)
+    assert found["left_out"] == {"passport": reason}
+    write_audit(found, tmp_path / "audit.html")
+    sentence = f"Defence passport is left out: {reason}."
+    assert escape(sentence) in (tmp_path / "audit.html").read_text(encoding="utf-8")
+    assert sentence in _text(found, {"verdict": [], "recommendation": "", "report": ""})
 
 
 def test_the_cheapest_that_fits_is_recommended() -> None:
