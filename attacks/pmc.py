@@ -13,27 +13,24 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from vfl.attack import Attack
-from vfl.networks.architectures import bottom
-from vfl.networks.parameters import from_arrays
-from vfl.types import Array, Estimate, Knowledge, Phase, statuses
+from vfl.types import Estimate, Knowledge, Phase, statuses
 from vfl.view import AdversaryView
 
 
 class PassiveModelCompletion(Attack):
     """A linear head on ReLU(h), learned from the granted labels, then also from its own sure guesses.
 
-    The bottom model stays as the federation trained it. Pseudo-labels are those guesses whose
+    h are the embeddings that the party's own bottom model, as the federation trained it, gives in predictions: with the
+    party's own passport. Pseudo-labels are those guesses whose
     probability reaches ``sure``; they count as much as the granted labels do.
     """
 
-    needs: ClassVar[frozenset[Knowledge]] = frozenset(
-        {Knowledge.OWN_FEATURES, Knowledge.PARAMETERS, Knowledge.ARCHITECTURE, Knowledge.KNOWN_LABELS}
-    )
+    needs: ClassVar[frozenset[Knowledge]] = frozenset({Knowledge.OWN_FEATURES, Knowledge.KNOWN_LABELS})
     phases: ClassVar[frozenset[Phase]] = frozenset({Phase.DISCLOSE})
     rowwise: ClassVar[bool] = False
 
     estimates = "labels"
-    estimated_rows: ClassVar[frozenset[Phase]] = frozenset({Phase.TRAIN})
+    estimated_rows: ClassVar[frozenset[Phase]] = frozenset({Phase.TRAIN, Phase.PREDICT})
 
     steps: int = Field(
         300, ge=1, le=1_000_000, description="steps of Adam with granted labels; as many again with guesses"
@@ -45,10 +42,10 @@ class PassiveModelCompletion(Attack):
     def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
         """Beliefs (N, k); see :meth:`vfl.attack.Attack.reconstruct`."""
         rows, labels = view.known_labels()
-        model = bottom(view.architecture(), view.own_columns()).to(torch.float64)
-        from_arrays(model, view.own_network())
-        model.eval()
-        known, unknown = (_features(model, view.own("features", r)) for r in (rows, view.rows))
+        known, unknown = (
+            torch.relu(torch.tensor(view.own("embeddings", r), dtype=torch.float64))
+            for r in (rows, view.rows)
+        )
         # Of all rows: a unit that the granted ones leave silent would have no scale, and drown the others.
         scale = torch.cat([known, unknown]).std(dim=0, unbiased=False).clamp_min(1e-6)
         known, unknown = known / scale, unknown / scale
@@ -75,9 +72,3 @@ class PassiveModelCompletion(Attack):
                 loss = loss + nn.functional.cross_entropy(head(guesses[0]), guesses[1])
             torch.autograd.backward(loss)
             optimizer.step()
-
-
-def _features(model: nn.Module, x: Array) -> Tensor:
-    with torch.no_grad():
-        h: Tensor = torch.relu(model(torch.tensor(x)))
-    return h

@@ -166,6 +166,12 @@ class ActiveParty(DataParty):
         """See :meth:`DataParty.granted_rows`."""
         return self._labelled_rows(max((d.rows for d in self.config.disclose if d.to == to), default=0))
 
+    def _scored_rows(self, scored_set: str, sender: str) -> Array:
+        """As :meth:`DataParty._scored_rows`; labels of prediction rows can be guessed before their scores are asked for: all are scored."""
+        if scored_set == "predict":
+            return self.run.federation.predict
+        return super()._scored_rows(scored_set, sender)
+
     def begin(self, act: Begin) -> Done:
         """See :meth:`DataParty.begin`; also keeps what attacks on the recorded transcript may use besides it."""
         with self.lock:

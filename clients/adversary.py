@@ -19,10 +19,13 @@ from vfl.errors import KnowledgeError, PluginError, ProtocolError, StateError
 from vfl.federation import Federation
 from vfl.link import Link
 from vfl.numerics.distortion_theory import logit_moment
+from vfl.payload import MODEL_VERSION
 from vfl.randomness import stream
 from vfl.score.service import scorable
-from vfl.types import Array, Estimate, Phase, Point, Released, numbered
+from vfl.types import Array, Estimate, Exchange, Phase, Point, Released, Role, numbered
 from vfl.view import AdversaryView
+
+_AT_ONCE = 4096  # rows of a network's forward pass: its memory has a bound
 
 
 class Adversary:
@@ -45,11 +48,12 @@ class Adversary:
             if final:
                 self._attack(target, Phase.TRAIN, self._trained(target), own, keep=False)
 
-    def attack_training(self) -> None:
-        """Estimate the training rows of every target, keep the estimates and submit."""
+    def attack_labels(self) -> None:
+        """Estimate the labels of training and of prediction rows of every target, keep the estimates and submit."""
         own = self.own() if self.attacks else {}
         for target in sorted(self._targets):
             self._attack(target, Phase.TRAIN, self._trained(target), own, keep=True)
+            self._attack(target, Phase.PREDICT, self._party.run.federation.predict, own, keep=True)
 
     def _attack(
         self, target: str, scored: Phase, rows: Array, own: Mapping[str, Array], *, keep: bool
@@ -57,7 +61,7 @@ class Adversary:
         able = [name for name, attack in self.attacks.items() if scored in attack.estimated_rows]
         estimates = {n: e for n in able if (e := self._reconstruct(n, target, rows, own)) is not None}
         if keep:
-            self._save(target, estimates)
+            self._save(target, scored, estimates)
         if keep and scored is Phase.PREDICT:
             self._record_guessed_scores(target, rows, estimates)
         if estimates:
@@ -74,9 +78,20 @@ class Adversary:
             own["labels"] = party.labels
         if run.federation.network is None:
             own["parameters"] = run.model.weight
-        else:
-            own |= {f"parameters/{name}": array for name, array in run.model.parameters().items()}
+        elif party.role is Role.PASSIVE:
+            own["embeddings"] = self._embedded()
         return {name: _read_only(array) for name, array in own.items()}
+
+    def _embedded(self) -> Array:
+        """The party's embeddings (N, w) of all its rows as its model gives them in predictions, its own passport included."""
+        party, run = self._party, self._party.run
+        exchange = Exchange(party.config.run, Phase.PREDICT, MODEL_VERSION, 0)
+        with party.lock:  # predictions may be asked for at the same time, of the same model
+            parts = [
+                run.model.forward(run.inputs[i : i + _AT_ONCE], exchange)
+                for i in range(0, len(run.inputs), _AT_ONCE)
+            ]
+        return np.concatenate(parts)
 
     def _reconstruct(self, name: str, target: str, rows: Array, own: Mapping[str, Array]) -> Estimate | None:
         party, attack = self._party, self.attacks[name]
@@ -146,9 +161,10 @@ class Adversary:
                 labels = {"attack": name, "target": target, "scored_set": "predict", "rows": int(known.sum())}
                 self._party.metrics.add_matrix("guessed_scores_error", moment, **labels)
 
-    def _save(self, target: str, estimates: Mapping[str, Estimate]) -> None:
+    def _save(self, target: str, scored: Phase, estimates: Mapping[str, Estimate]) -> None:
+        end = "train.npz" if scored is Phase.TRAIN else "npz"
         for name, e in estimates.items():
-            save_arrays(self._party.folder / "estimates" / f"{target}.{name}.npz", e.arrays())
+            save_arrays(self._party.folder / "estimates" / f"{target}.{name}.{end}", e.arrays())
 
 
 def view_of(

@@ -166,8 +166,8 @@ class PassiveParty(DataParty):
         return any("on_dataset" in defense.hooks() for defense in self.chain.defenses)
 
     def attack(self) -> None:
-        """Attack with what training and disclosures brought, then tell the coordinator."""
-        self.adversary.attack_training()
+        """Attack the labels with what training and disclosures brought, then tell the coordinator."""
+        self.adversary.attack_labels()
         self.metrics.save()
         (coordinator,) = self.config.peers_of(Role.COORDINATOR)
         self._links[coordinator.name].call(Finished(self.config.run, self.name))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -53,6 +54,10 @@ class Host(Protocol):
     transcript: Transcript
     metrics: Metrics
     log: FilteringBoundLogger
+
+    @property
+    def lock(self) -> AbstractContextManager[object]:
+        """Held while its model is used."""
 
     @property
     def config(self) -> PassiveConfig | ActiveConfig:

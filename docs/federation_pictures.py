@@ -40,13 +40,14 @@ def defended(name: str, at: str, **settings: Any) -> dict[str, Any]:
     return {"name": title, "defenses": [{"at": at, "name": name, **settings}]}
 
 
-def figure(metrics: Sequence[Metric], metric: str, attack: str = "") -> float:
-    """The last value of ``metric``."""
-    return [m.value for m in metrics if (m.metric, m.attack) == (metric, attack)][-1]
+def figure(metrics: Sequence[Metric], metric: str, attack: str = "", scored: str = "") -> float:
+    """The last value of ``metric``, of one ``scored`` set if that is named."""
+    here = (m for m in metrics if scored in ("", m.scored_set))
+    return [m.value for m in here if (m.metric, m.attack) == (metric, attack)][-1]
 
 
 def label_errors() -> str:
-    """Share of labels named wrongly by each attack, against each defence of the active party."""
+    """Share of labels named wrongly by each attack, against each defence of the active party; of training rows, pmc's of both."""
     scenarios = [
         {"name": "no defence"},
         *(defended("label_dp", "active", epsilon=e) for e in (2.0, 0.5)),
@@ -62,11 +63,13 @@ def label_errors() -> str:
         attacks=[{"name": a, "at": "passive"} for a in LABELS],
         disclose=[{"what": "labels", "to": "passive", "rows": 40}],
     ):
-        blind = 1 - figure(found, "blind_label_accuracy")
-        for attack in LABELS:
-            wrong, auc = 1 - figure(found, "label_accuracy", attack), figure(found, "label_auc", attack)
-            shown.append((f"{name.replace('-', ' ')}: {attack}", wrong, f"{wrong:.3f}, AUC {auc:.3f}"))
-    title = "breast cancer, gradients of logits: share of labels named wrongly (dashed: always the likeliest class)"
+        blind = 1 - figure(found, "blind_label_accuracy", scored="train")
+        for attack, scored in (*((a, "train") for a in LABELS), ("pmc", "predict")):
+            wrong = 1 - figure(found, "label_accuracy", attack, scored)
+            auc = figure(found, "label_auc", attack, scored)
+            where = ", prediction rows" if scored == "predict" else ""
+            shown.append((f"{name.replace('-', ' ')}: {attack}{where}", wrong, f"{wrong:.3f}, AUC {auc:.3f}"))
+    title = "breast cancer, gradients of logits: share of training labels named wrongly (dashed: always the likeliest class)"
     return bars(title, shown, blind)
 
 

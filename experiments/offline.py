@@ -90,9 +90,7 @@ def attack_recorded(
         federation,
         party=party,
         target=target,
-        rows=_predicted(transcript)
-        if scored is Phase.PREDICT
-        else scored_training_rows(federation, transcript, target),
+        rows=_estimated(attack, federation, transcript, target, scored),
         transcript=transcript,
         own=load_arrays(kept) if party == federation.active.name or kept.exists() else {},
         every=config.transcript.every,
@@ -270,6 +268,15 @@ def _target(federation: Federation, named: str | None) -> str:
     if named not in names:
         raise ConfigError(f"--target {named!r}: name one of {', '.join(sorted(names))}")
     return named
+
+
+def _estimated(
+    attack: Attack, federation: Federation, transcript: _Recorded, target: str, scored: Phase
+) -> Array:
+    """The rows that the target scores: labels of prediction rows need no prediction."""
+    if scored is Phase.TRAIN:
+        return scored_training_rows(federation, transcript, target)
+    return federation.predict if attack.estimates == "labels" else _predicted(transcript)
 
 
 def _predicted(transcript: _Recorded) -> Array:

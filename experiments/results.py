@@ -192,24 +192,35 @@ def releases(run: Run) -> list[dict[str, object]]:
 
 @dataclass(frozen=True)
 class LabelResult:
-    """Shares of ``rows`` training labels that an attack in the party ``adversary`` and the blind guess name rightly; AUC of its beliefs."""
+    """Shares of the labels of ``rows`` rows of ``scored_set`` that an attack in the party ``adversary`` and the blind guess name rightly; AUC of its beliefs."""
 
     attack: str
     adversary: str
+    scored_set: str
     rows: int
     accuracy: float
     auc: float
     blind: float
 
+    @property
+    def relative(self) -> float:
+        """Share named wrongly over that of the blind guess: 0 is exact, 1 no better than blind; infinite where blind is exact."""
+        return (1 - self.accuracy) / (1 - self.blind) if self.blind < 1 else math.inf
+
+    @property
+    def kind(self) -> str:
+        """Which rows they are: "training" or "prediction"."""
+        return {"train": "training", "predict": "prediction"}[self.scored_set]
+
 
 def label_results(run: Run) -> tuple[LabelResult, ...]:
     """What the active party scored of attacks on its labels, the most successful first."""
-    blind = {(m.adversary, m.rows): m.value for m in run.metrics("blind_label_accuracy")}
-    auc = {(m.attack, m.adversary, m.rows): m.value for m in run.metrics("label_auc")}
+    blind = {(m.adversary, m.scored_set, m.rows): m.value for m in run.metrics("blind_label_accuracy")}
+    auc = {(m.attack, m.adversary, m.scored_set, m.rows): m.value for m in run.metrics("label_auc")}
     found = {
         key: LabelResult(*key, m.value, auc[key], blind[key[1:]])
         for m in run.metrics("label_accuracy")
-        if (key := (m.attack, m.adversary, m.rows)) in auc and key[1:] in blind
+        if (key := (m.attack, m.adversary, m.scored_set, m.rows)) in auc and key[1:] in blind
     }
     return tuple(sorted(found.values(), key=lambda r: -r.accuracy))
 

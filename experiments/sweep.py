@@ -84,10 +84,6 @@ class SweepFile(Experiment):
         if not self.attacks:
             raise ValueError("a sweep without [[attacks]] measures nothing: add some")
         for a in self.attacks:
-            if self.seat(a) != self.parties.active:
-                raise ValueError(
-                    f"attack {a.name!r} at {a.at!r}: a sweep compares reconstructions of columns, attacks on labels belong to `vflens run`"
-                )
             if up_to_affine(a.name):
                 raise ValueError(
                     f"attack {a.name!r} finds columns up to an affine map only: a sweep compares errors, it belongs to `vflens run`"
@@ -139,10 +135,13 @@ def _digest(file: Path) -> str | None:
 def run_cell(place: dict[str, Any], settings: dict[str, Any], *, scratch: str) -> Rows:
     """Run one federation; a row per attack, target and scored set, and one (``refused``) for what gave no error.
 
+    Rows of attacks on labels name the ``adversary``, since several parties may run the same one. Their error is the share
+    of labels that they name wrongly.
+
     Its folder, with every party's table, is made under ``scratch`` and gone afterwards.
     """
     from experiments.folders import read_runs
-    from experiments.results import final, utility
+    from experiments.results import final, label_results, utility
     from experiments.run import run
     from experiments.theory import beside
 
@@ -155,24 +154,47 @@ def run_cell(place: dict[str, Any], settings: dict[str, Any], *, scratch: str) -
             return [{**place, "refused": str(error)}]
         (done,) = read_runs([folder])
         use = {name: float(value) for name, value in utility(done).items()}
-        scored, theory = final(done), beside(done)
-        skipped = {m.attack: m.column for m in done.metrics("skipped")}
-        unscored = {a: reason for a, reason in skipped.items() if a not in {r.attack for r in scored}}
-        return [{**place, "attack": a, "refused": reason} for a, reason in unscored.items()] + [
+        scored, labels, theory = final(done), label_results(done), beside(done)
+        found = {(r.attack, experiment.parties.active) for r in scored} | {
+            (r.attack, r.adversary) for r in labels
+        }
+        skipped = {(m.attack, m.adversary): m.column for m in done.metrics("skipped")}
+        unscored = {a: reason for (a, party), reason in skipped.items() if (a, party) not in found}
+        named = [
             {
                 **place,
                 "attack": r.attack,
-                "target": r.target,
+                "adversary": r.adversary,
+                "target": experiment.parties.active,
                 "scored_set": r.scored_set,
                 "rows": r.rows,
-                "mse": r.mse,
+                "label_accuracy": r.accuracy,
+                "label_auc": r.auc,
                 "blind": r.blind,
                 "relative": r.relative,
-                **theory.get((r.attack, r.target, r.scored_set), {}),
                 **use,
             }
-            for r in scored
+            for r in labels
         ]
+        return (
+            [{**place, "attack": a, "refused": reason} for a, reason in unscored.items()]
+            + named
+            + [
+                {
+                    **place,
+                    "attack": r.attack,
+                    "target": r.target,
+                    "scored_set": r.scored_set,
+                    "rows": r.rows,
+                    "mse": r.mse,
+                    "blind": r.blind,
+                    "relative": r.relative,
+                    **theory.get((r.attack, r.target, r.scored_set), {}),
+                    **use,
+                }
+                for r in scored
+            ]
+        )
 
 
 def run_sweep(sweep: SweepFile, pool: Pool, out: Path, command: str) -> dict[str, Any]:

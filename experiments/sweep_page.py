@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from experiments.cells import Rows
 from experiments.figures import Drawing
@@ -19,11 +20,10 @@ def called(defense: str, strength: float | None, between: str = " ") -> str:
 
 
 def drawing(rows: Rows, refused: Sequence[str]) -> Drawing:
-    """The page of ``rows``: per target and scored set a heat map, per defence and cost a trade-off curve."""
+    """The page of ``rows``: per target, scored set and thief of labels a heat map, per defence and cost a trade-off curve."""
     shown: list[Plot] = []
-    for target, scored_set in dict.fromkeys((r["target"], r["scored_set"]) for r in rows):
-        here = [r for r in rows if (r["target"], r["scored_set"]) == (target, scored_set)]
-        where = f"{target}, {scored_set} rows"
+    for where in dict.fromkeys(_attacked(r) for r in rows):
+        here = [r for r in rows if _attacked(r) == where]
         shown.append(_heat(f"{where}: error relative to the best blind guess", here))
         shown += [
             plot
@@ -33,11 +33,18 @@ def drawing(rows: Rows, refused: Sequence[str]) -> Drawing:
     seeds = len({r["seed"] for r in rows})
     lead = (
         f"{_counted(seeds)}: each draws its own split of rows, batches and noise. Errors are relative to the best blind guess on the "
-        "same rows: 0 is exact, 1 no better than blind. "
+        "same rows: 0 is exact, 1 no better than blind. The error of labels is the share named wrongly, their blind guess the most frequent class. "
     )
     lead += "Intervals are 95 % over seeds (Student's t)." if seeds > 1 else "One seed gives no interval."
     assumed = "Assumes secure training. All parties ran in one process: isolation was a convention."
     return Drawing(rows, shown, lead, [assumed, *refused, *_beyond_the_axis(rows)])
+
+
+def _attacked(row: Mapping[str, Any]) -> str:
+    """What a row is about: a party's columns, or the labels of the active party that another party names."""
+    thief = row.get("adversary")
+    what = f"labels of {row['target']}, named by {thief}" if thief else row["target"]
+    return f"{what}, {row['scored_set']} rows"
 
 
 def _counted(seeds: int) -> str:

@@ -255,8 +255,8 @@ def _worth_of_secure_training(runs: Sequence[Run]) -> str:
         for (attack, target), r2 in shares.items()
     )
     scored = sorted((r for run in runs for r in label_results(run)), key=lambda r: r.accuracy)
-    named = {(r.attack, r.adversary): r for r in scored if reads_training(r.attack)}
+    named = {(r.attack, r.adversary, r.scored_set): r for r in scored if reads_training(r.attack)}
     return columns + "".join(
-        f" Trained in the clear, {r.attack} at {r.adversary} names {100 * r.accuracy:.1f} % of {r.rows:,} training labels rightly (the most frequent class: {100 * r.blind:.1f} %)."
+        f" Trained in the clear, {r.attack} at {r.adversary} names {100 * r.accuracy:.1f} % of {r.rows:,} {r.kind} labels rightly (the most frequent class: {100 * r.blind:.1f} %)."
         for r in sorted(named.values(), key=lambda r: -r.accuracy)
     )

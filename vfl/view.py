@@ -25,6 +25,7 @@ _POINT_KNOWLEDGE = {
 }
 _OWN_KNOWLEDGE = {
     "features": Knowledge.OWN_FEATURES,
+    "embeddings": Knowledge.OWN_FEATURES,
     "labels": Knowledge.OWN_LABELS,
     "parameters": Knowledge.PARAMETERS,
 }
@@ -45,9 +46,8 @@ class AdversaryView:
 
     Args:
         transcript: what ``party`` received, in order of arrival; iterated anew for every read.
-        own: what ``party`` owns: "features" (N_all, d) scaled, "labels" (N_all,), "parameters" (k, d);
-            the first two indexed by position in the aligned order. Those of a network are called
-            "parameters/NAME".
+        own: what ``party`` owns: "features" (N_all, d) scaled, "labels" (N_all,), and a passive party's
+            "embeddings" (N_all, w), indexed by position in the aligned order; "parameters" (k, d) of softmax regression.
         parties: the public description of all parties.
         rows: int32 positions to estimate.
         needs, phases: what the attack declared.
@@ -99,9 +99,10 @@ class AdversaryView:
         )
 
     def own(self, name: str, rows: Array | None = None) -> Array:
-        """ "features" (N, d) or "labels" (N,) of ``rows``, or the "parameters" (k, d) of the party itself.
+        """ "features" (N, d), "labels" (N,) or "embeddings" (N, w) of ``rows``, or the "parameters" (k, d) of the party itself.
 
-        ``rows`` are those of the view unless others of its own are asked for.
+        ``rows`` are those of the view unless others of its own are asked for. A passive party's embeddings are those
+        that its trained model gives in predictions, of training rows too: with its own passport, which is no secret from itself.
 
         Raises:
             KnowledgeError: the attack did not declare it, or the party has none.
@@ -110,7 +111,8 @@ class AdversaryView:
             raise KnowledgeError(f"own({name!r}): a party owns {sorted(_OWN_KNOWLEDGE)}")
         self._check(_OWN_KNOWLEDGE[name])
         if name not in self._own:
-            raise KnowledgeError(f"party {self.party!r} has no {name} of its own")
+            holder = ": a passive party of a split network has them" if name == "embeddings" else ""
+            raise KnowledgeError(f"party {self.party!r} has no {name} of its own{holder}")
         return (
             self._own[name] if name == "parameters" else self._own[name][self.rows if rows is None else rows]
         )
@@ -148,15 +150,6 @@ class AdversaryView:
                 "the federation trains softmax regression: this attack is made for split networks"
             )
         return self._network
-
-    def own_columns(self) -> tuple[ColumnInfo, ...]:
-        """The columns of the adversary's own party."""
-        return self._parties[self.party].columns
-
-    def own_network(self) -> dict[str, Array]:
-        """The parameters of the party's own bottom model by name."""
-        self._check(Knowledge.PARAMETERS)
-        return {n.removeprefix("parameters/"): a for n, a in self._own.items() if n.startswith("parameters/")}
 
     def target_network(self) -> Mapping[str, Array]:
         """The disclosed parameters of the target's bottom model by name.

@@ -29,8 +29,8 @@ TWO_CLASSES = {**SYNTHETIC, "rows": 300, "classes": 2}
 MLP = {"architecture": "mlp", "width": 8}
 
 
-def _scored(home: Path, name: str) -> dict[str, Any]:
-    facts = attack_recorded(home / "passive", name, None, home / "estimate.npz")
+def _scored(home: Path, name: str, scored: Phase | None = None) -> dict[str, Any]:
+    facts = attack_recorded(home / "passive", name, None, home / "estimate.npz", scored=scored)
     assert facts["target"] == "active"
     return score_estimate(home / "estimate.npz", home / "active" / "config.toml")
 
@@ -86,9 +86,42 @@ def test_gradients_of_embeddings_point_to_one_side_per_class(tmp_path: Path, agg
     }
     federation(tmp_path, **settings).run()
     assert _scored(tmp_path, "direction_scoring")["label_auc"] > 0.9
-    completed = _scored(tmp_path, "pmc")
-    assert completed["rows"] == 240 - 20  # granted labels are not scored
-    assert completed["label_accuracy"] > completed["blind_label_accuracy"] + 0.1
+    for scored, rows in ((Phase.TRAIN, 240 - 20), (None, 60)):  # granted labels are not scored
+        completed = _scored(tmp_path, "pmc", scored)
+        assert completed["rows"] == rows
+        assert completed["label_accuracy"] > completed["blind_label_accuracy"] + 0.1
+
+
+@pytest.mark.parametrize("aggregator", ["coordinator", "active"])
+def test_a_thief_completes_its_model_behind_its_own_passport(tmp_path: Path, aggregator: str) -> None:
+    """Its keys and its autoencoder are no secret from itself: its embeddings of prediction rows are those that it sent."""
+    settings: dict[str, Any] = {
+        "data": TWO_CLASSES,
+        "model": {**MLP, "combine": "concatenate"},
+        "training": {"epochs": 6, "batch_size": 40, "learning_rate": 0.01},
+        "disclose": [LABELS],
+        "attacks": [{"name": "pmc", "at": "passive"}],
+        "aggregator": aggregator,
+        "defenses": [{"name": "passport", "at": at} for at in ("passive", "active")],
+    }
+    local = federation(tmp_path, **settings)
+    local.run()
+    with np.load(tmp_path / "passive" / "own.npz") as own:
+        embeddings = own["embeddings"]
+    assert len(embeddings) == 300
+    predicted = [
+        r
+        for r in journal.read(tmp_path / aggregator / "transcript")
+        if (r.point, r.exchange.phase, r.sender) == (Point.EMBEDDING, Phase.PREDICT, "passive")
+    ]
+    assert sum(len(r.rows) for r in predicted) == 60
+    for r in predicted:
+        np.testing.assert_allclose(embeddings[r.rows], r.tensor("embedding"), rtol=0, atol=1e-5)
+    told = [m for m in read_party(tmp_path / "active").metrics if m.attack == "pmc"]
+    accuracy = {m.scored_set: m.value for m in told if m.metric == "label_accuracy"}
+    for scored in (Phase.TRAIN, Phase.PREDICT):
+        found = _scored(tmp_path, "pmc", scored)
+        assert found["label_accuracy"] == accuracy[scored] > found["blind_label_accuracy"] + 0.1
 
 
 def test_labels_go_only_to_whom_they_are_granted(tmp_path: Path) -> None:
@@ -142,32 +175,39 @@ def test_thieves_run_inside_the_federation_over_both_links(tmp_path: Path) -> No
         what = experiment(tmp_path / str(in_process), network={"transport": "unix"}, **THIEVES)
         (home,) = run(what, in_process=in_process).scenarios
         told = {p: read_party(home / p).metrics for p in ("a", "b", "active")}
-        rows = {(m.adversary, m.attack): m.rows for m in told["active"] if m.metric == "label_auc"}
+        rows = {
+            (m.adversary, m.attack, m.scored_set): m.rows for m in told["active"] if m.metric == "label_auc"
+        }
         assert rows == {
-            ("a", "norm_scoring"): 240,
-            ("b", "norm_scoring"): 220,
-            ("b", "direction_scoring"): 220,
-            ("b", "pmc"): 220,
+            ("a", "norm_scoring", "train"): 240,
+            ("b", "norm_scoring", "train"): 220,
+            ("b", "direction_scoring", "train"): 220,
+            ("b", "pmc", "train"): 220,
+            ("b", "pmc", "predict"): 60,
         }
         (skipped,) = (m for m in told["a"] if m.metric == "skipped")
         assert (skipped.attack, skipped.adversary) == ("direction_scoring", "a")
         assert "granted no labels to 'a'" in skipped.column
-        figures = {(m.adversary, m.attack): m.value for m in told["active"] if m.metric == "label_accuracy"}
+        figures = {
+            (m.adversary, m.attack, m.scored_set): m.value
+            for m in told["active"]
+            if m.metric == "label_accuracy"
+        }
         for party in ("a", "b"):  # the lab tells them
-            heard = {m.attack: m.value for m in told[party] if m.metric == "label_accuracy"}
-            assert heard == pytest.approx({n: v for (p, n), v in figures.items() if p == party})
+            heard = {(m.attack, m.scored_set): m.value for m in told[party] if m.metric == "label_accuracy"}
+            assert heard == pytest.approx({(n, s): v for (p, n, s), v in figures.items() if p == party})
         found.append((estimates(home), figures))
     assert found[0] == found[1]
     facts = attack_recorded(home / "b", "direction_scoring", None, tmp_path / "estimate.npz")
     assert facts["rows"] == 220
     with (
         np.load(tmp_path / "estimate.npz") as offline,
-        np.load(home / "b" / "estimates" / "active.direction_scoring.npz") as live,
+        np.load(home / "b" / "estimates" / "active.direction_scoring.train.npz") as live,
     ):
         for name in ("rows", "values", "status"):
             np.testing.assert_array_equal(offline[name], live[name], strict=True)
     scored = score_estimate(tmp_path / "estimate.npz", home / "active" / "config.toml")
-    assert scored["label_accuracy"] == figures["b", "direction_scoring"]
+    assert scored["label_accuracy"] == figures["b", "direction_scoring", "train"]
 
 
 def test_outside_the_lab_a_thief_has_receipts_and_no_figures(tmp_path: Path) -> None:
@@ -178,7 +218,9 @@ def test_outside_the_lab_a_thief_has_receipts_and_no_figures(tmp_path: Path) -> 
     page = render(read_runs([tmp_path]))
     assert '<section id="labels">' in page
     row = page[page.index("<td>gradient_sign</td>") :]
-    assert row.startswith("<td>gradient_sign</td><td>passive</td><td>72</td><td>1.000</td>")
+    assert row.startswith(
+        "<td>gradient_sign</td><td>passive</td><td>training rows</td><td>72</td><td>1.000</td>"
+    )
     (receipt,) = (e for e in _events(tmp_path / "passive") if e["event"] == "receipt")
     assert receipt.keys() & {"rows", "attacks", "label_accuracy", "errors"} == {"rows", "attacks"}
 

@@ -49,7 +49,7 @@ class World:
         self.parameters = to_arrays(dict(model.named_parameters()))
         self.y = (self.h[:, 1] > np.median(self.h[:, 1])).astype(np.int64)
         self.transcript = self._gradients() if self.labels_wanted else self._embeddings()
-        own = {"features": self.x, **{f"parameters/{n}": a for n, a in self.parameters.items()}}
+        own = {"features": self.x, "embeddings": self.h}
         self.own: Mapping[str, Array] = own if self.labels_wanted else {}
 
     def _embeddings(self) -> list[Released]:
@@ -213,11 +213,10 @@ def test_gradient_sign_and_the_completed_model_name_the_class() -> None:
 def test_a_unit_that_granted_rows_leave_silent_does_not_drown_the_others() -> None:
     """Of two numbers one says the label; the other is 0 in every granted row, and noise in the rest."""
     world, rng = World("pmc"), np.random.default_rng(5)
-    x = np.zeros_like(world.x)
-    x[:, 0] = 0.2 + 0.6 * world.y + 0.05 * rng.random(len(x))
-    x[20:, 1] = rng.random(len(x) - 20)
-    own = {"features": x, "parameters/0.weight": np.eye(2, 6, dtype=np.float32)}
-    own["parameters/0.bias"] = np.zeros(2, np.float32)
+    h = np.zeros_like(world.h)
+    h[:, 0] = 0.2 + 0.6 * world.y + 0.05 * rng.random(len(h))
+    h[20:, 1] = rng.random(len(h) - 20)
+    own = {"embeddings": h}
     beliefs = _run("pmc", world.view(np.arange(20, TRAIN + N, dtype=np.int32), own=own)).values
     np.testing.assert_array_equal(beliefs.argmax(axis=1), world.y[20:])
 

@@ -52,7 +52,8 @@ def _needs(name: str) -> frozenset[Knowledge]:
 
 
 def test_attacks_on_softmax_regression_do_not_pay_for_torch() -> None:
-    names = [n for n in ATTACKS.names() if Knowledge.ARCHITECTURE not in _needs(n)]
+    # pmc reads its party's own embeddings, which softmax regression does not have.
+    names = [n for n in ATTACKS.names() if Knowledge.ARCHITECTURE not in _needs(n) and n != "pmc"]
     command = [sys.executable, "-c", _LOADED, *names]
     loaded = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
     assert len(names) >= 8

@@ -171,6 +171,29 @@ def test_an_attack_that_is_skipped_is_named_with_its_reason(tmp_path: Path) -> N
     assert set(read[0]["attack"].to_pylist()) == {"half"}
 
 
+def test_attacks_on_labels_are_swept_beside_those_on_columns(tmp_path: Path) -> None:
+    """Two thieves with the same attack are told apart; ε-label DP costs the thief what it says."""
+    what = sweep(
+        parties={"passive": ["a", "b"]},
+        attacks=[{"name": "half"}, *({"name": "gradient_sign", "at": party} for party in "ab")],
+        sweep={
+            "seeds": 1,
+            "defenses": [{"at": "active", "name": "label_dp", "vary": "epsilon", "values": [0.1]}],
+        },
+    )
+    facts = run_sweep(what, Pool(tmp_path / "cells"), tmp_path, "again")
+    rows = pq.read_table(facts["data"]).to_pylist()
+    named = {(r["defense"], r["adversary"]): r for r in rows if r["attack"] == "gradient_sign"}
+    assert set(named) == {(d, p) for d in ("undefended", "label_dp") for p in "ab"}
+    for (defense, _), r in named.items():
+        assert (r["target"], r["scored_set"], r["rows"], r["mse"]) == ("active", "train", 72, None)
+        assert r["relative"] == pytest.approx((1 - r["label_accuracy"]) / (1 - r["blind"]))
+        assert (r["label_accuracy"] == 1) == (defense == "undefended")
+    assert {r["attack"] for r in rows if r["adversary"] is None} == {"half"}
+    page = Path(facts["page"]).read_text(encoding="utf-8")
+    assert "labels of active, named by b, train rows: error relative to the best blind guess" in page
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [

@@ -76,7 +76,12 @@ def test_undeclared_points_are_refused_even_when_they_arrived(point: Point) -> N
 
 @pytest.mark.parametrize(
     ("name", "knowledge"),
-    [("features", "own_features"), ("labels", "own_labels"), ("parameters", "parameters")],
+    [
+        ("features", "own_features"),
+        ("embeddings", "own_features"),
+        ("labels", "own_labels"),
+        ("parameters", "parameters"),
+    ],
 )
 def test_undeclared_possessions_are_refused(name: str, knowledge: str) -> None:
     own = {name: np.arange(6.0)}
@@ -102,7 +107,8 @@ def test_undeclared_reads_are_refused(read: Any, knowledge: str) -> None:
 
 def test_nothing_else_can_be_asked_of_oneself() -> None:
     with pytest.raises(
-        KnowledgeError, match=r"own\('secret'\): a party owns \['features', 'labels', 'parameters'\]"
+        KnowledgeError,
+        match=r"own\('secret'\): a party owns \['embeddings', 'features', 'labels', 'parameters'\]",
     ):
         _view().own("secret")
 
