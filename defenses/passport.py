@@ -5,6 +5,7 @@ Split networks only (the extra ``deep``). Keys and autoencoder never leave their
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import Field
@@ -14,7 +15,7 @@ from vfl.defense import Context, Defense
 from vfl.errors import ConfigError
 from vfl.networks.passport import Passport as PassportLayer
 from vfl.networks.passport import open_layers, passport_place, with_passport
-from vfl.types import Role
+from vfl.types import Array, Claim, Role
 
 
 class Passport(Defense):
@@ -58,3 +59,12 @@ class Passport(Defense):
             rng=ctx.stream(),
         )
         return with_passport(m, place, passport)
+
+    def claim(self, state: Mapping[str, Array]) -> Claim:
+        """What FedAdOb's Theorem 1 rests on: the variance N²/12 + σ² of a number of the key, of the keys alone.
+
+        In the theorem's setting (H = W(x + s), W of full column rank and known, a guess of s independent of all that was
+        observed) the input then errs as the guess does. This layer scales too and passes its keys through an autoencoder,
+        and who was granted rows does not guess γ and β but estimates them: of inputs and of such adversaries nothing is claimed.
+        """
+        return Claim(key_error=self.largest_mean**2 / 12 + self.sigma**2)

@@ -173,7 +173,9 @@ class Claim:
     disclosed weights. ``noise_std``: the standard deviation of the noise added at its hook. ``epsilon``,
     ``delta``: differential privacy, per exchange. ``error_bound``: no locally unbiased estimate of a released
     cell has a smaller mean squared error; ``linear_error``: that of the best linear one by who knows mean and
-    covariance.
+    covariance. ``test_error``: no test of one released gradient tells a row of the hidden class from another with a
+    smaller (FPR + FNR)/2, in an exchange with rows of both whose gradients are Gaussian with one coordinate variance.
+    ``key_error``: no guess of a number of a passport's key that uses nothing released has a smaller mean squared error.
     """
 
     argmax: bool = False
@@ -186,6 +188,8 @@ class Claim:
     delta: float | None = None
     error_bound: float | None = None
     linear_error: float | None = None
+    test_error: float | None = None
+    key_error: float | None = None
 
 
 @dataclass(frozen=True)

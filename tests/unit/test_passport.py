@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from defenses.passport import Passport as PassportDefense
 from vfl.defense import Context
 from vfl.errors import ConfigError
 from vfl.networks.passport import Passport, weighted
+from vfl.randomness import exchange_stream
 from vfl.types import Array, Exchange, Owner, Phase, Role
 
 LINEAR, CONVOLUTION = (5, 6), (5, 3, 4, 4)  # shapes of a batch
@@ -215,3 +217,51 @@ def test_a_layer_has_one_passport(layer: str) -> None:
         _wrapped(once, Owner("p"), layer=layer)
     with pytest.raises(ConfigError, match=r"name one of \[\]"):
         _wrapped(_wrapped(nn.Linear(2, 3), Owner("p")), Owner("p"))
+
+
+# -- what is claimed -------------------------------------------------------------------------------------
+
+
+def _keys(defense: PassportDefense, secrets: Sequence[bytes]) -> Array:
+    """The key s^β (draws, 6) of a linear layer under each secret, each in a batch of its own."""
+    found, start, nothing = [], Exchange("run", Phase.TRAIN, 0, 0), np.zeros(0, np.int32)
+    for step, secret in enumerate(secrets):
+        context = Context(Owner("passive"), start, nothing, {}, "wrap_model", 0, secret)
+        layer: Any = defense.wrap_model(nn.Linear(6, 4), context)
+        layer.rekey(exchange_stream(secret, "rekey", start._replace(step=step)))
+        found.append(layer.keys(torch.zeros(1, 6))[1].numpy())
+    return np.array(found, np.float64)
+
+
+def _guessing_error(keys: Array) -> float:
+    """Of who guesses every number by its mean in other draws."""
+    half = len(keys) // 2
+    return float(((keys[half:] - keys[:half].mean(axis=0)) ** 2).mean())
+
+
+def test_a_key_is_guessed_no_better_than_claimed_and_broken_keys_are() -> None:
+    """Means drawn from a shorter range, or the same in every run, fail the claim."""
+    passport = PassportDefense(largest_mean=10.0, sigma=1.0)
+    claimed = passport.claim({}).key_error
+    assert claimed is not None
+    secrets = [f"secret {i}".encode() for i in range(1200)]
+    assert _guessing_error(_keys(passport, secrets)) == pytest.approx(claimed, rel=0.1)
+    shorter = PassportDefense(largest_mean=8.0, sigma=1.0)
+    assert _guessing_error(_keys(shorter, secrets)) < 0.9 * claimed
+    assert _guessing_error(_keys(passport, [b"public"] * len(secrets))) < 0.9 * claimed
+
+
+def test_in_the_theorems_setting_an_input_errs_as_the_guess_of_the_key_and_the_mean_undoes_it() -> None:
+    """H = W(x + s): FedAdOb's Theorem 1 bounds who guesses s; who knows the inputs' mean does not guess."""
+    rng = np.random.default_rng(2)
+    claimed = PassportDefense(largest_mean=10.0, sigma=1.0).claim({}).key_error or np.nan
+    guessed, estimated = [], []
+    for s, guess in _keys(PassportDefense(largest_mean=10.0), [f"{i}".encode() for i in range(600)]).reshape(
+        -1, 2, 6
+    ):
+        x, w = rng.random((64, 6)), rng.normal(size=(9, 6))
+        seen = (x + s) @ w.T @ np.linalg.pinv(w).T
+        guessed.append(((seen - guess - x) ** 2).mean())
+        estimated.append(((seen - seen.mean(axis=0) + 0.5 - x) ** 2).mean())
+    assert np.mean(guessed) > claimed
+    assert np.mean(estimated) < 0.01

@@ -175,3 +175,36 @@ def test_marvell_leaves_a_batch_of_one_side_alone() -> None:
     g = RNG.normal(size=(5, 3))
     for labels in (np.zeros(5, np.int64), np.ones(5, np.int64)):
         assert Marvell().on_gradient(g, _context(5, labels)) is g
+
+
+def _test_error(released: Array, ones: Array) -> float:
+    """(FPR + FNR)/2 of the likelihood ratio of two Gaussians, fitted to every second row, on the others."""
+    fitted, tried = slice(0, None, 2), slice(1, None, 2)
+    sides = [released[fitted][ones[fitted] == side] for side in (0, 1)]
+    laws = [multivariate_normal(s.mean(axis=0), np.cov(s.T)) for s in sides]
+    score = laws[1].logpdf(released[tried]) - laws[0].logpdf(released[tried])
+    one = ones[tried] == 1
+    tests = np.quantile(score, np.linspace(0, 1, 200))
+    return float(min(((score[~one] > t).mean() + (score[one] <= t).mean()) / 2 for t in tests))
+
+
+@pytest.mark.parametrize("power", [1.0, 4.0])
+def test_what_marvell_claims_holds_and_noise_that_is_worse_spent_fails_it(power: float) -> None:
+    """The broken variant spreads the same power over all directions."""
+    n, d = 20_000, 8
+    rng = np.random.default_rng(3)
+    labels = (np.arange(n) % 5 < 2).astype(np.int64)
+    delta = rng.normal(size=d)
+    g = labels[:, None] * delta + 0.1 * np.linalg.norm(delta) * rng.normal(size=(n, d))
+    marvell = Marvell(power=power)
+    bound = marvell.claim({}).test_error
+    assert bound is not None
+    assert bound >= 0.25
+    slack = 5 * 0.5 / math.sqrt(n / 2)  # of a share measured on half of the rows
+    assert _test_error(marvell.on_gradient(g, _context(n, labels)), labels) > bound - slack
+    spread = g + math.sqrt(power / d) * np.linalg.norm(delta) * rng.normal(size=(n, d))
+    assert _test_error(spread, labels) < bound - slack
+
+
+def test_marvell_claims_nothing_where_its_power_is_too_weak() -> None:
+    assert Marvell(power=0.1).claim({}).test_error == 0
