@@ -6,7 +6,6 @@ file may be absent; a file that is present and cannot be read is refused with on
 
 from __future__ import annotations
 
-import json
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from vfl.arrays import UNREADABLE
+from vfl.arrays import UNREADABLE, read_arrays
 from vfl.errors import ConfigError, DataError
+from vfl.jsonfile import json_object
 from vfl.types import Array, Role
 from vfl.view import PartyInfo
 
@@ -287,12 +286,11 @@ def _entries(path: Path) -> Iterator[dict[str, Any]]:
         for line in lines:
             if not line.endswith(b"\n"):
                 return  # a torn tail: the party died while writing it
-            yield json.loads(line)
+            yield json_object(line)
 
 
 def _pictures(path: Path) -> dict[str, Array]:
-    with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
-        pictures = {name: file[name] for name in file.files}
+    pictures = read_arrays(path)
     shape = pictures["original"].shape
     wrong = [n for n, a in pictures.items() if a.shape != (shape if n != "rows" else shape[:1])]
     if len(shape) != 2 or wrong or "rows" not in pictures:

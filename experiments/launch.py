@@ -6,7 +6,6 @@ see the end of it and stop. When one party fails, the others are told to stop.
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -20,6 +19,7 @@ from typing import Any
 from services.folder import write_status
 from services.process import LAUNCHED
 from vfl.errors import StorageError, UnavailableError, VflensError
+from vfl.jsonfile import json_object
 from vfl.private import owner_only
 from vfl.types import Role
 
@@ -191,16 +191,15 @@ def _follow(file: Path) -> Iterator[list[dict[str, Any]]]:
 def _event(line: bytes) -> dict[str, Any]:
     """The event in ``line``; {} where a full disk cut it short."""
     try:
-        event = json.loads(line)
+        return json_object(line)
     except ValueError:
         return {}
-    return event if isinstance(event, dict) else {}
 
 
 def _reason(folder: Path) -> str:
     """Why the party failed: what its status says, else what it said before it had one."""
     try:
-        reason = str(json.loads((folder / "status.json").read_text(encoding="utf-8"))["reason"])
+        reason = str(json_object((folder / "status.json").read_text(encoding="utf-8"))["reason"])
     except (OSError, ValueError, KeyError, TypeError):
         reason = ""
     return reason or _last_error(folder / "output.log")

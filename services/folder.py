@@ -16,6 +16,7 @@ import tomli_w
 from vfl.arrays import write_whole
 from vfl.config import DataPartyConfig, PartyConfig, load_party
 from vfl.errors import ConfigError, StorageError
+from vfl.jsonfile import json_object
 from vfl.private import opened, owner_only, write_private
 
 _OF_A_RUN = (
@@ -107,7 +108,7 @@ def write_status(folder: Path, state: str, reason: str = "") -> None:
 def state_of(folder: Path) -> str:
     """What :func:`write_status` said last in ``folder``, "" if nothing that can be read."""
     with suppress(OSError, ValueError, KeyError, TypeError):
-        return str(json.loads((folder / "status.json").read_text(encoding="utf-8"))["state"])
+        return str(json_object((folder / "status.json").read_text(encoding="utf-8"))["state"])
     return ""
 
 

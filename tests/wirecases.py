@@ -12,9 +12,19 @@ from hypothesis.extra import numpy as hnp
 from vfl import acts
 from vfl.federation import AGGREGATORS, INT32_MAX, Federation, Training
 from vfl.model import SplitNetwork
-from vfl.types import MAX_PIXEL, ColumnInfo, Exchange, Phase, Point, Released, Role, RowStatus, numbered
+from vfl.types import (
+    DTYPES,
+    MAX_PIXEL,
+    ColumnInfo,
+    Exchange,
+    Phase,
+    Point,
+    Released,
+    Role,
+    RowStatus,
+    numbered,
+)
 from vfl.view import PartyInfo
-from vfl.wire.codec import DTYPES
 
 INT32 = st.integers(0, INT32_MAX)
 PLACES = st.integers(0, MAX_PIXEL)

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from io import SEEK_END
 from pathlib import Path
-from typing import Any
-from zipfile import BadZipFile
+from tokenize import TokenError
+from typing import IO, Any, BinaryIO
+from zipfile import BadZipFile, ZipFile, ZipInfo
 
 import numpy as np
+from numpy.lib import format as npy
 
 from vfl.errors import StorageError
 from vfl.types import Array
 
-#: What a damaged archive raises. TypeError: one bare array. RuntimeError: compressed or encrypted in a way that nobody here writes.
-UNREADABLE = (OSError, ValueError, EOFError, TypeError, RuntimeError, BadZipFile, zlib.error)
+#: What a damaged archive raises. RuntimeError: compressed or encrypted in a way that nobody here writes, or nested too deeply.
+#: TokenError, SyntaxError, OverflowError: a header that is no Python, or a shape that no machine holds.
+UNREADABLE = (
+    OSError, ValueError, EOFError, TypeError, RuntimeError, MemoryError, OverflowError, SyntaxError, TokenError,
+    BadZipFile, zlib.error,
+)  # fmt: skip
+_HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
 
 def save_arrays(file: Path, arrays: Mapping[str, Array]) -> None:
@@ -58,15 +67,57 @@ def _through(file: Path, write: Callable[[Path], object], remedy: str) -> None:
 
 
 def load_arrays(file: Path) -> dict[str, Array]:
-    """The arrays in ``file``.
+    """See :func:`read_arrays`.
 
     Raises:
-        StorageError: it is absent, damaged, or holds pickled objects.
+        StorageError: the file is absent, damaged, compressed, or holds pickled objects.
     """
     try:
-        with file.open("rb") as stream, np.load(stream, allow_pickle=False) as saved:
-            return dict(saved)
+        return read_arrays(file)
     except UNREADABLE as error:
         raise StorageError(
             f"{file} holds no readable arrays ({error}): give the folder of a whole run"
         ) from error
+
+
+def read_arrays(file: Path) -> dict[str, Array]:
+    """The arrays in ``file``, which take no more memory than the file has bytes, whoever wrote it.
+
+    Raises:
+        one of UNREADABLE: it is absent, damaged, compressed, or holds pickled objects.
+    """
+    with file.open("rb") as stream:
+        _check_sizes(stream)
+        with np.load(stream, allow_pickle=False) as saved:
+            return dict(saved)
+
+
+def _check_sizes(stream: BinaryIO) -> None:
+    """Refuse an archive whose directory or headers announce more than it holds, before anything is read into memory.
+
+    Raises:
+        ValueError: naming what does; BadZipFile: it is no archive.
+    """
+    with ZipFile(stream) as archive:
+        members = archive.infolist()
+        unpacked, packed = sum(m.file_size for m in members), stream.seek(0, SEEK_END)
+        if unpacked > packed:
+            raise ValueError(
+                f"{packed} bytes are said to hold {unpacked}: write it without compression, with numpy.savez"
+            )
+        for member in members:
+            with archive.open(member) as data:
+                _check_header(data, member)
+    stream.seek(0)
+
+
+def _check_header(data: IO[bytes], member: ZipInfo) -> None:
+    version = npy.read_magic(data)
+    if version not in _HEADERS:
+        raise ValueError(f"{member.filename} is no plain array")
+    shape, _, dtype = _HEADERS[version](data)
+    due = data.tell() + math.prod(shape) * max(1, dtype.itemsize)
+    if min(shape, default=0) < 0 or due != member.file_size:
+        raise ValueError(
+            f"{member.filename} of shape {shape} {dtype} has {member.file_size} bytes: {due} are due"
+        )

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
 from vfl.arrays import load_arrays, save_arrays, write_whole
 from vfl.errors import ProtocolError, StorageError
+from vfl.jsonfile import json_object
 from vfl.model import SplitNetwork
 from vfl.table import Table
 from vfl.types import Array, ColumnInfo, Exchange, Phase, Released, Role, sealed
@@ -216,7 +217,7 @@ class Federation:
             StorageError: the folder holds no (whole) federation.
         """
         try:
-            members = json.loads((folder / "federation.json").read_text(encoding="utf-8"))
+            members = json_object((folder / "federation.json").read_text(encoding="utf-8"))
             rows = load_arrays(folder / "rows.npz")
             parties = tuple(map(party_from_dict, members["parties"]))
             training = Training(**members["training"])

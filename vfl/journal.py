@@ -14,17 +14,19 @@ import json
 import math
 import mmap
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError
 
 from vfl.errors import StorageError
-from vfl.types import Array, Exchange, Phase, Point, Released
+from vfl.types import DTYPES, MAX_DIMENSIONS, Array, Exchange, Phase, Point, Released
 
 BLOCK_BYTES = 64 * 1024  # larger writes stall the page cache
+_LONGEST = 1 << 20  # bytes of an index line: a network of a thousand tensors takes a tenth
 
 
 class Journal:
@@ -115,7 +117,7 @@ def read(folder: Path) -> Iterator[Released]:
             size = payload.seek(0, 2)
             data: Any = mmap.mmap(payload.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
             with _legible(folder):
-                for line in index:
+                for line in _lines(index):
                     entry = _complete(line, size)
                     if entry is None:
                         return
@@ -178,36 +180,84 @@ def _unreadable(folder: Path, error: Exception) -> StorageError:
     )
 
 
-def _complete(line: bytes, size: int) -> dict[str, Any] | None:
-    """The entry of one index line, or None where the line or its payload is torn."""
+class _Array(BaseModel):
+    """An array in an index line; an empty one takes no room, whatever its sides."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    name: str
+    dtype: Literal[*DTYPES]  # type: ignore[valid-type]
+    shape: list[NonNegativeInt] = Field(max_length=MAX_DIMENSIONS)
+    offset: NonNegativeInt
+
+    @property
+    def end(self) -> int:
+        """The byte of the payload behind it."""
+        return self.offset + math.prod(self.shape) * DTYPES[self.dtype]
+
+
+class _Entry(BaseModel):
+    """An index line, as :func:`_entry` writes it."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    sender: str
+    run: str
+    phase: Phase
+    round: NonNegativeInt
+    step: NonNegativeInt
+    point: Point
+    rows: _Array
+    tensors: list[_Array]
+    nbytes: NonNegativeInt
+    withheld: bool
+
+    @property
+    def end(self) -> int:
+        """The byte of the payload behind it."""
+        return max(array.end for array in (self.rows, *self.tensors))
+
+
+def _lines(index: BinaryIO) -> Iterator[bytes]:
+    """The lines of an index; one that no journal wrote is not read into memory.
+
+    Raises:
+        ValueError: a line is longer.
+    """
+    while line := index.readline(_LONGEST):
+        if len(line) == _LONGEST:
+            raise ValueError(f"a line has more than {_LONGEST} bytes")
+        yield line
+
+
+def _complete(line: bytes, size: int) -> _Entry | None:
+    """The entry of one index line, or None where the line or its payload is torn.
+
+    Raises:
+        ValueError: no journal wrote it.
+    """
     if not line.endswith(b"\n"):
         return None
     try:
-        entry: dict[str, Any] = json.loads(line)
-    except ValueError:
-        return None
-    return entry if all(_end(t) <= size for t in (entry["rows"], *entry["tensors"])) else None
+        entry = _Entry.model_validate_json(line)
+    except ValidationError as error:
+        problem = error.errors(include_url=False, include_context=False)[0]
+        if problem["type"] == "json_invalid" and "recursion" not in problem["msg"]:
+            return None
+        raise ValueError(f"{'.'.join(map(str, problem['loc'])) or 'a line'}: {problem['msg']}") from None
+    return entry if entry.end <= size else None
 
 
-def _end(described: Mapping[str, Any]) -> int:
-    itemsize: int = np.dtype(described["dtype"]).itemsize
-    end: int = described["offset"] + math.prod(described["shape"]) * itemsize
-    return end
+def _released(entry: _Entry, data: Any) -> Released:
+    exchange = Exchange(entry.run, entry.phase, entry.round, entry.step)
+    tensors = None if entry.withheld else {t.name: _array(t, data) for t in entry.tensors}
+    return Released(entry.sender, exchange, entry.point, _array(entry.rows, data), tensors)
 
 
-def _released(entry: Mapping[str, Any], data: Any) -> Released:
-    exchange = Exchange(entry["run"], Phase(entry["phase"]), int(entry["round"]), int(entry["step"]))
-    tensors = None if entry["withheld"] else {t["name"]: _array(t, data) for t in entry["tensors"]}
-    return Released(entry["sender"], exchange, Point(entry["point"]), _array(entry["rows"], data), tensors)
-
-
-def _array(described: Mapping[str, Any], data: Any) -> Array:
-    shape = tuple(described["shape"])
-    count = math.prod(shape)
+def _array(described: _Array, data: Any) -> Array:
+    count = math.prod(described.shape)
     if count:
-        array = np.frombuffer(data, described["dtype"], count, described["offset"]).reshape(shape)
+        array = np.frombuffer(data, described.dtype, count, described.offset).reshape(described.shape)
     else:
-        array = np.zeros(shape, described["dtype"])
+        array = np.zeros(described.shape, described.dtype)
     array.flags.writeable = False
     return array
 
@@ -222,12 +272,12 @@ def _drop_torn_tail(folder: Path) -> int:
     size, kept = payload.stat().st_size, 0
     end = 0
     with index.open("rb") as lines:
-        for line in lines:
+        for line in _lines(lines):
             entry = _complete(line, size)
             if entry is None:
                 break
             kept += len(line)
-            end = max(map(_end, (entry["rows"], *entry["tensors"])))
+            end = entry.end
     with index.open("r+b") as file:
         file.truncate(kept)
     with payload.open("r+b") as file:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from vfl.errors import StorageError
 from vfl.journal import Journal
+from vfl.jsonfile import json_object
 from vfl.types import Exchange, Phase, Point, Released
 
 
@@ -96,7 +97,7 @@ class _LeftOut:
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.touch()
-            self._of: dict[str, list[int]] = json.loads(file.read_text() or "{}")
+            self._of: dict[str, list[int]] = json_object(file.read_text() or "{}")
             self._out = file.open("r+b", buffering=0)
         except (OSError, ValueError) as error:
             raise self._refusal(error) from error

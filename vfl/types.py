@@ -18,6 +18,9 @@ import numpy.typing as npt
 from vfl.errors import KnowledgeError, ProtocolError
 
 Array: TypeAlias = npt.NDArray[Any]
+#: What a payload may hold: dtype → bytes an element.
+DTYPES: Mapping[str, int] = {"<f8": 8, "<f4": 4, "<i8": 8, "<i4": 4, "|u1": 1, "|b1": 1}
+MAX_DIMENSIONS = 8
 _LITTLE = sys.byteorder == "little"
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
+from zipfile import ZipFile
 
 import numpy as np
 import pytest
@@ -37,6 +39,58 @@ def test_a_full_disk_leaves_the_earlier_file_alone(tmp_path: Path, monkeypatch: 
         save_arrays(file, {"x": np.zeros(3)})
     assert [p.name for p in tmp_path.iterdir()] == ["x.npz"]
     assert (load_arrays(file)["x"] == 1).all()
+
+
+def _announcing(file: Path, header: bytes, body: bytes = b"") -> None:
+    """An archive of one member with this header."""
+    data = b"\x93NUMPY\1\0" + len(header).to_bytes(2, "little") + header + body
+    with ZipFile(file, "w") as archive:
+        archive.writestr("x.npy", data)
+
+
+def _header(dtype: str, shape: str) -> bytes:
+    return f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape}}}".encode()
+
+
+@pytest.mark.parametrize(
+    ("header", "reason"),
+    [
+        (
+            _header("<f8", "(1000000000,)"),
+            r"x\.npy of shape \(1000000000,\) float64 has \d+ bytes: 8\d+ are due",
+        ),
+        (_header("<f8", "(-1, -1)"), r"x\.npy of shape \(-1, -1\) float64 has"),
+        (_header("<f8", f"(0, {10**30})"), ""),
+        (_header("|V0", f"({10**15},)"), "are due"),
+        (_header("<U500000000", "()"), r"200000\d+ are due"),
+        (b"(" * 10_000, ""),
+        (b"[" * 9_000 + b"]" * 900, ""),
+        (b"{'descr': " * 900, ""),
+    ],
+)
+def test_a_header_is_held_to_the_bytes_behind_it(tmp_path: Path, header: bytes, reason: str) -> None:
+    _announcing(tmp_path / "x.npz", header)
+    tracemalloc.start()
+    try:
+        with pytest.raises(StorageError, match=rf"^[^\n]*x\.npz holds no readable arrays \([^\n]*{reason}"):
+            load_arrays(tmp_path / "x.npz")
+        assert tracemalloc.get_traced_memory()[1] < 8 * 2**20
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_compressed_bomb_is_not_unpacked(tmp_path: Path) -> None:
+    file = tmp_path / "x.npz"
+    np.savez_compressed(file, x=np.zeros(10**6))
+    tracemalloc.start()
+    try:
+        with pytest.raises(
+            StorageError, match=r"\d+ bytes are said to hold 8000128: write it without compression"
+        ):
+            load_arrays(file)
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("damage", [{"flag_bits": 0x1}, {"compress_type": 99}, {"flag_bits": 0x20}])

@@ -8,12 +8,15 @@ import shutil
 import signal
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from laboratory import NOTHING, payload, same
 
 from vfl import journal
@@ -264,8 +267,17 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
         {"rows": {"name": "", "dtype": "<i4", "shape": [1], "offset": None}},
         {"rows": {"name": "", "dtype": "<i4", "shape": [1], "offset": -4}},
         {"rows": {"name": "", "dtype": "nonsense", "shape": [1], "offset": 0}},
+        {"rows": {"name": "", "dtype": "|O", "shape": [0], "offset": 0}},
+        {"rows": {"name": "", "dtype": "<i4", "shape": [1.0], "offset": 0}},
+        {"rows": {"name": "", "dtype": "<i4", "shape": [0, 2**62], "offset": 0}},
+        {"rows": {"name": "", "dtype": "<i4", "shape": [0] * 9, "offset": 0}},
+        {"tensors": [{"name": 1, "dtype": "<f8", "shape": [1], "offset": 0}]},
         {"phase": "supper"},
         {"step": {}},
+        {"step": -1},
+        {"sender": ["a"]},
+        {"withheld": 0},
+        {"more": 1},
     ],
 )
 def test_an_index_line_that_no_journal_wrote_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
@@ -274,6 +286,66 @@ def test_an_index_line_that_no_journal_wrote_is_refused(tmp_path: Path, change: 
     index.write_text(json.dumps(json.loads(index.read_text()) | change) + "\n")
     with pytest.raises(StorageError, match="is not a readable log"):
         list(read(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        (b"[" * 200_000, r"recursion limit exceeded"),
+        (b'{"rows":' * 200_000, r"more than 1048576 bytes"),
+        (b" " * 2**20, r"more than 1048576 bytes"),
+        (
+            b'{"sender":"a","run":"r","phase":"train","round":0,"step":0,"point":"scores",'
+            b'"rows":{"name":"","dtype":"<i4","shape":[50000000,"a"],"offset":0}}',
+            r"rows\.shape\.1: Input should be a valid integer",
+        ),
+    ],
+)
+def test_a_hostile_line_is_one_sentence_and_takes_no_memory(
+    tmp_path: Path, line: bytes, problem: str
+) -> None:
+    _write(tmp_path, [])
+    (tmp_path / "index.jsonl").write_bytes(line + b"\n")
+    tracemalloc.start()
+    try:
+        with pytest.raises(
+            StorageError, match=rf"^[^\n]* is not a readable log \([^\n]*{problem}[^\n]*\): give"
+        ):
+            list(read(tmp_path))
+        assert tracemalloc.get_traced_memory()[1] < 8 * 2**20
+    finally:
+        tracemalloc.stop()
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    max_leaves=8,
+)
+
+
+@given(data=st.data())
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whatever_a_line_says_it_is_read_or_refused(tmp_path: Path, data: st.DataObject) -> None:
+    """A line of ours with something else at some place, or bytes flipped in it."""
+    folder = tmp_path / "log"
+    if not folder.exists():
+        _write(folder, [_small(0)])
+        shutil.copy(folder / "index.jsonl", tmp_path / "ours")
+    entry = json.loads((tmp_path / "ours").read_text())
+    at = data.draw(st.sampled_from([entry, entry["rows"], entry["tensors"][0]]))
+    at[data.draw(st.sampled_from(sorted(at)))] = data.draw(_JSON)
+    line = bytearray(json.dumps(entry).encode() + b"\n")
+    if data.draw(st.booleans()):
+        line[data.draw(st.integers(0, len(line) - 1))] ^= data.draw(st.integers(1, 255))
+    (folder / "index.jsonl").write_bytes(line)
+    size = (folder / "payload.bin").stat().st_size
+    refusal = ""
+    try:
+        assert all(released.nbytes <= 4 * size for released in read(folder))
+    except StorageError as error:
+        refusal = str(error)
+    assert "\n" not in refusal
 
 
 @pytest.mark.parametrize("line", ["[]", "3", '{"rows": {}}'])

@@ -15,11 +15,8 @@ import numpy as np
 
 from protos import vfl_pb2 as pb
 from vfl.errors import ProtocolError
-from vfl.types import Array, Exchange, Phase, Point, Released
+from vfl.types import DTYPES, MAX_DIMENSIONS, Array, Exchange, Phase, Point, Released
 
-#: dtype → bytes an element.
-DTYPES: Mapping[str, int] = {"<f8": 8, "<f4": 4, "<i8": 8, "<i4": 4, "|u1": 1, "|b1": 1}
-MAX_DIMENSIONS = 8
 MAX_ELEMENTS = 2**31
 
 _PHASE_OUT: Mapping[Phase, Any] = {p: pb.Phase.Value(p.name) for p in Phase}
