@@ -29,7 +29,7 @@ from vfl.link import Link, Party
 from vfl.log import party_log
 from vfl.loop import ENDING
 from vfl.types import Role
-from vfl.wire.channel import check_address, check_port_free, grpc, options
+from vfl.wire.channel import check_address, check_port_free, grpc, new_server
 from vfl.wire.grpc_link import GrpcLink
 
 LAUNCHED = "VFLENS_LAUNCHED"  # set by the launcher: standard input is its lifeline
@@ -95,7 +95,7 @@ def start_server(party: Party, config: PartyConfig, log: Any) -> grpc.Server:
     if isinstance(config, ActiveConfig) and config.operator_token:
         credentials[OPERATOR] = (Role.OPERATOR, config.operator_token)
     workers = ThreadPoolExecutor(CALLS * len(credentials) + _SPARE_WORKERS)
-    server = grpc.server(workers, options=options(config.limits))
+    server = new_server(workers, config.limits)
     server.add_generic_rpc_handlers((Servicer(party, credentials, log), HealthServicer()))
     try:
         server.add_insecure_port(config.address)

@@ -17,7 +17,7 @@ from vfl.acts import Act
 from vfl.config import Limits
 from vfl.link import Handlers, Party
 from vfl.types import Role
-from vfl.wire.channel import grpc, options
+from vfl.wire.channel import new_server
 from vfl.wire.messages import RPCS
 
 LIMITS = Limits()
@@ -48,7 +48,7 @@ def short_folder() -> Iterator[Path]:
 def served(party: Party, *, tcp: bool = False, limits: Limits = LIMITS, log: Any = None) -> Iterator[str]:
     """Serve ``party`` to every role of :data:`CALLERS`; the address."""
     with short_folder() as folder, ThreadPoolExecutor(8) as workers:
-        server = grpc.server(workers, options=options(limits))
+        server = new_server(workers, limits)
         server.add_generic_rpc_handlers((Servicer(party, CALLERS, log or structlog.get_logger()),))
         port = server.add_insecure_port("127.0.0.1:0" if tcp else f"unix:{folder}/s")
         server.start()

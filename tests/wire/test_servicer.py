@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,8 +22,9 @@ from services.healthcheck import HealthServicer, serves
 from services.process import start_server
 from services.servicer import CALLS, Servicer
 from vfl import acts
-from vfl.errors import AccessError, StateError
+from vfl.errors import AccessError, StateError, UnavailableError
 from vfl.types import Role
+from vfl.wire import channel as channel_module
 from vfl.wire.channel import PARTY_KEY, TOKEN_KEY, grpc
 from vfl.wire.grpc_link import GrpcLink
 from vfl.wire.messages import RPCS
@@ -173,3 +175,52 @@ def test_refusals_are_logged_shortly_and_then_counted() -> None:
     numbers = [entry["number"] for entry in logged if entry["event"] == "refused"]
     assert sorted(numbers) == [*range(1, 1001), 1024]
     assert max(len(entry["error"]) for entry in logged) < 700
+
+
+def test_a_server_with_too_many_calls_open_refuses_further_ones_in_words(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(channel_module, "_MOST_CALLS", 2)
+    metadata = ((PARTY_KEY, "active"), (TOKEN_KEY, CALLERS["active"][1]))
+    words = (
+        r"^party 'callee' has more calls open than it answers: look at its log for who calls, then ask again$"
+    )
+    with served(STUB) as address, _unfinished(address, RPCS[acts.Submission].path, 3, metadata) as calls:
+        eventually(lambda: any(call.done() for call in calls))  # the third: two are taken
+        link = GrpcLink(
+            "callee", address, caller="coordinator", token=CALLERS["coordinator"][1], limits=LIMITS
+        )
+        with pytest.raises(UnavailableError, match=words):
+            link.call(acts.Stop("run"))
+        link.close()
+
+
+def test_raw_connections_are_bounded_and_silent_ones_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Strangers who connect and say nothing took every file that the process may open."""
+    monkeypatch.setattr(channel_module, "_MOST_CONNECTIONS", 20)
+    monkeypatch.setattr(channel_module, "_HANDSHAKE_MS", 1_000)
+    with ExitStack() as end, served(STUB, tcp=True) as address:
+        host, port = address.split(":")
+        strangers = [socket.create_connection((host, int(port)), timeout=10) for _ in range(60)]
+        for stranger in strangers:
+            end.enter_context(stranger)
+            stranger.setblocking(False)
+        eventually(lambda: sum(map(_is_closed, strangers)) >= 40)
+        eventually(lambda: all(map(_is_closed, strangers)))
+        link = GrpcLink(
+            "callee", address, caller="coordinator", token=CALLERS["coordinator"][1], limits=LIMITS
+        )
+        assert link.call(acts.Stop("run")) == acts.Done()
+        link.close()
+
+
+def _is_closed(connection: socket.socket) -> bool:
+    """Whether the other end closed the ``connection``; what it said before is read."""
+    try:
+        while connection.recv(1024):
+            pass
+    except BlockingIOError:
+        return False
+    except ConnectionError:
+        return True
+    return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+from concurrent.futures import Executor
 from pathlib import Path
 
 import grpc as grpc  # noqa: PLC0414 - re-exported: whoever imports it here has the environment set first
@@ -12,6 +13,10 @@ from vfl.config import MIB, Limits, is_local
 from vfl.errors import ConfigError
 
 PARTY_KEY, TOKEN_KEY = "vflens-party", "vflens-token"
+_MOST_CONNECTIONS = 256  # of a server at a time: a process may have 1,024 files open
+_MOST_STREAMS = 64  # calls on one connection
+_MOST_CALLS = 1_000  # of all callers at a time, those that wait for their refusal too
+_HANDSHAKE_MS, _IDLE_MS = 10_000, 60_000
 
 
 def options(limits: Limits) -> list[tuple[str, int]]:
@@ -30,6 +35,21 @@ def options(limits: Limits) -> list[tuple[str, int]]:
         ("grpc.so_reuseport", 0),
         ("grpc.enable_http_proxy", 0),
     ]
+
+
+def new_server(workers: Executor, limits: Limits) -> grpc.Server:
+    """A server that ``workers`` answer for; strangers take no more of it than these bounds.
+
+    A connection that has not begun to speak HTTP/2 in time is closed, an idle one too: its owner's next call opens
+    another. Beyond the most connections none is taken, beyond the most calls each is refused.
+    """
+    bounds = [
+        ("grpc.max_allowed_incoming_connections", _MOST_CONNECTIONS),
+        ("grpc.max_concurrent_streams", _MOST_STREAMS),
+        ("grpc.server_handshake_timeout_ms", _HANDSHAKE_MS),
+        ("grpc.max_connection_idle_ms", _IDLE_MS),
+    ]
+    return grpc.server(workers, options=[*options(limits), *bounds], maximum_concurrent_rpcs=_MOST_CALLS)
 
 
 def open_channel(address: str, limits: Limits) -> grpc.Channel:

@@ -10,6 +10,7 @@ import grpc
 from vfl import errors
 
 ERROR_KEY = "vflens-error"
+_TOO_MANY_CALLS = "Concurrent RPC limit exceeded!"  # what the library says, before any handler is asked
 _WRITTEN_TOO_LATE = (
     "Internal error from Core"  # what the library says of a write to a call that has just ended
 )
@@ -41,6 +42,10 @@ def from_rpc(error: grpc.RpcError, peer: str, seconds: float) -> errors.VflensEr
     if code is grpc.StatusCode.DEADLINE_EXCEEDED:
         return errors.UnavailableError(
             f"party {peer!r} did not answer within {seconds:g} s: raise limits.call_seconds or look at its log"
+        )
+    if code is grpc.StatusCode.RESOURCE_EXHAUSTED and details == _TOO_MANY_CALLS:
+        return errors.UnavailableError(
+            f"party {peer!r} has more calls open than it answers: look at its log for who calls, then ask again"
         )
     if code is grpc.StatusCode.RESOURCE_EXHAUSTED:
         return errors.ProtocolError(
