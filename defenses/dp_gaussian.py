@@ -1,6 +1,7 @@
 """Clip every row to a norm and add Gaussian noise, on the embeddings or gradients that the party sends.
 
-A baseline of FedAdOb (§6). Noise is drawn once per exchange; an adversary may average over exchanges.
+A baseline of FedAdOb (§6). Rows and noise are whole numbers of steps of one grid (:mod:`vfl.numerics.discrete_noise`),
+so that the claim holds in floating point. Noise is drawn once per exchange; an adversary may average over exchanges.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from collections.abc import Mapping
 
 from pydantic import Field
 
-from defenses._clipping import clipped
+from defenses._clipping import clipped_to_grid
 from vfl.defense import Context, Defense
+from vfl.numerics.discrete_noise import GAUSSIAN_STEP, fresh_words, gaussian
 from vfl.types import Array, Claim
 
 
@@ -22,11 +24,9 @@ class DPGaussian(Defense):
     it sends in softmax regression). A gradient is that of the batch's mean loss: C is for one row of it.
     """
 
-    clip: float = Field(1.0, gt=0, allow_inf_nan=False, description="C, the largest L2 norm of a row")
-    level: float = Field(
-        0.1, gt=0, allow_inf_nan=False, description="standard deviation of the noise, in units of C"
-    )
-    delta: float = Field(1e-5, gt=0, lt=1, description="δ of the differential privacy that is claimed")
+    clip: float = Field(1.0, ge=1e-100, le=1e100, description="C, the largest L2 norm of a row")
+    level: float = Field(0.1, ge=1e-9, le=1e100, description="standard deviation of the noise, in units of C")
+    delta: float = Field(1e-5, ge=1e-8, lt=1, description="δ of the differential privacy that is claimed")
 
     def on_embedding(self, h: Array, ctx: Context) -> Array:
         """Clipped, noisy rows (n, w)."""
@@ -40,7 +40,8 @@ class DPGaussian(Defense):
         """Noise of standard deviation level·C; (ε, δ) per row and exchange where the classical bound covers it.
 
         Replacing a row moves it by at most 2C: σ ≥ √(2 ln(1.25/δ))·2C/ε suffices if ε < 1 (Dwork and Roth,
-        2014, theorem A.1). Otherwise ε stays unclaimed.
+        2014, theorem A.1). Otherwise ε stays unclaimed. The sampler's error, (1 + e)·2⁻⁴⁸ a number and below 10⁻⁹ for
+        rows of up to 65,536, is in δ: with the exact δ of Gaussian noise it makes up less than a third of the theorem's.
         """
         epsilon = math.sqrt(2 * math.log(1.25 / self.delta)) * 2 / self.level
         if epsilon >= 1:
@@ -48,5 +49,7 @@ class DPGaussian(Defense):
         return Claim(noise_std=self.level * self.clip, epsilon=epsilon, delta=self.delta)
 
     def _noisy(self, rows: Array, ctx: Context) -> Array:
-        noise = ctx.draw(lambda rng, n: rng.normal(0.0, self.level * self.clip, (n, rows.shape[1])))
-        return clipped(rows, self.clip, 2) + noise
+        step = GAUSSIAN_STEP * self.level * self.clip
+        noise = ctx.draw(lambda rng, n: gaussian(fresh_words(rng, n, rows.shape[1])))
+        noisy: Array = step * (clipped_to_grid(rows, self.clip, 2, step) + noise)
+        return noisy

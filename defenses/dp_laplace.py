@@ -1,6 +1,7 @@
 """Clip every row to an L1 norm and add Laplace noise, on the embeddings or gradients that the party sends.
 
-Pure differential privacy of a row in one exchange. Noise is drawn once per exchange.
+Pure differential privacy of a row in one exchange, in floating point too: rows and noise are whole numbers of steps
+of one grid (:mod:`vfl.numerics.discrete_noise`). Noise is drawn once per exchange.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from collections.abc import Mapping
 
 from pydantic import Field
 
-from defenses._clipping import clipped
+from defenses._clipping import clipped_to_grid
 from vfl.defense import Context, Defense
+from vfl.numerics.discrete_noise import LAPLACE_STEP, fresh_words, laplace
 from vfl.types import Array, Claim
 
 
@@ -22,8 +24,8 @@ class DPLaplace(Defense):
     it sends in softmax regression).
     """
 
-    clip: float = Field(1.0, gt=0, allow_inf_nan=False, description="C, the largest L1 norm of a row")
-    level: float = Field(0.1, gt=0, allow_inf_nan=False, description="scale b of the noise, in units of C")
+    clip: float = Field(1.0, ge=1e-100, le=1e100, description="C, the largest L1 norm of a row")
+    level: float = Field(0.1, ge=1e-9, le=1e100, description="scale b of the noise, in units of C")
 
     def on_embedding(self, h: Array, ctx: Context) -> Array:
         """Clipped, noisy rows (n, w)."""
@@ -34,9 +36,11 @@ class DPLaplace(Defense):
         return self._noisy(g, ctx)
 
     def claim(self, state: Mapping[str, Array]) -> Claim:
-        """ε = 2/level per row and exchange: replacing a row moves it by at most 2C in L1. Standard deviation √2·b."""
+        """ε = 2/level, δ = 0 per row and exchange: replacing a row moves it by at most 2C in L1. Standard deviation √2·b."""
         return Claim(noise_std=math.sqrt(2) * self.level * self.clip, epsilon=2 / self.level, delta=0.0)
 
     def _noisy(self, rows: Array, ctx: Context) -> Array:
-        noise = ctx.draw(lambda rng, n: rng.laplace(0.0, self.level * self.clip, (n, rows.shape[1])))
-        return clipped(rows, self.clip, 1) + noise
+        step = LAPLACE_STEP * self.level * self.clip
+        noise = ctx.draw(lambda rng, n: laplace(fresh_words(rng, n, rows.shape[1])))
+        noisy: Array = step * (clipped_to_grid(rows, self.clip, 1, step) + noise)
+        return noisy

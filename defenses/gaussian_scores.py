@@ -1,17 +1,20 @@
 """Gaussian noise on the logits behind the released scores.
 
 A baseline: it may change the predicted class, and averaging over independent draws undoes it, which is why a
-row keeps its noise.
+row keeps its noise. No ε is claimed; the logits are rounded to a grid all the same, so that the last bits of a score
+do not tell them (:mod:`vfl.numerics.discrete_noise`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 from pydantic import Field
 from scipy.special import log_softmax
 
 from vfl.defense import Context, Defense
+from vfl.numerics.discrete_noise import GAUSSIAN_STEP, fresh_words, gaussian
 from vfl.types import Array, Claim
 
 
@@ -22,14 +25,13 @@ class GaussianScores(Defense):
     same. −∞ stays −∞.
     """
 
-    sigma: float = Field(
-        1.0, gt=0, allow_inf_nan=False, description="standard deviation of the noise, in logits"
-    )
+    sigma: float = Field(1.0, ge=1e-9, le=1e100, description="standard deviation of the noise, in logits")
 
     def on_scores(self, log_c: Array, ctx: Context) -> Array:
         """Noisy, normalised log-probabilities (n, k)."""
-        noise = ctx.draw(lambda rng, n: rng.normal(0.0, self.sigma, (n, log_c.shape[1])))
-        noisy: Array = log_softmax(log_c + noise, axis=1)
+        step = GAUSSIAN_STEP * self.sigma
+        noise = ctx.draw(lambda rng, n: gaussian(fresh_words(rng, n, log_c.shape[1])))
+        noisy: Array = log_softmax(step * (np.rint(log_c / step) + noise), axis=1)
         return noisy
 
     def claim(self, state: Mapping[str, Array]) -> Claim:

@@ -12,6 +12,7 @@ import numpy as np
 from pydantic import Field
 
 from vfl.defense import Context, Defense
+from vfl.numerics.discrete_noise import fresh_words
 from vfl.types import Array, Claim
 
 
@@ -24,10 +25,14 @@ class LabelDP(Defense):
         """Rows of ``y`` (n, k), each rolled by as many classes as its label moved."""
         n, k = y.shape
         rng = ctx.stream()
-        kept = 1 / (1 + (k - 1) * math.exp(-self.epsilon))
-        moves = np.where(rng.random(n) < kept, 0, rng.integers(1, max(k, 2), n))
+        moves = np.where(fresh_words(rng, n)() < self._kept(k), 0, rng.integers(1, max(k, 2), n))
         moved: Array = np.take_along_axis(y, (np.arange(k) - moves[:, None]) % k, axis=1)
         return moved
+
+    def _kept(self, k: int) -> int:
+        """Of 2⁶⁴ words those that keep the label: rounded down, so that float64 adds nothing to ε."""
+        others = (k - 1) * math.exp(-self.epsilon)
+        return 2**64 - math.ceil(2**64 * others / (1 + others) * (1 + 2.0**-48))
 
     def claim(self, state: Mapping[str, Array]) -> Claim:
         """ε for each row's label over the whole run: it is drawn once."""

@@ -30,7 +30,7 @@ class ReleaseTable(Defense):
 
     mechanism: Literal["gaussian", "laplace", "bounded", "correlated"] = "gaussian"
     lam: FiniteFloat = Field(
-        100.0, gt=0, description="all but correlated: weight of utility; Gaussian deviation λ^-¼"
+        100.0, gt=0, le=1e40, description="all but correlated: weight of utility; Gaussian deviation λ^-¼"
     )
     low: FiniteFloat = Field(-0.5, description="bounded: least noise")
     high: FiniteFloat = Field(0.5, description="bounded: largest noise")
@@ -91,8 +91,7 @@ class ReleaseTable(Defense):
         key = derive(
             ctx.secret, "release table", ctx.exchange.run, ctx.position, self.model_dump_json(), digest
         )
-        noisy: Array = x + self._mechanism(x, ctx.owner).sample(0, len(x), key)
-        return noisy
+        return self._mechanism(x, ctx.owner).release(x, 0, key)
 
     def _mechanism(self, x: Array, owner: Owner) -> Mechanism:
         pi = identity_pi(x.shape[1])

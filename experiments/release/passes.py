@@ -18,8 +18,9 @@ from vfl.release.mechanisms import Mechanism
 from vfl.release.moments import TableMoments
 from vfl.types import Array
 
-#: Noise must exceed the spacing of float64 at the column's largest value so many times, or it is rounded away.
-STEPS = 1024
+#: Noise must exceed the spacing of float64 at the column's largest value so many times. Then no value is more than
+#: 2⁵⁰ steps of the noise's grid from 0, and float64 finds its place there to within half a step.
+TIMES = 2**16
 #: Above it neighbouring whole numbers share one float64.
 _WHOLE = 2.0**53
 _BINS, _DRAWN_ROWS, _DRAWN_COLUMNS = 40, 200_000, 24
@@ -116,10 +117,10 @@ def refuse_invisible(plan: Columns, found: Scan, deviation: Array) -> None:
     """Refuse noise that float64 rounds away beside the numbers that it should hide.
 
     Raises:
-        ConfigError: in some column the noise's ``deviation`` (p,) is within 1,024 steps of float64.
+        ConfigError: in some column the noise's ``deviation`` (p,) is within 65,536 steps of float64.
     """
     largest = np.maximum(abs(found.low), abs(found.high))
-    hidden = deviation < STEPS * np.spacing(largest)
+    hidden = deviation < TIMES * np.spacing(largest)
     if hidden.any():
         j = int(np.argmax(hidden))
         raise ConfigError(
@@ -175,7 +176,7 @@ def write(plan: Columns, blocks: Iterable[Block], found: Scan, noise: Noise, pat
     mean, start, digest = noise.mechanism.mean(), 0, hashlib.blake2b(digest_size=32)
     with TableSink(path, plan.schema(), quoted=found.quoted) as sink:
         for block in _filled(blocks):
-            released = block.features + noise.mechanism.sample(start, len(block.features), noise.key)
+            released = noise.mechanism.release(block.features, start, noise.key)
             start += len(released)
             digest.update(np.ascontiguousarray(block.features).data)
             sink.write(Block(released, block.kept).columns(plan))

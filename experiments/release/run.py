@@ -91,7 +91,7 @@ class _Prepared:
 def _independent(options: Options, plan: Columns, rows: Callable[..., Iterable[Block]]) -> _Prepared:
     found = scan(plan, rows(stage="reading"))
     mechanism = mechanism_for(options, found.moments, plan.names)
-    refuse_invisible(plan, found, np.sqrt(np.diag(mechanism.covariance())))
+    refuse_invisible(plan, found, mechanism.finest())
     return _Prepared(mechanism, found, partial(rows, stage="writing"))
 
 

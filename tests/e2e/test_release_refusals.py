@@ -31,7 +31,7 @@ REFUSED: dict[str, tuple[str, tuple[str, ...], int, str]] = {
     "empty seed": ("a,y\n1,u\n2,v\n", ("--lambda", "1", "--seed", ""), 2, "--seed is empty"),
     "theta beyond numbers": ("a,b,y\n1,2,u\n2,1,v\n", ("--mechanism", "correlated", "--m", "1", "--theta", "1e308"), 2, "theta is 1e+308: give a number from 1e-50 to 1e+50"),
     "box far away": ("a,y\n1,u\n2,v\n", ("--mechanism", "bounded", "--lambda", "1", "--lower", "1e12", "--upper", "2e12"), 2, "move the box nearer to 0"),
-    "epsilon beyond numbers": ("a,y\n1,u\n2,v\n", ("--epsilon", "1e300", "--diameter", "1"), 2, "epsilon is 1e+300: give a number up to 1e+09"),
+    "epsilon beyond numbers": ("a,y\n1,u\n2,v\n", ("--epsilon", "1e300", "--diameter", "1"), 2, "epsilon is 1e+300: give a number up to 17.2, for which Gaussian noise on 1 columns"),
     "delta beyond numbers": ("a,y\n1,u\n2,v\n", ("--epsilon", "1", "--diameter", "1", "--delta", "1e-320"), 2, "delta is 1e-320: give a probability from 1e-300"),
     "diameter beyond numbers": ("a,y\n1,u\n2,v\n", ("--lambda", "1", "--diameter", "1e300"), 2, "diameter 1e+300 is 1e+300 deviations of the noise"),
     "target beyond numbers": ("a,y\n1,u\n2,v\n", ("--target-mse", "1e-300"), 2, "target_mse 1e-300 needs lambda = inf"),

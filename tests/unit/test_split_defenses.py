@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal, localcontext
 from typing import Any
 
 import numpy as np
@@ -30,11 +31,11 @@ def _context(rows: int, labels: Array | None = None, step: int = 0) -> Context:
 def test_rows_are_clipped_before_the_noise(kind: Any, order: int) -> None:
     rows = RNG.normal(size=(50, 7)) * RNG.uniform(0, 3, (50, 1))
     rows[0] = 0
-    defense = kind(clip=2.0, level=1e-12)
+    defense = kind(clip=2.0, level=1e-9)
     norms, after = (
         np.linalg.norm(r, ord=order, axis=1) for r in (rows, defense.on_gradient(rows, _context(50)))
     )
-    np.testing.assert_allclose(after, np.minimum(norms, 2.0), atol=1e-9)
+    np.testing.assert_allclose(after, np.minimum(norms, 2.0), atol=1e-6)
     np.testing.assert_array_equal(
         defense.on_gradient(rows, _context(50)), defense.on_embedding(rows, _context(50))
     )
@@ -107,6 +108,17 @@ def test_label_dp_keeps_labels_as_often_as_it_says_and_never_more() -> None:
     np.testing.assert_allclose(confusion, expected, atol=5 * math.sqrt(0.25 / (n / k)))
     assert kept / expected[0, 1] == pytest.approx(math.exp(epsilon))  # the likelihood ratio is e^ε
     assert set(after.sum(1)) == {1.0}
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 5.0, 30.0, 40.0, 700.0])
+@pytest.mark.parametrize("k", [2, 3, 10])
+def test_label_dp_keeps_its_epsilon_in_whole_words(epsilon: float, k: int) -> None:
+    """Of 2⁶⁴ words so many keep the label and the others are shared: the ratio is at most e^ε, and never ∞."""
+    kept = LabelDP(epsilon=epsilon)._kept(k)
+    with localcontext(prec=400):
+        ratio = Decimal(kept) * (k - 1) / (2**64 - kept)
+        assert 0 < ratio <= Decimal(epsilon).exp()
+        assert epsilon > 30 or ratio > Decimal(epsilon).exp() * Decimal("0.999999")
 
 
 # -- Marvell -----------------------------------------------------------------------------------------

@@ -6,6 +6,9 @@ Gaussian everything depends on a = max ‖V^{-1/2}(x − x')‖ = λ^{1/4} ‖Π
 The theorem's ε, a(1 + √(2 ln 1/δ)), holds for a ≤ 2 only (above it is false, first at a ≈ 3.44). The exact ε solves
 Φ(a/2 − ε/a) − e^ε Φ(−a/2 − ε/a) = δ (Balle and Wang 2018, Thm 8). It is solved here: dp-accounting, which
 has it, pins attrs < 24 and dm-tree and cannot be installed beside this project's dependencies.
+
+All of it holds for the numbers that are released (:mod:`vfl.numerics.discrete_noise`): for whole steps of a grid, on
+which two rows lie at most :data:`ROUNDING` steps a column further apart, and for a sampler whose error goes off δ.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from vfl.errors import ConfigError
+from vfl.numerics.discrete_noise import GAUSSIAN_ERROR, GAUSSIAN_STEP, LAPLACE_ERROR, LAPLACE_STEP
 from vfl.release.bounded import Bounded
 from vfl.release.correlated import Correlated
 from vfl.release.mechanisms import Gaussian, Laplace, Mechanism, positive
@@ -25,8 +29,13 @@ from vfl.types import Array
 THEOREM_LIMIT = 2.0
 #: The largest a whose ε is computed; noise is then less than a millionth of the diameter.
 LARGEST = 1e7
-#: The largest ε that is solved for, and the least δ.
-LARGEST_EPSILON, LEAST_DELTA = 1e9, 1e-300
+#: The least δ.
+LEAST_DELTA = 1e-300
+#: Steps of the grid by which rounding can move two values of a column apart: one, and one for float64, which
+#: finds each place to within half a step.
+ROUNDING = 2
+#: The share of δ for the error of the Gaussian sampler.
+_FOR_SAMPLER = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,15 +62,11 @@ def local_privacy(mechanism: Mechanism, *, delta: float, diameter: Array | float
     checked_delta(delta)
     match mechanism:
         case Gaussian():
-            a = sensitivity(mechanism.pi, mechanism.lam, span)
-            theorem = a * (1 + np.sqrt(-2 * np.log(delta)))
-            reason = None
-            if a > THEOREM_LIMIT:
-                reason = f"epsilon_theorem: Theorem 2.5 holds for a ≤ 2 only, and here a = {a:.4g}"
-            return Ldp(delta, span, None if reason else float(theorem), gaussian_epsilon(a, delta), reason)
+            return _gaussian_privacy(mechanism, delta, span)
         case Laplace():
             reason = "epsilon_theorem: Theorem 2.5 is about Gaussian noise; epsilon_exact holds with δ = 0"
-            return Ldp(delta, span, None, float(np.sum(span / mechanism.scale)), reason)
+            steps = float(np.sum(span / (LAPLACE_STEP * mechanism.scale))) + ROUNDING * mechanism.width
+            return Ldp(delta, span, None, steps * LAPLACE_STEP * (1 + LAPLACE_ERROR), reason)
         case Correlated():
             reason = "every x_iᵀα is released exactly: no finite ε holds for any δ < 1"
         case Bounded():
@@ -69,6 +74,34 @@ def local_privacy(mechanism: Mechanism, *, delta: float, diameter: Array | float
         case _:
             reason = f"no ε is known for {mechanism.name} noise"
     return Ldp(delta, span, None, None, reason)
+
+
+def _gaussian_privacy(mechanism: Gaussian, delta: float, span: Array) -> Ldp:
+    a = sensitivity(mechanism.pi, mechanism.lam, span) + rounding(mechanism.width)
+    exact, largest = gaussian_epsilon(a, ideal(delta)), largest_epsilon(delta, mechanism.width)
+    if exact > largest:
+        reason = f"Gaussian noise on {mechanism.width} columns is drawn finely enough for ε up to {largest:.3g} at δ = {delta:g}, and here it is {exact:.4g}"
+        return Ldp(delta, span, None, None, reason)
+    theorem = float(a * (1 + np.sqrt(-2 * np.log(ideal(delta)))))
+    if a > THEOREM_LIMIT:
+        reason = f"epsilon_theorem: Theorem 2.5 holds for a ≤ 2 only, and here a = {a:.4g}"
+        return Ldp(delta, span, None, exact, reason)
+    return Ldp(delta, span, theorem, exact, None)
+
+
+def rounding(width: int) -> float:
+    """What the grid adds to a: :data:`ROUNDING` steps in each of ``width`` whitened coordinates."""
+    return float(ROUNDING * GAUSSIAN_STEP * np.sqrt(width))
+
+
+def ideal(delta: float) -> float:
+    """δ without the sampler's share: what exact Gaussian noise is held to."""
+    return delta * (1 - _FOR_SAMPLER)
+
+
+def largest_epsilon(delta: float, width: int) -> float:
+    """The largest ε at which the sampler's error in ``width`` numbers, (1 + e^ε) each, keeps to its share of δ, or 0."""
+    return float(np.log(max(1.0, _FOR_SAMPLER * delta / (width * GAUSSIAN_ERROR) - 1)))
 
 
 def checked_delta(delta: float) -> None:
@@ -127,13 +160,7 @@ def gaussian_epsilon(a: float, delta: float) -> float:
 
 
 def gaussian_sensitivity(epsilon: float, delta: float) -> float:
-    """The largest a whose exact ε at ``delta`` is ``epsilon`` > 0: inverts :func:`gaussian_epsilon`.
-
-    Raises:
-        ConfigError: ε is beyond :data:`LARGEST_EPSILON`.
-    """
-    if not epsilon <= LARGEST_EPSILON:
-        raise ConfigError(f"epsilon is {epsilon:g}: give a number up to {LARGEST_EPSILON:g}")
+    """The largest a whose exact ε at ``delta`` is ``epsilon`` > 0: inverts :func:`gaussian_epsilon`."""
     from scipy.optimize import brentq
 
     low, high = 1e-12 * min(1.0, epsilon), 1.0

@@ -158,9 +158,9 @@ def not_protected(mechanism: Mechanism) -> list[str]:
         "membership: whether someone's row is in the table",
         "repeated releases: two releases of one table average the noise, every further one adds to what is known",
     ]
-    if isinstance(mechanism, Gaussian | Laplace):
+    if not isinstance(mechanism, Gaussian | Laplace):
         words.append(
-            "the last digits: ε is for real numbers, and noise computed in floating point leaves traces in the last bits"
+            "the last digits: this noise is on no grid, and the last bits of a released number can rule an original out"
         )
     if isinstance(mechanism, Correlated):
         words += [

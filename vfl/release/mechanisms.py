@@ -1,9 +1,10 @@
 """Noise for a released table, x̄ = x + n: the base, the optimal Gaussian and the Laplace baselines (FAR §2).
 
 Every mechanism is frozen data that others judge: its mean, covariance and Fisher information describe one
-row in the table's own units. Noise is drawn by inverse CDF from a counter-based generator: cell k of the
-table reads number k of the stream, so that any block of rows can be drawn alone and a table gets the same
-noise, bit for bit, however it is cut.
+row in the table's own units. Noise is drawn from a counter-based generator: cell k of the table reads number k
+of each stream, so that any block of rows can be drawn alone and a table gets the same noise, bit for bit, however
+it is cut. Gaussian and Laplace noise and the rows under them lie on one grid (:mod:`vfl.numerics.discrete_noise`):
+an ε holds for them in floating point. For the others none is stated.
 """
 
 from __future__ import annotations
@@ -11,14 +12,30 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain, count
 from typing import ClassVar, Literal
 
 import numpy as np
 from scipy.special import ndtri
 
 from vfl.errors import ConfigError
+from vfl.numerics.discrete_noise import GAUSSIAN_STEP, LAPLACE_STEP, Words, gaussian, laplace
 from vfl.randomness import derive
 from vfl.types import Array
+
+
+def words(key: bytes, start: int, count: int, *names: int) -> Array:
+    """Words start, …, start + count − 1 (uint64) of the stream of ``key`` and ``names``."""
+    generator = np.random.Philox(key=np.frombuffer(derive(key, "release", *names)[:16], "<u8"))
+    generator.advance(start // 4)  # a counter step makes four numbers
+    raw: Array = generator.random_raw(start % 4 + count)[start % 4 :]
+    return raw
+
+
+def words_of_rows(key: bytes, start: int, n_rows: int, width: int) -> Words:
+    """A source of words for rows start, …, start + n_rows − 1 of a table; each call reads a stream of its own."""
+    names = chain([()], zip(count(1)))  # the first is that of uniforms(), which has no number
+    return lambda: words(key, start * width, n_rows * width, *next(names)).reshape(n_rows, width)
 
 
 def uniforms(key: bytes, start: int, count: int) -> Array:
@@ -26,9 +43,7 @@ def uniforms(key: bytes, start: int, count: int) -> Array:
 
     Each is (k + ½)/2⁵² with k uniform in 0…2⁵² − 1: symmetric about ½, exact in float64.
     """
-    generator = np.random.Philox(key=np.frombuffer(derive(key, "release")[:16], "<u8"))
-    generator.advance(start // 4)  # a counter step makes four numbers
-    raw = generator.random_raw(start % 4 + count)[start % 4 :]
+    raw = words(key, start, count)
     cells: Array = ((raw >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
     return cells
 
@@ -76,6 +91,16 @@ class Mechanism(ABC):
 
         ``key`` is the owner's secret: at most 64 bytes, one per release. The same key gives the same noise.
         """
+
+    def release(self, x: Array, start: int, key: bytes) -> Array:
+        """x̄: ``x`` (n, p), which are rows start, … of the table, under the noise of ``key``."""
+        noisy: Array = x + self.sample(start, len(x), key)
+        return noisy
+
+    def finest(self) -> Array:
+        """What float64 must resolve of each column (p,), in its units: the standard deviation of the noise."""
+        deviation: Array = np.sqrt(np.diag(self.covariance()))
+        return deviation
 
     def mean(self) -> Array:
         """E n (p,)."""
@@ -140,15 +165,29 @@ class Gaussian(Mechanism):
         return self.covariance()
 
     def sample(self, start: int, n_rows: int, key: bytes) -> Array:  # noqa: D102
-        z = normals(key, start, n_rows, self.width)
+        return self._times(gaussian(words_of_rows(key, start, n_rows, self.width)), self._step)
+
+    def release(self, x: Array, start: int, key: bytes) -> Array:
+        """The rows' whitened coordinates in whole steps of a grid, under noise in such steps, as a table again."""
+        steps = np.rint(self._times(x, self._per_step))
+        return self._times(steps + gaussian(words_of_rows(key, start, len(x), self.width)), self._step)
+
+    def finest(self) -> Array:
+        """For a full Π so small that whitening errs by less than half a step: see :mod:`vfl.release.accounting`."""
         if self.diagonal:
-            z *= np.diag(self._root)
-            return z
+            return super().finest()
+        p = self.width
+        return np.full(p, 1 / (p * (p + 2) * GAUSSIAN_STEP * abs(self._per_step).max()))
+
+    def _times(self, rows: Array, matrix: Array) -> Array:
+        if self.diagonal:
+            scaled: Array = rows * np.diag(matrix)
+            return scaled
         # column by column: BLAS would add in an order that depends on the number of rows
-        noise = np.zeros_like(z)
+        product = np.zeros_like(rows)
         for j in range(self.width):
-            noise += z[:, j : j + 1] * self._root[j]
-        return noise
+            product += rows[:, j : j + 1] * matrix[j]
+        return product
 
     @cached_property
     def _eigen(self) -> tuple[Array, Array]:
@@ -156,10 +195,16 @@ class Gaussian(Mechanism):
         return values, vectors
 
     @cached_property
-    def _root(self) -> Array:
-        """The symmetric root of V."""
-        root: Array = self.pi_power(-0.25) * self.lam**-0.25
-        return root
+    def _step(self) -> Array:
+        """The step of the grid, times the symmetric root of V."""
+        step: Array = self.pi_power(-0.25) * (self.lam**-0.25 * GAUSSIAN_STEP)
+        return step
+
+    @cached_property
+    def _per_step(self) -> Array:
+        """Its inverse."""
+        inverse: Array = self.pi_power(0.25) * (self.lam**0.25 / GAUSSIAN_STEP)
+        return inverse
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,9 +254,14 @@ class Laplace(Mechanism):
         return np.diag(self.scale**2)
 
     def sample(self, start: int, n_rows: int, key: bytes) -> Array:  # noqa: D102
-        u = uniforms(key, start * self.width, n_rows * self.width).reshape(n_rows, self.width)
-        noise: Array = self.scale * np.where(u < 0.5, np.log(2 * u), -np.log(2 * (1 - u)))
+        noise: Array = LAPLACE_STEP * self.scale * laplace(words_of_rows(key, start, n_rows, self.width))
         return noise
+
+    def release(self, x: Array, start: int, key: bytes) -> Array:
+        """The rows in whole steps of a grid by column, under noise in such steps."""
+        step = LAPLACE_STEP * self.scale
+        noisy: Array = step * (np.rint(x / step) + laplace(words_of_rows(key, start, len(x), self.width)))
+        return noisy
 
 
 def checked_pi(pi: Array) -> Array:

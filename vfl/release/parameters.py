@@ -10,7 +10,17 @@ from typing import Literal
 import numpy as np
 
 from vfl.errors import ConfigError
-from vfl.release.accounting import checked_delta, checked_diameter, gaussian_sensitivity, sensitivity
+from vfl.numerics.discrete_noise import LAPLACE_ERROR, LAPLACE_STEP
+from vfl.release.accounting import (
+    ROUNDING,
+    checked_delta,
+    checked_diameter,
+    gaussian_sensitivity,
+    ideal,
+    largest_epsilon,
+    rounding,
+    sensitivity,
+)
 from vfl.release.mechanisms import Gaussian, checked_pi, positive
 from vfl.types import Array
 
@@ -56,18 +66,37 @@ def lambda_for_privacy(
     mechanism: Literal["gaussian", "laplace"] = "gaussian",
     matched: Literal["cramer_rao", "variance"] = "cramer_rao",
 ) -> float:
-    """The largest λ (least noise) that gives (ε, δ) exactly for rows within ``diameter``; Laplace has δ = 0."""
+    """The largest λ (least noise) that gives (ε, δ) exactly for rows within ``diameter``; Laplace has δ = 0.
+
+    Raises:
+        ConfigError: no λ does: ε is beyond what the sampler keeps, or so small that the grid's rounding is more.
+    """
     positive("epsilon", epsilon)
     checked_delta(delta)
     pi = checked_pi(pi)
     span = checked_diameter(diameter, len(pi))
     asked = f"epsilon {epsilon:g} for diameter {span.max():g}"
     if mechanism == "gaussian":
-        return _as_lambda(asked, gaussian_sensitivity(epsilon, delta) / sensitivity(pi, 1.0, span), 4)
+        largest = largest_epsilon(delta, len(pi))
+        if epsilon > largest:
+            raise ConfigError(
+                f"epsilon is {epsilon:g}: give a number up to {largest:.3g}, for which Gaussian noise on {len(pi)} columns is drawn finely enough at delta = {delta:g}, or a larger delta"
+            )
+        a = gaussian_sensitivity(epsilon, ideal(delta)) - rounding(len(pi))
+        return _as_lambda(asked, _above_rounding(epsilon, a) / sensitivity(pi, 1.0, span), 4)
     if pi.ndim != 1:
         raise ConfigError("pi is a full matrix: Laplace noise is independent by column, give a diagonal pi")
     unit = np.sum(span * pi**0.25) * (1.0 if matched == "cramer_rao" else np.sqrt(2))
-    return _as_lambda(asked, epsilon / unit, 4)
+    left = epsilon / (1 + LAPLACE_ERROR) - ROUNDING * LAPLACE_STEP * len(pi)
+    return _as_lambda(asked, _above_rounding(epsilon, left) / unit, 4)
+
+
+def _above_rounding(epsilon: float, left: float) -> float:
+    if left <= 0:
+        raise ConfigError(
+            f"epsilon is {epsilon:g}: rounding to the noise's grid alone costs more, give a larger one"
+        )
+    return left
 
 
 def _as_lambda(asked: str, root: float, power: int) -> float:
