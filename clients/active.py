@@ -28,6 +28,7 @@ from vfl.randomness import stream
 from vfl.rowlog import RowLog
 from vfl.score.labels import LabelScoring
 from vfl.score.service import milestones
+from vfl.stage import Stage
 from vfl.types import Array, Exchange, Phase, Point, Released, Role
 
 
@@ -106,7 +107,7 @@ class ActiveParty(DataParty):
             answered = self.answered(Point.GRADIENT, act.exchange)
             if answered is not None:
                 return StepReply(answered, self.stops_after(act.exchange.step))
-            self.check_training(act.exchange.step)
+            self.reached.check_training(act.exchange.step)
             if not self.recovery.is_due(act.exchange):
                 raise StateError(
                     f"step {act.exchange.step} was learned from before and its answer is no longer kept: ask for the next"
@@ -150,6 +151,7 @@ class ActiveParty(DataParty):
         check_version(act.version)
         with self.lock:
             self.settle()
+            self.reached.advance(Stage.DISCLOSED)
             return tuple(self._labels(d.rows, act.version) for d in self.config.disclose if d.to == act.to)
 
     def _labels(self, count: int, version: int) -> Released:

@@ -48,6 +48,8 @@ from vfl.randomness import secret_from_seed
 from vfl.recovery import RecoveryLog, check_logged, unchanged
 from vfl.scaling import Scaler
 from vfl.score.service import ScoringService, disabled
+from vfl.stage import Reached, Stage
+from vfl.steplog import StepLog
 from vfl.summary import save_summary
 from vfl.transcript import Transcript
 from vfl.types import Array, Exchange, Owner, Phase, Point, Released, Role
@@ -92,7 +94,9 @@ class DataParty(Party):
         self.metrics = Metrics(self.folder / "metrics.parquet")
         self.owner = Owner(self.name)
         self.chain = DefenseChain(lambda: self.owner, defenses, self.secret)
-        self.gate = ReleaseGate(self.name, self.chain, self.folder / "released")
+        self.steps = StepLog(self.folder / "recovery" / "steps.bin")
+        self.gate = ReleaseGate(self.name, self.chain, self.folder / "released", self.steps)
+        self.reached = Reached(self.folder)
         self.contacted, self.begun, self.stopped = (threading.Event() for _ in range(3))
         self.failure = ""
         self.in_process = False  # set by a run that keeps all parties in one process
@@ -137,6 +141,7 @@ class DataParty(Party):
                 self.begin_run(act.federation, act.order)
                 save_summary(self)
                 save_order(self.folder, act.order, table)
+                self.reached.save()
         return Done()
 
     @abstractmethod
@@ -176,6 +181,7 @@ class DataParty(Party):
         check_version(act.version)
         with self.lock:
             self.settle()
+            self.reached.advance(Stage.OPEN)
         self.begun.set()
         return Done()
 
@@ -311,17 +317,6 @@ class DataParty(Party):
         self.settle()
         return self.gate.answered(point, exchange)
 
-    def check_training(self, step: int) -> None:
-        """Refuse what would change or use the model after training: early stopping leaves steps that nobody took.
-
-        Raises:
-            StateError: the coordinator said that predictions begin.
-        """
-        if self.begun.is_set():
-            raise StateError(
-                f"step {step} after the end of training: the coordinator opened predictions, go on with them"
-            )
-
     def defer(self, work: Callable[[], None]) -> None:
         """Put ``work`` off until the reply has left."""
         self._deferred = work
@@ -348,12 +343,15 @@ class DataParty(Party):
         self.run.model.load(state)
 
     def resume(self) -> None:
-        """Rebuild the run that this folder holds: members, last checkpoint, then the recovery log step by step.
+        """Rebuild the run that this folder holds: members, stage, last checkpoint, then the recovery log step by step.
 
         Raises:
             StorageError: the folder holds no prepared run, one of another table, or one that was changed.
         """
         federation = Federation.load(self.folder)
+        self.reached.restore()
+        if self.reached.stage is Stage.OPEN:
+            self.begun.set()
         self.begin_run(federation, load_order(self.folder, self.table))
         with unchanged(self.folder):
             state = self.recovery.saved()

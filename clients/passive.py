@@ -20,6 +20,7 @@ from vfl.model import SplitNetwork
 from vfl.payload import MODEL_VERSION, check_exchange, check_origin, check_version, finite
 from vfl.randomness import stream
 from vfl.score.columns import ColumnScoring
+from vfl.stage import Stage
 from vfl.types import Array, Exchange, Phase, Point, Released, Role
 
 _NO_ROWS = np.zeros(0, np.int32)
@@ -54,7 +55,6 @@ class PassiveParty(DataParty):
     def begin_run(self, federation: Federation, order: Array) -> None:
         """Also opens the scoring service on the party's own columns."""
         super().begin_run(federation, order)
-        self._epoch, self._asked = -1, np.zeros(federation.rows, bool)
         check_grants(self.config, len(federation.train))
         self.scoring = ColumnScoring(
             party=self.name,
@@ -77,33 +77,19 @@ class PassiveParty(DataParty):
             if answered is not None:
                 return StepReply(answered)
             if act.received is not None and self.recovery.is_due(act.received.exchange):
-                self.check_training(act.received.exchange.step)
+                self.reached.check_training(act.received.exchange.step)
                 self._learn(act.received)
             if not len(act.rows):
                 return StepReply(None)
-            self.check_training(act.exchange.step)
+            self.reached.check_training(act.exchange.step)
             if not self.recovery.is_due(act.exchange, ahead=self.run.federation.training.staleness):
                 raise StateError(
                     f"step {act.exchange.step} is over and its answer no longer kept: ask for step {self.recovery.learned + 1}"
                 )
             rows = self.run.federation.checked_rows(act.rows, Phase.TRAIN)
-            self._check_once_an_epoch(act.exchange, rows)
+            self.steps.take(act.exchange, rows)  # refused before the model holds them for its next gradient
             embedding = self.run.model.forward(self.run.inputs.take(rows, axis=0), act.exchange)
             return StepReply(self.gate.release(Point.EMBEDDING, act.exchange, rows, {"embedding": embedding}))
-
-    def _check_once_an_epoch(self, exchange: Exchange, rows: Array) -> None:
-        """Refuse a training row that this epoch asked for before: each embedding has noise of its own, which averages away."""
-        epoch = exchange.step // self.run.federation.epoch_steps
-        if epoch != self._epoch:
-            self._epoch, self._asked[:] = epoch, False
-        before = np.count_nonzero(self._asked)
-        again = self._asked.take(rows)
-        self._asked[rows] = True
-        if np.count_nonzero(self._asked) < before + len(rows):
-            self._asked[rows] = again
-            raise ProtocolError(
-                f"step {exchange.step} asks for a row twice, or for one that this epoch asked for before: ask for each training row once an epoch"
-            )
 
     def check_disclosed(self, released: Released) -> None:
         """Labels of training rows, from the active party; see :meth:`DataParty.check_disclosed`."""
@@ -129,12 +115,11 @@ class PassiveParty(DataParty):
     def forward(self, act: Forward) -> Released:
         """Release the embedding of prediction rows, each row once."""
         check_exchange(act.exchange, self.config.run, Phase.PREDICT)
-        if self.run.federation.direct:  # else the coordinator, who asks, knows when
-            self.check_begun()
+        run = self.run
+        self.check_begun()
         with self.lock:
             self.settle()
-            rows = self.run.federation.checked_rows(act.rows, Phase.PREDICT)
-            run = self.run
+            rows = run.federation.checked_rows(act.rows, Phase.PREDICT)
             return self.gate.release_rows(
                 Point.EMBEDDING,
                 act.exchange,
@@ -152,6 +137,7 @@ class PassiveParty(DataParty):
             wanted.append(("dataset", 0))
         with self.lock:
             self.settle()
+            self.reached.advance(Stage.DISCLOSED)
             for what, rows in wanted:
                 self.log.info("disclosed", what=what, rows=rows)
             return tuple(self.disclosed(what, rows, act.version) for what, rows in wanted)
@@ -196,8 +182,8 @@ class PassiveParty(DataParty):
         check_origin(received, federation.active.name, Point.GRADIENT)
         finite(received, "gradient", (len(received.rows), federation.widths[self.name]), federation.dtype)
         federation.checked_rows(received.rows, Phase.TRAIN)
-        sent = self.gate.kept(Point.EMBEDDING, received.exchange.step)  # not after a restart
-        if sent is not None and sent.rows.tobytes() != received.rows.tobytes():
+        sent = self.steps.rows(received.exchange.step)
+        if sent is not None and sent != received.rows.tobytes():
             raise ProtocolError(
                 f"the gradient of step {received.exchange.step} is not that of the rows whose embeddings {self.name!r} sent in it"
             )

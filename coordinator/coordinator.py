@@ -48,6 +48,7 @@ from vfl.metrics import Metrics
 from vfl.payload import check_exchange, check_origin, finite, part
 from vfl.randomness import secret_from_seed, stream
 from vfl.recovery import RecoveryLog, check_logged, unchanged
+from vfl.stage import Reached, Stage
 from vfl.summary import save_summary
 from vfl.transcript import Transcript
 from vfl.types import Array, Exchange, Owner, Phase, Point, Released, Role
@@ -81,7 +82,8 @@ class Coordinator(Party):
         self.metrics = Metrics(self.folder / "metrics.parquet")
         owner = Owner(self.name, parameters=self.disclosed_parameters)
         self.chain = DefenseChain(lambda: owner, defenses, self.secret)
-        self.gate = ReleaseGate(self.name, self.chain, self.folder / "released")
+        self.gate = ReleaseGate(self.name, self.chain, self.folder / "released", None)
+        self.reached = Reached(self.folder)
         self.scores = ScoreRelease(self.gate, self.metrics)
         self.finished, self._unfinished = threading.Event(), set(links)
         self.lock = threading.RLock()
@@ -89,7 +91,6 @@ class Coordinator(Party):
         self._passive = [links[p.name] for p in config.peers_of(Role.PASSIVE)]
         self._active = links[config.peers_of(Role.ACTIVE)[0].name]
         self.federation: Federation | None = None
-        self._open = False  # predictions are answered once training and disclosures are over
         self.clipped = 0  # it holds no values
         self.in_process = False  # set by a run that keeps all parties in one process
         self._gradient: Released | None = None  # that training goes on after
@@ -142,6 +143,7 @@ class Coordinator(Party):
         for reply in told:
             reply.result()
         save_summary(self)
+        self.reached.save()
         self.log.info("aligned", rows=rows, train=len(alignment.train), predict=len(alignment.predict))
 
     def train(self) -> None:
@@ -175,6 +177,7 @@ class Coordinator(Party):
 
     def disclose(self) -> None:
         """Fetch what each passive party grants and relay it, sealed, to whom it is granted."""
+        self.reached.advance(Stage.DISCLOSED)
         for passive in self._passive:
             for released in passive.call(Disclose(self.config.run, 1, self.name)):
                 self.transcript.record(released)
@@ -198,7 +201,7 @@ class Coordinator(Party):
 
     def open_predictions(self) -> None:
         """Tell the data parties that the active one may predict and all may attack; first those whom it asks itself."""
-        self._open = True
+        self.reached.advance(Stage.OPEN)
         for link in (*self._passive, self._active):
             link.call(Begin(self.config.run, 1))
 
@@ -255,6 +258,7 @@ class Coordinator(Party):
             StorageError: the folder holds no prepared run, or one that was changed.
         """
         self.federation = Federation.load(self.folder)
+        self.reached.restore()
         with unchanged(self.folder):
             state = self.recovery.saved()
             if state:
@@ -318,7 +322,7 @@ class Coordinator(Party):
         return self.gate.release_rows(Point.EMBEDDING, own.exchange, own.rows, compute)
 
     def _check_open(self) -> None:
-        if not self._open:
+        if self.reached.stage is not Stage.OPEN:
             raise StateError(
                 f"run {self.config.run!r} is still training: predictions begin when the coordinator says so"
             )

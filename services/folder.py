@@ -21,7 +21,7 @@ from vfl.private import opened, owner_only, write_private
 
 _OF_A_RUN = (
     "estimates", "events.jsonl", "federation.json", "metrics.parquet", "order.npz", "own.npz",
-    "pictures.npz", "recovery", "released", "rows.npz", "status.json", "transcript",
+    "pictures.npz", "recovery", "released", "rows.npz", "state.json", "status.json", "transcript",
 )  # fmt: skip
 
 

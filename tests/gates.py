@@ -9,6 +9,7 @@ import numpy as np
 
 from vfl.defense import Context, Defense
 from vfl.gate import DefenseChain, ReleaseGate
+from vfl.steplog import StepLog
 from vfl.types import Array, Exchange, Owner, Phase, Point
 
 SCORES = np.log(np.random.default_rng(0).dirichlet(np.ones(3), 40))
@@ -35,7 +36,8 @@ _OPEN: list[ReleaseGate] = []
 
 
 def open_gate(folder: Path, *defenses: Defense, secret: bytes = b"secret") -> ReleaseGate:
-    _OPEN.append(ReleaseGate("party", chain_of(*defenses, secret=secret), folder))
+    steps = StepLog(folder / "steps.bin")
+    _OPEN.append(ReleaseGate("party", chain_of(*defenses, secret=secret), folder, steps))
     return _OPEN[-1]
 
 

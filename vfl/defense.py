@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from vfl.randomness import exchange_stream
+from vfl.randomness import exchange_stream, rows_digest
 from vfl.types import Array, Claim, Exchange, Owner, Phase, Point
 
 if TYPE_CHECKING:
@@ -45,14 +45,21 @@ class Context:
     secret: bytes
 
     def stream(self, name: str = "") -> np.random.Generator:
-        """The generator for this hook of this defence in this exchange; ``name`` tells several apart."""
-        return exchange_stream(self.secret, "defense", self.exchange, self.hook, self.position, name)
+        """The generator for this hook of this defence in this exchange; ``name`` tells several apart.
+
+        What leaves in training has its rows in the key: the same noise on other rows would be gone by subtraction.
+        """
+        names: tuple[str | int, ...] = (self.hook, self.position, name)
+        if self.exchange.phase is Phase.TRAIN and self.hook not in INNER_HOOKS:
+            names += (rows_digest(self.rows),)
+        return exchange_stream(self.secret, "defense", self.exchange, *names)
 
     def draw(self, sample: Callable[[np.random.Generator, int], Array]) -> Array:
         """Noise (n, …) for the rows of this exchange, where ``sample(generator, m)`` gives that of m rows.
 
         A prediction row keeps its noise within run and model version, in whatever request it is asked and
-        whatever a crash forgot: who asks again cannot average it away. In other phases it is drawn per exchange.
+        whatever a crash forgot: who asks again cannot average it away. In other phases it is drawn per exchange (and
+        in training for these rows).
         """
         if self.exchange.phase is not Phase.PREDICT or not len(self.rows):
             return sample(self.stream(), len(self.rows))

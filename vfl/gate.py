@@ -2,7 +2,8 @@
 
 Three rules, by phase:
 
-* TRAIN: the last exchange of each point is kept; asked again, it is answered, not drawn again.
+* TRAIN: the last exchange of each point is kept; asked again, it is answered, not drawn again. A step keeps its
+  rows, and a row is released once an epoch, after a restart too.
 * PREDICT: a row is released once per model version. Rows asked again come from the log, so repeating a
   query never yields a fresh draw of noise.
 * DISCLOSE: one release per (point, exchange), whoever receives it.
@@ -23,6 +24,7 @@ from vfl.errors import DefenseError, PluginError, ProtocolError, StateError
 from vfl.journal import Journal
 from vfl.randomness import stream
 from vfl.rowlog import RowLog
+from vfl.steplog import StepLog
 from vfl.types import Array, Claim, Exchange, Owner, Phase, Point, Released, sealed
 
 
@@ -92,12 +94,14 @@ class ReleaseGate:
         sender: the owner's name, as its peers know it.
         chain: its defences.
         folder: where the release log of predictions is kept, so that a restart does not draw anew.
+        steps: the rows of its training releases; None for a party that draws them itself.
     """
 
-    def __init__(self, sender: str, chain: DefenseChain, folder: Path) -> None:
+    def __init__(self, sender: str, chain: DefenseChain, folder: Path, steps: StepLog | None) -> None:
         self._sender = sender
         self._chain = chain
         self._journal = Journal(folder)
+        self._steps = steps
         self.keep = 1  # training releases of a point
         self._last: dict[Point, list[Released]] = {}  # the newest comes last
         self._disclosed: dict[tuple[Point, Exchange], Released] = {}
@@ -133,12 +137,14 @@ class ReleaseGate:
 
         Raises:
             PluginError: a defence broke its contract.
-            StateError: ``exchange`` is a prediction.
+            StateError, ProtocolError, StorageError: ``exchange`` is a prediction; in training see :meth:`vfl.steplog.StepLog.take`.
         """
         if exchange.phase is Phase.PREDICT:
             raise StateError("prediction rows are released with release_rows")
         if exchange.phase is Phase.DISCLOSE and (point, exchange) in self._disclosed:
             return self._disclosed[point, exchange]
+        if exchange.phase is Phase.TRAIN and self._steps is not None:
+            self._steps.take(exchange, rows)  # first: what is not on disk has not been released
         released = self._seal(point, exchange, rows, self._defended(point, exchange, rows, tensors))
         if exchange.phase is Phase.DISCLOSE:
             self._disclosed[point, exchange] = released
@@ -220,10 +226,14 @@ class ReleaseGate:
     def check(self) -> None:
         """See :meth:`vfl.journal.Journal.check`."""
         self._journal.check()
+        if self._steps is not None:
+            self._steps.check()
 
     def close(self) -> None:
-        """Close the release log."""
+        """Close the logs of what was released."""
         self._journal.close()
+        if self._steps is not None:
+            self._steps.close()
 
     def _log_of(self, point: Point, exchange: Exchange) -> RowLog:
         return self._rows[point, exchange.round]

@@ -12,7 +12,7 @@ import json
 
 import numpy as np
 
-from vfl.types import Exchange
+from vfl.types import Array, Exchange
 
 
 def derive(secret: bytes, purpose: str, *names: str | int) -> bytes:
@@ -32,6 +32,11 @@ def exchange_stream(
 ) -> np.random.Generator:
     """The generator for what is drawn once in ``exchange``: noise, dropout, keys."""
     return stream(secret, purpose, exchange.run, str(exchange.phase), exchange.round, exchange.step, *names)
+
+
+def rows_digest(rows: Array) -> str:
+    """BLAKE2b of ``rows`` int32 (n,), in hexadecimal: what is drawn for other rows, or another order of them, differs."""
+    return hashlib.blake2b(rows.astype("<i4", copy=False).tobytes(), digest_size=16).hexdigest()
 
 
 def secret_from_seed(seed: int | str, *names: str | int) -> bytes:

@@ -38,8 +38,8 @@ def test_each_training_exchange_has_its_own_noise(tmp_path: Path) -> None:
     gate = open_gate(tmp_path, Noise())
     zeros = {"embedding": np.zeros((2, 3))}
     a, b = (
-        gate.release(Point.EMBEDDING, train_step(s), positions(1, 2), zeros).tensor("embedding")
-        for s in (0, 1)
+        gate.release(Point.EMBEDDING, exchange, positions(1, 2), zeros).tensor("embedding")
+        for exchange in (train_step(0), train_step(1)._replace(round=1))
     )
     assert not np.isclose(a, b).any()
 

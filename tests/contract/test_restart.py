@@ -1,0 +1,180 @@
+"""A party that is started again keeps its promises about noise: the aggregator may be the one who restarted it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from accidents import rebuild_active, rebuild_coordinator, rebuild_passive
+from laboratory import NOTHING, federation
+
+from experiments.local import LocalFederation
+from vfl.acts import Begin, Disclose, Predict, Step
+from vfl.errors import ProtocolError, StateError, StorageError
+from vfl.types import Array, Exchange, Phase, Point, Released
+
+LOUD = [{"name": "dp_gaussian", "at": "passive", "clip": 1.0, "level": 500.0}]
+OTHERS = r"^step 0 was asked for before with other rows: ask for the same rows, or for the next step$"
+
+
+@pytest.fixture
+def noisy(tmp_path: Path) -> LocalFederation:
+    """Aligned, not trained; the passive party adds noise far above its embeddings."""
+    made = federation(tmp_path, defenses=LOUD)
+    made.coordinator.prepare()
+    return made
+
+
+def _exchange(step: int) -> Exchange:
+    return Exchange("tiny/run", Phase.TRAIN, step // 4, step)
+
+
+def _rows(local: LocalFederation, step: int) -> Array:
+    return local.active.run.federation.train[20 * step :][:20]
+
+
+def _ask(local: LocalFederation, step: int, rows: Array, received: Released | None = None) -> Array:
+    """The embedding that the passive party releases of ``rows`` in ``step``."""
+    released = local.links["passive"].call(Step(_exchange(step), rows, received)).released
+    assert released is not None
+    return released.tensor("embedding")
+
+
+def _gradient(step: int, rows: Array) -> Released:
+    tensors = {"gradient": np.full((len(rows), 3), 0.01)}
+    return Released("active", _exchange(step), Point.GRADIENT, rows, tensors)
+
+
+def test_a_step_asked_with_other_rows_after_a_restart_is_refused(noisy: LocalFederation) -> None:
+    rows = _rows(noisy, 0)
+    first = _ask(noisy, 0, rows)
+    rebuild_passive(noisy, "passive")
+    for others in (_rows(noisy, 1), rows[::-1], rows[:-1]):
+        with pytest.raises(StateError, match=OTHERS):
+            _ask(noisy, 0, others)
+    np.testing.assert_array_equal(_ask(noisy, 0, rows), first)  # a retry is answered as before
+
+
+def test_where_the_log_of_steps_was_lost_too_other_rows_get_other_noise(noisy: LocalFederation) -> None:
+    passive = noisy.passive["passive"]
+    clean = {
+        tuple(r): passive.run.model.forward(passive.run.inputs[r]) for r in (_rows(noisy, 0), _rows(noisy, 1))
+    }
+    (a, b), (clean_a, clean_b) = clean, clean.values()
+    first = _ask(noisy, 0, np.array(a, np.int32))
+    (passive.folder / "recovery" / "steps.bin").unlink()
+    rebuild_passive(noisy, "passive")
+    second = _ask(noisy, 0, np.array(b, np.int32))
+    assert np.abs((first - second) - (clean_a - clean_b)).min() > 1.0
+
+
+def test_a_row_is_given_once_an_epoch_across_restarts(noisy: LocalFederation) -> None:
+    rows, more = _rows(noisy, 0), _rows(noisy, 1)
+    _ask(noisy, 0, rows)
+    rebuild_passive(noisy, "passive")
+    mixed = np.append(more[:-1], rows[:1])
+    with pytest.raises(
+        ProtocolError, match=r"^step 1 asks for a row twice, or for one that this epoch asked for before"
+    ):
+        _ask(noisy, 1, mixed, _gradient(0, rows))
+    _ask(noisy, 1, more)
+    for step in (2, 3):
+        rebuild_passive(noisy, "passive")
+        _ask(noisy, step, _rows(noisy, step), _gradient(step - 1, _rows(noisy, step - 1)))
+    rebuild_passive(noisy, "passive")
+    _ask(noisy, 4, rows, _gradient(3, _rows(noisy, 3)))  # another epoch
+
+
+def test_a_gradient_of_other_rows_is_refused_after_a_restart(noisy: LocalFederation) -> None:
+    _ask(noisy, 0, _rows(noisy, 0))
+    rebuild_passive(noisy, "passive")
+    with pytest.raises(
+        ProtocolError, match=r"^the gradient of step 0 is not that of the rows whose embeddings"
+    ):
+        _ask(noisy, 1, _rows(noisy, 2), _gradient(0, _rows(noisy, 1)))
+
+
+def test_a_refused_step_leaves_the_model_with_the_rows_it_sent(tmp_path: Path) -> None:
+    """A network's forward pass holds what its next gradient is for."""
+    model = {"architecture": "mlp", "width": 3, "hidden": [], "top": [4], "precision": "float64"}
+    learned = []
+    for others in (False, True):
+        local = federation(tmp_path / str(others), model=model, disclose=[], attacks=[])
+        local.coordinator.prepare()
+        _ask(local, 0, _rows(local, 0))
+        if others:
+            local.passive["passive"].gate._last.clear()  # or the step is answered from what is kept
+            with pytest.raises(StateError, match=OTHERS):
+                _ask(local, 0, _rows(local, 1))
+        _ask(local, 1, _rows(local, 1), _gradient(0, _rows(local, 0)))
+        learned.append(local.passive["passive"].parameters())
+    for name, value in learned[0].items():
+        np.testing.assert_array_equal(learned[1][name], value)
+
+
+@pytest.mark.parametrize("last", ["open", "disclosed"])
+def test_a_rebuilt_party_knows_that_training_is_over(local: LocalFederation, last: str) -> None:
+    _ask(local, 0, _rows(local, 0))
+    if last == "open":
+        words = r"^step \d after the end of training: the coordinator opened predictions, go on with them$"
+        for party in local.data_parties.values():
+            party.begin(Begin("tiny/run", 1))
+    else:
+        words = r"^step \d after the end of training: disclosures were asked for, go on to predictions$"
+        for party in local.data_parties.values():
+            party.disclose(Disclose("tiny/run", 1, "coordinator"))
+    rebuild_passive(local, "passive")
+    rebuild_active(local)
+    before = {n: p.tobytes() for n, p in local.passive["passive"].parameters().items()}
+    summed = Released(
+        "coordinator", _exchange(0), Point.EMBEDDING, _rows(local, 0), {"embedding": np.zeros((20, 3))}
+    )
+    acts: list[tuple[str, Any]] = [
+        ("passive", Step(_exchange(0), _rows(local, 0), None)),
+        ("passive", Step(_exchange(1), _rows(local, 1), _gradient(0, _rows(local, 0)))),
+        ("passive", Step(_exchange(1), NOTHING, _gradient(0, _rows(local, 0)))),
+        ("active", Step(_exchange(0), _rows(local, 0), summed)),
+    ]
+    for name, act in acts:
+        with pytest.raises(StateError, match=words):
+            local.links[name].call(act)
+    assert {n: p.tobytes() for n, p in local.passive["passive"].parameters().items()} == before
+    assert local.passive["passive"].begun.is_set() == local.active.begun.is_set() == (last == "open")
+
+
+def test_a_coordinator_that_had_opened_predictions_answers_them_after_a_restart(
+    local: LocalFederation,
+) -> None:
+    local.coordinator.train()
+    rows = local.coordinator.aligned.predict[:2]
+    own = Released(
+        "active",
+        Exchange("tiny/run", Phase.PREDICT, 1, 0),
+        Point.EMBEDDING,
+        rows,
+        {"embedding": np.zeros((2, 3))},
+    )
+    with pytest.raises(StateError, match="is still training"):
+        local.coordinator.predict(Predict(own))
+    local.coordinator.disclose()
+    local.coordinator.open_predictions()
+    first = local.coordinator.predict(Predict(own)).tensor("scores")
+    rebuild_coordinator(local)
+    again = local.coordinator.predict(Predict(replace(own, exchange=own.exchange._replace(step=1))))
+    np.testing.assert_array_equal(again.tensor("scores"), first)
+
+
+@pytest.mark.parametrize("content", [None, b"{}", b'{"stage":"later"}', b"\xff"])
+def test_a_folder_that_does_not_say_how_far_its_run_came_is_not_resumed(
+    local: LocalFederation, content: bytes | None
+) -> None:
+    file = local.passive["passive"].folder / "state.json"
+    file.unlink() if content is None else file.write_bytes(content)
+    with pytest.raises(
+        StorageError,
+        match=r"state\.json does not say how far the run has come \(.*: use a folder that nobody changed$",
+    ):
+        local.passive["passive"].reached.restore()
