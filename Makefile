@@ -6,13 +6,14 @@ PIP := $(BIN)/pip --disable-pip-version-check --quiet
 # As a path: setuptools' own finder would double the start of Python, in which a Ctrl-C shows a traceback.
 EDITABLE := --config-settings editable_mode=compat
 SOURCES := attacks cli clients coordinator defenses experiments protos services vfl
+NUMERICS := tests/oracle $(addprefix tests/,property/test_linear_system.py $(addprefix unit/test_,central.py inversion.py logistic.py ranking.py scaling.py))
 CODE := $(filter-out protos,$(SOURCES)) tests benchmarks docs
 # One numeric thread per process: sums have one order, and two cores serve several parties.
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-deep test facts fmt lint types proto check-proto bench docs check clean
+.PHONY: help setup demo demo-deep test facts kernels wheel-check fmt lint types proto check-proto bench docs check clean
 
 help:           ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -48,6 +49,14 @@ test: $(VENV)/.dev      ## the whole test suite
 
 facts: $(VENV)/.dev     ## slow facts: whole data sets, oracles on many systems
 	$(BIN)/pytest -n 2 -m facts
+
+# A failing $$( ) in a for loop would be no core type and no failure: hence the variable.
+kernels: $(VENV)/.dev   ## the numerics' tests under two other kernels of OpenBLAS than this machine's
+	set -e; cores=$$($(BIN)/python tests/core_types.py); for core in $$cores; do \
+	  echo "OPENBLAS_CORETYPE=$$core"; OPENBLAS_CORETYPE=$$core $(BIN)/pytest -n 2 -m "not facts" $(NUMERICS); done
+
+wheel-check:            ## the pages' commands on the built wheel, core dependencies only, outside the checkout
+	$(PYTHON) tests/wheel_check.py
 
 fmt: $(VENV)/.dev       ## format and fix
 	$(BIN)/ruff format $(CODE) conftest.py

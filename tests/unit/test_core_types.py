@@ -1,0 +1,24 @@
+"""The core types of OpenBLAS that the numerics are tried under: none is the machine's own under another name."""
+
+from __future__ import annotations
+
+import core_types
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("own", "chosen"),
+    [("Haswell", ["Prescott", "Sandybridge"]), ("SkylakeX", ["Haswell", "Prescott"]), ("", [])],
+)
+def test_two_other_kernels_are_chosen(own: str, chosen: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """As builds answer: Zen is Haswell's, and SkylakeX ends with an illegal instruction where the processor lacks it."""
+    names = {"": own, "SkylakeX": own if own == "SkylakeX" else "", "Zen": "Haswell", "Prescott": "Katmai"}
+    monkeypatch.setattr(
+        core_types, "kernels", lambda core_type="": names.get(core_type, core_type) if own else ""
+    )
+    assert core_types.others() == chosen
+
+
+def test_this_machine_names_its_kernels() -> None:
+    assert core_types.kernels()
+    assert core_types.kernels("Prescott")  # SSE3 is enough for it

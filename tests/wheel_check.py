@@ -1,0 +1,198 @@
+"""Run every console line of the pages where there is no checkout: the wheel, its core dependencies, a copy of the examples.
+
+``make wheel-check`` runs it; it needs Python with ``venv`` and ``pip``, nothing else. A line that stands on several pages runs
+once. ``serve`` lines start together, answer the line that follows them, and end with Ctrl-C at the coordinator.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import venv
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NoReturn
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = ("README.md", "docs/quickstart.md", "docs/audit.md", "docs/release.md")
+
+#: Lines of the pages that do not run here, and why.
+LEFT_OUT = {
+    "make test": "the suite is no part of the wheel",
+    "docker compose up --build": "needs Docker",
+    "docker compose run --rm dealer vflens report parties --out parties/coordinator/report.html": "needs Docker",
+    "docker compose cp coordinator:/vflens/parties/coordinator/report.html .": "needs Docker",
+}
+
+#: Seconds for one line, and for the parties to begin and to end.
+LINE, BEGIN, END = 300.0, 120.0, 60.0
+
+
+def blocks(language: str) -> list[str]:
+    """The fenced blocks of a language, page by page."""
+    fence = re.compile(rf"^```{language}\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+    return [body for page in PAGES for body in fence.findall((ROOT / page).read_text(encoding="utf-8"))]
+
+
+def lines() -> list[str]:
+    """Each console line once, without its comment and the path of the environment."""
+    found = (line for body in blocks("sh") for line in body.splitlines())
+    words = (shlex.join(shlex.split(line, comments=True)) for line in found)
+    return list(dict.fromkeys(line.removeprefix(".venv/bin/") for line in words if line))
+
+
+def commands(line: str) -> list[str]:
+    """What a line runs: itself, or of ``make TARGET`` the recipe."""
+    if not line.startswith("make "):
+        return [line]
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    recipe = re.search(rf"^{line.removeprefix('make ')}:.*\n((?:\t.*\n)+)", makefile, re.MULTILINE)
+    return [] if recipe is None else recipe[1].replace("\t$(BIN)/", "").splitlines()
+
+
+def main() -> None:
+    """Build, install, run; ends with 1 at the first line that fails."""
+    with tempfile.TemporaryDirectory(prefix="vflens-wheel-") as made, ExitStack() as ends:
+        folder = Path(made)
+        _install(folder)
+        _copy_examples(folder)
+        terminals = Terminals(folder)
+        ends.callback(terminals.kill)
+        for line in lines():
+            if line in LEFT_OUT:
+                print(f"left out: {line}: {LEFT_OUT[line]}", flush=True)
+                continue
+            for command in commands(line):
+                terminals.enter(command)
+        for body in blocks("python"):
+            _run(
+                folder, [".venv/bin/python", "-c", body], "the Python block " + body.strip().splitlines()[-1]
+            )
+
+
+def _install(folder: Path) -> None:
+    """The wheel of this checkout with the core dependencies, in ``folder``/.venv."""
+    built = shutil.ignore_patterns(".*", "build", "dist", "runs", "tests", "*.egg-info", "__pycache__")
+    shutil.copytree(ROOT, folder / "source", ignore=built)  # a build leaves files where it reads them
+    venv.create(folder / ".venv", with_pip=True)
+    pip = [".venv/bin/python", "-m", "pip", "--disable-pip-version-check", "--quiet"]
+    _run(folder, [*pip, "wheel", "--no-deps", "--wheel-dir", "wheel", "./source"], "pip wheel")
+    (wheel,) = (folder / "wheel").glob("vflens-*.whl")
+    constraints = str(folder / "source" / "constraints.txt")
+    _run(folder, [*pip, "install", "-c", constraints, str(wheel)], "pip install of the wheel")
+    shutil.rmtree(folder / "source")
+    core = "import importlib.util as u, sys; sys.exit(u.find_spec('torch') is not None)"
+    _run(folder, [".venv/bin/python", "-c", core], "no torch in the core")
+
+
+def _copy_examples(folder: Path) -> None:
+    """The examples, their parties at ports that are free."""
+    shutil.copytree(ROOT / "examples", folder / "examples")
+    with ExitStack() as held:
+        sockets = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(3)]
+        free = dict(zip(("50051", "50052", "50053"), (str(s.getsockname()[1]) for s in sockets), strict=True))
+    for party in ("passive", "active", "coordinator"):
+        file = folder / "examples" / f"{party}.toml"
+        text = file.read_text(encoding="utf-8")
+        file.write_text(re.sub(r"(?<=127\.0\.0\.1:)\d+", lambda port: free[port[0]], text), encoding="utf-8")
+
+
+class Terminals:
+    """Terminals in ``folder``: one for each party that serves, and another for all else."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.parties: dict[str, subprocess.Popen[bytes]] = {}
+
+    def enter(self, command: str) -> None:
+        """Run a line; where parties serve, begin after them and end them afterwards."""
+        words = shlex.split(command)
+        if words[:2] == ["vflens", "serve"]:
+            with (self.folder / f"{words[2]}.log").open("wb") as log:
+                self.parties[words[2]] = subprocess.Popen(
+                    words,
+                    cwd=self.folder,
+                    env=_environment(self.folder),
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+            print(f"started: {command}", flush=True)
+            return
+        if self.parties:
+            self._wait_until_serving()
+        _run(self.folder, words, command)
+        self._interrupt()
+
+    def kill(self) -> None:
+        """End what is left."""
+        for process in self.parties.values():
+            process.kill()
+            process.wait()
+
+    def _wait_until_serving(self) -> None:
+        until = time.monotonic() + BEGIN
+        while b"serving predictions" not in (self.folder / "coordinator.log").read_bytes():
+            ended = [party for party, process in self.parties.items() if process.poll() is not None]
+            if ended or time.monotonic() > until:
+                _fail("three terminals", self._said())
+            time.sleep(0.1)
+
+    def _interrupt(self) -> None:
+        """Ctrl-C at the coordinator, which ends all of them."""
+        for process in filter(None, [self.parties.get("coordinator")]):
+            process.send_signal(signal.SIGINT)
+        try:
+            codes = [process.wait(END) for process in self.parties.values()]
+        except subprocess.TimeoutExpired:
+            _fail(f"three terminals did not end within {END:.0f} s", self._said())
+        if any(codes):
+            _fail(f"three terminals ended with {codes}", self._said())
+        self.parties.clear()
+
+    def _said(self) -> str:
+        return "".join((self.folder / f"{party}.log").read_text(encoding="utf-8") for party in self.parties)
+
+
+def _run(folder: Path, words: list[str], name: str) -> None:
+    begun = time.monotonic()
+    try:
+        ran = subprocess.run(
+            words,
+            cwd=folder,
+            env=_environment(folder),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+            timeout=LINE,
+        )
+    except subprocess.TimeoutExpired:
+        _fail(name, f"it did not end within {LINE:.0f} s\n")
+    if ran.returncode or "Traceback (most recent call last)" in ran.stdout:
+        _fail(name, f"{ran.stdout}it ended with code {ran.returncode}\n")
+    print(f"{time.monotonic() - begun:5.1f} s  {name}", flush=True)
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    """Without what would lead back to the checkout."""
+    kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    return {**kept, "PATH": f"{folder / '.venv' / 'bin'}{os.pathsep}{kept['PATH']}"}
+
+
+def _fail(name: str, said: str) -> NoReturn:
+    sys.exit(f"{said}FAILED: {name}")
+
+
+if __name__ == "__main__":
+    main()
