@@ -23,12 +23,11 @@ import typer
 
 from cli import audit, datasets, evidence, federation, plugins, release, reproduce, secrets
 from cli.output import note
-from vfl.errors import StorageError, VflensError, shortened
+from vfl.errors import INTERRUPTED, StorageError, VflensError, exit_codes, shortened
 
 if _loading:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-INTERRUPTED = 130
 _MOST = 4_000  # characters of a sentence, which may repeat a cell as long as a file
 _INTERRUPTION = "interrupted: what was computed so far is kept"
 
@@ -38,8 +37,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
     help="What each party of a vertical federation can reconstruct from what it receives, and what a defence buys and costs.",
-    epilog="Start with: make demo. Exit codes: 0 done, 1 failed, 2 configuration, 3 data, 4 alignment, 5 protocol, 6 state, "
-    "7 access, 8 knowledge, 9 plug-in, 10 defence, 11 unavailable, 12 storage, 130 interrupted.",
+    epilog=f"Start with: make demo. Exit codes: {', '.join(f'{code} {word}' for code, word in exit_codes().items())}.",
 )
 app.add_typer(datasets.app, name="datasets")
 app.add_typer(secrets.app, name="secrets")
@@ -116,9 +114,9 @@ def _said(error: BaseException) -> tuple[str, int]:
         case OSError():
             return f"{error}: free space, or choose another file or folder", StorageError.exit_code
         case MemoryError():
-            return f"out of memory ({error}): ask for fewer rows or columns", 1
+            return f"out of memory ({error}): ask for fewer rows or columns", VflensError.exit_code
     named = f"unexpected {type(error).__name__}: {error}"
-    return f"{named}: please report it, with VFLENS_TRACEBACK=1 set", 1
+    return f"{named}: please report it, with VFLENS_TRACEBACK=1 set", VflensError.exit_code
 
 
 def _flushed(code: int) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.output import Json, emit, note
-from vfl.errors import VflensError
+from vfl.errors import INTERRUPTED, VflensError
 
 if TYPE_CHECKING:
     from experiments.release.options import Options
@@ -110,7 +110,7 @@ def release(
 class _InterruptedError(VflensError):
     """Ctrl-C: unlike a run, a release keeps nothing of what it has begun."""
 
-    exit_code = 130
+    exit_code, word = INTERRUPTED, "interrupted"
 
 
 def _release(options: Options, json: bool) -> None:

@@ -17,6 +17,7 @@ from pydantic.fields import FieldInfo
 
 from experiments.config import AttackAt, Data, DefenseAt, Experiment, Grant, Members, Network, Scenario
 from experiments.sweep import Sweep, SweptDefense
+from vfl import errors
 from vfl.acts import ACCESS, DIRECT_ACCESS, Access
 from vfl.config import (
     ActiveConfig,
@@ -30,7 +31,6 @@ from vfl.config import (
     Recording,
     Scoring,
 )
-from vfl.errors import VflensError
 from vfl.federation import Training
 from vfl.model import SplitNetwork
 from vfl.partyfile import PartyFile
@@ -98,11 +98,11 @@ def _by_callers(pairs: frozenset[tuple[Any, Any]]) -> dict[str, set[str]]:
 
 
 def _errors() -> str:
-    public = [c for c in VflensError.__subclasses__() if c.__module__ == VflensError.__module__]
-    classes: list[type[VflensError]] = [VflensError, *sorted(public, key=lambda c: c.exit_code)]
-    return _table(
-        ("code", "error", "means"), [(str(c.exit_code), f"`{c.__name__}`", _first(c)) for c in classes]
-    )
+    by_code = {cls.exit_code: cls for cls in errors.classes()}
+    means = {code: (f"`{cls.__name__}`", _first(cls)) for code, cls in by_code.items()}
+    means |= {0: ("", "All is done."), errors.INTERRUPTED: ("", "A signal ended it, such as Ctrl-C.")}
+    rows = [(str(code), word, *means[code]) for code, word in errors.exit_codes().items()]
+    return _table(("code", "word", "error", "means"), rows)
 
 
 def _first(thing: type) -> str:

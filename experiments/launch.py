@@ -18,14 +18,13 @@ from typing import Any
 
 from services.folder import write_status
 from services.process import LAUNCHED
-from vfl.errors import StorageError, UnavailableError, VflensError
+from vfl.errors import INTERRUPTED, StorageError, UnavailableError, VflensError, by_exit_code
 from vfl.jsonfile import json_object
 from vfl.private import owner_only
 from vfl.types import Role
 
 _PATIENCE_SECONDS = 15.0  # between being told to stop and being killed
 _END_SECONDS = 8.0  # after one party has failed, for the others to notice and to end by themselves
-_INTERRUPTED = 130
 _CHECKOUT = Path(__file__).resolve().parents[1]
 
 ENTRY = "cli.main"  # the module that a party's process runs
@@ -123,10 +122,9 @@ class Processes:
         party, code = own[0], failed[own[0]]
         if code < 0:
             raise UnavailableError(_killed(party, code))
-        if code == _INTERRUPTED:
+        if code == INTERRUPTED:
             raise UnavailableError(f"party {party!r} was stopped by a signal: start the run again")
-        cls = next((c for c in VflensError.__subclasses__() if c.exit_code == code), VflensError)
-        raise cls(
+        raise by_exit_code(code)(
             _reason(self._folders[party])
             or f"party {party!r} ended with exit code {code}: look at {self._folders[party]}/output.log"
         )

@@ -24,7 +24,7 @@ from services.healthcheck import HealthServicer, serves
 from services.outcome import of_active, of_coordinator, where
 from services.servicer import CALLS, Servicer
 from vfl.config import OPERATOR, ActiveConfig, CoordinatorConfig, PartyConfig, PassiveConfig, Peer
-from vfl.errors import ConfigError, StorageError, UnavailableError, VflensError
+from vfl.errors import INTERRUPTED, ConfigError, StorageError, UnavailableError, VflensError
 from vfl.link import Link, Party
 from vfl.log import party_log
 from vfl.loop import ENDING
@@ -36,7 +36,6 @@ LAUNCHED = "VFLENS_LAUNCHED"  # set by the launcher: standard input is its lifel
 _SPARE_WORKERS = 4  # for health probes and for refusals, when every caller holds all the calls that it may
 _GRACE_SECONDS = 2.0
 _LAST_RESORT_SECONDS = 30.0  # between a signal and the end of a process that hangs in its orderly end
-_INTERRUPTED = 130
 
 _signalled = threading.Event()  # set by the first signal
 
@@ -297,7 +296,7 @@ def _last_resort() -> None:
     """Started before any signal: a handler that starts a thread may hang in the lock that it interrupted."""
     _signalled.wait()
     time.sleep(_LAST_RESORT_SECONDS)
-    os._exit(_INTERRUPTED)
+    os._exit(INTERRUPTED)
 
 
 def _watch_launcher() -> None:

@@ -25,6 +25,7 @@ from vfl.errors import (
     StorageError,
     UnavailableError,
     VflensError,
+    classes,
 )
 from vfl.federation import Federation, Training
 from vfl.link import InProcessLink, Link, Party
@@ -84,7 +85,7 @@ class TestLink:
         described = connect(Stub(lambda act: acts.Done(), Role.PASSIVE)).submit(acts.Stop(RUN, "why"))
         assert described.result() == acts.Done()
 
-    @pytest.mark.parametrize("error", [VflensError, *VflensError.__subclasses__()])
+    @pytest.mark.parametrize("error", classes())
     @pytest.mark.parametrize("act", [acts.Describe(RUN), forward(0)])
     def test_every_error_survives(
         self, connect: Connect, error: type[VflensError], act: acts.Act[Any]
