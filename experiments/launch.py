@@ -135,9 +135,10 @@ def _killed(party: str, code: int) -> str:
 
 
 def _pass_on(followed: Iterable[Iterator[list[dict[str, Any]]]], tell: Event) -> None:
-    for events in followed:
-        for event in next(events):
-            tell(event)
+    """Tell what the parties logged since the last time, the earliest first."""
+    events = (event for of_party in followed for event in next(of_party))
+    for event in sorted(events, key=lambda event: str(event.get("timestamp"))):
+        tell(event)
 
 
 def _start(role: str, file: Path) -> subprocess.Popen[bytes]:

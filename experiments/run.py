@@ -38,7 +38,7 @@ def run(
     Args:
         experiment: what to run.
         in_process: keep all parties in this process: quick, and no isolation (the report says so).
-        tell: given the scenario and each event that a party logs: progress, receipts.
+        tell: given the scenario and its events: "started" and "finished", and between them each that a party logs.
 
     Raises:
         VflensError: what went wrong, in the party where it did. Scenarios already run stay, reported.
@@ -51,10 +51,12 @@ def run(
             home = folder / scenario.name.replace(" ", "-")
             configs = write_parties(experiment, scenario, tables, home, root)
             scenarios.append(home)
+            tell(scenario.name, {"event": "started"})
             try:
                 _run_one(experiment, scenario, configs, in_process, tell)
             finally:
                 remove_sockets(configs)
+            tell(scenario.name, {"event": "finished"})
     except BaseException:
         if scenarios:
             with suppress(VflensError):  # why the run ended matters more than why its report failed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -15,9 +16,11 @@ from processes import ENVIRONMENT, VFLENS, experiment_file
 
 import cli.main
 
+STAGE = re.compile(r"^ *\d+\.\d s  .*\n", re.MULTILINE)  # the line of a stage
+
 
 class Ended(NamedTuple):
-    """What a command returned and printed."""
+    """What a command returned and printed, without the lines of its stages."""
 
     code: int
     out: str
@@ -40,7 +43,8 @@ def vflens(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
             code: Any = 0
         except SystemExit as end:
             code = end.code or 0
-        return Ended(code, *capsys.readouterr())
+        out, err = capsys.readouterr()
+        return Ended(code, out, STAGE.sub("", err))
 
     yield run
     for number, handler in before.items():

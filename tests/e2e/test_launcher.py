@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from commandline import STAGE
 from processes import (
     ENVIRONMENT,
     SLOW,
@@ -38,15 +39,15 @@ class TestLauncher:
     def test_an_interrupted_run_keeps_the_scenarios_before(self, tmp_path: Path, how: signal.Signals) -> None:
         scenarios = [{"name": "first"}, {"name": "second"}]
         file = experiment_file(tmp_path, scenarios=scenarios, training={"epochs": 300, "batch_size": 20})
-        launcher = subprocess.Popen(
-            [*VFLENS, "run", str(file)], env=ENVIRONMENT, stderr=subprocess.PIPE, text=True
-        )
-        home = tmp_path / "runs/tiny"
+        home, said = tmp_path / "runs/tiny", tmp_path / "said"
+        with said.open("wb") as lines:
+            launcher = subprocess.Popen([*VFLENS, "run", str(file)], env=ENVIRONMENT, stderr=lines)
         eventually(lambda: (home / "second/passive/transcript/payload.bin").stat().st_size > 0)
+        assert "first  finished\n" in said.read_text()  # each stage is said when it ends, not with the run
         launcher.send_signal(how)
-        _, said = launcher.communicate(timeout=40)
+        launcher.wait(timeout=40)
         assert launcher.returncode == 130
-        assert said == "interrupted: what was computed so far is kept\n"
+        assert STAGE.sub("", said.read_text()) == "interrupted: what was computed so far is kept\n"
         assert json.loads((home / "first/passive/status.json").read_text())["state"] == "finished"
         assert json.loads((home / "second/passive/status.json").read_text())["state"] != "running"
         assert (home / "report.html").exists()
@@ -67,7 +68,7 @@ class TestLauncher:
         party.kill()
         _, said = launcher.communicate(timeout=40)
         assert launcher.returncode == 11
-        assert said == f"error: party '{who}' was killed by SIGKILL: start the run again\n"
+        assert STAGE.sub("", said) == f"error: party '{who}' was killed by SIGKILL: start the run again\n"
         assert json.loads((home / who / "status.json").read_text())["state"] == "failed"
 
     def test_foreign_packages_in_the_current_folder_do_no_harm(self, tmp_path: Path) -> None:

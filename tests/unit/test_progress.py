@@ -1,0 +1,79 @@
+"""Where there is no terminal, a stage leaves lines with their times."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from commandline import STAGE
+from processes import ENVIRONMENT, VFLENS, experiment_file
+
+from cli import progress
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """Seconds that a test sets: ``clock.now``."""
+    told = SimpleNamespace(now=100.0)
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: told.now))
+    return told
+
+
+def test_a_stage_has_a_line_at_its_end_and_every_ten_seconds(
+    clock: SimpleNamespace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with progress.StageBar() as bar:
+        for now, done in [(101, 1), (109.9, 2), (110, 3), (119, 4), (120.5, 5), (121, 6), (122, 6)]:
+            clock.now = now
+            bar("training", done, 6)
+        clock.now = 125
+        bar("predicting", 10, 10)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.splitlines() == [
+        "   10.0 s  training 3/6",
+        "   20.5 s  training 5/6",
+        "   21.0 s  training 6/6",
+        "   25.0 s  predicting 10/10",
+    ]
+    assert STAGE.sub("", err) == ""
+
+
+def test_a_quiet_party_has_none(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress.StageBar(quiet=True) as bar:
+        bar("training", 6, 6)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_files_are_read_in_per_cent(clock: SimpleNamespace, capsys: pytest.CaptureFixture[str]) -> None:
+    with progress.FileBar() as bar:
+        bar.update("reading", 1_000_000, 3_000_000)
+        clock.now += 10
+        bar.update("reading", 2_000_000, 3_000_000)
+        bar.update("reading", 3_000_000, 3_000_000)
+    assert capsys.readouterr().err == "   10.0 s  reading 66 %\n   10.0 s  reading 100 %\n"
+
+
+def _lines(err: str) -> Iterator[str]:
+    for line in err.splitlines(keepends=True):
+        assert STAGE.fullmatch(line), line
+        yield line.split(" s  ")[1].rstrip("\n")
+
+
+def test_a_run_whose_output_goes_to_a_file_says_each_stage(tmp_path: Path) -> None:
+    """With --json too: standard output holds the one document."""
+    file = experiment_file(tmp_path, scenarios=[{"name": "one"}, {"name": "other one"}])
+    command = [*VFLENS, "run", str(file), "--json"]
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["folder"] == str(tmp_path / "runs/tiny")
+    epochs = json.loads((tmp_path / "runs/tiny/one/active/federation.json").read_text())["training"]["epochs"]
+    stages = ["started", "aligned: 72 rows to train, 18 to predict", f"training {epochs}/{epochs}"]
+    stages += ["predicting 18/18", "finished"]
+    said = [line for line in _lines(done.stderr) if f"{epochs}/" in line or "training" not in line]
+    due = [f"{name:<9} {stage}" for name in ("one", "other one") for stage in stages]
+    assert sorted(said) == sorted(due)  # parties log side by side, into files of their own
+    assert [line for line in said if line.endswith("ed")] == [line for line in due if line.endswith("ed")]
