@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -22,6 +23,11 @@ from vfl.types import Array, ColumnInfo, Exchange, Phase, Released, Role, sealed
 from vfl.view import PartyInfo
 
 INT32_MAX = 2**31 - 1  # what the wire carries
+#: The fields of ``federation.json`` that a run agreed on; its others are facts for reports.
+_AGREED = (
+    *("run", "lab", "aligned_rows", "train_rows", "predict_rows", "training", "network", "aggregator"),
+    "parties",
+)
 Aggregator = Literal["coordinator", "active"]
 AGGREGATORS: tuple[Aggregator, ...] = get_args(Aggregator)
 
@@ -193,8 +199,8 @@ class Federation:
         return (step + 1) % self.epoch_steps == 0
 
     def save(self, folder: Path, **more: Any) -> None:
-        """Write ``federation.json``, with ``more`` facts for reports, and ``rows.npz`` into ``folder``."""
-        members = {
+        """Write ``federation.json``, with ``more`` facts for reports, and ``rows.npz``, with a digest of the rest, into ``folder``."""
+        agreed = {
             "run": self.run,
             "lab": self.lab,
             "aligned_rows": self.rows,
@@ -204,24 +210,29 @@ class Federation:
             "network": self.network.model_dump() if self.network else None,
             "aggregator": self.aggregator,
             "parties": [asdict(p) for p in self.parties],
-            **more,
         }
-        write_whole(folder / "federation.json", json.dumps(members))
-        save_arrays(folder / "rows.npz", {"train": self.train, "predict": self.predict})
+        members = json.dumps({**agreed, **more})
+        rows = {"train": self.train, "predict": self.predict}
+        write_whole(folder / "federation.json", members)
+        save_arrays(folder / "rows.npz", {**rows, "agreed": _digest(json.loads(members), rows)})
 
     @classmethod
     def load(cls, folder: Path) -> Federation:
         """Read what :meth:`save` wrote.
 
         Raises:
-            StorageError: the folder holds no (whole) federation.
+            StorageError: the folder holds no (whole) federation, or one that was changed.
         """
         try:
             members = json_object((folder / "federation.json").read_text(encoding="utf-8"))
             rows = load_arrays(folder / "rows.npz")
+            if not np.array_equal(rows["agreed"], _digest(members, rows)):
+                raise StorageError(
+                    f"{folder / 'federation.json'} was changed after its run began: bring back the file as it was, or run again"
+                )
             parties = tuple(map(party_from_dict, members["parties"]))
             training = Training(**members["training"])
-            network = SplitNetwork(**members["network"]) if members.get("network") else None
+            network = SplitNetwork(**members["network"]) if members["network"] else None
             return cls(
                 members["run"],
                 parties,
@@ -231,12 +242,20 @@ class Federation:
                 training,
                 members["lab"],
                 network,
-                members.get("aggregator", "coordinator"),
+                members["aggregator"],
             )
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise StorageError(
                 f"{folder} holds no aligned federation ({error}): give the folder of a party that took part in a run"
             ) from error
+
+
+def _digest(members: Mapping[str, Any], rows: Mapping[str, Array]) -> Array:
+    """Of what a run agreed on, as its two files have it, uint8 (32,); facts for reports, which grow with the run, do not count."""
+    total = blake2b(json.dumps([members[name] for name in _AGREED], sort_keys=True).encode(), digest_size=32)
+    for name in ("train", "predict"):
+        total.update(np.ascontiguousarray(rows[name]).view(np.uint8).data)
+    return np.frombuffer(total.digest(), np.uint8)
 
 
 def save_order(folder: Path, order: Array, table: Array) -> None:

@@ -273,6 +273,25 @@ def test_a_defect_of_ours_is_not_told_as_a_changed_folder(
         party.resume()
 
 
+@pytest.mark.parametrize("who", ["passive", "active", "coordinator"])
+def test_a_run_goes_on_with_no_other_settings(tmp_path: Path, who: str) -> None:
+    local = federation(tmp_path, **SETTINGS)
+    local.coordinator.prepare()
+    train_until(local, 5)
+    close(local)
+    file = tmp_path / who / "federation.json"
+    text = file.read_text(encoding="utf-8")
+    changed = text.replace('"optimizer": "adam"', '"optimizer": "sgd"')
+    assert changed != text
+    file.write_text(changed, encoding="utf-8")
+    with (
+        _started_again(local, who) as party,
+        pytest.raises(StorageError, match=r"federation.json was changed after its run began: bring back"),
+    ):
+        party.resume()
+    assert file.read_text(encoding="utf-8") == changed, "what is refused is not written over"
+
+
 def test_a_checkpoint_of_another_table_is_refused(tmp_path: Path) -> None:
     local = federation(tmp_path, **SETTINGS)
     local.coordinator.prepare()

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from collections.abc import Callable
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from vfl.arrays import load_arrays, save_arrays
 from vfl.errors import StorageError
 from vfl.federation import Federation, Training
+from vfl.model import SplitNetwork
 from vfl.types import ColumnInfo, Role
 from vfl.view import PartyInfo
 
@@ -85,14 +89,49 @@ def test_a_damaged_folder_is_a_sentence(tmp_path: Path, name: str, text: str | N
         Federation.load(tmp_path)
 
 
-def test_training_settings_out_of_range_are_refused_on_loading(tmp_path: Path) -> None:
-    _federation().save(tmp_path)
+CHANGED: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "optimizer": lambda members: members["training"].update(optimizer="sgd"),
+    "out of range": lambda members: members["training"].update(epochs=0),
+    "precision": lambda members: members["network"].update(precision="float64"),
+    "no network": lambda members: members.update(network=None),
+    "run": lambda members: members.update(run="name/other"),
+    "lab": lambda members: members.update(lab=False),
+    "rows": lambda members: members.update(aligned_rows=8),
+    "bounds": lambda members: members["parties"][2]["columns"][1].update(high=0.5),
+    "aggregator": lambda members: members.update(aggregator="coordinator"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGED)
+def test_a_federation_that_was_changed_is_refused(tmp_path: Path, change: str) -> None:
+    """A run taken up with other settings than the ones it began with would go on to other figures."""
+    replace(_federation(), network=SplitNetwork(architecture="mlp")).save(tmp_path, party="a")
     file = tmp_path / "federation.json"
     members = json.loads(file.read_text(encoding="utf-8"))
-    members["training"]["epochs"] = 0
+    CHANGED[change](members)
     file.write_text(json.dumps(members), encoding="utf-8")
-    with pytest.raises(StorageError, match=r"(?s)holds no aligned federation .*epochs"):
+    with pytest.raises(
+        StorageError,
+        match=rf"^{file} was changed after its run began: bring back the file as it was, or run again$",
+    ):
         Federation.load(tmp_path)
+
+
+def test_rows_that_were_changed_are_refused(tmp_path: Path) -> None:
+    _federation().save(tmp_path)
+    saved = load_arrays(tmp_path / "rows.npz")
+    save_arrays(tmp_path / "rows.npz", {**saved, "train": saved["train"][::-1]})
+    with pytest.raises(StorageError, match="was changed after its run began"):
+        Federation.load(tmp_path)
+
+
+def test_facts_for_reports_may_grow(tmp_path: Path) -> None:
+    """Killed between the two files a party leaves new facts beside the digest of before."""
+    _federation().save(tmp_path, party="a", clipped=3)
+    rows = (tmp_path / "rows.npz").read_bytes()
+    _federation().save(tmp_path, party="a", clipped=4, transcript_digest="f00")
+    (tmp_path / "rows.npz").write_bytes(rows)
+    assert Federation.load(tmp_path).parties == PARTIES
 
 
 def test_nothing_of_a_party_is_forgotten() -> None:
