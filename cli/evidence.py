@@ -82,7 +82,9 @@ def attack(
 
 
 def score(
-    estimate: Annotated[Path, typer.Argument(help="written by `vflens attack`")],
+    estimate: Annotated[
+        Path, typer.Argument(help="written by `vflens attack`, or one of a run's estimates/")
+    ],
     config: Annotated[Path, typer.Option(help="the target's own configuration, in its run folder")],
     json: Json = False,
 ) -> None:

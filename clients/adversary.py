@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
@@ -162,9 +163,23 @@ class Adversary:
                 self._party.metrics.add_matrix("guessed_scores_error", moment, **labels)
 
     def _save(self, target: str, scored: Phase, estimates: Mapping[str, Estimate]) -> None:
-        end = "train.npz" if scored is Phase.TRAIN else "npz"
+        party, end = self._party, "train.npz" if scored is Phase.TRAIN else "npz"
         for name, e in estimates.items():
-            save_arrays(self._party.folder / "estimates" / f"{target}.{name}.{end}", e.arrays())
+            file = party.folder / "estimates" / f"{target}.{name}.{end}"
+            save_estimate(file, e, run=party.config.run, adversary=party.name, attack=name, scored=scored)
+
+
+def save_estimate(
+    file: Path, estimate: Estimate, *, run: str, adversary: str, attack: str, scored: Phase
+) -> None:
+    """Write ``estimate`` to ``file`` (npz), with the names by which its target can score it.
+
+    Raises:
+        StorageError: it cannot be written.
+    """
+    names = {"run": run, "adversary": adversary, "attack": attack, "scored_set": scored.value}
+    texts = {name: np.array(text) for name, text in {**names, "target": estimate.target}.items()}
+    save_arrays(file, {**texts, **estimate.arrays()})
 
 
 def view_of(

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from clients.active import ActiveParty
-from clients.adversary import scored_training_rows, view_of
+from clients.adversary import save_estimate, scored_training_rows, view_of
 from clients.passive import PassiveParty
 from experiments.folders import Metric, read_party
 from services.folder import claimed
 from vfl import journal
 from vfl.acts import Guess, Submission
-from vfl.arrays import load_arrays, save_arrays
+from vfl.arrays import load_arrays
 from vfl.attack import Attack
 from vfl.config import (
     ActiveConfig,
@@ -96,8 +96,8 @@ def attack_recorded(
         every=config.transcript.every,
     )
     estimate = attack.reconstruct(view, rng=stream(secret_from_seed(config.seed), "attack", name, target))
-    origin = {"run": federation.run, "adversary": party, "attack": name, "scored_set": scored.value}
-    _write(out, origin, estimate)
+    with owner_only():  # what is believed of the target's rows
+        save_estimate(out, estimate, run=federation.run, adversary=party, attack=name, scored=scored)
     return {
         "attack": name,
         "target": target,
@@ -144,7 +144,7 @@ def _value(text: str) -> Any:
 
 
 def score_estimate(file: Path, config_file: Path) -> dict[str, Any]:
-    """The target scores ``file`` against its own table; the errors are kept in its folder and returned to it.
+    """The target scores ``file``, of :func:`attack_recorded` or of a run's ``estimates/``, against its own table; the errors are kept in its folder and returned to it.
 
     A passive party scores columns, the active party beliefs in labels.
 
@@ -288,12 +288,6 @@ def _predicted(transcript: _Recorded) -> Array:
     rows = np.concatenate(arrived)
     _, first = np.unique(rows, return_index=True)
     return rows[np.sort(first)]
-
-
-def _write(out: Path, origin: Mapping[str, str], e: Estimate) -> None:
-    named = {name: np.array(text) for name, text in {**origin, "target": e.target}.items()}
-    with owner_only():  # what is believed of the target's rows
-        save_arrays(out, {**named, **e.arrays()})
 
 
 def _read(file: Path) -> tuple[str, str, Submission]:
