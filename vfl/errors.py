@@ -15,9 +15,10 @@
     ├── UnavailableError          11   a party that never came, died, or missed a deadline
     └── StorageError              12   a disk that is full, a folder that cannot be written
 
-A process ends with 0 when all is done, and with 130 when a signal interrupted it. Each message is one sentence that
-names the field, the value and the remedy. The command line prints it and leaves with the class's ``exit_code``; over gRPC the class travels with the status, so that the
-caller raises the same class again (:mod:`vfl.wire.status`).
+Each message is one sentence that names the field, the value and the remedy. The command line prints it
+and leaves with the class's ``exit_code``; over gRPC the class travels with the status, so that the
+caller raises the same class again (:mod:`vfl.wire.status`). Without an error a process ends with 0, and
+with 130 where a signal interrupted it.
 """
 
 _MOST_OF_PEER = 1_000  # characters of a sentence that another party wrote
