@@ -45,6 +45,7 @@ def check(file: Path) -> dict[str, Any]:
                 loaded = {party: load_party(config) for party, config in configs.items()}
                 for party, config in loaded.items():
                     facts[f"{scenario.name}, {party}"] = check_party(config)["summary"]
+                    facts |= clip_notes(scenario.name, config, experiment.training.batch_size)
                 if experiment.model is not None:
                     check_network(experiment.model, list(loaded.values()))
             finally:
@@ -54,6 +55,27 @@ def check(file: Path) -> dict[str, Any]:
     federation = check_rows(experiment, data_parties, read)
     check_messages(federation, experiment.limits, {p: len(t.ids) for p, t in read.items()})
     return {**facts, "rows": f"{len(federation.train)} to train, {len(federation.predict)} to predict"}
+
+
+def clip_notes(
+    scenario: str, config: PassiveConfig | ActiveConfig | CoordinatorConfig, batch: int
+) -> dict[str, str]:
+    """A sentence per defence of gradients whose ``clip`` is longer than any row of logits' gradient in a batch of ``batch`` rows.
+
+    A batch's gradient is that of its mean loss: its rows are (p − y)/batch, at most 2/batch long in L1. Behind a top model
+    they are as much longer as its weights make them, so it is no refusal.
+    """
+    if not isinstance(config, ActiveConfig):
+        return {}
+    clips = {
+        p.name: getattr(d, "clip", 0.0) for p, d in zip(config.defenses, build_defenses(config), strict=True)
+    }
+    return {
+        f"{scenario}, {config.party}, {name}": f"clip = {clip:g} clips no gradient of logits in a batch of {batch}, whose rows are at most {2 / batch:.2g} long; "
+        f"level then counts {clip * batch / 2:.3g} times what it does at that clip: set clip near it"
+        for name, clip in clips.items()
+        if clip > 2 / batch
+    }
 
 
 def check_rows(

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 import tomli_w
 import torch
-from laboratory import experiment, federation
+from laboratory import deal, experiment, federation
 from splitcases import CONCATENATED, MODEL, PLACES, SETTINGS
 
-from experiments.check import check
+from experiments.check import check, clip_notes
+from vfl.config import load_party
 from vfl.errors import ConfigError, KnowledgeError
 
 #: Of the digits' eight lines the passive party holds two.
@@ -145,3 +146,19 @@ def test_check_takes_what_runs(tmp_path: Path) -> None:
         what = experiment(tmp_path, **settings).model_dump(mode="json", exclude_none=True)
         file.write_text(tomli_w.dumps(what), encoding="utf-8")
         assert check(file)["experiment"] == "tiny"
+
+
+@pytest.mark.parametrize(("clip", "noted"), [(1.0, True), (0.11, True), (0.1, False)])
+def test_a_clip_that_no_gradient_reaches_is_noted_before_the_run(
+    tmp_path: Path, clip: float, noted: bool
+) -> None:
+    """Rows of a batch's mean gradient are as much shorter as the batch is long; embeddings are not."""
+    defenses = [{"name": "dp_gaussian", "at": at, "clip": clip} for at in ("active", "passive")]
+    what = experiment(tmp_path, defenses=defenses)
+    configs = deal(what, tmp_path)
+    found = {party: clip_notes("run", load_party(file), 20) for party, file in configs.items()}
+    assert found["passive"] == found["coordinator"] == {}
+    notes = [*found["active"].values()]
+    assert [
+        note.startswith(f"clip = {clip:g} clips no gradient of logits in a batch of 20") for note in notes
+    ] == [True] * noted
