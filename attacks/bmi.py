@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from attacks._inversion import Inversion
 from vfl.networks.architectures import bottom
+from vfl.networks.generator import keyed
 from vfl.types import Array, Estimate, Knowledge, Phase
 from vfl.view import AdversaryView
 
@@ -32,8 +33,8 @@ class BlackBoxInversion(Inversion):
         """Columns (N, d); extra "residual" (N,): ‖G'(x̂) − H‖. See :meth:`vfl.attack.Attack.reconstruct`."""
         columns = view.metadata()
         rows, features = view.auxiliary()
-        torch.default_generator.manual_seed(int(rng.integers(2**63)))
-        shadow = bottom(view.architecture(), columns).to(torch.float64)
+        with keyed(rng):
+            shadow = bottom(view.architecture(), columns).to(torch.float64)
         _learn(shadow, features, view.embeddings(rows, Phase.TRAIN), self.learning_steps)
         return self.inverted(view, shadow, features)
 

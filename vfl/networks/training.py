@@ -6,7 +6,6 @@ computed again (a retry, a restart) gives the same bits.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
@@ -21,6 +20,7 @@ from vfl.logistic import loss_gradient
 from vfl.model import SplitNetwork
 from vfl.networks.architectures import DTYPES, AsImage, bottom, top
 from vfl.networks.device import placed
+from vfl.networks.generator import keyed
 from vfl.networks.parameters import to_arrays
 from vfl.numerics.optimizer import OPTIMIZERS
 from vfl.randomness import exchange_stream, stream
@@ -31,8 +31,6 @@ _NEVER_DRAW = (
     *(nn.ModuleDict, nn.Sequential, nn.Identity, nn.Linear, nn.Conv2d, nn.ReLU, nn.MaxPool2d, nn.Flatten),
     AsImage,
 )
-#: torch has one generator a process: parties that share one (in tests, a notebook) take turns at it.
-_GENERATOR = threading.Lock()
 Wrap = Callable[[nn.Module], nn.Module]
 
 
@@ -119,7 +117,7 @@ class _Model:
             self.module.train(exchange.phase is Phase.TRAIN)
         for name, module in self._rekeyed.items():
             module.rekey(exchange_stream(self._secret, "rekey", exchange, name))
-        with _keyed(exchange_stream(self._secret, "torch", exchange)) if self._draws else nullcontext():
+        with keyed(exchange_stream(self._secret, "torch", exchange)) if self._draws else nullcontext():
             yield
 
     def _backward(self, output: Tensor, gradient: Array) -> None:
@@ -161,7 +159,7 @@ class Bottom(_Model):
         *,
         device: str = "cpu",
     ) -> None:
-        with _keyed(stream(secret, "torch", "bottom")):
+        with keyed(stream(secret, "torch", "bottom")):
             modules, wraps = {"bottom": bottom(network, columns)}, {"bottom": wrap}
             super().__init__(modules, wraps, training, secret, precision=network.precision, device=device)
         self._pending: tuple[Exchange, Tensor] | None = None
@@ -209,7 +207,7 @@ class Top(_Model):
     ) -> None:
         own = [network.embedding_width(columns)] if columns else []
         combined = network.combined_width([width, *own], classes)
-        with _keyed(stream(secret, "torch", "top")):
+        with keyed(stream(secret, "torch", "top")):
             modules = {"bottom": bottom(network, columns)} if columns else {}
             modules["top"] = top(network, combined, classes)
             super().__init__(
@@ -260,16 +258,6 @@ def _flattened(
         parameter.grad = gradient[part].view(parameter.shape)
         start = part.stop
     return theta, gradient
-
-
-@contextmanager
-def _keyed(rng: np.random.Generator) -> Iterator[None]:
-    """With torch's generator seeded from ``rng``, and nobody else's draws between."""
-    with _GENERATOR:
-        seed = int(rng.integers(2**63))
-        for generator in (torch.default_generator, *torch.cuda.default_generators):  # those of GPUs in use
-            generator.manual_seed(seed)
-        yield
 
 
 def _tensor(array: Array) -> Tensor:
