@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 import torch
@@ -23,8 +24,8 @@ class Inversion(Attack):
     """min_x ‖G(x) − H‖² + smoothness·‖H‖²·TV(x) over the box [0, 1], row by row, for a model G.
 
     Adam, kept inside the box, from several starts; a row's answer is the end of least residual ‖G(x) − H‖, which is
-    all that an adversary sees of it. The weight of TV goes with ‖H‖²: a defence that shrinks embeddings would else
-    leave the answer to TV. It is left out where the columns are no image.
+    all that an adversary sees of it. The weight of TV goes with ‖H‖², unless it is absolute as FedAdOb's: a defence that
+    shrinks embeddings then leaves the answer to TV. It is left out where the columns are no image.
     """
 
     starts: int = Field(
@@ -37,19 +38,32 @@ class Inversion(Attack):
     rate: float = Field(
         0.05, gt=0, allow_inf_nan=False, description="Adam's first learning rate; it falls to 0"
     )
-    smoothness: float = Field(
-        0.0003, ge=0, allow_inf_nan=False, description="weight of the total variation beside ‖H‖²"
+    smoothness: float = Field(0.0003, ge=0, allow_inf_nan=False, description="weight of the total variation")
+    smoothness_of: Literal["embedding", "absolute"] = Field(
+        "embedding", description="that weight is in units of the row's ‖H‖², or as it stands"
     )
+    box: bool = Field(True, description="keep every step inside [0, 1]")
 
     def inverted(
         self, view: AdversaryView, model: nn.Module, points: Array, learned: Sequence[Tensor] = ()
     ) -> Estimate:
-        """Each row from the ``starts`` of ``points`` (m, d) whose embeddings are nearest to its own; extra "residual" (N,).
+        """The rows of ``view`` by :meth:`ends`; extra "residual" (N,)."""
+        x, residual = self.ends(view.embeddings(), view.metadata(), model, points, learned)
+        return Estimate(view.target, view.rows, x, statuses(len(x)), {"residual": residual})
+
+    def ends(
+        self,
+        embeddings: Array,
+        columns: Sequence[ColumnInfo],
+        model: nn.Module,
+        points: Array,
+        learned: Sequence[Tensor] = (),
+    ) -> tuple[Array, Array]:
+        """The answers (n, d) for ``embeddings`` (n, w), each from the ``starts`` of ``points`` (m, d) whose embeddings are nearest; residuals (n,).
 
         ``learned`` are parameters of ``model`` that are minimised over too, all rows together, from where they stand:
         one point only.
         """
-        embeddings, columns = view.embeddings(), view.metadata()
         grid = _grid(columns) if self.smoothness else None
         model.eval()
         with torch.no_grad():
@@ -63,13 +77,14 @@ class Inversion(Attack):
             first = torch.tensor(points[_nearest(shown, h, starts)])
             ends, left = self._descended(model, h.repeat(starts, 1), first, grid, learned)
             x[part], residual[part] = _best(ends, left, starts)
-        return Estimate(view.target, view.rows, x, statuses(len(x)), {"residual": residual})
+        return x, residual
 
     def _descended(
         self, model: nn.Module, h: Tensor, first: Tensor, grid: Tensor | None, learned: Sequence[Tensor]
     ) -> tuple[Array, Array]:
         """Where Adam ends (n, d) from ``first``, and the residuals (n,)."""
         x, sizes = first.requires_grad_(), (h**2).sum(dim=1)
+        weights = self.smoothness * (sizes if self.smoothness_of == "embedding" else torch.ones_like(sizes))
         unit = sizes.mean().clamp_min(1e-30)  # of the loss: Adam adds 1e-8 to its gradient's size
         optimizer = torch.optim.Adam([x, *learned], lr=self.rate)
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, self.steps)
@@ -77,12 +92,13 @@ class Inversion(Attack):
             optimizer.zero_grad()
             loss = ((model(x) - h) ** 2).sum()
             if grid is not None:
-                loss = loss + self.smoothness * sizes @ _total_variation(x[:, grid])
+                loss = loss + weights @ _total_variation(x[:, grid])
             torch.autograd.backward(loss / unit, inputs=[x, *learned])
             optimizer.step()
             schedule.step()
-            with torch.no_grad():
-                x.clamp_(0, 1)
+            if self.box:
+                with torch.no_grad():
+                    x.clamp_(0, 1)
         with torch.no_grad():
             return x.numpy(), (model(x) - h).norm(dim=1).numpy()
 

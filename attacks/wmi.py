@@ -25,6 +25,8 @@ from vfl.view import AdversaryView
 class WhiteBoxInversion(Inversion):
     """G is the disclosed bottom model; it is inverted from ½, 0 and points drawn in the box, the same for all rows.
 
+    FedAdOb's own attack is ``start = "zero"``, ``smoothness = 0.1`` that is ``absolute``, ``box = false``.
+
     A passport around one of its layers is ignored, guessed (its keys and its autoencoder drawn anew), or its γ and β are
     learned together with x: one pair for all rows, which are then no longer estimated one by one.
     """
@@ -33,11 +35,17 @@ class WhiteBoxInversion(Inversion):
         {Knowledge.EMBEDDINGS, Knowledge.PARAMETERS, Knowledge.ARCHITECTURE, Knowledge.METADATA}
     )
 
+    start: Literal["spread", "half", "zero"] = Field(
+        "spread", description="½, 0 and points drawn in the box, as many as `starts`; or one of the two alone"
+    )
     passport: Literal["none", "random", "joint"] = Field(
         "none", description="γ = 1 and β = 0; a passport drawn at random; or γ and β learned with x"
     )
     layer: str | None = Field(
         None, description="the layer behind the passport; default: the last convolution, else the last linear"
+    )
+    order: Literal["paper", "pool_first"] = Field(
+        "paper", description="random: autoencoder, then average over an image's places; or the average first"
     )
     largest_mean: float = Field(10.0, gt=0, allow_inf_nan=False, description="random: N of the drawn keys")
     sigma: float = Field(1.0, ge=0, allow_inf_nan=False, description="random: σ of the drawn keys")
@@ -52,13 +60,20 @@ class WhiteBoxInversion(Inversion):
         columns = view.metadata()
         model = bottom(view.architecture(), columns).to(torch.float64)
         from_arrays(model, view.target_network())
-        points = rng.random((self.starts, len(columns)))
-        points[:2] = np.array([[0.5], [0.0]])[: self.starts]
+        points = self._points(len(columns), rng)
         if self.passport == "joint":
             return self._learned(view, behind(model, self.layer, Guessed), points)
         if self.passport == "random":
             model = behind(model, self.layer, lambda layer: self._drawn(layer, rng))
         return self.inverted(view, model, points)
+
+    def _points(self, width: int, rng: np.random.Generator) -> Array:
+        """Where the descents begin (m, ``width``)."""
+        if self.start != "spread":
+            return np.full((1, width), {"half": 0.5, "zero": 0.0}[self.start])
+        points = rng.random((self.starts, width))
+        points[:2] = np.array([[0.5], [0.0]])[: self.starts]
+        return points
 
     def _learned(self, view: AdversaryView, model: nn.Module, points: Array) -> Estimate:
         """γ and β are one for all rows, and so is the start: that of the least sum of squared residuals."""
@@ -75,7 +90,7 @@ class WhiteBoxInversion(Inversion):
             largest_mean=self.largest_mean,
             sigma=self.sigma,
             redraw_means=False,
-            order="paper",
+            order=self.order,
             rng=rng,
         )
         drawn.rekey(rng)

@@ -21,14 +21,16 @@ from vfl.types import Array, Estimate, Knowledge
 from vfl.view import AdversaryView
 
 _LEVELS = torch.linspace(0.02, 0.98, 25, dtype=torch.float64)  # the quantiles that are compared
-_STARTS = (1.0, -1.0)  # of γ: its sign is not known
+_TRIED = 64  # rows whose inversion chooses between candidates
 
 
 class MomentInversion(Inversion):
     """γ and β bring the quantiles of each number of G(x_a), over granted rows x_a, nearest to those of H.
 
     The passport is taken to be around the last convolution, else the last linear layer: each number then belongs to one of
-    its channels. Each channel is tried with either sign of γ first and keeps the better end.
+    its channels. Its quantiles hardly tell the sign of γ without an activation behind, the covariances between channels
+    do, but for one sign of all together (:func:`signs`). So γ and β are fitted from both, a third candidate takes channel
+    by channel the better fit of the two, and the one whose inversion of some rows leaves the least residuals is taken.
     """
 
     needs: ClassVar[frozenset[Knowledge]] = frozenset(
@@ -51,48 +53,73 @@ class MomentInversion(Inversion):
         model = bottom(view.architecture(), columns).to(torch.float64)
         from_arrays(model, view.target_network())
         _, features = view.auxiliary()
-        model = behind(model, None, Guessed)
-        if len(view.rows):
-            _fit(model, features, view.embeddings(), self.learning_steps)
+        model = behind(model, None, Guessed).eval()
+        (guessed,) = (m for m in model.modules() if isinstance(m, Guessed))
+        embeddings = view.embeddings()
+
+        def misfit(candidate: tuple[Tensor, Tensor]) -> float:
+            guessed.take(*candidate)
+            return float((self.ends(embeddings[:_TRIED], columns, model, features)[1] ** 2).sum())
+
+        if len(embeddings):
+            guessed.take(*min(self._candidates(model, guessed, features, embeddings), key=misfit))
         return self.inverted(view, model, features)
 
-
-def _fit(model: nn.Module, features: Array, embeddings: Array, steps: int) -> None:
-    """Set γ and β of ``model`` so that its embeddings of ``features`` are distributed as ``embeddings`` are."""
-    (guessed,) = (m for m in model.modules() if isinstance(m, Guessed))
-    model.eval()
-    x, wanted = torch.tensor(features), torch.quantile(torch.tensor(embeddings), _LEVELS, dim=0)
-    best: tuple[Tensor, Tensor, Tensor] | None = None
-    for sign in _STARTS:
+    def _candidates(
+        self, model: nn.Module, guessed: Guessed, features: Array, embeddings: Array
+    ) -> list[tuple[Tensor, Tensor]]:
+        """γ and β fitted from the signs found, from the opposite ones, and channel by channel the better fit of both."""
+        x, h = torch.tensor(features), torch.tensor(embeddings, dtype=torch.float64)
         with torch.no_grad():
-            guessed.scale.fill_(sign), guessed.shift.fill_(0.0)
-        misfit = _descend(model, guessed, x, wanted, steps)
-        end = misfit, guessed.scale.detach().clone(), guessed.shift.detach().clone()
-        if best is None:
-            best = end
-            continue
-        better = end[0] < best[0]
-        best = tuple(torch.where(better, new, old) for new, old in zip(end, best, strict=True))  # type: ignore[assignment]
-    assert best is not None
-    with torch.no_grad():
-        guessed.scale.copy_(best[1]), guessed.shift.copy_(best[2])
+            found = signs(model(x), h, len(guessed.scale))
+        wanted, bias = torch.quantile(h, _LEVELS, dim=0), guessed.shift.detach().clone()
+        fits = []
+        for scale in (found, -found):
+            guessed.take(scale, bias)
+            left = _fit(model, guessed, x, wanted, self.learning_steps)
+            fits.append((guessed.scale.detach().clone(), guessed.shift.detach().clone(), left))
+        first, second = fits
+        better = second[2] < first[2]
+        mixed = tuple(torch.where(better, new, old) for new, old in zip(second, first, strict=True))
+        return [(fit[0], fit[1]) for fit in (first, second, mixed)]
 
 
-def _descend(model: nn.Module, guessed: Guessed, x: Tensor, wanted: Tensor, steps: int) -> Tensor:
-    """Minimise the sum of squared differences of quantiles; what is left of it per channel (outputs,)."""
+def signs(g: Tensor, h: Tensor, channels: int) -> Tensor:
+    """The sign of γ (channels,), up to one sign for all, from embeddings without γ ``g`` (m, w) and with it ``h`` (n, w).
+
+    Where nothing but γ and β stands between them, Corr(h_i, h_j) = sign(γ_i γ_j)·Corr(g_i, g_j): the product of both is a
+    matrix of squares between two signs, and its leading eigenvector has them. Of an image's places the products are summed.
+    """
+    products = (_correlations(g, channels) * _correlations(h, channels)).sum(dim=0)
+    leading = torch.linalg.eigh(products).eigenvectors[:, -1]
+    return torch.where(leading < 0, -1.0, 1.0).to(g)
+
+
+def _correlations(h: Tensor, channels: int) -> Tensor:
+    """Those between channels at each place (places, channels, channels); 0 for a number that is the same in all rows."""
+    deviations = h - h.mean(dim=0)
+    z = (deviations / deviations.norm(dim=0).clamp_min(1e-12)).reshape(len(h), channels, -1)
+    return torch.einsum("nip,njp->pij", z, z)
+
+
+def _fit(model: nn.Module, guessed: Guessed, x: Tensor, wanted: Tensor, steps: int) -> Tensor:
+    """Bring the quantiles of ``model``'s embeddings of ``x`` nearest to ``wanted`` (levels, w), from where γ and β stand.
+
+    What is left of the squared differences, per channel (channels,).
+    """
+    learned = (guessed.scale, guessed.shift)
     optimizer = torch.optim.LBFGS(
-        (guessed.scale, guessed.shift), max_iter=steps, tolerance_change=1e-14, line_search_fn="strong_wolfe"
+        learned, max_iter=steps, tolerance_change=1e-14, line_search_fn="strong_wolfe"
     )
-    channels = len(guessed.scale)
 
     def misfit() -> Tensor:
         difference: Tensor = torch.quantile(model(x), _LEVELS, dim=0) - wanted
-        return (difference**2).reshape(len(_LEVELS), channels, -1).sum(dim=(0, 2))
+        return (difference**2).reshape(len(_LEVELS), len(guessed.scale), -1).sum(dim=(0, 2))
 
     def loss() -> Tensor:
         optimizer.zero_grad()
         value = misfit().sum()
-        torch.autograd.backward(value, inputs=[guessed.scale, guessed.shift])
+        torch.autograd.backward(value, inputs=learned)
         return value
 
     optimizer.step(loss)  # type: ignore[no-untyped-call]

@@ -11,7 +11,7 @@ from inversionview import inversion_view
 
 from attacks._passports import Guessed, behind
 from attacks.wmi import WhiteBoxInversion
-from attacks.wmi_moments import MomentInversion
+from attacks.wmi_moments import MomentInversion, signs
 from vfl.errors import KnowledgeError
 from vfl.model import SplitNetwork
 from vfl.networks.architectures import bottom
@@ -119,3 +119,64 @@ def test_a_passport_that_is_guessed_begins_as_none_at_all(network: SplitNetwork)
     with torch.no_grad():
         undefended = model(x)
         torch.testing.assert_close(behind(model, None, Guessed)(x), undefended)
+
+
+def test_the_signs_of_a_known_scale_are_found_behind_a_linear_layer() -> None:
+    """Inputs are symmetric around ½, so that no number's own distribution tells the sign of its scale."""
+    rng = np.random.default_rng(11)
+    x, granted = rng.random((80, 16)), rng.random((60, 16))
+    torch.manual_seed(6)
+    model = bottom(LINEAR, COLUMNS)
+    disclosed = to_arrays(dict(model.named_parameters()))
+    disclosed["0.bias"] = np.zeros(32)
+    scale, shift = rng.uniform(0.3, 2, 32) * rng.choice([-1, 1], 32), rng.normal(size=32)
+    g, h = granted @ disclosed["0.weight"].T, x @ disclosed["0.weight"].T * scale + shift
+    found = signs(torch.tensor(g), torch.tensor(h), 32).numpy()
+    assert abs((found * np.sign(scale)).sum()) == 32  # all of them, but for one sign of all
+    view = inversion_view(LINEAR, COLUMNS, embeddings=h, disclosed=disclosed, granted=granted)
+    assert _error(MomentInversion(**SETTINGS), x, view) < 0.1 * x.var(axis=0).mean()
+
+
+# -- FedAdOb's own white-box inversion ---------------------------------------------------------------------
+
+PAPER: dict[str, Any] = {"start": "zero", "smoothness": 0.1, "smoothness_of": "absolute", "box": False}
+
+
+def _first_steps(view: AdversaryView, steps: int, **settings: Any) -> Array:
+    return WhiteBoxInversion(steps=steps, **settings).reconstruct(view, rng=np.random.default_rng(1)).values
+
+
+def test_the_papers_attack_begins_at_0_and_leaves_the_box() -> None:
+    _, view = _world(LINEAR, defended=False)
+    rate = 1e-12  # nothing moves: what is left is the start
+    assert np.abs(_first_steps(view, 1, rate=rate, **PAPER)).max() < 1e-9
+    assert np.abs(_first_steps(view, 1, rate=rate, start="half") - 0.5).max() < 1e-9
+    defended = _world(LINEAR, defended=True)[1]
+    outside = _first_steps(defended, 300, **PAPER)
+    assert outside.min() < -0.1
+    boxed = _first_steps(defended, 300, **{**PAPER, "box": True})
+    assert boxed.min() == 0
+    assert boxed.max() <= 1
+
+
+def test_absolute_smoothness_does_not_go_with_the_embedding() -> None:
+    """Embeddings and weights a hundred times smaller: the same image is to be found, and the absolute weight smooths it away."""
+    x, view = _world(LINEAR, defended=False)
+    small = inversion_view(
+        LINEAR,
+        COLUMNS,
+        embeddings=view.embeddings() / 100,
+        disclosed={n: a / 100 for n, a in view.target_network().items()},
+        granted=x,
+    )
+    settings: dict[str, Any] = {"start": "half", "smoothness": 0.001, "steps": 300}
+    relative, absolute = (
+        [_first_steps(v, smoothness_of=of, **settings) for v in (view, small)]
+        for of in ("embedding", "absolute")
+    )
+    np.testing.assert_allclose(relative[0], relative[1], atol=1e-6)
+
+    def roughness(images: Array) -> float:
+        return float(np.abs(np.diff(images.reshape(-1, 4, 4), axis=1)).sum())
+
+    assert roughness(absolute[1]) < 0.2 * roughness(absolute[0])
