@@ -41,13 +41,16 @@ GAUSSIAN_ERROR = 2.0**-48
 #: thus by 2^-51.4 of itself; a coordinate in which K differs adds twice that to the ε of ln 2/4096 = 2^-12.5 or more.
 LAPLACE_ERROR = 2.0**-37
 
-_TOP = np.uint64(2**63)
+_TOSSES = 63
+_MANY = 1000  # words from which on leading bits save time
+_POWERS = np.uint64(1) << np.arange(_TOSSES, dtype=np.uint64)
 _REST = np.uint64(2**63 - 1)
 
 
 def fresh_words(rng: np.random.Generator, *shape: int) -> Words:
     """Words of ``rng``, ``shape`` of them at a call."""
-    return lambda: rng.integers(0, 2**64, shape, np.uint64)
+    raw, count = rng.bit_generator.random_raw, math.prod(shape)
+    return lambda: raw(count).reshape(shape)
 
 
 def laplace(words: Words) -> Array:
@@ -76,20 +79,19 @@ def _flips(word: Array) -> Array:
 def _flips_and_tails(words: Words) -> tuple[Array, Array]:
     """A sign, and how often a coin shows tails before heads: as many words as that takes."""
     word = words()
-    flips, tails = _flips(word), _trailing_zeros(word | _TOP)
-    undecided = word & _REST == 0
+    flips, tails = _flips(word), _tails(word)
+    undecided = tails == _TOSSES
     while undecided.any():
-        word = words()
-        tails[undecided] += _trailing_zeros(word | _TOP)[undecided]
-        undecided &= word & _REST == 0
+        more = _tails(words())
+        tails[undecided] += more[undecided]
+        undecided &= more == _TOSSES
     return flips, tails
 
 
-def _trailing_zeros(word: Array) -> Array:
-    """Of words that are not 0: the place of the lowest bit, a power of two, which float64 holds exactly."""
-    lowest = word & (~word + np.uint64(1))
-    place: Array = np.frexp(lowest.astype(np.float64))[1].astype(np.int64) - 1
-    return place
+def _tails(word: Array) -> Array:
+    """Zeros before the first one below the highest bit; :data:`_TOSSES` where there is no one."""
+    tails: Array = _TOSSES - np.searchsorted(_POWERS, word & _REST, side="right")
+    return tails
 
 
 class _Cells:
@@ -108,6 +110,8 @@ class _Cells:
 
     def of(self, words: Array) -> Array:
         """The cells (int64) of ``words``."""
+        if words.size < _MANY:
+            return np.searchsorted(self.thresholds, words, side="right")
         lead = (words >> self._shift).view(np.int64)
         cell: Array = self._first[lead]
         several = cell != self._first[lead + 1]
