@@ -23,6 +23,7 @@ from experiments.local import LocalFederation
 from vfl.acts import Act, Begin, Disclose, Forward, Prepare, Step, Stop
 from vfl.config import PassiveConfig
 from vfl.errors import ProtocolError, StateError
+from vfl.numerics.discrete_noise import GAUSSIAN_STEP
 from vfl.types import Array, Exchange, Phase, Point, Released, Role
 
 SIGMA = 100.0  # rows are clipped to norm 1
@@ -140,7 +141,8 @@ class Aggregator(RuleBasedStateMachine):
         assert len(set(given)) == len(given), "a row has two answers"
         noise = np.array([n.noise for n in self.seen]).reshape(-1, 2)
         apart = np.abs(noise[:, None] - noise).max(axis=2)[np.triu_indices(len(noise), 1)]
-        assert apart.min(initial=SIGMA) > SIGMA * 1e-5, "one noise is on two values"
+        step = SIGMA * GAUSSIAN_STEP  # as far as rounding takes one noise on two values apart
+        assert apart.min(initial=SIGMA) > step, "one noise is on two values"
 
     def teardown(self) -> None:
         if hasattr(self, "party"):
