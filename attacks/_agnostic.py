@@ -16,7 +16,7 @@ OUTSIDE = "values outside [0, 1]: clip them, ½ for each, ½ for the whole row; 
 
 
 def solve_with_classifier(view: AdversaryView, theta: Array, outside: Outside) -> Estimate:
-    """LS if there are fewer unknown columns than classes, half* otherwise, on b' = J(ln ĉ − known logits).
+    """All unknown columns: LS if there are fewer unknown columns than classes, half* otherwise, on b' = J(ln ĉ − known logits).
 
     Every row counts as OK: that ĉ satisfies no equation exactly is the premise. Extras: "residual", and the "logits"
     (N, k) of ĉ.
@@ -30,7 +30,7 @@ def solve_with_classifier(view: AdversaryView, theta: Array, outside: Outside) -
     center = np.full(weight.shape[1], 0.0 if weight.shape[1] < view.n_classes else 0.5)
     x = inside(nearest_solution(A, b, center), outside)
     extras = {"residual": residual_norm(A, b, x), "logits": logits}
-    return Estimate(view.target, view.rows, x[:, view.columns()], statuses(len(x)), extras)
+    return Estimate(view.target, view.rows, x, statuses(len(x)), extras)
 
 
 def inside(x: Array, outside: Outside) -> Array:

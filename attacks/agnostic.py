@@ -11,13 +11,13 @@ import numpy as np
 from pydantic import Field
 
 from attacks._agnostic import OUTSIDE, Outside, solve_with_classifier
-from vfl.attack import Attack
+from vfl.attack import JointAttack
 from vfl.numerics.agnostic import fit_classifier
 from vfl.types import Estimate, Knowledge, Phase
 from vfl.view import AdversaryView
 
 
-class Agnostic(Attack):
+class Agnostic(JointAttack):
     """Softmax regression of the labels on the own columns of the training rows; its ĉ replaces c."""
 
     needs: ClassVar[frozenset[Knowledge]] = frozenset(
@@ -28,8 +28,8 @@ class Agnostic(Attack):
     l2: float = Field(1e-4, ge=0, allow_inf_nan=False, description="penalty on the classifier's weights")
     outside: Outside = Field("clip", description=OUTSIDE)
 
-    def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
-        """See :meth:`vfl.attack.Attack.reconstruct` and :func:`attacks._agnostic.solve_with_classifier`."""
+    def joint(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
+        """See :meth:`vfl.attack.JointAttack.joint` and :func:`attacks._agnostic.solve_with_classifier`."""
         rows = view.training_rows
         theta = fit_classifier(view.own("features", rows), view.own("labels", rows), view.n_classes, self.l2)
         return solve_with_classifier(view, theta, self.outside)

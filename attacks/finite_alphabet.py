@@ -43,12 +43,12 @@ class FiniteAlphabet(LinearAttack):
     budget: int = Field(1 << 14, ge=1, le=1 << 22, description="most combinations in each half of the search")
     tolerance: float = Field(1e-9, gt=0, lt=1, description="of ‖A x − b'‖, as a share of ‖b'‖ + ‖A‖")
 
-    def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
-        """Takes the alphabets from the metadata; see :meth:`vfl.attack.LinearAttack.reconstruct`."""
+    def joint(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
+        """Takes the alphabets from the metadata; see :meth:`vfl.attack.LinearAttack.joint`."""
         if self.alphabets is not None:
-            return super().reconstruct(view, rng=rng)
+            return super().joint(view, rng=rng)
         found = tuple(_scaled(column) for column in view.unknown_columns())
-        return self.model_copy(update={"alphabets": found}).reconstruct(view, rng=rng)
+        return self.model_copy(update={"alphabets": found}).joint(view, rng=rng)
 
     def solve(
         self, A: Array, b: Array, *, rng: np.random.Generator, moments: Moments | None = None

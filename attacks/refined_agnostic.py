@@ -11,13 +11,13 @@ import numpy as np
 from pydantic import Field
 
 from attacks._agnostic import OUTSIDE, Outside, solve_with_classifier
-from vfl.attack import Attack
+from vfl.attack import JointAttack
 from vfl.numerics.agnostic import ReceivedScores, fit_classifier
 from vfl.types import Array, Estimate, Knowledge, Phase, Point
 from vfl.view import AdversaryView
 
 
-class RefinedAgnostic(Attack):
+class RefinedAgnostic(JointAttack):
     """``agnostic`` with (α/n_p) Σ_j S(f(y_j), c_j) in its loss, S(c', c) = Σ_i ln²(c'_i/c_i)."""
 
     needs: ClassVar[frozenset[Knowledge]] = frozenset(
@@ -30,8 +30,8 @@ class RefinedAgnostic(Attack):
     l2: float = Field(1e-4, ge=0, allow_inf_nan=False, description="penalty on the classifier's weights")
     outside: Outside = Field("clip", description=OUTSIDE)
 
-    def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
-        """See :meth:`vfl.attack.Attack.reconstruct` and :func:`attacks._agnostic.solve_with_classifier`."""
+    def joint(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
+        """See :meth:`vfl.attack.JointAttack.joint` and :func:`attacks._agnostic.solve_with_classifier`."""
         rows, seen, log_c = view.training_rows, *self._first(view)
         refining = ReceivedScores(view.own("features", seen), log_c, self.alpha)
         theta = fit_classifier(

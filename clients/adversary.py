@@ -5,9 +5,10 @@ Attacks see their party's transcript and its own columns; their errors are compu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
@@ -18,13 +19,16 @@ from vfl.attack import Attack
 from vfl.compatibility import build_attacks
 from vfl.errors import KnowledgeError, PluginError, ProtocolError, StateError
 from vfl.federation import Federation
+from vfl.journal import Reader
 from vfl.link import Link
 from vfl.numerics.distortion_theory import logit_moment
 from vfl.payload import MODEL_VERSION
 from vfl.randomness import stream
 from vfl.score.service import scorable
-from vfl.types import Array, Estimate, Exchange, Phase, Point, Released, Role, numbered
-from vfl.view import AdversaryView
+from vfl.types import Array, Estimate, Exchange, Phase, Point, Role, numbered
+from vfl.view import AdversaryView, Joint
+
+Reconstruct: TypeAlias = Callable[[str, str, Array], Estimate | None]  # attack, target and rows
 
 _AT_ONCE = 4096  # rows of a network's forward pass: its memory has a bound
 
@@ -43,24 +47,32 @@ class Adversary:
 
         ``final`` keeps the estimates on disk, and reconstructs the training rows too.
         """
-        own = self.own()
-        for target in sorted(self._targets):
-            self._attack(target, Phase.PREDICT, rows, own, keep=final)
+        reconstruct = self._reconstruction()
+        for target in self._attacked():
+            self._attack(target, Phase.PREDICT, rows, reconstruct, keep=final)
             if final:
-                self._attack(target, Phase.TRAIN, self._trained(target), own, keep=False)
+                self._attack(target, Phase.TRAIN, self._trained(target), reconstruct, keep=False)
 
     def attack_labels(self) -> None:
         """Estimate the labels of training and of prediction rows of every target, keep the estimates and submit."""
-        own = self.own() if self.attacks else {}
-        for target in sorted(self._targets):
-            self._attack(target, Phase.TRAIN, self._trained(target), own, keep=True)
-            self._attack(target, Phase.PREDICT, self._party.run.federation.predict, own, keep=True)
+        reconstruct = self._reconstruction()
+        for target in self._attacked():
+            self._attack(target, Phase.TRAIN, self._trained(target), reconstruct, keep=True)
+            predicted = self._party.run.federation.predict
+            self._attack(target, Phase.PREDICT, predicted, reconstruct, keep=True)
+
+    def _attacked(self) -> list[str]:
+        return sorted(self._targets) if self.attacks else []
+
+    def _reconstruction(self) -> Reconstruct:
+        """:meth:`_reconstruct` with what all attacks on all targets share."""
+        return partial(self._reconstruct, own=self.own() if self.attacks else {}, joint=[])
 
     def _attack(
-        self, target: str, scored: Phase, rows: Array, own: Mapping[str, Array], *, keep: bool
+        self, target: str, scored: Phase, rows: Array, reconstruct: Reconstruct, *, keep: bool
     ) -> None:
         able = [name for name, attack in self.attacks.items() if scored in attack.estimated_rows]
-        estimates = {n: e for n in able if (e := self._reconstruct(n, target, rows, own)) is not None}
+        estimates = {n: e for n in able if (e := reconstruct(n, target, rows)) is not None}
         if keep:
             self._save(target, scored, estimates)
         if keep and scored is Phase.PREDICT:
@@ -94,7 +106,9 @@ class Adversary:
             ]
         return np.concatenate(parts)
 
-    def _reconstruct(self, name: str, target: str, rows: Array, own: Mapping[str, Array]) -> Estimate | None:
+    def _reconstruct(
+        self, name: str, target: str, rows: Array, *, own: Mapping[str, Array], joint: Joint
+    ) -> Estimate | None:
         party, attack = self._party, self.attacks[name]
         view = view_of(
             attack,
@@ -105,6 +119,7 @@ class Adversary:
             transcript=party.transcript,
             own=own,
             every=party.config.transcript.every,
+            joint=joint,
         )
         try:
             estimate = attack.reconstruct(view, rng=stream(party.secret, "attack", name, target))
@@ -189,9 +204,10 @@ def view_of(
     party: str,
     target: str,
     rows: Array,
-    transcript: Iterable[Released],
+    transcript: Reader,
     own: Mapping[str, Array],
     every: int,
+    joint: Joint | None = None,
 ) -> AdversaryView:
     """What ``attack`` in ``party`` may read of ``federation``, in a run or from its record; see :class:`AdversaryView`."""
     return AdversaryView(
@@ -207,18 +223,19 @@ def view_of(
         training=federation.train,
         network=federation.network,
         every=every,
+        joint=joint,
     )
 
 
-def scored_training_rows(federation: Federation, transcript: Iterable[Released], target: str) -> Array:
+def scored_training_rows(federation: Federation, transcript: Reader, target: str) -> Array:
     """All training rows but those that ``target`` granted, which are not scored."""
-    granted = [r.rows for r in transcript if r.point is Point.AUXILIARY and r.sender == target]
+    granted = [r.rows for r in transcript.select(Point.AUXILIARY, sender=target)]
     return np.setdiff1d(federation.train, np.concatenate([np.zeros(0, np.int32), *granted]))
 
 
-def _received_scores(transcript: Iterable[Released], rows: Array) -> Array:
+def _received_scores(transcript: Reader, rows: Array) -> Array:
     """The log-probabilities (n, k) of ``rows``, all of which arrived."""
-    scores = [(r.rows, r.tensor("scores")) for r in transcript if r.point is Point.SCORES]
+    scores = [(r.rows, r.tensor("scores")) for r in transcript.select(Point.SCORES)]
     arrived, log_c = (np.concatenate(parts) for parts in zip(*scores, strict=True))
     order = np.argsort(arrived, kind="stable")
     found: Array = log_c[order[np.searchsorted(arrived, rows, sorter=order)]]

@@ -52,7 +52,7 @@ def _trained(party: Host, labels: Array, purpose: str, tables: Mapping[str, Arra
 
 def _released_tables(party: Host) -> dict[str, Array]:
     """The noisy tables (N, d) that passive parties released, by name, in aligned order."""
-    found = {r.sender: r.tensor("dataset") for r in party.transcript if r.point is Point.DATASET}
+    found = {r.sender: r.tensor("dataset") for r in party.transcript.select(Point.DATASET)}
     return dict(sorted(found.items()))
 
 

@@ -195,7 +195,7 @@ class Coordinator(Party):
             ConfigError: a passive party did not disclose its parameters to it.
             KnowledgeError: a defence of that party withheld them.
         """
-        latest = {r.sender: r for r in self.transcript if r.point is Point.PARAMETERS}
+        latest = {r.sender: r for r in self.transcript.select(Point.PARAMETERS)}
         check_fed(self.name, self.chain.defenses, {p.name: p.name in latest for p in self._passive})
         return {"weight": np.hstack([latest[p.name].tensor("weight") for p in self._passive])}
 

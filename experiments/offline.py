@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,6 @@ from clients.adversary import save_estimate, scored_training_rows, view_of
 from clients.passive import PassiveParty
 from experiments.folders import Metric, read_party
 from services.folder import claimed
-from vfl import journal
 from vfl.acts import Guess, Submission
 from vfl.arrays import load_arrays
 from vfl.attack import Attack
@@ -30,25 +29,16 @@ from vfl.config import (
 )
 from vfl.errors import ConfigError, DataError
 from vfl.federation import Federation
+from vfl.journal import Reader
 from vfl.link import InProcessLink
 from vfl.private import owner_only
 from vfl.randomness import secret_from_seed, stream
 from vfl.registry import ATTACKS
-from vfl.types import Array, Estimate, Phase, Point, Released, Role, RowStatus, numbered
+from vfl.types import Array, Estimate, Phase, Point, Role, RowStatus, numbered
 
 #: What an estimate's file holds for its scoring: kinds of dtype, number of axes.
 _SAVED = dict.fromkeys(("run", "adversary", "attack", "scored_set", "target"), ("U", 0))
 _SAVED |= {"rows": ("iu", 1), "values": ("iuf", 2), "status": ("U", 1)}
-
-
-class _Recorded:
-    """A transcript folder that can be read again and again."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def __iter__(self) -> Iterator[Released]:
-        return journal.read(self._folder)
 
 
 def attack_recorded(
@@ -82,7 +72,7 @@ def attack_recorded(
     config = load_party(folder / "config.toml")
     attack = _configured(config, name, parameters or {})
     party, target = _sides(attack, config.party, federation, target)
-    transcript = _Recorded(folder / "transcript")
+    transcript = Reader(folder / "transcript")
     kept = folder / "own.npz"  # a passive party has it if it was granted labels
     scored = _scored(attack, name, scored)
     view = view_of(
@@ -271,7 +261,7 @@ def _target(federation: Federation, named: str | None) -> str:
 
 
 def _estimated(
-    attack: Attack, federation: Federation, transcript: _Recorded, target: str, scored: Phase
+    attack: Attack, federation: Federation, transcript: Reader, target: str, scored: Phase
 ) -> Array:
     """The rows that the target scores: labels of prediction rows need no prediction."""
     if scored is Phase.TRAIN:
@@ -279,10 +269,10 @@ def _estimated(
     return federation.predict if attack.estimates == "labels" else _predicted(transcript)
 
 
-def _predicted(transcript: _Recorded) -> Array:
+def _predicted(transcript: Reader) -> Array:
     """The rows whose scores, or embeddings in a split network, arrived, in order of first arrival."""
-    points = (Point.SCORES, Point.EMBEDDING)
-    arrived = [r.rows for r in transcript if r.point in points and r.exchange.phase is Phase.PREDICT]
+    received = transcript.select(Point.SCORES, Point.EMBEDDING, phases={Phase.PREDICT})
+    arrived = [r.rows for r in received]
     if not arrived:
         raise ConfigError("the transcript holds no scores: attack a run that predicted")
     rows = np.concatenate(arrived)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from experiments.folders import Metric, Run
 from vfl.errors import PluginError
@@ -71,9 +72,11 @@ class ColumnError:
         return self.mse / self.blind if self.blind else math.inf
 
 
+@lru_cache(maxsize=64)  # a report asks for every panel and sentence
 def results(run: Run) -> tuple[Result, ...]:
     """Every scored milestone of ``run``; where adversary and target both hold a figure, the target's."""
     errors = _first(run, "mse")
+    affine = {attack for attack in {m.attack for m in errors.values()} if up_to_affine(attack)}
     stderr, unusable, blind = _first(run, "mse_stderr"), _first(run, "unusable"), _best_blind(run)
     return tuple(
         Result(
@@ -84,7 +87,7 @@ def results(run: Run) -> tuple[Result, ...]:
             unusable=unusable[key].value if key in unusable else None,
         )
         for key, m in errors.items()
-        if key[1:] in blind and math.isfinite(m.value) and not up_to_affine(m.attack)
+        if key[1:] in blind and math.isfinite(m.value) and m.attack not in affine
     )
 
 

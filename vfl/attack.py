@@ -60,7 +60,26 @@ class Attack(BaseModel, ABC):
         """
 
 
-class LinearAttack(Attack):
+class JointAttack(Attack):
+    """An attack that estimates the columns of all passive parties at once: its targets share the answer."""
+
+    @abstractmethod
+    def joint(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
+        """Estimate all unknown columns (N, d), in party-name order, for ``view.rows``; nothing else may depend on the target.
+
+        Raises:
+            KnowledgeError: something undeclared, withheld or never disclosed was read.
+        """
+
+    def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
+        """The target's columns of :meth:`joint`; see :meth:`Attack.reconstruct`."""
+        found = view.shared(self, lambda: self.joint(view, rng=rng), rng)
+        extras = {name: extra.copy() for name, extra in found.extras.items()}
+        values = found.values[:, view.columns()].copy()
+        return Estimate(view.target, view.rows, values, found.status.copy(), extras)
+
+
+class LinearAttack(JointAttack):
     """An attack on the linear system A x = b' of logistic regression (RVG §III; ``docs/notation.md``).
 
     With several passive parties A has the columns of all of them: it is solved jointly and the
@@ -85,8 +104,8 @@ class LinearAttack(Attack):
         """:meth:`solve` in the federation, where ``system`` holds the scores themselves too."""
         return self.solve(system.A, system.b, rng=rng, moments=moments)
 
-    def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
-        """Solve the system of each group of rows with the same usable scores; see :meth:`Attack.reconstruct`.
+    def joint(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
+        """Solve the system of each group of rows with the same usable scores; see :meth:`JointAttack.joint`.
 
         Rows with equations missing are SATURATED unless something worse happened to them.
         """
@@ -100,7 +119,7 @@ class LinearAttack(Attack):
             values[rows], status[rows] = part.values, np.where(missing, RowStatus.SATURATED, part.status)
             for name, extra in part.extras.items():
                 extras.setdefault(name, np.zeros((n, *extra.shape[1:]), extra.dtype))[rows] = extra
-        return Estimate(view.target, view.rows, values[:, view.columns()], status, extras)
+        return Estimate(view.target, view.rows, values, status, extras)
 
     def _systems(self, view: AdversaryView, width: int) -> list[tuple[Array, LinearSystem]]:
         if Knowledge.SCORES not in self.needs:

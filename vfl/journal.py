@@ -14,8 +14,10 @@ import json
 import math
 import mmap
 import threading
-from collections.abc import Iterator
+from array import array as packed
+from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
@@ -27,6 +29,7 @@ from vfl.types import DTYPES, MAX_DIMENSIONS, Array, Exchange, Phase, Point, Rel
 
 BLOCK_BYTES = 64 * 1024  # larger writes stall the page cache
 _LONGEST = 1 << 20  # bytes of an index line: a network of a thousand tensors takes a tenth
+_ANY_PHASE = frozenset(Phase)
 
 
 class Journal:
@@ -112,18 +115,83 @@ def read(folder: Path) -> Iterator[Released]:
     Raises:
         StorageError: the folder holds no log, or the log is damaged.
     """
+    with _opened(folder) as (index, size, data):
+        for line in _lines(index):
+            entry = _complete(line, size)
+            if entry is None:
+                return
+            yield _released(entry, data)
+
+
+@contextlib.contextmanager
+def _opened(folder: Path) -> Iterator[tuple[BinaryIO, int, Any]]:
+    """The index of the log in ``folder``, how many bytes of payload there are, and those, mapped."""
     try:
         with (folder / "index.jsonl").open("rb") as index, (folder / "payload.bin").open("rb") as payload:
             size = payload.seek(0, 2)
             data: Any = mmap.mmap(payload.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
             with _legible(folder):
-                for line in _lines(index):
-                    entry = _complete(line, size)
-                    if entry is None:
-                        return
-                    yield _released(entry, data)
+                yield index, size, data
     except OSError as error:
         raise _unreadable(folder, error) from error
+
+
+class Reader:
+    """The log in ``folder``, which may grow meanwhile: iterated whole, or by phase, point and sender.
+
+    Every index line is parsed once to learn where the messages of each kind stand; nothing else is kept of them.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._reading = folder, threading.Lock()
+        self._lines: dict[tuple[Phase, Point, str], packed[int]] = {}  # where they begin, in order of arrival
+        self._end = 0  # of the lines known
+
+    def __iter__(self) -> Iterator[Released]:
+        return read(self._folder)
+
+    def select(
+        self, *points: Point, phases: Collection[Phase] = _ANY_PHASE, sender: str | None = None
+    ) -> Iterator[Released]:
+        """What has arrived by now of ``points`` in ``phases`` from ``sender`` (None: from anyone), in order of arrival.
+
+        Raises:
+            StorageError: the folder holds no log, or the log is damaged.
+        """
+        with self._reading:
+            self._take_up_new_lines()
+            kinds = (k for k in self._lines if k[0] in phases and k[1] in points and sender in (None, k[2]))
+            found = sorted(chain.from_iterable(self._lines[kind] for kind in kinds))
+        return self._at(found)
+
+    def _take_up_new_lines(self) -> None:
+        with _opened(self._folder) as (index, size, _):
+            index.seek(self._end)
+            for line in _lines(index):
+                entry = _complete(line, size)
+                if entry is None:
+                    return
+                kind = (entry.phase, entry.point, entry.sender)
+                self._lines.setdefault(kind, packed("q")).append(self._end)
+                self._end += len(line)
+
+    def _at(self, found: Iterable[int]) -> Iterator[Released]:
+        with _opened(self._folder) as (index, _, data):
+            for begin in found:
+                index.seek(begin)
+                yield _released(_Entry.model_validate_json(index.readline()), data)
+
+
+class Messages(list[Released]):
+    """Messages in memory, in order of arrival, read as a :class:`Reader` reads its log."""
+
+    def select(
+        self, *points: Point, phases: Collection[Phase] = _ANY_PHASE, sender: str | None = None
+    ) -> Iterator[Released]:
+        """See :meth:`Reader.select`."""
+        return (
+            r for r in self if r.point in points and r.exchange.phase in phases and sender in (None, r.sender)
+        )
 
 
 def digest(folder: Path) -> str:

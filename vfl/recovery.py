@@ -33,9 +33,7 @@ class Recorded:
         self._transcript.record(released)
 
     def __iter__(self) -> Iterator[Released]:
-        for released in self._transcript:
-            if released.exchange.phase is Phase.TRAIN and released.point is self._point:
-                yield released
+        return self._transcript.select(self._point, phases={Phase.TRAIN})
 
     def restart(self) -> None:
         """A transcript forgets nothing."""

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from vfl.errors import StorageError
-from vfl.journal import Journal
+from vfl.journal import Journal, Reader
 from vfl.jsonfile import json_object
 from vfl.types import Exchange, Phase, Point, Released
 
 
-class Transcript:
-    """The receiver's record in ``folder``; iterating yields every payload in order of arrival, from the disk.
+class Transcript(Reader):
+    """The receiver's record in ``folder``, read from the disk as any :class:`Reader` reads a log.
 
     Sampled, it keeps the training messages of every ``every``-th epoch only; ``received`` and ``nbytes`` count what
     arrived, before a restart too. Training exchanges arrive in increasing order, so one remembered step per
@@ -22,6 +22,7 @@ class Transcript:
     """
 
     def __init__(self, folder: Path, every: int = 1) -> None:
+        super().__init__(folder)
         self._every = every
         self._left_out = _LeftOut(folder / "left_out.json") if every > 1 else None
         self._journal = Journal(folder)
@@ -29,7 +30,7 @@ class Transcript:
         self._seen: set[tuple[str, Point, Exchange]] = set()
         self.received = 0
         self.nbytes = 0
-        for released in self._journal:
+        for released in self:
             self._is_new(released)
             self._count(1, released.nbytes)
         for key, (messages, nbytes, step) in self._left_out.items() if self._left_out else ():
@@ -61,9 +62,6 @@ class Transcript:
         self._journal.close()
         if self._left_out is not None:
             self._left_out.close()
-
-    def __iter__(self) -> Iterator[Released]:
-        return iter(self._journal)
 
     def _is_kept(self, released: Released) -> bool:
         exchange = released.exchange

@@ -5,14 +5,16 @@ Every read is checked against the attack's declared knowledge and phases.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
 from vfl.errors import KnowledgeError
 from vfl.model import SplitNetwork
-from vfl.types import Array, ColumnInfo, Exchange, Knowledge, Moments, Phase, Point, Released, Role
+from vfl.types import Array, ColumnInfo, Estimate, Exchange, Knowledge, Moments, Phase, Point, Released, Role
 
 _POINT_KNOWLEDGE = {
     Point.SCORES: Knowledge.SCORES,
@@ -31,6 +33,18 @@ _OWN_KNOWLEDGE = {
 }
 
 
+Joint: TypeAlias = list[tuple[object, Estimate]]  # attacks, and what they found of all unknown columns
+
+
+class Log(Protocol):
+    """What a party received; :class:`vfl.journal.Reader` and :class:`vfl.journal.Messages` are such."""
+
+    def select(
+        self, *points: Point, phases: Collection[Phase] = ..., sender: str | None = None
+    ) -> Iterator[Released]:
+        """Messages of ``points`` in ``phases`` from ``sender`` (None: from anyone), in order of arrival."""
+
+
 @dataclass(frozen=True)
 class PartyInfo:
     """What every party knows of another: its name, its role, its columns, the classes it labels."""
@@ -45,7 +59,7 @@ class AdversaryView:
     """The view of an adversary in ``party`` on ``target``'s columns for ``rows``.
 
     Args:
-        transcript: what ``party`` received, in order of arrival; iterated anew for every read.
+        transcript: what ``party`` received.
         own: what ``party`` owns: "features" (N_all, d) scaled, "labels" (N_all,), and a passive party's
             "embeddings" (N_all, w), indexed by position in the aligned order; "parameters" (k, d) of softmax regression.
         parties: the public description of all parties.
@@ -54,6 +68,7 @@ class AdversaryView:
         training: int32 positions of the training rows, which every party knows.
         network: the split network that the federation trains, None for softmax regression.
         every: the transcript keeps the training messages of every so many epochs.
+        joint: what attacks found for all targets of the same rows; the views of those targets are given one list.
     """
 
     def __init__(
@@ -63,7 +78,7 @@ class AdversaryView:
         target: str,
         rows: Array,
         n_classes: int,
-        transcript: Iterable[Released],
+        transcript: Log,
         own: Mapping[str, Array],
         parties: Sequence[PartyInfo],
         needs: frozenset[Knowledge],
@@ -71,6 +86,7 @@ class AdversaryView:
         training: Array | None = None,
         network: SplitNetwork | None = None,
         every: int = 1,
+        joint: Joint | None = None,
     ) -> None:
         self.party = party
         self.target = target
@@ -84,6 +100,21 @@ class AdversaryView:
         self._phases = phases
         self._network = network
         self._every = every
+        self._joint: Joint = [] if joint is None else joint
+
+    def shared(self, attack: object, solve: Callable[[], Estimate], rng: np.random.Generator) -> Estimate:
+        """What ``solve`` finds for all targets of ``attack``: computed for one of them, and kept for the others.
+
+        What drew from ``rng`` is not kept: every target has random numbers of its own.
+        """
+        for other, found in self._joint:
+            if other is attack and np.array_equal(found.rows, self.rows):
+                return found
+        before = repr(rng.bit_generator.state)
+        found = solve()
+        if repr(rng.bit_generator.state) == before:
+            self._joint.append((attack, found))
+        return found
 
     def received(self, point: Point, sender: str | None = None) -> Iterator[Released]:
         """What arrived of ``point`` in the declared phases, in order of arrival.
@@ -92,11 +123,7 @@ class AdversaryView:
             KnowledgeError: the attack did not declare it.
         """
         self._check(_POINT_KNOWLEDGE[point])
-        return (
-            r
-            for r in self._transcript
-            if r.point == point and r.exchange.phase in self._phases and sender in (None, r.sender)
-        )
+        return self._transcript.select(point, phases=self._phases, sender=sender)
 
     def own(self, name: str, rows: Array | None = None) -> Array:
         """ "features" (N, d), "labels" (N,) or "embeddings" (N, w) of ``rows``, or the "parameters" (k, d) of the party itself.
@@ -193,7 +220,8 @@ class AdversaryView:
         Raises:
             KnowledgeError: the attack did not declare it; only sums with other parties' embeddings arrived.
         """
-        messages = (r for r in self.received(point) if r.exchange.phase is phase)
+        self._check(_POINT_KNOWLEDGE[point])
+        messages = self._transcript.select(point, phases=self._phases & {phase})
         if point is Point.GRADIENT:
             return ((r.exchange, r.rows, r.tensor("gradient") * len(r.rows)) for r in messages)
         aggregator = next((r.sender for r in self.received(point)), self.target)
@@ -332,13 +360,8 @@ class AdversaryView:
 
     def _disclosed(self, point: Point, sender: str) -> Released | None:
         """The latest disclosure: that of the model version whose scores arrive now."""
-        if Phase.DISCLOSE not in self._phases:
-            return None
-        last = None
-        for r in self._transcript:
-            if r.point == point and r.sender == sender and r.exchange.phase == Phase.DISCLOSE:
-                last = r
-        return last
+        found = self._transcript.select(point, phases=self._phases & {Phase.DISCLOSE}, sender=sender)
+        return next(iter(deque(found, maxlen=1)), None)
 
     def _only(self, point: Point, sender: str) -> Released:
         self._check(_POINT_KNOWLEDGE[point])

@@ -19,6 +19,7 @@ from vfl.attack import Attack
 from vfl.defense import Defense
 from vfl.federation import Training
 from vfl.gate import DefenseChain
+from vfl.journal import Messages
 from vfl.logistic import log_softmax, train_alone
 from vfl.types import Array, Estimate, Exchange, Owner, Phase, Point, Released, Role
 from vfl.view import AdversaryView, PartyInfo
@@ -66,7 +67,7 @@ class World:
             target="passive",
             rows=rows,
             n_classes=subject.classes,
-            transcript=received,
+            transcript=Messages(received),
             own={"features": self.other, "labels": self.labels, "parameters": self.own_weight},
             parties=[
                 PartyInfo("active", Role.ACTIVE, n_classes=subject.classes),

@@ -19,6 +19,7 @@ import attacks
 from vfl.attack import Attack, LinearAttack
 from vfl.config import Plugin, build_plugins
 from vfl.errors import ConfigError, KnowledgeError, PluginError, ProtocolError
+from vfl.journal import Messages
 from vfl.registry import ATTACKS
 from vfl.types import Array, ColumnInfo, Exchange, Knowledge, Moments, Phase, Point, Released, Role, RowStatus
 from vfl.view import AdversaryView, PartyInfo
@@ -96,7 +97,7 @@ class World:
             target="second",
             rows=np.arange(len(self.truth), dtype=np.int32) if rows is None else rows,
             n_classes=4,
-            transcript=self.transcript,
+            transcript=Messages(self.transcript),
             own=self.own,
             parties=[
                 PartyInfo("active", Role.ACTIVE, n_classes=4),

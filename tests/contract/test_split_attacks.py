@@ -15,6 +15,7 @@ import torch
 
 from vfl.attack import Attack
 from vfl.errors import KnowledgeError
+from vfl.journal import Messages
 from vfl.model import SplitNetwork
 from vfl.networks.architectures import bottom
 from vfl.networks.parameters import to_arrays
@@ -100,7 +101,9 @@ class World:
             "phases": frozenset(Phase),
             "network": self.network,
         }
-        return kind(**(settings | changes))
+        settings |= changes
+        settings["transcript"] = Messages(settings["transcript"])
+        return kind(**settings)
 
 
 def _released(sender: str, phase: Phase, point: Point, rows: Array, **tensors: Array) -> Released:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from attacks._agnostic import inside
 from attacks.agnostic import Agnostic
 from attacks.refined_agnostic import RefinedAgnostic
 from vfl.attack import Attack
+from vfl.journal import Messages
 from vfl.numerics.agnostic import ReceivedScores, fit_classifier, objective, padded
 from vfl.numerics.distortion_theory import agnostic_half_star_mse, agnostic_ls_mse
 from vfl.numerics.linear_system import first_differences
@@ -84,7 +86,7 @@ def _view(attack: type[Attack], k: int, d: int, n: int = 3000) -> tuple[Adversar
         target="passive",
         rows=rows,
         n_classes=k,
-        transcript=transcript,
+        transcript=Messages(transcript),
         own={"features": features, "labels": labels, "parameters": own},
         parties=[PartyInfo("active", Role.ACTIVE, n_classes=k), PartyInfo("passive", Role.PASSIVE, columns)],
         needs=attack.needs,
@@ -112,7 +114,7 @@ def test_unclipped_errors_are_the_closed_forms(attack: Any, k: int, d: int) -> N
         log_c = next(iter(view.received(Point.SCORES))).tensor("scores")[:100]
         seen = ReceivedScores(known[:100], log_c, 1.0)
     theta = fit_classifier(known[rows], np.asarray(view._own["labels"])[rows], k, 1e-4, seen)
-    exact = next(r for r in view._transcript if r.point is Point.SCORES).tensor("scores")
+    exact = next(view._transcript.select(Point.SCORES)).tensor("scores")
     off = (_scores(theta, known) - exact) @ J.T
     K_cc = off.T @ off / len(off)
     expected = (
@@ -140,9 +142,7 @@ def test_only_the_first_scores_that_arrived_count_and_saturated_ones_do_not() ->
     scores = next(iter(view.received(Point.SCORES)))
     spoilt = np.array(scores.tensor("scores"))
     spoilt[7, 1] = -np.inf
-    view._transcript = [
-        Released(scores.sender, scores.exchange, scores.point, scores.rows, {"scores": spoilt})
-    ]
+    view._transcript = Messages([replace(scores, tensors={"scores": spoilt})])
     rows, log_c = RefinedAgnostic(received=50)._first(view)
     np.testing.assert_array_equal(rows, [i for i in range(50) if i != 7])
     assert np.isfinite(log_c).all()

@@ -9,6 +9,7 @@ from scipy.special import log_softmax
 
 from attacks.black_box import BlackBox
 from vfl.errors import KnowledgeError
+from vfl.journal import Messages
 from vfl.numerics.one_feature import Signs, contradicts, reconstruct
 from vfl.types import Array, ColumnInfo, Exchange, Knowledge, Phase, Point, Released, Role, RowStatus
 from vfl.view import AdversaryView, PartyInfo
@@ -128,7 +129,7 @@ def _view(log_c: Array, *, moments: float | None = None, width: int = 1) -> Adve
         target="passive",
         rows=rows,
         n_classes=k,
-        transcript=received,
+        transcript=Messages(received),
         own={"features": np.ones((n, 2)), "parameters": np.arange(2.0 * k).reshape(k, 2)},
         parties=[PartyInfo("active", Role.ACTIVE), PartyInfo("passive", Role.PASSIVE, columns)],
         needs=frozenset(Knowledge),

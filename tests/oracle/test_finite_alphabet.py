@@ -14,6 +14,7 @@ from scipy.optimize import linprog
 import attacks
 from attacks.finite_alphabet import FiniteAlphabet
 from vfl.errors import ProtocolError
+from vfl.journal import Messages
 from vfl.numerics.combinations import halves, solutions
 from vfl.numerics.entropy import conditional_entropy, entropy
 from vfl.types import Array, ColumnInfo, Knowledge, Phase, Role, RowStatus
@@ -159,7 +160,7 @@ def test_the_alphabets_come_from_the_metadata_scaled() -> None:
         target="passive",
         rows=np.zeros(0, np.int32),
         n_classes=3,
-        transcript=[],
+        transcript=Messages(),
         own={},
         parties=[PartyInfo("active", Role.ACTIVE), PartyInfo("passive", Role.PASSIVE, columns)],
         needs=frozenset(Knowledge),

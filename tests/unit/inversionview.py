@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from vfl.journal import Messages
 from vfl.model import SplitNetwork
 from vfl.types import Array, ColumnInfo, Exchange, Knowledge, Phase, Point, Released, Role
 from vfl.view import AdversaryView, PartyInfo
@@ -30,11 +31,15 @@ def inversion_view(
         target="target",
         rows=rows[: len(embeddings)],
         n_classes=2,
-        transcript=[
-            released("target", Phase.DISCLOSE, Point.PARAMETERS, 0, **disclosed),
-            released("target", Phase.DISCLOSE, Point.AUXILIARY, len(granted), features=granted),
-            released("coordinator", Phase.PREDICT, Point.EMBEDDING, len(embeddings), embedding=embeddings),
-        ],
+        transcript=Messages(
+            [
+                released("target", Phase.DISCLOSE, Point.PARAMETERS, 0, **disclosed),
+                released("target", Phase.DISCLOSE, Point.AUXILIARY, len(granted), features=granted),
+                released(
+                    "coordinator", Phase.PREDICT, Point.EMBEDDING, len(embeddings), embedding=embeddings
+                ),
+            ]
+        ),
         own={},
         parties=[PartyInfo("me", Role.ACTIVE), PartyInfo("target", Role.PASSIVE, columns)],
         needs=frozenset(Knowledge),

@@ -5,12 +5,15 @@ from __future__ import annotations
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
-from laboratory import payload
+from laboratory import payload, same
 
+from vfl import journal
 from vfl.errors import KnowledgeError, StorageError
+from vfl.journal import Messages
 from vfl.transcript import Transcript
 from vfl.types import Exchange, Knowledge, Phase, Point, Released, Role
 from vfl.view import AdversaryView, PartyInfo
@@ -72,6 +75,73 @@ def test_a_reopened_transcript_still_knows_and_counts_what_it_recorded(tmp_path:
     assert again.record(payload(ONE, step=2))
     assert len(list(again)) == 4
     again.close()
+
+
+# --- finding messages by kind
+
+
+def _mixed(steps: int, seed: int) -> Iterator[Released]:
+    """Messages of all points and phases from two senders, in no order."""
+    rng = np.random.default_rng(seed)
+    for step in range(steps):
+        phase, point = list(Phase)[rng.integers(3)], list(Point)[rng.integers(len(Point))]
+        yield payload({"x": rng.random(2)}, sender="ab"[rng.integers(2)], point=point, phase=phase, step=step)
+
+
+@pytest.mark.parametrize("in_memory", [False, True])
+def test_messages_are_selected_in_order_of_arrival_while_more_arrive(tmp_path: Path, in_memory: bool) -> None:
+    transcript = Transcript(tmp_path)
+    arrived: list[Released] = []
+    for message in _mixed(120, seed=0):
+        assert transcript.record(message)
+        arrived.append(message)
+        if len(arrived) % 40:
+            continue
+        log = Messages(arrived) if in_memory else transcript
+        for points, phases, sender in (
+            ([Point.SCORES], set(Phase), None),
+            ([Point.SCORES, Point.EMBEDDING], {Phase.PREDICT, Phase.TRAIN}, None),
+            (list(Point), {Phase.DISCLOSE}, "b"),
+            ([Point.MOMENTS], set(), "a"),
+        ):
+            wanted = [
+                r
+                for r in arrived
+                if r.point in points and r.exchange.phase in phases and sender in (None, r.sender)
+            ]
+            found = list(log.select(*points, phases=phases, sender=sender))
+            assert len(found) == len(wanted)
+            assert all(map(same, found, wanted))
+    transcript.close()
+
+
+def test_a_read_parses_nothing_twice_and_takes_up_no_other_message(tmp_path: Path) -> None:
+    transcript = Transcript(tmp_path)
+    for message in _epochs(Point.GRADIENT, 200, 2, 1):
+        transcript.record(message)
+    for sender in ("a", "b"):
+        transcript.record(payload(ONE, sender=sender, point=Point.PARAMETERS, phase=Phase.DISCLOSE))
+    with (
+        patch.object(journal, "_complete", wraps=journal._complete) as parsed,
+        patch.object(journal, "_released", wraps=journal._released) as taken_up,
+    ):
+        for _ in range(10):
+            assert [r.sender for r in transcript.select(Point.PARAMETERS, sender="b")] == ["b"]
+    assert (parsed.call_count, taken_up.call_count) == (202, 10)
+    transcript.close()
+
+
+def test_a_torn_line_is_found_once_it_is_whole(tmp_path: Path) -> None:
+    transcript = Transcript(tmp_path)
+    for step in range(3):
+        transcript.record(payload(ONE, step=step))
+    index = tmp_path / "index.jsonl"
+    whole = index.read_bytes()
+    index.write_bytes(whole[:-5])
+    assert [r.exchange.step for r in transcript.select(Point.EMBEDDING)] == [0, 1]
+    index.write_bytes(whole)
+    assert [r.exchange.step for r in transcript.select(Point.EMBEDDING)] == [0, 1, 2]
+    transcript.close()
 
 
 # --- long runs

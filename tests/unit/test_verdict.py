@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from runfolder import metric, scores, write_party, write_run
@@ -14,6 +15,7 @@ from experiments import verdict as module
 from experiments.folders import Run, read_runs
 from experiments.results import final, results, utility
 from experiments.verdict import baseline, figure, labels, result_table, to_json, verdict
+from vfl.registry import Registry
 
 LABEL_ONLY = [{"name": "label_only"}]
 HEADLINE = (
@@ -296,3 +298,12 @@ def test_labels_told_by_gradients_are_part_of_what_it_is_worth(tmp_path: Path) -
     assert worth in verdict([run, defended]).assumption  # what training gives away, not what a defence leaves
     (told,) = to_json([run])["runs"][0]["labels"]
     assert (told["attack"], told["accuracy"], told["blind"]) == ("gradient_sign", 1.0, 0.101)
+
+
+def test_no_attack_is_looked_up_for_each_figure(tmp_path: Path) -> None:
+    milestones = range(50, 1050, 50)
+    run = target(tmp_path, [m for n in milestones for m in scores({"half": 0.1, "lmmse": 0.05}, rows=n)])
+    with patch.object(Registry, "get", autospec=True, side_effect=Registry.get) as get:
+        for _ in range(20):
+            assert len(results(run)) == 2 * len(milestones)
+    assert sorted(call.args[1] for call in get.call_args_list) == ["half", "lmmse"]

@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 from scipy.special import log_softmax
 
 import attacks
-from vfl.attack import LinearAttack
+from vfl.attack import LinearAttack, linear_estimate
 from vfl.errors import KnowledgeError, ProtocolError
+from vfl.journal import Messages
 from vfl.registry import ATTACKS
-from vfl.types import Array, ColumnInfo, Exchange, Knowledge, Phase, Point, Released, Role
-from vfl.view import AdversaryView, PartyInfo
+from vfl.types import (
+    Array,
+    ColumnInfo,
+    Estimate,
+    Exchange,
+    Knowledge,
+    Moments,
+    Phase,
+    Point,
+    Released,
+    Role,
+    RowStatus,
+)
+from vfl.view import AdversaryView, Joint, PartyInfo
 
 NOTHING = np.zeros(0, np.int32)
 EVERYTHING = frozenset(Knowledge)
@@ -49,17 +62,19 @@ def _view(
     own: Mapping[str, Array] | None = None,
     needs: frozenset[Knowledge] = EVERYTHING,
     phases: frozenset[Phase] = frozenset(Phase),
+    joint: Joint | None = None,
 ) -> AdversaryView:
     return AdversaryView(
         party="clinic",
         target=target,
         rows=np.array(rows, np.int32),
         n_classes=3,
-        transcript=transcript,
+        transcript=Messages(transcript),
         own=own or {},
         parties=PARTIES,
         needs=needs,
         phases=phases,
+        joint=joint,
     )
 
 
@@ -274,3 +289,62 @@ def test_two_passive_parties_are_solved_for_jointly() -> None:
         np.testing.assert_array_equal(estimate.rows, rows)
         np.testing.assert_allclose(estimate.extras["residual"], 0, atol=1e-12)
         assert estimate.target == target
+
+
+class _Counting(LinearAttack):
+    """Solves for nothing but counts, and draws if it is asked to."""
+
+    calls: ClassVar[list[int]] = []
+    draws: bool = False
+
+    def solve(
+        self, A: Array, b: Array, *, rng: np.random.Generator, moments: Moments | None = None
+    ) -> Estimate:
+        self.calls.append(len(b))
+        noise = rng.random((len(b), A.shape[1])) if self.draws else 0.25
+        return linear_estimate(b @ np.linalg.pinv(A).T + noise, A, b)
+
+
+@pytest.mark.parametrize(("draws", "solved"), [(False, [2, 3]), (True, [2, 2, 3, 3])])
+def test_targets_share_one_joint_solution_unless_it_draws(draws: bool, solved: list[int]) -> None:
+    _, own, transcript = _federation()
+    attack, joint = _Counting(draws=draws), Joint()
+    _Counting.calls.clear()
+    alone = {}
+    for rows in ([11, 0], [11, 0, 5]):
+        for target in ("insurer", "wards"):
+            seed = len(target)  # each target has a stream of its own
+            view = _view(transcript, target=target, rows=rows, own=own, needs=attack.needs, joint=joint)
+            alone[len(rows), target] = attack.reconstruct(view, rng=np.random.default_rng(seed))
+    assert _Counting.calls == solved
+    for (n, target), shared in alone.items():
+        view = _view(transcript, target=target, rows=[11, 0, 5][:n], own=own, needs=attack.needs)
+        again = attack.reconstruct(view, rng=np.random.default_rng(len(target)))
+        assert shared.values.tobytes() == again.values.tobytes()
+        assert shared.values.shape == (n, view.widths()[target])
+        np.testing.assert_array_equal(shared.status, again.status)
+
+
+def test_what_one_target_s_estimate_becomes_does_not_change_the_other_s() -> None:
+    _, own, transcript = _federation()
+    attack, joint = _Counting(), Joint()
+    views = [
+        _view(transcript, target=t, rows=[1, 2], own=own, needs=attack.needs, joint=joint)
+        for t in ("wards", "wards")
+    ]
+    first, second = (attack.reconstruct(view, rng=np.random.default_rng(0)) for view in views)
+    kept = second.values.copy()
+    first.values[:], first.status[:] = -1, RowStatus.AMBIGUOUS
+    np.testing.assert_array_equal(second.values, kept)
+    assert (second.status == RowStatus.OK).all()
+    third = attack.reconstruct(views[0], rng=np.random.default_rng(0))
+    np.testing.assert_array_equal(third.values, kept)
+
+
+def test_another_attack_s_joint_solution_is_not_shared() -> None:
+    _, own, transcript = _federation()
+    joint = Joint()
+    view = _view(transcript, rows=[1, 2], own=own, needs=LinearAttack.needs, joint=joint)
+    found = [ATTACKS.get(n)().reconstruct(view, rng=np.random.default_rng(0)) for n in ("half", "zero")]
+    np.testing.assert_array_equal(found[0].values, np.full((2, 2), 0.5))
+    np.testing.assert_array_equal(found[1].values, np.zeros((2, 2)))
