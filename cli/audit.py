@@ -9,6 +9,8 @@ import typer
 
 from cli.output import Json, emit, plain
 
+_MOST_COLUMNS = 64  # in the terminal; the page and --json have all
+
 Source = Annotated[
     str,
     typer.Argument(

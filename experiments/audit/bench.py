@@ -107,17 +107,16 @@ class Bench:
             del found["finite_alphabet"]  # it would fall back to rcc2
         return found
 
-    def errors(
+    def estimates(
         self, world: World, kind: str, model: int, *, slow: bool = True
-    ) -> Iterator[tuple[str, Array]]:
-        """Each attack's squared errors (n, d) of the rows that it sees; those that lack knowledge are left out, unless ``slow`` the slow ones too."""
+    ) -> Iterator[tuple[str, Array, Array]]:
+        """Each attack's name, the rows that it sees and their estimates (n, d); those that lack knowledge are left out, unless ``slow`` the slow ones too."""
         rng = self.plan.rng("attack", kind, model)
         for name, attack in self.attacks.items():
             if name in FEW_ROWS and not slow:
                 continue
             rows = self.rows[: FEW_ROWS.get(name)]
             try:
-                values = world.attack(attack, rows, self.known, rng).values
+                yield name, rows, world.attack(attack, rows, self.known, rng).values
             except KnowledgeError:
                 continue
-            yield name, (values - self.subject.x[rows]) ** 2

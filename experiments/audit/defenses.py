@@ -115,8 +115,9 @@ def _measured(bench: Bench, defense: Defense) -> dict[str, Any]:
         before, after = plain.released, world.released
         loss = plain.accuracy - world.accuracy
         figures.append((loss, _mean_kl(before, after), _argmax_kept(before, after)))
-        for name, error in bench.errors(world, "trained", i, slow=False):
-            errors.setdefault(name, []).append(float(error.mean()))
+        for name, rows, values in bench.estimates(world, "trained", i, slow=False):
+            error = ((values - bench.subject.x[rows]) ** 2).mean()
+            errors.setdefault(name, []).append(float(error))
     blind = bench.blind[bench.blind_guess]
     means = {name: float(np.mean(found)) for name, found in errors.items() if len(found) == models}
     attack, mse = min(means.items(), key=lambda item: item[1], default=("", blind))

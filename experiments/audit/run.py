@@ -20,6 +20,7 @@ from experiments.audit.models import simulate
 from experiments.audit.subject import Subject
 from experiments.theory import TOLERANCE
 from vfl.numerics import theory
+from vfl.numerics.entropy import conditional_entropy, entropy
 from vfl.numerics.linear_system import first_differences
 from vfl.types import Array
 
@@ -30,6 +31,7 @@ _CENTERS = {"ls": 0.0, "half_star": 0.5}
 class Reached:
     """One attack against one kind of model, on ``rows`` each: MSE per feature.
 
+    ``columns`` are errors by column, ``conditional_entropies`` H(X | X̂) in bits, means over models; None without an alphabet.
     ``low`` and ``high`` are the 5 % and 95 % quantiles over models; of one model the 95 % interval over rows. ``closed`` is
     the mean closed form of an attack that Theorem 2 covers, None of others; ``disagreement`` the largest relative
     difference from it over models.
@@ -43,6 +45,7 @@ class Reached:
     low: float
     high: float
     columns: tuple[float, ...]
+    conditional_entropies: tuple[float | None, ...]
     closed: float | None = None
     disagreement: float | None = None
 
@@ -68,6 +71,7 @@ def audit(subject: Subject, plan: Plan, progress: Progress) -> dict[str, Any]:
         "theory_disagreements": _disagreements(reached),
         "strongest": asdict(min((r for r in reached if r.rows == len(bench.rows)), key=lambda r: r.mse)),
         "column_blind": _column_blind(bench.truth).tolist(),
+        "column_entropy": _column_entropies(bench),
         "defenses": [asdict(d) for d in defended],
         "left_out": left_out(),
         "wanted": {"least_error": least, "most_loss": plan.most_loss},
@@ -97,6 +101,22 @@ def _column_blind(x: Array) -> Array:
     guesses = (0.0, 0.5, x.mean(axis=0))
     least: Array = np.min([((x - guess) ** 2).mean(axis=0) for guess in guesses], axis=0)
     return least
+
+
+def _column_entropies(bench: Bench) -> tuple[float | None, ...]:
+    """H(X) in bits of each column of the attacked rows; None without an alphabet."""
+    pairs = zip(bench.subject.columns, bench.truth.T, strict=True)
+    return tuple(entropy(x) if column.alphabet else None for column, x in pairs)
+
+
+def _conditional_entropies(subject: Subject, rows: Array, estimate: Array) -> Array:
+    """H(X | X̂) in bits (d,) of ``rows`` as ``estimate`` (n, d) has them; NaN of a column without an alphabet."""
+    columns = zip(subject.columns, subject.x[rows].T, estimate.T, strict=True)
+    return np.array([conditional_entropy(x, xh) if c.alphabet else np.nan for c, x, xh in columns])
+
+
+def _known(bits: Array) -> tuple[float | None, ...]:
+    return tuple(None if np.isnan(b) else float(b) for b in bits)
 
 
 def _bounds(bench: Bench) -> dict[str, dict[str, float]]:
@@ -131,16 +151,20 @@ def _reached(bench: Bench, progress: Progress) -> list[Reached]:
     reached, done = [], 0
     for kind, count in kinds.items():
         errors: dict[str, list[Array]] = {}
+        left: dict[str, list[Array]] = {}
         closed: dict[str, list[float]] = {}
         for i in range(count):
             world = simulate(bench.subject, kind, bench.plan.rng(kind, i))
-            for name, squares in bench.errors(world, kind, i):
-                errors.setdefault(name, []).append(squares)
+            for name, rows, values in bench.estimates(world, kind, i):
+                errors.setdefault(name, []).append((values - bench.subject.x[rows]) ** 2)
+                left.setdefault(name, []).append(_conditional_entropies(bench.subject, rows, values))
             for name, mse in _closed_forms(bench, world.weight).items():
                 closed.setdefault(name, []).append(mse)
             done += 1
             progress("models attacked", done, sum(kinds.values()))
-        reached += [_summary(name, kind, found, closed.get(name)) for name, found in errors.items()]
+        reached += [
+            _summary(name, kind, found, left[name], closed.get(name)) for name, found in errors.items()
+        ]
     return reached
 
 
@@ -152,7 +176,9 @@ def _closed_forms(bench: Bench, weight: Array) -> dict[str, float]:
     }
 
 
-def _summary(attack: str, kind: str, squares: Sequence[Array], closed: Sequence[float] | None) -> Reached:
+def _summary(
+    attack: str, kind: str, squares: Sequence[Array], left: Sequence[Array], closed: Sequence[float] | None
+) -> Reached:
     mse = np.array([s.mean() for s in squares])
     if len(mse) > 1:
         low, high = np.quantile(mse, [0.05, 0.95])
@@ -161,12 +187,14 @@ def _summary(attack: str, kind: str, squares: Sequence[Array], closed: Sequence[
         half = 1.96 * per_row.std(ddof=min(1, len(per_row) - 1)) / np.sqrt(len(per_row))
         low, high = max(mse[0] - half, 0.0), mse[0] + half
     columns = tuple(np.mean([s.mean(axis=0) for s in squares], axis=0).tolist())
+    entropies = _known(np.mean(left, axis=0))
     told: dict[str, float] = {}
     if closed is not None:
         away = np.abs(mse - closed) / np.maximum(closed, 1e-12)
         told = {"closed": float(np.mean(closed)), "disagreement": float(away.max())}
     rows = len(squares[0])
-    return Reached(attack, kind, len(mse), rows, float(mse.mean()), float(low), float(high), columns, **told)
+    means = (float(mse.mean()), float(low), float(high))
+    return Reached(attack, kind, len(mse), rows, *means, columns, entropies, **told)
 
 
 def _disagreements(reached: Sequence[Reached]) -> list[str]:

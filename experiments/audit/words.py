@@ -206,17 +206,20 @@ def bounds_table(found: Mapping[str, Any]) -> list[tuple[str, ...]]:
 
 
 def columns_table(found: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """After training: each column's closed forms beside the strongest attack and the best blind guess; [] before."""
-    told = found["after_training"]
-    if not told:
+    """Each column's error by the strongest attack and by the best blind guess; after training closed forms before them, with
+    alphabets conditional entropy and entropy after them. [] where there is neither."""
+    told, strongest = found["after_training"], found["strongest"]
+    figures = {f"{name}, closed form": t["columns"] for name, t in told.items()}
+    figures |= {strongest["attack"]: strongest["columns"], "blind": found["column_blind"]}
+    if any(bits is not None for bits in found["column_entropy"]):
+        figures |= {
+            "H(X | X̂), bits": strongest["conditional_entropies"],
+            "H(X), bits": found["column_entropy"],
+        }
+    elif not told:
         return []
-    header = ("column", *(f"{name}, closed form" for name in told), found["strongest"]["attack"], "blind")
-    rows = zip(
-        *(found["columns"], *(t["columns"] for t in told.values())),
-        *(found["strongest"]["columns"], found["column_blind"]),
-        strict=True,
-    )
-    return [header, *((name, *map(figure, values)) for name, *values in rows)]
+    rows = zip(found["columns"], *figures.values(), strict=True)
+    return [("column", *figures), *((name, *map(figure, values)) for name, *values in rows)]
 
 
 def _count(n: int, thing: str) -> str:

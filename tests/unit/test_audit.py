@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,13 @@ from cli.audit import _text
 from defenses.label_only import LabelOnly
 from defenses.withhold_parameters import WithholdParameters
 from experiments.audit import defenses as module
-from experiments.audit.bench import Plan
+from experiments.audit.bench import Bench, Plan
 from experiments.audit.defenses import Defended, candidates, fitting
 from experiments.audit.models import simulate
 from experiments.audit.run import audit
 from experiments.audit.subject import Subject, load_subject
 from experiments.audit.words import columns_table, recommendation, sentences, table, write_audit
+from experiments.verdict import figure
 from vfl.defense import Context, Defense
 from vfl.errors import ConfigError, KnowledgeError
 from vfl.registry import ATTACKS, Registry
@@ -223,6 +225,46 @@ def test_theory_that_disagrees_is_loud(
     assert (
         _text(wrong, {"verdict": [], "recommendation": "", "report": ""}).count("DISAGREE: ls against") == 2
     )
+
+
+def _letters(d: int) -> Subject:
+    """Columns of four, three, two, … values; the last has no alphabet."""
+    rng = np.random.default_rng(3)
+    sizes = range(d + 2, 2, -1)
+    columns = [ColumnInfo(f"c{m}", 0.0, m - 1.0, tuple(map(float, range(m)))) for m in sizes]
+    x = np.column_stack([rng.integers(0, m, 200) / (m - 1) for m in sizes])
+    return Subject("mine.toml", (*columns[:-1], ColumnInfo("free", 0.0, 1.0)), x, 4)
+
+
+def test_columns_with_an_alphabet_have_their_entropies(tmp_path: Path) -> None:
+    """Four classes give three equations of six columns: only who knows the alphabets learns every value."""
+    subject, plan = _letters(6), Plan(models=2, known=20, seed=1)
+    found = audit(subject, plan, _silent)
+    x = subject.x[Bench.set_up(subject, plan).rows]
+    *whole, free = found["column_entropy"]
+    assert free is None
+    for letters, bits in zip(x.T, whole, strict=False):
+        counts = np.array(list(Counter(letters.tolist()).values()))
+        plain = float(np.log2(len(x)) - (counts * np.log2(counts)).sum() / len(x))
+        assert bits == pytest.approx(plain + (len(counts) - 1) / (2 * len(x) * np.log(2)), rel=1e-12)
+    for a in (a for a in found["attacks"] if a["rows"] == len(x)):
+        *left, free = a["conditional_entropies"]
+        assert free is None
+        if a["attack"] == "finite_alphabet":
+            assert left == [0.0] * 5
+        else:
+            assert all(1 < bits <= most for bits, most in zip(left, whole, strict=True))
+    assert found["strongest"]["attack"] == "finite_alphabet"
+    header, *rows = columns_table(found)
+    assert header == ("column", "finite_alphabet", "blind", "H(X | X̂), bits", "H(X), bits")
+    assert [row[0] for row in rows] == found["columns"]
+    assert rows[-1][-2:] == ("–", "–")
+    assert rows[0][-2:] == (".000", figure(whole[0]))
+    write_audit(found, tmp_path / "audit.html")
+    page = (tmp_path / "audit.html").read_text(encoding="utf-8")
+    assert '<th scope="col">H(X | X̂), bits</th><th scope="col">H(X), bits</th>' in page
+    shown = _text(found, {"verdict": [], "recommendation": "", "report": ""})
+    assert "H(X), bits" in " ".join(shown.split())
 
 
 # -- defences ------------------------------------------------------------------------------------------
