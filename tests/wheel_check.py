@@ -33,7 +33,7 @@ LEFT_OUT = {
 }
 
 #: Seconds for one line, and for the parties to begin and to end.
-LINE, BEGIN, END = 300.0, 120.0, 60.0
+LINE, BEGIN, END = 600.0, 120.0, 60.0
 
 
 def blocks(language: str) -> list[str]:
