@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
-from vfl.config import ActiveConfig, PassiveConfig
+from vfl.config import MIB, ActiveConfig, Limits, PassiveConfig
 from vfl.errors import ConfigError, ProtocolError
 from vfl.federation import Federation
+from vfl.modelsize import memory, widest
 from vfl.types import Array, ColumnInfo, Role
+from vfl.view import PartyInfo
 
 
 def check_membership(
@@ -25,6 +28,7 @@ def check_membership(
         raise ProtocolError(
             f"run {federation.run!r} does not know {config.role} {config.party!r} with its columns: describe it anew"
         )
+    check_limits(federation, mine, config.limits)
     if federation.lab != config.lab:
         raise ConfigError(
             f"lab = {str(config.lab).lower()} at {config.party!r} and {str(federation.lab).lower()} at the coordinator: set it alike at every party"
@@ -44,6 +48,28 @@ def check_membership(
         )
     if federation.direct and isinstance(config, ActiveConfig):
         _check_reached(federation, config)
+
+
+def check_limits(federation: Federation, party: PartyInfo, limits: Limits) -> None:
+    """Refuse a run beyond what ``party`` set itself; nothing of that size was built.
+
+    Raises:
+        ConfigError: naming the limit; or the network does not fit the columns.
+    """
+    training, mib = federation.training, math.ceil(memory(federation, party) / MIB)
+    for what, value, limit, most in (
+        ("training.epochs", training.epochs, "epochs", limits.epochs),
+        ("the widest layer", widest(federation), "max_width", limits.max_width),
+        ("MiB for rows, model and a step", mib, "memory_mib", limits.memory_mib),
+    ):
+        if value > most:
+            raise ConfigError(
+                f"{what}: {value} in run {federation.run!r}, limits.{limit} at {party.name!r} is {most}: train with less, or raise it"
+            )
+    if training.learning_rate < limits.min_learning_rate:
+        raise ConfigError(
+            f"training.learning_rate: {training.learning_rate:g} in run {federation.run!r}, limits.min_learning_rate at {party.name!r} is {limits.min_learning_rate:g}: train with a larger one, or lower it"
+        )
 
 
 def _check_reached(federation: Federation, config: ActiveConfig) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from clients.membership import check_limits
 from experiments.config import Experiment, load_experiment
 from experiments.dealer import deal_tables, remove_sockets, write_parties
 from services.folder import check_private
@@ -54,6 +55,8 @@ def check(file: Path) -> dict[str, Any]:
     read = {c.party: tables.get(c.party) or read_party_table(experiment.files[c.party]) for c in data_parties}
     federation = check_rows(experiment, data_parties, read)
     check_messages(federation, experiment.limits, {p: len(t.ids) for p, t in read.items()})
+    for member in federation.parties:
+        check_limits(federation, member, experiment.limits)
     return {**facts, "rows": f"{len(federation.train)} to train, {len(federation.predict)} to predict"}
 
 

@@ -55,7 +55,7 @@ MIB = 1 << 20  # bytes
 
 
 class Limits(Settings):
-    """Deadlines and sizes. They change when a run gives up, never what it computes."""
+    """Deadlines and sizes. They change when a run is given up or refused, never what it computes."""
 
     wait_seconds: Seconds = Field(120, description="how long to wait for the other parties to come up")
     call_seconds: Seconds = Field(60, description="deadline of one call")
@@ -63,6 +63,27 @@ class Limits(Settings):
     message_mib: int = Field(64, ge=1, le=2047, description="largest message, in MiB")
     checkpoint_steps: int = Field(
         500, ge=1, description="training steps between checkpoints of the recovery log"
+    )
+    epochs: int = Field(
+        10_000,
+        ge=1,
+        description="a data party refuses a longer training: each epoch brings another draw of its noise, or another equation",
+    )
+    min_learning_rate: float = Field(
+        1e-6,
+        ge=0,
+        allow_inf_nan=False,
+        description="a data party refuses a smaller one: a model that hardly moves lets its noise average away",
+    )
+    max_width: int = Field(
+        8192,
+        ge=1,
+        description="most classes, and numbers per row of an embedding or a hidden layer, that a data party takes",
+    )
+    memory_mib: int = Field(
+        16_384,
+        ge=1,
+        description="most memory for a data party's rows, its part of the model and one step, in MiB; checked before anything is built",
     )
 
 
