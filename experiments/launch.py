@@ -159,13 +159,14 @@ def _start(role: str, file: Path) -> subprocess.Popen[bytes]:
 
 
 def _place(roles: Mapping[int, str]) -> None:
-    """Give the active party a core of its own where processes (pid → role) outnumber the cores.
+    """On two cores, give the active party one of its own beside coordinator and one passive party (pid → role).
 
     A training step goes from passive party to coordinator to active party and back: the others mostly wait
-    for each other, and a process that the system moves to another core finds its caches cold.
+    for each other, and a process that the system moves to another core finds its caches cold. Several passive
+    parties compute side by side: the system places them better.
     """
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_setaffinity") else []
-    if not 1 < len(cores) < len(roles):
+    if (len(cores), len(roles)) != (2, 3):
         return
     for pid, role in roles.items():
         with suppress(ProcessLookupError):  # it failed at once: whoever waits for it will learn why
