@@ -45,6 +45,10 @@ Rho = Annotated[float | None, typer.Option(help="correlated: the SVM's weight of
 Seed = Annotated[
     str | None, typer.Option(help="the same noise again; without it fresh entropy. Keep it secret")
 ]
+ExcelSafe = Annotated[
+    bool,
+    typer.Option("--excel-safe", help="CSV: an apostrophe before names and texts that begin like a formula"),
+]
 Force = Annotated[bool, typer.Option("--force", help="replace existing output")]
 
 
@@ -71,6 +75,7 @@ def release(
     theta: Theta = None,
     rho: Rho = None,
     seed: Seed = None,
+    excel_safe: ExcelSafe = False,
     force: Force = False,
     json: Json = False,
 ) -> None:
@@ -103,6 +108,7 @@ def release(
         rho=rho,
         seed=seed,
         force=force,
+        excel_safe=excel_safe,
     )
     _release(options, json)
 

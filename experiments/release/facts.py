@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from experiments.release.columns import Columns
+from experiments.release.file import suffix
 from experiments.release.options import Options
 from experiments.release.passes import Effect, Scan
 from vfl.release.certificate import certify
@@ -69,6 +70,7 @@ def certificate_facts(
     facts["warnings"] = [
         *_of_columns(plan, found),
         *_of_decoding(plan, effect),
+        *_of_formulas(options, effect),
         *_of_noise(options, mechanism, classifier),
     ]
     return facts
@@ -111,6 +113,16 @@ def _of_decoding(plan: Columns, effect: Effect) -> Iterator[str]:
         if worst is not None:
             rest = ", of the other such columns less or as much" if len(features) > 1 else ""
             yield decoder.format(f"{100 * effect.undone[worst]:.3g} %", worst) + rest
+
+
+def _of_formulas(options: Options, effect: Effect) -> Iterator[str]:
+    if not effect.formulas or suffix(options.out) == ".parquet":
+        return
+    begins = "names or cells of the released file begin like a formula (=, +, -, @, tab)"
+    if options.excel_safe:
+        yield f"{effect.formulas} {begins}: an apostrophe stands before each"
+    else:
+        yield f"{effect.formulas} {begins}: a spreadsheet may run them, --excel-safe puts an apostrophe before each"
 
 
 def _one_hot(plan: Columns, feature: str) -> bool:

@@ -58,6 +58,7 @@ class Options:
     rho: float | None = None
     seed: str | None = None
     force: bool = False
+    excel_safe: bool = False
 
     def __post_init__(self) -> None:
         if self.mechanism not in TAKES:
@@ -89,7 +90,7 @@ class Options:
 
     def as_key(self) -> list[str]:
         """All that the noise depends on besides secret and table, as text."""
-        plumbing = {"table", "out", "seed", "force"}
+        plumbing = {"table", "out", "seed", "force", "excel_safe"}
         return [f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if f.name not in plumbing]
 
     def _check_fit(self) -> None:

@@ -154,7 +154,8 @@ class Noise:
 class Effect:
     """What the second pass saw: before and after as histograms, and what simple decoding undoes.
 
-    ``undone``: by feature, the share of cells (of rows, for one-hot) that rounding (arg-max) gives back.
+    ``undone``: by feature, the share of cells (of rows, for one-hot) that rounding (arg-max) gives back. ``formulas``: names
+    and texts in the file that a spreadsheet takes for formulas.
     """
 
     edges: Array
@@ -162,10 +163,13 @@ class Effect:
     after: Array
     drawn: int = 0
     undone: dict[str, float] = field(default_factory=dict)
+    formulas: int = 0
 
 
-def write(plan: Columns, blocks: Iterable[Block], found: Scan, noise: Noise, path: Path) -> Effect:
-    """Write x + n to ``path``, in the format that its suffix says.
+def write(
+    plan: Columns, blocks: Iterable[Block], found: Scan, noise: Noise, path: Path, *, excel_safe: bool = False
+) -> Effect:
+    """Write x + n to ``path``, in the format that its suffix says; ``excel_safe``: see :class:`experiments.release.file.TableSink`.
 
     Raises:
         DataError: these are not the numbers that the first pass read.
@@ -174,7 +178,7 @@ def write(plan: Columns, blocks: Iterable[Block], found: Scan, noise: Noise, pat
     decoders = [(f, place) for f, place in plan.groups() if _decodable(plan, found, f, place)]
     right = dict.fromkeys((f for f, _ in decoders), 0)
     mean, start, digest = noise.mechanism.mean(), 0, hashlib.blake2b(digest_size=32)
-    with TableSink(path, plan.schema(), quoted=found.quoted) as sink:
+    with TableSink(path, plan.schema(), quoted=found.quoted, excel_safe=excel_safe) as sink:
         for block in _filled(blocks):
             released = noise.mechanism.release(block.features, start, noise.key)
             start += len(released)
@@ -189,6 +193,7 @@ def write(plan: Columns, blocks: Iterable[Block], found: Scan, noise: Noise, pat
         raise DataError(
             f"{plan.file.path} changed between its two readings: release it when nobody writes to it"
         )
+    effect.formulas = sink.formulas
     effect.undone = {feature: count / start for feature, count in right.items()}
     return effect
 

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from experiments.release.columns import Block, Columns, blocks, plan_columns
 from experiments.release.facts import Classifier, certificate_facts
-from experiments.release.file import Progress, TableFile, floats, replacing, suffix
+from experiments.release.file import Progress, TableFile, as_shown, floats, replacing, suffix
 from experiments.release.options import Options, mechanism_for
 from experiments.release.page import render
 from experiments.release.passes import Noise, Scan, refuse_invisible, refuse_refuted, scan, signs, write
@@ -61,7 +62,7 @@ def release(options: Options, progress: Progress) -> Release:
         refuse_refuted(plan, prepared.scan, diameter)
     with replacing(outputs) as (page_file, certificate_file, table_file):
         noise = Noise(prepared.mechanism, _key(options, prepared.scan))
-        effect = write(plan, prepared.rows(), prepared.scan, noise, table_file)
+        effect = write(plan, prepared.rows(), prepared.scan, noise, table_file, excel_safe=options.excel_safe)
         classifier = prepared.check(table_file, progress) if prepared.check else None
         facts = certificate_facts(
             options,
@@ -113,7 +114,8 @@ def _correlated(options: Options, plan: Columns, rows: Callable[..., Iterable[Bl
         mechanism, solution = preserving_noise(x, y, theta=theta, rho=rho, m=m)
 
     def check(written: Path, progress: Progress) -> Classifier:
-        released = _features(TableFile(written), plan.names, progress)
+        names = as_shown(pa.array(plan.names)).to_pylist() if options.excel_safe else plan.names
+        released = _features(TableFile(written), names, progress)
         with _solving(f"the noise drowns it: choose a smaller --m than {m:g}"):
             found = check_preserved(released, y, mechanism, solution, theta=theta, rho=rho)
         return Classifier(found, theta, rho, positive)
@@ -140,7 +142,8 @@ def _text(column: Any) -> Array:
 
 
 def _refuse_overwriting(options: Options, outputs: Sequence[Path]) -> None:
-    suffix(options.out)
+    if suffix(options.out) == ".parquet" and options.excel_safe:
+        raise ConfigError(f"--excel-safe: no spreadsheet runs what {options.out} holds, leave it out")
     if options.out.resolve() == options.table.resolve():
         raise ConfigError(f"--out {options.out} is the table itself: name another file")
     folder = next((o for o in outputs if o.is_dir()), None)

@@ -275,6 +275,73 @@ def test_identifiers_leave_only_on_request(vflens: Run, table: Path, tmp_path: P
     assert any("re-link" in w for w in json.loads(out)["not_protected"])
 
 
+HOSTILE = "=cmd|' /C calc'!A0"
+
+
+def _formulas(folder: Path) -> Path:
+    """A table whose header, label and identifiers hold formulas, and texts that only look a little like them."""
+    frame = pd.DataFrame(
+        {
+            HOSTILE: [1.5, 2.5, 4.0, -3.0],
+            "who": ["-1", "@SUM(1)", "+1 (555)", "a=b"],
+            "y": ["-1", "-1e3", "=1+1", "=1+1"],
+        }
+    )
+    frame.to_csv(folder / "t.csv", index=False)
+    return folder / "t.csv"
+
+
+def test_formulas_are_named_and_left_alone(vflens: Run, tmp_path: Path) -> None:
+    common = (_formulas(tmp_path), "--label", "y", "--id", "who", "--keep-ids", "--lambda", "1")
+    facts = _json(vflens, *common, "--out", tmp_path / "o.csv")
+    words = "5 names or cells of the released file begin like a formula (=, +, -, @, tab): a spreadsheet may run them, --excel-safe puts an apostrophe before each"
+    assert words in facts["warnings"]
+    released = pd.read_csv(tmp_path / "o.csv")
+    assert list(released) == [HOSTILE, "who", "y"]
+    assert released["who"].tolist() == ["-1", "@SUM(1)", "+1 (555)", "a=b"]
+    parquet = _json(vflens, *common, "--out", tmp_path / "o.parquet")
+    assert not any("formula" in w for w in parquet["warnings"])
+
+
+def test_excel_safe_puts_an_apostrophe_before_formulas_alone(vflens: Run, tmp_path: Path) -> None:
+    common = (
+        _formulas(tmp_path),
+        "--label",
+        "y",
+        "--id",
+        "who",
+        "--keep-ids",
+        "--lambda",
+        "1",
+        "--seed",
+        "a",
+    )
+    facts = _json(vflens, *common, "--excel-safe", "--out", tmp_path / "safe.csv")
+    assert any(
+        w.startswith("5 names or cells") and w.endswith("an apostrophe stands before each")
+        for w in facts["warnings"]
+    )
+    released = pd.read_csv(tmp_path / "safe.csv")
+    assert list(released) == [f"'{HOSTILE}", "who", "y"]
+    assert released["who"].tolist() == ["-1", "'@SUM(1)", "'+1 (555)", "a=b"]
+    assert released["y"].tolist() == ["-1", "-1e3", "'=1+1", "'=1+1"]
+    _json(vflens, *common, "--out", tmp_path / "plain.csv")
+    assert pd.read_csv(tmp_path / "plain.csv")[HOSTILE].tolist() == released[f"'{HOSTILE}"].tolist()
+    ended = vflens(*common, "--excel-safe", "--out", tmp_path / "o.parquet")
+    assert (ended.code, "--excel-safe: no spreadsheet runs what" in ended.err) == (2, True)
+
+
+def test_excel_safe_keeps_the_classifier(vflens: Run, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 2))
+    table = _numbers(tmp_path, x, np.where(x[:, 0] > 0, "a", "b"))
+    table.write_text(table.read_text().replace("c0", "=c0", 1))
+    options = ("--label", "y", "--mechanism", "correlated", "--m", "0.01", "--excel-safe")
+    facts = _json(vflens, table, *options, "--out", tmp_path / "o.csv")
+    assert facts["classifier"]["preserved"]
+    assert list(pd.read_csv(tmp_path / "o.csv")) == ["'=c0", "c1", "y"]
+
+
 def test_a_counting_column_is_suspected(vflens: Run, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("n,a,y\n1,2,u\n2,9,v\n3,4,v\n")
     facts = _json(vflens, tmp_path / "t.csv", "--label", "y", "--lambda", "1", "--out", tmp_path / "o.csv")
