@@ -25,12 +25,14 @@ from vfl.acts import (
     Identities,
     Prepare,
     Receipt,
+    Salt,
+    Salted,
     Step,
     StepReply,
     Stop,
     Submission,
 )
-from vfl.align import digests
+from vfl.align import digests, in_order, salted, sorted_places
 from vfl.compatibility import build_defenses, check_device, check_family
 from vfl.config import ActiveConfig, PassiveConfig
 from vfl.errors import ConfigError, ProtocolError, StateError
@@ -44,7 +46,7 @@ from vfl.metrics import Metrics
 from vfl.model import SplitNetwork
 from vfl.partytable import read_party_table
 from vfl.payload import MODEL_VERSION, check_exchange, check_version
-from vfl.randomness import secret_from_seed
+from vfl.randomness import derive, secret_from_seed
 from vfl.recovery import RecoveryLog, check_logged, unchanged
 from vfl.scaling import Scaler
 from vfl.score.service import ScoringService, disabled
@@ -102,12 +104,15 @@ class DataParty(Party):
         self.in_process = False  # set by a run that keeps all parties in one process
         self.lock = threading.RLock()
         self._prepared: Prepared | None = None
+        self._salt = b""
+        self._sent_rows: Array | None = None  # of the file, as their digests were sent; None: in its order
         self._deferred: Callable[[], None] | None = None
 
     def handlers(self) -> Handlers:
         """See :meth:`vfl.link.Party.handlers`."""
         return {
             Describe: self.describe,
+            Salt: self.salt,
             Identify: self.identify,
             Prepare: self.prepare,
             Step: self.step,
@@ -124,10 +129,27 @@ class DataParty(Party):
         self.contacted.set()
         return PartyInfo(self.name, self.role, self.table.columns, len(self.table.class_names))
 
-    def identify(self, act: Identify) -> Identities:
-        """Keyed digests of the row ids."""
+    def salt(self, act: Salt) -> Salted:
+        """Its part of the salt: another one for other rows, another run or another secret; scenarios of one experiment share it."""
         self._check_run(act.run)
-        return Identities(digests(self.table.ids, self.config.alignment_key), self.table.split)
+        if not self._salt:
+            experiment = act.run.partition("/")[0]
+            self._salt = derive(self.secret, "alignment", experiment, self.table.digest().tobytes().hex())
+        return Salted(self._salt)
+
+    def identify(self, act: Identify) -> Identities:
+        """Keyed digests of the row ids; outside lab mode under the salts of all data parties, in the order of the digests.
+
+        Raises:
+            ProtocolError: the salts lack this party's own, so that the digests might be those of another run.
+        """
+        own = self.salt(Salt(act.run)).salt
+        key = self.config.alignment_key.encode()
+        if self.config.lab:  # one owner, who gets the same order of rows in every run
+            return Identities(digests(self.table.ids, key), self.table.split)
+        found = digests(self.table.ids, salted(key, act.salts, own, self.name))
+        self._sent_rows = rows = sorted_places(found)
+        return in_order(Identities(found, self.table.split), rows)
 
     def prepare(self, act: Prepare) -> Done:
         """Take up the aligned rows: scale, defend the inputs, start the model. Repeating it changes nothing."""
@@ -138,9 +160,10 @@ class DataParty(Party):
                 check_membership(act.federation, self.config, self.table.columns)
                 check_order(act.order, act.federation, len(self.table.ids))
                 table = self.table.digest()
-                self.begin_run(act.federation, act.order)
+                order = act.order if self._sent_rows is None else self._sent_rows[act.order]
+                self.begin_run(act.federation, order)
                 save_summary(self)
-                save_order(self.folder, act.order, table)
+                save_order(self.folder, order, table)
                 self.reached.save()
         return Done()
 

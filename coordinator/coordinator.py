@@ -29,6 +29,7 @@ from vfl.acts import (
     Order,
     Predict,
     Prepare,
+    Salt,
     Stop,
     Train,
     Trained,
@@ -296,7 +297,9 @@ class Coordinator(Party):
         return parties
 
     def _align(self) -> Alignment:
-        identities = {name: self._links[name].call(Identify(self.config.run)) for name in sorted(self._links)}
+        links = [(name, self._links[name]) for name in sorted(self._links)]
+        salts = b"".join(link.call(Salt(self.config.run)).salt for _, link in links)
+        identities = {name: link.call(Identify(self.config.run, salts)) for name, link in links}
         return align(identities, self.config.predict_share, stream(self.secret, "split"))
 
     def _embeddings(self, exchange: Exchange, fresh: Array) -> list[Released]:

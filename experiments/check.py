@@ -90,7 +90,7 @@ def check_rows(
         AlignmentError: no common row, contradicting splits, or no row left to train or to predict.
         ConfigError: a party grants more rows than train.
     """
-    identities = {p: Identities(digests(t.ids, "known to all"), t.split) for p, t in tables.items()}
+    identities = {p: Identities(digests(t.ids, b"known to all"), t.split) for p, t in tables.items()}
     aligned = align(identities, experiment.predict_share, np.random.default_rng(0))
     for config in configs:
         check_grants(config, len(aligned.train))

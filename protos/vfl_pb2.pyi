@@ -177,11 +177,25 @@ class DescribeRequest(_message.Message):
     run: str
     def __init__(self, run: _Optional[str] = ...) -> None: ...
 
-class IdentifyRequest(_message.Message):
+class SaltRequest(_message.Message):
     __slots__ = ("run",)
     RUN_FIELD_NUMBER: _ClassVar[int]
     run: str
     def __init__(self, run: _Optional[str] = ...) -> None: ...
+
+class Salted(_message.Message):
+    __slots__ = ("salt",)
+    SALT_FIELD_NUMBER: _ClassVar[int]
+    salt: bytes
+    def __init__(self, salt: _Optional[bytes] = ...) -> None: ...
+
+class IdentifyRequest(_message.Message):
+    __slots__ = ("run", "salts")
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    SALTS_FIELD_NUMBER: _ClassVar[int]
+    run: str
+    salts: bytes
+    def __init__(self, run: _Optional[str] = ..., salts: _Optional[bytes] = ...) -> None: ...
 
 class Identities(_message.Message):
     __slots__ = ("digests", "split")

@@ -112,7 +112,8 @@ DIGESTS = st.binary(max_size=128)
 
 ACTS: dict[type[acts.Act[Any]], Any] = {
     acts.Describe: st.builds(acts.Describe, NAMES),
-    acts.Identify: st.builds(acts.Identify, NAMES),
+    acts.Salt: st.builds(acts.Salt, NAMES),
+    acts.Identify: st.builds(acts.Identify, NAMES, DIGESTS),
     acts.Prepare: st.builds(acts.Prepare, FEDERATIONS, ROWS),
     acts.Step: st.builds(acts.Step, EXCHANGES, ROWS, st.none() | RELEASED),
     acts.Train: st.builds(acts.Train, NAMES),
@@ -132,6 +133,7 @@ ACTS: dict[type[acts.Act[Any]], Any] = {
 DONE = st.just(acts.Done())
 REPLIES: dict[type[acts.Act[Any]], Any] = {
     acts.Describe: parties(Role.PASSIVE, "a"),
+    acts.Salt: st.builds(acts.Salted, DIGESTS),
     acts.Identify: st.builds(
         acts.Identities, DIGESTS, st.none() | hnp.arrays("|u1", st.integers(0, 4), elements=st.integers(0, 1))
     ),

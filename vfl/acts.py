@@ -39,9 +39,23 @@ class Describe(Act[PartyInfo]):
     run: str
 
 
+@dataclass(frozen=True)
+class Salted:
+    """A data party's part of the salt of the run's digests, 32 bytes."""
+
+    salt: bytes
+
+
+@dataclass(frozen=True)
+class Salt(Act[Salted]):
+    """Which salt do you add to the digests of this run?"""
+
+    run: str
+
+
 @dataclass(frozen=True, eq=False)
 class Identities:
-    """Keyed digests of a party's row ids, 32 bytes a row, in its file's order.
+    """Keyed digests of a party's row ids, 32 bytes a row: in lab mode in its file's order, else in their own.
 
     ``split`` uint8 (n,), 0 train and 1 predict, where the file says so.
     """
@@ -52,14 +66,15 @@ class Identities:
 
 @dataclass(frozen=True)
 class Identify(Act[Identities]):
-    """Which rows have you?"""
+    """Which rows have you? ``salts`` are those of all data parties, one after the other."""
 
     run: str
+    salts: bytes
 
 
 @dataclass(frozen=True, eq=False)
 class Prepare(Act[Done]):
-    """The aligned federation begins: ``order`` int32 (N,) are this party's file rows in aligned order."""
+    """The aligned federation begins: ``order`` int32 (N,) are places among the digests that this party sent, in aligned order."""
 
     federation: Federation
     order: Array
@@ -229,6 +244,7 @@ Access = Mapping[type[Act[Any]], frozenset[tuple[Role, Role]]]
 #: act → (who may ask, who answers). Everything else is refused.
 ACCESS: Access = {
     Describe: _TO_DATA,
+    Salt: _TO_DATA,
     Identify: _TO_DATA,
     Prepare: _TO_DATA,
     Step: _TO_DATA,

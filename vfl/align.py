@@ -29,11 +29,37 @@ class Alignment:
     predict: Array
 
 
-def digests(ids: Array, key: str) -> bytes:
-    """HMAC-SHA256 of every id (UTF-8) under ``key``, one after the other."""
-    secret = key.encode()
+def salted(key: bytes, salts: bytes, own: bytes, party: str) -> bytes:
+    """The key of one run's digests: HMAC-SHA256 of ``salts`` under the ``key`` that the data parties share.
+
+    Every data party adds a salt of its own. So the coordinator, who collects them, cannot bring two runs to one key.
+
+    Raises:
+        ProtocolError: the ``own`` salt of ``party`` is not among them.
+    """
+    parts = {salts[start : start + DIGEST_BYTES] for start in range(0, len(salts), DIGEST_BYTES)}
+    if own not in parts:
+        raise ProtocolError(
+            f"the salts of the alignment lack that of {party!r}: collect them anew from all data parties"
+        )
+    return hmac.digest(key, b"alignment" + salts, "sha256")
+
+
+def digests(ids: Array, secret: bytes) -> bytes:
+    """HMAC-SHA256 of every id (UTF-8) under ``secret``, one after the other."""
     chunks = (ids[start : start + _CHUNK].tolist() for start in range(0, len(ids), _CHUNK))
     return b"".join([b"".join([hmac.digest(secret, i, "sha256") for i in chunk]) for chunk in chunks])
+
+
+def sorted_places(found: bytes) -> Array:
+    """The rows int32 (n,) in the order of their digests."""
+    return np.argsort(_comparable(found)).astype(np.int32)
+
+
+def in_order(identities: Identities, rows: Array) -> Identities:
+    """The ``identities`` of ``rows`` int32 (n,)."""
+    found = np.frombuffer(identities.digests, np.uint8).reshape(-1, DIGEST_BYTES)[rows]
+    return Identities(found.tobytes(), None if identities.split is None else identities.split[rows])
 
 
 def align(parties: Mapping[str, Identities], predict_share: float, rng: np.random.Generator) -> Alignment:
@@ -80,8 +106,7 @@ class _Keys:
             ProtocolError, AlignmentError: see :func:`align`.
         """
         _check_sizes(name, identities)
-        keys = _comparable(identities.digests)
-        places = np.argsort(keys).astype(np.int32)
+        keys, places = _comparable(identities.digests), sorted_places(identities.digests)
         ordered = keys[places]
         repeated = np.count_nonzero(ordered[1:] == ordered[:-1])
         if repeated:

@@ -169,7 +169,8 @@ EXAMPLES: dict[type[acts.Act[Any]], acts.Act[Any]] = {
     type(act): act
     for act in (
         acts.Describe(RUN),
-        acts.Identify(RUN),
+        acts.Salt(RUN),
+        acts.Identify(RUN, bytes(32)),
         acts.Prepare(Federation(RUN, MEMBERS, 0, NO_ROWS, NO_ROWS, Training(), True), NO_ROWS),
         acts.Step(exchange(0), NO_ROWS, None),
         acts.Train(RUN),

@@ -122,7 +122,8 @@ def valid(local: LocalFederation, role: str) -> dict[type[acts.Act[Any]], acts.A
     labels = Released("active", disclosed, Point.AUXILIARY, train[:4], {"labels": np.zeros(4, np.int64)})
     named: tuple[acts.Act[Any], ...] = (
         acts.Describe(RUN),
-        acts.Identify(RUN),
+        acts.Salt(RUN),
+        acts.Identify(RUN, bytes(32)),
         acts.Prepare(run, np.arange(run.rows, dtype="<i4")),
         acts.Step(step, train, summed) if role == "active" else acts.Step(after, train, gradient),
         acts.Train(RUN),

@@ -20,7 +20,7 @@ TWO = np.eye(2, 32, dtype=np.uint8).tobytes()  # rows
 
 def _identities(ids: Sequence[str], split: Sequence[int] | None = None, key: str = KEY) -> Identities:
     return Identities(
-        digests(np.array([i.encode() for i in ids]), key),
+        digests(np.array([i.encode() for i in ids]), key.encode()),
         None if split is None else np.array(split, np.uint8),
     )
 
@@ -40,7 +40,7 @@ def _hmac_by_hand(key: bytes, message: bytes) -> bytes:
 @pytest.mark.parametrize("key", [KEY, "k" * 100, "schlüssel-schlüssel"])
 def test_digests_are_hmac_sha256(key: str) -> None:
     ids = ["1", "patient-7", "", "žofie"]
-    found = digests(np.array([i.encode() for i in ids]), key)
+    found = digests(np.array([i.encode() for i in ids]), key.encode())
     assert found == b"".join(_hmac_by_hand(key.encode(), i.encode()) for i in ids)
 
 

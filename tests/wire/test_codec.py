@@ -20,10 +20,9 @@ from services.servicer import decode_request
 from vfl import acts
 from vfl.acts import ACCESS, DIRECT_ACCESS
 from vfl.errors import ProtocolError
-from vfl.types import Released
+from vfl.types import DTYPES, Released
 from vfl.wire import parts
 from vfl.wire.codec import (
-    DTYPES,
     decode_exchange,
     decode_released,
     decode_rows,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
-from concurrent.futures import Executor
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import grpc as grpc  # noqa: PLC0414 - re-exported: whoever imports it here has the environment set first
@@ -37,7 +37,7 @@ def options(limits: Limits) -> list[tuple[str, int]]:
     ]
 
 
-def new_server(workers: Executor, limits: Limits) -> grpc.Server:
+def new_server(workers: ThreadPoolExecutor, limits: Limits) -> grpc.Server:
     """A server that ``workers`` answer for; strangers take no more of it than these bounds.
 
     A connection that has not begun to speak HTTP/2 in time is closed, an idle one too: its owner's next call opens

@@ -279,6 +279,15 @@ RPCS: Mapping[type[acts.Act[Any]], Rpc] = {
         encode_reply=encode_party,
         decode_reply=decode_party,
     ),
+    acts.Salt: Rpc(
+        "/vflens.DataParty/Salt",
+        False,
+        pb.SaltRequest,
+        pb.Salted,
+        **_plain(pb.SaltRequest, acts.Salt),
+        encode_reply=lambda r: pb.Salted(salt=r.salt),
+        decode_reply=lambda m: acts.Salted(m.salt),
+    ),
     acts.Identify: Rpc(
         "/vflens.DataParty/Identify",
         False,
