@@ -95,8 +95,8 @@ class Network(Settings):
     """How the processes reach each other."""
 
     transport: Literal["tcp", "unix"] = Field(
-        "tcp",
-        description="free loopback ports, or sockets in the run folder (a temporary one where its path is long)",
+        "unix",
+        description="sockets in the parties' folders (in a temporary one where their paths are long), or free loopback ports, which any user of the machine can take first",
     )
     port: int = Field(
         50051, ge=1, le=65535, description="the port of every service, where parties are services by name"

@@ -31,6 +31,7 @@ from vfl.loop import ENDING
 from vfl.types import Role
 from vfl.wire.channel import check_address, check_port_free, grpc, new_server
 from vfl.wire.grpc_link import GrpcLink
+from vfl.wire.sockets import make_folder
 
 LAUNCHED = "VFLENS_LAUNCHED"  # set by the launcher: standard input is its lifeline
 _SPARE_WORKERS = 4  # for health probes and for refusals, when every caller holds all the calls that it may
@@ -58,6 +59,7 @@ def serve(config: PassiveConfig | ActiveConfig | CoordinatorConfig, say: Say, pr
         check_address(address, insecure=config.insecure)
     with claimed(config.out):
         check_port_free(config.address)
+        make_folder(config.address)
         begin(config)
         with _status(config):
             if isinstance(config, CoordinatorConfig):

@@ -34,6 +34,7 @@ def experiment(out: Path, *, defenses: Any = (), **changes: Any) -> Experiment:
         "attacks": [{"name": "half"}, {"name": "half_star"}],
         "disclose": [{"what": "parameters", "to": "active"}],
         "scenarios": [{"name": "run", "defenses": defenses}],
+        "network": {"transport": "tcp"},  # in one process nobody listens: no folders for sockets are left
     }
     return Experiment.model_validate(settings | changes)
 

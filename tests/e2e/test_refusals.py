@@ -178,9 +178,14 @@ class TestWrongParties:
             ),
             ({"address": "unix:"}, 2, "address 'unix:' names no path: write unix:PATH"),
             (
-                {"address": "unix:/no/such/folder/s"},
+                {"address": "unix:/tmp/socket"},
                 2,
-                "address 'unix:/no/such/folder/s' cannot be bound (there is no folder /no/such/folder): make it",
+                "address 'unix:/tmp/socket' is not this party's alone: other users can write /tmp (mode 1777): choose a folder of your own",
+            ),
+            (
+                {"address": "unix:/dev/null/x/s"},
+                2,
+                "address 'unix:/dev/null/x/s' cannot be bound (/dev/null is no folder): choose another path",
             ),
             (
                 {"address": f"unix:{'x' * 101}"},

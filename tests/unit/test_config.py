@@ -223,6 +223,20 @@ def test_a_byte_order_mark_is_no_setting_and_paths_are_short(tmp_path: Path) -> 
     )
 
 
+def test_sockets_are_found_from_the_file_wherever_one_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    peers = [_peer("coordinator", "coordinator", address="unix:../c/s"), _peer("active", "active")]
+    loaded = _load(tmp_path, passive(address="unix:socket", peers=peers))
+    above = tmp_path.resolve()
+    assert loaded.address == f"unix:{above}/socket"
+    assert [p.address for p in loaded.peers] == [f"unix:{above.parent}/c/s", peers[1]["address"]]
+    for absolute in ("unix:/run/vflens/s", "unix:///run/vflens/s", "[::1]:7001"):
+        assert _load(tmp_path, passive(address=absolute)).address == absolute
+
+
 def test_a_file_that_is_absent_or_no_toml_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
         ConfigError, match=r"config.toml cannot be read \(No such file or directory\): check the path"

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from laboratory import experiment
 
+from experiments.config import Experiment
 from experiments.dealer import deal_tables, remove_sockets, write_parties
 from services.folder import begin, claimed, write_status
 from vfl.config import (
@@ -62,6 +63,21 @@ def test_outside_lab_mode_the_seed_alone_gives_no_secret(tmp_path: Path) -> None
     assert len(set(seeds)) == len(seeds)
     tokens = {(name, p.name): p.token for name, c in dealt[0].items() for p in c.peers}
     assert all(tokens[b, a] == token for (a, b), token in tokens.items())
+
+
+def test_local_parties_meet_where_no_other_user_can_listen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A port is free for every user of the machine to take first, and who has it gets the peers' tokens."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    settings = experiment(tmp_path).model_dump(mode="json", exclude={"network"}, exclude_none=True)
+    what = Experiment.model_validate(settings)
+    for file in write_parties(what, what.scenarios[0], deal_tables(what), tmp_path / "dealt").values():
+        config = load_party(file)
+        for address in (config.address, *(p.address for p in config.peers)):
+            assert address.startswith("unix:/")
+            folder = Path(address.removeprefix("unix:")).parent
+            assert folder.stat().st_mode & 0o777 == 0o700
 
 
 def test_folders_for_sockets_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

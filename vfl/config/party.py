@@ -46,7 +46,9 @@ class PartyConfig(Settings):
 
     party: Name
     run: str = Field(min_length=1, max_length=160, description="the run's name: the same at every party")
-    address: str = Field(description='where this party listens: "host:port" or "unix:PATH"')
+    address: str = Field(
+        description='where this party listens: "host:port" or "unix:PATH", a socket in a folder that it alone can write'
+    )
     insecure: bool = Field(False, description="allow an address other than loopback without TLS")
     out: Path = Field(description="this party's own run folder")
     seed: str = Field(
@@ -241,10 +243,20 @@ def load_party(file: Path) -> PassiveConfig | ActiveConfig | CoordinatorConfig:
     if not config.lab:
         check_secrets(file, config.secrets())
     base = file.resolve().parent
-    updates: dict[str, Any] = {"out": (base / config.out).resolve()}
+    updates: dict[str, Any] = {
+        "out": (base / config.out).resolve(),
+        "address": _from(base, config.address),
+        "peers": tuple(p.model_copy(update={"address": _from(base, p.address)}) for p in config.peers),
+    }
     if not isinstance(config, CoordinatorConfig):
         updates["data"] = config.data.model_copy(update={"file": (base / config.data.file).resolve()})
     return config.model_copy(update=updates)
+
+
+def _from(base: Path, address: str) -> str:
+    """``address`` with the path of a Unix socket as seen from ``base``."""
+    path = address.removeprefix("unix:")
+    return address if path in (address, "") or path.startswith("/") else f"unix:{(base / path).resolve()}"
 
 
 def checked(settings: dict[str, Any], file: Path) -> PassiveConfig | ActiveConfig | CoordinatorConfig:

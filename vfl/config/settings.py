@@ -34,7 +34,9 @@ class Peer(Settings):
 
     name: Name
     role: Literal[Role.PASSIVE, Role.ACTIVE, Role.COORDINATOR]
-    address: str = Field(description='"host:port", or "unix:PATH" on one machine')
+    address: str = Field(
+        description='"host:port", or "unix:PATH" on one machine: the socket and its folder belong to the same user'
+    )
     token: Token
 
 

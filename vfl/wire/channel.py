@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import socket
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import grpc as grpc  # noqa: PLC0414 - re-exported: whoever imports it here has the environment set first
 
 from vfl.config import MIB, Limits, is_local
 from vfl.errors import ConfigError
+from vfl.wire import sockets
 
 PARTY_KEY, TOKEN_KEY = "vflens-party", "vflens-token"
 _MOST_CONNECTIONS = 256  # of a server at a time: a process may have 1,024 files open
@@ -69,13 +68,8 @@ def check_address(address: str, *, insecure: bool) -> None:
     Raises:
         ConfigError: naming the address and the remedy.
     """
-    if address.startswith("unix:"):
-        if not address.removeprefix("unix:"):
-            raise ConfigError(f"address {address!r} names no path: write unix:PATH")
-        if len(address.removeprefix("unix:").encode()) > 100:
-            raise ConfigError(
-                f"address {address!r}: a socket's path holds at most 100 bytes, choose a shorter folder"
-            )
+    if sockets.is_socket(address):
+        sockets.check_path(address)
         return
     host, colon, port = address.rpartition(":")
     if not colon or not host or not (port.isascii() and port.isdecimal()) or not 0 < int(port) < 65536:
@@ -87,13 +81,13 @@ def check_address(address: str, *, insecure: bool) -> None:
 
 
 def check_port_free(address: str) -> None:
-    """Refuse an address that somebody listens on, or where nobody can.
+    """Refuse an address that somebody listens on, or where nobody can, and a Unix socket that another user could take.
 
     Raises:
         ConfigError: naming the address.
     """
-    if address.startswith("unix:"):
-        _check_socket_free(address)
+    if sockets.is_socket(address):
+        sockets.check_free(address)
         return
     host, _, port = address.rpartition(":")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -105,18 +99,3 @@ def check_port_free(address: str) -> None:
             raise ConfigError(
                 f"address {address!r} cannot be bound ({error.strerror}): choose another port, or stop who uses it"
             ) from error
-
-
-def _check_socket_free(address: str) -> None:
-    """GRPC removes what stands at the path, even the socket of a live server: look before."""
-    path = Path(address.removeprefix("unix:").removeprefix("//"))
-    if not path.parent.is_dir():
-        raise ConfigError(f"address {address!r} cannot be bound (there is no folder {path.parent}): make it")
-    if not path.exists():
-        return
-    if not path.is_socket():
-        raise ConfigError(f"address {address!r} cannot be bound (a file is there): choose another path")
-    with socket.socket(socket.AF_UNIX) as probe, contextlib.suppress(ConnectionRefusedError):
-        probe.settimeout(2)
-        probe.connect(str(path))
-        raise ConfigError(f"address {address!r} is in use: choose another path, or stop who uses it")

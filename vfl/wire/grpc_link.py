@@ -21,6 +21,7 @@ from vfl.link import Link, Reply
 from vfl.wire.aio_stream import AioStream
 from vfl.wire.channel import PARTY_KEY, TOKEN_KEY, grpc, open_channel
 from vfl.wire.messages import RPCS, Rpc
+from vfl.wire.sockets import check_listener
 from vfl.wire.status import from_rpc
 
 R = TypeVar("R")
@@ -33,11 +34,25 @@ class GrpcLink(Link):
         self.name = name
         self.address = address
         self.limits = limits
-        self.metadata = ((PARTY_KEY, caller), (TOKEN_KEY, token))
+        self._metadata = ((PARTY_KEY, caller), (TOKEN_KEY, token))
+        self._is_checked = False
         self._channel = open_channel(address, limits)
         self._streams: dict[str, _Stream] = {}
         self._unary: dict[str, Any] = {}
         self._lock = threading.Lock()
+
+    @property
+    def metadata(self) -> tuple[tuple[str, str], ...]:
+        """Who calls, and the token that proves it.
+
+        Raises:
+            AccessError: another user of this machine could be the one who gets it.
+            UnavailableError: nobody can be reached.
+        """
+        if not self._is_checked:  # once: a folder that only this user can write stays so
+            check_listener(self.address, self.name)
+            self._is_checked = True
+        return self._metadata
 
     def submit(self, act: Act[R]) -> Reply[R]:
         """See :meth:`vfl.link.Link.submit`."""
