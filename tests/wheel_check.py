@@ -11,7 +11,6 @@ import re
 import shlex
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -63,7 +62,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="vflens-wheel-") as made, ExitStack() as ends:
         folder = Path(made)
         _install(folder)
-        _copy_examples(folder)
+        shutil.copytree(ROOT / "examples", folder / "examples")
         terminals = Terminals(folder)
         ends.callback(terminals.kill)
         for line in lines():
@@ -91,18 +90,6 @@ def _install(folder: Path) -> None:
     shutil.rmtree(folder / "source")
     core = "import importlib.util as u, sys; sys.exit(u.find_spec('torch') is not None)"
     _run(folder, [".venv/bin/python", "-c", core], "no torch in the core")
-
-
-def _copy_examples(folder: Path) -> None:
-    """The examples, their parties at ports that are free."""
-    shutil.copytree(ROOT / "examples", folder / "examples")
-    with ExitStack() as held:
-        sockets = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(3)]
-        free = dict(zip(("50051", "50052", "50053"), (str(s.getsockname()[1]) for s in sockets), strict=True))
-    for party in ("passive", "active", "coordinator"):
-        file = folder / "examples" / f"{party}.toml"
-        text = file.read_text(encoding="utf-8")
-        file.write_text(re.sub(r"(?<=127\.0\.0\.1:)\d+", lambda port: free[port[0]], text), encoding="utf-8")
 
 
 class Terminals:
