@@ -17,12 +17,21 @@ from scipy.stats import chi2
 import defenses
 from vfl.defense import GATE_HOOKS, INNER_HOOKS, Context, Defense
 from vfl.registry import DEFENSES
-from vfl.types import Array, Exchange, Owner, Phase
+from vfl.types import Array, Claim, Exchange, Owner, Phase
 
 NAMES = DEFENSES.names()
 CLASSES: Mapping[str, type[Defense]] = {name: DEFENSES.get(name) for name in NAMES}
 HOOKS = (*INNER_HOOKS, *GATE_HOOKS.values())
 ARRAY_HOOKS = tuple(h for h in HOOKS if h not in ("on_parameters", "wrap_model"))
+
+
+#: What these do stands in their pages; there is no number in it that a test could hold them to.
+UNCLAIMED = {"max_norm", "sparsification"}
+
+
+def test_every_other_defence_claims_something() -> None:
+    """A test that holds each defence to its claim says nothing of one that claims nothing."""
+    assert {name for name in NAMES if CLASSES[name]().claim({}) == Claim()} == UNCLAIMED
 
 
 def test_registry_equals_the_files_on_disk() -> None:
