@@ -57,12 +57,12 @@ def test_csv_is_read_as_pandas_reads_it(
     table, out = tmp_path / f"t.csv{pack[0]}", tmp_path / "o.csv"
     table.write_bytes(pack[1](DIALECTS[dialect]))
     # noise far below the numbers: what was read can be read off the release
-    code, _, err = vflens(table, "--label", "y", "--lambda", "1e36", "--out", out)
+    code, _, err = vflens(table, "--label", "y", "--lambda", "1e32", "--out", out)
     assert code == 0, err
     before, after = pd.read_csv(io.BytesIO(DIALECTS[dialect])), pd.read_csv(out)
     assert list(after.columns) == list(before.columns)
     assert after["y"].tolist() == before["y"].tolist()
-    np.testing.assert_allclose(after.drop(columns="y"), before.drop(columns="y"), atol=1e-8)
+    np.testing.assert_allclose(after.drop(columns="y"), before.drop(columns="y"), atol=1e-7)
 
 
 @pytest.mark.parametrize("marker", MISSING)
