@@ -86,7 +86,19 @@ def check(
 
 
 def predict(
-    config: _Config,
+    *,
+    config: Annotated[
+        Path | None, typer.Option("--config", help="the active party's own configuration, for its owner")
+    ] = None,
+    to: Annotated[
+        str | None, typer.Option("--to", help='where the active party listens: "unix:PATH" or "host:port"')
+    ] = None,
+    token_file: Annotated[
+        Path | None, typer.Option("--token-file", help="a file with its operator_token alone, of mode 600")
+    ] = None,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="with --to: allow an address other than loopback without TLS")
+    ] = False,
     rows: Annotated[
         str,
         typer.Option(
@@ -95,13 +107,19 @@ def predict(
     ] = "all",
     json: Json = False,
 ) -> None:
-    """Ask a running federation for scores, as the operator of its active party.
+    """Ask a running federation for scores, as the operator of its active party: with --config, or with --to and --token-file.
 
     Example: vflens predict --config examples/active.toml --rows 0-4
     """
-    from services.operator import ask
+    from services.operator import ask, ask_configured
+    from vfl.errors import ConfigError
 
-    answers = ask(config, rows)
+    if to is not None and token_file is not None and config is None:
+        answers = ask(to, token_file, rows, insecure=insecure)
+    elif config is not None and to is None and token_file is None:
+        answers = ask_configured(config, rows)
+    else:
+        raise ConfigError("give either --to ADDRESS with --token-file FILE, or --config FILE alone")
     emit(json, answers, lambda: "\n".join(_prediction(a) for a in answers))
 
 

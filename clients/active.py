@@ -10,9 +10,10 @@ import numpy as np
 
 from clients.direct import DirectTraining
 from clients.disclosed import check_disclosed
+from clients.operator import answers
 from clients.party import DataParty
 from clients.utility import record_utility
-from vfl.acts import Begin, Disclose, Done, Finished, Predict, Query, Step, StepReply, Train, Trained
+from vfl.acts import Answers, Begin, Disclose, Done, Finished, Predict, Query, Step, StepReply, Train, Trained
 from vfl.arrays import save_arrays
 from vfl.compatibility import check_grants
 from vfl.config import ActiveConfig
@@ -44,6 +45,8 @@ class ActiveParty(DataParty):
 
     config: ActiveConfig
     labels: Array
+    prediction_rows: Array
+    prediction_ids: Array
     learns_from = Point.EMBEDDING
 
     def __init__(self, config: ActiveConfig, coordinator: Link, targets: Mapping[str, Link]) -> None:
@@ -66,7 +69,7 @@ class ActiveParty(DataParty):
         return {
             **super().handlers(),
             Train: self.train,
-            Query: lambda act: self.ask(act.rows),
+            Query: self.query,
         }
 
     def aligned_labels(self, order: Array) -> Array:
@@ -83,6 +86,8 @@ class ActiveParty(DataParty):
         check_grants(self.config, len(federation.train))
         super().begin_run(federation, order)
         self.labels = self.aligned_labels(order)
+        self.prediction_rows = federation.predict
+        self.prediction_ids = self.table.ids[order[federation.predict]]
         everything = np.arange(federation.rows, dtype=np.int32)
         exchange = Exchange(federation.run, Phase.TRAIN, 0, 0)
         self.soft_labels: Array = self.chain.fold(
@@ -180,6 +185,11 @@ class ActiveParty(DataParty):
             self.settle()
             save_arrays(self.folder / "own.npz", self.adversary.own())
         return super().begin(act)
+
+    def query(self, act: Query) -> Answers:
+        """Answer an operator."""
+        self.check_begun()
+        return answers(self, act.rows)
 
     def ask(self, rows: Array) -> Released:
         """The released scores of prediction ``rows`` int32 (n,); what came for them is recorded on arrival."""

@@ -308,8 +308,20 @@ class PredictRequest(_message.Message):
 class QueryRequest(_message.Message):
     __slots__ = ("rows",)
     ROWS_FIELD_NUMBER: _ClassVar[int]
-    rows: bytes
-    def __init__(self, rows: _Optional[bytes] = ...) -> None: ...
+    rows: str
+    def __init__(self, rows: _Optional[str] = ...) -> None: ...
+
+class Answers(_message.Message):
+    __slots__ = ("numbers", "ids", "classes", "scores")
+    NUMBERS_FIELD_NUMBER: _ClassVar[int]
+    IDS_FIELD_NUMBER: _ClassVar[int]
+    CLASSES_FIELD_NUMBER: _ClassVar[int]
+    SCORES_FIELD_NUMBER: _ClassVar[int]
+    numbers: bytes
+    ids: _containers.RepeatedScalarFieldContainer[str]
+    classes: _containers.RepeatedScalarFieldContainer[str]
+    scores: Tensor
+    def __init__(self, numbers: _Optional[bytes] = ..., ids: _Optional[_Iterable[str]] = ..., classes: _Optional[_Iterable[str]] = ..., scores: _Optional[_Union[Tensor, _Mapping]] = ...) -> None: ...
 
 class Guess(_message.Message):
     __slots__ = ("attack", "values", "status")

@@ -1,4 +1,4 @@
-"""The operator of an active party: asks the running process for scores, reads row ids from its own files."""
+"""The operator of an active party: asks the running process for scores, with a token of its own and nothing else."""
 
 from __future__ import annotations
 
@@ -8,32 +8,47 @@ from typing import Any
 import numpy as np
 
 from services.folder import state_of
-from vfl.acts import Query
-from vfl.config import OPERATOR, ActiveConfig, load_party
-from vfl.errors import ConfigError, StateError, UnavailableError
-from vfl.federation import Federation, load_order
-from vfl.partytable import read_party_table
-from vfl.types import Array
+from vfl.acts import Answers, Query
+from vfl.config import OPERATOR, ActiveConfig, Limits, load_party
+from vfl.config.secrets import EXAMPLE
+from vfl.errors import ConfigError, UnavailableError
+from vfl.private import opened
+from vfl.wire.channel import check_address
 from vfl.wire.grpc_link import GrpcLink
 
 
-def ask(config_file: Path, rows: str) -> list[dict[str, Any]]:
-    """Scores of prediction ``rows`` ("all", or numbers and ranges counted from 0) from the running federation.
+def ask(address: str, token_file: Path, rows: str, *, insecure: bool = False) -> list[dict[str, Any]]:
+    """Scores of prediction ``rows`` ("all", or numbers and ranges counted from 0) from the active party at ``address``.
+
+    Args:
+        address: "host:port" or "unix:PATH", seen from the current folder.
+        token_file: holds the party's ``operator_token`` and nothing else.
+        rows: which.
+        insecure: allow an address other than loopback without TLS.
 
     Raises:
-        ConfigError: not an active party's configuration, no operator_token, rows that are no such list.
-        StateError: the party has no aligned run yet.
-        StorageError: its table has changed since: ids would name others.
-        UnavailableError: it does not run, or not in this folder.
+        ConfigError: the address or the rows are wrong, or other users can open the file.
+        UnavailableError: the party does not run.
+        StateError: it predicts nothing yet.
+    """
+    check_address(address, insecure=insecure)
+    return _asked(
+        GrpcLink(address, address, caller=OPERATOR, token=_token(token_file), limits=Limits()), rows
+    )
+
+
+def ask_configured(config_file: Path, rows: str) -> list[dict[str, Any]]:
+    """As :func:`ask`, with address and token from the active party's own configuration.
+
+    Raises:
+        ConfigError: also, not an active party's configuration, or one without operator_token.
+        UnavailableError: also, it runs in another folder.
     """
     config = load_party(config_file)
     if not isinstance(config, ActiveConfig) or config.operator_token is None:
         raise ConfigError(
             f"{config_file} is not an active party's configuration with an operator_token: predictions are asked there"
         )
-    federation = _aligned(config)
-    numbers = parse_rows(rows, len(federation.predict))
-    positions = federation.predict[numbers]
     state = state_of(config.out)
     if state not in ("running", ""):  # another run may answer at this address, about other rows
         raise UnavailableError(
@@ -42,54 +57,35 @@ def ask(config_file: Path, rows: str) -> list[dict[str, Any]]:
     link = GrpcLink(
         config.party, config.address, caller=OPERATOR, token=config.operator_token, limits=config.limits
     )
+    return _asked(link, rows)
+
+
+def _token(file: Path) -> str:
+    """The one token that ``file`` holds."""
     try:
-        scores = np.exp(link.call(Query(positions)).tensor("scores"))
+        token, said = file.read_text(encoding="utf-8").strip(), opened(file, 0o600)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"--token-file {file} cannot be read ({error}): check the path") from error
+    if not token.isprintable() or not token.isascii() or not token or " " in token:
+        raise ConfigError(
+            f"--token-file {file} holds no token: write the party's operator_token alone into it"
+        )
+    if said and not token.startswith(EXAMPLE):
+        raise ConfigError(f"--token-file {file} {said}")
+    return token
+
+
+def _asked(link: GrpcLink, rows: str) -> list[dict[str, Any]]:
+    try:
+        found: Answers = link.call(Query(rows))
     finally:
         link.close()
-    return _answers(config, numbers, positions, scores)
-
-
-def _aligned(config: ActiveConfig) -> Federation:
-    """The federation of the party's run: absent until its rows are aligned."""
-    if not (config.out / "federation.json").exists():
-        raise StateError(
-            f"party {config.party!r} has no prediction rows yet: start all parties, and ask when the coordinator serves predictions"
-        )
-    return Federation.load(config.out)
-
-
-def parse_rows(text: str, count: int) -> Array:
-    """ "all", or numbers and ranges such as "0-9,17", as distinct positions below ``count``.
-
-    Raises:
-        ConfigError: anything else.
-    """
-    if text == "all":
-        return np.arange(count)
-    found: set[int] = set()
-    for part in text.split(","):
-        first, dash, last = part.strip().partition("-")
-        if not part.isascii() or not first.isdecimal() or (dash and not last.isdecimal()):
-            raise ConfigError(f"--rows {text!r}: give all, or numbers and ranges such as 0-9,17")
-        end = int(last or first)
-        if end >= count:
-            raise ConfigError(f"--rows {text!r}: there are {count} prediction rows, counted from 0")
-        found.update(range(int(first), end + 1))
-    if not found:
-        raise ConfigError(f"--rows {text!r} names no row: a range goes from the lower to the higher number")
-    return np.array(sorted(found))
-
-
-def _answers(config: ActiveConfig, numbers: Array, positions: Array, scores: Array) -> list[dict[str, Any]]:
-    table = read_party_table(config.data)
-    ids = table.ids[load_order(config.out, table)[positions]]
-    names = table.class_names
     return [
         {
-            "row": int(n),
-            "id": i.decode(),
-            "class": names[int(s.argmax())],
-            "scores": dict(zip(names, s.tolist(), strict=True)),
+            "row": int(number),
+            "id": row_id,
+            "class": found.classes[int(s.argmax())],
+            "scores": dict(zip(found.classes, s.tolist(), strict=True)),
         }
-        for n, i, s in zip(numbers, ids, scores, strict=True)
+        for number, row_id, s in zip(found.numbers, found.ids, np.exp(found.scores), strict=True)
     ]

@@ -123,13 +123,22 @@ ACTS: dict[type[acts.Act[Any]], Any] = {
     acts.Begin: st.builds(acts.Begin, NAMES, INT32),
     acts.Forward: st.builds(acts.Forward, EXCHANGES, ROWS),
     acts.Predict: st.builds(acts.Predict, RELEASED),
-    acts.Query: st.builds(acts.Query, ROWS),
+    acts.Query: st.builds(acts.Query, NAMES),
     acts.Submission: st.builds(
         acts.Submission, NAMES, NAMES, NAMES, ROWS, st.lists(GUESSES, max_size=2).map(tuple)
     ),
     acts.Finished: st.builds(acts.Finished, NAMES, NAMES),
     acts.Stop: st.builds(acts.Stop, NAMES, NAMES.filter(str.isprintable)),
 }
+
+
+def answers(n: int) -> Any:
+    """Answers about ``n`` rows of two classes."""
+    numbers = hnp.arrays("<i4", n)
+    scores = hnp.arrays("<f8", (n, 2), elements=values("<f8"))
+    return st.builds(acts.Answers, numbers, st.tuples(*[NAMES] * n), st.tuples(NAMES, NAMES), scores)
+
+
 DONE = st.just(acts.Done())
 REPLIES: dict[type[acts.Act[Any]], Any] = {
     acts.Describe: parties(Role.PASSIVE, "a"),
@@ -146,7 +155,7 @@ REPLIES: dict[type[acts.Act[Any]], Any] = {
     acts.Begin: DONE,
     acts.Forward: RELEASED,
     acts.Predict: RELEASED,
-    acts.Query: RELEASED,
+    acts.Query: st.integers(0, 3).flatmap(answers),
     acts.Submission: st.builds(acts.Receipt, INT32, INT32, st.dictionaries(NAMES, NUMBERS, max_size=2)),
     acts.Finished: DONE,
     acts.Stop: DONE,

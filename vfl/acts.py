@@ -174,10 +174,20 @@ class Predict(Act[Released]):
 
 
 @dataclass(frozen=True, eq=False)
-class Query(Act[Released]):
-    """An operator asks the active party for the scores of ``rows``."""
+class Answers:
+    """Prediction rows: their ``numbers`` int32 (n,) counted from 0, their ``ids``, and log-probabilities ``scores`` float64 (n, k) of the ``classes``."""
 
-    rows: Array
+    numbers: Array
+    ids: tuple[str, ...]
+    classes: tuple[str, ...]
+    scores: Array
+
+
+@dataclass(frozen=True)
+class Query(Act[Answers]):
+    """An operator asks the active party for the scores of prediction ``rows``: "all", or numbers and ranges as 0-9,17."""
+
+    rows: str
 
 
 @dataclass(frozen=True, eq=False)

@@ -183,7 +183,7 @@ EXAMPLES: dict[type[acts.Act[Any]], acts.Act[Any]] = {
         acts.Predict(NOTHING),
         acts.Finished(RUN, ""),
         acts.Submission(RUN, "", "predict", NO_ROWS, ()),
-        acts.Query(NO_ROWS),
+        acts.Query("all"),
     )
 }
 

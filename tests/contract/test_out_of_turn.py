@@ -160,7 +160,7 @@ def test_no_prediction_before_training_is_over(local: LocalFederation) -> None:
     own = payload({"embedding": np.zeros((2, 3))}, rows=rows, sender="active", phase=Phase.PREDICT)
     upward = local.active._coordinator
     acts: list[tuple[Any, Act[Any]]] = [
-        (operator, Query(rows)),
+        (operator, Query("0-1")),
         (upward, Predict(own)),
         (upward, Finished("tiny/run", "active")),
     ]
@@ -170,7 +170,7 @@ def test_no_prediction_before_training_is_over(local: LocalFederation) -> None:
     assert all(len(m.gate.released_rows(Point.EMBEDDING, 1)) == 0 for m in local.members())
     local.coordinator.train()
     local.coordinator.open_predictions()
-    assert operator.call(Query(rows)).rows.tolist() == rows.tolist()
+    assert operator.call(Query("0-1")).numbers.tolist() == [0, 1]
 
 
 GRADIENTS: list[tuple[dict[str, Any], type[VflensError], str]] = [

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -122,8 +123,9 @@ class TestServing:
             file = federation.home / "active/data.parquet"
             table = pq.read_table(file)
             pq.write_table(table.take(list(range(len(table)))[::-1]), file)  # other ids at the same rows
-            said = vflens("predict", "--config", config, code=12).stderr
-            assert said.startswith("error: the party's table is no longer that of the run in ")
+            again = vflens("predict", "--config", config, "--rows", "0-2,5", "--json").stdout
+            assert json.loads(again) == answers  # the party knows its own ids
+            self.needs_the_token_alone(federation, answers)
             federation.processes["coordinator"].send_signal(signal.SIGINT)
             assert_finished(federation)
             said = vflens("predict", "--config", config, code=11).stderr
@@ -132,6 +134,20 @@ class TestServing:
             (federation.home / "active/status.json").unlink()
             said = vflens("predict", "--config", config, code=11).stderr
             assert said.startswith("error: party 'active' cannot be reached (")
+
+    def needs_the_token_alone(self, federation: Federation, answers: list[dict[str, Any]]) -> None:
+        """As an operator who has no file of the party's."""
+        settings = tomllib.loads(federation.config("active").read_text())
+        token = federation.home / "token"
+        token.write_text(settings["operator_token"] + "\n")
+        command = ("predict", "--to", settings["address"], "--token-file", str(token), "--rows", "0-2,5")
+        token.chmod(0o644)
+        said = vflens(*command, code=2).stderr
+        assert said.endswith(f"(mode 644): chmod 600 {token}\n")
+        token.chmod(0o600)
+        assert json.loads(vflens(*command, "--json").stdout) == answers
+        token.write_text("another-token-that-nobody-has-given")
+        assert "its token is another" in vflens(*command, code=7).stderr
 
     def test_an_earlier_run_is_not_asked_for_predictions(self, tmp_path: Path) -> None:
         """The party that answers at its address has other rows; of the one that was killed nobody said how it ended."""

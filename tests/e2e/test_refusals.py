@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -339,40 +338,17 @@ class TestWrongPaths:
             2, "score", tmp_path / "other.npz", "--config", finished_run / "run/coordinator/config.toml"
         )
 
-    @pytest.mark.parametrize(
-        ("rows", "words"),
-        [
-            ("x", "give all, or numbers and ranges such as 0-9,17"),
-            ("", "give all, or numbers and ranges such as 0-9,17"),
-            ("-1", "give all, or numbers and ranges such as 0-9,17"),
-            ("5-3", "names no row: a range goes from the lower to the higher number"),
-            (f"0-{10**18}", "there are 18 prediction rows, counted from 0"),
-        ],
-    )
-    def test_rows_to_predict(
-        self, refused: Callable[..., str], finished_run: Path, rows: str, words: str
-    ) -> None:
-        config = finished_run / "run/active/config.toml"
-        assert (
-            refused(2, "predict", "--config", config, f"--rows={rows}")
-            == f"--rows {rows!r}{':' if 'names' not in words else ''} {words}"
-        )
-
-    def test_a_party_that_has_not_met_the_others(
-        self, refused: Callable[..., str], finished_run: Path, tmp_path: Path
-    ) -> None:
-        config = Path(shutil.copy(finished_run / "run/active/config.toml", tmp_path))
-        assert (
-            refused(6, "predict", "--config", config)
-            == "party 'active' has no prediction rows yet: start all parties, and ask when the coordinator serves predictions"
-        )
-
     def test_nobody_serves(self, refused: Callable[..., str], finished_run: Path) -> None:
         config = finished_run / "run/active/config.toml"
         said = refused(11, "predict", "--config", config)
         assert said == (
             f"party 'active' does not run in {config.parent}, its run there is finished: start it, or give the configuration in the folder of the one that runs"
         )
+        for wrong in ((), ("--to", "unix:s"), ("--config", config, "--to", "unix:s", "--token-file", config)):
+            said = refused(2, "predict", *wrong)
+            assert said == "give either --to ADDRESS with --token-file FILE, or --config FILE alone"
+        said = refused(2, "predict", "--to", "10.0.0.1:7001", "--token-file", config)
+        assert "is not loopback and there is no TLS" in said
         said = refused(2, "predict", "--config", finished_run / "run/passive/config.toml")
         assert said.endswith(
             "is not an active party's configuration with an operator_token: predictions are asked there"

@@ -133,7 +133,7 @@ def valid(local: LocalFederation, role: str) -> dict[type[acts.Act[Any]], acts.A
         acts.Begin(RUN, 1),
         acts.Forward(asked, predict),
         acts.Predict(own),
-        acts.Query(predict),
+        acts.Query("all"),
         acts.Submission(RUN, sender, *scored, (guess,)),
         acts.Finished(RUN, sender),
         acts.Stop(RUN),

@@ -212,6 +212,25 @@ def _decode_step_reply(message: pb.StepReply) -> acts.StepReply:
     return acts.StepReply(released, message.stop)
 
 
+def _encode_answers(reply: acts.Answers) -> pb.Answers:
+    return pb.Answers(
+        numbers=encode_rows(reply.numbers),
+        ids=reply.ids,
+        classes=reply.classes,
+        scores=encode_tensor("scores", reply.scores),
+    )
+
+
+def _decode_answers(message: pb.Answers) -> acts.Answers:
+    numbers, scores = decode_rows(message.numbers), decode_tensor(message.scores)
+    n, k = len(numbers), len(message.classes)
+    if scores.dtype.kind != "f" or scores.shape != (n, k) or len(message.ids) != n or not k:
+        raise ProtocolError(
+            f"answers of {n} rows, {len(message.ids)} ids and {k} classes have scores of shape {scores.shape} {scores.dtype}: a number for each row and class is due"
+        )
+    return acts.Answers(numbers, tuple(message.ids), tuple(message.classes), scores)
+
+
 def _encode_submission(act: acts.Submission) -> pb.SubmissionRequest:
     guesses = [
         pb.Guess(
@@ -385,9 +404,10 @@ RPCS: Mapping[type[acts.Act[Any]], Rpc] = {
         "/vflens.ActiveParty/Query",
         False,
         pb.QueryRequest,
-        encode=lambda a: pb.QueryRequest(rows=encode_rows(a.rows)),
-        decode=lambda m: acts.Query(decode_rows(m.rows)),
-        **_RELEASED,
+        pb.Answers,
+        **_plain(pb.QueryRequest, acts.Query),
+        encode_reply=_encode_answers,
+        decode_reply=_decode_answers,
     ),
     acts.Predict: Rpc(
         "/vflens.Coordinator/Predict",

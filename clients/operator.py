@@ -1,0 +1,61 @@
+"""What the active party tells an operator: scores of prediction rows by their numbers, with ids and names of classes."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from vfl.acts import Answers
+from vfl.errors import ConfigError
+from vfl.table import Table
+from vfl.types import Array, Released
+
+_MOST = 65_536  # characters of a list of rows
+
+
+class Asked(Protocol):
+    """The active party as an operator asks it."""
+
+    table: Table
+    prediction_rows: Array
+    prediction_ids: Array
+
+    def ask(self, rows: Array) -> Released:
+        """The released scores of prediction ``rows`` int32 (n,), positions in the aligned order."""
+
+
+def answers(party: Asked, rows: str) -> Answers:
+    """The scores of prediction ``rows`` ("all", or numbers and ranges counted from 0).
+
+    Raises:
+        ConfigError: rows that are no such list, or do not exist.
+    """
+    numbers = numbered(rows, len(party.prediction_rows))
+    scores = party.ask(party.prediction_rows[numbers]).tensor("scores")
+    ids = tuple(i.decode() for i in party.prediction_ids[numbers])
+    return Answers(numbers, ids, party.table.class_names, scores)
+
+
+def numbered(text: str, count: int) -> Array:
+    """ "all", or numbers and ranges such as "0-9,17", as distinct numbers int32 below ``count``, in order.
+
+    Raises:
+        ConfigError: anything else.
+    """
+    if text == "all":
+        return np.arange(count, dtype=np.int32)
+    if len(text) > _MOST:
+        raise ConfigError(f"--rows has {len(text)} characters: give at most {_MOST}, ranges are short")
+    found = np.zeros(count, bool)
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        if not part.isascii() or not first.isdecimal() or (dash and not last.isdecimal()):
+            raise ConfigError(f"--rows {text!r}: give all, or numbers and ranges such as 0-9,17")
+        end = int(last or first)
+        if end >= count:
+            raise ConfigError(f"--rows {text!r}: there are {count} prediction rows, counted from 0")
+        found[int(first) : end + 1] = True
+    if not found.any():
+        raise ConfigError(f"--rows {text!r} names no row: a range goes from the lower to the higher number")
+    return found.nonzero()[0].astype(np.int32)
