@@ -64,14 +64,15 @@ for _command in (
 def main() -> NoReturn:
     """Run the command line as a process of its own.
 
-    Where gRPC was loaded the process leaves at once, without Python's teardown: under load gRPC's own
-    part of it can hang for ever, after all is written and said.
+    Where gRPC or Arrow was loaded the process leaves at once, without Python's teardown: under load gRPC's own
+    part of it can hang for ever, and a thread of Arrow's that outlives it ends the process with "terminate called",
+    after all is written and said.
     """
     try:
         command_line()
     except SystemExit as end:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is said: a second Ctrl-C has nothing to end
-        if "grpc" in sys.modules:
+        if not sys.modules.keys().isdisjoint(("grpc", "pyarrow")):
             os._exit(_flushed(end.code if isinstance(end.code, int) else 0))
         raise
     sys.exit(0)

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 from vfl.errors import ConfigError, StorageError
+from vfl.metrics import parquet_rows
 
 Backend: TypeAlias = Literal["loky", "ray", "dask"]
 Rows: TypeAlias = list[dict[str, Any]]
@@ -106,13 +107,11 @@ class Pool:
 
     def _kept(self, cell: Cell) -> Rows | None:
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
         try:
-            rows: Rows = pq.read_table(self.folder / cell.file()).to_pylist()
+            return parquet_rows(self.folder / cell.file())
         except (OSError, pa.ArrowException):
             return None
-        return rows
 
     def forget(self) -> None:
         """Remove the kept cells: what was asked for is whole."""

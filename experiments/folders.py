@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from vfl.arrays import UNREADABLE, read_arrays
 from vfl.errors import ConfigError, DataError
 from vfl.jsonfile import json_object
+from vfl.metrics import parquet_rows
 from vfl.types import Array, Role
 from vfl.view import PartyInfo
 
@@ -273,10 +274,8 @@ def _json(path: Path, model: type[_File]) -> dict[str, Any]:
 def _metrics(path: Path) -> tuple[Metric, ...]:
     if not path.exists():
         return ()
-    import pyarrow.parquet as pq
-
     with _reading(path, "metrics"):
-        return TypeAdapter(tuple[Metric, ...]).validate_python(tuple(pq.read_table(path).to_pylist()))
+        return TypeAdapter(tuple[Metric, ...]).validate_python(tuple(parquet_rows(path)))
 
 
 def _entries(path: Path) -> Iterator[dict[str, Any]]:

@@ -84,11 +84,24 @@ class Metrics:
             ) from error
 
 
-def _read(file: Path) -> list[dict[str, Any]]:
+def parquet_rows(file: Path) -> list[dict[str, Any]]:
+    """The rows of a small parquet ``file``, read by this thread alone.
+
+    Arrow's own threads may outlive the interpreter: where one does, C++ ends the process with a word of its own.
+    pq.read_table starts them, and loads Arrow's reader of data sets.
+
+    Raises:
+        OSError, ValueError: it cannot be read.
+    """
     import pyarrow.parquet as pq
 
+    with file.open("rb") as stream, pq.ParquetFile(stream, pre_buffer=False) as parquet:
+        rows: list[dict[str, Any]] = parquet.read(use_threads=False).to_pylist()
+    return rows
+
+
+def _read(file: Path) -> list[dict[str, Any]]:
     try:
-        rows: list[dict[str, Any]] = pq.read_table(file).to_pylist()
+        return parquet_rows(file)
     except (OSError, ValueError) as error:
         raise StorageError(f"{file} is no readable metrics file ({error}): move it away") from error
-    return rows
