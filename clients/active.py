@@ -48,6 +48,7 @@ class ActiveParty(DataParty):
     prediction_rows: Array
     prediction_ids: Array
     learns_from = Point.EMBEDDING
+    releases = Point.GRADIENT
 
     def __init__(self, config: ActiveConfig, coordinator: Link, targets: Mapping[str, Link]) -> None:
         super().__init__(config, targets)
@@ -118,6 +119,7 @@ class ActiveParty(DataParty):
                     f"step {act.exchange.step} was learned from before and its answer is no longer kept: ask for the next"
                 )
             received = self._checked(act)
+            self.spending.check(act.exchange)
             self.recovery.append(received)  # first: whoever has the gradient does not give it again
             released, learn = self._release_gradient([received])
             self.defer(lambda: self._learn_and_remember(learn, received))
@@ -136,6 +138,7 @@ class ActiveParty(DataParty):
         the gradient too is computed later, while the parties compute their next embeddings.
         """
         with self.lock:
+            self.spending.check(embeddings[0].exchange)
             for embedding in embeddings:
                 self.recovery.append(embedding)
             if self.run.federation.training.staleness:

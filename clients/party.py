@@ -13,6 +13,7 @@ import numpy as np
 from clients.adversary import Adversary
 from clients.membership import check_membership, check_order
 from clients.prepared import Prepared, aligned_in_place
+from clients.spending import Spending
 from vfl.acts import (
     ACCESS,
     DIRECT_ACCESS,
@@ -72,6 +73,7 @@ class DataParty(Party):
     """
 
     learns_from: Point  # what it receives in training
+    releases: Point  # and what it releases
     scoring: ScoringService  # once rows are aligned
     labels: Array | None = None  # the true ones, at the active party
 
@@ -98,6 +100,7 @@ class DataParty(Party):
         self.chain = DefenseChain(lambda: self.owner, defenses, self.secret)
         self.steps = StepLog(self.folder / "recovery" / "steps.bin")
         self.gate = ReleaseGate(self.name, self.chain, self.folder / "released", self.steps)
+        self.spending = Spending(config, self.chain, self.releases)
         self.reached = Reached(self.folder)
         self.contacted, self.begun, self.stopped = (threading.Event() for _ in range(3))
         self.failure = ""
@@ -294,8 +297,7 @@ class DataParty(Party):
 
     def _take_up(self, order: Array, train: Array) -> tuple[Array, int]:
         """The table's own rows in ``order``, scaled; the table is left without features, even if that fails."""
-        features = self.table.features
-        if len(features) < len(self.table.ids):
+        if len(features := self.table.features) < len(self.table.ids):
             raise StateError(f"party {self.name!r} took up its rows before and failed: start it again")
         scaler = Scaler.fit(self.table.columns, features, order[train])
         self.table = replace(self.table, features=features[:0])
@@ -406,6 +408,7 @@ class DataParty(Party):
         finally:
             for log in (self.transcript, self.recovery, self.gate):
                 log.close()
+        self.spending.record(self.metrics, self.gate, self.steps.epoch + 1 if self._prepared else 0)
         self.metrics.save()
         save_summary(self)
 

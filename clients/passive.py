@@ -42,6 +42,7 @@ class PassiveParty(DataParty):
 
     config: PassiveConfig
     learns_from = Point.GRADIENT
+    releases = Point.EMBEDDING
 
     def __init__(self, config: PassiveConfig, links: Mapping[str, Link]) -> None:
         self._links = links
@@ -87,6 +88,7 @@ class PassiveParty(DataParty):
                     f"step {act.exchange.step} is over and its answer no longer kept: ask for step {self.recovery.learned + 1}"
                 )
             rows = self.run.federation.checked_rows(act.rows, Phase.TRAIN)
+            self.spending.check(act.exchange)
             self.steps.take(act.exchange, rows)  # refused before the model holds them for its next gradient
             embedding = self.run.model.forward(self.run.inputs.take(rows, axis=0), act.exchange)
             return StepReply(self.gate.release(Point.EMBEDDING, act.exchange, rows, {"embedding": embedding}))
@@ -117,6 +119,7 @@ class PassiveParty(DataParty):
         check_exchange(act.exchange, self.config.run, Phase.PREDICT)
         run = self.run
         self.check_begun()
+        self.spending.check(act.exchange)
         with self.lock:
             self.settle()
             rows = run.federation.checked_rows(act.rows, Phase.PREDICT)

@@ -14,11 +14,13 @@ from clients.membership import check_limits
 from experiments.config import Experiment, load_experiment
 from experiments.dealer import deal_tables, remove_sockets, write_parties
 from services.folder import check_private
+from vfl.accountant import Accountant
 from vfl.acts import Identities
 from vfl.align import DIGEST_BYTES, align, digests
 from vfl.compatibility import build_attacks, build_defenses, check_device, check_grants
 from vfl.config import MIB, ActiveConfig, CoordinatorConfig, Limits, PassiveConfig, load_party, read_toml
-from vfl.errors import ConfigError, StorageError
+from vfl.defense import Defense
+from vfl.errors import ConfigError, StateError, StorageError
 from vfl.federation import Federation
 from vfl.gate import DefenseChain
 from vfl.model import SplitNetwork
@@ -46,6 +48,7 @@ def check(file: Path) -> dict[str, Any]:
                 loaded = {party: load_party(config) for party, config in configs.items()}
                 for party, config in loaded.items():
                     facts[f"{scenario.name}, {party}"] = check_party(config)["summary"]
+                    check_budget(config, experiment.training.epochs)
                     facts |= clip_notes(scenario.name, config, experiment.training.batch_size)
                 if experiment.model is not None:
                     check_network(experiment.model, list(loaded.values()))
@@ -108,6 +111,26 @@ def check_rows(
         experiment.model,
         experiment.aggregator,
     )
+
+
+def check_budget(config: PassiveConfig | ActiveConfig | CoordinatorConfig, epochs: int) -> None:
+    """Refuse a training whose ``epochs`` release a row more often than its budget covers.
+
+    Raises:
+        ConfigError: naming both.
+    """
+    budget, hook = (
+        config.limits.epsilon,
+        "on_embedding" if isinstance(config, PassiveConfig) else "on_gradient",
+    )
+    if budget is None or isinstance(config, CoordinatorConfig):
+        return
+    known = [d for d in build_defenses(config) if hook in d.hooks() and type(d).fit is Defense.fit]
+    accountant = Accountant.of([d.claim({}) for d in known], config.limits.delta)
+    try:
+        accountant.check(epochs, budget, f"a training row of {config.party!r}")
+    except StateError as error:
+        raise ConfigError(str(error)) from None
 
 
 def check_messages(federation: Federation, limits: Limits, rows: Mapping[str, int]) -> None:

@@ -22,7 +22,16 @@ from experiments.compare import masked
 from experiments.folders import Crossing, PartyRun, Run, read_runs
 from experiments.page import plotly, templates, write_page
 from experiments.pictures import pictures
-from experiments.results import column_bits, final, label_results, leaking_columns, releases, targets, utility
+from experiments.results import (
+    column_bits,
+    final,
+    label_results,
+    leaking_columns,
+    privacy,
+    releases,
+    targets,
+    utility,
+)
 from experiments.theory import comparisons, disorders
 from vfl.defense import GATE_HOOKS
 from vfl.errors import PluginError
@@ -80,6 +89,7 @@ def render(runs: Sequence[Run]) -> str:
             for target in targets([r])
             for bits in column_bits(r, target)
         ],
+        privacy=[(names[r.name], p) for r in runs for p in privacy(r)],
         releases=[(names[r.name], table) for r in runs for table in releases(r)],
         theory=[(names[r.name], c) for r in runs for c in comparisons(r)],
         disorders=[(names[r.name], d) for r in runs for d in disorders(r)],

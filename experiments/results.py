@@ -193,6 +193,25 @@ def releases(run: Run) -> list[dict[str, object]]:
     ]
 
 
+def privacy(run: Run) -> list[dict[str, object]]:
+    """Each party whose noise has a stated cost: how often a training row was released, the total ε, that of a prediction row, their δ, the budget."""
+    epsilons = {m.target: m.value for m in run.metrics("training_epsilon")}
+    counts = {m.target: m.value for m in run.metrics("training_releases")}
+    predictions = {m.target: m.value for m in run.metrics("prediction_epsilon")}
+    limits = {p.name: p.config.get("limits", {}) for p in run.parties}
+    return [
+        {
+            "party": party,
+            "releases": counts.get(party),
+            "epsilon": epsilon,
+            "prediction": predictions.get(party),
+            "delta": limits.get(party, {}).get("delta"),
+            "budget": limits.get(party, {}).get("epsilon"),
+        }
+        for party, epsilon in sorted(epsilons.items())
+    ]
+
+
 @dataclass(frozen=True)
 class LabelResult:
     """Shares of the labels of ``rows`` rows of ``scored_set`` that an attack in the party ``adversary`` and the blind guess name rightly; AUC of its beliefs."""

@@ -68,6 +68,10 @@ class DefenseChain:
         """What each defence that was fitted guarantees."""
         return [self.defenses[position].claim(state) for position, state in self._states.items()]
 
+    def claims_at(self, hook: str) -> list[Claim]:
+        """What each defence that overrides ``hook`` guarantees of one exchange."""
+        return [self.defenses[p].claim(self._state(p)) for p in self._by_hook.get(hook, ())]
+
     def _apply(self, position: int, hook: str, value: Any, exchange: Exchange, rows: Array) -> Any:
         defense = self.defenses[position]
         context = Context(self._owner(), exchange, rows, self._state(position), hook, position, self._secret)

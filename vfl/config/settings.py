@@ -82,6 +82,13 @@ class Limits(Settings):
         ge=1,
         description="most classes, and numbers per row of an embedding or a hidden layer, that a data party takes",
     )
+    epsilon: float | None = Field(
+        None,
+        gt=0,
+        allow_inf_nan=False,
+        description="budget of a row over the run: a release beyond it is refused; counts the noise of defences that state an ε or a ρ",
+    )
+    delta: float = Field(1e-5, gt=0, lt=1, description="the δ at which Gaussian noise is counted as an ε")
     memory_mib: int = Field(
         16_384,
         ge=1,
