@@ -12,7 +12,7 @@ import pytest
 from laboratory import federation, figures
 
 import attacks
-from vfl.acts import Forward, Guess, Receipt, Submission
+from vfl.acts import Begin, Forward, Guess, Receipt, Submission
 from vfl.errors import ProtocolError, StateError, VflensError
 from vfl.link import InProcessLink
 from vfl.log import party_log
@@ -137,6 +137,7 @@ def test_a_malicious_caller_learns_nothing_from_a_whole_party(tmp_path: Path) ->
         local.coordinator.prepare()
         link = local.links["passive"]
         rows = local.coordinator.aligned.predict
+        link.call(Begin("tiny/run", 1))
         link.call(Forward(Exchange("tiny/run", Phase.PREDICT, 1, 0), rows))
         target = InProcessLink("passive", "active", Role.ACTIVE)
         target.party = local.passive["passive"]

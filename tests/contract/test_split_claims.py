@@ -13,7 +13,7 @@ from scipy.stats import chi2
 
 from clients.party import DataParty
 from experiments.local import LocalFederation
-from vfl.acts import Forward, Step
+from vfl.acts import Begin, Forward, Step
 from vfl.compatibility import HOOKS
 from vfl.defense import Defense
 from vfl.logistic import one_hot
@@ -110,6 +110,7 @@ def test_a_predicted_row_is_drawn_once(tmp_path: Path, name: str) -> None:
     """Asked in another order and under another number."""
     local = _defended(tmp_path, name, Role.PASSIVE)
     passive, rows = local.passive["passive"], local.coordinator.aligned.predict
+    passive.begin(Begin("tiny/run", 1))
     first, again = (
         passive.forward(Forward(Exchange("tiny/run", Phase.PREDICT, 1, step), asked))
         for step, asked in enumerate((rows, rows[::-1].copy()))
