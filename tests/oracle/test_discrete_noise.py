@@ -127,7 +127,8 @@ def test_the_likelihood_ratio_of_laplace_noise_keeps_its_epsilon_everywhere(apar
 def test_coins_and_table_make_one_law() -> None:
     """What is left of a halving is the next one's: P(4096) = P(0)/2 is a step of the same size as any other."""
     share = _shares(discrete_noise._within_a_halving, 2**64)
-    steps = [Fraction(a, b) for a, b in itertools.pairwise([*share, Fraction(share[0], 2)])]
+    exact = [*map(Fraction, share), Fraction(share[0], 2)]
+    steps = [a / b for a, b in itertools.pairwise(exact)]
     assert max(steps) / min(steps) - 1 < 2**-49
 
 

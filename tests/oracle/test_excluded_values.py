@@ -68,11 +68,13 @@ def _released(mechanism: Mechanism) -> Callable[[Array], Array]:
 
 
 def _toward_zero(row: Array, step: Any) -> Array:
-    return np.trunc(row / step)  # neither candidate is clipped
+    steps: Array = np.trunc(row / step)  # neither candidate is clipped
+    return steps
 
 
 def _nearest(row: Array, step: Any) -> Array:
-    return np.rint(row / step)
+    steps: Array = np.rint(row / step)
+    return steps
 
 
 #: How it is released, the step of the grid, and how a row gets onto it.
@@ -119,7 +121,8 @@ def test_rounding_moves_two_rows_apart_by_no_more_than_is_counted(pi: Array, off
     rng = np.random.default_rng(0)
     x = offset * rng.uniform(-1, 1, (20_000, 3))
     neighbour = x + rng.uniform(-1, 1, x.shape)
-    for mechanism in (Gaussian(pi, 0.3), *([Laplace(pi, 0.3)] if pi.ndim == 1 else [])):
+    mechanisms: list[Gaussian | Laplace] = [Gaussian(pi, 0.3), *([Laplace(pi, 0.3)] if pi.ndim == 1 else [])]
+    for mechanism in mechanisms:
         if (mechanism.finest() < 2**16 * np.spacing(offset)).any():
             continue  # refused: see refuse_invisible
         both = [mechanism.release(rows, 0, KEY) for rows in (x, neighbour)]
