@@ -40,7 +40,7 @@ attacks = [{{ name = "half" }}]
 
 @pytest.mark.skipif(not TASKS.is_dir(), reason="threads are counted in /proc")
 def test_reading_metrics_starts_no_thread_and_loads_no_dataset_reader(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", READS, tmp_path / "metrics.parquet"]
+    command = [sys.executable, "-c", READS, str(tmp_path / "metrics.parquet")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -52,7 +52,7 @@ def test_a_dozen_runs_of_nine_processes_end_without_a_word_of_a_library(tmp_path
     file = tmp_path / "ends.toml"
     file.write_text(RUN.format(out=tmp_path / "runs"))
     for _ in range(int(os.environ.get("VFLENS_RUNS", "12"))):
-        command = [sys.executable, "-m", "cli.main", "run", file]
+        command = [sys.executable, "-m", "cli.main", "run", str(file)]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         assert "terminate" not in done.stderr
