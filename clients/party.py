@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from clients.adversary import Adversary
+from clients.identification import Identification
 from clients.membership import check_membership, check_order
 from clients.prepared import Prepared, aligned_in_place
 from clients.spending import Spending
@@ -33,7 +34,6 @@ from vfl.acts import (
     Stop,
     Submission,
 )
-from vfl.align import digests, in_order, salted, sorted_places
 from vfl.compatibility import build_defenses, check_device, check_family
 from vfl.config import ActiveConfig, PassiveConfig
 from vfl.errors import ConfigError, ProtocolError, StateError
@@ -47,7 +47,7 @@ from vfl.metrics import Metrics
 from vfl.model import SplitNetwork
 from vfl.partytable import read_party_table
 from vfl.payload import MODEL_VERSION, check_exchange, check_version
-from vfl.randomness import derive, secret_from_seed
+from vfl.randomness import secret_from_seed
 from vfl.recovery import RecoveryLog, check_logged, unchanged
 from vfl.scaling import Scaler
 from vfl.score.service import ScoringService, disabled
@@ -107,8 +107,7 @@ class DataParty(Party):
         self.in_process = False  # set by a run that keeps all parties in one process
         self.lock = threading.RLock()
         self._prepared: Prepared | None = None
-        self._salt = b""
-        self._sent_rows: Array | None = None  # of the file, as their digests were sent; None: in its order
+        self._identification = Identification(config, self.secret)
         self._deferred: Callable[[], None] | None = None
 
     def handlers(self) -> Handlers:
@@ -133,26 +132,14 @@ class DataParty(Party):
         return PartyInfo(self.name, self.role, self.table.columns, len(self.table.class_names))
 
     def salt(self, act: Salt) -> Salted:
-        """Its part of the salt: another one for other rows, another run or another secret; scenarios of one experiment share it."""
+        """Its part of the salt; see :class:`clients.identification.Identification`."""
         self._check_run(act.run)
-        if not self._salt:
-            experiment = act.run.partition("/")[0]
-            self._salt = derive(self.secret, "alignment", experiment, self.table.digest().tobytes().hex())
-        return Salted(self._salt)
+        return Salted(self._identification.salt(self.table))
 
     def identify(self, act: Identify) -> Identities:
-        """Keyed digests of the row ids; outside lab mode under the salts of all data parties, in the order of the digests.
-
-        Raises:
-            ProtocolError: the salts lack this party's own, so that the digests might be those of another run.
-        """
-        own = self.salt(Salt(act.run)).salt
-        key = self.config.alignment_key.encode()
-        if self.config.lab:  # one owner, who gets the same order of rows in every run
-            return Identities(digests(self.table.ids, key), self.table.split)
-        found = digests(self.table.ids, salted(key, act.salts, own, self.name))
-        self._sent_rows = rows = sorted_places(found)
-        return in_order(Identities(found, self.table.split), rows)
+        """Keyed digests of the row ids; see :class:`clients.identification.Identification`."""
+        self._check_run(act.run)
+        return self._identification.identities(self.table, act.salts)
 
     def prepare(self, act: Prepare) -> Done:
         """Take up the aligned rows: scale, defend the inputs, start the model. Repeating it changes nothing."""
@@ -163,7 +150,7 @@ class DataParty(Party):
                 check_membership(act.federation, self.config, self.table.columns)
                 check_order(act.order, act.federation, len(self.table.ids))
                 table = self.table.digest()
-                order = act.order if self._sent_rows is None else self._sent_rows[act.order]
+                order = self._identification.file_rows(act.order)
                 self.begin_run(act.federation, order)
                 save_summary(self)
                 save_order(self.folder, order, table)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from clients.pace import Pace
 from clients.party import DataParty
 from clients.released_model import released_model
 from vfl.acts import Deliver, Disclose, Done, Finished, Forward, Step, StepReply
@@ -48,6 +49,10 @@ class PassiveParty(DataParty):
         self._links = links
         active = config.peers_of(Role.ACTIVE)
         super().__init__(config, {p.name: links[p.name] for p in active if p.name in links})
+        limits = config.limits
+        self._pace = Pace(
+            self.name, limits.rows_per_second, min(limits.step_seconds, limits.call_seconds) / 2
+        )
 
     def handlers(self) -> Handlers:
         """See :meth:`vfl.link.Party.handlers`."""
@@ -73,6 +78,7 @@ class PassiveParty(DataParty):
 
     def step(self, act: Step) -> StepReply:
         """Learn from the gradient of the step before, then release the embedding of ``act.rows``."""
+        self._pace.wait(len(act.rows))
         with self.lock:
             answered = self.answered(Point.EMBEDDING, act.exchange)
             if answered is not None:
@@ -120,6 +126,7 @@ class PassiveParty(DataParty):
         run = self.run
         self.check_begun()
         self.spending.check(act.exchange)
+        self._pace.wait(len(act.rows))
         with self.lock:
             self.settle()
             rows = run.federation.checked_rows(act.rows, Phase.PREDICT)

@@ -82,6 +82,12 @@ class Limits(Settings):
         ge=1,
         description="most classes, and numbers per row of an embedding or a hidden layer, that a data party takes",
     )
+    rows_per_second: float | None = Field(
+        None,
+        gt=0,
+        allow_inf_nan=False,
+        description="most rows that a passive party gives away in a second, in training and prediction; a faster caller waits",
+    )
     epsilon: float | None = Field(
         None,
         gt=0,

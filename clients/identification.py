@@ -1,0 +1,46 @@
+"""A data party's part in the alignment: its salt, and the keyed digests of its row ids."""
+
+from __future__ import annotations
+
+from vfl.acts import Identities
+from vfl.align import digests, in_order, salted, sorted_places
+from vfl.config import ActiveConfig, PassiveConfig
+from vfl.randomness import derive
+from vfl.table import Table
+from vfl.types import Array
+
+
+class Identification:
+    """The salt and the digests of the party with ``config`` and ``secret``."""
+
+    def __init__(self, config: PassiveConfig | ActiveConfig, secret: bytes) -> None:
+        self._config, self._secret = config, secret
+        self._salt = b""
+        self._sent: Array | None = (
+            None  # rows of the file in the order of their digests; None: the file's order
+        )
+
+    def salt(self, table: Table) -> bytes:
+        """Its part of the salt. It differs for other rows, another run or another secret; the scenarios of one experiment share it."""
+        if not self._salt:
+            experiment = self._config.run.partition("/")[0]
+            self._salt = derive(self._secret, "alignment", experiment, table.digest().tobytes().hex())
+        return self._salt
+
+    def identities(self, table: Table, salts: bytes) -> Identities:
+        """Keyed digests of the row ids. Outside lab mode they are keyed by the ``salts`` of all data parties too, and sorted.
+
+        Raises:
+            ProtocolError: the salts lack this party's own, so that the digests might be those of another run.
+        """
+        key = self._config.alignment_key.encode()
+        if self._config.lab:  # one owner, who gets the same order of rows in every run
+            return Identities(digests(table.ids, key), table.split)
+        found = digests(table.ids, salted(key, salts, self.salt(table), self._config.party))
+        self._sent = sorted_places(found)
+        return in_order(Identities(found, table.split), self._sent)
+
+    def file_rows(self, order: Array) -> Array:
+        """The rows of the file int32 (N,) that the coordinator calls ``order`` by their places among the digests sent."""
+        rows: Array = order if self._sent is None else self._sent[order]
+        return rows

@@ -1,0 +1,38 @@
+"""How fast a party gives rows away: a caller that asks faster waits."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from vfl.errors import StateError
+
+
+class Pace:
+    """Holds a party to ``rows_per_second`` (None: no limit); it gives its operator time to look.
+
+    A request is answered at once, and the next one after the seconds that its rows are worth.
+    """
+
+    def __init__(self, party: str, rows_per_second: float | None, patience_seconds: float) -> None:
+        self._party, self._rate, self._patience = party, rows_per_second, patience_seconds
+        self._free = 0.0  # monotonic seconds, when the next request is answered
+        self._lock = threading.Lock()
+
+    def wait(self, rows: int) -> None:
+        """Wait until a request for ``rows`` rows is due.
+
+        Raises:
+            StateError: it is due later than the caller waits.
+        """
+        if self._rate is None or not rows:
+            return
+        with self._lock:
+            now = time.monotonic()
+            due = max(now, self._free)
+            if due - now > self._patience:
+                raise StateError(
+                    f"limits.rows_per_second at {self._party!r} is {self._rate:g}: ask again in {due - now:.0f} seconds, for fewer rows at a time"
+                )
+            self._free = due + rows / self._rate
+        time.sleep(due - now)
