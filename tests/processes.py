@@ -34,7 +34,7 @@ def experiment_file(folder: Path, **changes: Any) -> Path:
         "split": {"kind": "fraction", "fraction": 0.5},
         "training": {"epochs": 3, "batch_size": 20},
         "attacks": [{"name": "half"}],
-        "limits": {"wait_seconds": 30, "call_seconds": 10, "step_seconds": 10},
+        "limits": {"wait_seconds": 30, "call_seconds": 10, "step_seconds": 10, "epochs": SLOW["epochs"]},
         "network": {"transport": "unix"},
     }
     file = folder / "experiment.toml"

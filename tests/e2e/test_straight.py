@@ -26,7 +26,12 @@ STRAIGHT: dict[str, Any] = {
     "aggregator": "active",
     "model": {"architecture": "mlp", "width": 4},
     "training": SLOW,
-    "limits": {"wait_seconds": BEGUN_SECONDS, "call_seconds": BEGUN_SECONDS, "step_seconds": 20},
+    "limits": {
+        "wait_seconds": BEGUN_SECONDS,
+        "call_seconds": BEGUN_SECONDS,
+        "step_seconds": 20,
+        "epochs": SLOW["epochs"],
+    },
 }
 
 
