@@ -166,7 +166,11 @@ class Adversary:
 
     def _record_guessed_scores(self, target: str, rows: Array, estimates: Mapping[str, Estimate]) -> None:
         """How far the scores that an attack guessed are from those received: what VAR's (13) and (21) need."""
-        guessed = {name: e.extras["logits"] for name, e in estimates.items() if "logits" in e.extras}
+        guessed = {
+            name: e.extras["logits"]
+            for name, e in estimates.items()
+            if self.attacks[name].estimates == "features" and "logits" in e.extras
+        }
         if not guessed:
             return
         log_c = _received_scores(self._party.transcript, rows)

@@ -12,6 +12,7 @@ from vfl.table import Table
 from vfl.types import Array, Released
 
 _MOST = 65_536  # characters of a list of rows
+_DIGITS = 10  # of a row number: int32 has no more, and Python reads no number of 4,301
 
 
 class Asked(Protocol):
@@ -52,10 +53,9 @@ def numbered(text: str, count: int) -> Array:
         first, dash, last = part.strip().partition("-")
         if not part.isascii() or not first.isdecimal() or (dash and not last.isdecimal()):
             raise ConfigError(f"--rows {text!r}: give all, or numbers and ranges such as 0-9,17")
-        end = int(last or first)
-        if end >= count:
+        if len(first) > _DIGITS or len(last) > _DIGITS or int(last or first) >= count:
             raise ConfigError(f"--rows {text!r}: there are {count} prediction rows, counted from 0")
-        found[int(first) : end + 1] = True
+        found[int(first) : int(last or first) + 1] = True
     if not found.any():
         raise ConfigError(f"--rows {text!r} names no row: a range goes from the lower to the higher number")
     return found.nonzero()[0].astype(np.int32)

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 import numpy as np
 
 from vfl.errors import DataError
+from vfl.exactnumbers import as_floats, beyond_exact, refuse_rounded
 from vfl.names import repeated
 from vfl.partyfile import PartyFile
 from vfl.table import TRAIN, Table
-from vfl.tablefile import as_floats, beyond_exact, refuse_rounded
 from vfl.types import Array, ColumnInfo
 
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ import numpy as np
 
 from vfl.cells import SPLITS, Cells, table_of
 from vfl.errors import DataError, StorageError
+from vfl.exactnumbers import long_row
 from vfl.names import repeated
 from vfl.partyfile import PartyFile
 from vfl.table import Table
-from vfl.tablefile import long_row
 
 if TYPE_CHECKING:
     import pyarrow as pa

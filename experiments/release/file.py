@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 from pyarrow import csv
 
 from vfl.errors import DataError, StorageError
+from vfl.exactnumbers import beyond_exact, long_row, refuse_rounded
 from vfl.names import repeated
-from vfl.tablefile import beyond_exact, long_row, refuse_rounded
 from vfl.types import Array
 
 #: What pandas takes for missing.

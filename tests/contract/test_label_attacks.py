@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from laboratory import SYNTHETIC, THREE, close, estimates, experiment, federation
 
+from attacks.pmc import PassiveModelCompletion
 from experiments.folders import read_party, read_runs
 from experiments.offline import attack_recorded, score_estimate
 from experiments.report import render
@@ -90,6 +91,29 @@ def test_gradients_of_embeddings_point_to_one_side_per_class(tmp_path: Path, agg
         completed = _scored(tmp_path, "pmc", scored)
         assert completed["rows"] == rows
         assert completed["label_accuracy"] > completed["blind_label_accuracy"] + 0.1
+
+
+def test_an_attack_on_labels_may_record_logits_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Guessed logits are compared with received scores, which a passive party has none of."""
+    complete = PassiveModelCompletion.reconstruct
+
+    def with_logits(attack: Any, view: Any, *, rng: Any) -> Any:
+        found = complete(attack, view, rng=rng)
+        return replace(found, extras={**found.extras, "logits": np.zeros((len(found.rows), 2))})
+
+    monkeypatch.setattr(PassiveModelCompletion, "reconstruct", with_logits)
+    settings: dict[str, Any] = {
+        "data": TWO_CLASSES,
+        "model": MLP,
+        "training": {"epochs": 1, "batch_size": 40},
+        "disclose": [LABELS],
+        "attacks": [{"name": "pmc", "at": "passive", "steps": 5}],
+    }
+    federation(tmp_path, **settings).run()
+    told = {m.scored_set for m in read_party(tmp_path / "active").metrics if m.attack == "pmc"}
+    assert told == {"train", "predict"}
 
 
 @pytest.mark.parametrize("aggregator", ["coordinator", "active"])

@@ -24,6 +24,7 @@ def test_numbers_are_distinct_and_in_order(rows: str, numbers: list[int]) -> Non
         ("", ": give all, or numbers and ranges such as 0-9,17"),
         ("-1", ": give all, or numbers and ranges such as 0-9,17"),
         ("5-3", " names no row: a range goes from the lower to the higher number"),
+        ("9" * 5000, ": there are 18 prediction rows, counted from 0"),  # more digits than Python reads
         (f"0-{10**18}", ": there are 18 prediction rows, counted from 0"),
     ],
 )

@@ -263,11 +263,6 @@ def test_what_ended_a_run_is_one_printable_sentence() -> None:
     assert len(received.failure) < 1_100
 
 
-def _read(act: type[acts.Act[Any]], data: bytes) -> None:
-    with suppress(ProtocolError):
-        decode_request(RPCS[act], data)
-
-
 def _nested(inner: bytes, number: int) -> bytes:
     """``inner`` as the value of field ``number``."""
     size = len(inner)
