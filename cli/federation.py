@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from cli.output import Json, emit, note, plain
+from vfl.errors import printable
 
 _CAPTION = "mean squared error a feature (columns scaled to [0, 1]) ± its 95 % interval, and its share of the best blind guess's"
 _Config = Annotated[Path, typer.Option("--config", help="the party's configuration (TOML)")]
@@ -144,5 +145,5 @@ def _summary(runs: Any, report: Path) -> str:
 
 
 def _prediction(answer: dict[str, Any]) -> str:
-    scores = ", ".join(f"{name} {p:.3f}" for name, p in answer["scores"].items())
-    return f"{answer['row']:>6}  {answer['id']:<20} {answer['class']:<16} {scores}"
+    scores = ", ".join(f"{printable(name)} {p:.3f}" for name, p in answer["scores"].items())
+    return f"{answer['row']:>6}  {printable(answer['id']):<20} {printable(answer['class']):<16} {scores}"

@@ -6,14 +6,14 @@ the one array that is kept: a file is never held beside its table. Whoever calls
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
 
 from vfl.errors import DataError
 from vfl.exactnumbers import as_floats, beyond_exact, refuse_rounded
-from vfl.names import repeated
+from vfl.names import has_controls, repeated
 from vfl.partyfile import PartyFile
 from vfl.table import TRAIN, Table
 from vfl.types import Array, ColumnInfo
@@ -66,6 +66,7 @@ def table_of(spec: PartyFile, cells: Cells) -> Table:
     encoded = {name: _encoded(spec, name, text, ids) for name in names if name in spec.encode}
     infos = {name: encoded[name][0] if name in encoded else [_info(spec, name)] for name in names}
     columns = tuple(info for of_column in infos.values() for info in of_column)
+    _refuse_unprintable([*(c.name for c in columns), *class_names])
     twice = repeated(c.name for c in columns)
     if twice is not None:
         raise DataError(f"one-hot column {twice!r} has the name of another column: rename that one")
@@ -80,6 +81,13 @@ def table_of(spec: PartyFile, cells: Cells) -> Table:
         else:
             _check(spec, infos[name][0], features[:, at], ids, training)
     return Table(ids, columns, features, labels, class_names, split)
+
+
+def _refuse_unprintable(names: Iterable[str]) -> None:
+    """Names reach the terminals and pages of all parties: a line end or an ESC in one would forge what they say."""
+    wrong = next((name for name in names if has_controls(name)), None)
+    if wrong is not None:
+        raise DataError(f"the name {wrong!r} of a column or a class holds control characters: rename it")
 
 
 def _feature_names(spec: PartyFile, found: Sequence[str]) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from typing import Annotated
@@ -10,6 +11,7 @@ from pydantic import Field
 
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
 _TITLE = r"^[A-Za-z0-9][A-Za-z0-9_. -]{0,63}$"
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _VISIBLE = "^[!-~]+$"
 Name = Annotated[str, Field(pattern=_NAME)]
 Title = Annotated[str, Field(pattern=_TITLE)]  # of runs and scenarios
@@ -26,3 +28,8 @@ REMEDIES = {
 def repeated(names: Iterable[str]) -> str | None:
     """The first name that occurs more than once."""
     return next((name for name, count in Counter(names).items() if count > 1), None)
+
+
+def has_controls(text: str) -> bool:
+    """Whether ``text`` holds control characters or line ends: in a name they would forge what a terminal shows."""
+    return _CONTROLS.search(text) is not None

@@ -428,3 +428,22 @@ def test_a_file_of_many_chunks_is_read_as_row_by_row(tmp_path: Path, suffix: str
     assert [c.name for c in table.columns] == ["x", "job=admin", "job=clerk", "job=cook", "z"]
     expected = [[float(r["x"]), *(float(r["job"] == job) for job in jobs), float(r["z"])] for r in rows]
     assert np.array_equal(table.features, expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "settings"),
+    [
+        ('id,"a\nb"\n1,2\n', {}),
+        ("id,\x1b[2Ja\n1,2\n", {}),
+        ('id,a,y\n1,2,"no\nall is well"\n2,3,yes\n', {"label_column": "y"}),
+        ("id,job\n1,\x1b[2J\n2,b\n", {"encode": {"job": "one_hot"}}),
+    ],
+)
+def test_names_hold_no_control_characters(tmp_path: Path, text: str, settings: dict[str, Any]) -> None:
+    """Every party prints them: a line end would forge a line of its own."""
+    with pytest.raises(DataError, match=r"of a column or a class holds control characters: rename it$"):
+        read(tmp_path, text, **settings)
+
+
+def test_a_name_may_hold_unusual_spaces(tmp_path: Path) -> None:
+    assert read(tmp_path, "id,größe\xa0cm\n1,2\n").columns[0].name == "größe\xa0cm"

@@ -19,7 +19,8 @@ from vfl.table import Table
 from vfl.types import ColumnInfo
 
 NAMES = st.lists(
-    st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=8), unique=True
+    st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Zl", "Zp")), min_size=1, max_size=8),
+    unique=True,
 )
 FLOATS = st.floats(-8e307, 8e307)  # bounds further apart than any number are refused
 

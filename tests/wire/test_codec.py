@@ -344,3 +344,10 @@ def test_bytes_cut_short_are_refused(act: type[acts.Act[Any]]) -> None:
     data = _nested(bytes(2_000_000), 2)
     with pytest.raises(ProtocolError, match=r"^\d+ bytes are no \w+Request: use a peer of the same version$"):
         decode_request(RPCS[act], data[:-1])
+
+
+@pytest.mark.parametrize("name", ["a\nb", "\x1b[2J", "a\u2028b"])
+def test_a_column_name_with_control_characters_is_refused(name: str) -> None:
+    message = pb.PartyInfo(name="a", role="passive", columns=[pb.Column(name=name)])
+    with pytest.raises(ProtocolError, match=r"^the column name .* holds control characters: rename it$"):
+        decode_party(message)

@@ -21,6 +21,7 @@ from vfl.config import describe_problem
 from vfl.errors import ProtocolError, from_peer
 from vfl.federation import AGGREGATORS, Federation, Training
 from vfl.model import SplitNetwork
+from vfl.names import has_controls
 from vfl.types import MAX_PIXEL, Array, ColumnInfo, Role, RowStatus
 from vfl.view import PartyInfo
 from vfl.wire.codec import (
@@ -100,6 +101,8 @@ def decode_party(message: pb.PartyInfo) -> PartyInfo:
 
 
 def _column(message: pb.Column) -> ColumnInfo:
+    if has_controls(message.name):
+        raise ProtocolError(f"the column name {message.name!r} holds control characters: rename it")
     if not all(map(math.isfinite, (message.low, message.high, *message.alphabet))):
         raise ProtocolError(f"column {message.name!r} has a bound or value that is not finite: send numbers")
     if len(message.pixel) not in (0, 2):
