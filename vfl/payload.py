@@ -58,7 +58,8 @@ def check_origin(released: Released, sender: str, point: Point) -> None:
 @cache
 def _most_squared(dtype: np.dtype[Any]) -> float:
     """Largest Σx² of a message, (2¹⁰²⁴)^⅔ for float64: sums of such x over rows can be squared, as an optimiser does."""
-    return float(np.finfo(dtype).max) ** (2 / 3)
+    most: float = float(np.finfo(dtype).max) ** (2 / 3)
+    return most
 
 
 def finite(released: Released, name: str, shape: tuple[int, ...], dtype: np.dtype[Any] = _FLOAT64) -> Array:
