@@ -120,6 +120,7 @@ class ActiveParty(DataParty):
                 )
             received = self._checked(act)
             self.spending.check(act.exchange)
+            self.steps.take(act.exchange, received.rows)  # what it refuses is never learned, so not logged
             self.recovery.append(received)  # first: whoever has the gradient does not give it again
             released, learn = self._release_gradient([received])
             self.defer(lambda: self._learn_and_remember(learn, received))
@@ -139,6 +140,7 @@ class ActiveParty(DataParty):
         """
         with self.lock:
             self.spending.check(embeddings[0].exchange)
+            self.steps.take(embeddings[0].exchange, embeddings[0].rows)  # as in a step
             for embedding in embeddings:
                 self.recovery.append(embedding)
             if self.run.federation.training.staleness:

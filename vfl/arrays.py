@@ -1,4 +1,4 @@
-"""Named arrays in an npz file, and texts: written whole or not at all, read without pickle."""
+"""Arrays of rows; named arrays in an npz file, and texts: written whole or not at all, read without pickle."""
 
 from __future__ import annotations
 
@@ -25,6 +25,14 @@ UNREADABLE = (
     BadZipFile, zlib.error,
 )  # fmt: skip
 _HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+
+
+def repeats(rows: Array) -> bool:
+    """Whether a row is named twice in ``rows`` int32 (n,)."""
+    if len(rows) < 2:
+        return False
+    ordered = np.sort(rows)
+    return bool((ordered[1:] == ordered[:-1]).any())
 
 
 def save_arrays(file: Path, arrays: Mapping[str, Array]) -> None:

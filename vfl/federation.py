@@ -57,7 +57,7 @@ class Training(BaseModel):
     staleness: int = Field(
         0,
         ge=0,
-        le=1,
+        le=1,  # vfl.steplog.StepLog knows one step of the epoch before: more would need more of them
         description="1: passive parties compute an embedding while the gradient of the one before is still on its way; needs aggregator = 'active', and often a smaller learning rate",
     )
 

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from vfl.arrays import repeats
 from vfl.defense import GATE_HOOKS, Context, Defense
 from vfl.errors import DefenseError, PluginError, ProtocolError, StateError
 from vfl.journal import Journal
@@ -181,7 +182,7 @@ class ReleaseGate:
         Raises:
             ProtocolError, StateError: see :meth:`release_rows`.
         """
-        if _repeats(rows):
+        if repeats(rows):
             raise ProtocolError(
                 f"rows of {exchange.phase} step {exchange.step} are named twice: ask for each row once"
             )
@@ -271,14 +272,6 @@ def check_fired(gate: ReleaseGate, party: str) -> None:
         raise DefenseError(
             f"defence {unfired[0]!r} of {party!r} never acted in this run: remove it, or configure what it acts on"
         )
-
-
-def _repeats(rows: Array) -> bool:
-    """Whether a row is named twice."""
-    if len(rows) < 2:
-        return False
-    ordered = np.sort(rows)
-    return bool((ordered[1:] == ordered[:-1]).any())
 
 
 def _single(tensors: Mapping[str, Array] | None) -> tuple[Array]:

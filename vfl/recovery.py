@@ -129,17 +129,23 @@ class RecoveryLog:
         self._log.close()
 
 
+#: What a checkpoint or message that no run wrote raises. LookupError, TypeError and ValueError are NumPy's own, RuntimeError is torch's.
+_MALFORMED = (ProtocolError, LookupError, TypeError, ValueError, RuntimeError)
+
+
 @contextmanager
-def unchanged(folder: Path) -> Iterator[None]:
+def unchanged(folder: Path, *refusals: type[Exception]) -> Iterator[None]:
     """Around the taking up of what ``folder`` holds of its run: what no run wrote there is refused.
+
+    Args:
+        refusals: what such a thing raises; without them whatever malformed arrays may raise.
 
     Raises:
         StorageError: a checkpoint or a logged message lacks something, or holds something else.
     """
     try:
         yield
-    # LookupError, TypeError and ValueError are NumPy's own, RuntimeError is torch's.
-    except (ProtocolError, LookupError, TypeError, ValueError, RuntimeError) as error:
+    except refusals or _MALFORMED as error:
         raise StorageError(
             f"checkpoint or log of {folder} do not continue its run ({type(error).__name__}: {error}): use a folder that nobody changed"
         ) from error

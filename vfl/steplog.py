@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from vfl.arrays import repeats
 from vfl.errors import ProtocolError, StateError, StorageError
 from vfl.types import Array, Exchange, Phase
 
@@ -23,7 +24,7 @@ class StepLog:
     """The log in ``file``; what an earlier process wrote there holds on. A torn last record is dropped.
 
     The file is written over from each epoch to the next, and keeps the last step of the one before: its gradient may
-    be on its way.
+    be on its way. One step is enough as long as training is at most one step stale (``vfl.federation.Training.staleness``).
 
     Raises:
         StorageError: it cannot be read or written, or holds what no party wrote.
@@ -35,7 +36,7 @@ class StepLog:
         self.epoch = -1  # the last that released rows
         self._steps: dict[int, bytes] = {}  # its steps, and the rows of each
         self._before: dict[int, bytes] = {}  # the last step before them
-        self._asked, self._count = np.zeros(0, bool), 0  # which rows they took, and how many
+        self._asked = np.zeros(0, bool)  # which rows they took
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.touch()
@@ -86,28 +87,18 @@ class StepLog:
         self._out.close()
 
     def _mark(self, exchange: Exchange, rows: Array) -> None:
-        """Mark ``rows`` as asked for in the exchange's epoch, or none of them."""
-        if exchange.round > self.epoch:
-            self._asked[:], self._count = False, 0
-        self._set(rows)
-        count = self._count + len(rows)
-        if np.count_nonzero(self._asked) != count:
-            self._asked[:] = False
-            for asked in self._steps.values():
-                self._set(np.frombuffer(asked, "<i4"))
-            self._count = int(np.count_nonzero(self._asked))
+        """Mark ``rows`` as asked for in the exchange's epoch, or none of them; only the places of ``rows`` are read."""
+        missing = int(rows.max(initial=-1)) + 1 - len(self._asked)
+        if missing > 0:
+            self._asked = np.append(self._asked, np.zeros(max(missing, len(self._asked)), bool))
+        begins = exchange.round > self.epoch
+        if (not begins and self._asked[rows].any()) or repeats(rows):
             raise ProtocolError(
                 f"step {exchange.step} asks for a row twice, or for one that this epoch asked for before: ask for each training row once an epoch"
             )
-        self._count = count
-
-    def _set(self, rows: Array) -> None:
-        try:
-            self._asked[rows] = True
-        except IndexError:  # rows above all of those before
-            missing = int(rows.max()) + 1 - len(self._asked)
-            self._asked = np.append(self._asked, np.zeros(max(missing, len(self._asked)), bool))
-            self._asked[rows] = True
+        if begins:
+            self._asked[:] = False
+        self._asked[rows] = True
 
     def _begun(self, epoch: int) -> bytes:
         """What is written before the next step of ``epoch``: in a new one the last step before it, from the beginning."""

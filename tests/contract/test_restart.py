@@ -11,9 +11,11 @@ import pytest
 from accidents import rebuild_active, rebuild_coordinator, rebuild_passive
 from laboratory import NOTHING, federation
 
+from clients.active import ActiveParty
 from experiments.local import LocalFederation
 from vfl.acts import Begin, Disclose, Predict, Step
 from vfl.errors import ProtocolError, StateError, StorageError
+from vfl.steplog import StepLog
 from vfl.types import Array, Exchange, Phase, Point, Released
 
 LOUD = [{"name": "dp_gaussian", "at": "passive", "clip": 1.0, "level": 500.0}]
@@ -113,6 +115,69 @@ def test_a_refused_step_leaves_the_model_with_the_rows_it_sent(tmp_path: Path) -
         learned.append(local.passive["passive"].parameters())
     for name, value in learned[0].items():
         np.testing.assert_array_equal(learned[1][name], value)
+
+
+def _summed(step: int, rows: Array) -> Step:
+    """The step of the active party, with the sum of the passive parties' logits."""
+    sent = {"embedding": np.zeros((len(rows), 3))}
+    return Step(_exchange(step), rows, Released("coordinator", _exchange(step), Point.EMBEDDING, rows, sent))
+
+
+def test_a_refused_step_of_the_active_party_leaves_nothing_that_a_restart_learns(
+    local: LocalFederation,
+) -> None:
+    link, rows = local.links["active"], [_rows(local, s) for s in range(3)]
+    link.call(_summed(0, rows[0]))
+    for twice in (np.append(rows[1], rows[0][:1]), np.append(rows[1], rows[1][:1])):
+        with pytest.raises(ProtocolError, match=r"^step 1 asks for a row twice, or for one that this epoch"):
+            link.call(_summed(1, twice))
+    for step in (1, 2):
+        link.call(_summed(step, rows[step]))
+    local.active.settle()
+    learned = local.active.parameters()["weight"]
+    rebuild_active(local)
+    assert local.active.recovery.learned == 2
+    np.testing.assert_array_equal(local.active.parameters()["weight"], learned)
+
+
+@pytest.mark.parametrize("staleness", [0, 1])
+def test_refused_embeddings_leave_nothing_that_a_restart_learns(tmp_path: Path, staleness: int) -> None:
+    training = {"epochs": 3, "batch_size": 20, "learning_rate": 0.1, "staleness": staleness}
+    model = {"architecture": "mlp", "width": 3, "hidden": [], "top": [4], "precision": "float64"}
+    settings = {"model": model, "disclose": [], "attacks": []}
+    local = federation(tmp_path, aggregator="active", training=training, **settings)
+    local.coordinator.prepare()
+    rows = _rows(local, 0)
+    for taken, refused in ((np.append(rows, rows[:1]), True), (rows, False)):
+        sent = Released(
+            "passive", _exchange(0), Point.EMBEDDING, taken, {"embedding": np.zeros((len(taken), 3))}
+        )
+        if refused:
+            with pytest.raises(ProtocolError, match=r"^step 0 asks for a row twice"):
+                local.active.take([sent])
+        else:
+            local.active.take([sent])
+    local.active.settle()
+    rebuild_active(local)
+    assert [r.rows.tolist() for r in local.active.transcript] == [rows.tolist()]
+
+
+def test_logged_rows_that_the_party_refuses_are_told_as_a_changed_folder(local: LocalFederation) -> None:
+    for step in range(2):
+        local.links["active"].call(_summed(step, _rows(local, step)))
+    local.active.settle()
+    (local.active.folder / "recovery" / "steps.bin").unlink()
+    other = StepLog(local.active.folder / "recovery" / "steps.bin")
+    other.take(_exchange(1), _rows(local, 2))
+    other.close()
+    local.active.close()
+    again = ActiveParty(local.active.config, local.active._coordinator, {})
+    with pytest.raises(
+        StorageError,
+        match=r"do not continue its run \(StateError: step 1 was asked for before with other rows: .*: use a folder",
+    ):
+        again.resume()
+    again.close()
 
 
 @pytest.mark.parametrize("last", ["open", "disclosed"])
