@@ -373,7 +373,7 @@ class DataParty(Party):
             with unchanged(self.folder):
                 for released in logged:
                     check_logged(released, federation, self.learned_width(released.sender))
-            with unchanged(self.folder, ProtocolError, StateError):
+            with unchanged(self.folder, (ProtocolError, StateError)):
                 self.relearn(logged)
             for released in logged:  # beside a sampled transcript the recovery log is written first
                 self.transcript.record(released)

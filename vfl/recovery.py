@@ -134,18 +134,19 @@ _MALFORMED = (ProtocolError, LookupError, TypeError, ValueError, RuntimeError)
 
 
 @contextmanager
-def unchanged(folder: Path, *refusals: type[Exception]) -> Iterator[None]:
+def unchanged(folder: Path, refusals: tuple[type[Exception], ...] = _MALFORMED) -> Iterator[None]:
     """Around the taking up of what ``folder`` holds of its run: what no run wrote there is refused.
 
     Args:
-        refusals: what such a thing raises; without them whatever malformed arrays may raise.
+        folder: the run folder.
+        refusals: what such a thing raises; by default whatever malformed arrays may raise.
 
     Raises:
         StorageError: a checkpoint or a logged message lacks something, or holds something else.
     """
     try:
         yield
-    except refusals or _MALFORMED as error:
+    except refusals as error:
         raise StorageError(
             f"checkpoint or log of {folder} do not continue its run ({type(error).__name__}: {error}): use a folder that nobody changed"
         ) from error
