@@ -48,7 +48,6 @@ class ActiveParty(DataParty):
     prediction_rows: Array
     prediction_ids: Array
     learns_from = Point.EMBEDDING
-    releases = Point.GRADIENT
 
     def __init__(self, config: ActiveConfig, coordinator: Link, targets: Mapping[str, Link]) -> None:
         super().__init__(config, targets)
@@ -206,6 +205,7 @@ class ActiveParty(DataParty):
             self._requests += 1
             if run.federation.direct:
                 return self._scored_here(exchange, rows)
+            self.spending.check(exchange)
             own = self.gate.release_rows(
                 Point.EMBEDDING,
                 exchange,

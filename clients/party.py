@@ -73,7 +73,7 @@ class DataParty(Party):
     """
 
     learns_from: Point  # what it receives in training
-    releases: Point  # and what it releases
+    spending: Spending  # once rows are aligned
     scoring: ScoringService  # once rows are aligned
     labels: Array | None = None  # the true ones, at the active party
 
@@ -100,7 +100,6 @@ class DataParty(Party):
         self.chain = DefenseChain(lambda: self.owner, defenses, self.secret)
         self.steps = StepLog(self.folder / "recovery" / "steps.bin")
         self.gate = ReleaseGate(self.name, self.chain, self.folder / "released", self.steps)
-        self.spending = Spending(config, self.chain, self.releases)
         self.reached = Reached(self.folder)
         self.contacted, self.begun, self.stopped = (threading.Event() for _ in range(3))
         self.failure = ""
@@ -279,6 +278,7 @@ class DataParty(Party):
         check_family(self.chain.defenses, self.name, federation.network is not None)
         model = self._new_model(federation, inputs.shape[1])
         self._prepared = Prepared(federation, truth, inputs, clipped, model)
+        self.spending = Spending(self.config, self.chain.claims_at, federation)
         self.gate.keep = 1 + federation.training.staleness
         self.log.info("prepared", rows=federation.rows, columns=len(self.table.columns), clipped=clipped)
 
@@ -396,7 +396,8 @@ class DataParty(Party):
         finally:
             for log in (self.transcript, self.recovery, self.gate):
                 log.close()
-        self.spending.record(self.metrics, self.gate, self.steps.epoch + 1 if self._prepared else 0)
+        if self._prepared is not None:
+            self.spending.record(self.metrics, self.gate, self.steps.epoch + 1)
         self.metrics.save()
         save_summary(self)
 

@@ -43,7 +43,6 @@ class PassiveParty(DataParty):
 
     config: PassiveConfig
     learns_from = Point.GRADIENT
-    releases = Point.EMBEDDING
 
     def __init__(self, config: PassiveConfig, links: Mapping[str, Link]) -> None:
         self._links = links

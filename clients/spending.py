@@ -2,28 +2,58 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
 from vfl.accountant import Accountant
 from vfl.config import ActiveConfig, PassiveConfig
 from vfl.defense import GATE_HOOKS
-from vfl.gate import DefenseChain, ReleaseGate
+from vfl.federation import Federation
+from vfl.gate import ReleaseGate
 from vfl.metrics import Metrics
 from vfl.payload import MODEL_VERSION
-from vfl.types import Exchange, Phase, Point
+from vfl.types import Claim, Exchange, Phase, Point
+
+_WHAT = {Phase.TRAIN: "a training row", Phase.PREDICT: "a prediction row"}
+
+
+def releases(federation: Federation, party: str) -> Mapping[Phase, tuple[Point, int]]:
+    """Where a row of ``party`` leaves it in training and in prediction, and in how many numbers."""
+    if party != federation.active.name:
+        embedding = (Point.EMBEDDING, federation.widths[party])
+        return {Phase.TRAIN: embedding, Phase.PREDICT: embedding}
+    training = {Phase.TRAIN: (Point.GRADIENT, federation.combined_width)}
+    if federation.network is not None:  # the top model is at home: no prediction row leaves
+        return training
+    return {**training, Phase.PREDICT: (Point.EMBEDDING, federation.n_classes)}
 
 
 class Spending:
-    """The accountant of what a party with the defences of ``chain`` sends at ``point``."""
+    """The accountants of what a party sends in training and in prediction.
 
-    def __init__(self, config: PassiveConfig | ActiveConfig, chain: DefenseChain, point: Point) -> None:
+    Args:
+        config: its configuration.
+        claims: what its defences guarantee at a hook.
+        federation: who says how many numbers a row of a release has.
+    """
+
+    def __init__(
+        self,
+        config: PassiveConfig | ActiveConfig,
+        claims: Callable[[str], Sequence[Claim]],
+        federation: Federation,
+    ) -> None:
         self._party, self._limits = config.party, config.limits
-        self._chain, self._point = chain, point
+        self._claims, self._federation = claims, federation
 
     @cached_property
-    def accountant(self) -> Accountant:
-        """Of the fitted defences: they exist once rows are aligned."""
-        return Accountant.of(self._chain.claims_at(GATE_HOOKS[self._point]), self._limits.delta)
+    def accountants(self) -> Mapping[Phase, Accountant]:
+        """One for each phase in which rows leave; of the fitted defences."""
+        return {
+            phase: Accountant.of(self._claims(GATE_HOOKS[point]), self._limits.delta, width)
+            for phase, (point, width) in releases(self._federation, self._party).items()
+        }
 
     def check(self, exchange: Exchange) -> None:
         """Refuse a release of rows that their budget does not cover: of training rows the next, of prediction rows the only one.
@@ -31,16 +61,26 @@ class Spending:
         Raises:
             StateError: naming the budget.
         """
-        budget, training = self._limits.epsilon, exchange.phase is Phase.TRAIN
-        releases, what = (exchange.round + 1, "a training row") if training else (1, "a prediction row")
-        if budget is not None:
-            self.accountant.check(releases, budget, what)
+        self.check_releases(exchange.phase, exchange.round + 1 if exchange.phase is Phase.TRAIN else 1)
+
+    def check_releases(self, phase: Phase, count: int) -> None:
+        """Refuse the ``count``-th release of a row in ``phase`` if its budget does not cover it.
+
+        Raises:
+            StateError: naming the budget.
+        """
+        budget = self._limits.epsilon
+        if budget is not None and phase in self.accountants:
+            self.accountants[phase].check(count, budget, f"{_WHAT[phase]} of {self._party!r}")
 
     def record(self, metrics: Metrics, gate: ReleaseGate, epochs: int) -> None:
-        """How often a training row was released, at most, and the ε that this and one prediction come to."""
-        total = self.accountant.total(epochs) if epochs else None
-        if total is not None:
-            metrics.add("training_releases", epochs, target=self._party)
-            metrics.add("training_epsilon", total, target=self._party)
-            if len(gate.released_rows(self._point, MODEL_VERSION)):
-                metrics.add("prediction_epsilon", self.accountant.total(1) or 0.0, target=self._party)
+        """How often a training row was released, at most, and the ε that this and one prediction come to; NaN: none can be stated."""
+        predicted = bool(len(gate.released_rows(Point.EMBEDDING, MODEL_VERSION)))
+        for phase, name, count in (
+            (Phase.TRAIN, "training", epochs),
+            (Phase.PREDICT, "prediction", int(predicted)),
+        ):
+            if count and phase in self.accountants and self.accountants[phase].counts:
+                total = self.accountants[phase].total(count)
+                metrics.add(f"{name}_releases", count, target=self._party)
+                metrics.add(f"{name}_epsilon", math.nan if total is None else total, target=self._party)

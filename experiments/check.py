@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from clients.membership import check_limits
+from clients.spending import Spending
 from experiments.config import Experiment, load_experiment
 from experiments.dealer import deal_tables, remove_sockets, write_parties
 from services.folder import check_private
-from vfl.accountant import Accountant
 from vfl.acts import Identities
 from vfl.align import DIGEST_BYTES, align, digests
 from vfl.compatibility import build_attacks, build_defenses, check_device, check_grants
@@ -41,6 +41,7 @@ def check(file: Path) -> dict[str, Any]:
     experiment = load_experiment(file)
     tables = deal_tables(experiment)
     facts: dict[str, Any] = {"experiment": experiment.name}
+    data_parties: list[PassiveConfig | ActiveConfig] = []
     for scenario in experiment.scenarios:
         with TemporaryDirectory() as folder:
             configs = write_parties(experiment, scenario, tables, Path(folder))
@@ -48,18 +49,19 @@ def check(file: Path) -> dict[str, Any]:
                 loaded = {party: load_party(config) for party, config in configs.items()}
                 for party, config in loaded.items():
                     facts[f"{scenario.name}, {party}"] = check_party(config)["summary"]
-                    check_budget(config, experiment.training.epochs)
                     facts |= clip_notes(scenario.name, config, experiment.training.batch_size)
                 if experiment.model is not None:
                     check_network(experiment.model, list(loaded.values()))
             finally:
                 remove_sockets(configs)
-    data_parties = [c for c in loaded.values() if not isinstance(c, CoordinatorConfig)]
+        data_parties += [c for c in loaded.values() if not isinstance(c, CoordinatorConfig)]
     read = {c.party: tables.get(c.party) or read_party_table(experiment.files[c.party]) for c in data_parties}
     federation = check_rows(experiment, data_parties, read)
     check_messages(federation, experiment.limits, {p: len(t.ids) for p, t in read.items()})
     for member in federation.parties:
         check_limits(federation, member, experiment.limits)
+    for config in data_parties:
+        check_budget(config, federation)
     return {**facts, "rows": f"{len(federation.train)} to train, {len(federation.predict)} to predict"}
 
 
@@ -113,22 +115,17 @@ def check_rows(
     )
 
 
-def check_budget(config: PassiveConfig | ActiveConfig | CoordinatorConfig, epochs: int) -> None:
-    """Refuse a training whose ``epochs`` release a row more often than its budget covers.
+def check_budget(config: PassiveConfig | ActiveConfig, federation: Federation) -> None:
+    """Refuse a run that releases a row of this party more often than its budget covers.
 
     Raises:
         ConfigError: naming both.
     """
-    budget, hook = (
-        config.limits.epsilon,
-        "on_embedding" if isinstance(config, PassiveConfig) else "on_gradient",
-    )
-    if budget is None or isinstance(config, CoordinatorConfig):
-        return
-    known = [d for d in build_defenses(config) if hook in d.hooks() and type(d).fit is Defense.fit]
-    accountant = Accountant.of([d.claim({}) for d in known], config.limits.delta)
+    known = [d for d in build_defenses(config) if type(d).fit is Defense.fit]
+    spending = Spending(config, lambda hook: [d.claim({}) for d in known if hook in d.hooks()], federation)
     try:
-        accountant.check(epochs, budget, f"a training row of {config.party!r}")
+        spending.check_releases(Phase.TRAIN, federation.training.epochs)
+        spending.check_releases(Phase.PREDICT, 1)
     except StateError as error:
         raise ConfigError(str(error)) from None
 

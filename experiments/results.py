@@ -194,21 +194,26 @@ def releases(run: Run) -> list[dict[str, object]]:
 
 
 def privacy(run: Run) -> list[dict[str, object]]:
-    """Each party whose noise has a stated cost: how often a training row was released, the total ε, that of a prediction row, their δ, the budget."""
-    epsilons = {m.target: m.value for m in run.metrics("training_epsilon")}
-    counts = {m.target: m.value for m in run.metrics("training_releases")}
-    predictions = {m.target: m.value for m in run.metrics("prediction_epsilon")}
+    """Each party whose noise is counted: how often a row was released in each phase, its total ε (None: none can be stated), their δ, the budget."""
+    names = ("training_releases", "training_epsilon", "prediction_releases", "prediction_epsilon")
+    found = {name: {m.target: m.value for m in run.metrics(name)} for name in names}
+    epsilons = {
+        (name, party): None if math.isnan(value) else value
+        for name in ("training_epsilon", "prediction_epsilon")
+        for party, value in found[name].items()
+    }
     limits = {p.name: p.config.get("limits", {}) for p in run.parties}
     return [
         {
             "party": party,
-            "releases": counts.get(party),
-            "epsilon": epsilon,
-            "prediction": predictions.get(party),
+            "releases": found["training_releases"].get(party, 0),
+            "epsilon": epsilons.get(("training_epsilon", party)),
+            "predictions": found["prediction_releases"].get(party, 0),
+            "prediction": epsilons.get(("prediction_epsilon", party)),
             "delta": limits.get(party, {}).get("delta"),
             "budget": limits.get(party, {}).get("epsilon"),
         }
-        for party, epsilon in sorted(epsilons.items())
+        for party in sorted({party for _, party in epsilons})
     ]
 
 

@@ -174,7 +174,8 @@ class Claim:
     move. ``same_optimum``: training to the optimum of the penalised loss ends in the same scores, and
     ``unpenalised_bias``: only with ``training.penalise_bias = false``. ``distortion``: g = ‖W − Wₙ‖²/(dk) of the
     disclosed weights. ``noise_std``: the standard deviation of the noise added at its hook. ``epsilon``,
-    ``delta``: differential privacy, per exchange; ``rho``: zero-concentrated differential privacy, per exchange. ``error_bound``: no locally unbiased estimate of a released
+    ``delta``: differential privacy, per exchange; ``rho``: zero-concentrated differential
+    privacy of the ideal law of the noise, per exchange; :mod:`vfl.accountant` counts the sampler's error. ``error_bound``: no locally unbiased estimate of a released
     cell has a smaller mean squared error; ``linear_error``: that of the best linear one by who knows mean and
     covariance. ``test_error``: no test of one released gradient tells a row of the hidden class from another with a
     smaller (FPR + FNR)/2, in an exchange with rows of both whose gradients are Gaussian with one coordinate variance.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +11,15 @@ import tomli_w
 from accidents import rebuild_all, train_until
 from laboratory import SYNTHETIC, close, federation, figures
 
+from clients.active import ActiveParty
+from clients.spending import Spending
 from experiments.check import check
 from experiments.report import write_report
 from vfl.errors import ConfigError, StateError
+from vfl.types import Point
 
 LAPLACE = {"name": "dp_laplace", "level": 4.0}  # ε = ½ a release
-BEYOND = (
-    r"release 3 of a training row makes ε = 1\.5 at δ = 1e-05, limits\.epsilon is 1: train for fewer epochs"
-)
+BEYOND = r"release 3 of a training row of '{}' makes ε = 1\.5 at δ = 1e-05, limits\.epsilon is 1: train for fewer epochs"
 
 
 @pytest.mark.parametrize("at", ["passive", "active"])
@@ -28,7 +30,7 @@ def test_the_release_beyond_the_budget_is_not_made(tmp_path: Path, at: str, rest
     if restart:
         train_until(local, 6)
         rebuild_all(local)
-    with pytest.raises(StateError, match=f"^{BEYOND}"):
+    with pytest.raises(StateError, match=f"^{BEYOND.format(at)}"):
         local.coordinator.train()
     assert local.data_parties[at].steps.epoch == 1
     close(local)
@@ -44,6 +46,46 @@ def test_what_was_spent_is_a_figure_and_stands_in_the_report(tmp_path: Path) -> 
     assert ("training_epsilon", "", "") not in figures(tmp_path / "active")
     page = write_report([tmp_path / "passive"], tmp_path / "report.html").read_text(encoding="utf-8")
     assert "What noise adds up to" in page
+    assert "<td>no ε" not in _privacy(page)
+
+
+def test_noise_that_has_no_epsilon_is_no_figure_and_the_report_says_why(tmp_path: Path) -> None:
+    """The default level of dp_gaussian at both roles: the active party's predictions are counted too."""
+    local = federation(tmp_path, defenses=[{"name": "dp_gaussian", "at": at} for at in ("passive", "active")])
+    local.run()
+    for at in ("passive", "active"):
+        found = figures(tmp_path / at)
+        assert (found["training_releases", "", ""], found["prediction_releases", "", ""]) == (3, 1)
+        assert math.isnan(found["training_epsilon", "", ""])
+        assert math.isnan(found["prediction_epsilon", "", ""])
+        page = write_report([tmp_path / at], tmp_path / f"{at}.html").read_text(encoding="utf-8")
+        assert _privacy(page).count("<td>no ε: noise too small for the sampler</td>") == 2
+
+
+def _privacy(page: str) -> str:
+    return page.partition('<section id="privacy">')[2].partition("</section>")[0]
+
+
+@pytest.mark.parametrize("at", ["passive", "active"])
+def test_the_prediction_beyond_the_budget_is_not_made(tmp_path: Path, at: str) -> None:
+    """One release of a prediction row costs ½: a budget below it, set once training is over, refuses."""
+    local = federation(tmp_path, defenses=[{**LAPLACE, "at": at}], limits={"epsilon": 1.5})
+    local.coordinator.prepare()
+    local.coordinator.train()
+    local.coordinator.disclose()
+    local.coordinator.open_predictions()
+    party = local.data_parties[at]
+    limits = party.config.limits.model_copy(update={"epsilon": 0.4})
+    party.spending = Spending(
+        party.config.model_copy(update={"limits": limits}), party.chain.claims_at, party.run.federation
+    )
+    active = local.data_parties["active"]
+    assert isinstance(active, ActiveParty)
+    words = rf"release 1 of a prediction row of '{at}' makes ε = 0\.5 at δ = 1e-05, limits\.epsilon is 0\.4"
+    with pytest.raises(StateError, match=words):
+        active.ask(active.prediction_rows[:2])
+    assert len(party.gate.released_rows(Point.EMBEDDING, 1)) == 0
+    close(local)
 
 
 def test_a_budget_that_a_training_exceeds_is_refused_before_it(tmp_path: Path) -> None:
@@ -54,5 +96,17 @@ def test_a_budget_that_a_training_exceeds_is_refused_before_it(tmp_path: Path) -
     }  # fmt: skip
     file = tmp_path / "experiment.toml"
     file.write_text(tomli_w.dumps(settings))
-    with pytest.raises(ConfigError, match=BEYOND.replace("a training row", "a training row of 'passive'")):
+    with pytest.raises(ConfigError, match=BEYOND.format("passive")):
+        check(file)
+
+
+def test_check_refuses_a_budget_for_noise_that_has_no_epsilon(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {
+        "name": "tiny", "data": SYNTHETIC, "split": {"kind": "fraction", "fraction": 0.5},
+        "training": {"epochs": 3}, "limits": {"epsilon": 1000.0},
+        "scenarios": [{"name": "run", "defenses": [{"name": "dp_gaussian", "at": "active"}]}],
+    }  # fmt: skip
+    file = tmp_path / "experiment.toml"
+    file.write_text(tomli_w.dumps(settings))
+    with pytest.raises(ConfigError, match=r"^release 3 of a training row of 'active' has no ε at δ = 1e-05"):
         check(file)

@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from defenses import gaussian_scores
 from defenses.dp_gaussian import DPGaussian
 from defenses.dp_laplace import DPLaplace
 from defenses.gaussian_scores import GaussianScores
 from defenses.release_table import ReleaseTable
+from vfl.accountant import Accountant
 from vfl.defense import Context, Defense
 from vfl.numerics.discrete_noise import GAUSSIAN_STEP, LAPLACE_STEP
 from vfl.release.mechanisms import Gaussian, Laplace, Mechanism
@@ -27,6 +29,9 @@ RELEASES = 100_000
 CANDIDATES = np.array([[0.31415926535897931, -0.2], [0.31415926535897931 + 0.125, -0.2]])
 DENSE = np.array([[2.0, 0.6], [0.6, 1.0]])
 KEY = b"a test's key"
+#: The largest noise that the Gaussian sampler draws lies below, in steps.
+GAUSSIAN_REACH = 39_936
+DELTA = 1e-5
 
 
 def _numpys_laplace(u: float, scale: float) -> float:
@@ -93,6 +98,7 @@ def test_no_release_rules_a_candidate_out(name: str, monkeypatch: pytest.MonkeyP
     """Whatever was released, from either candidate some whole number of steps leads to it, to the last bit."""
     monkeypatch.setattr(gaussian_scores, "log_softmax", lambda z, axis: z)  # softmax is computed from this
     release, step, on_grid = MECHANISMS[name]
+    reach = math.inf if "laplace" in name else GAUSSIAN_REACH  # in steps
     for truth in CANDIDATES:
         released = release(truth)
         assert 0.1 < (released - truth).std() < 1  # there is noise
@@ -101,7 +107,25 @@ def test_no_release_rules_a_candidate_out(name: str, monkeypatch: pytest.MonkeyP
             noise = np.rint(released / step - place - 0.5) + 0.5
             explained = step * (place + noise) == released
             assert np.count_nonzero(~explained) == 0
-            assert abs(noise).max() < 9 * 4096 / math.log(2) * 2  # which the samplers reach
+            assert abs(noise).max() < reach
+
+
+@pytest.mark.parametrize("level", [0.1, 0.25, 0.5, 0.9, 5.0])
+def test_where_an_epsilon_is_stated_releases_rule_the_farthest_neighbour_out_no_oftener_than_delta(
+    level: float,
+) -> None:
+    """Rows C and −C: noise that the sampler never draws is needed for the other one; as often as the tail says."""
+    defense = DPGaussian(level=level)
+    step = GAUSSIAN_STEP * level
+    released = _defended(defense, "on_embedding")(np.array([1.0]))[:, 0]
+    excluded = float(
+        (abs(released + 1) / step > GAUSSIAN_REACH + 2).mean()
+    )  # two steps: cut, and half of one
+    tail = float(norm.sf(9.75 - 2 / level))
+    assert excluded == pytest.approx(tail, abs=5 * math.sqrt(tail / RELEASES) + 1e-12)
+    stated = Accountant.of([defense.claim({})], DELTA, 1).total(1)
+    assert stated is None or tail <= DELTA
+    assert (stated is None) == (level < 0.72)  # ε is 17 there: as far as the sampler keeps to 1 % of δ
 
 
 def test_no_release_under_correlated_columns_rules_a_candidate_out() -> None:

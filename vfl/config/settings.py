@@ -57,7 +57,10 @@ MIB = 1 << 20  # bytes
 
 
 class Limits(Settings):
-    """Deadlines and sizes. They change when a run is given up or refused, never what it computes."""
+    """Deadlines, sizes, and what a data party allows of its own rows. They change when a run is given up or refused, never what it computes.
+
+    What only a data or a passive party refuses has no effect at a coordinator.
+    """
 
     wait_seconds: Seconds = Field(120, description="how long to wait for the other parties to come up")
     call_seconds: Seconds = Field(60, description="deadline of one call")
@@ -67,15 +70,15 @@ class Limits(Settings):
         500, ge=1, description="training steps between checkpoints of the recovery log"
     )
     epochs: int = Field(
-        10_000,
+        1_001,
         ge=1,
-        description="a data party refuses a longer training: each epoch brings another draw of its noise, or another equation",
+        description="a data party refuses a longer training: each epoch brings another draw of its noise, or another equation; the mean of T draws has a deviation of 1/√T of one (.032 of 1,001, the papers' schedule)",
     )
     min_learning_rate: float = Field(
         1e-6,
         ge=0,
         allow_inf_nan=False,
-        description="a data party refuses a smaller one: a model that hardly moves lets its noise average away",
+        description="a data party refuses a smaller one: of a model that hardly moves the noise averages out, which a bound on the rate alone does not prevent: `epochs` bounds how far",
     )
     max_width: int = Field(
         8192,
@@ -92,9 +95,14 @@ class Limits(Settings):
         None,
         gt=0,
         allow_inf_nan=False,
-        description="budget of a row over the run: a release beyond it is refused; counts the noise of defences that state an ε or a ρ",
+        description="budget of a row over the run: a release beyond it is refused, and one for which no ε can be stated; counts `dp_laplace` and `dp_gaussian` (a plug-in's claim of ε with δ = 0, or of ρ) on embeddings and gradients; not `label_dp`, whose ε is that of a label, once a run",
     )
-    delta: float = Field(1e-5, gt=0, lt=1, description="the δ at which Gaussian noise is counted as an ε")
+    delta: float = Field(
+        1e-5,
+        ge=1e-8,
+        lt=1,
+        description="the δ at which Gaussian noise is counted as an ε, in reports too; `delta` of `dp_gaussian` belongs to the claim of one exchange",
+    )
     memory_mib: int = Field(
         16_384,
         ge=1,

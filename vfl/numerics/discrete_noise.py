@@ -41,10 +41,28 @@ GAUSSIAN_ERROR = 2.0**-48
 #: thus by 2^-51.4 of itself; a coordinate in which K differs adds twice that to the ε of ln 2/4096 = 2^-12.5 or more.
 LAPLACE_ERROR = 2.0**-37
 
+#: The share of δ for the error of :func:`gaussian`.
+_FOR_SAMPLER = 0.01
+
 _TOSSES = 63
 _MANY = 1000  # words from which on leading bits save time
 _POWERS = np.uint64(1) << np.arange(_TOSSES, dtype=np.uint64)
 _REST = np.uint64(2**63 - 1)
+
+
+def ideal(delta: float) -> float:
+    """δ without the Gaussian sampler's share: what exact Gaussian noise is held to."""
+    return delta * (1 - _FOR_SAMPLER)
+
+
+def largest_epsilon(delta: float, numbers: int) -> float:
+    """The largest ε at which the error of :func:`gaussian` in ``numbers`` draws, (1 + e^ε) each, keeps to its share of δ, or 0."""
+    return math.log(max(1.0, _FOR_SAMPLER * delta / (numbers * GAUSSIAN_ERROR) - 1))
+
+
+def prepare_gaussian() -> None:
+    """Build the table of :func:`gaussian`, once a process: it takes longer than a training step."""
+    _half_normal()
 
 
 def fresh_words(rng: np.random.Generator, *shape: int) -> Words:

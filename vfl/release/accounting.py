@@ -19,7 +19,7 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from vfl.errors import ConfigError
-from vfl.numerics.discrete_noise import GAUSSIAN_ERROR, GAUSSIAN_STEP, LAPLACE_ERROR, LAPLACE_STEP
+from vfl.numerics.discrete_noise import GAUSSIAN_STEP, LAPLACE_ERROR, LAPLACE_STEP, ideal, largest_epsilon
 from vfl.release.bounded import Bounded
 from vfl.release.correlated import Correlated
 from vfl.release.mechanisms import Gaussian, Laplace, Mechanism, positive
@@ -34,8 +34,6 @@ LEAST_DELTA = 1e-300
 #: Steps of the grid by which rounding can move two values of a column apart: one, and one for float64, which
 #: finds each place to within half a step.
 ROUNDING = 2
-#: The share of δ for the error of the Gaussian sampler.
-_FOR_SAMPLER = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,16 +90,6 @@ def _gaussian_privacy(mechanism: Gaussian, delta: float, span: Array) -> Ldp:
 def rounding(width: int) -> float:
     """What the grid adds to a: :data:`ROUNDING` steps in each of ``width`` whitened coordinates."""
     return float(ROUNDING * GAUSSIAN_STEP * np.sqrt(width))
-
-
-def ideal(delta: float) -> float:
-    """δ without the sampler's share: what exact Gaussian noise is held to."""
-    return delta * (1 - _FOR_SAMPLER)
-
-
-def largest_epsilon(delta: float, width: int) -> float:
-    """The largest ε at which the sampler's error in ``width`` numbers, (1 + e^ε) each, keeps to its share of δ, or 0."""
-    return float(np.log(max(1.0, _FOR_SAMPLER * delta / (width * GAUSSIAN_ERROR) - 1)))
 
 
 def checked_delta(delta: float) -> None:

@@ -10,14 +10,12 @@ from typing import Literal
 import numpy as np
 
 from vfl.errors import ConfigError
-from vfl.numerics.discrete_noise import LAPLACE_ERROR, LAPLACE_STEP
+from vfl.numerics.discrete_noise import LAPLACE_ERROR, LAPLACE_STEP, ideal, largest_epsilon
 from vfl.release.accounting import (
     ROUNDING,
     checked_delta,
     checked_diameter,
     gaussian_sensitivity,
-    ideal,
-    largest_epsilon,
     rounding,
     sensitivity,
 )
