@@ -96,7 +96,7 @@ class Network(Settings):
 
     transport: Literal["tcp", "unix"] = Field(
         "unix",
-        description="sockets in the parties' folders (in a temporary one where their paths are long), or free loopback ports, which any user of the machine can take first",
+        description="sockets in the parties' folders (in a temporary one where their paths are long, or other users can change them), or free loopback ports, which any user of the machine can take first",
     )
     port: int = Field(
         50051, ge=1, le=65535, description="the port of every service, where parties are services by name"

@@ -35,11 +35,11 @@ from vfl.registry import DEFENSES
 from vfl.split import deal
 from vfl.table import Table
 from vfl.types import Role
+from vfl.wire.sockets import check_path, doubt, path_of
 
 #: Below the range from which the system numbers outgoing connections (ephemeral ports): such a number may be
 #: somebody's before the party listens, even that of a peer that tries to reach it.
 _PORTS = range(20_000, 32_000)
-_SOCKET_BYTES = 100  # what a socket's path holds, roughly: see vfl.wire.channel.check_address
 _SOCKETS = "vflens-"  # how a folder of sockets is called
 SERVICES = "services"  # VFLENS_NETWORK: parties reach each other under their names, as in docker compose
 
@@ -79,7 +79,7 @@ def write_parties(
 ) -> dict[str, Path]:
     """Write ``folder/PARTY/config.toml`` and the dealt table for every party; the configurations by party.
 
-    Sockets lie beside them where their paths fit, else in a temporary folder: see :func:`remove_sockets`. A run that
+    Sockets lie beside them where their paths fit and no other user can change them, else in a temporary folder: see :func:`remove_sockets`. A run that
     a party's folder holds moves to ``earlier-N`` there, with its configuration and table: results never stand beside others'.
 
     Args:
@@ -215,12 +215,21 @@ def _addresses(experiment: Experiment, folder: Path) -> dict[str, tuple[str, str
         return {name: (f"0.0.0.0:{port}", f"{name}:{port}") for name in names}
     if experiment.network.transport == "unix":
         found = {name: f"unix:{folder.resolve() / name / 'socket'}" for name in names}
-        if max(len(os.fsencode(a.removeprefix("unix:"))) for a in found.values()) > _SOCKET_BYTES:
+        if not all(map(_is_fit, found.values())):
             sockets = tempfile.mkdtemp(prefix=_SOCKETS)
             found = {name: f"unix:{sockets}/{name}" for name in names}
     else:
         found = dict(zip(names, free_addresses(len(names)), strict=True))
     return {name: (address, address) for name, address in found.items()}
+
+
+def _is_fit(address: str) -> bool:
+    """Whether ``address`` fits a socket that no other user can put there."""
+    try:
+        check_path(address)
+        return not doubt(path_of(address))
+    except (ConfigError, OSError):
+        return False
 
 
 def _as_services() -> bool:

@@ -184,7 +184,7 @@ class TestWrongParties:
             (
                 {"address": "unix:/dev/null/x/s"},
                 2,
-                "address 'unix:/dev/null/x/s' cannot be bound (/dev/null is no folder): choose another path",
+                "address 'unix:/dev/null/x/s' cannot be bound (Not a directory): choose another path",
             ),
             (
                 {"address": f"unix:{'x' * 101}"},

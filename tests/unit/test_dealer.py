@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from laboratory import experiment
+from stubparty import short_folder
 
 from experiments.config import Experiment
 from experiments.dealer import deal_tables, remove_sockets, write_parties
@@ -87,6 +88,19 @@ def test_folders_for_sockets_are_removed(tmp_path: Path, monkeypatch: pytest.Mon
     assert len(list(tmp_path.glob("vflens-*"))) == 1
     remove_sockets(files)
     assert not list(tmp_path.glob("vflens-*"))
+
+
+def test_sockets_go_elsewhere_where_other_users_can_change_their_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    what = experiment(tmp_path, network={"transport": "unix"})
+    with short_folder() as home:
+        for mode, elsewhere in ((0o700, 0), (0o770, 1)):
+            home.chmod(mode)
+            files = write_parties(what, what.scenarios[0], deal_tables(what), home)
+            assert len(list(tmp_path.glob("vflens-*"))) == elsewhere
+        remove_sockets(files)
 
 
 # --- the run folder

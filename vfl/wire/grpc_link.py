@@ -49,7 +49,7 @@ class GrpcLink(Link):
             AccessError: another user of this machine could be the one who gets it.
             UnavailableError: nobody can be reached.
         """
-        if not self._is_checked:  # once: a folder that only this user can write stays so
+        if not self._is_checked:  # once: a way to the socket that only this user can change stays so
             check_listener(self.address, self.name)
             self._is_checked = True
         return self._metadata

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shlex
 import socket
 import stat
+from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 
 from vfl.errors import AccessError, ConfigError, UnavailableError
+from vfl.private import owner_only
 
 _SCHEME = "unix:"
 _MOST = 100  # bytes of a path, roughly what the system takes
+_MOST_STEPS = 1000  # of a path; links that lead to each other have no end
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+_Place = tuple[Path, os.stat_result]
 
 
 def is_socket(address: str) -> bool:
@@ -51,7 +57,8 @@ def check_listener(address: str, party: str) -> None:
     if not is_socket(address):
         return
     try:
-        said = _doubt(path_of(address))
+        path_of(address).parent.stat()
+        said = doubt(path_of(address))
     except OSError as error:
         raise UnavailableError(
             f"party {party!r} cannot be reached ({address}: {error.strerror}): it stopped, or its address is wrong"
@@ -68,17 +75,14 @@ def check_free(address: str) -> None:
     """
     path = path_of(address)
     try:
-        found = next(f for f in (path.parent, *path.parent.parents) if f.exists())
-        said = _doubt(path) if found == path.parent else ""
+        said = doubt(path)
     except OSError as error:
         raise ConfigError(
             f"address {address!r} cannot be bound ({error.strerror}): choose another path"
         ) from error
-    if not found.is_dir():
-        raise ConfigError(f"address {address!r} cannot be bound ({found} is no folder): choose another path")
     if said:
         raise ConfigError(f"address {address!r} is not this party's alone: {said}")
-    if not path.exists():
+    if not os.path.lexists(path):
         return
     if not path.is_socket():
         raise ConfigError(f"address {address!r} cannot be bound (a file is there): choose another path")
@@ -99,36 +103,66 @@ def make_folder(address: str) -> None:
     if not is_socket(address) or folder.exists():
         return
     try:
-        folder.mkdir(mode=0o700, parents=True)
+        with owner_only():  # those above it too
+            folder.mkdir(parents=True)
     except OSError as error:
         raise ConfigError(
             f"address {address!r} cannot be bound ({folder} cannot be made: {error.strerror}): choose another path"
         ) from error
 
 
-def _doubt(path: Path) -> str:
-    """Why a socket at ``path`` may be another user's, and what to do; "" where it and its folder are ours, or root's.
+def doubt(path: Path) -> str:
+    """Why another user may put a socket at ``path``, and what to do; "" where nobody but this user, or root, can.
+
+    As sshd's StrictModes, every place on the way to it is ours or root's, and nobody else can write it. A sticky
+    folder such as /tmp may be on the way: others cannot rename what is ours in it. What is so stays so.
 
     Raises:
-        OSError: there is no folder, or it cannot be entered.
+        OSError: the way leads through a file, has no end, or cannot be seen.
     """
-    folder, found = path.parent, path.parent.stat()
-    if not _is_trusted(found):
-        return f"{folder} belongs to another user: choose a folder of your own"
-    if found.st_mode & _OTHERS_WRITE:
-        return f"other users can write {folder} (mode {stat.S_IMODE(found.st_mode):o}): {_closing(folder, found)}"
-    with contextlib.suppress(FileNotFoundError):  # only we can make it
-        if not _is_trusted(path.stat()):
-            return f"the socket {path} belongs to another user: choose another path"
+    way = list(_way(path))
+    for (place, found), following in zip_longest(way, way[1:]):
+        if found.st_uid not in (0, os.geteuid()):
+            return f"{place} belongs to another user: choose a folder of your own"
+        if stat.S_ISDIR(found.st_mode) and found.st_mode & _OTHERS_WRITE and not _is_passed(found, following):
+            return f"other users can write {place} (mode {stat.S_IMODE(found.st_mode):o}): {_closing(place, found)}"
     return ""
 
 
-def _is_trusted(found: os.stat_result) -> bool:
-    return found.st_uid in (0, os.geteuid())
+def _way(path: Path) -> Iterator[_Place]:
+    """The places on the way to ``path`` that exist, from the root, links and what they lead to among them.
+
+    Raises:
+        OSError: see :func:`doubt`.
+    """
+    at, rest = Path(), [*reversed(path.absolute().parts)]
+    for _ in range(_MOST_STEPS):
+        if not rest:
+            return
+        name = rest.pop()
+        here = at.parent if name == ".." else at / name
+        try:
+            found = here.lstat()
+        except FileNotFoundError:
+            return
+        yield here, found
+        if stat.S_ISLNK(found.st_mode):
+            rest += reversed((at / here.readlink()).parts)  # from the root again
+        else:
+            at = here
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+
+
+def _is_passed(found: os.stat_result, following: _Place | None) -> bool:
+    """Whether a sticky folder is only on the way; a socket in it could be another user's while its party restarts."""
+    onward = following is not None and (
+        stat.S_ISDIR(following[1].st_mode) or stat.S_ISLNK(following[1].st_mode)
+    )
+    return onward and bool(found.st_mode & stat.S_ISVTX)
 
 
 def _closing(folder: Path, found: os.stat_result) -> str:
     """A folder for everybody, such as /tmp, stays as it is."""
     if found.st_mode & stat.S_ISVTX or found.st_uid != os.geteuid():
         return "choose a folder of your own"
-    return f"chmod 700 {shlex.quote(str(folder))}"
+    return f"chmod go-w {shlex.quote(str(folder))}"
