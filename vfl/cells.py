@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 import numpy as np
 
 from vfl.errors import DataError
-from vfl.exactnumbers import as_floats, beyond_exact, refuse_rounded
+from vfl.exactnumbers import as_floats, beyond_exact, in_numpy, refuse_rounded, strings
 from vfl.names import has_controls, repeated
 from vfl.partyfile import PartyFile
 from vfl.table import TRAIN, Table
@@ -21,7 +21,7 @@ from vfl.types import Array, ColumnInfo
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    Text: TypeAlias = dict[str, pa.ChunkedArray]  # strings by column, "" where missing
+    Text: TypeAlias = dict[str, pa.ChunkedArray]  # strings by column, null or "" where missing
 
 SPLITS = ("train", "predict")  # by their numbers in Table.split
 _CHUNK_ROWS = 1 << 13
@@ -116,7 +116,7 @@ def _text(spec: PartyFile, cells: Cells) -> dict[str, pa.ChunkedArray]:
     found: dict[str, list[pa.Array]] = {name: [] for name in (*special, *spec.encode)}
     for _, name, values in cells.chunks(list(found)):
         try:
-            found[name].append(values.cast(pa.string()).fill_null(""))
+            found[name].append(values.cast(pa.string()))
         except pa.ArrowException as error:
             raise DataError(
                 f"column {name!r} cannot be read as text ({error}): write it as text or numbers"
@@ -128,7 +128,7 @@ def _is_empty(column: pa.ChunkedArray) -> Array:
     """Where text is missing, bool (n,)."""
     import pyarrow.compute as pc
 
-    empty: Array = pc.equal(column, "").to_numpy()
+    empty: Array = ~(in_numpy(pc.binary_length(column)) > 0)
     return empty
 
 
@@ -266,18 +266,17 @@ def _mean(name: str, values: Array) -> float:
 
 def _codes(column: pa.ChunkedArray, names: Sequence[str], what: str, where: str, ids: Array) -> Array:
     """The position in ``names`` of every string (n,), int64."""
-    import pyarrow as pa
     import pyarrow.compute as pc
 
-    found = pc.index_in(column, pa.array(names, pa.string()))
-    unknown: Array = found.is_null().to_numpy()
+    found = in_numpy(pc.index_in(column, strings(names)))
+    unknown = np.isnan(found)
     if unknown.any():
-        value = column[int(np.argmax(unknown))].as_py()
+        value = column[int(np.argmax(unknown))].as_py() or ""
         raise DataError(
             f"{what} holds {value!r} in {_where(unknown, ids)}: its {where} are {', '.join(names)}"
         )
-    codes: Array = found.to_numpy()
-    return codes.astype(np.int64)
+    codes: Array = found.astype(np.int64)
+    return codes
 
 
 def _refuse(bad: Array, name: str, values: Array, ids: Array, why: str) -> None:

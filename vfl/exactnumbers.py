@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -23,13 +24,42 @@ def as_floats(cells: pa.Array) -> Array:
     Raises:
         pyarrow.ArrowException: a cell is no number.
     """
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     if _is_text(cells.type):
         cells = pc.utf8_trim_whitespace(cells)  # "1, 2" is two numbers
-    numbers: Array = cells.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    return numbers
+    return in_numpy(cells)
+
+
+def in_numpy(cells: pa.Array | pa.ChunkedArray) -> Array:
+    """Numbers or truth values as float64 (n,), NaN where missing; Arrow's own way loads pandas where that is installed.
+
+    Raises:
+        pyarrow.ArrowException: a cell is no number.
+    """
+    import pyarrow as pa
+
+    cells = cells.cast(pa.float64(), safe=False)
+    if isinstance(cells, pa.ChunkedArray):
+        cells = cells.combine_chunks()
+    present, values = cells.buffers()
+    if not len(cells):
+        return np.zeros(0)
+    own = slice(cells.offset, cells.offset + len(cells))
+    numbers: Array = np.frombuffer(values)[own]
+    if present is None:
+        return numbers
+    bits = np.unpackbits(np.frombuffer(present, np.uint8), bitorder="little")[own]
+    return np.where(bits, numbers, np.nan)
+
+
+def strings(values: Sequence[str]) -> pa.StringArray:
+    """``values`` as Arrow's strings; pa.array would load pandas, where that is installed, to ask whether they are a series of it."""
+    import pyarrow as pa
+
+    cells = [value.encode() for value in values]
+    ends = np.cumsum([0, *map(len, cells)], dtype=np.int32)
+    return pa.StringArray.from_buffers(len(cells), pa.py_buffer(ends), pa.py_buffer(b"".join(cells)))
 
 
 def beyond_exact(numbers: Array) -> bool:
@@ -85,9 +115,7 @@ def _large_integers(cells: pa.Array) -> Array:
 
     kind = cells.type
     if _is_text(kind):
-        large: Array = (
-            pc.match_substring_regex(cells, _INTEGER).fill_null(False).to_numpy(zero_copy_only=False)
-        )
+        large: Array = in_numpy(pc.match_substring_regex(cells, _INTEGER)) == 1
         return large
     if pa.types.is_integer(kind) or (pa.types.is_decimal(kind) and kind.scale <= 0):
         return np.abs(as_floats(cells)) >= _EXACT

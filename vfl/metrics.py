@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from vfl.errors import StorageError
+from vfl.exactnumbers import strings
 from vfl.types import Array
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 #: Rows of the largest matrix that is kept: a figure for each pair of them.
 MOST_ROWS = 64
@@ -60,23 +64,12 @@ class Metrics:
         Raises:
             StorageError: the file cannot be written; the one written before stays.
         """
-        import pyarrow as pa
         import pyarrow.parquet as pq
 
-        text = [(n, pa.string()) for n in ("attack", "adversary", "target", "scored_set", "column")]
-        schema = pa.schema(
-            [
-                ("metric", pa.string()),
-                ("value", pa.float64()),
-                *text,
-                ("rows", pa.int64()),
-                ("step", pa.int64()),
-            ]
-        )
         temporary = self._file.with_suffix(".tmp")
         try:
             with self._lock:  # two savers share one temporary file
-                pq.write_table(pa.Table.from_pylist(self._rows, schema=schema), temporary)
+                pq.write_table(_table(self._rows), temporary)
                 temporary.replace(self._file)
         except OSError as error:
             raise StorageError(
@@ -84,11 +77,28 @@ class Metrics:
             ) from error
 
 
+def _table(rows: list[dict[str, Any]]) -> pa.Table:
+    import pyarrow as pa
+
+    def numbers(name: str, kind: pa.DataType, dtype: type) -> pa.Array:
+        values: Array = np.array([row[name] for row in rows], dtype)
+        return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
+
+    columns = {
+        "metric": strings([row["metric"] for row in rows]),
+        "value": numbers("value", pa.float64(), np.float64),
+    }
+    for name in ("attack", "adversary", "target", "scored_set", "column"):
+        columns[name] = strings([row[name] for row in rows])
+    for name in ("rows", "step"):
+        columns[name] = numbers(name, pa.int64(), np.int64)
+    return pa.table(columns)
+
+
 def parquet_rows(file: Path) -> list[dict[str, Any]]:
     """The rows of a small parquet ``file``, read by this thread alone.
 
-    Arrow's own threads may outlive the interpreter: where one does, C++ ends the process with a word of its own.
-    pq.read_table starts them, and loads Arrow's reader of data sets.
+    pq.read_table would start threads of Arrow's and load its reader of data sets.
 
     Raises:
         OSError, ValueError: it cannot be read.

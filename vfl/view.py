@@ -14,6 +14,7 @@ import numpy as np
 
 from vfl.errors import KnowledgeError
 from vfl.model import SplitNetwork
+from vfl.numerics.shrinkage import shrunk_covariance
 from vfl.types import Array, ColumnInfo, Estimate, Exchange, Knowledge, Moments, Phase, Point, Released, Role
 
 _POINT_KNOWLEDGE = {
@@ -297,9 +298,12 @@ class AdversaryView:
         mean = np.concatenate([p.mean for p in parts])
         if any(p.covariance is None for p in parts):
             return Moments(mean)
-        from scipy.linalg import block_diag
-
-        return Moments(mean, block_diag(*[p.covariance for p in parts]))
+        covariance = np.zeros((len(mean), len(mean)))
+        first = 0
+        for p in parts:
+            own = slice(first, first := first + len(p.mean))
+            covariance[own, own] = p.covariance
+        return Moments(mean, covariance)
 
     def _moments_of(self, sender: str) -> Moments:
         disclosed = self._disclosed(Point.MOMENTS, sender)
@@ -310,12 +314,10 @@ class AdversaryView:
             raise KnowledgeError(
                 f"party {sender!r} disclosed neither moments nor auxiliary rows to {self.party!r}"
             )
-        from sklearn.covariance import ledoit_wolf
-
         rows = auxiliary.tensor("features")
         if len(rows) < 2:  # no spread to measure
             return Moments(rows.mean(axis=0))
-        return Moments(rows.mean(axis=0), ledoit_wolf(rows)[0])
+        return Moments(rows.mean(axis=0), shrunk_covariance(rows))
 
     def _part_of_combination(self) -> slice:
         """Where the target's numbers stand in what the coordinator makes of all embeddings."""

@@ -17,6 +17,7 @@ from sklearn.datasets import load_digits
 
 import attacks
 from vfl.numerics.linear_system import LinearSystem
+from vfl.numerics.shrinkage import shrunk_covariance
 from vfl.types import Array, Moments
 
 
@@ -243,3 +244,16 @@ def test_two_moments_make_half_star_look_blind_on_digits(seed: int) -> None:
         errors[name] = _mse(name, digits.A, digits.b, digits.truth, moments=moments)
     assert all(low <= errors[name] <= high for name, (low, high) in REFERENCE.items()), errors
     assert errors["lmmse"] < errors["mean_star"] < errors["mean image"] < errors["half_star"]
+
+
+@pytest.mark.parametrize("columns", [1, 2, 7, 32, 392])
+@pytest.mark.parametrize("rows", [2, 50, 400])
+def test_covariance_is_shrunk_as_the_library_does_to_the_bit(rows: int, columns: int) -> None:
+    rng = np.random.default_rng(rows + columns)
+    features = rng.random((rows, columns)) * rng.random(columns)
+    features[:, -1] = features[:, 0]  # singular
+    np.testing.assert_array_equal(shrunk_covariance(features), ledoit_wolf(features)[0])
+
+
+def test_covariance_of_equal_rows_is_zero() -> None:
+    np.testing.assert_array_equal(shrunk_covariance(np.full((5, 3), 0.25)), np.zeros((3, 3)))
