@@ -65,8 +65,7 @@ def main() -> NoReturn:
     """Run the command line as a process of its own.
 
     Where gRPC or Arrow was loaded the process leaves at once, without Python's teardown: under load gRPC's own
-    part of it can hang for ever, and a thread of Arrow's that outlives it ends the process with "terminate called",
-    after all is written and said.
+    part of it can hang for ever, and a C++ thread of either that was still alive could end the process there.
     """
     try:
         command_line()

@@ -21,7 +21,6 @@ from services.process import LAUNCHED
 from vfl.errors import INTERRUPTED, StorageError, UnavailableError, VflensError, by_exit_code
 from vfl.jsonfile import json_object
 from vfl.private import owner_only
-from vfl.types import Role
 
 _PATIENCE_SECONDS = 15.0  # between being told to stop and being killed
 _END_SECONDS = 8.0  # after one party has failed, for the others to notice and to end by themselves
@@ -46,7 +45,6 @@ class Processes:
         try:
             for party, file in configs.items():
                 self._children[party] = _start(roles[party], file)
-            _place({self._children[party].pid: roles[party] for party in configs})
         except OSError as error:
             self.stop()
             raise VflensError(
@@ -156,21 +154,6 @@ def _start(role: str, file: Path) -> subprocess.Popen[bytes]:
             env=environment,
             start_new_session=True,
         )
-
-
-def _place(roles: Mapping[int, str]) -> None:
-    """On two cores, give the active party one of its own beside coordinator and one passive party (pid → role).
-
-    A training step goes from passive party to coordinator to active party and back: the others mostly wait
-    for each other, and a process that the system moves to another core finds its caches cold. Several passive
-    parties compute side by side: the system places them better.
-    """
-    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_setaffinity") else []
-    if (len(cores), len(roles)) != (2, 3):
-        return
-    for pid, role in roles.items():
-        with suppress(ProcessLookupError):  # it failed at once: whoever waits for it will learn why
-            os.sched_setaffinity(pid, cores[-1:] if role == Role.ACTIVE else cores[:-1])
 
 
 def _follow(file: Path) -> Iterator[list[dict[str, Any]]]:
