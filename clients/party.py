@@ -52,6 +52,7 @@ from vfl.recovery import RecoveryLog, check_logged, unchanged
 from vfl.scaling import Scaler
 from vfl.score.service import ScoringService, disabled
 from vfl.stage import Reached, Stage
+from vfl.startnonce import start_nonce
 from vfl.steplog import StepLog
 from vfl.summary import save_summary
 from vfl.transcript import Transcript
@@ -97,7 +98,9 @@ class DataParty(Party):
         self.log = party_log(self.folder / "events.jsonl", self.name)
         self.metrics = Metrics(self.folder / "metrics.parquet")
         self.owner = Owner(self.name)
-        self.chain = DefenseChain(lambda: self.owner, defenses, self.secret)
+        self.chain = DefenseChain(
+            lambda: self.owner, defenses, self.secret, start_nonce(self.folder, lab=config.lab)
+        )
         self.steps = StepLog(self.folder / "recovery" / "steps.bin")
         self.gate = ReleaseGate(self.name, self.chain, self.folder / "released", self.steps)
         self.reached = Reached(self.folder)

@@ -50,6 +50,7 @@ from vfl.payload import check_exchange, check_origin, finite, part
 from vfl.randomness import secret_from_seed, stream
 from vfl.recovery import RecoveryLog, check_logged, unchanged
 from vfl.stage import Reached, Stage
+from vfl.startnonce import start_nonce
 from vfl.summary import save_summary
 from vfl.transcript import Transcript
 from vfl.types import Array, Exchange, Owner, Phase, Point, Released, Role
@@ -82,7 +83,9 @@ class Coordinator(Party):
         self.log = party_log(self.folder / "events.jsonl", self.name)
         self.metrics = Metrics(self.folder / "metrics.parquet")
         owner = Owner(self.name, parameters=self.disclosed_parameters)
-        self.chain = DefenseChain(lambda: owner, defenses, self.secret)
+        self.chain = DefenseChain(
+            lambda: owner, defenses, self.secret, start_nonce(self.folder, lab=config.lab)
+        )
         self.gate = ReleaseGate(self.name, self.chain, self.folder / "released", None)
         self.reached = Reached(self.folder)
         self.scores = ScoreRelease(self.gate, self.metrics)

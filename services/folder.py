@@ -20,7 +20,7 @@ from vfl.jsonfile import json_object
 from vfl.private import opened, owner_only, write_private
 
 _OF_A_RUN = (
-    "estimates", "events.jsonl", "federation.json", "metrics.parquet", "order.npz", "own.npz",
+    "estimates", "events.jsonl", "federation.json", "metrics.parquet", "nonce", "order.npz", "own.npz",
     "pictures.npz", "recovery", "released", "rows.npz", "state.json", "status.json", "transcript",
 )  # fmt: skip
 

@@ -43,21 +43,25 @@ class Context:
     hook: str
     position: int
     secret: bytes
+    nonce: str = ""  # of the party's start (:mod:`vfl.startnonce`)
 
     def stream(self, name: str = "") -> np.random.Generator:
         """The generator for this hook of this defence in this exchange; ``name`` tells several apart.
 
         What leaves in training has its rows in the key: the same noise on other rows would be gone by subtraction.
+        What leaves at all has the nonce of the party's start in it.
         """
         names: tuple[str | int, ...] = (self.hook, self.position, name)
-        if self.exchange.phase is Phase.TRAIN and self.hook not in INNER_HOOKS:
-            names += (rows_digest(self.rows),)
+        if self.hook not in INNER_HOOKS:
+            if self.exchange.phase is Phase.TRAIN:
+                names += (rows_digest(self.rows),)
+            names += self._start
         return exchange_stream(self.secret, "defense", self.exchange, *names)
 
     def draw(self, sample: Callable[[np.random.Generator, int], Array]) -> Array:
         """Noise (n, …) for the rows of this exchange, where ``sample(generator, m)`` gives that of m rows.
 
-        A prediction row keeps its noise within run and model version, in whatever request it is asked and
+        A prediction row keeps its noise within run, start and model version, in whatever request it is asked and
         whatever a crash forgot: who asks again cannot average it away. In other phases it is drawn per exchange (and
         in training for these rows).
         """
@@ -72,7 +76,11 @@ class Context:
     def _of_block(self, number: int) -> np.random.Generator:
         """The generator of the prediction rows 64·number, …, 64·number + 63."""
         exchange = self.exchange._replace(step=number)
-        return exchange_stream(self.secret, "defense rows", exchange, self.hook, self.position)
+        return exchange_stream(self.secret, "defense rows", exchange, self.hook, self.position, *self._start)
+
+    @property
+    def _start(self) -> tuple[str, ...]:
+        return (self.nonce,) if self.nonce else ()
 
 
 class Defense(BaseModel):

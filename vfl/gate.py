@@ -32,9 +32,11 @@ from vfl.types import Array, Claim, Exchange, Owner, Phase, Point, Released, sea
 class DefenseChain:
     """The configured defences of one owner, folded in order; remembers which of them ever acted."""
 
-    def __init__(self, owner: Callable[[], Owner], defenses: Sequence[Defense], secret: bytes) -> None:
+    def __init__(
+        self, owner: Callable[[], Owner], defenses: Sequence[Defense], secret: bytes, nonce: str = ""
+    ) -> None:
         self._owner = owner
-        self._secret = secret
+        self._secret, self._nonce = secret, nonce
         self.defenses = tuple(defenses)
         self._states: dict[int, Mapping[str, Array]] = {}
         self._fired: set[int] = set()
@@ -75,7 +77,8 @@ class DefenseChain:
 
     def _apply(self, position: int, hook: str, value: Any, exchange: Exchange, rows: Array) -> Any:
         defense = self.defenses[position]
-        context = Context(self._owner(), exchange, rows, self._state(position), hook, position, self._secret)
+        known = (exchange, rows, self._state(position), hook, position)
+        context = Context(self._owner(), *known, self._secret, self._nonce)
         result = getattr(defense, hook)(value, context)
         if _holds_numbers(value):
             self._fired.add(position)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,16 @@ from accidents import rebuild_active, rebuild_coordinator, rebuild_passive
 from laboratory import NOTHING, federation
 
 from clients.active import ActiveParty
+from clients.passive import PassiveParty
 from experiments.local import LocalFederation
-from vfl.acts import Begin, Disclose, Predict, Step
+from services.folder import begin
+from vfl.acts import Begin, Disclose, Forward, Predict, Step
+from vfl.arrays import load_arrays
 from vfl.errors import ProtocolError, StateError, StorageError
+from vfl.federation import save_order
+from vfl.startnonce import start_nonce
 from vfl.steplog import StepLog
+from vfl.summary import save_summary
 from vfl.types import Array, Exchange, Phase, Point, Released
 
 LOUD = [{"name": "dp_gaussian", "at": "passive", "clip": 1.0, "level": 500.0}]
@@ -243,3 +250,63 @@ def test_a_folder_that_does_not_say_how_far_its_run_came_is_not_resumed(
         match=r"state\.json does not say how far the run has come \(.*: use a folder that nobody changed$",
     ):
         local.passive["passive"].reached.restore()
+
+
+def _served(local: LocalFederation, order: Array, *, lab: bool) -> None:
+    """Let `vflens serve` start the passive party: a new run in its folder, which remembers nothing."""
+    old = local.passive["passive"]
+    old.close()
+    config = old.config.model_copy(update={"lab": lab})
+    begin(config)
+    local.passive["passive"] = local.data_parties["passive"] = new = PassiveParty(config, {})
+    local.join(new)
+    table = new.table.digest()
+    new.begin_run(local.coordinator.aligned, order)
+    save_summary(new)
+    save_order(new.folder, order, table)
+    new.reached.save()
+
+
+def _noises(local: LocalFederation, learned: float) -> list[Array]:
+    """What the passive party adds in step 1, after a gradient of ``learned`` in step 0, and to prediction rows."""
+    passive, rows, predicted = (
+        local.passive["passive"],
+        _rows(local, 1),
+        local.coordinator.aligned.predict[:5],
+    )
+    _ask(local, 0, _rows(local, 0))
+    gradient = replace(_gradient(0, _rows(local, 0)), tensors={"gradient": np.full((20, 3), learned)})
+    trained = _ask(local, 1, rows, gradient)
+    rebuild_passive(local, "passive")  # in between its noise stays
+    passive = local.passive["passive"]
+    np.testing.assert_array_equal(_ask(local, 1, rows), trained)
+    clean = passive.run.model.forward(passive.run.inputs[rows])
+    passive.begin(Begin("tiny/run", 1))
+    forward = Forward(Exchange("tiny/run", Phase.PREDICT, 1, 0), predicted)
+    answers = passive.forward(forward).tensor("embedding")
+    return [trained - clean, answers - passive.run.model.forward(passive.run.inputs[predicted])]
+
+
+@pytest.mark.parametrize("lab", [False, True])
+def test_a_party_served_again_puts_no_noise_on_two_values(noisy: LocalFederation, lab: bool) -> None:
+    """Outside lab mode; in lab mode one seed gives one result."""
+    order = load_arrays(noisy.passive["passive"].folder / "order.npz")["order"]
+    found = []
+    for learned in (0.01, 0.7):
+        _served(noisy, order, lab=lab)
+        found.append(_noises(noisy, learned))
+    for first, second in zip(*found, strict=True):
+        apart = np.abs(first - second)
+        assert (apart.max() < 1.0) if lab else (apart.min() > 1.0)  # rounding moves noise by a step of .12
+    earlier = noisy.passive["passive"].folder / "earlier-2" / "nonce"
+    assert earlier.exists() != lab
+
+
+def test_a_run_that_has_lost_its_nonce_is_not_rebuilt(noisy: LocalFederation) -> None:
+    order = load_arrays(noisy.passive["passive"].folder / "order.npz")["order"]
+    _served(noisy, order, lab=False)
+    passive = noisy.passive["passive"]
+    for damage in (Path.unlink, partial(Path.write_text, data="7")):
+        damage(passive.folder / "nonce")
+        with pytest.raises(StorageError, match=r"nonce.*: use a folder that nobody changed$"):
+            start_nonce(passive.folder, lab=False)
