@@ -155,5 +155,5 @@ def test_a_defence_of_nothing_has_not_acted(tmp_path: Path, empty: tuple[int, in
     rows = np.arange(empty[0], dtype=np.int32)
     gate.release(Point.EMBEDDING, train_step(0), rows, {"embedding": np.zeros(empty)})
     assert gate.unfired() == ["gates"]
-    gate.release(Point.EMBEDDING, train_step(1), positions(0), {"embedding": np.zeros((1, 1))})
+    gate.release(Point.EMBEDDING, train_step(1), positions(7), {"embedding": np.zeros((1, 1))})
     assert not gate.unfired()
