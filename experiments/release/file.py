@@ -255,6 +255,13 @@ def as_column(values: Array) -> pa.Array:
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, data])
 
 
+def as_text(values: Sequence[str]) -> pa.Array:
+    """Texts (n,) as a column."""
+    encoded = [value.encode() for value in values]
+    ends = np.cumsum([0, *map(len, encoded)]).astype(np.int32)
+    return pa.StringArray.from_buffers(len(encoded), pa.py_buffer(ends), pa.py_buffer(b"".join(encoded)))
+
+
 def not_numeric(path: Path, column: str, what: str, hint: str = "") -> DataError:
     """The refusal of a column that holds something other than numbers."""
     return DataError(
@@ -300,7 +307,7 @@ class TableSink:
             return
         if SUFFIXES[kind]:
             self._file = pa.CompressedOutputStream(self._file, SUFFIXES[kind])
-        self._file.write(_header(self._text(pa.array(schema.names)).to_pylist()))
+        self._file.write(_header(self._text(as_text(schema.names)).to_pylist()))
         options = csv.WriteOptions(include_header=False, quoting_style="needed" if quoted else "none")
         self._writer = csv.CSVWriter(self._file, schema, write_options=options)
 

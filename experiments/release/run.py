@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from experiments.release.columns import Block, Columns, blocks, plan_columns
 from experiments.release.facts import Classifier, certificate_facts
-from experiments.release.file import Progress, TableFile, as_shown, floats, replacing, suffix
+from experiments.release.file import Progress, TableFile, as_shown, as_text, floats, replacing, suffix
 from experiments.release.options import Options, mechanism_for
 from experiments.release.page import render
 from experiments.release.passes import Noise, Scan, refuse_invisible, refuse_refuted, scan, signs, write
@@ -114,7 +113,7 @@ def _correlated(options: Options, plan: Columns, rows: Callable[..., Iterable[Bl
         mechanism, solution = preserving_noise(x, y, theta=theta, rho=rho, m=m)
 
     def check(written: Path, progress: Progress) -> Classifier:
-        names = as_shown(pa.array(plan.names)).to_pylist() if options.excel_safe else plan.names
+        names = as_shown(as_text(plan.names)).to_pylist() if options.excel_safe else plan.names
         released = _features(TableFile(written), names, progress)
         with _solving(f"the noise drowns it: choose a smaller --m than {m:g}"):
             found = check_preserved(released, y, mechanism, solution, theta=theta, rho=rho)
