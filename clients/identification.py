@@ -5,6 +5,7 @@ from __future__ import annotations
 from vfl.acts import Identities
 from vfl.align import digests, in_order, salted, sorted_places
 from vfl.config import ActiveConfig, PassiveConfig
+from vfl.errors import StateError
 from vfl.randomness import derive
 from vfl.table import Table
 from vfl.types import Array
@@ -16,9 +17,7 @@ class Identification:
     def __init__(self, config: PassiveConfig | ActiveConfig, secret: bytes) -> None:
         self._config, self._secret = config, secret
         self._salt = b""
-        self._sent: Array | None = (
-            None  # rows of the file in the order of their digests; None: the file's order
-        )
+        self._sent: Array | None = None  # rows of the file in the order of the digests sent
 
     def salt(self, table: Table) -> bytes:
         """Its part of the salt. It differs for other rows, another run or another secret; the scenarios of one experiment share it."""
@@ -41,6 +40,16 @@ class Identification:
         return in_order(Identities(found, table.split), self._sent)
 
     def file_rows(self, order: Array) -> Array:
-        """The rows of the file int32 (N,) that the coordinator calls ``order`` by their places among the digests sent."""
-        rows: Array = order if self._sent is None else self._sent[order]
+        """The rows of the file int32 (N,) that the coordinator calls ``order`` by their places among the digests sent.
+
+        Raises:
+            StateError: outside lab mode, this process sent none: the places are among another process's digests.
+        """
+        if self._config.lab:  # digests are sent in the file's order
+            return order
+        if self._sent is None:
+            raise StateError(
+                f"party {self._config.party!r} has sent no digests since it was started: ask it for its digests first, then send the rows"
+            )
+        rows: Array = self._sent[order]
         return rows

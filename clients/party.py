@@ -141,7 +141,8 @@ class DataParty(Party):
     def identify(self, act: Identify) -> Identities:
         """Keyed digests of the row ids; see :class:`clients.identification.Identification`."""
         self._check_run(act.run)
-        return self._identification.identities(self.table, act.salts)
+        with self.lock:
+            return self._identification.identities(self.table, act.salts)
 
     def prepare(self, act: Prepare) -> Done:
         """Take up the aligned rows: scale, defend the inputs, start the model. Repeating it changes nothing."""

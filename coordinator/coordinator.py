@@ -34,7 +34,7 @@ from vfl.acts import (
     Train,
     Trained,
 )
-from vfl.align import Alignment, align
+from vfl.align import Alignment, align, check_salt
 from vfl.compatibility import build_defenses, check_fed
 from vfl.config import CoordinatorConfig
 from vfl.embeddings import combined, predicted_embeddings
@@ -301,7 +301,7 @@ class Coordinator(Party):
 
     def _align(self) -> Alignment:
         links = [(name, self._links[name]) for name in sorted(self._links)]
-        salts = b"".join(link.call(Salt(self.config.run)).salt for _, link in links)
+        salts = b"".join(check_salt(name, link.call(Salt(self.config.run)).salt) for name, link in links)
         identities = {name: link.call(Identify(self.config.run, salts)) for name, link in links}
         return align(identities, self.config.predict_share, stream(self.secret, "split"))
 

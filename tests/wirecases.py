@@ -113,7 +113,7 @@ DIGESTS = st.binary(max_size=128)
 ACTS: dict[type[acts.Act[Any]], Any] = {
     acts.Describe: st.builds(acts.Describe, NAMES),
     acts.Salt: st.builds(acts.Salt, NAMES),
-    acts.Identify: st.builds(acts.Identify, NAMES, DIGESTS),
+    acts.Identify: st.builds(acts.Identify, NAMES, st.integers(0, 3).map(lambda n: bytes(32 * n))),
     acts.Prepare: st.builds(acts.Prepare, FEDERATIONS, ROWS),
     acts.Step: st.builds(acts.Step, EXCHANGES, ROWS, st.none() | RELEASED),
     acts.Train: st.builds(acts.Train, NAMES),

@@ -18,6 +18,7 @@ from vfl.types import Array
 
 DIGEST_BYTES = 32
 _CHUNK = 1 << 13
+_MOST_PARTIES = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +44,31 @@ def salted(key: bytes, salts: bytes, own: bytes, party: str) -> bytes:
             f"the salts of the alignment lack that of {party!r}: collect them anew from all data parties"
         )
     return hmac.digest(key, b"alignment" + salts, "sha256")
+
+
+def check_salt(party: str, salt: bytes) -> bytes:
+    """The ``salt`` that ``party`` sent.
+
+    Raises:
+        ProtocolError: of another length.
+    """
+    if len(salt) != DIGEST_BYTES:
+        raise ProtocolError(f"party {party!r} sent a salt of {len(salt)} bytes: {DIGEST_BYTES} are due")
+    return salt
+
+
+def check_salts(salts: bytes) -> bytes:
+    """``salts``, if they can be those of all data parties.
+
+    Raises:
+        ProtocolError: of another length.
+    """
+    count, rest = divmod(len(salts), DIGEST_BYTES)
+    if rest or count > _MOST_PARTIES:
+        raise ProtocolError(
+            f"salts of {len(salts)} bytes: {DIGEST_BYTES} of each data party are due, of {_MOST_PARTIES} parties at most"
+        )
+    return salts
 
 
 def digests(ids: Array, secret: bytes) -> bytes:

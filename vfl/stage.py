@@ -8,6 +8,7 @@ from pathlib import Path
 
 from vfl.arrays import write_whole
 from vfl.errors import StateError, StorageError
+from vfl.jsonfile import json_object
 
 
 class Stage(StrEnum):
@@ -51,7 +52,7 @@ class Reached:
             StorageError: it wrote nothing that can be read.
         """
         try:
-            self.stage = Stage(json.loads(self._file.read_text(encoding="utf-8"))["stage"])
+            self.stage = Stage(json_object(self._file.read_text(encoding="utf-8"))["stage"])
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise StorageError(
                 f"{self._file} does not say how far the run has come ({error}): use a folder that nobody changed"

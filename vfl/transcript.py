@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from vfl.errors import StorageError
 from vfl.journal import Journal, Reader
@@ -95,7 +96,7 @@ class _LeftOut:
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.touch()
-            self._of: dict[str, list[int]] = json_object(file.read_text() or "{}")
+            self._of = dict(map(_entry, json_object(file.read_text() or "{}").items()))
             self._out = file.open("r+b", buffering=0)
         except (OSError, ValueError) as error:
             raise self._refusal(error) from error
@@ -123,3 +124,17 @@ class _LeftOut:
         return StorageError(
             f"{self._file} cannot be read or written ({error}): free space or choose another `out`"
         )
+
+
+def _entry(found: tuple[str, Any]) -> tuple[str, list[int]]:
+    """A key and its numbers, as :meth:`_LeftOut.add` wrote them.
+
+    Raises:
+        ValueError: it wrote no such thing.
+    """
+    key, counted = found
+    point, between, _ = key.partition(" ")
+    if not between or not isinstance(counted, list) or [type(n) for n in counted] != [int] * 3:
+        raise ValueError(f"{key!r} is no point and sender with three whole numbers")
+    Point(point)
+    return key, counted

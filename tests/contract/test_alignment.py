@@ -12,11 +12,14 @@ import pytest
 from laboratory import close, deal, estimates, experiment, transcripts
 from processes import change
 
+from clients.identification import Identification
+from clients.passive import PassiveParty
 from experiments.local import LocalFederation
-from vfl.acts import Identify, Salt
+from vfl.acts import Identify, Prepare, Salt
 from vfl.align import DIGEST_BYTES
 from vfl.arrays import load_arrays
-from vfl.errors import ProtocolError
+from vfl.errors import ProtocolError, StateError
+from vfl.wire.messages import RPCS
 
 PARTIES = ("active", "passive")
 
@@ -113,3 +116,41 @@ def test_a_repeated_run_repeats_its_bits(dealt: Path, tmp_path: Path) -> None:
             local.run()
     assert transcripts(tmp_path / "a") == transcripts(tmp_path / "b")
     assert estimates(tmp_path / "a") == estimates(tmp_path / "b")
+
+
+def test_places_among_digests_that_another_process_sent_are_refused(dealt: Path, tmp_path: Path) -> None:
+    """A party that was started again in between would take them for rows of its file."""
+    with _federation(dealt, tmp_path / "a") as local:
+        local.coordinator.prepare()
+        federation = local.coordinator.aligned
+        config = local.passive["passive"].config.model_copy(update={"out": tmp_path / "again"})
+        again = PassiveParty(config, {})
+        with pytest.raises(
+            StateError,
+            match=r"^party 'passive' has sent no digests since it was started: ask it for its digests",
+        ):
+            again.prepare(Prepare(federation, np.arange(90, dtype=np.int32)))
+        again.close()
+
+
+@pytest.mark.parametrize("length", [0, 31, 64])
+def test_a_salt_of_another_length_is_refused(
+    dealt: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, length: int
+) -> None:
+    with _federation(dealt, tmp_path / "a") as local:
+        monkeypatch.setattr(Identification, "salt", lambda *_: bytes(length))
+        with pytest.raises(
+            ProtocolError, match=f"^party 'active' sent a salt of {length} bytes: 32 are due$"
+        ):
+            local.coordinator.prepare()
+
+
+@pytest.mark.parametrize("length", [31, 33, 32 * 257])
+def test_salts_that_are_not_those_of_parties_are_refused_on_arrival(length: int) -> None:
+    rpc = RPCS[Identify]
+    assert rpc.decode(rpc.encode(Identify("run", bytes(32 * 256)))).salts == bytes(32 * 256)
+    with pytest.raises(
+        ProtocolError,
+        match=f"^salts of {length} bytes: 32 of each data party are due, of 256 parties at most$",
+    ):
+        rpc.decode(rpc.encode(Identify("run", bytes(length))))

@@ -239,7 +239,7 @@ def test_a_coordinator_that_had_opened_predictions_answers_them_after_a_restart(
     np.testing.assert_array_equal(again.tensor("scores"), first)
 
 
-@pytest.mark.parametrize("content", [None, b"{}", b'{"stage":"later"}', b"\xff"])
+@pytest.mark.parametrize("content", [None, b"{}", b'{"stage":"later"}', b"\xff", b"[" * 100_000])
 def test_a_folder_that_does_not_say_how_far_its_run_came_is_not_resumed(
     local: LocalFederation, content: bytes | None
 ) -> None:

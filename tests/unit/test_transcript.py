@@ -198,8 +198,19 @@ def test_a_reopened_sampled_transcript_knows_and_counts_what_it_left_out(tmp_pat
         again.close()
 
 
-def test_a_damaged_count_of_what_was_left_out_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "left_out.json").write_text("{")
+@pytest.mark.parametrize(
+    "content",
+    [
+        "{",
+        '{"embedding": [1, 2, 3]}',
+        '{"nothing a": [1, 2, 3]}',
+        '{"embedding a": [1, 2]}',
+        '{"embedding a": [1, 2, "3"]}',
+        '{"embedding a": 7}',
+    ],
+)
+def test_a_damaged_count_of_what_was_left_out_is_refused(tmp_path: Path, content: str) -> None:
+    (tmp_path / "left_out.json").write_text(content)
     with pytest.raises(
         StorageError, match=r"left_out.json cannot be read or written .*: free space or choose"
     ):

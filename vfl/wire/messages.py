@@ -17,6 +17,7 @@ from pydantic import ValidationError
 
 from protos import vfl_pb2 as pb
 from vfl import acts
+from vfl.align import check_salts
 from vfl.config import describe_problem
 from vfl.errors import ProtocolError, from_peer
 from vfl.federation import AGGREGATORS, Federation, Training
@@ -315,7 +316,8 @@ RPCS: Mapping[type[acts.Act[Any]], Rpc] = {
         False,
         pb.IdentifyRequest,
         pb.Identities,
-        **_plain(pb.IdentifyRequest, acts.Identify),
+        encode=lambda a: pb.IdentifyRequest(run=a.run, salts=a.salts),
+        decode=lambda m: acts.Identify(m.run, check_salts(m.salts)),
         encode_reply=_encode_identities,
         decode_reply=_decode_identities,
     ),
