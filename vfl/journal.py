@@ -17,9 +17,9 @@ import threading
 from array import array as packed
 from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
-from itertools import chain
+from itertools import accumulate, chain, takewhile
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO, Literal, NamedTuple
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError
@@ -36,7 +36,7 @@ class Journal:
     """The log in ``folder``, opened for appending and for reading what it holds.
 
     Raises:
-        StorageError: the folder cannot be written; also later, from ``append``, when the disk is full.
+        StorageError: the folder cannot be written, or holds a damaged log; also later, from ``append``, when the disk is full.
             What had been written stays readable.
     """
 
@@ -44,7 +44,7 @@ class Journal:
         self.folder = folder
         self._error: OSError | None = None
         self._lock = threading.Lock()
-        with self._storage(), _legible(folder):
+        with self._storage():
             folder.mkdir(parents=True, exist_ok=True)
             self._offset = _drop_torn_tail(folder)
             self._index = (folder / "index.jsonl").open("ab", buffering=0)
@@ -115,23 +115,30 @@ def read(folder: Path) -> Iterator[Released]:
     Raises:
         StorageError: the folder holds no log, or the log is damaged.
     """
-    with _opened(folder) as (index, size, data):
-        for line in _lines(index):
-            entry = _complete(line, size)
-            if entry is None:
-                return
-            yield _released(entry, data)
+    with _opened(folder) as log:
+        for _, entry in _entries(log):
+            yield _released(entry, log.data)
+
+
+class _Opened(NamedTuple):
+    """A log's index and how many bytes it had when it was opened, how many the payload had, and those, mapped."""
+
+    lines: BinaryIO
+    length: int
+    size: int
+    data: Any
 
 
 @contextlib.contextmanager
-def _opened(folder: Path) -> Iterator[tuple[BinaryIO, int, Any]]:
-    """The index of the log in ``folder``, how many bytes of payload there are, and those, mapped."""
+def _opened(folder: Path) -> Iterator[_Opened]:
+    """The log in ``folder``."""
     try:
         with (folder / "index.jsonl").open("rb") as index, (folder / "payload.bin").open("rb") as payload:
+            length = index.seek(0, 2)  # first: a log that grows meanwhile has the payload of all these lines
             size = payload.seek(0, 2)
             data: Any = mmap.mmap(payload.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
             with _legible(folder):
-                yield index, size, data
+                yield _Opened(index, length, size, data)
     except OSError as error:
         raise _unreadable(folder, error) from error
 
@@ -165,21 +172,17 @@ class Reader:
         return self._at(found)
 
     def _take_up_new_lines(self) -> None:
-        with _opened(self._folder) as (index, size, _):
-            index.seek(self._end)
-            for line in _lines(index):
-                entry = _complete(line, size)
-                if entry is None:
-                    return
+        with _opened(self._folder) as log:
+            for end, entry in _entries(log, self._end):
                 kind = (entry.phase, entry.point, entry.sender)
                 self._lines.setdefault(kind, packed("q")).append(self._end)
-                self._end += len(line)
+                self._end = end
 
     def _at(self, found: Iterable[int]) -> Iterator[Released]:
-        with _opened(self._folder) as (index, _, data):
+        with _opened(self._folder) as log:
             for begin in found:
-                index.seek(begin)
-                yield _released(_Entry.model_validate_json(index.readline()), data)
+                log.lines.seek(begin)
+                yield _released(_Entry.model_validate_json(log.lines.readline()), log.data)
 
 
 class Messages(list[Released]):
@@ -296,6 +299,34 @@ def _lines(index: BinaryIO) -> Iterator[bytes]:
         yield line
 
 
+def _entries(log: _Opened, begin: int = 0) -> Iterator[tuple[int, _Entry]]:
+    """The entries from byte ``begin`` of the index, each with the byte behind its line; a torn last line is passed over.
+
+    Raises:
+        ValueError: no journal wrote a line.
+        StorageError: a torn line is not the last.
+    """
+    log.lines.seek(begin)
+    for line in _lines(log.lines):
+        entry, end = _complete(line, log.size), begin + len(line)
+        if begin >= log.length or (entry is None and end >= log.length):
+            return
+        if entry is None:
+            raise _damaged(log.lines, begin)
+        begin = end
+        yield end, entry
+
+
+def _damaged(index: BinaryIO, begin: int) -> StorageError:
+    """The line at byte ``begin`` cannot be read: no crash does that to any but the last."""
+    index.seek(0)
+    ends = takewhile(lambda end: end <= begin, accumulate(map(len, _lines(index))))
+    return StorageError(
+        f"{index.name}: line {1 + sum(1 for _ in ends)} is damaged, or payload.bin lacks its bytes, and other lines follow it: "
+        "bring back the folder as it was, or run again"
+    )
+
+
 def _complete(line: bytes, size: int) -> _Entry | None:
     """The entry of one index line, or None where the line or its payload is torn.
 
@@ -337,15 +368,10 @@ def _drop_torn_tail(folder: Path) -> int:
         index.write_bytes(b"")
         payload.write_bytes(b"")
         return 0
-    size, kept = payload.stat().st_size, 0
-    end = 0
-    with index.open("rb") as lines:
-        for line in _lines(lines):
-            entry = _complete(line, size)
-            if entry is None:
-                break
-            kept += len(line)
-            end = entry.end
+    kept = end = 0
+    with _opened(folder) as log:
+        for behind, entry in _entries(log):
+            kept, end = behind, entry.end
     with index.open("r+b") as file:
         file.truncate(kept)
     with payload.open("r+b") as file:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import json
+import mmap
+import re
 import shutil
 import signal
 import subprocess
@@ -21,7 +23,7 @@ from laboratory import NOTHING, payload, same
 
 from vfl import journal
 from vfl.errors import StorageError
-from vfl.journal import BLOCK_BYTES, Journal, digest, read
+from vfl.journal import BLOCK_BYTES, Journal, Reader, digest, read
 from vfl.types import Phase, Point, Released
 
 DTYPES = ("<f8", "<f4", "<i8", "<i4", "|u1", "|b1")
@@ -144,6 +146,53 @@ def test_a_garbled_last_line_is_dropped(tmp_path: Path) -> None:
         file.write(b"\0" * 30 + b"\n")
     _write(tmp_path, [])
     assert digest(tmp_path) == before
+
+
+@pytest.mark.parametrize("damage", ["garbled", "past the payload"])
+def test_a_damaged_line_before_others_is_refused_and_nothing_is_cut(tmp_path: Path, damage: str) -> None:
+    _write(tmp_path, [_small(step) for step in range(4)])
+    index = tmp_path / "index.jsonl"
+    lines = index.read_bytes().splitlines(keepends=True)
+    begun = Reader(tmp_path)
+    index.write_bytes(lines[0])
+    assert len(list(begun.select(Point.EMBEDDING))) == 1
+    if damage == "garbled":
+        lines[2] = b"x" * 20 + b"\n"
+    else:
+        entry = json.loads(lines[2])
+        lines[2] = json.dumps(entry | {"rows": entry["rows"] | {"offset": 10**6}}).encode() + b"\n"
+    index.write_bytes(b"".join(lines))
+    before = digest(tmp_path)
+    readings: tuple[Callable[[], object], ...] = (
+        lambda: list(read(tmp_path)),
+        lambda: begun.select(Point.EMBEDDING),
+        lambda: Journal(tmp_path),
+    )
+    for reading in readings:
+        with pytest.raises(StorageError, match=rf"^{re.escape(str(index))}: line 3 is damaged, or .*: bring"):
+            reading()
+    assert digest(tmp_path) == before
+
+
+def test_lines_that_come_while_a_log_is_read_are_left_for_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their payload may lie behind what was mapped: that is no damage."""
+    log = Journal(tmp_path)
+    log.append(_small(0))
+    mapped = mmap.mmap
+
+    def grows(*args: Any, **options: Any) -> Any:
+        found = mapped(*args, **options)
+        for step in (1, 2, 3):
+            log.append(_small(step))
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(mmap, "mmap", grows)
+        assert [e.exchange.step for e in read(tmp_path)] == [0]
+    assert [e.exchange.step for e in read(tmp_path)] == [0, 1, 2, 3]
+    log.close()
 
 
 def test_an_index_without_its_payload_is_an_empty_log(tmp_path: Path) -> None:
