@@ -23,6 +23,7 @@ from vfl.jsonfile import json_object
 from vfl.private import owner_only
 
 _PATIENCE_SECONDS = 15.0  # between being told to stop and being killed
+_SILENT_SECONDS = 4.0  # of it, before the user learns who is waited for
 _END_SECONDS = 8.0  # after one party has failed, for the others to notice and to end by themselves
 _CHECKOUT = Path(__file__).resolve().parents[1]
 
@@ -84,15 +85,26 @@ class Processes:
         """Ask every process to end, then end it."""
         for child in self._running():
             child.send_signal(signal.SIGTERM)
-        deadline = time.monotonic() + _PATIENCE_SECONDS
+        begun = time.monotonic()
+        self._wait_until(begun + _SILENT_SECONDS)
+        if late := [party for party, child in self._children.items() if child.poll() is None]:
+            seconds = _PATIENCE_SECONDS - _SILENT_SECONDS
+            print(
+                f"waiting up to {seconds:g} s for {', '.join(late)} to stop, then killing",
+                file=sys.stderr,
+                flush=True,
+            )
+        self._wait_until(begun + _PATIENCE_SECONDS)
         for child in self._children.values():
-            try:
-                child.wait(max(0.1, deadline - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                child.kill()
-                child.wait()
+            child.kill()  # does nothing to one that has ended
+            child.wait()
             if child.stdin:
                 child.stdin.close()
+
+    def _wait_until(self, deadline: float) -> None:
+        """Until every process has ended, or the ``deadline`` on the monotonic clock has passed."""
+        while self._running() and time.monotonic() < deadline:
+            time.sleep(0.02)
 
     def _running(self) -> list[subprocess.Popen[bytes]]:
         return [c for c in self._children.values() if c.poll() is None]

@@ -1,0 +1,31 @@
+"""How the launcher ends its processes."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from experiments import launch
+
+
+def test_who_is_slow_to_stop_is_named_before_it_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    started: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(role: str, file: Path) -> subprocess.Popen[bytes]:
+        before = signal.signal(signal.SIGTERM, signal.SIG_IGN if role == "passive" else signal.SIG_DFL)
+        started[role] = subprocess.Popen(["sleep", "600"], stdin=subprocess.PIPE)  # inherits what is ignored
+        signal.signal(signal.SIGTERM, before)
+        return started[role]
+
+    monkeypatch.setattr(launch, "_start", start)
+    monkeypatch.setattr(launch, "_SILENT_SECONDS", 1.0)
+    monkeypatch.setattr(launch, "_PATIENCE_SECONDS", 1.5)
+    roles = {"a": "passive", "b": "active"}
+    launch.Processes({party: tmp_path / party / "config.toml" for party in roles}, roles).stop()
+    assert capsys.readouterr().err == "waiting up to 0.5 s for a to stop, then killing\n"
+    assert [started[role].returncode for role in roles.values()] == [-signal.SIGKILL, -signal.SIGTERM]
