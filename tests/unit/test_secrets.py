@@ -29,6 +29,7 @@ WEAK = [
     "hush-hush-hush-hush",
     "1234567" * 6,
     "0f1e2d3c4b5a69788796a5b4c3d2e1",
+    "private-seed-of-the-active-party",
 ]
 
 
@@ -55,7 +56,7 @@ def test_what_cannot_have_128_bits_is_weak(secret: str) -> None:
 
 def test_what_is_drawn_is_not() -> None:
     for _ in range(2000):
-        drawn = [secrets.token_hex(16), secrets.token_hex(32), secrets.token_urlsafe(32)]
+        drawn = [secrets.token_hex(16), secrets.token_hex(32), secrets.token_urlsafe(96)]
         assert not any(map(is_weak, drawn))
     assert not is_weak(str(secrets.randbits(200) + 10**60))
 

@@ -19,11 +19,14 @@ def is_weak(secret: str) -> bool:
     """Whether ``secret`` cannot have 128 random bits.
 
     That is so where it is too short (a digit counts as log2(10) bits, any other character as a hexadecimal
-    digit, 4 bits), has few different characters, or repeats one text. The rest cannot be seen: a sentence passes
-    and is weak all the same.
+    digit, 4 bits), has few different characters, no digit, or repeats one text. The rest cannot be seen: a sentence
+    with a year passes and is weak all the same.
     """
     bits = len(secret) * (math.log2(10) if secret.isdecimal() else 4)
-    return bits < BITS or len(set(secret)) < _DIFFERENT or secret in (secret * 2)[1:-1]
+    worded = not any(
+        map(str.isdecimal, secret)
+    )  # 32 random hexadecimal digits are once in 40 million million times
+    return bits < BITS or len(set(secret)) < _DIFFERENT or worded or secret in (secret * 2)[1:-1]
 
 
 def check_secrets(file: Path, secrets: Iterable[tuple[str, str]]) -> None:
