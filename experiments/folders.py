@@ -255,7 +255,7 @@ def _reading(path: Path, what: str) -> Iterator[None]:
 def _reason(error: Exception) -> str:
     if isinstance(error, ValidationError):
         first = error.errors()[0]
-        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        return ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))
     return str(error).partition("\n")[0] or type(error).__name__
 
 

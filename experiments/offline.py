@@ -282,7 +282,7 @@ def _predicted(transcript: Reader) -> Array:
 
 def _read(file: Path) -> tuple[str, str, Submission]:
     """The names of attack and target, and what is submitted."""
-    saved = load_arrays(file)
+    saved = load_arrays(file, remedy="write one with `vflens attack`")
     try:
         for name, (kinds, axes) in _SAVED.items():
             if saved[name].dtype.kind not in kinds or saved[name].ndim != axes:

@@ -74,8 +74,8 @@ def _through(file: Path, write: Callable[[Path], object], remedy: str) -> None:
         ) from error
 
 
-def load_arrays(file: Path) -> dict[str, Array]:
-    """See :func:`read_arrays`.
+def load_arrays(file: Path, *, remedy: str = "give the folder of a whole run") -> dict[str, Array]:
+    """See :func:`read_arrays`; ``remedy`` ends the sentence that refuses ``file``.
 
     Raises:
         StorageError: the file is absent, damaged, compressed, or holds pickled objects.
@@ -83,9 +83,7 @@ def load_arrays(file: Path) -> dict[str, Array]:
     try:
         return read_arrays(file)
     except UNREADABLE as error:
-        raise StorageError(
-            f"{file} holds no readable arrays ({error}): give the folder of a whole run"
-        ) from error
+        raise StorageError(f"{file} holds no readable arrays ({error}): {remedy}") from error
 
 
 def read_arrays(file: Path) -> dict[str, Array]:
@@ -123,7 +121,12 @@ def _check_header(data: IO[bytes], member: ZipInfo) -> None:
     version = npy.read_magic(data)
     if version not in _HEADERS:
         raise ValueError(f"{member.filename} is no plain array")
-    shape, _, dtype = _HEADERS[version](data)
+    try:
+        shape, _, dtype = _HEADERS[version](data)
+    except ValueError as error:  # whose sentence advises to trust the file
+        raise ValueError(f"the header of {member.filename} cannot be read") from error
+    if dtype.hasobject:
+        raise ValueError(f"{member.filename} holds Python objects, not numbers")
     due = data.tell() + math.prod(shape) * max(1, dtype.itemsize)
     if min(shape, default=0) < 0 or due != member.file_size:
         raise ValueError(

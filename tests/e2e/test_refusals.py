@@ -329,7 +329,9 @@ class TestWrongPaths:
         )
         for name, written in (("torn.npz", b"PK\3\4"), ("empty.npz", b""), ("text.npz", b"hello")):
             (tmp_path / name).write_bytes(written)
-            assert "holds no readable arrays" in refused(12, "score", tmp_path / name, "--config", passive)
+            said = refused(12, "score", tmp_path / name, "--config", passive)
+            assert "holds no readable arrays" in said
+            assert said.endswith("): write one with `vflens attack`")
         np.save(tmp_path / "bare.npy", np.ones(3))
         assert "holds no readable arrays" in refused(12, "score", tmp_path / "bare.npy", "--config", passive)
         np.savez(tmp_path / "other.npz", values=np.ones(3))

@@ -64,6 +64,8 @@ def _header(dtype: str, shape: str) -> bytes:
         (_header("|V0", f"({10**15},)"), "are due"),
         (_header("<U500000000", "()"), r"200000\d+ are due"),
         (b"(" * 10_000, ""),
+        (_header("|O", "(1,)"), r"x\.npy holds Python objects, not numbers\): give"),
+        (_header("<f8", "(1,)") + b" " * 20_000, r"the header of x\.npy cannot be read\): give"),
         (b"[" * 9_000 + b"]" * 900, ""),
         (b"{'descr': " * 900, ""),
     ],

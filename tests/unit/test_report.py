@@ -205,6 +205,13 @@ def test_pictures_of_other_columns_are_refused(tmp_path: Path) -> None:
         report(run)
 
 
+def test_json_that_is_nested_too_deeply_is_refused_with_its_reason(tmp_path: Path) -> None:
+    folder = write_party(tmp_path / "demo" / "coordinator", "coordinator")
+    (folder / "status.json").write_text("[" * 100_000)
+    with pytest.raises(DataError, match=r"status\.json cannot be read as JSON \(Invalid JSON: "):
+        read_party(folder)
+
+
 def test_a_torn_transcript_counts_whole_lines(tmp_path: Path) -> None:
     lines = [crossing("active", "train", "embedding", 10), crossing("active", "train", "embedding", 7)]
     lines.append(crossing("passive", "disclose", "parameters", 0, withheld=True))
