@@ -15,12 +15,19 @@ import numpy as np
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 from laboratory import deal, experiment
 
 from clients.passive import PassiveParty
 from experiments.local import LocalFederation
-from vfl.acts import Act, Begin, Disclose, Forward, Prepare, Step, Stop
+from vfl.acts import Act, Begin, Disclose, Forward, Prepare, Step
 from vfl.config import PassiveConfig
 from vfl.errors import ProtocolError, StateError
 from vfl.numerics.discrete_noise import GAUSSIAN_STEP
@@ -65,9 +72,14 @@ class Aggregator(RuleBasedStateMachine):
 
     config: PassiveConfig
     prepare: Prepare
+    reached: list[
+        tuple[int, int, bool]
+    ]  # of each machine: epochs, restarts since the first step, whether it predicted
 
-    @initialize()
-    def start(self) -> None:
+    @initialize(steps=st.integers(0, 9), late=st.integers(4, 10))
+    def start(self, steps: int, late: int) -> None:
+        """``steps`` as an honest aggregator asks them; training may end after step ``late``."""
+        self.late, self.restarts = late, 0
         self.home = TemporaryDirectory()
         self.config = self.config.model_copy(update={"out": Path(self.home.name)})
         self.train, self.predicted = self.prepare.federation.train, self.prepare.federation.predict
@@ -79,10 +91,14 @@ class Aggregator(RuleBasedStateMachine):
         self.seen: list[Noisy] = []
         self.last: Act[Any] | None = None
         self.over = False
+        for _ in range(steps):
+            self._honest()
 
     @rule()
     def next_step(self) -> None:
-        """As an honest aggregator asks."""
+        self._honest()
+
+    def _honest(self) -> None:
         step = self.step + 1
         self._train(step, self.train[6 * (step % EPOCH) :][:6], self._gradient(self.step))
 
@@ -114,20 +130,19 @@ class Aggregator(RuleBasedStateMachine):
         self.party.close()
         self.party = PassiveParty(self.config, {})
         self.party.resume()
+        self.restarts += bool(self.sent)
 
+    @precondition(lambda self: self.step >= self.late)
     @rule()
     def begin(self) -> None:
         self._tell(Begin("tiny/run", 1))
         self.over = True
 
+    @precondition(lambda self: self.step >= self.late)
     @rule()
     def disclose(self) -> None:
         self._tell(Disclose("tiny/run", 1, "coordinator"))
         self.over = True
-
-    @rule()
-    def stop(self) -> None:
-        self._tell(Stop("tiny/run", ""))
 
     @rule(rows=st.lists(st.integers(0, 5), min_size=1, max_size=4, unique=True), again=st.booleans())
     def predict(self, rows: list[int], again: bool) -> None:
@@ -146,6 +161,9 @@ class Aggregator(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if hasattr(self, "party"):
+            phases = {n.exchange.phase for n in self.seen}
+            epochs = len({step // EPOCH for step in self.sent})
+            self.reached.append((epochs, self.restarts, Phase.PREDICT in phases))
             self.party.close()
             self.home.cleanup()
 
@@ -197,7 +215,10 @@ class Aggregator(RuleBasedStateMachine):
 
 def test_no_noise_comes_off_whatever_is_asked_and_restarted(dealt: tuple[PassiveConfig, Prepare]) -> None:
     config, prepare = dealt
-    machine = type("Dealt", (Aggregator,), {"config": config, "prepare": prepare})
+    reached: list[tuple[int, int, bool]] = []
+    machine = type("Dealt", (Aggregator,), {"config": config, "prepare": prepare, "reached": reached})
     run_state_machine_as_test(
-        machine, settings=settings(max_examples=25, stateful_step_count=15, deadline=None, derandomize=True)
+        machine, settings=settings(max_examples=25, stateful_step_count=40, deadline=None, derandomize=True)
     )
+    far = [m for m in reached if m[0] >= 2 and m[1] and m[2]]
+    assert len(far) >= 3, "too few machines saw two epochs, a restart in between and predictions"
