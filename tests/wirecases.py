@@ -28,7 +28,7 @@ from vfl.view import PartyInfo
 
 INT32 = st.integers(0, INT32_MAX)
 PLACES = st.integers(0, MAX_PIXEL)
-NAMES = st.text(max_size=12)
+NAMES = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Zl", "Zp")), max_size=12)
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 ROWS = hnp.arrays("<i4", hnp.array_shapes(max_dims=1, min_side=0, max_side=6))
 SHAPES = hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4)
