@@ -67,6 +67,13 @@ def test_the_svm_is_solved_whatever_the_table(table: tuple[Array, Array], theta:
             assert best <= other + 1e-9 * abs(other) + rounding
 
 
+def test_a_column_that_float64_hardly_resolves_gives_no_polished_answer() -> None:
+    x = np.zeros((6, 4))
+    x[:, 0] = 1e-3 + np.array([0, 1, -1, 1, 1, 1]) * 1e-12
+    x[:, 1] = 1e12 + np.array([1, 1, 1, 0, -1, 0])
+    assert not solve_svm(x, -np.ones(6), theta=1.3e-3, rho=1e-4).polished
+
+
 @given(tables(), st.sampled_from([1e-2, 1.0, 1e4]))
 @settings(max_examples=100, deadline=None)
 def test_a_release_called_preserving_is_one(table: tuple[Array, Array], m: float) -> None:

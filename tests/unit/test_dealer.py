@@ -93,14 +93,15 @@ def test_folders_for_sockets_are_removed(tmp_path: Path, monkeypatch: pytest.Mon
 def test_sockets_go_elsewhere_where_other_users_can_change_their_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     what = experiment(tmp_path, network={"transport": "unix"})
-    with short_folder() as home:
+    with short_folder() as home, short_folder() as temporary:
+        monkeypatch.setattr("tempfile.tempdir", str(temporary))
         for mode, elsewhere in ((0o700, 0), (0o770, 1)):
             home.chmod(mode)
             files = write_parties(what, what.scenarios[0], deal_tables(what), home)
-            assert len(list(tmp_path.glob("vflens-*"))) == elsewhere
+            assert len(list(temporary.glob("vflens-*"))) == elsewhere
         remove_sockets(files)
+        monkeypatch.undo()
 
 
 # --- the run folder
