@@ -24,7 +24,7 @@ from vfl.errors import ConfigError, PluginError
 from vfl.private import write_private
 from vfl.registry import ATTACKS, DEFENSES
 
-SECRET = "SECRET-of-thirty-two-or-more-characters"
+SECRET = "SECRET-of-32-or-more-characters-in-all"
 
 
 Config = dict[str, Any]
