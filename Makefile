@@ -13,7 +13,7 @@ export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-deep test facts kernels wheel-check fmt lint types proto check-proto bench docs check clean
+.PHONY: help setup demo demo-deep test facts golden kernels wheel-check fmt lint types proto check-proto bench docs check clean
 
 help:           ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -49,6 +49,9 @@ test: $(VENV)/.dev      ## the whole test suite
 
 facts: $(VENV)/.dev     ## slow facts: whole data sets, oracles on many systems
 	$(BIN)/pytest -n 2 -m facts
+
+golden: $(VENV)/.dev    ## write anew what the examples give, for tests/e2e/test_examples_stay.py
+	PYTHONPATH=tests $(BIN)/python tests/e2e/test_examples_stay.py
 
 # A failing $$( ) in a for loop would be no core type and no failure: hence the variable.
 kernels: $(VENV)/.dev   ## the numerics' tests under two other kernels of OpenBLAS than this machine's

@@ -1,0 +1,146 @@
+"""Every example gives, bit for bit, what it gave when the files in golden/ were written.
+
+A change that only moves code must not change them. One that changes numbers on purpose writes them anew with
+``make golden`` and says why. Sums have another order under another kernel of BLAS; there the figures must agree closely.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from processes import ENVIRONMENT, VFLENS
+from pyarrow import parquet
+
+ROOT = Path(__file__).parents[2]
+GOLDEN = Path(__file__).parent / "golden"
+OURS = ("train_seconds", "steps_per_second")  # of the machine, not of the experiment
+BANK = ["examples/bank_passive.csv", "--id-column", "id", "--columns", "age,income,credit_score"]
+COMMANDS: dict[str, list[str]] = {
+    "demo": ["run", "examples/demo.toml", "--in-process", "--out", "{out}"],
+    "own_csv": ["run", "examples/own_csv.toml", "--out", "{out}"],
+    "demo_deep": ["run", "examples/demo_deep.toml", "--in-process", "--out", "{out}"],
+    "sweep": ["sweep", "examples/sweep.toml", "--out", "{out}"],
+    "audit": ["audit", *BANK, "--classes", "2", "--models", "3", "--json", "--out", "{out}/audit.html"],
+    "rvg-fig4": ["reproduce", "rvg-fig4", "--quick", "--out", "{out}"],
+    "release": [
+        *("release", "examples/bank_active.csv", "--id", "id", "--label", "subscribed", "--lambda", "1"),
+        *("--pi", "standardise", "--seed", "5", "--out", "{out}/released.csv"),
+    ],
+}
+#: Numbers that depend on the kernels that this machine takes, of NumPy, its BLAS and torch.
+FINGERPRINT = """
+import hashlib, numpy as np
+a = np.random.default_rng(0).normal(size=(97, 61))
+parts = [a.T @ a, a @ a[:61].T, np.exp(a), np.linalg.svd(a)[1], np.linalg.solve(a[:61].T @ a[:61], a[:61].T)]
+import torch
+with torch.random.fork_rng():
+    t = torch.from_numpy(a)
+    parts += [(t.T @ t).numpy(), torch.tanh(t).numpy(), torch.nn.functional.conv2d(t[None, None], t[None, None, :5, :5]).numpy()]
+print(hashlib.blake2b(b"".join(p.tobytes() for p in parts), digest_size=12).hexdigest())
+"""
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=12).hexdigest()
+
+
+def _arrays(file: Path) -> bytes:
+    with np.load(file) as found:
+        return b"".join(name.encode() + found[name].tobytes() for name in sorted(found))
+
+
+def _digests(out: Path) -> Iterator[tuple[str, str]]:
+    """Of what crossed the wire, and of what attacks made of it."""
+    for file in sorted(out.rglob("*")):
+        name = file.relative_to(out).as_posix()
+        if file.parent.name in ("transcript", "released") and file.is_file():
+            yield name, _digest(file.read_bytes())
+        elif file.parent.name == "estimates":
+            yield name, _digest(_arrays(file))
+
+
+def _figures(out: Path) -> Iterator[tuple[str, float]]:
+    """Every number of every table; whole columns of a long one as their norm."""
+    for file in sorted(out.rglob("*.parquet")):
+        if file.name == "data.parquet":
+            continue
+        rows = parquet.read_table(file).to_pylist()
+        rows = [row for row in rows if row.get("metric") not in OURS]
+        for column in sorted({name for row in rows for name, v in row.items() if isinstance(v, float)}):
+            values = [row[column] for row in rows if row[column] is not None and math.isfinite(row[column])]
+            yield f"{file.relative_to(out).as_posix()}:{column}", math.sqrt(math.fsum(v * v for v in values))
+    for file in sorted(out.rglob("*.csv")):
+        table = np.genfromtxt(file, delimiter=",", skip_header=1)
+        yield file.name, float(np.sqrt(np.nansum(table**2)))
+
+
+def _numbers(found: Any, name: str) -> Iterator[tuple[str, float]]:
+    if isinstance(found, float):
+        yield name, found
+    elif isinstance(found, dict | list):
+        items = found.items() if isinstance(found, dict) else enumerate(found)
+        for key, value in items:
+            yield from _numbers(value, f"{name}.{key}")
+
+
+def outcome(name: str, out: Path) -> dict[str, Any]:
+    """What an example gives: digests of bits, and figures."""
+    command = [part.format(out=out) for part in COMMANDS[name]]
+    out.mkdir(parents=True, exist_ok=True)
+    done = subprocess.run(
+        [*VFLENS, *command],
+        cwd=ROOT,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    figures = dict(_figures(out))
+    if "--json" in command:
+        figures |= dict(_numbers(json.loads(done.stdout), name))
+    return {"bits": dict(_digests(out)), "figures": figures}
+
+
+def _fingerprint() -> str:
+    command = [sys.executable, "-c", FINGERPRINT]
+    environment = {**ENVIRONMENT, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+@pytest.mark.facts
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("name", COMMANDS)
+def test_an_example_stays_as_it_was(name: str, tmp_path: Path) -> None:
+    golden = json.loads((GOLDEN / f"{name}.json").read_text(encoding="utf-8"))
+    found = outcome(name, tmp_path)
+    assert golden["figures"]
+    assert found["bits"].keys() == golden["bits"].keys()
+    if _fingerprint() == golden["fingerprint"]:
+        assert found["bits"] == golden["bits"]
+        assert found["figures"] == golden["figures"]
+    assert found["figures"] == pytest.approx(golden["figures"], rel=1e-3, abs=1e-6)
+
+
+def write(folder: Path) -> None:
+    """Make golden/ anew."""
+    GOLDEN.mkdir(exist_ok=True)
+    for name in COMMANDS:
+        found = {"fingerprint": _fingerprint(), **outcome(name, folder / name)}
+        (GOLDEN / f"{name}.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        write(Path(folder))
