@@ -8,14 +8,12 @@ RUN useradd --create-home --uid 10001 vflens
 
 COPY pyproject.toml constraints.txt README.md /src/
 COPY protos /src/protos
-COPY vfl /src/vfl
+COPY vflens /src/vflens
 COPY attacks /src/attacks
 COPY defenses /src/defenses
 COPY clients /src/clients
 COPY coordinator /src/coordinator
 COPY services /src/services
-COPY experiments /src/experiments
-COPY cli /src/cli
 RUN pip install --no-cache-dir --disable-pip-version-check -c /src/constraints.txt /src && rm -rf /src
 
 WORKDIR /vflens

@@ -5,9 +5,9 @@ PYTHON ?= python3
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 # As a path: setuptools' own finder would double the start of Python, in which a Ctrl-C shows a traceback.
 EDITABLE := --config-settings editable_mode=compat
-SOURCES := attacks cli clients coordinator defenses experiments protos services vfl
+SOURCES := attacks clients coordinator defenses services vflens   # the real folders; vflens holds links to the others
 NUMERICS := tests/oracle $(addprefix tests/,property/test_linear_system.py $(addprefix unit/test_,central.py inversion.py logistic.py ranking.py scaling.py))
-CODE := $(filter-out protos,$(SOURCES)) tests benchmarks docs
+CODE := $(SOURCES) tests benchmarks docs
 # One numeric thread per process: sums have one order, and two cores serve several parties.
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
@@ -71,7 +71,7 @@ lint: $(VENV)/.dev      ## ruff and the layers
 	$(BIN)/lint-imports
 
 types: $(VENV)/.dev     ## mypy --strict
-	$(BIN)/mypy $(filter-out benchmarks,$(CODE))
+	$(BIN)/mypy vflens tests docs   # follows the links in vflens
 	$(BIN)/mypy conftest.py   # apart: tests has one too
 	$(BIN)/mypy --explicit-package-bases benchmarks
 

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import ValidationError
 
-from vfl.attack import LinearAttack
-from vfl.errors import ConfigError, PluginError, ProtocolError
-from vfl.registry import ATTACKS
-from vfl.types import Array, Estimate, Moments
+from vflens.errors import ConfigError, PluginError, ProtocolError
+from vflens.plugins.attack import LinearAttack
+from vflens.plugins.registry import ATTACKS
+from vflens.types import Array, Estimate, Moments
 
 #: Sizes of entries whose fourth powers neither overflow nor vanish: all that estimators form of them.
 LARGEST, SMALLEST = 1e50, 1e-50
@@ -69,7 +69,7 @@ def _configured(kind: type[LinearAttack], name: str, params: Mapping[str, Any]) 
     try:
         return kind(**params)
     except ValidationError as error:
-        from vfl.config.reading import refused  # not paid by who makes no mistake
+        from vflens.config.reading import refused  # not paid by who makes no mistake
 
         raise refused(error, f"attack {name!r}", kind) from None
 

@@ -6,10 +6,10 @@ from typing import Literal
 
 import numpy as np
 
-from vfl.numerics.agnostic import padded
-from vfl.numerics.linear_system import first_differences, nearest_solution, residual_norm
-from vfl.types import Array, Estimate, statuses
-from vfl.view import AdversaryView
+from vflens.numerics.linear_system import first_differences, nearest_solution, residual_norm
+from vflens.numerics.theory.agnostic import padded
+from vflens.plugins.view import AdversaryView
+from vflens.types import Array, Estimate, statuses
 
 Outside = Literal["clip", "half_value", "half_row", "keep"]
 OUTSIDE = "values outside [0, 1]: clip them, ½ for each, ½ for the whole row; keep: as they are, what theory speaks of"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from vfl.errors import KnowledgeError
-from vfl.types import Array, Estimate, statuses
-from vfl.view import AdversaryView
+from vflens.errors import KnowledgeError
+from vflens.plugins.view import AdversaryView
+from vflens.types import Array, Estimate, statuses
 
 
 def binary(view: AdversaryView, score: Array) -> Estimate:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from vfl.attack import linear_estimate
-from vfl.numerics.linear_system import RANGE_RTOL
-from vfl.types import Array, Estimate, RowStatus
+from vflens.numerics.linear_system import RANGE_RTOL
+from vflens.plugins.attack import linear_estimate
+from vflens.types import Array, Estimate, RowStatus
 
 
 def box_estimate(

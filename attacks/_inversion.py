@@ -10,11 +10,11 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from vfl.attack import Attack
-from vfl.errors import ConfigError
-from vfl.model import image_grid
-from vfl.types import Array, ColumnInfo, Estimate, statuses
-from vfl.view import AdversaryView
+from vflens.errors import ConfigError
+from vflens.models.settings import image_grid
+from vflens.plugins.attack import Attack
+from vflens.plugins.view import AdversaryView
+from vflens.types import Array, ColumnInfo, Estimate, statuses
 
 _BATCH = 512  # descents at a time: what fits into the caches
 _TIE = 1 + 1e-9  # residuals this near are equal, whatever their last bits: the nearer start has the row

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from vfl.errors import KnowledgeError
-from vfl.networks.passport import open_layers, passport_place, weighted, with_passport
+from vflens.errors import KnowledgeError
+from vflens.models.networks.passport import open_layers, passport_place, weighted, with_passport
 
 Layer = nn.Linear | nn.Conv2d
 
@@ -31,7 +31,7 @@ class Guessed(nn.Module):
             self.scale.copy_(scale), self.shift.copy_(shift)
 
     def forward(self, x: Tensor) -> Tensor:
-        """As :meth:`vfl.networks.passport.Passport.forward`."""
+        """As :meth:`vflens.models.networks.passport.Passport.forward`."""
         shape = (1, -1, 1, 1) if x.dim() == 4 else (1, -1)
         return self.scale.reshape(shape) * weighted(self.layer, x) + self.shift.reshape(shape)
 

@@ -10,11 +10,11 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from attacks._agnostic import OUTSIDE, Outside, solve_with_classifier
-from vfl.attack import JointAttack
-from vfl.numerics.agnostic import fit_classifier
-from vfl.types import Estimate, Knowledge, Phase
-from vfl.view import AdversaryView
+from vflens.attacks._agnostic import OUTSIDE, Outside, solve_with_classifier
+from vflens.numerics.theory.agnostic import fit_classifier
+from vflens.plugins.attack import JointAttack
+from vflens.plugins.view import AdversaryView
+from vflens.types import Estimate, Knowledge, Phase
 
 
 class Agnostic(JointAttack):
@@ -29,7 +29,7 @@ class Agnostic(JointAttack):
     outside: Outside = Field("clip", description=OUTSIDE)
 
     def joint(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
-        """See :meth:`vfl.attack.JointAttack.joint` and :func:`attacks._agnostic.solve_with_classifier`."""
+        """See :meth:`vflens.plugins.attack.JointAttack.joint` and :func:`vflens.attacks._agnostic.solve_with_classifier`."""
         rows = view.training_rows
         theta = fit_classifier(view.own("features", rows), view.own("labels", rows), view.n_classes, self.l2)
         return solve_with_classifier(view, theta, self.outside)

@@ -11,15 +11,15 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from vfl.attack import Attack
-from vfl.errors import KnowledgeError
-from vfl.numerics.one_feature import Signs, contradicts, reconstruct
-from vfl.types import Array, Estimate, Knowledge, RowStatus, statuses
-from vfl.view import AdversaryView
+from vflens.errors import KnowledgeError
+from vflens.numerics.estimators.one_feature import Signs, contradicts, reconstruct
+from vflens.plugins.attack import Attack
+from vflens.plugins.view import AdversaryView
+from vflens.types import Array, Estimate, Knowledge, RowStatus, statuses
 
 
 class BlackBox(Attack):
-    """v = ωx + b₀ stretched to [0, 1]; see :mod:`vfl.numerics.one_feature` for its cases."""
+    """v = ωx + b₀ stretched to [0, 1]; see :mod:`vflens.numerics.estimators.one_feature` for its cases."""
 
     needs: ClassVar[frozenset[Knowledge]] = frozenset(
         {Knowledge.SCORES, Knowledge.OWN_FEATURES, Knowledge.PARAMETERS, Knowledge.MOMENTS}
@@ -37,7 +37,7 @@ class BlackBox(Attack):
     )
 
     def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
-        """See :meth:`vfl.attack.Attack.reconstruct`.
+        """See :meth:`vflens.plugins.attack.Attack.reconstruct`.
 
         A row with a score of exactly 0 is SATURATED and ½; AMBIGUOUS rows are ½; all rows are INCONSISTENT where
         the signs that are known cannot be true.

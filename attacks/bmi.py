@@ -12,11 +12,11 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from attacks._inversion import Inversion
-from vfl.networks.architectures import bottom
-from vfl.networks.generator import keyed
-from vfl.types import Array, Estimate, Knowledge, Phase
-from vfl.view import AdversaryView
+from vflens.attacks._inversion import Inversion
+from vflens.models.networks.architectures import bottom
+from vflens.models.networks.generator import keyed
+from vflens.plugins.view import AdversaryView
+from vflens.types import Array, Estimate, Knowledge, Phase
 
 
 class BlackBoxInversion(Inversion):
@@ -30,7 +30,7 @@ class BlackBoxInversion(Inversion):
     learning_steps: int = Field(200, ge=1, le=1_000_000, description="steps of L-BFGS for the shadow")
 
     def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
-        """Columns (N, d); extra "residual" (N,): ‖G'(x̂) − H‖. See :meth:`vfl.attack.Attack.reconstruct`."""
+        """Columns (N, d); extra "residual" (N,): ‖G'(x̂) − H‖. See :meth:`vflens.plugins.attack.Attack.reconstruct`."""
         columns = view.metadata()
         rows, features = view.auxiliary()
         with keyed(rng):

@@ -8,12 +8,12 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field
 
-from attacks._box import box_estimate, box_spread
-from vfl.attack import LinearAttack
-from vfl.numerics.box import nearest_in_box
-from vfl.numerics.chebyshev import candidates, chebyshev_center
-from vfl.numerics.linear_system import null_basis
-from vfl.types import Array, Estimate, Moments
+from vflens.attacks._box import box_estimate, box_spread
+from vflens.numerics.estimators.box import nearest_in_box
+from vflens.numerics.estimators.chebyshev import candidates, chebyshev_center
+from vflens.numerics.linear_system import null_basis
+from vflens.plugins.attack import LinearAttack
+from vflens.types import Array, Estimate, Moments
 
 
 class ChebyshevCenter(LinearAttack):
@@ -26,7 +26,7 @@ class ChebyshevCenter(LinearAttack):
     def solve(
         self, A: Array, b: Array, *, rng: np.random.Generator, moments: Moments | None = None
     ) -> Estimate:
-        """The Chebyshev centre; see :meth:`vfl.attack.LinearAttack.solve`.
+        """The Chebyshev centre; see :meth:`vflens.plugins.attack.LinearAttack.solve`.
 
         Rows with no solution in the box, and all rows where there are more than ``most`` candidates, get RCC2's
         answer. Extras per row: "residual" ‖A x̂ − b‖, "gap" of the squared radius, whose root bounds the distance

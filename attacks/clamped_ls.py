@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from vfl.attack import LinearAttack, linear_estimate
-from vfl.numerics.linear_system import nearest_solution
-from vfl.types import Array, Estimate, Moments
+from vflens.numerics.linear_system import nearest_solution
+from vflens.plugins.attack import LinearAttack, linear_estimate
+from vflens.types import Array, Estimate, Moments
 
 
 class ClampedLeastSquares(LinearAttack):
@@ -18,5 +18,5 @@ class ClampedLeastSquares(LinearAttack):
     def solve(
         self, A: Array, b: Array, *, rng: np.random.Generator, moments: Moments | None = None
     ) -> Estimate:
-        """The solution nearest to 0, clipped; see :meth:`vfl.attack.LinearAttack.solve`."""
+        """The solution nearest to 0, clipped; see :meth:`vflens.plugins.attack.LinearAttack.solve`."""
         return linear_estimate(np.clip(nearest_solution(A, b, np.zeros(A.shape[1])), 0, 1), A, b)

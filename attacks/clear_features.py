@@ -11,17 +11,17 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from vfl.attack import Attack
-from vfl.errors import KnowledgeError
-from vfl.numerics.factorization import factorize
-from vfl.types import Array, Estimate, Knowledge, Phase, Point, RowStatus, statuses
-from vfl.view import AdversaryView
+from vflens.errors import KnowledgeError
+from vflens.numerics.factorization import factorize
+from vflens.plugins.attack import Attack
+from vflens.plugins.view import AdversaryView
+from vflens.types import Array, Estimate, Knowledge, Phase, Point, RowStatus, statuses
 
 _MISFIT = 1e-2  # relative: rows that the factors explain no better are flagged
 
 
 class ClearFeatures(Attack):
-    """Alternating least squares on logits = rows × changing weights; see :mod:`vfl.numerics.factorization`.
+    """Alternating least squares on logits = rows × changing weights; see :mod:`vflens.numerics.factorization`.
 
     Values are scaled to [0, 1] component by component: which mixture of the target's columns a component is, only
     the target can tell, and its scoring service does (``affine_r2``).
@@ -36,7 +36,7 @@ class ClearFeatures(Attack):
     sweeps: int = Field(30, ge=1, le=1_000_000, description="of alternating least squares, at most")
 
     def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
-        """Rows that the factors explain badly are NOT_CONVERGED; see :meth:`vfl.attack.Attack.reconstruct`.
+        """Rows that the factors explain badly are NOT_CONVERGED; see :meth:`vflens.plugins.attack.Attack.reconstruct`.
 
         Raises:
             KnowledgeError: several passive parties, or a row that was in no step, or fewer rows than columns.

@@ -10,12 +10,12 @@ from typing import Annotated, Any, Literal, get_args
 import numpy as np
 from pydantic import BeforeValidator, Field
 
-from attacks._box import box_estimate, box_reach
-from vfl.attack import LinearAttack
-from vfl.errors import ConfigError
-from vfl.numerics.box import nearest_in_box
-from vfl.numerics.linear_system import nearest_solution
-from vfl.types import Array, Estimate, Moments
+from vflens.attacks._box import box_estimate, box_reach
+from vflens.errors import ConfigError
+from vflens.numerics.estimators.box import nearest_in_box
+from vflens.numerics.linear_system import nearest_solution
+from vflens.plugins.attack import LinearAttack
+from vflens.types import Array, Estimate, Moments
 
 Named = Literal["clamped_ls", "zero", "half", "random"]
 
@@ -46,12 +46,12 @@ class ConstrainedLeastSquares(LinearAttack):
     def solve(
         self, A: Array, b: Array, *, rng: np.random.Generator, moments: Moments | None = None
     ) -> Estimate:
-        """The minimiser nearest to the start; see :meth:`vfl.attack.LinearAttack.solve`.
+        """The minimiser nearest to the start; see :meth:`vflens.plugins.attack.LinearAttack.solve`.
 
         Raises:
             ConfigError: a point that has not one number for each column of ``A``.
 
-        Extras per row: "residual" ‖A x̂ − b‖, "gap" of the dual (:class:`vfl.numerics.box.Nearest`), "radius": no
+        Extras per row: "residual" ‖A x̂ − b‖, "gap" of the dual (:class:`vflens.numerics.estimators.box.Nearest`), "radius": no
         point of the box is farther from x̂.
         """
         found = nearest_in_box(A, b, self._start(A, b, rng))

@@ -9,11 +9,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from attacks._binary import binary
-from vfl.attack import Attack
-from vfl.errors import KnowledgeError
-from vfl.types import Estimate, Knowledge, Phase
-from vfl.view import AdversaryView
+from vflens.attacks._binary import binary
+from vflens.errors import KnowledgeError
+from vflens.plugins.attack import Attack
+from vflens.plugins.view import AdversaryView
+from vflens.types import Estimate, Knowledge, Phase
 
 # Of a cosine: those beyond are how float32 rounds g, and would rank rows whose directions are one.
 _DECIMALS = 6
@@ -28,7 +28,7 @@ class DirectionScoring(Attack):
     estimates = "labels"
 
     def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
-        """Beliefs (N, 2); see :meth:`vfl.attack.Attack.reconstruct`.
+        """Beliefs (N, 2); see :meth:`vflens.plugins.attack.Attack.reconstruct`.
 
         Raises:
             KnowledgeError: there are not two classes, or no row was granted as class 1.

@@ -13,13 +13,13 @@ from typing import Annotated, ClassVar, TypeAlias
 import numpy as np
 from pydantic import Field, FiniteFloat
 
-from vfl.attack import LinearAttack, linear_estimate
-from vfl.errors import ProtocolError
-from vfl.numerics.box import nearest_in_box
-from vfl.numerics.combinations import halves, solutions
-from vfl.numerics.linear_system import RANK_RTOL, row_basis
-from vfl.types import Array, ColumnInfo, Estimate, Knowledge, Moments, RowStatus
-from vfl.view import AdversaryView
+from vflens.errors import ProtocolError
+from vflens.numerics.estimators.box import nearest_in_box
+from vflens.numerics.estimators.combinations import halves, solutions
+from vflens.numerics.linear_system import RANK_RTOL, row_basis
+from vflens.plugins.attack import LinearAttack, linear_estimate
+from vflens.plugins.view import AdversaryView
+from vflens.types import Array, ColumnInfo, Estimate, Knowledge, Moments, RowStatus
 
 Letters: TypeAlias = Annotated[tuple[FiniteFloat, ...], Field(min_length=1)]
 
@@ -44,7 +44,7 @@ class FiniteAlphabet(LinearAttack):
     tolerance: float = Field(1e-9, gt=0, lt=1, description="of ‖A x − b'‖, as a share of ‖b'‖ + ‖A‖")
 
     def joint(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
-        """Takes the alphabets from the metadata; see :meth:`vfl.attack.LinearAttack.joint`."""
+        """Takes the alphabets from the metadata; see :meth:`vflens.plugins.attack.LinearAttack.joint`."""
         if self.alphabets is not None:
             return super().joint(view, rng=rng)
         found = tuple(_scaled(column) for column in view.unknown_columns())

@@ -10,11 +10,11 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from attacks._box import box_reach
-from vfl.attack import LinearAttack, linear_estimate
-from vfl.numerics.gradient_inversion import invert
-from vfl.numerics.linear_system import LinearSystem
-from vfl.types import Array, Estimate, Moments, RowStatus
+from vflens.attacks._box import box_reach
+from vflens.numerics.gradient_inversion import invert
+from vflens.numerics.linear_system import LinearSystem
+from vflens.plugins.attack import LinearAttack, linear_estimate
+from vflens.types import Array, Estimate, Moments, RowStatus
 
 
 class GradientInversion(LinearAttack):
@@ -37,7 +37,7 @@ class GradientInversion(LinearAttack):
     def solve(
         self, A: Array, b: Array, *, rng: np.random.Generator, moments: Moments | None = None
     ) -> Estimate:
-        """Minimises ‖A x − b‖², the squared differences of log-ratios; see :meth:`vfl.attack.LinearAttack.solve`.
+        """Minimises ‖A x − b‖², the squared differences of log-ratios; see :meth:`vflens.plugins.attack.LinearAttack.solve`.
 
         Extras per row: "residual" ‖A x̂ − b‖, "objective" that was minimised, "gap", 0 exactly where its slope
         vanishes inside the box, "radius": no point of the box is farther from x̂.

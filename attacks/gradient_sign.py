@@ -10,10 +10,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from vfl.attack import Attack
-from vfl.errors import KnowledgeError
-from vfl.types import Array, Estimate, Knowledge, Phase, statuses
-from vfl.view import AdversaryView
+from vflens.errors import KnowledgeError
+from vflens.plugins.attack import Attack
+from vflens.plugins.view import AdversaryView
+from vflens.types import Array, Estimate, Knowledge, Phase, statuses
 
 
 class GradientSign(Attack):
@@ -25,7 +25,7 @@ class GradientSign(Attack):
     estimates = "labels"
 
     def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
-        """Beliefs (N, k); see :meth:`vfl.attack.Attack.reconstruct`.
+        """Beliefs (N, k); see :meth:`vflens.plugins.attack.Attack.reconstruct`.
 
         Raises:
             KnowledgeError: the gradients are not those of logits.

@@ -9,8 +9,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from vfl.attack import LinearAttack, linear_estimate
-from vfl.types import Array, Estimate, Knowledge, Moments
+from vflens.plugins.attack import LinearAttack, linear_estimate
+from vflens.types import Array, Estimate, Knowledge, Moments
 
 
 class Half(LinearAttack):
@@ -21,5 +21,5 @@ class Half(LinearAttack):
     def solve(
         self, A: Array, b: Array, *, rng: np.random.Generator, moments: Moments | None = None
     ) -> Estimate:
-        """All one half; see :meth:`vfl.attack.LinearAttack.solve`."""
+        """All one half; see :meth:`vflens.plugins.attack.LinearAttack.solve`."""
         return linear_estimate(np.full((len(b), A.shape[1]), 0.5), A, b)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from vfl.attack import LinearAttack, linear_estimate
-from vfl.numerics.linear_system import nearest_solution
-from vfl.types import Array, Estimate, Moments
+from vflens.numerics.linear_system import nearest_solution
+from vflens.plugins.attack import LinearAttack, linear_estimate
+from vflens.types import Array, Estimate, Moments
 
 
 class HalfStar(LinearAttack):
@@ -18,5 +18,5 @@ class HalfStar(LinearAttack):
     def solve(
         self, A: Array, b: Array, *, rng: np.random.Generator, moments: Moments | None = None
     ) -> Estimate:
-        """The solution nearest to ½·1; see :meth:`vfl.attack.LinearAttack.solve`."""
+        """The solution nearest to ½·1; see :meth:`vflens.plugins.attack.LinearAttack.solve`."""
         return linear_estimate(nearest_solution(A, b, np.full(A.shape[1], 0.5)), A, b)

@@ -10,10 +10,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from vfl.attack import LinearAttack, linear_estimate
-from vfl.errors import KnowledgeError
-from vfl.numerics.linear_system import nearest_solution
-from vfl.types import Array, Estimate, Knowledge, Moments
+from vflens.errors import KnowledgeError
+from vflens.numerics.linear_system import nearest_solution
+from vflens.plugins.attack import LinearAttack, linear_estimate
+from vflens.types import Array, Estimate, Knowledge, Moments
 
 
 class LinearMMSE(LinearAttack):
@@ -24,7 +24,7 @@ class LinearMMSE(LinearAttack):
     def solve(
         self, A: Array, b: Array, *, rng: np.random.Generator, moments: Moments | None = None
     ) -> Estimate:
-        """The linear MMSE estimate; see :meth:`vfl.attack.LinearAttack.solve`.
+        """The linear MMSE estimate; see :meth:`vflens.plugins.attack.LinearAttack.solve`.
 
         With K = L Lᵀ and x = μ + L u, u is white and K Aᵀ(A K Aᵀ)⁺ = L (A L)⁺: the estimate is the
         smallest u that solves (A L) u = b' − Aμ. Never forming A K Aᵀ keeps its condition unsquared.

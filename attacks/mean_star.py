@@ -9,10 +9,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from vfl.attack import LinearAttack, linear_estimate
-from vfl.errors import KnowledgeError
-from vfl.numerics.linear_system import nearest_solution
-from vfl.types import Array, Estimate, Knowledge, Moments
+from vflens.errors import KnowledgeError
+from vflens.numerics.linear_system import nearest_solution
+from vflens.plugins.attack import LinearAttack, linear_estimate
+from vflens.types import Array, Estimate, Knowledge, Moments
 
 
 class MeanStar(LinearAttack):
@@ -23,7 +23,7 @@ class MeanStar(LinearAttack):
     def solve(
         self, A: Array, b: Array, *, rng: np.random.Generator, moments: Moments | None = None
     ) -> Estimate:
-        """The solution nearest to ``moments.mean``; see :meth:`vfl.attack.LinearAttack.solve`.
+        """The solution nearest to ``moments.mean``; see :meth:`vflens.plugins.attack.LinearAttack.solve`.
 
         Raises:
             KnowledgeError: no moments.

@@ -9,10 +9,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from attacks._binary import binary
-from vfl.attack import Attack
-from vfl.types import Estimate, Knowledge, Phase
-from vfl.view import AdversaryView
+from vflens.attacks._binary import binary
+from vflens.plugins.attack import Attack
+from vflens.plugins.view import AdversaryView
+from vflens.types import Estimate, Knowledge, Phase
 
 
 class NormScoring(Attack):
@@ -25,7 +25,7 @@ class NormScoring(Attack):
     estimates = "labels"
 
     def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
-        """Beliefs (N, 2); see :meth:`vfl.attack.Attack.reconstruct`.
+        """Beliefs (N, 2); see :meth:`vflens.plugins.attack.Attack.reconstruct`.
 
         Raises:
             KnowledgeError: there are not two classes.

@@ -12,9 +12,9 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from vfl.attack import Attack
-from vfl.types import Estimate, Knowledge, Phase, statuses
-from vfl.view import AdversaryView
+from vflens.plugins.attack import Attack
+from vflens.plugins.view import AdversaryView
+from vflens.types import Estimate, Knowledge, Phase, statuses
 
 
 class PassiveModelCompletion(Attack):
@@ -40,7 +40,7 @@ class PassiveModelCompletion(Attack):
     sure: float = Field(0.95, gt=0, le=1, description="probability from which on a guess is learned from")
 
     def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
-        """Beliefs (N, k); see :meth:`vfl.attack.Attack.reconstruct`."""
+        """Beliefs (N, k); see :meth:`vflens.plugins.attack.Attack.reconstruct`."""
         rows, labels = view.known_labels()
         known, unknown = (
             torch.relu(torch.tensor(view.own("embeddings", r), dtype=torch.float64))

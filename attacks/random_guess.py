@@ -9,8 +9,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from vfl.attack import LinearAttack, linear_estimate
-from vfl.types import Array, Estimate, Knowledge, Moments
+from vflens.plugins.attack import LinearAttack, linear_estimate
+from vflens.types import Array, Estimate, Knowledge, Moments
 
 
 class RandomGuess(LinearAttack):
@@ -22,5 +22,5 @@ class RandomGuess(LinearAttack):
     def solve(
         self, A: Array, b: Array, *, rng: np.random.Generator, moments: Moments | None = None
     ) -> Estimate:
-        """Draws from ``rng``; see :meth:`vfl.attack.LinearAttack.solve`."""
+        """Draws from ``rng``; see :meth:`vflens.plugins.attack.LinearAttack.solve`."""
         return linear_estimate(rng.random((len(b), A.shape[1])), A, b)

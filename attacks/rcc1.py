@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from attacks._box import box_estimate
-from vfl.attack import LinearAttack
-from vfl.numerics.relaxed_chebyshev import relaxed_chebyshev
-from vfl.types import Array, Estimate, Moments
+from vflens.attacks._box import box_estimate
+from vflens.numerics.estimators.relaxed_chebyshev import relaxed_chebyshev
+from vflens.plugins.attack import LinearAttack
+from vflens.types import Array, Estimate, Moments
 
 
 class RelaxedChebyshev1(LinearAttack):
@@ -19,7 +19,7 @@ class RelaxedChebyshev1(LinearAttack):
     def solve(
         self, A: Array, b: Array, *, rng: np.random.Generator, moments: Moments | None = None
     ) -> Estimate:
-        """The relaxed Chebyshev centre; see :meth:`vfl.attack.LinearAttack.solve`.
+        """The relaxed Chebyshev centre; see :meth:`vflens.plugins.attack.LinearAttack.solve`.
 
         Rows with no solution in the box get the point of least ‖A x − b‖ nearest to ½·1. Extras per row: "residual"
         ‖A x̂ − b‖, "gap" of the dual, whose root bounds the distance to the exact RCC1, "radius" √p₁ but for the gap:

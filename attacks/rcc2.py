@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from attacks._box import box_estimate, box_spread
-from vfl.attack import LinearAttack
-from vfl.numerics.box import nearest_in_box
-from vfl.types import Array, Estimate, Moments
+from vflens.attacks._box import box_estimate, box_spread
+from vflens.numerics.estimators.box import nearest_in_box
+from vflens.plugins.attack import LinearAttack
+from vflens.types import Array, Estimate, Moments
 
 
 class RelaxedChebyshev2(LinearAttack):
@@ -19,10 +19,10 @@ class RelaxedChebyshev2(LinearAttack):
     def solve(
         self, A: Array, b: Array, *, rng: np.random.Generator, moments: Moments | None = None
     ) -> Estimate:
-        """The solution in the box nearest to ½·1; see :meth:`vfl.attack.LinearAttack.solve`.
+        """The solution in the box nearest to ½·1; see :meth:`vflens.plugins.attack.LinearAttack.solve`.
 
         Rows with no solution in the box get the point of least ‖A x − b‖ nearest to ½·1. Extras per row: "residual"
-        ‖A x̂ − b‖, "gap" of the dual (:class:`vfl.numerics.box.Nearest`), "radius" √p₂: no solution in the
+        ‖A x̂ − b‖, "gap" of the dual (:class:`vflens.numerics.estimators.box.Nearest`), "radius" √p₂: no solution in the
         box is farther from x̂.
         """
         found = nearest_in_box(A, b, np.full(A.shape[1], 0.5))

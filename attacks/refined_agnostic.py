@@ -10,11 +10,11 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from attacks._agnostic import OUTSIDE, Outside, solve_with_classifier
-from vfl.attack import JointAttack
-from vfl.numerics.agnostic import ReceivedScores, fit_classifier
-from vfl.types import Array, Estimate, Knowledge, Phase, Point
-from vfl.view import AdversaryView
+from vflens.attacks._agnostic import OUTSIDE, Outside, solve_with_classifier
+from vflens.numerics.theory.agnostic import ReceivedScores, fit_classifier
+from vflens.plugins.attack import JointAttack
+from vflens.plugins.view import AdversaryView
+from vflens.types import Array, Estimate, Knowledge, Phase, Point
 
 
 class RefinedAgnostic(JointAttack):
@@ -31,7 +31,7 @@ class RefinedAgnostic(JointAttack):
     outside: Outside = Field("clip", description=OUTSIDE)
 
     def joint(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
-        """See :meth:`vfl.attack.JointAttack.joint` and :func:`attacks._agnostic.solve_with_classifier`."""
+        """See :meth:`vflens.plugins.attack.JointAttack.joint` and :func:`vflens.attacks._agnostic.solve_with_classifier`."""
         rows, seen, log_c = view.training_rows, *self._first(view)
         refining = ReceivedScores(view.own("features", seen), log_c, self.alpha)
         theta = fit_classifier(

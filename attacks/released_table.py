@@ -6,9 +6,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from vfl.attack import Attack
-from vfl.types import Estimate, Knowledge, Phase, statuses
-from vfl.view import AdversaryView
+from vflens.plugins.attack import Attack
+from vflens.plugins.view import AdversaryView
+from vflens.types import Estimate, Knowledge, Phase, statuses
 
 
 class ReleasedTable(Attack):

@@ -13,13 +13,13 @@ import torch
 from pydantic import Field
 from torch import nn
 
-from attacks._inversion import Inversion
-from attacks._passports import Guessed, behind
-from vfl.networks.architectures import bottom
-from vfl.networks.parameters import from_arrays
-from vfl.networks.passport import Passport
-from vfl.types import Array, Estimate, Knowledge
-from vfl.view import AdversaryView
+from vflens.attacks._inversion import Inversion
+from vflens.attacks._passports import Guessed, behind
+from vflens.models.networks.architectures import bottom
+from vflens.models.networks.parameters import from_arrays
+from vflens.models.networks.passport import Passport
+from vflens.plugins.view import AdversaryView
+from vflens.types import Array, Estimate, Knowledge
 
 
 class WhiteBoxInversion(Inversion):
@@ -51,12 +51,12 @@ class WhiteBoxInversion(Inversion):
     sigma: float = Field(1.0, ge=0, allow_inf_nan=False, description="random: σ of the drawn keys")
 
     def check(self, bottom: nn.Module) -> None:
-        """See :meth:`vfl.attack.Attack.check`: ``layer`` is one of the model's, if it is used."""
+        """See :meth:`vflens.plugins.attack.Attack.check`: ``layer`` is one of the model's, if it is used."""
         if self.passport != "none":
             behind(bottom, self.layer, Guessed)
 
     def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
-        """Columns (N, d); extra "residual" (N,): ‖G(x̂) − H‖. See :meth:`vfl.attack.Attack.reconstruct`."""
+        """Columns (N, d); extra "residual" (N,): ‖G(x̂) − H‖. See :meth:`vflens.plugins.attack.Attack.reconstruct`."""
         columns = view.metadata()
         model = bottom(view.architecture(), columns).to(torch.float64)
         from_arrays(model, view.target_network())

@@ -13,12 +13,12 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from attacks._inversion import Inversion
-from attacks._passports import Guessed, behind
-from vfl.networks.architectures import bottom
-from vfl.networks.parameters import from_arrays
-from vfl.types import Array, Estimate, Knowledge
-from vfl.view import AdversaryView
+from vflens.attacks._inversion import Inversion
+from vflens.attacks._passports import Guessed, behind
+from vflens.models.networks.architectures import bottom
+from vflens.models.networks.parameters import from_arrays
+from vflens.plugins.view import AdversaryView
+from vflens.types import Array, Estimate, Knowledge
 
 _LEVELS = torch.linspace(0.02, 0.98, 25, dtype=torch.float64)  # the quantiles that are compared
 _TRIED = 64  # rows whose inversion chooses between candidates
@@ -48,7 +48,7 @@ class MomentInversion(Inversion):
     learning_steps: int = Field(200, ge=1, le=1_000_000, description="steps of L-BFGS for γ and β")
 
     def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
-        """Columns (N, d); extra "residual" (N,): ‖G(x̂) − H‖. See :meth:`vfl.attack.Attack.reconstruct`."""
+        """Columns (N, d); extra "residual" (N,): ‖G(x̂) − H‖. See :meth:`vflens.plugins.attack.Attack.reconstruct`."""
         columns = view.metadata()
         model = bottom(view.architecture(), columns).to(torch.float64)
         from_arrays(model, view.target_network())

@@ -6,8 +6,8 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from vfl.config import Limits
-from vfl.wire.channel import grpc, options
+from vflens.config import Limits
+from vflens.wire.channel import grpc, options
 
 if __name__ == "__main__":
     server = grpc.server(ThreadPoolExecutor(4), options=options(Limits()))

@@ -15,17 +15,17 @@ from unittest.mock import patch
 
 from pydantic import TypeAdapter
 
-from clients.active import ActiveParty
-from experiments import launch
-from experiments.config import Experiment
-from experiments.dealer import deal_tables, write_parties
-from experiments.folders import read_runs
-from experiments.launch import Processes
-from experiments.run import run
-from services.process import link_to, start_server
-from vfl.config import ActiveConfig, Limits, load_party
-from vfl.types import Role
-from vfl.wire.channel import open_aio_channel, open_channel
+from vflens.clients.active import ActiveParty
+from vflens.config import ActiveConfig, Limits, load_party
+from vflens.experiments.results.folders import read_runs
+from vflens.experiments.run import processes as launch
+from vflens.experiments.run.dealer import deal_tables, write_parties
+from vflens.experiments.run.experiment import Experiment
+from vflens.experiments.run.processes import Processes
+from vflens.experiments.run.run import run
+from vflens.services.process import link_to, start_server
+from vflens.types import Role
+from vflens.wire.channel import open_aio_channel, open_channel
 
 STEP = bytes(256 * (4 + 2 * 8) + 100)  # a position and two float64 a row of a batch, and a head
 
@@ -50,7 +50,7 @@ def training_steps_per_second(
     out: Path, steps: int, batch: int = 256, *, logs: bool = True, **more: Any
 ) -> float:
     """Training steps a second of three processes; with ``logs``, transcript and recovery log are written."""
-    with patch.object(launch, "ENTRY", "cli.main" if logs else "benchmarks.unlogged"), _importable():
+    with patch.object(launch, "ENTRY", "vflens.cli.main" if logs else "benchmarks.unlogged"), _importable():
         return measured(training(out, steps, batch, **more), "steps_per_second")
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from benchmarks.ratios import alternate, report
-from protos import vfl_pb2 as pb
-from vfl.types import Exchange, Phase, Point, Released
-from vfl.wire.codec import decode_released, encode_released
+from vflens.protos import vfl_pb2 as pb
+from vflens.types import Exchange, Phase, Point, Released
+from vflens.wire.codec import decode_released, encode_released
 
 TENSOR = np.random.default_rng(0).random((1024, 512), dtype=np.float32)
 

@@ -20,15 +20,15 @@ import pytest
 from cvxpy.error import SolverError
 from threadpoolctl import threadpool_limits
 
-import attacks
 from benchmarks.baselines import estimators as one_by_one
 from benchmarks.ratios import alternate
-from experiments.central import train
-from vfl.datasets._resolve import dataset
-from vfl.federation import Training
-from vfl.logistic import log_softmax
-from vfl.numerics.gradient_inversion import invert
-from vfl.types import Array
+from vflens import attacks
+from vflens.datasets._resolve import dataset
+from vflens.experiments.figures.central import train
+from vflens.models.settings import Training
+from vflens.models.softmax_regression import log_softmax
+from vflens.numerics.gradient_inversion import invert
+from vflens.types import Array
 
 N = 1000
 REPETITIONS = 5

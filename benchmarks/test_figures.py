@@ -17,11 +17,11 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from benchmarks.baselines import estimators as one_by_one
-from experiments.cells import Pool
-from experiments.figures import Options
-from experiments.figures._data import dealt, trained, windows
-from experiments.figures._windows import GIA_ROWS, PREDICTIONS, window_system
-from experiments.figures.rvg import all_estimators
+from vflens.experiments.figures import Options
+from vflens.experiments.figures._data import dealt, trained, windows
+from vflens.experiments.figures._windows import GIA_ROWS, PREDICTIONS, window_system
+from vflens.experiments.figures.rvg import all_estimators
+from vflens.experiments.sweeps.pool import Pool
 
 WIDTH, SIZES, SAMPLES = 36, (8, 18, 36), 3
 STEPS, RATE = 1000, 0.05

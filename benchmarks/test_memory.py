@@ -18,8 +18,8 @@ import psutil
 import pytest
 
 from benchmarks.federation import experiment
-from experiments.run import run
-from vfl.align import DIGEST_BYTES
+from vflens.experiments.run.run import run
+from vflens.protocol.alignment import DIGEST_BYTES
 
 SMALL, LARGE, FEATURES = 1_000, 400_000, 40
 ID_BYTES = len("synthetic-000000")
@@ -79,8 +79,8 @@ def _watch(peaks: dict[str, float], over: Event) -> None:
 ONE = """
 import sys
 import numpy as np
-import attacks
-from vfl.types import Moments
+from vflens import attacks
+from vflens.types import Moments
 name, rng = sys.argv[1], np.random.default_rng(0)
 A = np.diff(rng.normal(size=(6, 36)), axis=0)
 b = np.concatenate([rng.random((10_000, 36)) @ A.T for _ in range(100)])

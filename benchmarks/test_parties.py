@@ -13,8 +13,8 @@ import pytest
 
 from benchmarks.federation import experiment
 from benchmarks.ratios import alternate, report
-from experiments.folders import read_runs
-from experiments.run import run
+from vflens.experiments.results.folders import read_runs
+from vflens.experiments.run.run import run
 
 PER_EPOCH, BATCH = 40, 256
 

@@ -19,8 +19,8 @@ import pytest
 from pyarrow import csv
 
 from benchmarks.ratios import alternate, report
-from experiments.release.options import Options
-from experiments.release.run import release
+from vflens.experiments.release.options import Options
+from vflens.experiments.release.run import release
 
 ROWS, MANY = 100_000, 10_000_000
 
@@ -70,7 +70,7 @@ def test_rows_per_second_against_pandas(benchmark: Any, table: Path) -> None:
 def test_ten_million_rows_in_bounded_memory(benchmark: Any, tmp_path: Path) -> None:
     table = tmp_path / "many.csv"
     _write_many(table)
-    command = "import sys; sys.argv[0] = 'vflens'; from cli.main import main; main()"
+    command = "import sys; sys.argv[0] = 'vflens'; from vflens.cli.main import main; main()"
     options = ["--label", "y", "--lambda", "1", "--out", str(tmp_path / "out.csv")]
 
     def peak() -> float:

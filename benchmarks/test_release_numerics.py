@@ -15,10 +15,10 @@ import pytest
 from scipy.linalg import null_space
 from threadpoolctl import threadpool_limits
 
-from experiments.figures.far import FIGURES
-from vfl.release.preserving import release_preserving
-from vfl.release.svm import SvmSolution, solve_svm
-from vfl.types import Array
+from vflens.experiments.figures.far import FIGURES
+from vflens.table_noise.preserving import release_preserving
+from vflens.table_noise.svm import SvmSolution, solve_svm
+from vflens.types import Array
 
 pytestmark = pytest.mark.timeout(600)
 

@@ -16,8 +16,8 @@ from benchmarks.ratios import alternate, report
 def test_commands_that_compute_nothing(benchmark: Any) -> None:
     candidates = {
         "python -c pass": lambda: _seconds("-c", "pass"),
-        "vflens --help": lambda: _seconds("-m", "cli.main", "--help"),
-        "vflens datasets list": lambda: _seconds("-m", "cli.main", "datasets", "list"),
+        "vflens --help": lambda: _seconds("-m", "vflens.cli.main", "--help"),
+        "vflens datasets list": lambda: _seconds("-m", "vflens.cli.main", "datasets", "list"),
     }
     figures = benchmark.pedantic(lambda: alternate(candidates), rounds=1)
     report(benchmark, "start-up", figures, "python -c pass", "s")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cli.main import main
-from vfl.journal import Journal
+from vflens.cli.main import main
+from vflens.storage.journal import Journal
 
 if __name__ == "__main__":
     Journal.append = lambda self, released: None  # type: ignore[method-assign]

@@ -8,29 +8,41 @@ from typing import Any
 
 import numpy as np
 
-from clients.direct import DirectTraining
-from clients.disclosed import check_disclosed
-from clients.operator import answers
-from clients.party import DataParty
-from clients.utility import record_utility
-from vfl.acts import Answers, Begin, Disclose, Done, Finished, Predict, Query, Step, StepReply, Train, Trained
-from vfl.arrays import save_arrays
-from vfl.compatibility import check_grants
-from vfl.config import ActiveConfig
-from vfl.embeddings import combined, predicted_embeddings
-from vfl.errors import ConfigError, ProtocolError, StateError
-from vfl.federation import Federation
-from vfl.link import Handlers, Link
-from vfl.logistic import one_hot
-from vfl.loop import run_to_end
-from vfl.model import SplitNetwork
-from vfl.payload import check_origin, check_version, finite, part
-from vfl.randomness import stream
-from vfl.rowlog import RowLog
-from vfl.score.labels import LabelScoring
-from vfl.score.service import milestones
-from vfl.stage import Stage
-from vfl.types import Array, Exchange, Phase, Point, Released, Role
+from vflens.clients.data_party import DataParty
+from vflens.clients.direct_training import DirectTraining
+from vflens.clients.disclosed import check_disclosed
+from vflens.clients.operator import answers
+from vflens.clients.utility import record_utility
+from vflens.config import ActiveConfig
+from vflens.config.compatibility import check_grants
+from vflens.errors import ConfigError, ProtocolError, StateError
+from vflens.member.event_loop import run_to_end
+from vflens.member.released_rows import RowLog
+from vflens.member.stage import Stage
+from vflens.models.settings import SplitNetwork
+from vflens.models.softmax_regression import one_hot
+from vflens.protocol.acts import (
+    Answers,
+    Begin,
+    Disclose,
+    Done,
+    Finished,
+    Predict,
+    Query,
+    Step,
+    StepReply,
+    Train,
+    Trained,
+)
+from vflens.protocol.checks import check_origin, check_version, finite, part
+from vflens.protocol.embeddings import combined, predicted_embeddings
+from vflens.protocol.federation import Federation
+from vflens.protocol.link import Handlers, Link
+from vflens.randomness import stream
+from vflens.score.labels import LabelScoring
+from vflens.score.service import milestones
+from vflens.storage.files import save_arrays
+from vflens.types import Array, Exchange, Phase, Point, Released, Role
 
 
 class ActiveParty(DataParty):
@@ -65,7 +77,7 @@ class ActiveParty(DataParty):
         self._scores = RowLog()
 
     def handlers(self) -> Handlers:
-        """See :meth:`vfl.link.Party.handlers`."""
+        """See :meth:`vflens.protocol.link.Party.handlers`."""
         return {
             **super().handlers(),
             Train: self.train,
@@ -238,7 +250,7 @@ class ActiveParty(DataParty):
 
     def network_model(self, federation: Federation, network: SplitNetwork) -> Any:
         """See :meth:`DataParty.network_model`."""
-        from vfl.networks.training import Top
+        from vflens.models.networks.training import Top
 
         return Top(
             network,

@@ -12,21 +12,21 @@ from typing import TypeAlias
 
 import numpy as np
 
-from clients.prepared import Host
-from vfl.acts import Guess, Submission
-from vfl.arrays import save_arrays
-from vfl.attack import Attack
-from vfl.compatibility import build_attacks
-from vfl.errors import KnowledgeError, PluginError, ProtocolError, StateError
-from vfl.federation import Federation
-from vfl.journal import Reader
-from vfl.link import Link
-from vfl.numerics.distortion_theory import logit_moment
-from vfl.payload import MODEL_VERSION
-from vfl.randomness import stream
-from vfl.score.service import scorable
-from vfl.types import Array, Estimate, Exchange, Phase, Point, Role, numbered
-from vfl.view import AdversaryView, Joint
+from vflens.clients.aligned_run import Host
+from vflens.config.compatibility import build_attacks
+from vflens.errors import KnowledgeError, PluginError, ProtocolError, StateError
+from vflens.numerics.theory.distortion_theory import logit_moment
+from vflens.plugins.attack import Attack
+from vflens.plugins.view import AdversaryView, Joint
+from vflens.protocol.acts import Guess, Submission
+from vflens.protocol.checks import MODEL_VERSION
+from vflens.protocol.federation import Federation
+from vflens.protocol.link import Link
+from vflens.randomness import stream
+from vflens.score.service import scorable
+from vflens.storage.files import save_arrays
+from vflens.storage.journal import Reader
+from vflens.types import Array, Estimate, Exchange, Phase, Point, Role, numbered
 
 Reconstruct: TypeAlias = Callable[[str, str, Array], Estimate | None]  # attack, target and rows
 
@@ -84,7 +84,7 @@ class Adversary:
         return scored_training_rows(self._party.run.federation, self._party.transcript, target)
 
     def own(self) -> dict[str, Array]:
-        """What the adversary's party owns, as :class:`vfl.view.AdversaryView` takes it."""
+        """What the adversary's party owns, as :class:`vflens.plugins.view.AdversaryView` takes it."""
         party, run = self._party, self._party.run
         own = {"features": run.inputs}
         if party.labels is not None:

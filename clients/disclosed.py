@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from vfl.errors import ProtocolError
-from vfl.federation import Federation
-from vfl.types import Phase, Point, Released
+from vflens.errors import ProtocolError
+from vflens.protocol.federation import Federation
+from vflens.types import Phase, Point, Released
 
 Shapes = Mapping[str, tuple[int, ...]]
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from vfl.acts import Identities
-from vfl.align import digests, in_order, salted, sorted_places
-from vfl.config import ActiveConfig, PassiveConfig
-from vfl.errors import StateError
-from vfl.randomness import derive
-from vfl.table import Table
-from vfl.types import Array
+from vflens.config import ActiveConfig, PassiveConfig
+from vflens.errors import StateError
+from vflens.protocol.acts import Identities
+from vflens.protocol.alignment import digests, in_order, salted, sorted_places
+from vflens.randomness import derive
+from vflens.tables.table import Table
+from vflens.types import Array
 
 
 class Identification:

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from vfl.config import MIB, ActiveConfig, Limits, PassiveConfig
-from vfl.errors import ConfigError, ProtocolError
-from vfl.federation import Federation
-from vfl.modelsize import memory, widest
-from vfl.types import Array, ColumnInfo, Role
-from vfl.view import PartyInfo
+from vflens.config import MIB, ActiveConfig, Limits, PassiveConfig
+from vflens.errors import ConfigError, ProtocolError
+from vflens.protocol.federation import Federation
+from vflens.protocol.model_size import memory, widest
+from vflens.types import Array, ColumnInfo, PartyInfo, Role
 
 
 def check_membership(

@@ -6,10 +6,10 @@ from typing import Protocol
 
 import numpy as np
 
-from vfl.acts import Answers
-from vfl.errors import ConfigError
-from vfl.table import Table
-from vfl.types import Array, Released
+from vflens.errors import ConfigError
+from vflens.protocol.acts import Answers
+from vflens.tables.table import Table
+from vflens.types import Array, Released
 
 _MOST = 65_536  # characters of a list of rows
 _DIGITS = 10  # of a row number: int32 has no more, and Python reads no number of 4,301

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
-from vfl.errors import StateError
+from vflens.errors import StateError
 
 
 class Pace:

@@ -7,22 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from clients.pace import Pace
-from clients.party import DataParty
-from clients.released_model import released_model
-from vfl.acts import Deliver, Disclose, Done, Finished, Forward, Step, StepReply
-from vfl.arrays import save_arrays
-from vfl.compatibility import check_grants
-from vfl.config import PassiveConfig
-from vfl.errors import ProtocolError, StateError
-from vfl.federation import Federation
-from vfl.link import Handlers, Link
-from vfl.model import SplitNetwork
-from vfl.payload import MODEL_VERSION, check_exchange, check_origin, check_version, finite
-from vfl.randomness import stream
-from vfl.score.columns import ColumnScoring
-from vfl.stage import Stage
-from vfl.types import Array, Exchange, Phase, Point, Released, Role
+from vflens.clients.data_party import DataParty
+from vflens.clients.pace import Pace
+from vflens.clients.released_model import released_model
+from vflens.config import PassiveConfig
+from vflens.config.compatibility import check_grants
+from vflens.errors import ProtocolError, StateError
+from vflens.member.stage import Stage
+from vflens.models.settings import SplitNetwork
+from vflens.protocol.acts import Deliver, Disclose, Done, Finished, Forward, Step, StepReply
+from vflens.protocol.checks import MODEL_VERSION, check_exchange, check_origin, check_version, finite
+from vflens.protocol.federation import Federation
+from vflens.protocol.link import Handlers, Link
+from vflens.randomness import stream
+from vflens.score.columns import ColumnScoring
+from vflens.storage.files import save_arrays
+from vflens.types import Array, Exchange, Phase, Point, Released, Role
 
 _NO_ROWS = np.zeros(0, np.int32)
 _POINTS = {
@@ -54,7 +54,7 @@ class PassiveParty(DataParty):
         )
 
     def handlers(self) -> Handlers:
-        """See :meth:`vfl.link.Party.handlers`."""
+        """See :meth:`vflens.protocol.link.Party.handlers`."""
         return {**super().handlers(), Forward: self.forward}
 
     def begin_run(self, federation: Federation, order: Array) -> None:
@@ -114,7 +114,7 @@ class PassiveParty(DataParty):
         self.run.federation.checked_rows(released.rows, Phase.TRAIN)
 
     def deliver(self, act: Deliver) -> Done:
-        """Labels: also keep what an attack on labels may use besides them, see :mod:`experiments.offline`."""
+        """Labels: also keep what an attack on labels may use besides them, see :mod:`vflens.experiments.results.offline`."""
         done = super().deliver(act)
         save_arrays(self.folder / "own.npz", self.adversary.own())
         return done
@@ -179,7 +179,7 @@ class PassiveParty(DataParty):
 
     def network_model(self, federation: Federation, network: SplitNetwork) -> Any:
         """See :meth:`DataParty.network_model`."""
-        from vfl.networks.training import Bottom
+        from vflens.models.networks.training import Bottom
 
         training, device = federation.training, self.config.device
         return Bottom(network, self.table.columns, training, self.secret, self.wrapped, device=device)

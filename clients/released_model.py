@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from clients.prepared import Prepared
-from vfl.score.theory import ReleasedModel
-from vfl.types import Array
+from vflens.clients.aligned_run import Prepared
+from vflens.score.theory import ReleasedModel
+from vflens.types import Array
 
 _CLOSE = 1e-9  # columns lie in [0, 1]
 

@@ -6,14 +6,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
-from vfl.accountant import Accountant
-from vfl.config import ActiveConfig, PassiveConfig
-from vfl.defense import GATE_HOOKS
-from vfl.federation import Federation
-from vfl.gate import ReleaseGate
-from vfl.metrics import Metrics
-from vfl.payload import MODEL_VERSION
-from vfl.types import Claim, Exchange, Phase, Point
+from vflens.config import ActiveConfig, PassiveConfig
+from vflens.member.accountant import Accountant
+from vflens.member.gate import ReleaseGate
+from vflens.plugins.defense import GATE_HOOKS
+from vflens.protocol.checks import MODEL_VERSION
+from vflens.protocol.federation import Federation
+from vflens.storage.metrics import Metrics
+from vflens.types import Claim, Exchange, Phase, Point
 
 _WHAT = {Phase.TRAIN: "a training row", Phase.PREDICT: "a prediction row"}
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from clients.prepared import Host
-from vfl.logistic import log_softmax, train_alone
-from vfl.numerics.ranking import auc
-from vfl.randomness import derive, stream
-from vfl.types import Array, ColumnInfo, Point
+from vflens.clients.aligned_run import Host
+from vflens.models.softmax_regression import log_softmax, train_alone
+from vflens.numerics.ranking import auc
+from vflens.randomness import derive, stream
+from vflens.types import Array, ColumnInfo, Point
 
 
 def record_utility(party: Host, labels: Array, received: Array) -> None:
@@ -36,16 +36,27 @@ def _trained(party: Host, labels: Array, purpose: str, tables: Mapping[str, Arra
     x = np.hstack([party.run.inputs, *tables.values()]) if tables else party.run.inputs
     train, new = federation.train, x[federation.predict]
     rng = stream(party.secret, purpose)
-    if federation.network is None:
-        block = train_alone(x, labels, train, federation.n_classes, federation.training, rng=rng)
+    network, classes = federation.network, federation.n_classes
+    if network is None:
+        block = train_alone(x, labels, train, classes, federation.training, rng=rng)
         return log_softmax(block.forward(new))
-    from vfl.networks.alone import train_network_alone
+    from vflens.models.networks.alone import train_network_alone
 
     described = {p.name: p.columns for p in federation.passive}
     columns: tuple[ColumnInfo, ...] = sum((described[name] for name in tables), party.table.columns)
     secret = derive(party.secret, purpose)
     scores = train_network_alone(
-        federation, columns, x, labels, train, secret=secret, rng=rng, device=party.config.device
+        network,
+        x,
+        labels,
+        train,
+        training=federation.training,
+        columns=columns,
+        classes=classes,
+        width=federation.combined_width,
+        secret=secret,
+        rng=rng,
+        device=party.config.device,
     )
     return scores(new)
 

@@ -13,9 +13,20 @@ from typing import Protocol
 
 import numpy as np
 
-from coordinator.release import ScoreRelease
-from coordinator.training import TrainingLoop, restored
-from vfl.acts import (
+from vflens.config import CoordinatorConfig
+from vflens.config.compatibility import build_defenses, check_fed
+from vflens.coordinator.score_release import ScoreRelease
+from vflens.coordinator.training import TrainingLoop, restored
+from vflens.errors import ConfigError, ProtocolError, StateError, VflensError
+from vflens.member.event_loop import run_to_end
+from vflens.member.gate import ReleaseGate, check_fired
+from vflens.member.recovery import RecoveryLog, check_logged, unchanged
+from vflens.member.stage import Reached, Stage
+from vflens.member.start_nonce import start_nonce
+from vflens.member.summary import save_summary
+from vflens.models.softmax_regression import batches
+from vflens.plugins.chain import DefenseChain
+from vflens.protocol.acts import (
     ACCESS,
     DIRECT_ACCESS,
     Begin,
@@ -34,27 +45,16 @@ from vfl.acts import (
     Train,
     Trained,
 )
-from vfl.align import Alignment, align, check_salt
-from vfl.compatibility import build_defenses, check_fed
-from vfl.config import CoordinatorConfig
-from vfl.embeddings import combined, predicted_embeddings
-from vfl.errors import ConfigError, ProtocolError, StateError, VflensError
-from vfl.federation import Federation
-from vfl.gate import DefenseChain, ReleaseGate, check_fired
-from vfl.link import Handlers, Link, Party
-from vfl.log import party_log
-from vfl.logistic import batches
-from vfl.loop import run_to_end
-from vfl.metrics import Metrics
-from vfl.payload import check_exchange, check_origin, finite, part
-from vfl.randomness import secret_from_seed, stream
-from vfl.recovery import RecoveryLog, check_logged, unchanged
-from vfl.stage import Reached, Stage
-from vfl.startnonce import start_nonce
-from vfl.summary import save_summary
-from vfl.transcript import Transcript
-from vfl.types import Array, Exchange, Owner, Phase, Point, Released, Role
-from vfl.view import PartyInfo
+from vflens.protocol.alignment import Alignment, align, check_salt
+from vflens.protocol.checks import check_exchange, check_origin, finite, part
+from vflens.protocol.embeddings import combined, predicted_embeddings
+from vflens.protocol.federation import Federation
+from vflens.protocol.link import Handlers, Link, Party
+from vflens.randomness import secret_from_seed, stream
+from vflens.storage.log import party_log
+from vflens.storage.metrics import Metrics
+from vflens.storage.transcript import Transcript
+from vflens.types import Array, Exchange, Owner, PartyInfo, Phase, Point, Released, Role
 
 _STOP_SECONDS = 5.0  # who does not answer by then notices that the coordinator is gone
 _NO_ROWS = np.zeros(0, np.int32)
@@ -100,7 +100,7 @@ class Coordinator(Party):
         self._gradient: Released | None = None  # that training goes on after
 
     def handlers(self) -> Handlers:
-        """See :meth:`vfl.link.Party.handlers`."""
+        """See :meth:`vflens.protocol.link.Party.handlers`."""
         return {Epoch: self.epoch, Predict: self.predict, Finished: self.finish}
 
     @property
@@ -250,7 +250,7 @@ class Coordinator(Party):
                 self.log.warning("not told to stop", peer=name, reason=str(error))
 
     def check_defenses(self) -> None:
-        """Refuse a run in which a configured defence did nothing; see :func:`vfl.gate.check_fired`."""
+        """Refuse a run in which a configured defence did nothing; see :func:`vflens.member.gate.check_fired`."""
         check_fired(self.gate, self.name)
 
     def resume(self) -> None:

@@ -12,18 +12,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vfl.acts import Step, StepReply
-from vfl.embeddings import TrainingStreams, combined, open_stream
-from vfl.errors import ProtocolError
-from vfl.federation import Federation
-from vfl.gate import ReleaseGate
-from vfl.link import Link, Stream
-from vfl.logistic import batches
-from vfl.payload import check_origin, finite
-from vfl.randomness import stream
-from vfl.recovery import RecoveryLog
-from vfl.transcript import Transcript
-from vfl.types import Array, Exchange, Phase, Point, Released, sealed
+from vflens.errors import ProtocolError
+from vflens.member.gate import ReleaseGate
+from vflens.member.recovery import RecoveryLog
+from vflens.models.softmax_regression import batches
+from vflens.protocol.acts import Step, StepReply
+from vflens.protocol.checks import check_origin, finite
+from vflens.protocol.embeddings import TrainingStreams, combined, open_stream
+from vflens.protocol.federation import Federation
+from vflens.protocol.link import Link, Stream
+from vflens.randomness import stream
+from vflens.storage.transcript import Transcript
+from vflens.types import Array, Exchange, Phase, Point, Released, sealed
 
 Report = Callable[[str, int, int], None]
 

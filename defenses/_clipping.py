@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from vfl.types import Array
+from vflens.types import Array
 
 
 def clipped(rows: Array, largest: float, order: int) -> Array:
@@ -15,7 +15,7 @@ def clipped(rows: Array, largest: float, order: int) -> Array:
 
 
 #: What of the largest norm pays for rounding: of a norm over w numbers, a relative (w + 6)·2⁻⁵³, below 2⁻³⁶ for rows
-#: up to 65,536 wide, and :data:`vfl.numerics.discrete_noise.LAPLACE_ERROR`.
+#: up to 65,536 wide, and :data:`vflens.numerics.discrete_noise.LAPLACE_ERROR`.
 _ROUNDING = 2.0**-32
 
 

@@ -6,10 +6,10 @@ from typing import Literal
 
 import numpy as np
 
-from vfl.errors import ConfigError
-from vfl.numerics.distortion_theory import best_noise
-from vfl.numerics.linear_system import first_differences
-from vfl.types import Array, Owner
+from vflens.errors import ConfigError
+from vflens.numerics.linear_system import first_differences
+from vflens.numerics.theory.distortion_theory import best_noise
+from vflens.types import Array, Owner
 
 Sense = Literal["plus", "minus"]
 SENSE = "which way v₁ points: plus, its first entry of largest size is positive; minus, the opposite"

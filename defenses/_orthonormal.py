@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from vfl.types import Array
+from vflens.types import Array
 
 Drawn = Literal["negation", "random", "permutation", "signs"]
 

@@ -17,10 +17,10 @@ import numpy as np
 from scipy.linalg import expm
 from scipy.optimize import brentq
 
-from vfl.errors import ConfigError
-from vfl.numerics.distortion_theory import rotated_half_star_gradient, rotated_half_star_mse
-from vfl.numerics.linear_system import first_differences, row_projector
-from vfl.types import Array
+from vflens.errors import ConfigError
+from vflens.numerics.linear_system import first_differences, row_projector
+from vflens.numerics.theory.distortion_theory import rotated_half_star_gradient, rotated_half_star_mse
+from vflens.types import Array
 
 _ROUNDS = 12  # of the augmented Lagrangian
 _CLOSE = 1e-6  # relative violation after which only the last move is left

@@ -11,16 +11,16 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from vfl.defense import Context, Defense
-from vfl.errors import ConfigError
-from vfl.numerics.distortion import (
+from vflens.errors import ConfigError
+from vflens.numerics.theory.closed_forms import second_moment
+from vflens.numerics.theory.distortion import (
     distorted_feature,
     distorted_two_classes,
     largest_distortion,
     largest_rotation,
 )
-from vfl.numerics.theory import second_moment
-from vfl.types import Array, Claim
+from vflens.plugins.defense import Context, Defense
+from vflens.types import Array, Claim
 
 _FAINT = 1e-6  # disclosed equations this much shorter than the true ones blow up whatever is solved with them
 
@@ -28,7 +28,7 @@ _FAINT = 1e-6  # disclosed equations this much shorter than the true ones blow u
 class DistortedParameters(Defense):
     """Wₙ instead of W with g = ‖W − Wₙ‖²_F/(dk) = ε.
 
-    * d = 1 (VAR's case iii) and k = 2 (iv): the global optimum, :mod:`vfl.numerics.distortion`.
+    * d = 1 (VAR's case iii) and k = 2 (iv): the global optimum, :mod:`vflens.numerics.theory.distortion`.
     * k > 2, d > 1 (i and ii), or ``rotate``: Wₙ = W R, R orthonormal, the best of several starts; needs pymanopt.
 
     An ε that this model does not admit is refused when the parameters are due, with the admissible range.
@@ -62,7 +62,7 @@ class DistortedParameters(Defense):
             return self._checked(W, distorted_feature(W[:, 0], float(K0[0, 0]), self.epsilon)[:, None])
         if k == 2 and not self.rotate:
             return self._checked(W, distorted_two_classes(W, K0, mean, self.epsilon))
-        from defenses._rotation import RotationProblem, best_rotation
+        from vflens.defenses._rotation import RotationProblem, best_rotation
 
         R = best_rotation(RotationProblem(W, K0, mean, self.epsilon), self.starts, ctx.stream())
         turned: Array = W @ R

@@ -1,6 +1,6 @@
 """Clip every row to a norm and add Gaussian noise, on the embeddings or gradients that the party sends.
 
-A baseline of FedAdOb (§6). Rows and noise are whole numbers of steps of one grid (:mod:`vfl.numerics.discrete_noise`),
+A baseline of FedAdOb (§6). Rows and noise are whole numbers of steps of one grid (:mod:`vflens.numerics.discrete_noise`),
 so that (ε, δ) holds in floating point too. Noise is drawn once per exchange; an adversary may average over exchanges.
 """
 
@@ -13,10 +13,10 @@ from typing import Any
 
 from pydantic import Field
 
-from defenses._clipping import clipped_to_grid
-from vfl.defense import Context, Defense
-from vfl.numerics.discrete_noise import GAUSSIAN_STEP, fresh_words, gaussian, prepare_gaussian
-from vfl.types import Array, Claim
+from vflens.defenses._clipping import clipped_to_grid
+from vflens.numerics.discrete_noise import GAUSSIAN_STEP, fresh_words, gaussian, prepare_gaussian
+from vflens.plugins.defense import Context, Defense
+from vflens.types import Array, Claim
 
 
 class DPGaussian(Defense):
@@ -46,7 +46,7 @@ class DPGaussian(Defense):
         """Noise of standard deviation level·C; (ε, δ) per row and exchange where the classical bound covers it; ρ of the ideal law.
 
         ρ = (2C)²/(2(level·C)²) (Bun and Steinke, 2016, proposition 1.6). The sampler ends at 9.75 deviations, so no finite ρ
-        holds of it. It is within 2⁻⁴⁸ a number of the ideal law, in total variation: :class:`vfl.accountant.Accountant`
+        holds of it. It is within 2⁻⁴⁸ a number of the ideal law, in total variation: :class:`vflens.member.accountant.Accountant`
         takes that error off δ, and states no ε where it is too much.
 
         Replacing a row moves it by at most 2C: σ ≥ √(2 ln(1.25/δ))·2C/ε suffices if ε < 1 (Dwork and Roth,

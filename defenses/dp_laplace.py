@@ -1,7 +1,7 @@
 """Clip every row to an L1 norm and add Laplace noise, on the embeddings or gradients that the party sends.
 
 Pure differential privacy of a row in one exchange, in floating point too: rows and noise are whole numbers of steps
-of one grid (:mod:`vfl.numerics.discrete_noise`). Noise is drawn once per exchange.
+of one grid (:mod:`vflens.numerics.discrete_noise`). Noise is drawn once per exchange.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Mapping
 
 from pydantic import Field
 
-from defenses._clipping import clipped_to_grid
-from vfl.defense import Context, Defense
-from vfl.numerics.discrete_noise import LAPLACE_STEP, fresh_words, laplace
-from vfl.types import Array, Claim
+from vflens.defenses._clipping import clipped_to_grid
+from vflens.numerics.discrete_noise import LAPLACE_STEP, fresh_words, laplace
+from vflens.plugins.defense import Context, Defense
+from vflens.types import Array, Claim
 
 
 class DPLaplace(Defense):

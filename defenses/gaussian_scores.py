@@ -2,7 +2,7 @@
 
 A baseline: it may change the predicted class, and averaging over independent draws undoes it, which is why a
 row keeps its noise. No ε is claimed; the logits are rounded to a grid all the same, so that the last bits of a score
-do not tell them (:mod:`vfl.numerics.discrete_noise`).
+do not tell them (:mod:`vflens.numerics.discrete_noise`).
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import numpy as np
 from pydantic import Field
 from scipy.special import log_softmax
 
-from vfl.defense import Context, Defense
-from vfl.numerics.discrete_noise import GAUSSIAN_STEP, fresh_words, gaussian
-from vfl.types import Array, Claim
+from vflens.numerics.discrete_noise import GAUSSIAN_STEP, fresh_words, gaussian
+from vflens.plugins.defense import Context, Defense
+from vflens.types import Array, Claim
 
 
 class GaussianScores(Defense):

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 import numpy as np
 from pydantic import Field
 
-from vfl.defense import Context, Defense
-from vfl.numerics.discrete_noise import fresh_words
-from vfl.types import Array, Claim
+from vflens.numerics.discrete_noise import fresh_words
+from vflens.plugins.defense import Context, Defense
+from vflens.types import Array, Claim
 
 
 class LabelDP(Defense):

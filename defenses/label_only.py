@@ -10,8 +10,8 @@ from collections.abc import Mapping
 import numpy as np
 from pydantic import Field
 
-from vfl.defense import Context, Defense
-from vfl.types import Array, Claim
+from vflens.plugins.defense import Context, Defense
+from vflens.types import Array, Claim
 
 
 class LabelOnly(Defense):

@@ -12,9 +12,9 @@ import numpy as np
 from pydantic import Field
 from scipy.optimize import minimize
 
-from vfl.defense import Context, Defense
-from vfl.errors import ConfigError
-from vfl.types import Array, Claim, Owner
+from vflens.errors import ConfigError
+from vflens.plugins.defense import Context, Defense
+from vflens.types import Array, Claim, Owner
 
 
 class Marvell(Defense):
@@ -29,7 +29,7 @@ class Marvell(Defense):
     positive: int = Field(1, ge=0, description="the class that is hidden among the others")
 
     def check(self, party: str, n_classes: int) -> None:
-        """See :meth:`vfl.defense.Defense.check`.
+        """See :meth:`vflens.plugins.defense.Defense.check`.
 
         Raises:
             ConfigError: there is no such class: no batch would ever have two sides.

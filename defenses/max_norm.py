@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from vfl.defense import Context, Defense
-from vfl.types import Array
+from vflens.plugins.defense import Context, Defense
+from vflens.types import Array
 
 
 class MaxNorm(Defense):

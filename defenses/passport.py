@@ -11,15 +11,15 @@ from typing import Literal
 from pydantic import Field
 from torch import nn
 
-from vfl.defense import Context, Defense
-from vfl.errors import ConfigError
-from vfl.networks.passport import Passport as PassportLayer
-from vfl.networks.passport import open_layers, passport_place, with_passport
-from vfl.types import Array, Claim, Role
+from vflens.errors import ConfigError
+from vflens.models.networks.passport import Passport as PassportLayer
+from vflens.models.networks.passport import open_layers, passport_place, with_passport
+from vflens.plugins.defense import Context, Defense
+from vflens.types import Array, Claim, Role
 
 
 class Passport(Defense):
-    """out = γ ⊙ (W ∗ x) + β with γ, β = Avg(D(E(W ∗ s))); see :mod:`vfl.networks.passport`.
+    """out = γ ⊙ (W ∗ x) + β with γ, β = Avg(D(E(W ∗ s))); see :mod:`vflens.models.networks.passport`.
 
     At a passive party around the last convolution (else the last linear layer) of the bottom model, at the
     active party around the first linear layer of the top (FedAdOb, appendix A.4.1); ``layer`` chooses another. A layer

@@ -9,16 +9,16 @@ from typing import Literal
 import numpy as np
 from pydantic import Field, FiniteFloat, model_validator
 
-from vfl.defense import Context, Defense
-from vfl.errors import ConfigError
-from vfl.randomness import derive
-from vfl.release.bounded import Bounded
-from vfl.release.bounds import bounds
-from vfl.release.mechanisms import Gaussian, Laplace, Mechanism
-from vfl.release.moments import TableMoments
-from vfl.release.parameters import identity_pi
-from vfl.release.preserving import preserving_noise
-from vfl.types import Array, Claim, Owner
+from vflens.errors import ConfigError
+from vflens.plugins.defense import Context, Defense
+from vflens.randomness import derive
+from vflens.table_noise.bounded import Bounded
+from vflens.table_noise.bounds import bounds
+from vflens.table_noise.mechanisms import Gaussian, Laplace, Mechanism
+from vflens.table_noise.moments import TableMoments
+from vflens.table_noise.parameters import identity_pi
+from vflens.table_noise.preserving import preserving_noise
+from vflens.types import Array, Claim, Owner
 
 
 class ReleaseTable(Defense):
@@ -50,7 +50,7 @@ class ReleaseTable(Defense):
         return self.mechanism == "correlated"
 
     def check(self, party: str, n_classes: int) -> None:
-        """See :meth:`vfl.defense.Defense.check`.
+        """See :meth:`vflens.plugins.defense.Defense.check`.
 
         Raises:
             ConfigError: correlated noise, and the owner's labels are not of two classes.

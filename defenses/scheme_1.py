@@ -12,9 +12,9 @@ import numpy as np
 from pydantic import Field
 from scipy.special import log_softmax
 
-from defenses._direction import SENSE, Sense, arg_max_set, leading_direction, signed
-from vfl.defense import Context, Defense
-from vfl.types import Array, Claim, Owner
+from vflens.defenses._direction import SENSE, Sense, arg_max_set, leading_direction, signed
+from vflens.plugins.defense import Context, Defense
+from vflens.types import Array, Claim, Owner
 
 
 class Scheme1(Defense):
@@ -31,7 +31,7 @@ class Scheme1(Defense):
     sense: Sense = Field("plus", description=SENSE)
 
     def fit(self, owner: Owner, rng: np.random.Generator) -> Mapping[str, Array]:
-        """v₁ (k,); see :func:`defenses._direction.leading_direction`."""
+        """v₁ (k,); see :func:`vflens.defenses._direction.leading_direction`."""
         return {"direction": leading_direction(owner)}
 
     def on_scores(self, log_c: Array, ctx: Context) -> Array:

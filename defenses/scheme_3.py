@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from pydantic import Field
 from scipy.special import log_softmax
 
-from vfl.defense import Context, Defense
-from vfl.types import Array, Claim
+from vflens.plugins.defense import Context, Defense
+from vflens.types import Array, Claim
 
 
 class Scheme3(Defense):

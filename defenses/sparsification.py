@@ -10,8 +10,8 @@ import math
 import numpy as np
 from pydantic import Field
 
-from vfl.defense import Context, Defense
-from vfl.types import Array
+from vflens.plugins.defense import Context, Defense
+from vflens.types import Array
 
 
 class Sparsification(Defense):

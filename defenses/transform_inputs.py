@@ -11,9 +11,9 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from defenses._orthonormal import drawn_matrix
-from vfl.defense import Context, Defense
-from vfl.types import Array, Claim, Owner
+from vflens.defenses._orthonormal import drawn_matrix
+from vflens.plugins.defense import Context, Defense
+from vflens.types import Array, Claim, Owner
 
 
 class TransformInputs(Defense):

@@ -10,12 +10,12 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from defenses._orthonormal import drawn_matrix
-from vfl.defense import Context, Defense
-from vfl.numerics.distortion_theory import worst_transform
-from vfl.numerics.linear_system import first_differences
-from vfl.numerics.theory import second_moment
-from vfl.types import Array, Claim
+from vflens.defenses._orthonormal import drawn_matrix
+from vflens.numerics.linear_system import first_differences
+from vflens.numerics.theory.closed_forms import second_moment
+from vflens.numerics.theory.distortion_theory import worst_transform
+from vflens.plugins.defense import Context, Defense
+from vflens.types import Array, Claim
 
 
 class TransformParameters(Defense):

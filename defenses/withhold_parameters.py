@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from vfl.defense import Context, Defense
-from vfl.types import Array, Claim
+from vflens.plugins.defense import Context, Defense
+from vflens.types import Array, Claim
 
 
 class WithholdParameters(Defense):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import attacks
+from vflens import attacks
 
 SIDE, MARGIN = 420, 40
 A, B = [[1.0, 2.0]], [[0.5]]

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from plugin_pictures import DOCS, bars
 
-import attacks
-from experiments.config import Experiment
-from experiments.folders import Metric, read_runs
-from experiments.run import run
+from vflens import attacks
+from vflens.experiments.results.folders import Metric, read_runs
+from vflens.experiments.run.experiment import Experiment
+from vflens.experiments.run.run import run
 
 Bars = list[tuple[str, float, str]]
 CANCER = {"name": "breast_cancer"}

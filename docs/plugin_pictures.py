@@ -14,15 +14,15 @@ from typing import Any
 
 import numpy as np
 
-import attacks
-from experiments.audit.bench import Plan
-from experiments.audit.run import audit
-from experiments.audit.subject import load_subject
-from experiments.figures._data import dealt, trained
-from experiments.figures._windows import window_system
-from experiments.figures.rvg_black_box import COUNTS, instance_rows
-from experiments.figures.var_agnostic import agnostic_rows
-from vfl.types import Moments
+from vflens import attacks
+from vflens.experiments.audit.bench import Plan
+from vflens.experiments.audit.run import audit
+from vflens.experiments.audit.subject import load_subject
+from vflens.experiments.figures._data import dealt, trained
+from vflens.experiments.figures._windows import window_system
+from vflens.experiments.figures.rvg_black_box import COUNTS, instance_rows
+from vflens.experiments.figures.var_agnostic import agnostic_rows
+from vflens.types import Moments
 
 DOCS = Path(__file__).parent
 BLUE, RED, GREY = "#2a6fb0", "#c0392b", "#808080"

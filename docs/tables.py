@@ -15,11 +15,8 @@ from annotated_types import Ge, Gt, Le, Lt, MaxLen, MinLen
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from experiments.config import AttackAt, Data, DefenseAt, Experiment, Grant, Members, Network, Scenario
-from experiments.sweep import Sweep, SweptDefense
-from vfl import errors
-from vfl.acts import ACCESS, DIRECT_ACCESS, Access
-from vfl.config import (
+from vflens import errors
+from vflens.config import (
     ActiveConfig,
     CoordinatorConfig,
     Disclosure,
@@ -31,11 +28,22 @@ from vfl.config import (
     Recording,
     Scoring,
 )
-from vfl.federation import Training
-from vfl.model import SplitNetwork
-from vfl.partyfile import PartyFile
-from vfl.split import Columns, Fraction, ImageHalves, ImageTiles, Window
-from vfl.wire.messages import RPCS
+from vflens.experiments.run.dealing import Columns, Fraction, ImageHalves, ImageTiles, Window
+from vflens.experiments.run.experiment import (
+    AttackAt,
+    Data,
+    DefenseAt,
+    Experiment,
+    Grant,
+    Members,
+    Network,
+    Scenario,
+)
+from vflens.experiments.sweeps.sweep import Sweep, SweptDefense
+from vflens.models.settings import SplitNetwork, Training
+from vflens.protocol.acts import ACCESS, DIRECT_ACCESS, Access
+from vflens.tables.description import PartyFile
+from vflens.wire.messages import RPCS
 
 MODELS: tuple[type[BaseModel], ...] = (
     PartyConfig, PassiveConfig, ActiveConfig, CoordinatorConfig, Peer, Plugin, Disclosure, Scoring, Recording, Limits, PartyFile, Training, SplitNetwork,

@@ -1,3 +1,3 @@
 """Thin gRPC servicers: decode, delegate, encode; health and graceful stop."""
 
-import vfl.wire  # noqa: F401 - gRPC's settings, before grpc_health imports grpc
+import vflens.wire  # noqa: F401 - gRPC's settings, before grpc_health imports grpc

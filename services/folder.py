@@ -13,11 +13,11 @@ from typing import IO, Any
 
 import tomli_w
 
-from vfl.arrays import write_whole
-from vfl.config import DataPartyConfig, PartyConfig, load_party
-from vfl.errors import ConfigError, StorageError
-from vfl.jsonfile import json_object
-from vfl.private import opened, owner_only, write_private
+from vflens.config import DataPartyConfig, PartyConfig, load_party
+from vflens.errors import ConfigError, StorageError
+from vflens.storage.files import write_whole
+from vflens.storage.json_file import json_object
+from vflens.storage.private import opened, owner_only, write_private
 
 _OF_A_RUN = (
     "estimates", "events.jsonl", "federation.json", "metrics.parquet", "nonce", "order.npz", "own.npz",

@@ -1,4 +1,4 @@
-"""gRPC's health service, and who asks it; a container does so with ``python -m services.healthcheck ADDRESS``."""
+"""gRPC's health service, and who asks it; a container does so with ``python -m vflens.services.healthcheck ADDRESS``."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from vfl.config import Limits
-from vfl.wire.channel import grpc, open_channel
+from vflens.config import Limits
+from vflens.wire.channel import grpc, open_channel
 
 _SERVING = health_pb2.HealthCheckResponse(status=health_pb2.HealthCheckResponse.SERVING)
 
@@ -45,5 +45,5 @@ def serves(address: str, limits: Limits, seconds: float) -> bool:
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:
-        sys.exit("usage: python -m services.healthcheck ADDRESS")
+        sys.exit("usage: python -m vflens.services.healthcheck ADDRESS")
     sys.exit(0 if serves(sys.argv[1], Limits(), 2.0) else 1)

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from services.folder import state_of
-from vfl.acts import Answers, Query
-from vfl.config import OPERATOR, ActiveConfig, Limits, load_party
-from vfl.config.secrets import EXAMPLE
-from vfl.errors import ConfigError, UnavailableError
-from vfl.private import opened
-from vfl.wire.channel import check_address
-from vfl.wire.grpc_link import GrpcLink
+from vflens.config import OPERATOR, ActiveConfig, Limits, load_party
+from vflens.config.secrets import EXAMPLE
+from vflens.errors import ConfigError, UnavailableError
+from vflens.protocol.acts import Answers, Query
+from vflens.services.folder import state_of
+from vflens.storage.private import opened
+from vflens.wire.channel import check_address
+from vflens.wire.grpc_link import GrpcLink
 
 
 def ask(address: str, token_file: Path, rows: str, *, insecure: bool = False) -> list[dict[str, Any]]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from clients.active import ActiveParty
-from coordinator.coordinator import Coordinator
-from vfl.config import PartyConfig
+from vflens.clients.active import ActiveParty
+from vflens.config import PartyConfig
+from vflens.coordinator.coordinator import Coordinator
 
 
 def of_coordinator(coordinator: Coordinator) -> str:

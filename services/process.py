@@ -16,22 +16,22 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
-from clients.active import ActiveParty
-from clients.passive import PassiveParty
-from coordinator.coordinator import Coordinator, Progress
-from services.folder import begin, claimed, write_status
-from services.healthcheck import HealthServicer, serves
-from services.outcome import of_active, of_coordinator, where
-from services.servicer import CALLS, Servicer
-from vfl.config import OPERATOR, ActiveConfig, CoordinatorConfig, PartyConfig, PassiveConfig, Peer
-from vfl.errors import INTERRUPTED, ConfigError, StorageError, UnavailableError, VflensError
-from vfl.link import Link, Party
-from vfl.log import party_log
-from vfl.loop import ENDING
-from vfl.types import Role
-from vfl.wire.channel import check_address, check_port_free, grpc, new_server
-from vfl.wire.grpc_link import GrpcLink
-from vfl.wire.sockets import make_folder
+from vflens.clients.active import ActiveParty
+from vflens.clients.passive import PassiveParty
+from vflens.config import OPERATOR, ActiveConfig, CoordinatorConfig, PartyConfig, PassiveConfig, Peer
+from vflens.coordinator.coordinator import Coordinator, Progress
+from vflens.errors import INTERRUPTED, ConfigError, StorageError, UnavailableError, VflensError
+from vflens.member.event_loop import ENDING
+from vflens.protocol.link import Link, Party
+from vflens.services.folder import begin, claimed, write_status
+from vflens.services.healthcheck import HealthServicer, serves
+from vflens.services.outcome import of_active, of_coordinator, where
+from vflens.services.servicer import CALLS, Servicer
+from vflens.storage.log import party_log
+from vflens.types import Role
+from vflens.wire.channel import check_address, check_port_free, grpc, new_server
+from vflens.wire.grpc_link import GrpcLink
+from vflens.wire.sockets import make_folder
 
 LAUNCHED = "VFLENS_LAUNCHED"  # set by the launcher: standard input is its lifeline
 _SPARE_WORKERS = 4  # for health probes and for refusals, when every caller holds all the calls that it may

@@ -1,7 +1,7 @@
 """One servicer for every act: prove who calls, decode, delegate, encode, map errors. Nothing else.
 
 The caller's name and token stand in the metadata of each call and of each stream's opening; what it may
-ask is :data:`vfl.acts.ACCESS`, checked by the party. Methods that are no act do not exist.
+ask is :data:`vflens.protocol.acts.ACCESS`, checked by the party. Methods that are no act do not exist.
 
 Who may not call is refused before its request has arrived: the library keeps a thread waiting for each
 request, and strangers who open calls and never send one would otherwise hold all of them. For the same reason
@@ -20,17 +20,17 @@ from typing import Any, NoReturn
 
 from google.protobuf.message import DecodeError
 
-from vfl.acts import Act, check_access
-from vfl.errors import AccessError, ProtocolError, StateError, VflensError, shortened
-from vfl.link import Party
-from vfl.types import Role
-from vfl.wire.channel import PARTY_KEY, TOKEN_KEY, grpc
-from vfl.wire.messages import RPCS, Rpc
-from vfl.wire.parts import check_parts
-from vfl.wire.status import CODES, ERROR_KEY
+from vflens.errors import AccessError, ProtocolError, StateError, VflensError, shortened
+from vflens.protocol.acts import Act, check_access
+from vflens.protocol.link import Party
+from vflens.types import Role
+from vflens.wire.channel import PARTY_KEY, TOKEN_KEY, grpc
+from vflens.wire.messages import RPCS, Rpc
+from vflens.wire.parts import check_parts
+from vflens.wire.status import CODES, ERROR_KEY
 
 Credentials = Mapping[str, tuple[Role, str]]
-CALLS = 6  # of one caller at a time: a server has threads for all of its callers (services.process)
+CALLS = 6  # of one caller at a time: a server has threads for all of its callers (vflens.services.process)
 _MOST = 600  # characters of a refusal, each up to 12 bytes on its way: gRPC has 8 KiB for trailers, and it may repeat what a caller sent
 _LOGGED = 1000  # refusals; later ones now and then: whoever is refused must not fill the disk
 

@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 from laboratory import close, estimates, finish, trained, transcripts
 
-from clients.active import ActiveParty
-from clients.passive import PassiveParty
-from coordinator.coordinator import Coordinator
-from experiments.local import LocalFederation
-from services.process import link_to, start_server
-from vfl.acts import Act, Step
-from vfl.errors import VflensError
-from vfl.link import Handlers, InProcessLink, Link, Party
-from vfl.types import Role
-from vfl.wire.grpc_link import GrpcLink
+from vflens.clients.active import ActiveParty
+from vflens.clients.passive import PassiveParty
+from vflens.coordinator.coordinator import Coordinator
+from vflens.errors import VflensError
+from vflens.experiments.run.in_process import LocalFederation
+from vflens.protocol.acts import Act, Step
+from vflens.protocol.link import Handlers, InProcessLink, Link, Party
+from vflens.services.process import link_to, start_server
+from vflens.types import Role
+from vflens.wire.grpc_link import GrpcLink
 
 
 class Interrupted(Exception):  # noqa: N818 - not an error

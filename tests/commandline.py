@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 from processes import ENVIRONMENT, VFLENS, experiment_file
 
-import cli.main
+from vflens.cli import main
 
 STAGE = re.compile(r"^ *\d+\.\d s  .*\n", re.MULTILINE)  # the line of a stage
 
@@ -39,7 +39,7 @@ def vflens(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
         monkeypatch.setattr(sys, "argv", ["vflens", *map(str, arguments)])
         capsys.readouterr()
         try:
-            cli.main.command_line()
+            main.command_line()
             code: Any = 0
         except SystemExit as end:
             code = end.code or 0

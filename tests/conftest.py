@@ -11,7 +11,7 @@ from gates import close_gates
 from laboratory import NOISY, close, federation, let_go
 from threadpoolctl import threadpool_limits
 
-from experiments.local import LocalFederation
+from vflens.experiments.run.in_process import LocalFederation
 
 
 @pytest.fixture(scope="session", autouse=True)

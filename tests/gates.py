@@ -7,10 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from vfl.defense import Context, Defense
-from vfl.gate import DefenseChain, ReleaseGate
-from vfl.steplog import StepLog
-from vfl.types import Array, Exchange, Owner, Phase, Point
+from vflens.member.gate import ReleaseGate
+from vflens.member.step_log import StepLog
+from vflens.plugins.chain import DefenseChain
+from vflens.plugins.defense import Context, Defense
+from vflens.types import Array, Exchange, Owner, Phase, Point
 
 SCORES = np.log(np.random.default_rng(0).dirichlet(np.ones(3), 40))
 

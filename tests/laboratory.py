@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from experiments.config import Experiment
-from experiments.dealer import deal_tables, write_parties
-from experiments.local import LocalFederation
-from vfl import journal
-from vfl.types import Array, Exchange, Phase, Point, Released
+from vflens.experiments.run.dealer import deal_tables, write_parties
+from vflens.experiments.run.experiment import Experiment
+from vflens.experiments.run.in_process import LocalFederation
+from vflens.storage import journal
+from vflens.types import Array, Exchange, Phase, Point, Released
 
 NOTHING = np.zeros(0, np.int32)
 SYNTHETIC = {"name": "synthetic", "rows": 90, "features": 7, "classes": 3, "informative": 4}

@@ -17,9 +17,9 @@ from typing import Any
 import tomli_w
 from laboratory import deal
 
-from experiments.config import load_experiment
+from vflens.experiments.run.experiment import load_experiment
 
-VFLENS = [sys.executable, "-m", "cli.main"]
+VFLENS = [sys.executable, "-m", "vflens.cli.main"]
 ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("VFLENS")}
 SLOW = {"epochs": 1_000_000, "batch_size": 20}  # never ends by itself
 

@@ -12,13 +12,13 @@ from typing import Any
 
 import structlog
 
-from services.servicer import Servicer
-from vfl.acts import Act
-from vfl.config import Limits
-from vfl.link import Handlers, Party
-from vfl.types import Role
-from vfl.wire.channel import new_server
-from vfl.wire.messages import RPCS
+from vflens.config import Limits
+from vflens.protocol.acts import Act
+from vflens.protocol.link import Handlers, Party
+from vflens.services.servicer import Servicer
+from vflens.types import Role
+from vflens.wire.channel import new_server
+from vflens.wire.messages import RPCS
 
 LIMITS = Limits()
 CALLERS = {str(role): (role, f"the-token-of-the-{role}") for role in Role}

@@ -9,14 +9,16 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from vfl import acts
-from vfl.federation import AGGREGATORS, INT32_MAX, Federation, Training
-from vfl.model import SplitNetwork
-from vfl.types import (
+from vflens.models.settings import AGGREGATORS, SplitNetwork, Training
+from vflens.protocol import acts
+from vflens.protocol.federation import Federation
+from vflens.types import (
     DTYPES,
+    INT32_MAX,
     MAX_PIXEL,
     ColumnInfo,
     Exchange,
+    PartyInfo,
     Phase,
     Point,
     Released,
@@ -24,7 +26,6 @@ from vfl.types import (
     RowStatus,
     numbered,
 )
-from vfl.view import PartyInfo
 
 INT32 = st.integers(0, INT32_MAX)
 PLACES = st.integers(0, MAX_PIXEL)

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.linalg import null_space, pinv
 from scipy.optimize import lsq_linear
 
-from vfl.types import Array
+from vflens.types import Array
 
 cp: Any = cvxpy  # which types few of its functions
 TIGHT = {"tol_gap_abs": 1e-12, "tol_gap_rel": 1e-12, "tol_feas": 1e-12}

@@ -13,15 +13,15 @@ import pytest
 import tomli_w
 from laboratory import THREE, close, deal, experiment, federation, finish, transcripts
 
-from experiments.folders import read_runs
-from experiments.local import LocalFederation
-from experiments.report import render
-from vfl import journal
-from vfl.acts import Act, Epoch, Forward, Order, Predict, Step, Train
-from vfl.config import load_party
-from vfl.errors import AccessError, ConfigError, ProtocolError, StateError, UnavailableError
-from vfl.link import InProcessLink
-from vfl.types import Array, Exchange, Phase, Point, Released
+from vflens.config import load_party
+from vflens.errors import AccessError, ConfigError, ProtocolError, StateError, UnavailableError
+from vflens.experiments.pages.report import render
+from vflens.experiments.results.folders import read_runs
+from vflens.experiments.run.in_process import LocalFederation
+from vflens.protocol.acts import Act, Epoch, Forward, Order, Predict, Step, Train
+from vflens.protocol.link import InProcessLink
+from vflens.storage import journal
+from vflens.types import Array, Exchange, Phase, Point, Released
 
 MODEL = {"architecture": "mlp", "width": 6, "hidden": [8], "top": [7], "dropout": 0.2}
 SETTINGS: dict[str, Any] = {

@@ -12,14 +12,14 @@ import pytest
 from laboratory import close, deal, estimates, experiment, transcripts
 from processes import change
 
-from clients.identification import Identification
-from clients.passive import PassiveParty
-from experiments.local import LocalFederation
-from vfl.acts import Identify, Prepare, Salt
-from vfl.align import DIGEST_BYTES
-from vfl.arrays import load_arrays
-from vfl.errors import ProtocolError, StateError
-from vfl.wire.messages import RPCS
+from vflens.clients.identification import Identification
+from vflens.clients.passive import PassiveParty
+from vflens.errors import ProtocolError, StateError
+from vflens.experiments.run.in_process import LocalFederation
+from vflens.protocol.acts import Identify, Prepare, Salt
+from vflens.protocol.alignment import DIGEST_BYTES
+from vflens.storage.files import load_arrays
+from vflens.wire.messages import RPCS
 
 PARTIES = ("active", "passive")
 

@@ -9,9 +9,9 @@ from typing import Any
 import laboratory
 import pytest
 
-from clients.party import DataParty
-from vfl.link import InProcessLink
-from vfl.types import Phase
+from vflens.clients.data_party import DataParty
+from vflens.protocol.link import InProcessLink
+from vflens.types import Phase
 
 
 def test_a_disclosure_is_recorded_after_the_last_step(

@@ -15,14 +15,26 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax
 
-import attacks
-from vfl.attack import Attack, LinearAttack
-from vfl.config import Plugin, build_plugins
-from vfl.errors import ConfigError, KnowledgeError, PluginError, ProtocolError
-from vfl.journal import Messages
-from vfl.registry import ATTACKS
-from vfl.types import Array, ColumnInfo, Exchange, Knowledge, Moments, Phase, Point, Released, Role, RowStatus
-from vfl.view import AdversaryView, PartyInfo
+from vflens import attacks
+from vflens.config import Plugin, build_plugins
+from vflens.errors import ConfigError, KnowledgeError, PluginError, ProtocolError
+from vflens.plugins.attack import Attack, LinearAttack
+from vflens.plugins.registry import ATTACKS
+from vflens.plugins.view import AdversaryView
+from vflens.storage.journal import Messages
+from vflens.types import (
+    Array,
+    ColumnInfo,
+    Exchange,
+    Knowledge,
+    Moments,
+    PartyInfo,
+    Phase,
+    Point,
+    Released,
+    Role,
+    RowStatus,
+)
 
 ALL = ATTACKS.names()
 CLASSES: Mapping[str, type[Attack]] = {name: ATTACKS.get(name) for name in ALL}
@@ -343,8 +355,8 @@ def test_estimate_pays_for_no_slow_import() -> None:
     code = "import sys, attacks; attacks.estimate('ls', [[1.0]], [[1.0]]); print(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = run.stdout.split()
-    assert "attacks.ls" in loaded
-    assert not {"torch", "grpc", "cvxpy", "sklearn", "attacks.half"} & set(loaded)
+    assert "vflens.attacks.ls" in loaded
+    assert not {"torch", "grpc", "cvxpy", "sklearn", "vflens.attacks.half"} & set(loaded)
 
 
 @pytest.mark.parametrize(

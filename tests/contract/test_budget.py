@@ -11,12 +11,12 @@ import tomli_w
 from accidents import rebuild_all, train_until
 from laboratory import SYNTHETIC, close, federation, figures
 
-from clients.active import ActiveParty
-from clients.spending import Spending
-from experiments.check import check
-from experiments.report import write_report
-from vfl.errors import ConfigError, StateError
-from vfl.types import Point
+from vflens.clients.active import ActiveParty
+from vflens.clients.spending import Spending
+from vflens.errors import ConfigError, StateError
+from vflens.experiments.pages.report import write_report
+from vflens.experiments.run.check import check
+from vflens.types import Point
 
 LAPLACE = {"name": "dp_laplace", "level": 4.0}  # ε = ½ a release
 BEYOND = r"release 3 of a training row of '{}' makes ε = 1\.5 at δ = 1e-05, limits\.epsilon is 1: train for fewer epochs"

@@ -14,10 +14,10 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax
 from scipy.stats import chi2
 
-import defenses
-from vfl.defense import GATE_HOOKS, INNER_HOOKS, Context, Defense
-from vfl.registry import DEFENSES
-from vfl.types import Array, Claim, Exchange, Owner, Phase
+from vflens import defenses
+from vflens.plugins.defense import GATE_HOOKS, INNER_HOOKS, Context, Defense
+from vflens.plugins.registry import DEFENSES
+from vflens.types import Array, Claim, Exchange, Owner, Phase
 
 NAMES = DEFENSES.names()
 CLASSES: Mapping[str, type[Defense]] = {name: DEFENSES.get(name) for name in NAMES}

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from laboratory import THREE, estimates, experiment, federation, trained, transcripts
 
-from experiments.run import run
-from vfl import journal
-from vfl.types import Point
+from vflens.experiments.run.run import run
+from vflens.storage import journal
+from vflens.types import Point
 
 NOISE = [{"name": "gaussian_scores", "sigma": 0.5, "at": "coordinator"}]
 ATTACKS = [{"name": n} for n in ("half_star", "random_guess", "lmmse", "zero")]

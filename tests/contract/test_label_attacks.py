@@ -13,17 +13,17 @@ import numpy as np
 import pytest
 from laboratory import SYNTHETIC, THREE, close, estimates, experiment, federation
 
-from attacks.pmc import PassiveModelCompletion
-from experiments.folders import read_party, read_runs
-from experiments.offline import attack_recorded, score_estimate
-from experiments.report import render
-from experiments.run import run
-from vfl import journal
-from vfl.acts import Deliver, Disclose, Guess, Submission
-from vfl.errors import AccessError, ConfigError, KnowledgeError, ProtocolError, StateError, VflensError
-from vfl.link import Link
-from vfl.types import Array, Phase, Point, numbered, statuses
-from vfl.wire.messages import RPCS
+from vflens.attacks.pmc import PassiveModelCompletion
+from vflens.errors import AccessError, ConfigError, KnowledgeError, ProtocolError, StateError, VflensError
+from vflens.experiments.pages.report import render
+from vflens.experiments.results.folders import read_party, read_runs
+from vflens.experiments.results.offline import attack_recorded, score_estimate
+from vflens.experiments.run.run import run
+from vflens.protocol.acts import Deliver, Disclose, Guess, Submission
+from vflens.protocol.link import Link
+from vflens.storage import journal
+from vflens.types import Array, Phase, Point, numbered, statuses
+from vflens.wire.messages import RPCS
 
 LABELS = {"what": "labels", "to": "passive", "rows": 20}
 TWO_CLASSES = {**SYNTHETIC, "rows": 300, "classes": 2}

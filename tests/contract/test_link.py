@@ -16,9 +16,8 @@ import pytest
 from structlog.testing import capture_logs
 from stubparty import CALLERS, LIMITS, Stub, raising, served, short_folder
 
-from vfl import acts
-from vfl.config import Limits
-from vfl.errors import (
+from vflens.config import Limits
+from vflens.errors import (
     AccessError,
     ProtocolError,
     StateError,
@@ -27,12 +26,13 @@ from vfl.errors import (
     VflensError,
     classes,
 )
-from vfl.federation import Federation, Training
-from vfl.link import InProcessLink, Link, Party
-from vfl.types import Array, Exchange, Phase, Point, Released, Role
-from vfl.view import PartyInfo
-from vfl.wire.channel import grpc
-from vfl.wire.grpc_link import GrpcLink
+from vflens.models.settings import Training
+from vflens.protocol import acts
+from vflens.protocol.federation import Federation
+from vflens.protocol.link import InProcessLink, Link, Party
+from vflens.types import Array, Exchange, PartyInfo, Phase, Point, Released, Role
+from vflens.wire.channel import grpc
+from vflens.wire.grpc_link import GrpcLink
 
 Connect = Callable[..., Link]
 RUN = "a run"

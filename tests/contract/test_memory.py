@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-import attacks
-from vfl.attack import LinearAttack
-from vfl.registry import ATTACKS
-from vfl.types import Moments
+from vflens import attacks
+from vflens.plugins.attack import LinearAttack
+from vflens.plugins.registry import ATTACKS
+from vflens.types import Moments
 
 #: More than any chunk of rows, so that the difference of the two peaks is what the number of rows costs.
 FEW, MANY, ROWS = 17_000, 34_000, 1_000_000

@@ -13,8 +13,9 @@ import pytest
 from laboratory import NOISY, close, federation, fingerprint, finish, same
 from scipy.special import log_softmax
 
-from experiments.local import LocalFederation
-from vfl.acts import (
+from vflens.errors import ProtocolError, StateError
+from vflens.experiments.run.in_process import LocalFederation
+from vflens.protocol.acts import (
     Act,
     Begin,
     Deliver,
@@ -25,9 +26,8 @@ from vfl.acts import (
     Prepare,
     Step,
 )
-from vfl.errors import ProtocolError, StateError
-from vfl.link import InProcessLink
-from vfl.types import Array, Exchange, Phase, Point, Released
+from vflens.protocol.link import InProcessLink
+from vflens.types import Array, Exchange, Phase, Point, Released
 
 
 class Recorder(InProcessLink):

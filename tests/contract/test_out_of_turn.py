@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from laboratory import NOISY, NOTHING, close, federation, fingerprint, payload
 
-from clients.party import DataParty
-from experiments.local import LocalFederation
-from vfl.acts import (
+from vflens.clients.data_party import DataParty
+from vflens.errors import AccessError, ProtocolError, StateError, VflensError
+from vflens.experiments.run.in_process import LocalFederation
+from vflens.protocol.acts import (
     ACCESS,
     Act,
     Begin,
@@ -26,9 +27,8 @@ from vfl.acts import (
     Query,
     Step,
 )
-from vfl.errors import AccessError, ProtocolError, StateError, VflensError
-from vfl.link import InProcessLink
-from vfl.types import Array, Exchange, Phase, Point, Released, Role
+from vflens.protocol.link import InProcessLink
+from vflens.types import Array, Exchange, Phase, Point, Released, Role
 
 
 def _exchange(party: DataParty, step: int) -> Exchange:

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from laboratory import SYNTHETIC, federation
 
-from experiments.check import check
-from vfl.acts import Prepare
-from vfl.errors import ConfigError
-from vfl.federation import Federation, Training
-from vfl.model import SplitNetwork
+from vflens.errors import ConfigError
+from vflens.experiments.run.check import check
+from vflens.models.settings import SplitNetwork, Training
+from vflens.protocol.acts import Prepare
+from vflens.protocol.federation import Federation
 
 LIMITS = {"epochs": 100, "min_learning_rate": 1e-3, "max_width": 16, "memory_mib": 4}
 MLP: dict[str, Any] = {"architecture": "mlp", "width": 8}

@@ -30,20 +30,20 @@ from laboratory import (
     trained,
 )
 
-from clients.active import ActiveParty
-from clients.party import DataParty
-from clients.passive import PassiveParty
-from coordinator.coordinator import Coordinator
-from experiments.folders import read_runs
-from experiments.local import LocalFederation
-from vfl.acts import Act, Step
-from vfl.arrays import load_arrays, save_arrays
-from vfl.config import PassiveConfig, load_party
-from vfl.errors import StateError, StorageError
-from vfl.federation import save_order
-from vfl.link import InProcessLink
-from vfl.randomness import stream
-from vfl.types import Exchange, Phase, Point
+from vflens.clients.active import ActiveParty
+from vflens.clients.data_party import DataParty
+from vflens.clients.passive import PassiveParty
+from vflens.config import PassiveConfig, load_party
+from vflens.coordinator.coordinator import Coordinator
+from vflens.errors import StateError, StorageError
+from vflens.experiments.results.folders import read_runs
+from vflens.experiments.run.in_process import LocalFederation
+from vflens.protocol.acts import Act, Step
+from vflens.protocol.link import InProcessLink
+from vflens.randomness import stream
+from vflens.storage.files import load_arrays, save_arrays
+from vflens.tables.order import save_order
+from vflens.types import Exchange, Phase, Point
 
 EPOCHS, STEPS, CHECKPOINT = 4, 16, 3  # 72 training rows in batches of 20: four steps an epoch
 SETTINGS: dict[str, Any] = {

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from laboratory import close, federation, finish
 
-from coordinator.release import _divergence
-from vfl.acts import Step
-from vfl.config import Recording
-from vfl.errors import ConfigError, StateError
-from vfl.rowlog import RowLog
-from vfl.types import Exchange, Phase, Role
-from vfl.wire.grpc_link import _Watchdog
+from vflens.config import Recording
+from vflens.coordinator.score_release import _divergence
+from vflens.errors import ConfigError, StateError
+from vflens.member.released_rows import RowLog
+from vflens.protocol.acts import Step
+from vflens.types import Exchange, Phase, Role
+from vflens.wire.grpc_link import _Watchdog
 
 
 def test_training_works_inside_a_running_event_loop(tmp_path: Path) -> None:

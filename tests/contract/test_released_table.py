@@ -13,15 +13,15 @@ import pytest
 import tomli_w
 from laboratory import close, deal, experiment, federation, finish
 
-from experiments.check import check
-from experiments.folders import read_runs
-from experiments.local import LocalFederation
-from experiments.report import render
-from experiments.verdict import figure
-from vfl.acts import Deliver
-from vfl.errors import ConfigError, ProtocolError
-from vfl.release.svm import solve_svm
-from vfl.types import Point, Released
+from vflens.errors import ConfigError, ProtocolError
+from vflens.experiments.pages.report import render
+from vflens.experiments.results.folders import read_runs
+from vflens.experiments.results.verdict import figure
+from vflens.experiments.run.check import check
+from vflens.experiments.run.in_process import LocalFederation
+from vflens.protocol.acts import Deliver
+from vflens.table_noise.svm import solve_svm
+from vflens.types import Point, Released
 
 ATTACKS = [{"name": "released_table"}, {"name": "shrunk_table"}, {"name": "half"}]
 GRANTS = [{"what": "moments", "to": "active"}]

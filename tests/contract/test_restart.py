@@ -12,18 +12,18 @@ import pytest
 from accidents import rebuild_active, rebuild_coordinator, rebuild_passive
 from laboratory import NOTHING, federation
 
-from clients.active import ActiveParty
-from clients.passive import PassiveParty
-from experiments.local import LocalFederation
-from services.folder import begin
-from vfl.acts import Begin, Disclose, Forward, Predict, Step
-from vfl.arrays import load_arrays
-from vfl.errors import ProtocolError, StateError, StorageError
-from vfl.federation import save_order
-from vfl.startnonce import start_nonce
-from vfl.steplog import StepLog
-from vfl.summary import save_summary
-from vfl.types import Array, Exchange, Phase, Point, Released
+from vflens.clients.active import ActiveParty
+from vflens.clients.passive import PassiveParty
+from vflens.errors import ProtocolError, StateError, StorageError
+from vflens.experiments.run.in_process import LocalFederation
+from vflens.member.start_nonce import start_nonce
+from vflens.member.step_log import StepLog
+from vflens.member.summary import save_summary
+from vflens.protocol.acts import Begin, Disclose, Forward, Predict, Step
+from vflens.services.folder import begin
+from vflens.storage.files import load_arrays
+from vflens.tables.order import save_order
+from vflens.types import Array, Exchange, Phase, Point, Released
 
 LOUD = [{"name": "dp_gaussian", "at": "passive", "clip": 1.0, "level": 500.0}]
 OTHERS = r"^step 0 was asked for before with other rows: ask for the same rows, or for the next step$"

@@ -11,9 +11,9 @@ import pytest
 import tomli_w
 from laboratory import THREE, close, deal, experiment, federation
 
-from experiments.local import LocalFederation
-from vfl.errors import ConfigError
-from vfl.types import Point
+from vflens.errors import ConfigError
+from vflens.experiments.run.in_process import LocalFederation
+from vflens.types import Point
 
 TO_BOTH = [{"what": "parameters", "to": to} for to in ("active", "coordinator")]
 

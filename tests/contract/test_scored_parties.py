@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from laboratory import federation, figures, finish
 
-from clients.passive import PassiveParty
-from vfl.acts import Guess, Receipt, Submission
-from vfl.errors import ProtocolError, StateError
-from vfl.types import Array, Phase, numbered, statuses
+from vflens.clients.passive import PassiveParty
+from vflens.errors import ProtocolError, StateError
+from vflens.protocol.acts import Guess, Receipt, Submission
+from vflens.types import Array, Phase, numbered, statuses
 
 RELEASED = np.arange(60, dtype=np.int32)
 

@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 from laboratory import federation, figures
 
-import attacks
-from vfl.acts import Begin, Forward, Guess, Receipt, Submission
-from vfl.errors import ProtocolError, StateError, VflensError
-from vfl.link import InProcessLink
-from vfl.log import party_log
-from vfl.metrics import Metrics
-from vfl.score.columns import ColumnScoring
-from vfl.score.service import ScoringService, milestones
-from vfl.score.theory import ReleasedModel
-from vfl.types import Array, ColumnInfo, Exchange, Phase, Role, RowStatus, numbered, statuses
-from vfl.wire.messages import RPCS
+from vflens import attacks
+from vflens.errors import ProtocolError, StateError, VflensError
+from vflens.protocol.acts import Begin, Forward, Guess, Receipt, Submission
+from vflens.protocol.link import InProcessLink
+from vflens.score.columns import ColumnScoring
+from vflens.score.service import ScoringService, milestones
+from vflens.score.theory import ReleasedModel
+from vflens.storage.log import party_log
+from vflens.storage.metrics import Metrics
+from vflens.types import Array, ColumnInfo, Exchange, Phase, Role, RowStatus, numbered, statuses
+from vflens.wire.messages import RPCS
 
 N, D = 60, 3
 RNG = np.random.default_rng(0)

@@ -13,15 +13,26 @@ import numpy as np
 import pytest
 import torch
 
-from vfl.attack import Attack
-from vfl.errors import KnowledgeError
-from vfl.journal import Messages
-from vfl.model import SplitNetwork
-from vfl.networks.architectures import bottom
-from vfl.networks.parameters import to_arrays
-from vfl.registry import ATTACKS
-from vfl.types import Array, ColumnInfo, Exchange, Knowledge, Phase, Point, Released, Role, RowStatus
-from vfl.view import AdversaryView, PartyInfo
+from vflens.errors import KnowledgeError
+from vflens.models.networks.architectures import bottom
+from vflens.models.networks.parameters import to_arrays
+from vflens.models.settings import SplitNetwork
+from vflens.plugins.attack import Attack
+from vflens.plugins.registry import ATTACKS
+from vflens.plugins.view import AdversaryView
+from vflens.storage.journal import Messages
+from vflens.types import (
+    Array,
+    ColumnInfo,
+    Exchange,
+    Knowledge,
+    PartyInfo,
+    Phase,
+    Point,
+    Released,
+    Role,
+    RowStatus,
+)
 
 CLASSES: Mapping[str, type[Attack]] = {n: ATTACKS.get(n) for n in ATTACKS.names()}
 LABELS = [n for n in CLASSES if CLASSES[n].estimates == "labels"]

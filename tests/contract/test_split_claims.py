@@ -11,14 +11,14 @@ import pytest
 from laboratory import close, federation, same
 from scipy.stats import chi2
 
-from clients.party import DataParty
-from experiments.local import LocalFederation
-from vfl.acts import Begin, Forward, Step
-from vfl.compatibility import HOOKS
-from vfl.defense import Defense
-from vfl.logistic import one_hot
-from vfl.registry import DEFENSES
-from vfl.types import Array, Claim, Exchange, Phase, Point, Released, Role
+from vflens.clients.data_party import DataParty
+from vflens.config.compatibility import HOOKS
+from vflens.experiments.run.in_process import LocalFederation
+from vflens.models.softmax_regression import one_hot
+from vflens.plugins.defense import Defense
+from vflens.plugins.registry import DEFENSES
+from vflens.protocol.acts import Begin, Forward, Step
+from vflens.types import Array, Claim, Exchange, Phase, Point, Released, Role
 
 SETTINGS: dict[str, Any] = {
     "data": {"name": "synthetic", "rows": 1000, "features": 8, "classes": 2, "informative": 4},

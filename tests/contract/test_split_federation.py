@@ -16,20 +16,20 @@ from laboratory import THREE, close, estimates, experiment, federation, finish, 
 from splitcases import CONCATENATED, DIRECT, MODEL, PLACES, SETTINGS, STALE
 from stubparty import short_folder
 
-from defenses.passport import Passport
-from experiments.config import load_experiment
-from experiments.folders import read_party
-from experiments.local import LocalFederation
-from experiments.run import run
-from vfl import journal
-from vfl.defense import Context
-from vfl.logistic import batches, one_hot
-from vfl.model import SplitNetwork
-from vfl.networks.architectures import bottom
-from vfl.networks.parameters import to_arrays
-from vfl.networks.passport import Passport as PassportLayer
-from vfl.randomness import stream
-from vfl.types import Array, Phase, Point
+from vflens.defenses.passport import Passport
+from vflens.experiments.results.folders import read_party
+from vflens.experiments.run.experiment import load_experiment
+from vflens.experiments.run.in_process import LocalFederation
+from vflens.experiments.run.run import run
+from vflens.models.networks.architectures import bottom
+from vflens.models.networks.parameters import to_arrays
+from vflens.models.networks.passport import Passport as PassportLayer
+from vflens.models.settings import SplitNetwork
+from vflens.models.softmax_regression import batches, one_hot
+from vflens.plugins.defense import Context
+from vflens.randomness import stream
+from vflens.storage import journal
+from vflens.types import Array, Phase, Point
 
 #: Behind servers in one process two parties that compute side by side would share torch's generator: no dropout.
 WIRED = {

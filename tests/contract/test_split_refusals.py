@@ -11,9 +11,9 @@ import torch
 from laboratory import deal, experiment, federation
 from splitcases import CONCATENATED, MODEL, PLACES, SETTINGS
 
-from experiments.check import check, clip_notes
-from vfl.config import load_party
-from vfl.errors import ConfigError, KnowledgeError
+from vflens.config import load_party
+from vflens.errors import ConfigError, KnowledgeError
+from vflens.experiments.run.check import check, clip_notes
 
 #: Of the digits' eight lines the passive party holds two.
 TWO_LINES = {

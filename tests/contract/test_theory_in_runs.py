@@ -14,14 +14,14 @@ import pytest
 from laboratory import SYNTHETIC, close, federation
 from typer.testing import CliRunner
 
-import attacks.half_star
-from cli.main import app
-from experiments import theory
-from experiments.folders import Run, read_runs
-from experiments.offline import attack_recorded, score_estimate
-from vfl import metrics
-from vfl.numerics.believed import closed_form
-from vfl.types import Estimate
+import vflens.attacks.half_star
+from vflens.cli.main import app
+from vflens.experiments.results import theory
+from vflens.experiments.results.folders import Run, read_runs
+from vflens.experiments.results.offline import attack_recorded, score_estimate
+from vflens.numerics.theory.believed import closed_form
+from vflens.storage import metrics
+from vflens.types import Estimate
 
 ESTIMATORS = ("ls", "half_star", "clamped_ls", "rcc2")
 AGNOSTIC = ({"name": "agnostic", "outside": "keep"}, {"name": "refined_agnostic", "received": 5})
@@ -143,13 +143,13 @@ def test_a_disagreement_is_loud_in_report_terminal_and_json(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An adversary whose half* is something else: what it submits cannot be what theory speaks of."""
-    honest = attacks.half_star.HalfStar.solve
+    honest = vflens.attacks.half_star.HalfStar.solve
 
     def moved(self: Any, A: Any, b: Any, **given: Any) -> Estimate:
         e = honest(self, A, b, **given)
         return Estimate(e.target, e.rows, e.values + 1e-3, e.status, e.extras)
 
-    monkeypatch.setattr(attacks.half_star.HalfStar, "solve", moved)
+    monkeypatch.setattr(vflens.attacks.half_star.HalfStar, "solve", moved)
     done = _run(tmp_path, defenses=[_at("passive", INPUTS)])
     (alarm,) = theory.alarms(done)
     assert alarm.startswith("half_star on passive (18 predict rows) measured ")

@@ -15,15 +15,15 @@ import pytest
 from laboratory import experiment, federation, trained
 from pydantic import Field
 
-from experiments.local import LocalFederation
-from experiments.run import run
-from vfl.attack import Attack
-from vfl.defense import Context, Defense
-from vfl.errors import ConfigError, DefenseError, KnowledgeError
-from vfl.gate import DefenseChain
-from vfl.registry import ATTACKS
-from vfl.types import Array, Estimate, Knowledge, Owner, Phase, Point, Released, statuses
-from vfl.view import AdversaryView
+from vflens.errors import ConfigError, DefenseError, KnowledgeError
+from vflens.experiments.run.in_process import LocalFederation
+from vflens.experiments.run.run import run
+from vflens.plugins.attack import Attack
+from vflens.plugins.chain import DefenseChain
+from vflens.plugins.defense import Context, Defense
+from vflens.plugins.registry import ATTACKS
+from vflens.plugins.view import AdversaryView
+from vflens.types import Array, Estimate, Knowledge, Owner, Phase, Point, Released, statuses
 
 _LOADED = """
 import importlib, json, sys
@@ -32,8 +32,8 @@ for name in sys.argv[1:]:
 print("\\n".join(sys.modules))
 """
 UNREACHABLE = (
-    "grpc", "google", "protos", "vfl.acts", "vfl.cells", "vfl.datasets", "vfl.gate", "vfl.journal", "vfl.link",
-    "vfl.partyfile", "vfl.partytable", "vfl.dataset", "vfl.score", "vfl.table", "vfl.transcript", "vfl.wire", "clients", "coordinator", "services",
+    "grpc", "google", "protos", "vflens.protocol.acts", "vflens.tables.reading", "vflens.datasets", "vflens.member.gate", "vflens.storage.journal", "vflens.protocol.link",
+    "vflens.tables.description", "vflens.tables.files", "vflens.plugins.dataset", "vflens.score", "vflens.tables.table", "vflens.storage.transcript", "vflens.wire", "clients", "coordinator", "services",
     "experiments", "pyarrow",
 )  # fmt: skip
 

@@ -17,14 +17,14 @@ import typer
 from commandline import Run, strict
 from processes import ATTENDED, ENVIRONMENT, VFLENS, eventually, experiment_file
 
-import cli.main
-from vfl.errors import PluginError, exit_codes
+import vflens.cli.main
+from vflens.errors import PluginError, exit_codes
 
 ROOT = Path(__file__).parents[2]
 
 
 def commands() -> list[list[str]]:
-    group = typer.main.get_command(cli.main.app)
+    group = typer.main.get_command(vflens.cli.main.app)
     found: list[list[str]] = []
     for name, command in sorted(group.commands.items()):  # type: ignore[attr-defined]
         found += [[name, inner] for inner in sorted(getattr(command, "commands", {}))] or [[name]]
@@ -59,9 +59,9 @@ class TestHelp:
     )
     def test_light_commands_load_nothing_heavy(self, command: list[str]) -> None:
         code = (
-            "import sys, cli.main\n"
+            "import sys, vflens.cli.main\n"
             f"sys.argv = ['vflens', *{command!r}]\n"
-            "try: cli.main.command_line()\n"
+            "try: vflens.cli.main.command_line()\n"
             "except SystemExit: pass\n"
             "heavy = {'torch', 'cvxpy', 'sklearn', 'grpc', 'scipy', 'pyarrow', 'plotly'} & set(sys.modules)\n"
             "sys.exit(', '.join(sorted(heavy)) or 0)\n"
@@ -109,7 +109,7 @@ class TestJson:
         assert set(split) == {"active", "coordinator", "passive"}
 
     def test_figures_that_are_not_finite_become_null(self, capsys: pytest.CaptureFixture[str]) -> None:
-        from cli.output import emit
+        from vflens.cli.output import emit
 
         emit(True, {"a": [np.float64("nan"), (float("inf"),)], "b": {"c": -np.inf, "d": 1.5}}, str)
         assert strict(capsys.readouterr().out) == {"a": [None, [None]], "b": {"c": None, "d": 1.5}}
@@ -152,11 +152,11 @@ class TestUnforeseen:
         def fail(*_: object) -> None:
             raise error
 
-        monkeypatch.setattr("experiments.check.check", fail)
+        monkeypatch.setattr("vflens.experiments.run.check.check", fail)
         assert refused(code, "check", "x.toml") == words
 
     def test_the_traceback_on_request(self, vflens: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("experiments.check.check", lambda _: 1 / 0)
+        monkeypatch.setattr("vflens.experiments.run.check.check", lambda _: 1 / 0)
         monkeypatch.setenv("VFLENS_TRACEBACK", "1")
         ended = vflens("check", "x.toml")
         assert ended.err.startswith("error: unexpected ZeroDivisionError: division by zero")
@@ -168,7 +168,7 @@ class TestUnforeseen:
         def interrupted() -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("cli.main.app", interrupted)
+        monkeypatch.setattr("vflens.cli.main.app", interrupted)
         ended = vflens("version")
         assert (ended.code, ended.err) == (130, "interrupted: what was computed so far is kept\n")
 
@@ -200,7 +200,7 @@ class TestUnforeseen:
             except Exception as error:
                 raise PluginError("plug-in 'x' does not import") from error
 
-        monkeypatch.setattr("experiments.check.check", made)
+        monkeypatch.setattr("vflens.experiments.run.check.check", made)
         ended = vflens("check", "x.toml")
         assert (ended.code, ended.err) == (130, "interrupted: what was computed so far is kept\n")
 
@@ -215,7 +215,7 @@ class Says:
             print(flush=True)
 sys.meta_path.insert(0, Says())
 sys.argv = ["vflens", "check", {str(ROOT / "examples/demo.toml")!r}]
-runpy.run_module("cli.main", run_name="__main__", alter_sys=True)
+runpy.run_module("vflens.cli.main", run_name="__main__", alter_sys=True)
 """
         for seconds in np.linspace(0, 1, 16):
             running = subprocess.Popen(

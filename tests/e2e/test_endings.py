@@ -14,7 +14,7 @@ TASKS = Path("/proc/self/task")
 READS = """
 import os, sys
 import pyarrow.parquet
-from vfl.metrics import Metrics
+from vflens.storage.metrics import Metrics
 from pathlib import Path
 file, before = Path(sys.argv[1]), len(os.listdir("/proc/self/task"))
 metrics = Metrics(file)
@@ -52,7 +52,7 @@ def test_a_dozen_runs_of_nine_processes_end_without_a_word_of_a_library(tmp_path
     file = tmp_path / "ends.toml"
     file.write_text(RUN.format(out=tmp_path / "runs"))
     for _ in range(int(os.environ.get("VFLENS_RUNS", "12"))):
-        command = [sys.executable, "-m", "cli.main", "run", str(file)]
+        command = [sys.executable, "-m", "vflens.cli.main", "run", str(file)]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         assert "terminate" not in done.stderr

@@ -15,9 +15,9 @@ import pytest
 from processes import ATTENDED
 from stubparty import short_folder
 
-from experiments.check import check
-from vfl.config import load_party
-from vfl.errors import ConfigError
+from vflens.config import load_party
+from vflens.errors import ConfigError
+from vflens.experiments.run.check import check
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PARTIES = ("passive", "active", "coordinator")
@@ -90,7 +90,7 @@ def mode(path: Path) -> int:
 
 
 def _vflens(folder: Path, *arguments: str) -> subprocess.Popen[str]:
-    command = [*ATTENDED, sys.executable, "-m", "cli.main", *arguments]
+    command = [*ATTENDED, sys.executable, "-m", "vflens.cli.main", *arguments]
     return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 

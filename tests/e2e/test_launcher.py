@@ -72,7 +72,7 @@ class TestLauncher:
         assert json.loads((home / who / "status.json").read_text())["state"] == "failed"
 
     def test_foreign_packages_in_the_current_folder_do_no_harm(self, tmp_path: Path) -> None:
-        for name in ("cli", "vfl", "services"):
+        for name in ("attacks", "cli", "clients", "services"):
             (tmp_path / name).mkdir()
             (tmp_path / name / "__init__.py").write_text("raise SystemExit(99)")
         file = experiment_file(tmp_path)

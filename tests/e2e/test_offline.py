@@ -14,15 +14,15 @@ import pytest
 from laboratory import THREE, experiment
 from typer.testing import CliRunner, Result
 
-from cli.main import app
-from experiments.audit.subject import load_subject
-from experiments.folders import read_party
-from experiments.offline import attack_recorded, score_estimate
-from experiments.run import run
-from services.folder import claimed
-from vfl.arrays import load_arrays, save_arrays
-from vfl.errors import ConfigError, DataError, KnowledgeError, ProtocolError, StorageError
-from vfl.types import Array, Phase
+from vflens.cli.main import app
+from vflens.errors import ConfigError, DataError, KnowledgeError, ProtocolError, StorageError
+from vflens.experiments.audit.subject import load_subject
+from vflens.experiments.results.folders import read_party
+from vflens.experiments.results.offline import attack_recorded, score_estimate
+from vflens.experiments.run.run import run
+from vflens.services.folder import claimed
+from vflens.storage.files import load_arrays, save_arrays
+from vflens.types import Array, Phase
 
 ATTACKS = ("half_star", "lmmse", "random_guess", "zero")
 SETTINGS: dict[str, Any] = {

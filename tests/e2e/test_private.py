@@ -14,9 +14,9 @@ from commandline import Run
 from laboratory import deal
 from processes import ENVIRONMENT, VFLENS, experiment_file
 
-from experiments.config import load_experiment
-from experiments.page import write_page
-from vfl.private import owner_only
+from vflens.experiments.pages.page import write_page
+from vflens.experiments.run.experiment import load_experiment
+from vflens.storage.private import owner_only
 
 
 def mode(path: Path) -> int:

@@ -28,12 +28,12 @@ from processes import (
     vflens,
 )
 
-from vfl import journal
-from vfl.acts import Forward, Predict
-from vfl.config import Limits
-from vfl.errors import AccessError
-from vfl.types import Exchange, Phase
-from vfl.wire.grpc_link import GrpcLink
+from vflens.config import Limits
+from vflens.errors import AccessError
+from vflens.protocol.acts import Forward, Predict
+from vflens.storage import journal
+from vflens.types import Exchange, Phase
+from vflens.wire.grpc_link import GrpcLink
 
 PARTIES = ("coordinator", "active", "passive")
 
@@ -180,8 +180,8 @@ class TestServing:
 
     def test_a_model_version_of_ones_own_draws_no_fresh_noise(self, tmp_path: Path) -> None:
         """An active party that calls itself version 2 would else average a defence away."""
-        from vfl.errors import ProtocolError
-        from vfl.types import Point, Released
+        from vflens.errors import ProtocolError
+        from vflens.types import Point, Released
 
         with dealt(tmp_path, after="serve") as federation:
             federation.start()
@@ -289,9 +289,9 @@ threading.Event().wait()
 def _fail_at_the_coordinator(federation: Federation, error: str) -> None:
     """Raise ``error`` instead of a run, which the data parties are told."""
     code = f"""
-from cli.main import main
-from services import process
-from vfl import errors
+from vflens.cli.main import main
+from vflens.services import process
+from vflens import errors
 def run(*_): raise {error}
 process.run = run
 main()

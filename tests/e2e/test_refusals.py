@@ -17,8 +17,8 @@ from commandline import Run
 from laboratory import deal
 from processes import change, experiment_file
 
-from experiments.config import load_experiment
-from vfl.errors import StorageError
+from vflens.errors import StorageError
+from vflens.experiments.run.experiment import load_experiment
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ WRONG_EXPERIMENTS = [
     (
         BASE.replace("synthetic", "nosuch").encode(),
         9,
-        "unknown vfl.datasets plug-in 'nosuch': known are adult, ",
+        "unknown datasets plug-in 'nosuch': known are adult, ",
     ),
     (
         BASE.replace("rows = 40", "rows = 4").encode(),
@@ -280,7 +280,7 @@ class TestWrongPaths:
         def full(*arguments: Any) -> None:
             raise StorageError("the report cannot be written: choose another place")
 
-        monkeypatch.setattr("experiments.audit.words.write_audit", full)
+        monkeypatch.setattr("vflens.experiments.audit.words.write_audit", full)
         table = Path(__file__).parents[2] / "examples" / "bank_passive.csv"
         quick = ("--models", "1", "--rows", "60", "--known", "10", "--columns", "age,income")
         ended = vflens("audit", table, "--classes", "2", *quick, "--out", tmp_path / "a.html", "--json")
@@ -294,7 +294,7 @@ class TestWrongPaths:
         def too_late(*arguments: Any) -> None:
             raise AssertionError("a cell was computed first")
 
-        monkeypatch.setattr("experiments.cells.Pool.run", too_late)
+        monkeypatch.setattr("vflens.experiments.sweeps.pool.Pool.run", too_late)
         (file := tmp_path / "file").touch()
         command, name = asked
         what = Path(__file__).parents[2] / name if command == "sweep" else name

@@ -23,9 +23,9 @@ from commandline import STAGE, Run
 from processes import ENVIRONMENT
 from sklearn.datasets import load_breast_cancer
 
-from experiments.release.file import TableFile
-from vfl.release.svm import solve_svm
-from vfl.types import Array
+from vflens.experiments.release.file import TableFile
+from vflens.table_noise.svm import solve_svm
+from vflens.types import Array
 
 ROOT = Path(__file__).parents[2]
 KEYS = {"mechanism", "parameters", "cramer_rao", "ldp", "not_protected"}
@@ -377,7 +377,7 @@ def test_pandas_is_not_loaded_to_release_a_table(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a,b,y\n1,x,u\n2,,v\n4,x,v\n")
     program = (
         "import sys; sys.argv = ['vflens', 'release', 't.csv', '--label', 'y', '--encode', 'ordinal', '--missing', 'drop-row', "
-        "'--lambda', '1', '--out', 'o.csv']; from cli.main import command_line; command_line()"
+        "'--lambda', '1', '--out', 'o.csv']; from vflens.cli.main import command_line; command_line()"
     )
     environment = ENVIRONMENT | {"PYTHONPATH": str(ROOT)}
     slow = "sum(m in sys.modules for m in ('pandas', 'scipy.optimize', 'scipy.interpolate', 'torch'))"
@@ -413,7 +413,7 @@ def test_a_kill_in_the_middle_leaves_no_half_output(tmp_path: Path, sent: signal
     frame = pd.DataFrame(np.random.default_rng(0).random((60_000, 8)), columns=list("abcdefgh"))
     frame.to_csv(tmp_path / "t.csv", index=False)
     out = tmp_path / "made" / "o.csv"
-    command = [sys.executable, "-m", "cli.main", "release", "t.csv", "--mechanism", "bounded"]
+    command = [sys.executable, "-m", "vflens.cli.main", "release", "t.csv", "--mechanism", "bounded"]
     command += ["--lower=-1", "--upper", "1", "--lambda", "1", "--out", str(out)]
     for _ in range(10):  # on a busy machine it may have ended before the signal comes
         code, err = _killed_while_it_writes(command, out, sent)

@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 from commandline import Run
 
-from experiments.release.file import MISSING
+from vflens.experiments.release.file import MISSING
 
 
 @pytest.fixture

@@ -132,7 +132,7 @@ def test_a_table_that_changes_while_it_is_read_is_not_released(
     def changed(*known: Any) -> None:
         (tmp_path / "t.csv").write_text("a\n" + "1\n" * rows)
 
-    monkeypatch.setattr("experiments.release.run.refuse_invisible", changed)  # between the two passes
+    monkeypatch.setattr("vflens.experiments.release.run.refuse_invisible", changed)  # between the two passes
     code, _, err = vflens("release", tmp_path / "t.csv", "--lambda", "1", "--out", tmp_path / "o.csv")
     assert (code, "changed between its two readings" in err) == (3, True)
     assert [f.name for f in tmp_path.iterdir()] == ["t.csv"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from laboratory import experiment, transcripts
 
-from experiments.run import run
+from vflens.experiments.run.run import run
 
 RELEASE = [{"at": "passive", "name": "release_table", "mechanism": "gaussian"}]
 GRANTS = [{"what": "moments", "to": "active"}]

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from processes import SLOW, SMALL_DISK, Federation, dealt, eventually
 
-from vfl import journal
-from vfl.acts import Step
-from vfl.config import Limits
-from vfl.errors import AccessError
-from vfl.types import Exchange, Phase
-from vfl.wire.grpc_link import GrpcLink
+from vflens.config import Limits
+from vflens.errors import AccessError
+from vflens.protocol.acts import Step
+from vflens.storage import journal
+from vflens.types import Exchange, Phase
+from vflens.wire.grpc_link import GrpcLink
 
 # Two processes import torch: 9 s to the first step, on a loaded machine more than a minute.
 pytestmark = pytest.mark.timeout(300)

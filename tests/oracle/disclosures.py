@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from laboratory import NOTHING
 
-import attacks
-from vfl.defense import Context, Defense
-from vfl.numerics.linear_system import first_differences
-from vfl.types import Array, Exchange, Owner, Phase
+from vflens import attacks
+from vflens.numerics.linear_system import first_differences
+from vflens.plugins.defense import Context, Defense
+from vflens.types import Array, Exchange, Owner, Phase
 
 
 def context_of(defense: Defense, weight: Array, x: Array | None = None, secret: bytes = b"secret") -> Context:

@@ -12,16 +12,16 @@ from laboratory import federation
 from scipy.special import log_softmax
 from sklearn.linear_model import LogisticRegression
 
-from attacks._agnostic import inside
-from attacks.agnostic import Agnostic
-from attacks.refined_agnostic import RefinedAgnostic
-from vfl.attack import Attack
-from vfl.journal import Messages
-from vfl.numerics.agnostic import ReceivedScores, fit_classifier, objective, padded
-from vfl.numerics.distortion_theory import agnostic_half_star_mse, agnostic_ls_mse
-from vfl.numerics.linear_system import first_differences
-from vfl.types import Array, ColumnInfo, Exchange, Phase, Point, Released, Role
-from vfl.view import AdversaryView, PartyInfo
+from vflens.attacks._agnostic import inside
+from vflens.attacks.agnostic import Agnostic
+from vflens.attacks.refined_agnostic import RefinedAgnostic
+from vflens.numerics.linear_system import first_differences
+from vflens.numerics.theory.agnostic import ReceivedScores, fit_classifier, objective, padded
+from vflens.numerics.theory.distortion_theory import agnostic_half_star_mse, agnostic_ls_mse
+from vflens.plugins.attack import Attack
+from vflens.plugins.view import AdversaryView
+from vflens.storage.journal import Messages
+from vflens.types import Array, ColumnInfo, Exchange, PartyInfo, Phase, Point, Released, Role
 
 
 def _scores(theta: Array, features: Array) -> Array:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from vfl.numerics.ball_program import largest_on_ball, largest_ratio
-from vfl.types import Array
+from vflens.numerics.estimators.ball_program import largest_on_ball, largest_ratio
+from vflens.types import Array
 
 
 def _ball(d: int, radius: float, rng: np.random.Generator, n: int = 20_000) -> Array:

@@ -7,12 +7,23 @@ import pytest
 from pydantic import ValidationError
 from scipy.special import log_softmax
 
-from attacks.black_box import BlackBox
-from vfl.errors import KnowledgeError
-from vfl.journal import Messages
-from vfl.numerics.one_feature import Signs, contradicts, reconstruct
-from vfl.types import Array, ColumnInfo, Exchange, Knowledge, Phase, Point, Released, Role, RowStatus
-from vfl.view import AdversaryView, PartyInfo
+from vflens.attacks.black_box import BlackBox
+from vflens.errors import KnowledgeError
+from vflens.numerics.estimators.one_feature import Signs, contradicts, reconstruct
+from vflens.plugins.view import AdversaryView
+from vflens.storage.journal import Messages
+from vflens.types import (
+    Array,
+    ColumnInfo,
+    Exchange,
+    Knowledge,
+    PartyInfo,
+    Phase,
+    Point,
+    Released,
+    Role,
+    RowStatus,
+)
 
 
 def _mse(x: Array, omega: float, bias: float, signs: Signs, mean: float | None = None) -> float:

@@ -14,15 +14,15 @@ from scipy.linalg import pinv
 from scipy.optimize import lsq_linear
 from scipy.special import log_softmax, softmax
 
-import attacks
 from benchmarks.baselines import estimators as programs
-from vfl.errors import ConfigError
-from vfl.numerics import active_set, box, box_program, held
-from vfl.numerics.box import nearest_in_box
-from vfl.numerics.gradient_inversion import _Problem
-from vfl.numerics.linear_system import LinearSystem
-from vfl.registry import ATTACKS
-from vfl.types import Array, Estimate, RowStatus
+from vflens import attacks
+from vflens.errors import ConfigError
+from vflens.numerics.estimators import active_set, box, box_program, held
+from vflens.numerics.estimators.box import nearest_in_box
+from vflens.numerics.gradient_inversion import _Problem
+from vflens.numerics.linear_system import LinearSystem
+from vflens.plugins.registry import ATTACKS
+from vflens.types import Array, Estimate, RowStatus
 
 #: CVXPY's own error at the tolerances of ``programs``; near a vertex it is the larger one.
 AGREE = 1e-8

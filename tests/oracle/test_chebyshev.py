@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog, minimize
 
-import attacks
-from vfl.numerics.chebyshev import _smallest_ball
-from vfl.types import Array, RowStatus
+from vflens import attacks
+from vflens.numerics.estimators.chebyshev import _smallest_ball
+from vflens.types import Array, RowStatus
 
 
 def ball_by_brute_force(points: Array) -> tuple[Array, float]:

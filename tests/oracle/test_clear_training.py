@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from laboratory import THREE, federation
 
-from vfl.numerics.affine import affine_fit
-from vfl.numerics.factorization import factorize
-from vfl.types import Array
+from vflens.numerics.estimators.affine import affine_fit
+from vflens.numerics.factorization import factorize
+from vflens.types import Array
 
 
 def _steps(x: Array, epochs: int, size: int, k: int, drift: float) -> list[tuple[Array, Array]]:

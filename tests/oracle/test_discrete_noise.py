@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, laplace, norm
 
-from defenses.dp_gaussian import DPGaussian
-from defenses.dp_laplace import DPLaplace
-from vfl.numerics import discrete_noise
-from vfl.numerics.discrete_noise import (
+from vflens.defenses.dp_gaussian import DPGaussian
+from vflens.defenses.dp_laplace import DPLaplace
+from vflens.numerics import discrete_noise
+from vflens.numerics.discrete_noise import (
     GAUSSIAN_ERROR,
     GAUSSIAN_STEP,
     LAPLACE_ERROR,
@@ -25,8 +25,8 @@ from vfl.numerics.discrete_noise import (
     Words,
     fresh_words,
 )
-from vfl.release.accounting import gaussian_delta
-from vfl.types import Array
+from vflens.table_noise.accounting import gaussian_delta
+from vflens.types import Array
 
 DRAWS = 400_000
 LAWS = {
@@ -171,7 +171,7 @@ def _longest_rows() -> Array:
 @pytest.mark.parametrize("level", [1e-9, 0.01, 0.3, 5.0, 3000.0])
 def test_clipped_rows_on_the_grid_are_no_longer_than_the_claim_allows(level: float) -> None:
     """By exact integers: twice the longest row, in steps, costs at most ε, and hardly less where steps are short."""
-    from defenses._clipping import clipped_to_grid
+    from vflens.defenses._clipping import clipped_to_grid
 
     rows = _longest_rows()
     step = LAPLACE_STEP * level * 0.7

@@ -9,12 +9,12 @@ import sys
 import numpy as np
 import pytest
 
-import attacks
 from benchmarks.baselines import estimators as programs
-from experiments.central import Model, train
-from vfl.datasets._resolve import dataset
-from vfl.federation import Training
-from vfl.types import Array, RowStatus
+from vflens import attacks
+from vflens.datasets._resolve import dataset
+from vflens.experiments.figures.central import Model, train
+from vflens.models.settings import Training
+from vflens.types import Array, RowStatus
 
 pytestmark = pytest.mark.facts
 

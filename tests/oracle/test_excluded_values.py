@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from defenses import gaussian_scores
-from defenses.dp_gaussian import DPGaussian
-from defenses.dp_laplace import DPLaplace
-from defenses.gaussian_scores import GaussianScores
-from defenses.release_table import ReleaseTable
-from vfl.accountant import Accountant
-from vfl.defense import Context, Defense
-from vfl.numerics.discrete_noise import GAUSSIAN_STEP, LAPLACE_STEP
-from vfl.release.mechanisms import Gaussian, Laplace, Mechanism
-from vfl.types import Array, Exchange, Owner, Phase
+from vflens.defenses import gaussian_scores
+from vflens.defenses.dp_gaussian import DPGaussian
+from vflens.defenses.dp_laplace import DPLaplace
+from vflens.defenses.gaussian_scores import GaussianScores
+from vflens.defenses.release_table import ReleaseTable
+from vflens.member.accountant import Accountant
+from vflens.numerics.discrete_noise import GAUSSIAN_STEP, LAPLACE_STEP
+from vflens.plugins.defense import Context, Defense
+from vflens.table_noise.mechanisms import Gaussian, Laplace, Mechanism
+from vflens.types import Array, Exchange, Owner, Phase
 
 RELEASES = 100_000
 #: The same row but for one feature of the person behind it.

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from scipy.optimize import linprog
 
-import attacks
-from attacks.finite_alphabet import FiniteAlphabet
-from vfl.errors import ProtocolError
-from vfl.journal import Messages
-from vfl.numerics.combinations import halves, solutions
-from vfl.numerics.entropy import conditional_entropy, entropy
-from vfl.types import Array, ColumnInfo, Knowledge, Phase, Role, RowStatus
-from vfl.view import AdversaryView, PartyInfo
+from vflens import attacks
+from vflens.attacks.finite_alphabet import FiniteAlphabet
+from vflens.errors import ProtocolError
+from vflens.numerics.entropy import conditional_entropy, entropy
+from vflens.numerics.estimators.combinations import halves, solutions
+from vflens.plugins.view import AdversaryView
+from vflens.storage.journal import Messages
+from vflens.types import Array, ColumnInfo, Knowledge, PartyInfo, Phase, Role, RowStatus
 
 BINARY = (0.0, 1.0)
 

@@ -15,10 +15,10 @@ from scipy.special import log_softmax, logsumexp
 from sklearn.covariance import ledoit_wolf
 from sklearn.datasets import load_digits
 
-import attacks
-from vfl.numerics.linear_system import LinearSystem
-from vfl.numerics.shrinkage import shrunk_covariance
-from vfl.types import Array, Moments
+from vflens import attacks
+from vflens.numerics.linear_system import LinearSystem
+from vflens.numerics.shrinkage import shrunk_covariance
+from vflens.types import Array, Moments
 
 
 def _mse(name: str, A: Array, b: Array, truth: Array, **given: Any) -> float:

@@ -8,18 +8,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import attacks
-from experiments.figures._data import Dealt, dealt, trained, windows
-from experiments.figures._windows import window_system
-from experiments.sweep_page import interval
-from vfl.numerics.theory import (
+from vflens import attacks
+from vflens.experiments.figures._data import Dealt, dealt, trained, windows
+from vflens.experiments.figures._windows import window_system
+from vflens.experiments.sweeps.sweep_page import interval
+from vflens.numerics.theory.closed_forms import (
     bounds_before_training,
     nearest_solution_mse,
     order_violations,
     reflection_gain,
     second_moment,
 )
-from vfl.types import Array
+from vflens.types import Array
 
 pytestmark = [
     pytest.mark.facts,

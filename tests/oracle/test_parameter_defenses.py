@@ -9,18 +9,18 @@ import pytest
 from disclosures import context_of, disclosed_by, error_of, system
 from scipy.optimize import minimize
 
-import attacks
-from defenses._orthonormal import Drawn, drawn_matrix
-from defenses._rotation import RotationProblem, _on_level, best_rotation
-from defenses.distorted_parameters import DistortedParameters
-from defenses.transform_inputs import TransformInputs
-from defenses.transform_parameters import TransformParameters
-from experiments.central import train
-from vfl.errors import ConfigError
-from vfl.federation import Training
-from vfl.numerics.distortion import distorted_two_classes, distortion, largest_distortion
-from vfl.numerics.linear_system import first_differences, row_projector
-from vfl.types import Array
+from vflens import attacks
+from vflens.defenses._orthonormal import Drawn, drawn_matrix
+from vflens.defenses._rotation import RotationProblem, _on_level, best_rotation
+from vflens.defenses.distorted_parameters import DistortedParameters
+from vflens.defenses.transform_inputs import TransformInputs
+from vflens.defenses.transform_parameters import TransformParameters
+from vflens.errors import ConfigError
+from vflens.experiments.figures.central import train
+from vflens.models.settings import Training
+from vflens.numerics.linear_system import first_differences, row_projector
+from vflens.numerics.theory.distortion import distorted_two_classes, distortion, largest_distortion
+from vflens.types import Array
 
 # -- orthonormal transforms ---------------------------------------------------------------------------
 

@@ -7,11 +7,11 @@ import pytest
 from scipy.linalg import null_space
 from scipy.optimize import linprog
 
-import attacks
 from benchmarks.baselines import estimators as programs
-from vfl.numerics import one_equation, relaxed_center, relaxed_center_program
-from vfl.numerics.relaxed_chebyshev import POINT, relaxed_chebyshev
-from vfl.types import Array, RowStatus
+from vflens import attacks
+from vflens.numerics.estimators import one_equation, relaxed_center, relaxed_center_program
+from vflens.numerics.estimators.relaxed_chebyshev import POINT, relaxed_chebyshev
+from vflens.types import Array, RowStatus
 
 #: The agreement asked of RCC1, whose program is solved to a gap of 1e-10 on either side.
 AGREE = 1e-5

@@ -11,10 +11,10 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from vfl.datasets._resolve import dataset
-from vfl.errors import ConfigError, DataError
-from vfl.numerics.discrete_noise import LAPLACE_STEP
-from vfl.release.accounting import (
+from vflens.datasets._resolve import dataset
+from vflens.errors import ConfigError, DataError
+from vflens.numerics.discrete_noise import LAPLACE_STEP
+from vflens.table_noise.accounting import (
     ROUNDING,
     gaussian_delta,
     gaussian_epsilon,
@@ -22,15 +22,15 @@ from vfl.release.accounting import (
     local_privacy,
     sensitivity,
 )
-from vfl.release.bounded import Bounded
-from vfl.release.bounds import bounds, posterior_variance
-from vfl.release.certificate import certify
-from vfl.release.correlated import Correlated
-from vfl.release.mechanisms import Gaussian, Laplace, Mechanism
-from vfl.release.moments import TableMoments
-from vfl.release.parameters import identity_pi, lambda_for_error, lambda_for_privacy, standardising_pi
-from vfl.release.preserving import preserving_noise, release_preserving
-from vfl.types import Array
+from vflens.table_noise.bounded import Bounded
+from vflens.table_noise.bounds import bounds, posterior_variance
+from vflens.table_noise.certificate import certify
+from vflens.table_noise.correlated import Correlated
+from vflens.table_noise.mechanisms import Gaussian, Laplace, Mechanism
+from vflens.table_noise.moments import TableMoments
+from vflens.table_noise.parameters import identity_pi, lambda_for_error, lambda_for_privacy, standardising_pi
+from vflens.table_noise.preserving import preserving_noise, release_preserving
+from vflens.types import Array
 
 KEY = b"a test's key"
 PI = np.array([1.0, 4.0, 0.25])

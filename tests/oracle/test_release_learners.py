@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy.optimize import check_grad
 
-from vfl.errors import ConfigError, DataError
-from vfl.release.learners import (
+from vflens.errors import ConfigError, DataError
+from vflens.table_noise.learners import (
     Network,
     fourier_features,
     kernel_svm,
@@ -18,8 +18,8 @@ from vfl.release.learners import (
     linear_regression,
     regression_loss,
 )
-from vfl.release.mechanisms import Gaussian
-from vfl.types import Array
+from vflens.table_noise.mechanisms import Gaussian
+from vflens.types import Array
 
 KEY = b"a test's key"
 

@@ -10,12 +10,12 @@ from scipy.integrate import quad, solve_ivp
 from scipy.optimize import brentq
 from scipy.stats import chi2, kstest, laplace, norm
 
-from vfl.errors import ConfigError
-from vfl.numerics.discrete_noise import GAUSSIAN_STEP
-from vfl.release.bounded import Bounded
-from vfl.release.correlated import Correlated
-from vfl.release.mechanisms import Gaussian, Laplace, Mechanism, uniforms
-from vfl.types import Array
+from vflens.errors import ConfigError
+from vflens.numerics.discrete_noise import GAUSSIAN_STEP
+from vflens.table_noise.bounded import Bounded
+from vflens.table_noise.correlated import Correlated
+from vflens.table_noise.mechanisms import Gaussian, Laplace, Mechanism, uniforms
+from vflens.types import Array
 
 KEY = b"a test's key"
 KNOWN = [0.6605463120881446, 0.1802227375864135, 0.33573900557346115]

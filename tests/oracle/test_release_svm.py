@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from scipy.linalg import null_space
 
-from vfl.datasets._resolve import dataset
-from vfl.release import svm
-from vfl.release.correlated import Correlated
-from vfl.release.preserving import check_preserved, preserving_noise, release_preserving
-from vfl.release.svm import SvmSolution, solve_svm
-from vfl.types import Array
+from vflens.datasets._resolve import dataset
+from vflens.table_noise import svm
+from vflens.table_noise.correlated import Correlated
+from vflens.table_noise.preserving import check_preserved, preserving_noise, release_preserving
+from vflens.table_noise.svm import SvmSolution, solve_svm
+from vflens.types import Array
 
 THETA, RHO, KEY = 1.0, 1e-2, b"a test's key"
 

@@ -9,13 +9,13 @@ import pytest
 from disclosures import context_of, error_of, system
 from scipy.special import log_softmax
 
-from defenses.scheme_1 import Scheme1
-from defenses.scheme_2 import Scheme2
-from defenses.scheme_3 import Scheme3
-from vfl.defense import Defense
-from vfl.errors import ConfigError
-from vfl.numerics.linear_system import first_differences
-from vfl.types import Array, Owner
+from vflens.defenses.scheme_1 import Scheme1
+from vflens.defenses.scheme_2 import Scheme2
+from vflens.defenses.scheme_3 import Scheme3
+from vflens.errors import ConfigError
+from vflens.numerics.linear_system import first_differences
+from vflens.plugins.defense import Defense
+from vflens.types import Array, Owner
 
 
 @pytest.mark.parametrize("sense", ["plus", "minus"])

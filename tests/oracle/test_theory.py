@@ -8,11 +8,11 @@ from scipy.linalg import null_space
 from scipy.optimize import lsq_linear
 from scipy.stats import ortho_group
 
-import attacks
-from vfl.numerics import distortion_theory as distortion
-from vfl.numerics import theory
-from vfl.numerics.linear_system import first_differences
-from vfl.types import Array, Moments
+from vflens import attacks
+from vflens.numerics.linear_system import first_differences
+from vflens.numerics.theory import closed_forms as theory
+from vflens.numerics.theory import distortion_theory as distortion
+from vflens.types import Array, Moments
 
 MANY = 40_000
 SIGMAS = 5.0  # of the Monte-Carlo mean: false alarms below 1e-6

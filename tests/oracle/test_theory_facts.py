@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import attacks
-from experiments.audit.models import simulate
-from experiments.audit.subject import load_subject
-from vfl.numerics import theory
-from vfl.numerics.linear_system import row_basis
+from vflens import attacks
+from vflens.experiments.audit.models import simulate
+from vflens.experiments.audit.subject import load_subject
+from vflens.numerics.linear_system import row_basis
+from vflens.numerics.theory import closed_forms as theory
 
 pytestmark = pytest.mark.facts
 

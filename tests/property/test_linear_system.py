@@ -13,9 +13,8 @@ from hypothesis.extra.numpy import arrays
 from scipy.linalg import null_space, orth
 from scipy.special import log_softmax
 
-import attacks
-from vfl.attack import LinearAttack
-from vfl.numerics.linear_system import (
+from vflens import attacks
+from vflens.numerics.linear_system import (
     LinearSystem,
     first_differences,
     in_range,
@@ -25,8 +24,9 @@ from vfl.numerics.linear_system import (
     row_basis,
     row_projector,
 )
-from vfl.registry import ATTACKS
-from vfl.types import Array, Moments, RowStatus
+from vflens.plugins.attack import LinearAttack
+from vflens.plugins.registry import ATTACKS
+from vflens.types import Array, Moments, RowStatus
 
 LINEAR = [n for n in ATTACKS.names() if issubclass(ATTACKS.get(n), LinearAttack)]
 ENTRIES = st.floats(-1e3, 1e3, allow_subnormal=False).map(

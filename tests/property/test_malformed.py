@@ -16,16 +16,16 @@ from laboratory import close, deal, experiment, finish
 from stubparty import CALLERS, LIMITS, served
 from wirecases import ACTS
 
-from experiments.local import LocalFederation
-from services.servicer import decode_request
-from vfl import acts
-from vfl.acts import ACCESS, DIRECT_ACCESS
-from vfl.errors import VflensError
-from vfl.link import Party
-from vfl.types import Exchange, Phase, Point, Released, Role, numbered
-from vfl.wire.channel import PARTY_KEY, TOKEN_KEY, grpc
-from vfl.wire.grpc_link import GrpcLink
-from vfl.wire.messages import RPCS
+from vflens.errors import VflensError
+from vflens.experiments.run.in_process import LocalFederation
+from vflens.protocol import acts
+from vflens.protocol.acts import ACCESS, DIRECT_ACCESS
+from vflens.protocol.link import Party
+from vflens.services.servicer import decode_request
+from vflens.types import Exchange, Phase, Point, Released, Role, numbered
+from vflens.wire.channel import PARTY_KEY, TOKEN_KEY, grpc
+from vflens.wire.grpc_link import GrpcLink
+from vflens.wire.messages import RPCS
 
 RUN = "tiny/run"
 PARTIES = ("passive", "active", "coordinator")

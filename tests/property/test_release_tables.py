@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vfl.errors import ConfigError
-from vfl.release.bounded import Bounded
-from vfl.release.certificate import certify
-from vfl.release.mechanisms import Gaussian, Laplace, Mechanism
-from vfl.release.moments import TableMoments
-from vfl.release.parameters import standardising_pi
-from vfl.release.preserving import PRESERVED, release_preserving
-from vfl.release.svm import solve_svm
-from vfl.types import Array
+from vflens.errors import ConfigError
+from vflens.table_noise.bounded import Bounded
+from vflens.table_noise.certificate import certify
+from vflens.table_noise.mechanisms import Gaussian, Laplace, Mechanism
+from vflens.table_noise.moments import TableMoments
+from vflens.table_noise.parameters import standardising_pi
+from vflens.table_noise.preserving import PRESERVED, release_preserving
+from vflens.table_noise.svm import solve_svm
+from vflens.types import Array
 
 KEY = b"a test's key"
 SCALES = st.sampled_from([0.0, 1e-12, 1e-3, 1.0, 1e4, 1e12])

@@ -25,13 +25,13 @@ from hypothesis.stateful import (
 )
 from laboratory import deal, experiment
 
-from clients.passive import PassiveParty
-from experiments.local import LocalFederation
-from vfl.acts import Act, Begin, Disclose, Forward, Prepare, Step
-from vfl.config import PassiveConfig
-from vfl.errors import ProtocolError, StateError
-from vfl.numerics.discrete_noise import GAUSSIAN_STEP
-from vfl.types import Array, Exchange, Phase, Point, Released, Role
+from vflens.clients.passive import PassiveParty
+from vflens.config import PassiveConfig
+from vflens.errors import ProtocolError, StateError
+from vflens.experiments.run.in_process import LocalFederation
+from vflens.numerics.discrete_noise import GAUSSIAN_STEP
+from vflens.protocol.acts import Act, Begin, Disclose, Forward, Prepare, Step
+from vflens.types import Array, Exchange, Phase, Point, Released, Role
 
 SIGMA = 100.0  # rows are clipped to norm 1
 SETTINGS: dict[str, Any] = {

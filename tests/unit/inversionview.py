@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from vfl.journal import Messages
-from vfl.model import SplitNetwork
-from vfl.types import Array, ColumnInfo, Exchange, Knowledge, Phase, Point, Released, Role
-from vfl.view import AdversaryView, PartyInfo
+from vflens.models.settings import SplitNetwork
+from vflens.plugins.view import AdversaryView
+from vflens.storage.journal import Messages
+from vflens.types import Array, ColumnInfo, Exchange, Knowledge, PartyInfo, Phase, Point, Released, Role
 
 
 def inversion_view(

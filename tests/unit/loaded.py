@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from vfl.datasets._resolve import dataset
-from vfl.table import Table
+from vflens.datasets._resolve import dataset
+from vflens.tables.table import Table
 
 
 def load(name: str, **options: Any) -> Table:

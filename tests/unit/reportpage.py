@@ -6,7 +6,7 @@ import json
 from html.parser import HTMLParser
 from pathlib import Path
 
-from experiments.report import write_report
+from vflens.experiments.pages.report import write_report
 
 
 class Page(HTMLParser):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from vfl.table import Table
+from vflens.tables.table import Table
 
 
 def assert_same(a: Table, b: Table) -> None:

@@ -9,13 +9,13 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from defenses.dp_gaussian import DPGaussian
-from defenses.dp_laplace import DPLaplace
-from vfl.accountant import Accountant
-from vfl.defense import Context
-from vfl.errors import StateError
-from vfl.numerics import discrete_noise
-from vfl.types import Array, Claim, Exchange, Owner, Phase
+from vflens.defenses.dp_gaussian import DPGaussian
+from vflens.defenses.dp_laplace import DPLaplace
+from vflens.errors import StateError
+from vflens.member.accountant import Accountant
+from vflens.numerics import discrete_noise
+from vflens.plugins.defense import Context
+from vflens.types import Array, Claim, Exchange, Owner, Phase
 
 DELTA = 1e-5
 WIDTH = 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 
-from experiments.dealer import free_addresses
+from vflens.experiments.run.dealer import free_addresses
 
 
 def port(address: str) -> int:

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vfl.acts import Identities
-from vfl.align import align, digests
-from vfl.errors import AlignmentError, ProtocolError
+from vflens.errors import AlignmentError, ProtocolError
+from vflens.protocol.acts import Identities
+from vflens.protocol.alignment import align, digests
 
 KEY = "a key of sixteen or more"
 TWO = np.eye(2, 32, dtype=np.uint8).tobytes()  # rows

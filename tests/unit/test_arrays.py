@@ -9,8 +9,8 @@ from zipfile import ZipFile
 import numpy as np
 import pytest
 
-from vfl.arrays import load_arrays, save_arrays, write_whole
-from vfl.errors import StorageError
+from vflens.errors import StorageError
+from vflens.storage.files import load_arrays, save_arrays, write_whole
 
 
 @pytest.mark.parametrize("place", [".", "..", "there"])

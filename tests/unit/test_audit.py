@@ -14,23 +14,23 @@ import pytest
 from laboratory import federation
 from markupsafe import escape
 
-import attacks
-import cli.main
-from cli.audit import _text
-from defenses.label_only import LabelOnly
-from defenses.withhold_parameters import WithholdParameters
-from experiments.audit import defenses as module
-from experiments.audit.bench import Bench, Plan
-from experiments.audit.defenses import Defended, candidates, fitting
-from experiments.audit.models import simulate
-from experiments.audit.run import audit
-from experiments.audit.subject import Subject, load_subject
-from experiments.audit.words import columns_table, recommendation, sentences, table, write_audit
-from experiments.verdict import figure
-from vfl.defense import Context, Defense
-from vfl.errors import ConfigError, KnowledgeError
-from vfl.registry import ATTACKS, Registry
-from vfl.types import Array, ColumnInfo, Estimate, RowStatus
+import vflens.cli.main
+from vflens import attacks
+from vflens.cli.audit import _text
+from vflens.defenses.label_only import LabelOnly
+from vflens.defenses.withhold_parameters import WithholdParameters
+from vflens.errors import ConfigError, KnowledgeError
+from vflens.experiments.audit import defenses as module
+from vflens.experiments.audit.bench import Bench, Plan
+from vflens.experiments.audit.defenses import Defended, candidates, fitting
+from vflens.experiments.audit.models import simulate
+from vflens.experiments.audit.run import audit
+from vflens.experiments.audit.subject import Subject, load_subject
+from vflens.experiments.audit.words import columns_table, recommendation, sentences, table, write_audit
+from vflens.experiments.results.verdict import figure
+from vflens.plugins.defense import Context, Defense
+from vflens.plugins.registry import ATTACKS, Registry
+from vflens.types import Array, ColumnInfo, Estimate, RowStatus
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 QUICK = Plan(models=3, known=20, rows=120, seed=1)
@@ -298,7 +298,7 @@ def test_a_defence_that_cannot_be_simulated_does_not_end_the_audit(monkeypatch: 
 def test_a_defence_that_cannot_be_loaded_is_left_out_with_a_word(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    get, reason = Registry.get, "plug-in 'defenses.passport' needs torch: install the extra"
+    get, reason = Registry.get, "plug-in 'vflens.defenses.passport' needs torch: install the extra"
 
     def without_torch(registry: Registry, name: str) -> type:
         if name == "passport":
@@ -378,7 +378,7 @@ def test_more_known_rows_than_there_are_is_refused() -> None:
 def _vflens(monkeypatch: pytest.MonkeyPatch, *arguments: str | Path) -> int:
     monkeypatch.setattr(sys, "argv", ["vflens", "audit", *map(str, arguments)])
     try:
-        cli.main.command_line()
+        vflens.cli.main.command_line()
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 0
     return 0

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from experiments.audit.subject import Subject, load_subject
-from vfl.errors import ConfigError, DataError, VflensError
+from vflens.errors import ConfigError, DataError, VflensError
+from vflens.experiments.audit.subject import Subject, load_subject
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from experiments import cells
-from experiments.cells import Cell, Pool, write_rows
-from vfl.errors import ConfigError, StorageError
+from vflens.errors import ConfigError, StorageError
+from vflens.experiments.sweeps import pool as cells
+from vflens.experiments.sweeps.pool import Cell, Pool, write_rows
 
 CELLS = [Cell({"i": i}, (i,)) for i in range(5)]
 
@@ -76,13 +76,13 @@ def test_a_damaged_or_another_cell_is_computed(tmp_path: Path) -> None:
 
 # the packages whose modules a cell of a sweep runs
 @pytest.mark.parametrize(
-    "package", ["attacks", "clients", "coordinator", "defenses", "experiments", "services", "vfl"]
+    "package", ["attacks", "clients", "coordinator", "defenses", "experiments", "services", "numerics"]
 )
 def test_what_other_code_began_is_computed_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str
 ) -> None:
     (tmp_path / package).mkdir()
-    monkeypatch.setattr(cells, "__file__", str(tmp_path / "experiments" / "cells.py"))
+    monkeypatch.setattr(cells, "__file__", str(tmp_path / "experiments" / "sweeps" / "pool.py"))
     names = []
     for text in ("x = 1", "x = 2", "x = 1"):
         (tmp_path / package / "a.py").write_text(text)

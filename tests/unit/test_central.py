@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from laboratory import federation
 
-from experiments.central import AUTHORS, train
-from vfl.errors import ConfigError
-from vfl.federation import Training
-from vfl.logistic import log_softmax
-from vfl.randomness import stream
+from vflens.errors import ConfigError
+from vflens.experiments.figures.central import AUTHORS, train
+from vflens.models.settings import Training
+from vflens.models.softmax_regression import log_softmax
+from vflens.randomness import stream
 
 RNG = np.random.default_rng(0)
 

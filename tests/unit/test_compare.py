@@ -10,9 +10,9 @@ import pytest
 from rich.console import Console
 from runfolder import metric, scores, write_party, write_run
 
-from cli.output import emit
-from experiments.compare import compare, masked, table
-from vfl.errors import ConfigError, DataError
+from vflens.cli.output import emit
+from vflens.errors import ConfigError, DataError
+from vflens.experiments.results.compare import compare, masked, table
 
 
 def rendered(comparison: dict[str, object]) -> str:

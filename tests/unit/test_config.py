@@ -10,8 +10,7 @@ import tomli_w
 from laboratory import experiment
 from pydantic import TypeAdapter
 
-from experiments.config import Experiment, load_experiment
-from vfl.config import (
+from vflens.config import (
     ActiveConfig,
     CoordinatorConfig,
     PassiveConfig,
@@ -20,9 +19,10 @@ from vfl.config import (
     load_party,
     validate,
 )
-from vfl.errors import ConfigError, PluginError
-from vfl.private import write_private
-from vfl.registry import ATTACKS, DEFENSES
+from vflens.errors import ConfigError, PluginError
+from vflens.experiments.run.experiment import Experiment, load_experiment
+from vflens.plugins.registry import ATTACKS, DEFENSES
+from vflens.storage.private import write_private
 
 SECRET = "SECRET-of-32-or-more-characters-in-all"
 

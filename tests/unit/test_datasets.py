@@ -13,15 +13,15 @@ import numpy as np
 import pytest
 from loaded import assert_sound, counts, load
 
-import vfl.datasets
-from vfl.datasets import _local
-from vfl.datasets._build import checked_table, encoded, integers
-from vfl.datasets._resolve import dataset
-from vfl.errors import ConfigError, DataError, PluginError
-from vfl.partytable import read_party_table, write_party_table
-from vfl.registry import DATASETS
-from vfl.table import Table
-from vfl.types import Array, ColumnInfo
+import vflens.datasets
+from vflens.datasets import _local
+from vflens.datasets._build import checked_table, encoded, integers
+from vflens.datasets._resolve import dataset
+from vflens.errors import ConfigError, DataError, PluginError
+from vflens.plugins.registry import DATASETS
+from vflens.tables.files import read_party_table, write_party_table
+from vflens.tables.table import Table
+from vflens.types import Array, ColumnInfo
 
 BUNDLED = {"digits": (1797, 64), "breast_cancer": (569, 30), "wine": (178, 13)}
 
@@ -86,14 +86,14 @@ def half_error(x: Array) -> float:
 
 
 def test_the_registry_is_the_folder_and_every_summary_is_a_line() -> None:
-    files = {f.stem for f in Path(vfl.datasets.__path__[0]).glob("[!_]*.py")}
+    files = {f.stem for f in Path(vflens.datasets.__path__[0]).glob("[!_]*.py")}
     assert set(DATASETS.names()) >= files == {*BUNDLED, *LOCAL, "synthetic", "openml"}
     assert all(DATASETS.summary(name).endswith(".") for name in files)
 
 
 def test_importing_every_data_set_imports_no_slow_library() -> None:
     code = (
-        "import sys; from vfl.registry import DATASETS; [DATASETS.get(n) for n in DATASETS.names()];"
+        "import sys; from vflens.plugins.registry import DATASETS; [DATASETS.get(n) for n in DATASETS.names()];"
         "print(sorted({'sklearn', 'scipy', 'pyarrow', 'pandas'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -10,17 +10,17 @@ import pytest
 from laboratory import experiment
 from stubparty import short_folder
 
-from experiments.config import Experiment
-from experiments.dealer import deal_tables, remove_sockets, write_parties
-from services.folder import begin, claimed, write_status
-from vfl.config import (
+from vflens.config import (
     ActiveConfig,
     CoordinatorConfig,
     PassiveConfig,
     Plugin,
     load_party,
 )
-from vfl.errors import ConfigError, StorageError
+from vflens.errors import ConfigError, StorageError
+from vflens.experiments.run.dealer import deal_tables, remove_sockets, write_parties
+from vflens.experiments.run.experiment import Experiment
+from vflens.services.folder import begin, claimed, write_status
 
 
 def _dealt(folder: Path, **changes: Any) -> dict[str, PassiveConfig | ActiveConfig | CoordinatorConfig]:
@@ -211,7 +211,7 @@ def test_how_a_run_ended_is_said_on_a_full_disk_too(tmp_path: Path, monkeypatch:
     def full(file: Path, text: str) -> None:
         raise StorageError("no space left")
 
-    monkeypatch.setattr("services.folder.write_whole", full)
+    monkeypatch.setattr("vflens.services.folder.write_whole", full)
     write_status(tmp_path, "failed", "why")
     assert json.loads((tmp_path / "status.json").read_text(encoding="utf-8")) == {
         "state": "failed",

@@ -10,12 +10,12 @@ import pytest
 from gates import Noise, chain_of, open_gate, positions, predict_step, scores_of, train_step
 from laboratory import NOTHING
 
-from defenses.gaussian_scores import GaussianScores
-from defenses.withhold_parameters import WithholdParameters
-from vfl.defense import Context, Defense
-from vfl.errors import DefenseError, PluginError
-from vfl.gate import check_fired
-from vfl.types import Array, Exchange, Owner, Phase, Point
+from vflens.defenses.gaussian_scores import GaussianScores
+from vflens.defenses.withhold_parameters import WithholdParameters
+from vflens.errors import DefenseError, PluginError
+from vflens.member.gate import check_fired
+from vflens.plugins.defense import Context, Defense
+from vflens.types import Array, Exchange, Owner, Phase, Point
 
 
 class Affine(Defense):

@@ -20,10 +20,10 @@ import pytest
 import typer
 from rich.text import Text
 
-from cli.main import app
-from experiments.audit.subject import load_subject
-from vfl.errors import exit_codes
-from vfl.registry import ATTACKS, DEFENSES
+from vflens.cli.main import app
+from vflens.errors import exit_codes
+from vflens.experiments.audit.subject import load_subject
+from vflens.plugins.registry import ATTACKS, DEFENSES
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
@@ -191,7 +191,7 @@ def test_the_example_of_release_runs(tmp_path: Path) -> None:
     assert example is not None
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     ran = subprocess.run(
-        [sys.executable, "-m", "cli.main", "release", *shlex.split(example[1])],
+        [sys.executable, "-m", "vflens.cli.main", "release", *shlex.split(example[1])],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
@@ -297,7 +297,7 @@ def test_the_plugins_of_the_readme_run(tmp_path: Path) -> None:
         (tmp_path / f"{name}.py").write_text(source, encoding="utf-8")
     _install(project["project"], tmp_path)
     (tmp_path / "experiment.toml").write_text(EXPERIMENT + "\n".join(blocks), encoding="utf-8")
-    command = [sys.executable, "-m", "cli.main", "run", "experiment.toml", "--in-process", "--json"]
+    command = [sys.executable, "-m", "vflens.cli.main", "run", "experiment.toml", "--in-process", "--json"]
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-import cli.release  # noqa: F401  # it has an error class of its own, with the code of an interruption
-from vfl.errors import VflensError, by_exit_code, by_name, classes, exit_codes
+import vflens.cli.release  # noqa: F401  # it has an error class of its own, with the code of an interruption
+from vflens.errors import VflensError, by_exit_code, by_name, classes, exit_codes
 
 
 @pytest.mark.parametrize("cls", classes())

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.figures.far import FIGURES
-from experiments.figures.far_theory import two_clouds
-from experiments.figures.figure import Figure
+from vflens.experiments.figures.far import FIGURES
+from vflens.experiments.figures.far_theory import two_clouds
+from vflens.experiments.figures.figure import Figure
 
 needs_data = pytest.mark.skipif(
     not (Path(os.environ.get("VFLENS_DATA", "")) / "lending_club.csv.gz").is_file(),

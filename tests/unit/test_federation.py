@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from vfl.arrays import load_arrays, save_arrays
-from vfl.errors import StorageError
-from vfl.federation import Federation, Training
-from vfl.model import SplitNetwork
-from vfl.types import ColumnInfo, Role
-from vfl.view import PartyInfo
+from vflens.errors import StorageError
+from vflens.models.settings import SplitNetwork, Training
+from vflens.protocol.federation import Federation
+from vflens.storage.files import load_arrays, save_arrays
+from vflens.types import ColumnInfo, PartyInfo, Role
 
 COLUMNS = (
     ColumnInfo("plain"),

@@ -9,18 +9,18 @@ import pyarrow.parquet as pq
 import pytest
 from commandline import Run
 
-from experiments.cells import Pool
-from experiments.central import Model
-from experiments.figures import Drawing, Options, figures, render, reproduce, var_distortion
-from experiments.figures._data import Dealt, dealt, sizes, windows
-from experiments.figures._windows import theory_notes
-from experiments.figures.rvg_defenses import scheme_rows
-from experiments.figures.var_agnostic import agnostic_rows
-from experiments.figures.var_distortion import distorted_rows
-from vfl.errors import ConfigError, DataError
-from vfl.numerics.distortion import largest_distortion
-from vfl.numerics.theory import second_moment
-from vfl.types import Array
+from vflens.errors import ConfigError, DataError
+from vflens.experiments.figures import Drawing, Options, figures, render, reproduce, var_distortion
+from vflens.experiments.figures._data import Dealt, dealt, sizes, windows
+from vflens.experiments.figures._windows import theory_notes
+from vflens.experiments.figures.central import Model
+from vflens.experiments.figures.rvg_defenses import scheme_rows
+from vflens.experiments.figures.var_agnostic import agnostic_rows
+from vflens.experiments.figures.var_distortion import distorted_rows
+from vflens.experiments.sweeps.pool import Pool
+from vflens.numerics.theory.closed_forms import second_moment
+from vflens.numerics.theory.distortion import largest_distortion
+from vflens.types import Array
 
 
 @pytest.fixture(autouse=True)
@@ -56,7 +56,7 @@ def test_what_a_figure_keeps_is_not_what_another_version_of_it_ends_with(
         folders.append(options.pool.folder)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("experiments.figures.reproduce", interrupted)
+    monkeypatch.setattr("vflens.experiments.figures.reproduce", interrupted)
     for flags in ([], ["--quick"], ["--seed", "1"], []):
         assert vflens("reproduce", "rvg-fig4", "--out", tmp_path, *flags).code == 130
     assert folders[0] == folders[3]
@@ -135,7 +135,7 @@ def test_theorem_two_holds_in_its_figure(tmp_path: Path) -> None:
 
 
 def test_the_window_system_holds_for_what_the_party_trained_on() -> None:
-    from experiments.figures._windows import window_system
+    from vflens.experiments.figures._windows import window_system
 
     rng = np.random.default_rng(1)
     model, x = Model(rng.normal(size=(4, 6)), rng.normal(size=4)), rng.random((9, 6))

@@ -12,9 +12,9 @@ from laboratory import NOTHING, same
 from scipy.special import log_softmax
 from scipy.stats import chi2
 
-from defenses.gaussian_scores import GaussianScores
-from vfl.errors import ProtocolError, StateError, StorageError
-from vfl.types import Array, Exchange, Phase, Point
+from vflens.defenses.gaussian_scores import GaussianScores
+from vflens.errors import ProtocolError, StateError, StorageError
+from vflens.types import Array, Exchange, Phase, Point
 
 # --- TRAIN
 
@@ -110,7 +110,7 @@ def test_a_row_whose_record_the_disk_refused_was_not_released(
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("vfl.journal._write_blocks", full)
+    monkeypatch.setattr("vflens.storage.journal._write_blocks", full)
     for step in (0, 1):  # not answered from the log either
         with pytest.raises(StorageError, match="No space left on device"):
             scores_of(gate, step, 3)

@@ -9,13 +9,13 @@ import pytest
 import torch
 from inversionview import inversion_view
 
-from attacks._inversion import Inversion
-from attacks.wmi import WhiteBoxInversion
-from vfl.model import SplitNetwork
-from vfl.networks.architectures import bottom
-from vfl.networks.parameters import to_arrays
-from vfl.types import Array, ColumnInfo
-from vfl.view import AdversaryView
+from vflens.attacks._inversion import Inversion
+from vflens.attacks.wmi import WhiteBoxInversion
+from vflens.models.networks.architectures import bottom
+from vflens.models.networks.parameters import to_arrays
+from vflens.models.settings import SplitNetwork
+from vflens.plugins.view import AdversaryView
+from vflens.types import Array, ColumnInfo
 
 D, N = 5, 20
 COLUMNS = tuple(ColumnInfo(f"c{i}", 0.0, 1.0) for i in range(D))

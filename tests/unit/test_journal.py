@@ -21,10 +21,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from laboratory import NOTHING, payload, same
 
-from vfl import journal
-from vfl.errors import StorageError
-from vfl.journal import BLOCK_BYTES, Journal, Reader, digest, read
-from vfl.types import Phase, Point, Released
+from vflens.errors import StorageError
+from vflens.storage import journal
+from vflens.storage.journal import BLOCK_BYTES, Journal, Reader, digest, read
+from vflens.types import Phase, Point, Released
 
 DTYPES = ("<f8", "<f4", "<i8", "<i4", "|u1", "|b1")
 RNG = np.random.default_rng(0)
@@ -99,8 +99,8 @@ _KILLED = """
 import os, signal, sys
 from pathlib import Path
 import numpy as np
-from vfl.journal import Journal
-from vfl.types import Exchange, Phase, Point, Released
+from vflens.storage.journal import Journal
+from vflens.types import Exchange, Phase, Point, Released
 
 log = Journal(Path(sys.argv[1]))
 for step in range(3):
@@ -270,9 +270,9 @@ _FILE_SIZE_LIMIT = """
 import resource, signal, sys
 from pathlib import Path
 import numpy as np
-from vfl.errors import StorageError
-from vfl.journal import Journal
-from vfl.types import Exchange, Phase, Point, Released
+from vflens.errors import StorageError
+from vflens.storage.journal import Journal
+from vflens.types import Exchange, Phase, Point, Released
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 log = Journal(Path(sys.argv[1]))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments import launch
+from vflens.experiments.run import processes as launch
 
 
 def test_who_is_slow_to_stop_is_named_before_it_is_killed(

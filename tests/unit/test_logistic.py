@@ -12,12 +12,19 @@ from laboratory import THREE, close, federation
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
-from vfl.errors import StorageError
-from vfl.federation import Training
-from vfl.logistic import LinearBlock, batches, log_softmax, loss_gradient, one_hot, train_alone
-from vfl.numerics.optimizer import Adam, Sgd
-from vfl.randomness import stream
-from vfl.types import Array
+from vflens.errors import StorageError
+from vflens.models.settings import Training
+from vflens.models.softmax_regression import (
+    LinearBlock,
+    batches,
+    log_softmax,
+    loss_gradient,
+    one_hot,
+    train_alone,
+)
+from vflens.numerics.optimizer import Adam, Sgd
+from vflens.randomness import stream
+from vflens.types import Array
 
 RNG = np.random.default_rng(0)
 Step = Callable[[Array, Array], Array]

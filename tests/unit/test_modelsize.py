@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from vfl.federation import Federation, Training
-from vfl.model import SplitNetwork
-from vfl.modelsize import Size, bottom_size, memory, part_size, top_size, widest
-from vfl.networks.architectures import bottom, top
-from vfl.types import ColumnInfo, Role
-from vfl.view import PartyInfo
+from vflens.models.networks.architectures import bottom, top
+from vflens.models.settings import SplitNetwork, Training
+from vflens.protocol.federation import Federation
+from vflens.protocol.model_size import Size, bottom_size, memory, part_size, top_size, widest
+from vflens.types import ColumnInfo, PartyInfo, Role
 
 
 def _pixels(height: int, width: int) -> tuple[ColumnInfo, ...]:

@@ -12,17 +12,16 @@ import numpy as np
 import pytest
 import torch
 
-from defenses.passport import Passport
-from vfl.defense import Context
-from vfl.errors import ConfigError, ProtocolError, StorageError
-from vfl.federation import Training
-from vfl.model import SplitNetwork, image_grid
-from vfl.networks import training
-from vfl.networks.architectures import bottom
-from vfl.networks.device import placed
-from vfl.networks.parameters import from_arrays, to_arrays
-from vfl.networks.training import Bottom, Top, Wrap, plain
-from vfl.types import Array, ColumnInfo, Exchange, Owner, Phase, Role
+from vflens.defenses.passport import Passport
+from vflens.errors import ConfigError, ProtocolError, StorageError
+from vflens.models.networks import training
+from vflens.models.networks.architectures import bottom
+from vflens.models.networks.device import placed
+from vflens.models.networks.parameters import from_arrays, to_arrays
+from vflens.models.networks.training import Bottom, Top, Wrap, plain
+from vflens.models.settings import SplitNetwork, Training, image_grid
+from vflens.plugins.defense import Context
+from vflens.types import Array, ColumnInfo, Exchange, Owner, Phase, Role
 
 PIXELS = tuple(ColumnInfo(f"p{i}", 0.0, 1.0, pixel=(i // 14, 14 + i % 14)) for i in range(28 * 14))
 COLUMNS = tuple(ColumnInfo(f"c{i}", 0.0, 1.0) for i in range(6))
@@ -343,7 +342,7 @@ def test_a_gpu_that_is_there_is_asked_for_algorithms_that_repeat_their_bits(
 
 
 def test_without_torch_one_sentence_names_the_extra() -> None:
-    code = "import sys; sys.modules['torch'] = None\ntry:\n    import vfl.networks\nexcept Exception as e:\n    print(type(e).__name__, e)"
+    code = "import sys; sys.modules['torch'] = None\ntry:\n    import vflens.models.networks\nexcept Exception as e:\n    print(type(e).__name__, e)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == (
         "ConfigError split networks need torch: install the extra, pip install 'vflens[deep]'"
@@ -353,14 +352,20 @@ def test_without_torch_one_sentence_names_the_extra() -> None:
 def test_without_torch_every_plug_in_loads_or_names_the_extra() -> None:
     code = (
         "import sys; sys.modules['torch'] = None\n"
-        "from vfl.registry import ATTACKS, DEFENSES\n"
+        "from vflens.plugins.registry import ATTACKS, DEFENSES\n"
         "for registry in (ATTACKS, DEFENSES):\n"
         "    for name in registry.names():\n"
         "        try:\n            registry.get(name)\n"
         "        except Exception as e:\n            print(type(e).__name__, e)"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    plug_ins = ("attacks.bmi", "attacks.pmc", "attacks.wmi", "attacks.wmi_moments", "defenses.passport")
+    plug_ins = (
+        "vflens.attacks.bmi",
+        "vflens.attacks.pmc",
+        "vflens.attacks.wmi",
+        "vflens.attacks.wmi_moments",
+        "vflens.defenses.passport",
+    )
     assert run.stdout.splitlines() == [
         f"ConfigError plug-in {name!r} needs torch: install the extra, pip install 'vflens[deep]'"
         for name in plug_ins
@@ -368,6 +373,6 @@ def test_without_torch_every_plug_in_loads_or_names_the_extra() -> None:
 
 
 def test_what_everybody_imports_does_not_import_torch() -> None:
-    code = "import sys, vfl.model, vfl.defense, vfl.gate, vfl.view, clients.active, coordinator.coordinator, cli.main; print('torch' in sys.modules)"
+    code = "import sys, vflens.models.settings, vflens.plugins.defense, vflens.member.gate, vflens.plugins.view, vflens.clients.active, vflens.coordinator.coordinator, vflens.cli.main; print('torch' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "False"

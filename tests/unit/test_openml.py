@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from loaded import assert_sound, counts, load
 
-from vfl.datasets._build import integers
-from vfl.errors import DataError
-from vfl.types import ColumnInfo
+from vflens.datasets._build import integers
+from vflens.errors import DataError
+from vflens.types import ColumnInfo
 
 ARFF = """@RELATION tiny
 @ATTRIBUTE size REAL

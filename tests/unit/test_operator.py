@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from clients.operator import numbered
-from vfl.errors import ConfigError
+from vflens.clients.operator import numbered
+from vflens.errors import ConfigError
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import json
 import pytest
 from rich.table import Table
 
-from cli.output import emit, note, plain
-from vfl.errors import printable
+from vflens.cli.output import emit, note, plain
+from vflens.errors import printable
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\x9b32mwell\r\u202e\ud800"
 WRITTEN = r"\x1b[2J\x1b]0;owned\x07\x9b32mwell\r\u202e\ud800"

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from clients.pace import Pace
-from vfl.errors import StateError
+from vflens.clients.pace import Pace
+from vflens.errors import StateError
 
 
 @pytest.fixture

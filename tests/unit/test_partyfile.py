@@ -17,12 +17,12 @@ import pytest
 from pydantic import TypeAdapter
 from sametable import assert_same
 
-from vfl.config import validate
-from vfl.errors import ConfigError, DataError
-from vfl.partyfile import PartyFile
-from vfl.partytable import read_party_table
-from vfl.table import Table
-from vfl.types import Array, ColumnInfo
+from vflens.config import validate
+from vflens.errors import ConfigError, DataError
+from vflens.tables.description import PartyFile
+from vflens.tables.files import read_party_table
+from vflens.tables.table import Table
+from vflens.types import Array, ColumnInfo
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CSV = """id,age,job,y,part

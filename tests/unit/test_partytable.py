@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sametable import assert_same
 
-from vfl.errors import DataError, StorageError
-from vfl.partytable import read_party_table, write_party_table
-from vfl.table import Table
-from vfl.types import ColumnInfo
+from vflens.errors import DataError, StorageError
+from vflens.tables.files import read_party_table, write_party_table
+from vflens.tables.table import Table
+from vflens.types import ColumnInfo
 
 NAMES = st.lists(
     st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Zl", "Zp")), min_size=1, max_size=8),

@@ -10,12 +10,12 @@ import pytest
 import torch
 from torch import nn
 
-from defenses.passport import Passport as PassportDefense
-from vfl.defense import Context
-from vfl.errors import ConfigError
-from vfl.networks.passport import Passport, weighted
-from vfl.randomness import exchange_stream
-from vfl.types import Array, Exchange, Owner, Phase, Role
+from vflens.defenses.passport import Passport as PassportDefense
+from vflens.errors import ConfigError
+from vflens.models.networks.passport import Passport, weighted
+from vflens.plugins.defense import Context
+from vflens.randomness import exchange_stream
+from vflens.types import Array, Exchange, Owner, Phase, Role
 
 LINEAR, CONVOLUTION = (5, 6), (5, 3, 4, 4)  # shapes of a batch
 

@@ -9,16 +9,16 @@ import pytest
 import torch
 from inversionview import inversion_view
 
-from attacks._passports import Guessed, behind
-from attacks.wmi import WhiteBoxInversion
-from attacks.wmi_moments import MomentInversion, signs
-from vfl.errors import KnowledgeError
-from vfl.model import SplitNetwork
-from vfl.networks.architectures import bottom
-from vfl.networks.parameters import to_arrays
-from vfl.networks.passport import Passport, passport_place, with_passport
-from vfl.types import Array, ColumnInfo
-from vfl.view import AdversaryView
+from vflens.attacks._passports import Guessed, behind
+from vflens.attacks.wmi import WhiteBoxInversion
+from vflens.attacks.wmi_moments import MomentInversion, signs
+from vflens.errors import KnowledgeError
+from vflens.models.networks.architectures import bottom
+from vflens.models.networks.parameters import to_arrays
+from vflens.models.networks.passport import Passport, passport_place, with_passport
+from vflens.models.settings import SplitNetwork
+from vflens.plugins.view import AdversaryView
+from vflens.types import Array, ColumnInfo
 
 COLUMNS = tuple(ColumnInfo(f"p{i}", 0.0, 1.0, pixel=(i // 4, i % 4)) for i in range(16))
 ROWS = np.arange(60, dtype=np.int32)

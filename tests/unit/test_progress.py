@@ -12,7 +12,7 @@ import pytest
 from commandline import STAGE
 from processes import ENVIRONMENT, VFLENS, experiment_file
 
-from cli import progress
+from vflens.cli import progress
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from vfl.randomness import derive, exchange_stream, secret_from_seed, stream
-from vfl.types import Exchange, Phase
+from vflens.randomness import derive, exchange_stream, secret_from_seed, stream
+from vflens.types import Exchange, Phase
 
 EXCHANGE = Exchange("run", Phase.PREDICT, 1, 7)
 DERIVED = "b89ff66d83ac7ccdda0f3edbcd614764d19848046ea2bcdda50d5057cfa44dbd"

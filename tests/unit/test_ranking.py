@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from vfl.numerics.ranking import auc
+from vflens.numerics.ranking import auc
 
 RNG = np.random.default_rng(2)
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from vfl.datasets._recipes import target_encoded
-from vfl.datasets._resolve import dataset
-from vfl.errors import ConfigError, DataError
+from vflens.datasets._resolve import dataset
+from vflens.errors import ConfigError, DataError
+from vflens.tables.recipes import target_encoded
 
 needs_data = pytest.mark.skipif(
     not (Path(os.environ.get("VFLENS_DATA", "")) / "sat.trn.gz").is_file(),

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from laboratory import payload, same
 
-from vfl.errors import StateError, StorageError
-from vfl.recovery import RecoveryLog
-from vfl.transcript import Transcript
-from vfl.types import Exchange, Phase, Point, Released
+from vflens.errors import StateError, StorageError
+from vflens.member.recovery import RecoveryLog
+from vflens.storage.transcript import Transcript
+from vflens.types import Exchange, Phase, Point, Released
 
 EVERY = 3
 

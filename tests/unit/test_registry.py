@@ -10,15 +10,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from vfl.attack import LinearAttack
-from vfl.defense import Defense
-from vfl.errors import PluginError
-from vfl.registry import ATTACKS, DEFENSES, Registry
+from vflens.errors import PluginError
+from vflens.plugins.attack import LinearAttack
+from vflens.plugins.defense import Defense
+from vflens.plugins.registry import ATTACKS, DEFENSES, Registry
 
 ATTACK = '''"""Guess a tenth everywhere."""
 
 import numpy as np
-from vfl.attack import LinearAttack, linear_estimate
+from vflens.plugins.attack import LinearAttack, linear_estimate
 
 
 class _Draft(LinearAttack):
@@ -33,7 +33,7 @@ class Tenth(LinearAttack):
 '''
 DEFENSE = '''"""Halve every embedding."""
 
-from vfl.defense import Defense
+from vflens.plugins.defense import Defense
 
 
 class Halve(Defense):
@@ -64,7 +64,7 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WriteModu
 def _folder(write: WriteModule, name: str, text: str) -> Registry:
     write("lab_attacks/__init__.py", "")
     write(f"lab_attacks/{name}.py", text)
-    return Registry("lab_attacks", "vflens.nothing", "vfl.attack:Attack")
+    return Registry("lab_attacks", "vflens.nothing", "vflens.plugins.attack:Attack")
 
 
 def test_one_file_in_the_folder_adds_an_attack(write: WriteModule) -> None:
@@ -82,7 +82,7 @@ def test_one_file_in_the_folder_adds_an_attack(write: WriteModule) -> None:
 def test_one_file_in_the_folder_adds_a_defence(write: WriteModule) -> None:
     write("lab_defenses/__init__.py", "")
     write("lab_defenses/halve.py", DEFENSE)
-    registry = Registry("lab_defenses", "vflens.nothing", "vfl.defense:Defense")
+    registry = Registry("lab_defenses", "vflens.nothing", "vflens.plugins.defense:Defense")
     assert registry.names() == ["halve"]
     assert "lab_defenses.halve" not in sys.modules
     defense = registry.get("halve")
@@ -111,7 +111,8 @@ def test_an_installed_package_adds_both_by_entry_points(write: WriteModule) -> N
     assert ATTACKS.get("tenth").__name__ == "Tenth"
     assert DEFENSES.get("halve").__name__ == "Halve"
     with pytest.raises(
-        PluginError, match=r"'wrong' = 'other_package.halve:Halve' is no subclass of vfl.attack:Attack"
+        PluginError,
+        match=r"'wrong' = 'other_package.halve:Halve' is no subclass of vflens.plugins.attack:Attack",
     ):
         ATTACKS.get("wrong")
     write("lab_attacks/__init__.py", "")
@@ -120,7 +121,7 @@ def test_an_installed_package_adds_both_by_entry_points(write: WriteModule) -> N
         PluginError,
         match=r"'tenth' is a file of lab_attacks and an entry point of vflens.attacks: rename one",
     ):
-        Registry("lab_attacks", "vflens.attacks", "vfl.attack:Attack").get("tenth")
+        Registry("lab_attacks", "vflens.attacks", "vflens.plugins.attack:Attack").get("tenth")
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
@@ -149,11 +150,11 @@ def test_a_syntax_error_is_loud(write: WriteModule) -> None:
     ("text", "defines"),
     [
         (ATTACK + "\n\nclass Second(Tenth):\n    pass\n", r"\['Tenth', 'Second'\]"),
-        ("from vfl.attack import LinearAttack\n", r"\[\]"),  # what is imported is not defined here
+        ("from vflens.plugins.attack import LinearAttack\n", r"\[\]"),  # what is imported is not defined here
         (DEFENSE, r"\[\]"),
     ],
 )
 def test_a_file_defines_exactly_one_public_class(write: WriteModule, text: str, defines: str) -> None:
-    message = f"'several' must define exactly one public subclass of vfl.attack:Attack, it defines {defines}"
+    message = f"'several' must define exactly one public subclass of vflens.plugins.attack:Attack, it defines {defines}"
     with pytest.raises(PluginError, match=message):
         _folder(write, "several", text).get("several")

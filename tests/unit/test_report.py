@@ -17,9 +17,9 @@ from PIL import Image
 from reportpage import Page, report
 from runfolder import SECRETS, crossing, metric, scores, theory, write_party, write_pictures, write_run
 
-from experiments.folders import read_party, read_runs
-from experiments.report import write_report
-from vfl.errors import ConfigError, DataError, StorageError
+from vflens.errors import ConfigError, DataError, StorageError
+from vflens.experiments.pages.report import write_report
+from vflens.experiments.results.folders import read_party, read_runs
 
 ALWAYS = {"verdict", "rerun", "limits"}
 

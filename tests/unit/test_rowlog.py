@@ -7,7 +7,7 @@ from gates import positions, predict_step
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vfl.rowlog import RowLog
+from vflens.member.released_rows import RowLog
 
 
 @settings(max_examples=60, deadline=None)

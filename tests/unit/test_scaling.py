@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from vfl.errors import DataError
-from vfl.scaling import Scaler
-from vfl.types import Array, ColumnInfo
+from vflens.errors import DataError
+from vflens.tables.scaling import Scaler
+from vflens.types import Array, ColumnInfo
 
 TABLES = hnp.arrays(
     np.float64, st.tuples(st.integers(1, 20), st.integers(1, 5)), elements=st.floats(-1e6, 1e6)

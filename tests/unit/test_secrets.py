@@ -15,9 +15,9 @@ import tomli_w
 from commandline import Run
 from laboratory import deal, experiment
 
-from vfl.config import ActiveConfig, PassiveConfig, load_party
-from vfl.config.secrets import is_weak
-from vfl.private import write_private
+from vflens.config import ActiveConfig, PassiveConfig, load_party
+from vflens.config.secrets import is_weak
+from vflens.storage.private import write_private
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PARTIES = ("passive", "active", "coordinator")

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from vfl.config import validate
-from vfl.errors import ConfigError, DataError
-from vfl.split import AnySplit, VerticalSplit, deal
-from vfl.table import Table
-from vfl.types import ColumnInfo
+from vflens.config import validate
+from vflens.errors import ConfigError, DataError
+from vflens.experiments.run.dealing import AnySplit, VerticalSplit, deal
+from vflens.tables.table import Table
+from vflens.types import ColumnInfo
 
 SECRET = bytes(32)
 ADAPTER: TypeAdapter[AnySplit] = TypeAdapter(VerticalSplit)

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from defenses.dp_gaussian import DPGaussian
-from defenses.dp_laplace import DPLaplace
-from defenses.label_dp import LabelDP
-from defenses.marvell import Marvell, best_variances, sum_kl
-from defenses.max_norm import MaxNorm
-from defenses.sparsification import Sparsification
-from vfl.defense import Context
-from vfl.types import Array, Exchange, Owner, Phase
+from vflens.defenses.dp_gaussian import DPGaussian
+from vflens.defenses.dp_laplace import DPLaplace
+from vflens.defenses.label_dp import LabelDP
+from vflens.defenses.marvell import Marvell, best_variances, sum_kl
+from vflens.defenses.max_norm import MaxNorm
+from vflens.defenses.sparsification import Sparsification
+from vflens.plugins.defense import Context
+from vflens.types import Array, Exchange, Owner, Phase
 
 RNG = np.random.default_rng(0)
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from vfl.errors import ProtocolError, StateError, StorageError
-from vfl.steplog import StepLog
-from vfl.types import Array, Exchange, Phase
+from vflens.errors import ProtocolError, StateError, StorageError
+from vflens.member.step_log import StepLog
+from vflens.types import Array, Exchange, Phase
 
 STEPS = 3  # of an epoch
 

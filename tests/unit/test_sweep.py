@@ -13,14 +13,14 @@ import pytest
 from laboratory import SYNTHETIC
 from scipy import stats
 
-from experiments import sweep as module
-from experiments.cells import Pool, Rows
-from experiments.config import Experiment
-from experiments.run import run
-from experiments.sweep import SweepFile, cells, load_sweep, run_sweep
-from experiments.sweep_page import drawing, interval
-from vfl.attack import linear_estimate
-from vfl.errors import ConfigError
+from vflens.errors import ConfigError
+from vflens.experiments.run.experiment import Experiment
+from vflens.experiments.run.run import run
+from vflens.experiments.sweeps import sweep as module
+from vflens.experiments.sweeps.pool import Pool, Rows
+from vflens.experiments.sweeps.sweep import SweepFile, cells, load_sweep, run_sweep
+from vflens.experiments.sweeps.sweep_page import drawing, interval
+from vflens.plugins.attack import linear_estimate
 
 NOISE = {"at": "coordinator", "name": "gaussian_scores", "vary": "sigma", "values": [0.5, 2.0]}
 
@@ -76,8 +76,8 @@ def test_a_sweep_gives_what_its_runs_give_and_resumes(
     )
     experiment = cells(what)[1].arguments[1]
     alone = run(Experiment.model_validate({**experiment, "out": tmp_path / "alone"}), in_process=True)
-    from experiments.folders import read_runs
-    from experiments.results import final
+    from vflens.experiments.results.folders import read_runs
+    from vflens.experiments.results.results import final
 
     (done,) = read_runs(alone.scenarios)
     assert plain["mse"] == next(r.mse for r in final(done) if r.attack == "half_star")
@@ -123,7 +123,7 @@ def test_a_sweep_on_a_local_cluster_gives_the_same(
     def not_here(*args: Any, **kwargs: Any) -> None:
         raise AssertionError("a cell ran in the calling process")
 
-    monkeypatch.setattr("experiments.run.run", not_here)
+    monkeypatch.setattr("vflens.experiments.run.run.run", not_here)
     pool = Pool(tmp_path / "cells", jobs=2, backend=backend)
     there = run_sweep(what, pool, tmp_path / "there", "again")
     assert pq.read_table(there["data"]) == pq.read_table(here["data"])
@@ -288,7 +288,7 @@ def test_closed_forms_stand_beside_the_errors_and_disagreements_are_told(
     def moved(self: Any, A: Any, b: Any, **given: Any) -> Any:
         return linear_estimate(np.full((len(b), A.shape[1]), 0.4), A, b)
 
-    monkeypatch.setattr("attacks.half_star.HalfStar.solve", moved)
+    monkeypatch.setattr("vflens.attacks.half_star.HalfStar.solve", moved)
     wrong = run_sweep(what, Pool(tmp_path / "cells"), tmp_path / "wrong", "again")
     assert [s.split(" measured")[0] for s in wrong["theory_disagreements"]] == [
         "undefended, seed 0: half_star on passive (18 predict rows)",

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from laboratory import payload, same
 
-from vfl import journal
-from vfl.errors import KnowledgeError, StorageError
-from vfl.journal import Messages
-from vfl.transcript import Transcript
-from vfl.types import Exchange, Knowledge, Phase, Point, Released, Role
-from vfl.view import AdversaryView, PartyInfo
+from vflens.errors import KnowledgeError, StorageError
+from vflens.plugins.view import AdversaryView
+from vflens.storage import journal
+from vflens.storage.journal import Messages
+from vflens.storage.transcript import Transcript
+from vflens.types import Exchange, Knowledge, PartyInfo, Phase, Point, Released, Role
 
 ONE = {"x": np.ones(1)}
 

@@ -11,11 +11,11 @@ from unittest.mock import patch
 import pytest
 from runfolder import metric, scores, write_party, write_run
 
-from experiments import verdict as module
-from experiments.folders import Run, read_runs
-from experiments.results import final, results, utility
-from experiments.verdict import baseline, figure, labels, result_table, to_json, verdict
-from vfl.registry import Registry
+from vflens.experiments.results import verdict as module
+from vflens.experiments.results.folders import Run, read_runs
+from vflens.experiments.results.results import final, results, utility
+from vflens.experiments.results.verdict import baseline, figure, labels, result_table, to_json, verdict
+from vflens.plugins.registry import Registry
 
 LABEL_ONLY = [{"name": "label_only"}]
 HEADLINE = (

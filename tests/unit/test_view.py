@@ -9,25 +9,26 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax
 
-import attacks
-from vfl.attack import LinearAttack, linear_estimate
-from vfl.errors import KnowledgeError, ProtocolError
-from vfl.journal import Messages
-from vfl.registry import ATTACKS
-from vfl.types import (
+from vflens import attacks
+from vflens.errors import KnowledgeError, ProtocolError
+from vflens.plugins.attack import LinearAttack, linear_estimate
+from vflens.plugins.registry import ATTACKS
+from vflens.plugins.view import AdversaryView, Joint
+from vflens.storage.journal import Messages
+from vflens.types import (
     Array,
     ColumnInfo,
     Estimate,
     Exchange,
     Knowledge,
     Moments,
+    PartyInfo,
     Phase,
     Point,
     Released,
     Role,
     RowStatus,
 )
-from vfl.view import AdversaryView, Joint, PartyInfo
 
 NOTHING = np.zeros(0, np.int32)
 EVERYTHING = frozenset(Knowledge)

@@ -15,21 +15,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from wirecases import ACTS, RELEASED, REPLIES, equal
 
-from protos import vfl_pb2 as pb
-from services.servicer import decode_request
-from vfl import acts
-from vfl.acts import ACCESS, DIRECT_ACCESS
-from vfl.errors import ProtocolError
-from vfl.types import DTYPES, Released
-from vfl.wire import parts
-from vfl.wire.codec import (
+from vflens.errors import ProtocolError
+from vflens.protocol import acts
+from vflens.protocol.acts import ACCESS, DIRECT_ACCESS
+from vflens.protos import vfl_pb2 as pb
+from vflens.services.servicer import decode_request
+from vflens.types import DTYPES, Released
+from vflens.wire import parts
+from vflens.wire.codec import (
     decode_exchange,
     decode_released,
     decode_rows,
     decode_tensor,
     encode_released,
 )
-from vfl.wire.messages import RPCS, decode_federation, decode_party
+from vflens.wire.messages import RPCS, decode_federation, decode_party
 
 SERVICES = pb.DESCRIPTOR.services_by_name
 METHODS = {

@@ -18,16 +18,16 @@ from structlog import get_logger
 from structlog.testing import capture_logs
 from stubparty import CALLERS, LIMITS, Stub, served, short_folder
 
-from services.healthcheck import HealthServicer, serves
-from services.process import start_server
-from services.servicer import CALLS, Servicer
-from vfl import acts
-from vfl.errors import AccessError, StateError, UnavailableError
-from vfl.types import Role
-from vfl.wire import channel as channel_module
-from vfl.wire.channel import PARTY_KEY, TOKEN_KEY, grpc
-from vfl.wire.grpc_link import GrpcLink
-from vfl.wire.messages import RPCS
+from vflens.errors import AccessError, StateError, UnavailableError
+from vflens.protocol import acts
+from vflens.services.healthcheck import HealthServicer, serves
+from vflens.services.process import start_server
+from vflens.services.servicer import CALLS, Servicer
+from vflens.types import Role
+from vflens.wire import channel as channel_module
+from vflens.wire.channel import PARTY_KEY, TOKEN_KEY, grpc
+from vflens.wire.grpc_link import GrpcLink
+from vflens.wire.messages import RPCS
 
 
 def _answer(act: acts.Act[Any]) -> Any:

@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 from stubparty import LIMITS, short_folder
 
-from vfl import acts
-from vfl.errors import AccessError, ConfigError, UnavailableError, VflensError
-from vfl.types import Exchange, Phase
-from vfl.wire import sockets
-from vfl.wire.channel import TOKEN_KEY, check_address, check_port_free, grpc
-from vfl.wire.grpc_link import GrpcLink
+from vflens.errors import AccessError, ConfigError, UnavailableError, VflensError
+from vflens.protocol import acts
+from vflens.types import Exchange, Phase
+from vflens.wire import sockets
+from vflens.wire.channel import TOKEN_KEY, check_address, check_port_free, grpc
+from vflens.wire.grpc_link import GrpcLink
 
 TOKEN = "the-token-that-nobody-else-may-have"
 FORWARD = acts.Forward(Exchange("run", Phase.PREDICT, 1, 0), np.zeros(1, np.int32))

@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 from stubparty import CALLERS, LIMITS, Stub, served
 
-from vfl.acts import Step, StepReply
-from vfl.embeddings import open_stream
-from vfl.errors import ProtocolError
-from vfl.link import InProcessLink, Link
-from vfl.loop import run_to_end
-from vfl.types import Exchange, Phase, Role
-from vfl.wire.grpc_link import GrpcLink
+from vflens.errors import ProtocolError
+from vflens.member.event_loop import run_to_end
+from vflens.protocol.acts import Step, StepReply
+from vflens.protocol.embeddings import open_stream
+from vflens.protocol.link import InProcessLink, Link
+from vflens.types import Exchange, Phase, Role
+from vflens.wire.grpc_link import GrpcLink
 
 
 class DefectError(Exception):

@@ -1,0 +1,72 @@
+"""A data party's run after alignment, and the party as what works for it sees it: its adversary, its figures."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from structlog.typing import FilteringBoundLogger
+
+from vflens.config import ActiveConfig, PassiveConfig
+from vflens.protocol.federation import Federation
+from vflens.storage.metrics import Metrics
+from vflens.storage.transcript import Transcript
+from vflens.tables.scaling import Scaler
+from vflens.tables.table import Table
+from vflens.types import Array, Role
+
+
+@dataclass(eq=False)
+class Prepared:
+    """A run after alignment: all arrays in aligned order.
+
+    ``truth`` (N, d) are the party's own columns scaled to [0, 1], ``inputs`` the same after its defences.
+    """
+
+    federation: Federation
+    truth: Array
+    inputs: Array
+    clipped: int
+    model: Any  # LinearBlock; a Bottom or Top of vflens.models.networks, which import torch
+
+
+def aligned_in_place(features: Array, order: Array, scaler: Scaler) -> tuple[Array, int]:
+    """The rows ``order`` of ``features``, moved and scaled where they stand; and how many values were clipped.
+
+    A second copy would double what the party holds.
+    """
+    truth = features[: len(order)]
+    for j in range(truth.shape[1]):
+        truth[:, j] = features[order, j]
+    return truth, scaler.transform_in_place(truth)
+
+
+class Host(Protocol):
+    """A data party as its adversary and its figures take it; :class:`vflens.clients.data_party.DataParty` is one."""
+
+    name: str
+    role: Role
+    secret: bytes
+    folder: Path
+    table: Table
+    transcript: Transcript
+    metrics: Metrics
+    log: FilteringBoundLogger
+
+    @property
+    def lock(self) -> AbstractContextManager[object]:
+        """Held while its model is used."""
+
+    @property
+    def config(self) -> PassiveConfig | ActiveConfig:
+        """Its configuration."""
+
+    @property
+    def labels(self) -> Array | None:
+        """The true labels int64 (N,) in aligned order, at the active party."""
+
+    @property
+    def run(self) -> Prepared:
+        """Rows, inputs and model of the run."""

@@ -1,0 +1,417 @@
+"""What both kinds of data party share: a table, a block of the model, a gate, a transcript, a recovery log."""
+
+from __future__ import annotations
+
+import threading
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from vflens.clients.adversary import Adversary
+from vflens.clients.aligned_run import Prepared, aligned_in_place
+from vflens.clients.identification import Identification
+from vflens.clients.membership import check_membership, check_order
+from vflens.clients.spending import Spending
+from vflens.config import ActiveConfig, PassiveConfig
+from vflens.config.compatibility import build_defenses, check_device, check_family
+from vflens.errors import ConfigError, ProtocolError, StateError
+from vflens.member.gate import ReleaseGate, check_fired
+from vflens.member.recovery import RecoveryLog, check_logged, unchanged
+from vflens.member.stage import Reached, Stage
+from vflens.member.start_nonce import start_nonce
+from vflens.member.step_log import StepLog
+from vflens.member.summary import save_summary
+from vflens.models.settings import SplitNetwork
+from vflens.models.softmax_regression import LinearBlock
+from vflens.plugins.chain import DefenseChain
+from vflens.protocol.acts import (
+    ACCESS,
+    DIRECT_ACCESS,
+    Begin,
+    Deliver,
+    Describe,
+    Disclose,
+    Done,
+    Identify,
+    Identities,
+    Prepare,
+    Receipt,
+    Salt,
+    Salted,
+    Step,
+    StepReply,
+    Stop,
+    Submission,
+)
+from vflens.protocol.checks import MODEL_VERSION, check_exchange, check_version
+from vflens.protocol.federation import Federation
+from vflens.protocol.link import Handlers, Link, Party
+from vflens.randomness import secret_from_seed
+from vflens.score.service import ScoringService, disabled
+from vflens.storage.log import party_log
+from vflens.storage.metrics import Metrics
+from vflens.storage.transcript import Transcript
+from vflens.tables.files import read_party_table
+from vflens.tables.order import load_order, save_order
+from vflens.tables.scaling import Scaler
+from vflens.types import Array, Exchange, Owner, PartyInfo, Phase, Point, Released, Role
+from vflens.wire.allocator import give_back
+
+
+class DataParty(Party):
+    """A party with rows; everything it writes goes to its run folder ``config.out``.
+
+    Args:
+        config: its configuration.
+        targets: its links to the scoring services that its attacks submit to, by name.
+
+    Raises:
+        DataError: its table cannot be used.
+        StorageError: its folder cannot be written.
+        PluginError, ConfigError: a defence that is unknown or wrongly set, or a GPU that is absent.
+    """
+
+    learns_from: Point  # what it receives in training
+    spending: Spending  # once rows are aligned
+    scoring: ScoringService  # once rows are aligned
+    labels: Array | None = None  # the true ones, at the active party
+
+    def __init__(self, config: PassiveConfig | ActiveConfig, targets: Mapping[str, Link]) -> None:
+        self.config = config
+        self.name, self.role = config.party, Role(config.role)
+        self.access = DIRECT_ACCESS if config.aggregator == "active" else ACCESS
+        self.secret = secret_from_seed(config.seed)
+        self.folder = config.out
+        self.table = read_party_table(config.data)
+        give_back()
+        defenses = build_defenses(config)
+        check_device(config)
+        self.adversary = Adversary(self, targets)
+        self.transcript = Transcript(
+            self.folder / "transcript", config.transcript.every
+        )  # the first write: an unwritable folder is refused here
+        self.recovery = RecoveryLog.beside(
+            self.transcript, self.learns_from, self.folder / "recovery", config.limits.checkpoint_steps
+        )
+        self.log = party_log(self.folder / "events.jsonl", self.name)
+        self.metrics = Metrics(self.folder / "metrics.parquet")
+        self.owner = Owner(self.name)
+        self.chain = DefenseChain(
+            lambda: self.owner, defenses, self.secret, start_nonce(self.folder, lab=config.lab)
+        )
+        self.steps = StepLog(self.folder / "recovery" / "steps.bin")
+        self.gate = ReleaseGate(self.name, self.chain, self.folder / "released", self.steps)
+        self.reached = Reached(self.folder)
+        self.contacted, self.begun, self.stopped = (threading.Event() for _ in range(3))
+        self.failure = ""
+        self.in_process = False  # set by a run that keeps all parties in one process
+        self.lock = threading.RLock()
+        self._prepared: Prepared | None = None
+        self._identification = Identification(config, self.secret)
+        self._deferred: Callable[[], None] | None = None
+
+    def handlers(self) -> Handlers:
+        """See :meth:`vflens.protocol.link.Party.handlers`."""
+        return {
+            Describe: self.describe,
+            Salt: self.salt,
+            Identify: self.identify,
+            Prepare: self.prepare,
+            Step: self.step,
+            Disclose: self.disclose,
+            Deliver: self.deliver,
+            Begin: self.begin,
+            Submission: self.score,
+            Stop: self.stop,
+        }
+
+    def describe(self, act: Describe) -> PartyInfo:
+        """Name, role and public columns."""
+        self._check_run(act.run)
+        self.contacted.set()
+        return PartyInfo(self.name, self.role, self.table.columns, len(self.table.class_names))
+
+    def salt(self, act: Salt) -> Salted:
+        """Its part of the salt; see :class:`vflens.clients.identification.Identification`."""
+        self._check_run(act.run)
+        return Salted(self._identification.salt(self.table))
+
+    def identify(self, act: Identify) -> Identities:
+        """Keyed digests of the row ids; see :class:`vflens.clients.identification.Identification`."""
+        self._check_run(act.run)
+        with self.lock:
+            return self._identification.identities(self.table, act.salts)
+
+    def prepare(self, act: Prepare) -> Done:
+        """Take up the aligned rows: scale, defend the inputs, start the model. Repeating it changes nothing."""
+        self._check_run(act.federation.run)
+        with self.lock:
+            if self._prepared is None:
+                give_back()  # what sending the digests took
+                check_membership(act.federation, self.config, self.table.columns)
+                check_order(act.order, act.federation, len(self.table.ids))
+                table = self.table.digest()
+                order = self._identification.file_rows(act.order)
+                self.begin_run(act.federation, order)
+                save_summary(self)
+                save_order(self.folder, order, table)
+                self.reached.save()
+        return Done()
+
+    @abstractmethod
+    def step(self, act: Step) -> StepReply:
+        """One training step; see :class:`vflens.protocol.acts.Step`."""
+
+    @property
+    def step_messages(self) -> int:
+        """How many messages this party learns from in one training step."""
+        return 1
+
+    @abstractmethod
+    def learned_width(self, sender: str) -> int:
+        """Numbers per row of what it learns from, if it came from ``sender``."""
+
+    @abstractmethod
+    def relearn(self, logged: Sequence[Released]) -> None:
+        """Learn again from the logged messages of one training step."""
+
+    def disclose(self, act: Disclose) -> tuple[Released, ...]:
+        """What this party grants to ``act.to``; nothing, unless its kind has something to grant."""
+        self._check_run(act.run)
+        return ()
+
+    def deliver(self, act: Deliver) -> Done:
+        """Record what was disclosed to this party."""
+        check_exchange(act.released.exchange, self.config.run, Phase.DISCLOSE)
+        self.check_disclosed(act.released)
+        with self.lock:
+            self.settle()  # the last step is recorded before what came after it
+            self.transcript.record(act.released)
+        return Done()
+
+    def begin(self, act: Begin) -> Done:
+        """Training and disclosures are over: predictions may be asked for."""
+        self._check_run(act.run)
+        check_version(act.version)
+        with self.lock:
+            self.settle()
+            self.reached.advance(Stage.OPEN)
+        self.begun.set()
+        return Done()
+
+    def check_begun(self) -> None:
+        """Refuse a prediction before that: a row released now would keep its half-trained values for good.
+
+        Raises:
+            StateError: training is not over.
+        """
+        if not self.begun.is_set():
+            raise StateError(
+                f"run {self.config.run!r} is still training: predictions begin when the coordinator says so"
+            )
+
+    @abstractmethod
+    def check_disclosed(self, released: Released) -> None:
+        """Refuse what nobody discloses to this party: it would be recorded, and read by attacks.
+
+        Raises:
+            ProtocolError: of another sender or kind, or malformed.
+        """
+
+    def score(self, act: Submission) -> Receipt:
+        """Score an adversary's beliefs; see :class:`vflens.score.service.ScoringService`."""
+        self._check_run(act.run)
+        if not self.config.scoring.enabled:
+            raise disabled()
+        # First: the service is there once rows are aligned.
+        rows = self._scored_rows(act.scored_set, act.sender)
+        return self.scoring.score(act, rows)
+
+    def _scored_rows(self, scored_set: str, sender: str) -> Array:
+        """The rows on which ``sender`` is scored, in order; what was granted to it is left out."""
+        federation = self.run.federation
+        if scored_set == "predict":
+            return self.gate.released_rows(Point.EMBEDDING, MODEL_VERSION)
+        if scored_set == "train":
+            return np.setdiff1d(federation.train, self.granted_rows(sender))
+        raise ProtocolError(f"scored_set {scored_set!r} is unknown: choose predict or train")
+
+    @abstractmethod
+    def granted_rows(self, to: str) -> Array:
+        """The training rows int32 (m,) whose truth the configuration gives to the party ``to``."""
+
+    def stop(self, act: Stop) -> Done:
+        """The run is over: let the process end."""
+        self._check_run(act.run)
+        self.failure = act.failure
+        self.stopped.set()
+        return Done()
+
+    @property
+    def federation(self) -> Federation | None:
+        """The run's members and rows, None before :meth:`prepare`."""
+        return None if self._prepared is None else self._prepared.federation
+
+    @property
+    def clipped(self) -> int:
+        """How many of the party's own values lay outside their bounds."""
+        return 0 if self._prepared is None else self._prepared.clipped
+
+    @property
+    def run(self) -> Prepared:
+        """Rows, inputs and model of the run.
+
+        Raises:
+            StateError: the run was not prepared yet.
+        """
+        if self._prepared is None:
+            raise StateError(
+                f"party {self.name!r} has no aligned rows yet: the coordinator prepares the run first"
+            )
+        return self._prepared
+
+    def begin_run(self, federation: Federation, order: Array) -> None:
+        """Build :class:`Prepared` from the party's table; ``order`` int32 (N,) are its file rows."""
+        truth, clipped = self._take_up(order, federation.train)
+        labels = self.aligned_labels(order)
+        self.owner = Owner(self.name, truth, labels, federation.n_classes, self.parameters, self.role)
+        everything = np.arange(federation.rows, dtype=np.int32)
+        inputs = self.chain.fold("on_inputs", truth, Exchange(federation.run, Phase.TRAIN, 0, 0), everything)
+        check_family(self.chain.defenses, self.name, federation.network is not None)
+        model = self._new_model(federation, inputs.shape[1])
+        self._prepared = Prepared(federation, truth, inputs, clipped, model)
+        self.spending = Spending(self.config, self.chain.claims_at, federation)
+        self.gate.keep = 1 + federation.training.staleness
+        self.log.info("prepared", rows=federation.rows, columns=len(self.table.columns), clipped=clipped)
+
+    def _take_up(self, order: Array, train: Array) -> tuple[Array, int]:
+        """The table's own rows in ``order``, scaled; the table is left without features, even if that fails."""
+        if len(features := self.table.features) < len(self.table.ids):
+            raise StateError(f"party {self.name!r} took up its rows before and failed: start it again")
+        scaler = Scaler.fit(self.table.columns, features, order[train])
+        self.table = replace(self.table, features=features[:0])
+        return aligned_in_place(features, order, scaler)
+
+    def _new_model(self, federation: Federation, width: int) -> Any:
+        if federation.network is not None:
+            return self.network_model(federation, federation.network)
+        if self.config.device != "cpu":
+            raise ConfigError(
+                f"device = {self.config.device!r} at {self.name!r}: softmax regression computes on the processor, leave device out"
+            )
+        holds_bias = federation.passive[0].name == self.name
+        return LinearBlock(width, federation.n_classes, bias=holds_bias, training=federation.training)
+
+    @abstractmethod
+    def network_model(self, federation: Federation, network: SplitNetwork) -> Any:
+        """The party's part of a split network; imports torch."""
+
+    def wrapped(self, module: Any) -> Any:
+        """A new torch module after the party's defences of models."""
+        exchange = Exchange(self.config.run, Phase.TRAIN, 0, 0)
+        return self.chain.fold("wrap_model", module, exchange, np.zeros(0, np.int32))
+
+    def aligned_labels(self, order: Array) -> Array | None:
+        """The labels in aligned order, for the party that has them."""
+        return None
+
+    def parameters(self) -> Mapping[str, Array]:
+        """Copies of this party's parameters."""
+        named: Mapping[str, Array] = self.run.model.parameters()
+        return named
+
+    def answered(self, point: Point, exchange: Exchange) -> Released | None:
+        """The kept answer if this training exchange is a repetition, None if it is due."""
+        check_exchange(exchange, self.config.run, Phase.TRAIN)
+        self.run.federation.check_epoch(exchange)
+        if exchange.step > self.run.federation.steps:  # that one delivers the last gradient
+            raise StateError(
+                f"step {exchange.step} of a training of {self.run.federation.steps} steps: it is over, go on to disclosures"
+            )
+        self.settle()
+        return self.gate.answered(point, exchange)
+
+    def defer(self, work: Callable[[], None]) -> None:
+        """Put ``work`` off until the reply has left."""
+        self._deferred = work
+
+    def settle(self) -> None:
+        """See :meth:`vflens.protocol.link.Party.settle`."""
+        with self.lock:
+            deferred, self._deferred = self._deferred, None
+            if deferred is not None:
+                deferred()
+
+    def remember(self, released: Released) -> None:
+        """Record a training message that was logged before and learned from."""
+        self.transcript.record(released)
+        self.recovery.checkpoint_if_due(self.state)
+
+    def state(self) -> dict[str, Array]:
+        """All that training changed, as arrays."""
+        named: dict[str, Array] = self.run.model.state()
+        return named
+
+    def load(self, state: Mapping[str, Array]) -> None:
+        """Take up :meth:`state`."""
+        self.run.model.load(state)
+
+    def resume(self) -> None:
+        """Rebuild the run that this folder holds: members, stage, last checkpoint, then the recovery log step by step.
+
+        Raises:
+            StorageError: the folder holds no prepared run, one of another table, or one that was changed.
+        """
+        federation = Federation.load(self.folder)
+        self.reached.restore()
+        if self.reached.stage is Stage.OPEN:
+            self.begun.set()
+        self.begin_run(federation, load_order(self.folder, self.table))
+        with unchanged(self.folder):
+            state = self.recovery.saved()
+            if state:
+                self.load(state)
+        for logged in self.recovery.missed(self.step_messages):
+            with unchanged(self.folder):
+                for released in logged:
+                    check_logged(released, federation, self.learned_width(released.sender))
+            with unchanged(self.folder, (ProtocolError, StateError)):
+                self.relearn(logged)
+            for released in logged:  # beside a sampled transcript the recovery log is written first
+                self.transcript.record(released)
+
+    def flush(self) -> None:
+        """Do what was put off and write the figures so far.
+
+        Raises:
+            StorageError: they cannot be written, or a log could not: the coordinator may have been told first.
+        """
+        self.settle()
+        for log in (self.transcript, self.recovery, self.gate):
+            log.check()
+        self.metrics.save()
+
+    def close(self) -> None:
+        """Write what is not yet written and close the logs."""
+        try:
+            self.settle()
+        finally:
+            for log in (self.transcript, self.recovery, self.gate):
+                log.close()
+        if self._prepared is not None:
+            self.spending.record(self.metrics, self.gate, self.steps.epoch + 1)
+        self.metrics.save()
+        save_summary(self)
+
+    def check_defenses(self) -> None:
+        """Refuse a run in which a configured defence did nothing; see :func:`vflens.member.gate.check_fired`."""
+        check_fired(self.gate, self.name)
+
+    def _check_run(self, run: str) -> None:
+        if run != self.config.run:
+            raise ProtocolError(
+                f"run {run!r} is not this party's: {self.name!r} is configured for run {self.config.run!r}"
+            )

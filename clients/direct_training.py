@@ -1,0 +1,108 @@
+"""Training where the active party aggregates: embeddings come straight to it, and gradients go straight back.
+
+The coordinator says when to begin, draws the order of every epoch and hears of early stopping; it sees no
+embedding and no gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from threading import Event
+from typing import Protocol
+
+import numpy as np
+
+from vflens.clients.aligned_run import Prepared
+from vflens.errors import ProtocolError, UnavailableError
+from vflens.member.gate import ReleaseGate
+from vflens.member.recovery import RecoveryLog
+from vflens.protocol.acts import Epoch, Trained
+from vflens.protocol.embeddings import TrainingStreams
+from vflens.protocol.link import Link
+from vflens.types import Array, Exchange, Phase, Point, Released
+
+
+class Trainer(Protocol):
+    """An active party as this loop takes it."""
+
+    stopped: Event
+    gate: ReleaseGate
+    recovery: RecoveryLog
+
+    @property
+    def run(self) -> Prepared:
+        """Members, rows and model of the run."""
+
+    def take(self, embeddings: Sequence[Released]) -> None:
+        """Release the gradient in one step's ``embeddings``, and learn once it has left."""
+
+    def settle(self) -> None:
+        """Do what was put off until a message has left."""
+
+    def stops_after(self, step: int) -> bool:
+        """Whether training ends early with ``step``."""
+
+
+class DirectTraining:
+    """The loop that ``party`` drives over its links to the ``passive`` parties, in name order.
+
+    A step is one round trip: the gradient of the step before travels with the rows, and while the passive
+    parties compute, this party takes its own optimiser step. With staleness it computes the gradient of the
+    step before as well, which travels one step later.
+    """
+
+    def __init__(self, party: Trainer, coordinator: Link, passive: Sequence[Link]) -> None:
+        self._party, self._coordinator, self._passive = party, coordinator, passive
+        self._federation = party.run.federation
+        self._staleness = self._federation.training.staleness
+
+    async def run(self) -> Trained:
+        """Train to the end, from the step after the last that was learned from.
+
+        Raises:
+            ProtocolError: a party answered with something else than is due.
+            UnavailableError: a party did not answer in time, or the run is over.
+        """
+        first = step = self._party.recovery.learned + 1
+        number = first // self._federation.epoch_steps
+        async with TrainingStreams.opened(self._federation, self._passive) as streams:
+            while len(order := self._order(number, step)):
+                for rows in self._batches(order)[step - number * self._federation.epoch_steps :]:
+                    await self._step(streams, Exchange(self._federation.run, Phase.TRAIN, number, step), rows)
+                    step += 1
+                self._party.settle()
+                number += 1
+            await self._finish(streams, step)
+        return Trained(first, step)
+
+    async def _step(self, streams: TrainingStreams, exchange: Exchange, rows: Array) -> None:
+        if self._party.stopped.is_set():
+            raise UnavailableError(f"run {exchange.run!r} is over: no further step is taken")
+        await streams.send(exchange, rows, self._gradient(exchange.step - 1 - self._staleness))
+        self._party.settle()  # learns from the step before
+        self._party.take(await streams.receive(exchange, rows))
+
+    async def _finish(self, streams: TrainingStreams, steps: int) -> None:
+        """Deliver the gradients that are left."""
+        exchange = Exchange(self._federation.run, Phase.TRAIN, steps // self._federation.epoch_steps, steps)
+        for step in range(steps - 1 - self._staleness, steps):
+            await streams.deliver(exchange, self._gradient(step))
+
+    def _gradient(self, step: int) -> Released | None:
+        return self._party.gate.kept(Point.GRADIENT, step)
+
+    def _order(self, number: int, step: int) -> Array:
+        """The rows of epoch ``number``, none when training is over."""
+        stop = self._party.stops_after(step - 1)
+        rows = self._coordinator.call(Epoch(self._federation.run, number, stop)).rows
+        if len(rows):
+            self._federation.checked_rows(rows, Phase.TRAIN)
+            if not len(rows) == len(np.unique(rows)) == len(self._federation.train):
+                raise ProtocolError(
+                    f"the order of epoch {number} holds {len(rows)} rows: every training row, once, is due"
+                )
+        return rows
+
+    def _batches(self, order: Array) -> list[Array]:
+        size = self._federation.training.batch_size
+        return [order[i : i + size] for i in range(0, len(order), size)]

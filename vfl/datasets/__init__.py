@@ -1,6 +1,0 @@
-"""Data sets, one file each, and each file one subclass of :class:`vfl.dataset.Dataset`.
-
-By default all follow the recipe *clean* (the others: :mod:`vfl.datasets._recipes`): nothing is fitted on labels or on prediction rows; a categorical column
-becomes the ordinal code of its category's name in sorted order; a missing category ("?", "unknown") is
-a category of its own. Columns of at most 101 possible values carry them as their alphabet.
-"""

@@ -1,0 +1,127 @@
+"""``vflens report``, ``attack``, ``score`` and ``compare``: what recorded runs say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from vflens.cli.output import Json, emit, plain
+
+
+def report(
+    folders: Annotated[list[Path], typer.Argument(help="run folders, or folders of parties")],
+    out: Annotated[Path, typer.Option(help="the page to write")] = Path("report.html"),
+    json: Json = False,
+) -> None:
+    """Write one self-contained page from the folders given.
+
+    Example: vflens report runs/digits --out report.html
+    """
+    from vflens.experiments.pages.report import write_report
+    from vflens.experiments.results.folders import read_runs
+    from vflens.experiments.results.verdict import alarms, to_json, verdict
+
+    written = write_report(folders, out)
+    runs = read_runs(folders)
+    loud = "".join(f"\n{alarm}" for alarm in alarms(runs))
+    text = f"{verdict(runs)}{loud}\n\nreport: {written}"
+    emit(json, {**to_json(runs), "report": str(written)}, lambda: text)
+
+
+class Rows(StrEnum):
+    """Which rows an attack estimates."""
+
+    PREDICT = "predict"
+    TRAIN = "train"
+
+
+def attack(
+    *,
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            help="the adversary's run folder: the active party's; for attacks on labels any other party's"
+        ),
+    ],
+    attack: Annotated[str, typer.Option(help="a name of `vflens attacks`")],
+    target: Annotated[str | None, typer.Option(help="which passive party; default: the only one")] = None,
+    rows: Annotated[
+        Rows | None, typer.Option(help="which rows it estimates; default: prediction rows if it can")
+    ] = None,
+    given: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="a parameter of the attack, over the run's own; repeatable"
+        ),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="the estimate to write")] = Path("estimate.npz"),
+    json: Json = False,
+) -> None:
+    """Attack a recorded transcript, without the parties; the target scores the estimate.
+
+    Example: vflens attack runs/digits/undefended/active --attack cls --set start=half
+    """
+    from vflens.experiments.results.offline import attack_recorded, given_parameters
+    from vflens.types import Phase
+
+    scored = None if rows is None else Phase(rows.value)
+    facts = attack_recorded(
+        folder, attack, target, out, parameters=given_parameters(given or ()), scored=scored
+    )
+    emit(
+        json,
+        facts,
+        lambda: (
+            f"{facts['rows']} {facts['scored_set']} rows of {facts['target']!r} estimated by {attack}: {out}\nlet the target score it: vflens score {out} --config …"
+        ),
+    )
+
+
+def score(
+    estimate: Annotated[
+        Path, typer.Argument(help="written by `vflens attack`, or one of a run's estimates/")
+    ],
+    config: Annotated[Path, typer.Option(help="the target's own configuration, in its run folder")],
+    json: Json = False,
+) -> None:
+    """Score an estimate against the target's own table; only the target can.
+
+    Example: vflens score estimate.npz --config runs/digits/undefended/passive/config.toml
+    """
+    from vflens.experiments.results.offline import score_estimate
+
+    facts = score_estimate(estimate, config)
+    emit(
+        json,
+        facts,
+        lambda: _scored(facts),
+    )
+
+
+def compare(
+    run_a: Annotated[Path, typer.Argument(help="a run folder")],
+    run_b: Annotated[Path, typer.Argument(help="another")],
+    json: Json = False,
+) -> None:
+    """What differs between two runs, in configuration and in results.
+
+    Example: vflens compare runs/digits/undefended runs/digits/class-label-only
+    """
+    from vflens.experiments.results import compare as comparison
+
+    found = comparison.compare(run_a, run_b)
+    emit(json, found, lambda: plain(comparison.table(found)))
+
+
+def _scored(facts: Mapping[str, Any]) -> str:
+    """What the target found, beside the best blind guess."""
+    said = f"{facts['attack']} on {facts['rows']} rows"
+    blind = f"best blind guess ({facts['blind_guess']})"
+    if "label_accuracy" in facts:
+        return f"{said}: {facts['label_accuracy']:.1%} of the labels; {blind} {facts['blind_label_accuracy']:.1%}"
+    affine = f"; R² {facts['affine_r2']:.4f} after the best affine map" if "affine_r2" in facts else ""
+    return f"{said}: MSE {facts['mse']:.4f}{affine}; {blind} {facts['blind_mse']:.4f}"

@@ -1,0 +1,149 @@
+"""``vflens serve``, ``run``, ``check`` and ``predict``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from vflens.cli.output import Json, emit, note, plain
+from vflens.errors import printable
+
+_CAPTION = "mean squared error a feature (columns scaled to [0, 1]) ± its 95 % interval, and its share of the best blind guess's"
+_Config = Annotated[Path, typer.Option("--config", help="the party's configuration (TOML)")]
+
+
+def serve(
+    role: Annotated[str, typer.Argument(help="passive, active or coordinator")],
+    config: _Config,
+    quiet: Annotated[bool, typer.Option("--quiet", help="say only what goes wrong")] = False,
+) -> None:
+    """Start one party and run it until the federation is done.
+
+    Parties may start in any order; each says for whom it waits.
+
+    Example: vflens serve passive --config examples/passive.toml
+    """
+    from vflens.cli.progress import StageBar
+    from vflens.config import load_party
+    from vflens.errors import ConfigError
+    from vflens.services.process import serve as serve_party
+
+    loaded = load_party(config)
+    if loaded.role != role:
+        raise ConfigError(
+            f"{config} configures role {str(loaded.role)!r}, not {role!r}: say `vflens serve {loaded.role}`, or give another file"
+        )
+    with StageBar(quiet=quiet) as bar:
+        serve_party(loaded, _unsaid if quiet else note, bar)
+
+
+def run(
+    file: Annotated[Path, typer.Argument(help="an experiment (TOML)")],
+    in_process: Annotated[
+        bool, typer.Option("--in-process", help="all parties in one process: quick, without isolation")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="where run folders go, instead of the file's `out`")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Run an experiment: deal, start one process per party, train, predict, attack, report.
+
+    Example: vflens run examples/demo.toml
+    """
+    from vflens.cli.progress import ScenarioBars
+    from vflens.experiments.results.folders import read_runs
+    from vflens.experiments.results.verdict import to_json
+    from vflens.experiments.run.experiment import load_experiment
+    from vflens.experiments.run.run import run as run_experiment
+
+    experiment = load_experiment(file)
+    if out is not None:
+        experiment = experiment.model_copy(update={"out": out})
+    with ScenarioBars(experiment) as bars:
+        result = run_experiment(experiment, in_process=in_process, tell=bars)
+    runs = read_runs(result.scenarios)
+    emit(
+        json,
+        {**to_json(runs), "report": str(result.report), "folder": str(result.folder)},
+        lambda: _summary(runs, result.report),
+    )
+
+
+def check(
+    file: Annotated[Path, typer.Argument(help="an experiment or a party's configuration (TOML)")],
+    json: Json = False,
+) -> None:
+    """Check a configuration with its data, plug-ins and addresses, before anything starts.
+
+    Example: vflens check examples/demo.toml
+    """
+    from vflens.experiments.run.check import check as check_file
+
+    facts = check_file(file)
+    emit(json, facts, lambda: "\n".join([f"{file} fits:", *(f"  {k}: {v}" for k, v in facts.items())]))
+
+
+def predict(
+    *,
+    config: Annotated[
+        Path | None, typer.Option("--config", help="the active party's own configuration, for its owner")
+    ] = None,
+    to: Annotated[
+        str | None, typer.Option("--to", help='where the active party listens: "unix:PATH" or "host:port"')
+    ] = None,
+    token_file: Annotated[
+        Path | None, typer.Option("--token-file", help="a file with its operator_token alone, of mode 600")
+    ] = None,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="with --to: allow an address other than loopback without TLS")
+    ] = False,
+    rows: Annotated[
+        str,
+        typer.Option(
+            help="prediction rows, counted from 0: all, or numbers and ranges as 0-9,17; each is answered once, in order"
+        ),
+    ] = "all",
+    json: Json = False,
+) -> None:
+    """Ask a running federation for scores, as the operator of its active party: with --config, or with --to and --token-file.
+
+    Example: vflens predict --config examples/active.toml --rows 0-4
+    """
+    from vflens.errors import ConfigError
+    from vflens.services.operator import ask, ask_configured
+
+    if to is not None and token_file is not None and config is None:
+        answers = ask(to, token_file, rows, insecure=insecure)
+    elif config is not None and to is None and token_file is None:
+        answers = ask_configured(config, rows)
+    else:
+        raise ConfigError("give either --to ADDRESS with --token-file FILE, or --config FILE alone")
+    emit(json, answers, lambda: "\n".join(_prediction(a) for a in answers))
+
+
+def _unsaid(message: str) -> None:
+    """What a quiet party has to say."""
+
+
+def _summary(runs: Any, report: Path) -> str:
+    from rich.table import Table
+
+    from vflens.experiments.results.verdict import alarms, result_table, verdict
+
+    header, rows = result_table(runs)
+    table = Table(caption=_CAPTION)
+    for title in header:
+        table.add_column(title, overflow="fold")  # a name cut short names nothing
+    for row in rows:
+        table.add_row(*row)
+    shown = plain(table) if rows else ""
+    loud = "".join(f"\n{alarm}" for alarm in alarms(runs))
+    return f"{shown}\n{verdict(runs)}{loud}\n\nreport: {report}"
+
+
+def _prediction(answer: dict[str, Any]) -> str:
+    scores = ", ".join(f"{printable(name)} {p:.3f}" for name, p in answer["scores"].items())
+    return f"{answer['row']:>6}  {printable(answer['id']):<20} {printable(answer['class']):<16} {scores}"

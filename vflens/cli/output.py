@@ -1,0 +1,64 @@
+"""How commands print: text for people, one JSON document for programs."""
+
+from __future__ import annotations
+
+import contextlib
+import json as json_module
+import math
+import sys
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from vflens.errors import printable
+
+if TYPE_CHECKING:  # a table is printed where there is one
+    from rich.table import Table
+
+_LAYOUT = "\n\t"  # what our own texts hold
+
+Json = Annotated[bool, typer.Option("--json", help="print one JSON document instead of text")]
+
+
+def emit(json: bool, data: Any, text: Callable[[], str]) -> None:
+    """Print ``data`` as JSON or ``text()``; figures that are not finite become null.
+
+    Nothing that a file or another party wrote reaches the terminal as a command: it is written out.
+    """
+    if json:
+        print(_ascii_controls(json_module.dumps(_finite(data), ensure_ascii=False)))
+        return
+    print(printable(text(), keep=_LAYOUT))
+
+
+def note(message: str) -> None:
+    """A word to the person at the terminal, on standard error: results alone go to standard output."""
+    with contextlib.suppress(OSError):  # a full disk or a closed terminal does not end a party
+        print(printable(message, keep=_LAYOUT), file=sys.stderr, flush=True)
+
+
+def plain(*tables: Table) -> str:
+    """``tables`` as text without colours; what stands in a cell is no markup."""
+    from rich.console import Console
+
+    console = Console(force_terminal=False, markup=False, highlight=False, emoji=False)
+    with console.capture() as shown:
+        for table in tables:
+            console.print(table)
+    return shown.get()
+
+
+def _ascii_controls(document: str) -> str:
+    """The JSON ``document`` with all that is not printable as its escapes."""
+    if document.isprintable():
+        return document
+    return "".join(c if c.isprintable() else json_module.dumps(c)[1:-1] for c in document)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(k): _finite(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(v) for v in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

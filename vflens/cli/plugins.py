@@ -1,0 +1,37 @@
+"""``vflens attacks`` and ``vflens defenses``: what can be named in a configuration; ``vflens version``."""
+
+from __future__ import annotations
+
+from vflens.cli.output import Json, emit
+from vflens.plugins.registry import ATTACKS, DEFENSES, Registry
+
+
+def attacks(json: Json = False) -> None:
+    """List the attacks.
+
+    Example: vflens attacks
+    """
+    _list(ATTACKS, json)
+
+
+def defenses(json: Json = False) -> None:
+    """List the defences.
+
+    Example: vflens defenses
+    """
+    _list(DEFENSES, json)
+
+
+def version(json: Json = False) -> None:
+    """Print the version.
+
+    Example: vflens version
+    """
+    from importlib.metadata import version as installed
+
+    emit(json, {"vflens": installed("vflens")}, lambda: f"vflens {installed('vflens')}")
+
+
+def _list(registry: Registry, json: bool) -> None:
+    found = {name: registry.summary(name) for name in registry.names()}
+    emit(json, found, lambda: "\n".join(f"{name:<22} {text}" for name, text in found.items()))

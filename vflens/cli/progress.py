@@ -1,0 +1,136 @@
+"""How far a command has come, on standard error: bars on a terminal, elsewhere a line a stage with its time."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TaskID,
+    TaskProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
+
+from vflens.cli.output import note
+
+if TYPE_CHECKING:  # the federation's configuration, which a bar does not need
+    from vflens.experiments.run.experiment import Experiment
+
+_PAUSE_SECONDS = 10.0  # between two lines of a stage that lasts
+
+
+class _Stages:
+    """Stages by name, each a bar that appears when it begins.
+
+    Where there is no terminal, a stage has a line when it is complete, and one every 10 s while it lasts. Each line
+    begins with the seconds since the command began.
+    """
+
+    def __init__(self, count: ProgressColumn | None = None) -> None:
+        columns = (TextColumn("{task.description}"), BarColumn(), count or MofNCompleteColumn())
+        self._terminal = sys.stderr.isatty()
+        self._bars = Progress(
+            *columns, TimeRemainingColumn(), console=Console(stderr=True), disable=not self._terminal
+        )
+        self._tasks: dict[str, TaskID] = {}
+        self._began = self._last = time.monotonic()
+        self._complete: set[str] = set()
+
+    def __enter__(self) -> Self:
+        self._bars.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bars.stop()
+
+    def update(self, name: str, done: int, total: int) -> None:
+        """``done`` of ``total`` of ``name``."""
+        if not self._terminal:
+            self._line(name, done, total)
+            return
+        if name not in self._tasks:
+            self._tasks[name] = self._bars.add_task(name, total=total)
+        self._bars.update(self._tasks[name], completed=done, total=total)
+
+    def say(self, text: str) -> None:
+        """A line with its time; nothing on a terminal, where the bars are."""
+        if not self._terminal:
+            self._last = time.monotonic()
+            note(f"{self._last - self._began:7.1f} s  {text}")
+
+    def _line(self, name: str, done: int, total: int) -> None:
+        if name in self._complete:
+            return
+        if done >= total:
+            self._complete.add(name)
+        if done >= total or time.monotonic() - self._last >= _PAUSE_SECONDS:
+            self.say(f"{name} {self.amount(done, total)}")
+
+    def amount(self, done: int, total: int) -> str:
+        """How much of a stage is done, in words."""
+        return f"{done}/{total}"
+
+
+class StageBar(_Stages):
+    """The stages of one party or of an audit."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        super().__init__()
+        self._quiet = quiet
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """See :class:`vflens.coordinator.coordinator.Progress`."""
+        if not self._quiet:
+            self.update(stage, done, total)
+
+
+class FileBar(_Stages):
+    """How much of a file has been read, pass by pass."""
+
+    def __init__(self) -> None:
+        super().__init__(TaskProgressColumn())
+
+    def amount(self, done: int, total: int) -> str:
+        """In per cent: bytes and rows are of no interest."""
+        return f"{100 * done // max(total, 1)} %"
+
+
+class CellBar(_Stages):
+    """Finished cells of a sweep or figure."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._name = name
+
+    def __call__(self, done: int, total: int) -> None:
+        """See :class:`vflens.experiments.sweeps.pool.Pool`."""
+        self.update(self._name, done, total)
+
+
+class ScenarioBars(_Stages):
+    """The stages of every scenario of an experiment."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        super().__init__()
+        self._width = max(len(s.name) for s in experiment.scenarios)
+
+    def __call__(self, scenario: str, event: dict[str, Any]) -> None:
+        """Take an event of the run or one that a party logged; see :func:`vflens.experiments.run.run.run`."""
+        named = f"{scenario:<{self._width}}"
+        match event.get("event"):
+            case "progress":
+                self.update(f"{named} {event['stage']}", event["done"], event["total"])
+            case "aligned":
+                self.say(f"{named} aligned: {event['train']} rows to train, {event['predict']} to predict")
+            case "started" | "finished" as stage:
+                self.say(f"{named} {stage}")

@@ -1,0 +1,156 @@
+"""``vflens release``: a table under noise, with a certificate of what the noise does and does not hide."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from vflens.cli.output import Json, emit, note
+from vflens.errors import INTERRUPTED, VflensError
+
+if TYPE_CHECKING:
+    from vflens.experiments.release.options import Options
+
+
+Table = Annotated[
+    Path, typer.Argument(help="the owner's table: .csv, .csv.gz, .csv.bz2, .csv.zst or .parquet")
+]
+Out = Annotated[Path, typer.Option(help="the released table; its certificate is written beside it")]
+MechanismName = Annotated[str, typer.Option(help="gaussian, laplace, bounded or correlated")]
+Label = Annotated[str | None, typer.Option(help="a column that is released as it is")]
+Ids = Annotated[list[str] | None, typer.Option("--id", help="an identifier: left out (repeatable)")]
+KeepIds = Annotated[bool, typer.Option("--keep-ids", help="pass identifiers through: rows can be re-linked")]
+Encode = Annotated[
+    list[str] | None, typer.Option(help="ordinal or one-hot for all text, or COLUMN=ordinal (repeatable)")
+]
+Missing = Annotated[str, typer.Option(help="refuse, or drop-row")]
+Lambda = Annotated[float | None, typer.Option("--lambda", help="weight of utility: larger is less noise")]
+TargetMse = Annotated[float | None, typer.Option(help="bound per row, E‖Π^½(x − x̂)‖², instead of --lambda")]
+Epsilon = Annotated[float | None, typer.Option(help="local differential privacy instead of --lambda")]
+Delta = Annotated[float, typer.Option(help="δ of ε")]
+Diameter = Annotated[
+    str | None, typer.Option(help="public bound on how far two rows differ in a column: N or N,N,…")
+]
+Pi = Annotated[
+    str | None, typer.Option(help="identity, standardise (noise in proportion to deviations), or a file")
+]
+Matched = Annotated[str | None, typer.Option(help="laplace: cramer-rao or variance, matched to gaussian")]
+Lower = Annotated[str | None, typer.Option(help="bounded: least noise, N or N,N,…")]
+Upper = Annotated[str | None, typer.Option(help="bounded: largest noise")]
+M = Annotated[float | None, typer.Option(help="correlated: variance of the noise before projection")]
+Theta = Annotated[float | None, typer.Option(help="correlated: the SVM's weight of slacks, default 1")]
+Rho = Annotated[float | None, typer.Option(help="correlated: the SVM's weight of squares, default 0.01")]
+Seed = Annotated[
+    str | None, typer.Option(help="the same noise again; without it fresh entropy. Keep it secret")
+]
+ExcelSafe = Annotated[
+    bool,
+    typer.Option("--excel-safe", help="CSV: an apostrophe before names and texts that begin like a formula"),
+]
+Force = Annotated[bool, typer.Option("--force", help="replace existing output")]
+
+
+def release(
+    *,
+    table: Table,
+    out: Out,
+    mechanism: MechanismName = "gaussian",
+    label: Label = None,
+    id_: Ids = None,
+    keep_ids: KeepIds = False,
+    encode: Encode = None,
+    missing: Missing = "refuse",
+    lambda_: Lambda = None,
+    target_mse: TargetMse = None,
+    epsilon: Epsilon = None,
+    delta: Delta = 1e-5,
+    diameter: Diameter = None,
+    pi: Pi = None,
+    matched: Matched = None,
+    lower: Lower = None,
+    upper: Upper = None,
+    m: M = None,
+    theta: Theta = None,
+    rho: Rho = None,
+    seed: Seed = None,
+    excel_safe: ExcelSafe = False,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Release a table under optimal noise, with a certificate (JSON and a page) beside it.
+
+    Example: vflens release examples/bank_active.csv --id id --label subscribed --lambda 1 --pi standardise --out released.csv
+    """
+    from vflens.experiments.release.options import Options
+
+    options = Options(
+        table=table,
+        out=out,
+        mechanism=mechanism,
+        label=label,
+        ids=tuple(id_ or ()),
+        keep_ids=keep_ids,
+        encode=tuple(encode or ()),
+        missing=missing,
+        lambda_=lambda_,
+        target_mse=target_mse,
+        epsilon=epsilon,
+        delta=delta,
+        diameter=diameter,
+        pi=pi,
+        matched=matched,
+        lower=lower,
+        upper=upper,
+        m=m,
+        theta=theta,
+        rho=rho,
+        seed=seed,
+        force=force,
+        excel_safe=excel_safe,
+    )
+    _release(options, json)
+
+
+class _InterruptedError(VflensError):
+    """Ctrl-C: unlike a run, a release keeps nothing of what it has begun."""
+
+    exit_code, word = INTERRUPTED, "interrupted"
+
+
+def _release(options: Options, json: bool) -> None:
+    from vflens.cli.progress import FileBar
+    from vflens.experiments.release.run import release as release_table
+
+    try:
+        with FileBar() as bar:
+            done = release_table(options, bar.update)
+    except KeyboardInterrupt:
+        raise _InterruptedError(f"interrupted: {options.out} was not written") from None
+    for warning in done.facts["warnings"]:
+        note(f"warning: {warning}")
+    emit(json, done.facts, lambda: _summary(done.facts, done.table, done.certificate, done.page))
+
+
+def _summary(facts: dict[str, Any], *files: Path) -> str:
+    from vflens.experiments.release.page import headline
+
+    lines = [
+        f"{facts['rows']} rows, {len(facts['columns'])} columns with {facts['mechanism']} noise",
+        headline(facts),
+    ]
+    ldp, solved = facts["ldp"], facts["classifier"]
+    if ldp["epsilon_exact"] is not None:
+        lines.append(f"ε = {ldp['epsilon_exact']:.4g} at δ = {ldp['delta']:g}, one row, one release")
+    else:
+        lines.append(f"no ε: {ldp['reason']}")
+    if solved:
+        kept = "preserved" if solved["preserved"] else "NOT preserved"
+        lines.append(f"classifier {kept}: solved again, it moves by {solved['relative_change']:.1e}")
+    return "\n".join(
+        [
+            *lines,
+            *(f"{what}: {file}" for what, file in zip(("table", "certificate", "page"), files, strict=True)),
+        ]
+    )

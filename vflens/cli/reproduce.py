@@ -1,0 +1,90 @@
+"""``vflens reproduce`` and ``vflens sweep``: figures and sweeps, as data and as a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from vflens.cli.output import Json, emit
+
+Jobs = Annotated[int, typer.Option(help="processes at a time", min=1)]
+BackendName = Annotated[str, typer.Option(help="loky: processes here; ray or dask: a cluster")]
+
+
+def reproduce(
+    *,
+    name: Annotated[str, typer.Argument(help="a figure, such as rvg-fig4; `list` lists them")],
+    out: Annotated[
+        Path, typer.Option(help="folder for NAME.parquet and NAME.html; NAME-quick if coarse")
+    ] = Path("figures"),
+    quick: Annotated[bool, typer.Option("--quick", help="coarse: few sizes, windows and epochs")] = False,
+    seed: Annotated[int, typer.Option(help="decides every draw", min=0)] = 0,
+    jobs: Jobs = 1,
+    backend: BackendName = "loky",
+    json: Json = False,
+) -> None:
+    """Make a figure of the papers: its data as parquet, its plots as one page.
+
+    Interrupted, it resumes; FAR's figures, minutes each, begin again and take one process whatever --jobs says.
+
+    Example: vflens reproduce rvg-fig4 --quick
+    """
+    from vflens.cli.progress import CellBar
+    from vflens.experiments.figures import Options, figures
+    from vflens.experiments.figures import reproduce as make
+    from vflens.experiments.run.check import check_writable
+    from vflens.experiments.sweeps.pool import Pool
+
+    if name == "list":
+        found = {f.name: f.title for f in figures().values()}
+        emit(json, found, lambda: "\n".join(f"{n:<10} {title}" for n, title in found.items()))
+        return
+    check_writable(out.absolute())  # before, not after, minutes of training
+    with CellBar(name) as bar:
+        # Apart: a coarse version would end with the cells of the full one.
+        kept = out / f".{name}-{seed}{'-quick' if quick else ''}"
+        pool = Pool(kept, jobs, backend, bar)  # type: ignore[arg-type]  # checked there
+        facts = make(name, Options(pool, quick, seed), out)
+    emit(json, facts, lambda: _summary(facts))
+
+
+def sweep(
+    *,
+    file: Annotated[Path, typer.Argument(help="an experiment (TOML) with a table called sweep")],
+    out: Annotated[Path, typer.Option(help="folder for sweep.parquet and sweep.html")] = Path("sweep"),
+    jobs: Jobs = 1,
+    backend: BackendName = "loky",
+    json: Json = False,
+) -> None:
+    """Every attack against every defence at every strength, for several seeds. Interrupted, it resumes.
+
+    Example: vflens sweep examples/sweep.toml --jobs 2
+    """
+    from vflens.cli.progress import CellBar
+    from vflens.experiments.run.check import check_writable
+    from vflens.experiments.sweeps.pool import Pool
+    from vflens.experiments.sweeps.sweep import load_sweep, run_sweep
+
+    loaded = load_sweep(file)
+    check_writable(out.absolute())
+    with CellBar(loaded.name) as bar:
+        pool = Pool(out / f".{loaded.name}", jobs, backend, bar)  # type: ignore[arg-type]  # checked there
+        facts = run_sweep(loaded, pool, out, f"vflens sweep {file} --out {out}")
+    emit(json, facts, lambda: _swept(facts))
+
+
+def _swept(facts: dict[str, Any]) -> str:
+    refused = [f"note: {sentence}" for sentence in facts["refused"]]
+    loud = [f"THEORY AND MEASUREMENT DISAGREE: {alarm}" for alarm in facts["theory_disagreements"]]
+    return "\n".join(
+        [f"{facts['cells']} federations", *loud, *refused, f"data: {facts['data']}", f"page: {facts['page']}"]
+    )
+
+
+def _summary(facts: dict[str, Any]) -> str:
+    notes = [f"note: {note}" for note in facts["notes"]]
+    return "\n".join(
+        [facts["title"], *notes, f"data: {facts['data']} ({facts['rows']} rows)", f"page: {facts['page']}"]
+    )

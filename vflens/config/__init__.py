@@ -1,0 +1,64 @@
+"""Configurations, checked whole before anything starts.
+
+* :mod:`vflens.config.reading` – a TOML file as checked settings, or one sentence per wrong field.
+* :mod:`vflens.config.settings` – the parts: peers, plug-ins, disclosures, scoring, limits.
+* :mod:`vflens.config.party` – what stands in the file of a passive party, the active one, the coordinator.
+"""
+
+from vflens.config.party import (
+    AGGREGATOR,
+    DEVICE,
+    OPERATOR,
+    ActiveConfig,
+    CoordinatorConfig,
+    DataPartyConfig,
+    Device,
+    PartyConfig,
+    PassiveConfig,
+    check_aggregator,
+    check_sampling,
+    is_local,
+    load_party,
+)
+from vflens.config.reading import describe_problem, read_toml, validate
+from vflens.config.settings import (
+    MIB,
+    Disclosure,
+    Limits,
+    Peer,
+    Plugin,
+    Recording,
+    Scoring,
+    Settings,
+    build_plugins,
+)
+from vflens.names import Name
+
+__all__ = [
+    "AGGREGATOR",
+    "DEVICE",
+    "MIB",
+    "OPERATOR",
+    "ActiveConfig",
+    "CoordinatorConfig",
+    "DataPartyConfig",
+    "Device",
+    "Disclosure",
+    "Limits",
+    "Name",
+    "PartyConfig",
+    "PassiveConfig",
+    "Peer",
+    "Plugin",
+    "Recording",
+    "Scoring",
+    "Settings",
+    "build_plugins",
+    "check_aggregator",
+    "check_sampling",
+    "describe_problem",
+    "is_local",
+    "load_party",
+    "read_toml",
+    "validate",
+]

@@ -1,0 +1,136 @@
+"""Which defence can act where: refused before the start, with the reason, instead of failing after the run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from vflens.config import ActiveConfig, CoordinatorConfig, PassiveConfig, build_plugins
+from vflens.errors import ConfigError
+from vflens.plugins.attack import Attack
+from vflens.plugins.defense import Defense
+from vflens.plugins.registry import ATTACKS, DEFENSES
+from vflens.types import Role
+
+#: The hooks that each role comes past; ``wrap_model`` only where the federation trains a split network.
+HOOKS = {
+    Role.PASSIVE: frozenset({"on_inputs", "wrap_model", "on_embedding", "on_parameters", "on_dataset"}),
+    Role.ACTIVE: frozenset(
+        {"on_inputs", "on_labels", "wrap_model", "on_outputs", "on_embedding", "on_gradient"}
+    ),
+    Role.COORDINATOR: frozenset({"on_embedding", "on_scores"}),
+}
+
+
+def build_defenses(config: PassiveConfig | ActiveConfig | CoordinatorConfig) -> list[Defense]:
+    """The configured defences of one party, each of which will come past one of its hooks.
+
+    Raises:
+        PluginError, ConfigError: unknown, wrongly set, or unable to act at this party.
+    """
+    available = HOOKS[config.role]
+    if isinstance(config, PassiveConfig) and not any(d.what == "parameters" for d in config.disclose):
+        available -= {"on_parameters"}
+    if isinstance(config, CoordinatorConfig) and config.model is not None:  # the active party computes scores
+        available -= {"on_scores"}
+    if config.aggregator == "active" and not isinstance(config, PassiveConfig):  # they release no embedding
+        available -= {"on_embedding"}
+    defenses: list[Defense] = build_plugins(DEFENSES, config.defenses)
+    for plugin, defense in zip(config.defenses, defenses, strict=True):
+        if not defense.hooks() & available:
+            raise ConfigError(
+                f"defence {plugin.name!r} at {config.role} {config.party!r} would never act: it changes {_said(defense.hooks())}, "
+                f"this party comes past {_said(available)}: move it to another party, or disclose what it defends"
+            )
+        if defense.needs_labels and isinstance(config, PassiveConfig) and config.data.label_column is None:
+            raise ConfigError(
+                f"defence {plugin.name!r} at {config.party!r} reads labels of its owner: name its own data.label_column, or choose another setting"
+            )
+    return defenses
+
+
+def check_fed(coordinator: str, defenses: Sequence[Defense], disclosing: Mapping[str, bool]) -> None:
+    """Refuse a coordinator's defence that reads parameters which a passive party does not disclose to it.
+
+    Args:
+        coordinator: its name.
+        defenses: its own.
+        disclosing: passive party → whether it discloses its parameters to the coordinator.
+
+    Raises:
+        ConfigError: naming the first party that does not.
+    """
+    missing = [name for name, does in sorted(disclosing.items()) if not does]
+    if missing and any(d.needs_parameters for d in defenses):
+        raise ConfigError(
+            f'a defence of {coordinator!r} needs the parameters of {missing[0]!r}: let it disclose what = "parameters" to = "{coordinator}"'
+        )
+
+
+def build_attacks(config: PassiveConfig | ActiveConfig) -> dict[str, Attack]:
+    """The configured attacks of a data party by name.
+
+    Raises:
+        PluginError, ConfigError: unknown, wrongly set, or after what this party holds itself: the active party's
+            attacks estimate columns, a passive party's labels.
+    """
+    attacks: list[Attack] = build_plugins(ATTACKS, config.attacks)
+    others = {Role.ACTIVE: "features", Role.PASSIVE: "labels"}[config.role]
+    for plugin, attack in zip(config.attacks, attacks, strict=True):
+        if attack.estimates != others:
+            raise ConfigError(
+                f"attack {plugin.name!r} at {config.role} {config.party!r} estimates {_WORDS[attack.estimates]}"
+            )
+    return {p.name: a for p, a in zip(config.attacks, attacks, strict=True)}
+
+
+def check_device(config: PassiveConfig | ActiveConfig) -> None:
+    """Refuse a GPU that this machine does not have; imports torch only where one is asked for.
+
+    Raises:
+        ConfigError: there is none, or no torch.
+    """
+    if config.device != "cpu":
+        from vflens.models.networks.device import placed
+
+        placed(config.device)
+
+
+def check_grants(config: PassiveConfig | ActiveConfig, training: int) -> None:
+    """Refuse to grant more rows than the ``training`` ones, of which they are.
+
+    Raises:
+        ConfigError: naming the disclosure.
+    """
+    for granted in config.disclose:
+        if granted.rows > training:
+            raise ConfigError(
+                f"disclose {granted.what} rows = {granted.rows} at {config.party!r}: there are {training} training rows, grant fewer"
+            )
+
+
+_WORDS = {
+    "labels": "labels, which this party holds itself: let it sit in a passive party (at = its name)",
+    "features": "columns: let it sit in the active party, a passive party's attacks estimate labels",
+}
+
+
+def check_family(defenses: Iterable[Defense], party: str, network: bool) -> None:
+    """Refuse a defence of networks in a federation that trains softmax regression, and the other way round.
+
+    Raises:
+        ConfigError: naming it.
+    """
+    for defense in defenses:
+        name = type(defense).__module__.rpartition(".")[2]
+        if network and defense.needs_weight:
+            raise ConfigError(
+                f"defence {name!r} at {party!r} changes the weight matrix of softmax regression, a split network has none: withhold_parameters acts on both"
+            )
+        if not network and defense.hooks() == {"wrap_model"}:
+            raise ConfigError(
+                f"defence {name!r} at {party!r} has no layer to act on, softmax regression has none: train a split network with a [model] section"
+            )
+
+
+def _said(hooks: frozenset[str]) -> str:
+    return ", ".join(sorted(h.removeprefix("on_") for h in hooks)) or "nothing"

@@ -1,0 +1,174 @@
+"""Good secrets for parties' configurations: drawn where one is missing, weak or an example's, in the files as they stand."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+import secrets
+import tomllib
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vflens.config.party import checked
+from vflens.config.reading import read_toml
+from vflens.config.secrets import EXAMPLE, is_weak
+from vflens.errors import ConfigError, StorageError
+from vflens.names import repeated
+from vflens.storage.private import write_private
+from vflens.types import Role
+
+_TOP = -1  # the table of a key that is in none, beside the numbers of [[peers]]
+_OTHER = -2  # any other table: it holds no secret
+_HEADER = re.compile(r"""\s*\[{1,2}\s*([\w."' -]+?)\s*\]{1,2}\s*(#.*)?$""")
+_TEXT = re.compile(r"""(\s*(\w+)\s*=\s*)("[^"\\]*"|'[^']*')(.*)$""", re.DOTALL)
+
+
+@dataclass(frozen=True, eq=False)
+class _Place:
+    """The secret ``key`` in a ``table`` of ``file``; all places of one ``purpose`` hold the same value."""
+
+    file: Path
+    table: int
+    key: str
+    purpose: tuple[str, ...]
+    value: Any
+    peer: str = ""
+
+    def is_good(self) -> bool:
+        """Whether the value can stay."""
+        return isinstance(self.value, str) and not self.value.startswith(EXAMPLE) and not is_weak(self.value)
+
+    def __str__(self) -> str:
+        return f"peers.{self.peer}.token" if self.peer else self.key
+
+
+def fill(files: Sequence[Path]) -> dict[Path, list[str]]:
+    """Draw secrets where ``files`` lack good ones; what was written in each file, and who else needs it.
+
+    A pair of parties shares a token, data parties share the alignment key: a good one in one file goes into the
+    others. Good ones stay, comments too. Every file then has mode 600.
+
+    Raises:
+        ConfigError: a file is no party's configuration, two are one party's, two hold different good secrets where
+            one is shared, or a secret stands where it cannot be written. No file has changed then.
+        StorageError: a file cannot be written.
+    """
+    read = {file.resolve(): read_toml(file) for file in files}
+    twice = repeated([str(settings.get("party")) for settings in read.values()])
+    if twice is not None:
+        raise ConfigError(
+            f"two of the files configure party {twice!r}: give those of one federation, each once"
+        )
+    groups: dict[tuple[str, ...], list[_Place]] = defaultdict(list)
+    for file, settings in read.items():
+        for place in _places(file, settings):
+            groups[place.purpose].append(place)
+    written: dict[Path, dict[_Place, str]] = {file: {} for file in read}
+    for group in groups.values():
+        value = _shared(group)
+        for place in group:
+            if place.value != value:
+                written[place.file][place] = value
+    texts = {file: _filled(file, read[file], places) for file, places in written.items()}
+    for file, text in texts.items():
+        _write(file, text)
+    given = {settings["party"] for settings in read.values()}
+    return {
+        file: [f"{p}{_needed_by(p, read[file], given)}" for p in places] for file, places in written.items()
+    }
+
+
+def _places(file: Path, settings: Mapping[str, Any]) -> Iterator[_Place]:
+    """Every secret that ``settings`` have or need; what they lack otherwise is refused when they are checked."""
+    me, peers = str(settings.get("party")), settings.get("peers")
+    needed = ["seed", "alignment_key"] if settings.get("role") != Role.COORDINATOR else ["seed"]
+    for key in [*needed, "operator_token"] if "operator_token" in settings else needed:
+        purpose = (key,) if key == "alignment_key" else (key, me)
+        yield _Place(file, _TOP, key, purpose, settings.get(key))
+    for number, peer in enumerate(peers if isinstance(peers, list) else ()):
+        if isinstance(peer, dict):
+            other = str(peer.get("name"))
+            yield _Place(file, number, "token", ("token", *sorted((me, other))), peer.get("token"), other)
+
+
+def _shared(group: Sequence[_Place]) -> str:
+    """The one value of ``group``: the good one that it holds, else a drawn one.
+
+    Raises:
+        ConfigError: it holds two.
+    """
+    good = {place.value: place for place in group if place.is_good()}
+    if len(good) > 1:
+        one, other = list(good.values())[:2]
+        raise ConfigError(
+            f"{one} in {one.file} and {other} in {other.file} differ, which must be the same: empty the one that shall go"
+        )
+    return next(iter(good), "") or secrets.token_hex(32)
+
+
+def _filled(file: Path, settings: Mapping[str, Any], places: Mapping[_Place, str]) -> str:
+    """The text of ``file`` with the secrets of ``places``, checked.
+
+    Raises:
+        ConfigError: it is no party's configuration with them either, or one cannot be written where it stands.
+    """
+    wanted = copy.deepcopy(dict(settings))
+    for place, value in places.items():
+        (wanted if place.table == _TOP else wanted["peers"][place.table])[place.key] = value
+    checked(wanted, file)
+    text = _edited(file.read_text(encoding="utf-8-sig"), places)
+    if not _says(text, wanted):
+        raise ConfigError(
+            f'{file}: {", ".join(map(str, places))} cannot be written where they stand: give each a line of its own, as in token = "", below [[peers]]'
+        )
+    return text
+
+
+def _says(text: str, settings: Mapping[str, Any]) -> bool:
+    try:
+        return tomllib.loads(text) == settings
+    except tomllib.TOMLDecodeError:
+        return False
+
+
+def _edited(text: str, places: Mapping[_Place, str]) -> str:
+    """``text`` with each secret in the line of its key, or in a line of its own at the begin of its table."""
+    quoted = {place: json.dumps(value, ensure_ascii=False) for place, value in places.items()}
+    change = {(p.table, p.key): value for p, value in quoted.items() if p.value is not None}
+    add = {(p.table, p.key): value for p, value in quoted.items() if p.value is None}
+    lines: list[str] = [f"{key} = {value}" for (at, key), value in add.items() if at == _TOP]
+    table = _TOP
+    peers = iter(range(text.count("\n") + 1))
+    for line in text.split("\n"):
+        header, secret = _HEADER.match(line), _TEXT.match(line)
+        if secret and (table, secret[2]) in change:
+            lines.append(f"{secret[1]}{change[table, secret[2]]}{secret[4]}")
+            continue
+        lines.append(line)
+        if header:
+            table = next(peers) if header[1] == "peers" else _OTHER
+            lines += [f"{key} = {value}" for (at, key), value in add.items() if at == table]
+    return "\n".join(lines)
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        write_private(file, text)
+    except OSError as error:
+        raise StorageError(
+            f"{file} cannot be written ({error.strerror}): free space, or give a file in a folder of your own"
+        ) from error
+
+
+def _needed_by(place: _Place, settings: Mapping[str, Any], given: set[str]) -> str:
+    """Whom the owner must give the secret too: parties whose files were not ``given``."""
+    if place.peer and place.peer not in given:
+        return f": give the same to party {place.peer!r}, as its peers.{settings['party']}.token"
+    data = [p["name"] for p in settings["peers"] if p["role"] != Role.COORDINATOR]
+    if place.key == "alignment_key" and not given.issuperset(data):
+        return ": give the same to every other data party, and never to the coordinator"
+    return ""

@@ -1,0 +1,307 @@
+"""The configuration of one party: a TOML file per process, checked whole before anything starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, TypeAdapter, model_validator
+
+from vflens.config.reading import read_toml, validate
+from vflens.config.secrets import EXAMPLE, check_secrets
+from vflens.config.settings import (
+    Disclosure,
+    Limits,
+    Peer,
+    Plugin,
+    Recording,
+    Scoring,
+    Settings,
+    Token,
+)
+from vflens.errors import ConfigError
+from vflens.models.settings import Aggregator, SplitNetwork, Training
+from vflens.names import Name, repeated
+from vflens.tables.description import PartyFile
+from vflens.types import Role
+
+OPERATOR = "operator"  # what the person who asks a running party is called; no party has this name
+AGGREGATOR = (
+    "who receives the passive parties' embeddings, the same at every party; `active`: split networks only"
+)
+Device = Literal["cpu", "cuda"]
+DEVICE = "where a data party's part of a split network computes: `cuda` is its machine's GPU (no test has run on one), with bits of its own"
+
+
+def is_local(address: str) -> bool:
+    """Whether ``address`` is reached from this machine only: a loopback host or a Unix socket."""
+    host = (address.rpartition(":")[0] or address).strip("[]")
+    return address.startswith("unix:") or host in ("127.0.0.1", "::1", "localhost")
+
+
+class PartyConfig(Settings):
+    """What every party's file says."""
+
+    party: Name
+    run: str = Field(min_length=1, max_length=160, description="the run's name: the same at every party")
+    address: str = Field(
+        description='where this party listens: "host:port" or "unix:PATH", a socket in a folder that it alone can write'
+    )
+    insecure: bool = Field(False, description="allow an address other than loopback without TLS")
+    out: Path = Field(description="this party's own run folder")
+    seed: str = Field(
+        min_length=1,
+        description="this party's secret, random where `lab` is false: its noise and its draws follow from it",
+    )
+    lab: bool = Field(False, description="one owner holds all parties: errors go back to the adversary")
+    aggregator: Aggregator = Field("coordinator", description=AGGREGATOR)
+    peers: tuple[Peer, ...] = Field(description="the other parties that it speaks with")
+    defenses: tuple[Plugin, ...] = Field((), description="in the order in which they act")
+    limits: Limits = Limits()
+    transcript: Recording = Recording()
+
+    @model_validator(mode="after")
+    def _examples_stay_on_this_machine(self) -> PartyConfig:
+        addresses = [self.address, *(p.address for p in self.peers)]
+        outside = next((a for a in addresses if not is_local(a)), None)
+        published = next((name for name, value in self.secrets() if value.startswith(EXAMPLE)), None)
+        if outside is not None and published is not None:
+            raise ValueError(
+                f"{published} begins with {EXAMPLE!r} and address {outside!r} is not on this machine: everybody knows the "
+                "example values, draw your own with: vflens secrets init FILE"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _peers_are_distinct(self) -> PartyConfig:
+        names = [self.party, *(p.name for p in self.peers)]
+        twice = repeated(names)
+        if twice is not None:
+            raise ValueError(f"party {twice!r} is named twice: give every party its own name")
+        if OPERATOR in names:
+            raise ValueError(f"party {OPERATOR!r}: this name is kept for people who ask, choose another")
+        shared = repeated([self.address, *(p.address for p in self.peers)])
+        if shared is not None:
+            raise ValueError(f"address {shared!r} is given twice: every party listens at its own")
+        return self
+
+    @model_validator(mode="after")
+    def _secrets_are_distinct(self) -> PartyConfig:
+        """Who shares one of them must not know another: a token is a name, a seed is all noise."""
+        seen: dict[str, str] = {}
+        for name, value in self.secrets():
+            if value in seen:
+                raise ValueError(
+                    f"{name} is the same as {seen[value]}: give every pair of parties and every purpose a secret of its own"
+                )
+            seen[value] = name
+        return self
+
+    def peers_of(self, role: Role) -> tuple[Peer, ...]:
+        """The peers of one role in name order."""
+        return tuple(sorted((p for p in self.peers if p.role == role), key=lambda p: p.name))
+
+    def secrets(self) -> Iterator[tuple[str, str]]:
+        """Every secret that is set, with the name of its field."""
+        yield from ((f"peers.{p.name}.token", p.token) for p in self.peers)
+        for name in ("seed", "alignment_key", "operator_token"):
+            value = getattr(self, name, None)
+            if value:
+                yield name, value
+
+
+class DataPartyConfig(PartyConfig):
+    """A party that holds rows."""
+
+    data: PartyFile
+    alignment_key: str = Field(
+        min_length=16,
+        description="shared by the data parties, unknown to the coordinator, random where `lab` is false: row ids are hashed under it",
+    )
+
+    attacks: tuple[Plugin, ...] = Field(
+        (), description="the adversary's plug-ins; at a passive party they estimate labels"
+    )
+    scoring: Scoring = Scoring()
+    device: Device = Field("cpu", description=DEVICE)
+
+    @model_validator(mode="after")
+    def _attacks_are_distinct(self) -> DataPartyConfig:
+        twice = repeated([p.name for p in self.attacks])
+        if twice is not None:
+            raise ValueError(f"attack {twice!r} is configured twice: results are kept by its name")
+        return self
+
+    @model_validator(mode="after")
+    def _knows_one_coordinator(self) -> DataPartyConfig:
+        _require_one(self, Role.COORDINATOR)
+        return self
+
+
+class PassiveConfig(DataPartyConfig):
+    """A party with features only."""
+
+    role: Literal[Role.PASSIVE]
+    disclose: tuple[Disclosure, ...] = Field((), description="what it grants, and to whom")
+
+    @model_validator(mode="after")
+    def _knows_who_receives_its_embeddings(self) -> PassiveConfig:
+        if self.aggregator == "active":
+            _require_one(self, Role.ACTIVE)
+        return self
+
+    @model_validator(mode="after")
+    def _grants_go_to_peers(self) -> PassiveConfig:
+        names = [p.name for p in self.peers if p.role != Role.PASSIVE]
+        for grant in self.disclose:
+            if grant.what == "labels":
+                raise ValueError(f"disclose labels at passive {self.party!r}: the active party has them")
+            if grant.to not in names:
+                raise ValueError(
+                    f"disclose.to = {grant.to!r} is no peer that takes disclosures: name one of {names}"
+                )
+        return self
+
+
+class ActiveConfig(DataPartyConfig):
+    """The party with the labels."""
+
+    role: Literal[Role.ACTIVE]
+    disclose: tuple[Disclosure, ...] = Field((), description="labels that it grants, and to whom")
+    operator_token: Token | None = Field(
+        None,
+        description="random where `lab` is false; whoever holds it may ask for predictions (vflens predict)",
+    )
+    predict_batch: int = Field(1024, ge=1, description="rows per prediction request")
+
+    @model_validator(mode="after")
+    def _labels_go_to_passive_peers(self) -> ActiveConfig:
+        names = [p.name for p in self.peers_of(Role.PASSIVE)]
+        for grant in self.disclose:
+            if grant.what != "labels" or grant.to not in names:
+                raise ValueError(
+                    f"disclose {grant.what!r} to {grant.to!r}: the active party grants labels, to one of {names}"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _labels_are_named(self) -> ActiveConfig:
+        if self.data.label_column is None:
+            raise ValueError(
+                "data.label_column is missing: the active party holds the labels, name their column"
+            )
+        return self
+
+
+class CoordinatorConfig(PartyConfig):
+    """The party that aligns, drives and releases scores."""
+
+    role: Literal[Role.COORDINATOR]
+    training: Training = Training()
+    model: SplitNetwork | None = Field(
+        None, description="a split network (the extra `deep`); absent: softmax regression"
+    )
+    predict_share: float = Field(
+        0.2, gt=0, lt=1, description="share of rows kept for prediction when no file has a split column"
+    )
+    after: Literal["stop", "serve"] = Field(
+        "serve", description="after the run: stop every party, or go on answering predictions"
+    )
+
+    @model_validator(mode="after")
+    def _aggregates_somewhere(self) -> CoordinatorConfig:
+        check_aggregator(self.aggregator, self.model, self.training)
+        return self
+
+    @model_validator(mode="after")
+    def _the_last_epoch_is_kept(self) -> CoordinatorConfig:
+        check_sampling(self.transcript, self.training)
+        return self
+
+    @model_validator(mode="after")
+    def _knows_everybody(self) -> CoordinatorConfig:
+        _require_one(self, Role.ACTIVE)
+        if not self.peers_of(Role.PASSIVE):
+            raise ValueError("peers name no passive party: a federation needs at least one")
+        return self
+
+
+AnyConfig = Annotated[PassiveConfig | ActiveConfig | CoordinatorConfig, Field(discriminator="role")]
+_ANY: TypeAdapter[PassiveConfig | ActiveConfig | CoordinatorConfig] = TypeAdapter(AnyConfig)
+
+
+def load_party(file: Path) -> PassiveConfig | ActiveConfig | CoordinatorConfig:
+    """The party's configuration in ``file``; relative paths in it are relative to the file's folder.
+
+    Raises:
+        ConfigError: unreadable, not TOML, or a setting that is missing, unknown or out of range; outside lab
+            mode also secrets that are weak or in a file that other users can open.
+    """
+    config = checked(read_toml(file), file)
+    if not config.lab:
+        check_secrets(file, config.secrets())
+    base = file.resolve().parent
+    updates: dict[str, Any] = {
+        "out": (base / config.out).resolve(),
+        "address": _from(base, config.address),
+        "peers": tuple(p.model_copy(update={"address": _from(base, p.address)}) for p in config.peers),
+    }
+    if not isinstance(config, CoordinatorConfig):
+        updates["data"] = config.data.model_copy(update={"file": (base / config.data.file).resolve()})
+    return config.model_copy(update=updates)
+
+
+def _from(base: Path, address: str) -> str:
+    """``address`` with the path of a Unix socket as seen from ``base``."""
+    path = address.removeprefix("unix:")
+    return address if path in (address, "") or path.startswith("/") else f"unix:{(base / path).resolve()}"
+
+
+def checked(settings: dict[str, Any], file: Path) -> PassiveConfig | ActiveConfig | CoordinatorConfig:
+    """The party's configuration that ``settings`` of ``file`` are, its paths as they stand there.
+
+    Raises:
+        ConfigError: a setting that is missing, unknown or out of range.
+    """
+    role = settings.get("role")
+    if role not in [str(r) for r in Role if r is not Role.OPERATOR]:
+        raise ConfigError(
+            f"{file}: role is {'missing' if role is None else repr(role)}: a party is passive, active or coordinator (an experiment has none, `vflens run` takes it)"
+        )
+    return validate(_ANY, settings, str(file))
+
+
+def check_aggregator(aggregator: Aggregator, model: SplitNetwork | None, training: Training) -> None:
+    """Refuse a place of aggregation that the model or the training cannot have.
+
+    Raises:
+        ValueError: naming the setting, for pydantic.
+    """
+    if aggregator == "active" and model is None:
+        raise ValueError(
+            "aggregator = 'active' without a [model]: softmax regression releases its scores at the coordinator, "
+            "leave aggregator out or train a split network"
+        )
+    if training.staleness and aggregator != "active":
+        raise ValueError(
+            "training.staleness = 1 needs aggregator = 'active': through the coordinator every step waits for its gradient"
+        )
+
+
+def check_sampling(transcript: Recording, training: Training) -> None:
+    """Refuse a sampling that leaves out the last epoch.
+
+    Raises:
+        ValueError: naming both settings, for pydantic.
+    """
+    if training.epochs % transcript.every:
+        raise ValueError(
+            f"transcript.every = {transcript.every} of {training.epochs} epochs leaves out the last: choose a divisor"
+        )
+
+
+def _require_one(config: PartyConfig, role: Role) -> None:
+    count = len(config.peers_of(role))
+    if count != 1:
+        raise ValueError(f"peers name {count} parties with role {role.value!r}: exactly one is needed")

@@ -1,0 +1,83 @@
+"""Reading a configuration: a TOML file, checked whole, every refusal one sentence and never a secret."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from vflens.errors import ConfigError
+from vflens.names import REMEDIES
+from vflens.types import Role
+
+T = TypeVar("T")
+
+
+def read_toml(file: Path) -> dict[str, Any]:
+    """The TOML document in ``file``.
+
+    Raises:
+        ConfigError: it cannot be read or is not TOML.
+    """
+    try:
+        settings = tomllib.loads(file.read_text(encoding="utf-8-sig"))  # some editors begin it with a mark
+    except OSError as error:
+        raise ConfigError(
+            f"configuration {file} cannot be read ({error.strerror}): check the path"
+        ) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"configuration {file} is not TOML: {error}") from error
+    except RecursionError:
+        raise ConfigError(f"configuration {file} is not TOML: it is nested too deeply") from None
+    _refuse_nul(settings, str(file))
+    return settings
+
+
+def _refuse_nul(value: Any, where: str) -> None:
+    """No path, address or name holds the character NUL, and the system says so in no words of ours."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            _refuse_nul(key, where)
+            _refuse_nul(inner, f"{where}: {key}")
+    elif isinstance(value, list):
+        for inner in value:
+            _refuse_nul(inner, where)
+    elif isinstance(value, str) and "\0" in value:
+        raise ConfigError(f"{where}: the text holds the character NUL: remove it")
+
+
+def validate(adapter: TypeAdapter[T], data: Any, source: str) -> T:
+    """``data`` checked by ``adapter``.
+
+    Raises:
+        ConfigError: one sentence per wrong field, with its name and value, never a secret.
+    """
+    try:
+        return adapter.validate_python(data)
+    except ValidationError as error:
+        raise refused(error, source) from None
+
+
+def refused(error: ValidationError, source: str, kind: type[BaseModel] | None = None) -> ConfigError:
+    """``error`` in words of ours, with the fields of ``kind`` where a field is unknown."""
+    problems = "; ".join(describe_problem(e) for e in error.errors()[:5])
+    unknown = kind is not None and any(e["type"] == "extra_forbidden" for e in error.errors())
+    known = sorted(kind.model_fields) if kind is not None and unknown else None
+    if known is None:
+        return ConfigError(f"{source}: {problems}")
+    return ConfigError(f"{source}: {problems}: it has {', '.join(known) or 'no parameters'}")
+
+
+def describe_problem(problem: Any) -> str:
+    """One pydantic error as field, message and value; values of secrets are left out."""
+    place = problem["loc"][1:] if problem["loc"][:1] and problem["loc"][0] in set(Role) else problem["loc"]
+    where = ".".join(map(str, place)) or "configuration"
+    said = str(problem["msg"]).removeprefix("Value error, ")
+    message = REMEDIES.get(problem.get("ctx", {}).get("pattern"), said)
+    value = problem["input"]
+    # The value of an unknown key may be a secret whose key was misspelt.
+    secret = problem["type"] == "extra_forbidden" or any(word in where for word in ("token", "seed", "key"))
+    shown = "" if secret or isinstance(value, dict | list | tuple | BaseModel) else f" (got {value!r})"
+    return f"{where}: {message}{shown}"

@@ -1,0 +1,29 @@
+"""From a data set's name and options in a configuration to the data set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from pydantic import TypeAdapter
+
+from vflens.config import validate
+from vflens.errors import ConfigError
+from vflens.plugins.dataset import Dataset
+from vflens.plugins.registry import DATASETS
+
+
+def dataset(name: str, options: Mapping[str, Any]) -> Dataset:
+    """The data set ``name`` ("digits", "openml:61") with these options; nothing is read yet.
+
+    Raises:
+        PluginError: no data set has this name.
+        ConfigError: an option is unknown, missing or out of range.
+    """
+    plugin, colon, number = name.partition(":")
+    if colon and (plugin != "openml" or "id" in options):
+        raise ConfigError(
+            f"data set {name!r}: only openml:ID takes a number after a colon, and then no option id"
+        )
+    adapter: TypeAdapter[Dataset] = TypeAdapter(cast("type[Dataset]", DATASETS.get(plugin)))
+    return validate(adapter, {**options, "id": number} if colon else dict(options), f"data set {name!r}")

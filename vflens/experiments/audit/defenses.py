@@ -1,0 +1,140 @@
+"""What each installed defence would buy and cost the audited party: measured on trained models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from vflens.coordinator.coordinator import Progress
+from vflens.errors import VflensError
+from vflens.experiments.audit.bench import Bench
+from vflens.experiments.audit.models import simulate
+from vflens.plugins.defense import Defense
+from vflens.plugins.registry import DEFENSES
+from vflens.types import Array
+
+_ACTING = frozenset({"on_inputs", "on_embedding", "on_scores", "on_parameters"})
+_STRENGTHS: Mapping[str, tuple[dict[str, Any], ...]] = {  # others with their defaults
+    "round_scores": ({"digits": 3}, {"digits": 2}, {"digits": 1}),
+    "gaussian_scores": ({"sigma": 0.3}, {"sigma": 1.0}, {"sigma": 3.0}),
+    "scheme_1": ({"alpha": 1.0}, {"alpha": 10.0}, {"alpha": 100.0}),
+    "scheme_2": ({"alpha": 1.0}, {"alpha": 10.0}, {"alpha": 100.0}),
+    "scheme_3": ({"alpha": 0.3}, {"alpha": 0.6}, {"alpha": 0.9}),
+}
+_MODELS, _ROWS = 3, 300  # for every strength of every defence
+
+
+@dataclass(frozen=True)
+class Defended:
+    """The strongest attack against one defence, which ``at`` switches on: means over models.
+
+    ``mean_kl`` compares the released scores with those of the undefended model, in nats. ``withheld`` says that no
+    parameters were disclosed. ``attack`` is "" where none beats the best blind guess, whose error ``mse`` then is. ``reason`` says why a defence
+    could not be simulated, its figures are then None.
+    """
+
+    defense: str
+    settings: Mapping[str, Any]
+    at: str
+    mse: float | None = None
+    attack: str = ""
+    accuracy_loss: float | None = None
+    mean_kl: float | None = None
+    argmax_kept: float | None = None
+    withheld: bool = False
+    reason: str = ""
+
+
+def candidates() -> Iterator[tuple[str, dict[str, Any], type[Defense]]]:
+    """Name, settings and class of everything that is tried: what acts on what a prediction releases."""
+    for name, defense in _loadable()[0].items():
+        if defense.hooks() & _ACTING:
+            yield from ((name, settings, defense) for settings in _STRENGTHS.get(name, ({},)))
+
+
+def left_out() -> dict[str, str]:
+    """Why a defence cannot be loaded, by its name: it needs an extra that is not installed, say."""
+    return _loadable()[1]
+
+
+def _loadable() -> tuple[dict[str, type[Defense]], dict[str, str]]:
+    """The installed defences by name, and what :func:`left_out` returns."""
+    loaded: dict[str, type[Defense]] = {}
+    reasons: dict[str, str] = {}
+    for name in DEFENSES.names():
+        try:
+            loaded[name] = DEFENSES.get(name)
+        except VflensError as error:
+            reasons[name] = str(error)
+    return loaded, reasons
+
+
+def try_defenses(bench: Bench, progress: Progress) -> list[Defended]:
+    """Every candidate, in order."""
+    fewer, tried = replace(bench, rows=bench.rows[:_ROWS]), list(candidates())
+    found = []
+    for done, (name, settings, defense) in enumerate(tried, start=1):
+        at = "the coordinator" if "on_scores" in defense.hooks() else "you"
+        try:
+            found.append(Defended(name, settings, at, **_measured(fewer, defense(**settings))))
+        except (
+            Exception
+        ) as error:  # a plug-in that needs more than this simulation has must not end the audit
+            reason = f"{type(error).__name__}: {error}".partition("\n")[0]
+            found.append(Defended(name, settings, at, reason=reason))
+        progress("defences tried", done, len(tried))
+    return found
+
+
+def fitting(defended: Sequence[Defended], least_error: float, most_loss: float) -> list[Defended]:
+    """Those that reach the error at that loss, the cheapest first: least KL (∞ is common), then least loss, then largest error, then what discloses least."""
+    fit = [
+        d
+        for d in defended
+        if d.mse is not None
+        and d.accuracy_loss is not None
+        and d.mse >= least_error
+        and d.accuracy_loss <= most_loss
+    ]
+    return sorted(
+        fit, key=lambda d: (d.mean_kl, max(d.accuracy_loss or 0.0, 0.0), -(d.mse or 0.0), not d.withheld)
+    )
+
+
+def _measured(bench: Bench, defense: Defense) -> dict[str, Any]:
+    """Means over a few trained models, against the same models undefended."""
+    figures: list[tuple[float, float, float]] = []
+    errors: dict[str, list[float]] = {}
+    models = min(_MODELS, bench.plan.models)
+    for i in range(models):
+        plain = simulate(bench.subject, "trained", bench.plan.rng("trained", i))
+        world = simulate(bench.subject, "trained", bench.plan.rng("trained", i), [defense])
+        before, after = plain.released, world.released
+        loss = plain.accuracy - world.accuracy
+        figures.append((loss, _mean_kl(before, after), _argmax_kept(before, after)))
+        for name, rows, values in bench.estimates(world, "trained", i, slow=False):
+            error = ((values - bench.subject.x[rows]) ** 2).mean()
+            errors.setdefault(name, []).append(float(error))
+    blind = bench.blind[bench.blind_guess]
+    means = {name: float(np.mean(found)) for name, found in errors.items() if len(found) == models}
+    attack, mse = min(means.items(), key=lambda item: item[1], default=("", blind))
+    named = ("accuracy_loss", "mean_kl", "argmax_kept")
+    averages = dict(zip(named, np.mean(figures, axis=0).tolist(), strict=True))
+    beaten = {"attack": attack if mse < blind else "", "withheld": world.parameters is None}
+    return {"mse": min(mse, blind), **beaten, **averages}
+
+
+def _mean_kl(exact: Array, released: Array) -> float:
+    """Mean over rows of KL(c‖c̃), infinite where a possible class was released as impossible."""
+    c = np.exp(exact)
+    with np.errstate(invalid="ignore"):  # 0·∞
+        return float(np.where(c > 0, c * (exact - released), 0.0).sum(axis=1).mean())
+
+
+def _argmax_kept(before: Array, after: Array) -> float:
+    """Share of rows in which a most likely class stays among the most likely."""
+    top, now = (s == s.max(axis=1, keepdims=True) for s in (before, after))
+    return float((top & now).any(axis=1).mean())

@@ -1,0 +1,207 @@
+"""``vflens audit``: what a passive party's columns would give away, before any training.
+
+Bounds come from the party's own columns and the number of classes; they cover least squares and half* only.
+Beside them stands what the strongest implemented attacks reach on the party's own rows, against models of the
+planned size, and what each installed defence would change: measured, not assumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from vflens.coordinator.coordinator import Progress
+from vflens.experiments.audit.bench import Bench, Plan
+from vflens.experiments.audit.defenses import fitting, left_out, try_defenses
+from vflens.experiments.audit.models import simulate
+from vflens.experiments.audit.subject import Subject
+from vflens.experiments.results.theory import TOLERANCE
+from vflens.numerics.entropy import conditional_entropy, entropy
+from vflens.numerics.linear_system import first_differences
+from vflens.numerics.theory import closed_forms as theory
+from vflens.types import Array
+
+_CENTERS = {"ls": 0.0, "half_star": 0.5}
+
+
+@dataclass(frozen=True)
+class Reached:
+    """One attack against one kind of model, on ``rows`` each: MSE per feature.
+
+    ``columns`` are errors by column, ``conditional_entropies`` H(X | X̂) in bits, means over models; None without an alphabet.
+    ``low`` and ``high`` are the 5 % and 95 % quantiles over models; of one model the 95 % interval over rows. ``closed`` is
+    the mean closed form of an attack that Theorem 2 covers, None of others; ``disagreement`` the largest relative
+    difference from it over models.
+    """
+
+    attack: str
+    kind: str
+    models: int
+    rows: int
+    mse: float
+    low: float
+    high: float
+    columns: tuple[float, ...]
+    conditional_entropies: tuple[float | None, ...]
+    closed: float | None = None
+    disagreement: float | None = None
+
+
+def audit(subject: Subject, plan: Plan, progress: Progress) -> dict[str, Any]:
+    """Everything the audit found, under stable keys: see ``docs/audit.md``.
+
+    Raises:
+        ConfigError: a plan that does not fit the party's rows.
+    """
+    bench = Bench.set_up(subject, plan)
+    reached = _reached(bench, progress)
+    defended = try_defenses(bench, progress)
+    blind = bench.blind[bench.blind_guess]
+    least = 0.8 * blind if plan.least_error is None else plan.least_error
+    return {
+        **_facts(bench),
+        "blind": bench.blind,
+        "blind_guess": bench.blind_guess,
+        "bounds": _bounds(bench),
+        "after_training": _after_training(bench),
+        "attacks": [asdict(r) for r in reached],
+        "theory_disagreements": _disagreements(reached),
+        "strongest": asdict(min((r for r in reached if r.rows == len(bench.rows)), key=lambda r: r.mse)),
+        "column_blind": _column_blind(bench.truth).tolist(),
+        "column_entropy": _column_entropies(bench),
+        "defenses": [asdict(d) for d in defended],
+        "left_out": left_out(),
+        "wanted": {"least_error": least, "most_loss": plan.most_loss},
+        "fitting": [asdict(d) for d in fitting(defended, least, plan.most_loss)],
+        "plan": asdict(plan),
+    }
+
+
+def _facts(bench: Bench) -> dict[str, Any]:
+    subject = bench.subject
+    return {
+        "subject": subject.name,
+        "rows": len(subject.x),
+        "attacked_rows": len(bench.rows),
+        "known_rows": len(bench.known),
+        "columns": [c.name for c in subject.columns],
+        "classes": subject.classes,
+        "equations": subject.classes - 1,
+        "clipped": subject.clipped,
+        "trained": subject.weight is not None,
+        "real_labels": subject.labels is not None,
+    }
+
+
+def _column_blind(x: Array) -> Array:
+    """The error (d,) of the best blind guess for each column."""
+    guesses = (0.0, 0.5, x.mean(axis=0))
+    least: Array = np.min([((x - guess) ** 2).mean(axis=0) for guess in guesses], axis=0)
+    return least
+
+
+def _column_entropies(bench: Bench) -> tuple[float | None, ...]:
+    """H(X) in bits of each column of the attacked rows; None without an alphabet."""
+    pairs = zip(bench.subject.columns, bench.truth.T, strict=True)
+    return tuple(entropy(x) if column.alphabet else None for column, x in pairs)
+
+
+def _conditional_entropies(subject: Subject, rows: Array, estimate: Array) -> Array:
+    """H(X | X̂) in bits (d,) of ``rows`` as ``estimate`` (n, d) has them; NaN of a column without an alphabet."""
+    columns = zip(subject.columns, subject.x[rows].T, estimate.T, strict=True)
+    return np.array([conditional_entropy(x, xh) if c.alphabet else np.nan for c, x, xh in columns])
+
+
+def _known(bits: Array) -> tuple[float | None, ...]:
+    return tuple(None if np.isnan(b) else float(b) for b in bits)
+
+
+def _bounds(bench: Bench) -> dict[str, dict[str, float]]:
+    """Theorem 2 before training, for every model of full rank, on the attacked rows."""
+    x, equations = bench.truth, bench.subject.classes - 1
+    weak = theory.weak_lower_bound(theory.second_moment(x, x.mean(axis=0)), equations)
+    bounds = {
+        n: theory.bounds_before_training(theory.second_moment(x, c), equations) for n, c in _CENTERS.items()
+    }
+    return {name: {**asdict(b), "any_center": weak} for name, b in bounds.items()}
+
+
+def _after_training(bench: Bench) -> dict[str, Any]:
+    """Theorem 2 for the trained model, as a whole and per column; {} before training."""
+    if bench.subject.weight is None:
+        return {}
+    A = first_differences(bench.subject.classes) @ bench.subject.weight
+    moments = {n: theory.second_moment(bench.truth, c) for n, c in _CENTERS.items()}
+    return {
+        name: {
+            "mse": theory.nearest_solution_mse(A, K),
+            "columns": theory.nearest_solution_column_mse(A, K).tolist(),
+        }
+        for name, K in moments.items()
+    }
+
+
+def _reached(bench: Bench, progress: Progress) -> list[Reached]:
+    """Every attack against every kind of model: the party's own where it has one."""
+    given, models = bench.subject.weight is not None, bench.plan.models
+    kinds = {"given": 1} if given else {"random": models, "trained": models}
+    reached, done = [], 0
+    for kind, count in kinds.items():
+        errors: dict[str, list[Array]] = {}
+        left: dict[str, list[Array]] = {}
+        closed: dict[str, list[float]] = {}
+        for i in range(count):
+            world = simulate(bench.subject, kind, bench.plan.rng(kind, i))
+            for name, rows, values in bench.estimates(world, kind, i):
+                errors.setdefault(name, []).append((values - bench.subject.x[rows]) ** 2)
+                left.setdefault(name, []).append(_conditional_entropies(bench.subject, rows, values))
+            for name, mse in _closed_forms(bench, world.weight).items():
+                closed.setdefault(name, []).append(mse)
+            done += 1
+            progress("models attacked", done, sum(kinds.values()))
+        reached += [
+            _summary(name, kind, found, left[name], closed.get(name)) for name, found in errors.items()
+        ]
+    return reached
+
+
+def _closed_forms(bench: Bench, weight: Array) -> dict[str, float]:
+    """Theorem 2 on the attacked rows for one undefended model."""
+    A = first_differences(bench.subject.classes) @ weight
+    return {
+        n: theory.nearest_solution_mse(A, theory.second_moment(bench.truth, c)) for n, c in _CENTERS.items()
+    }
+
+
+def _summary(
+    attack: str, kind: str, squares: Sequence[Array], left: Sequence[Array], closed: Sequence[float] | None
+) -> Reached:
+    mse = np.array([s.mean() for s in squares])
+    if len(mse) > 1:
+        low, high = np.quantile(mse, [0.05, 0.95])
+    else:
+        per_row = squares[0].mean(axis=1)
+        half = 1.96 * per_row.std(ddof=min(1, len(per_row) - 1)) / np.sqrt(len(per_row))
+        low, high = max(mse[0] - half, 0.0), mse[0] + half
+    columns = tuple(np.mean([s.mean(axis=0) for s in squares], axis=0).tolist())
+    entropies = _known(np.mean(left, axis=0))
+    told: dict[str, float] = {}
+    if closed is not None:
+        away = np.abs(mse - closed) / np.maximum(closed, 1e-12)
+        told = {"closed": float(np.mean(closed)), "disagreement": float(away.max())}
+    rows = len(squares[0])
+    means = (float(mse.mean()), float(low), float(high))
+    return Reached(attack, kind, len(mse), rows, *means, columns, entropies, **told)
+
+
+def _disagreements(reached: Sequence[Reached]) -> list[str]:
+    """A sentence for each attack whose error is not what theory says of the same rows."""
+    return [
+        f"{r.attack} against {r.kind} models measured {r.mse:.6g}, RVG Theorem 2 says {r.closed:.6g} "
+        f"(largest relative difference {r.disagreement:.1e})"
+        for r in reached
+        if r.disagreement is not None and r.disagreement > TOLERANCE
+    ]

@@ -1,0 +1,173 @@
+"""What is audited: one passive party's columns, from its own file, a data set, or the folder of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import TypeAdapter
+
+from vflens.clients.passive import PassiveParty
+from vflens.config import PassiveConfig, load_party, read_toml, validate
+from vflens.datasets._resolve import dataset
+from vflens.errors import ConfigError, DataError
+from vflens.experiments.results.folders import read_party
+from vflens.plugins.registry import DATASETS
+from vflens.services.folder import claimed
+from vflens.tables.description import PartyFile
+from vflens.tables.files import read_party_table
+from vflens.tables.scaling import Scaler
+from vflens.tables.table import Table
+from vflens.types import Array, ColumnInfo
+
+_FILES = (".csv", ".csv.gz", ".parquet")
+_MOST_CLASSES = 1000  # minutes, and 8 MB of scores for a thousand rows
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """One passive party.
+
+    ``x`` (n, d) its columns scaled to [0, 1], ``clipped`` values of which lay outside; ``columns`` their public
+    metadata, in the file's units. Where they are known: ``other`` (n, m), the active party's columns, and
+    ``labels`` (n,); after training ``weight`` (k, d), the party's own block of the model.
+    """
+
+    name: str
+    columns: tuple[ColumnInfo, ...]
+    x: Array
+    classes: int
+    clipped: int = 0
+    other: Array | None = None
+    labels: Array | None = None
+    weight: Array | None = None
+
+    def sample(self, rows: int, rng: np.random.Generator) -> Subject:
+        """At most ``rows`` of its rows, drawn without replacement."""
+        if len(self.x) <= rows:
+            return self
+        drawn = np.sort(rng.permutation(len(self.x))[:rows])
+        other, labels = (None if a is None else a[drawn] for a in (self.other, self.labels))
+        return replace(self, x=self.x[drawn], other=other, labels=labels)
+
+
+def load_subject(
+    source: str, *, classes: int | None, columns: Sequence[str] | None, id_column: str
+) -> Subject:
+    """The party that ``source`` names.
+
+    Args:
+        source: a .csv, .csv.gz or .parquet file of the party's own columns; a .toml file that describes one (a
+            party's configuration, or the keys of its ``[data]``); a data set's name, of which the party has
+            ``columns``, by default the second half; or a passive party's run folder, for an audit after training.
+        classes: of the planned model; None where the source knows them.
+        columns: the party's columns; None: all (of a data set, the second half).
+        id_column: of a bare file.
+
+    Raises:
+        ConfigError: an unknown source, a missing, wrong or contradictory number of classes, an unknown column.
+        DataError: a file that cannot be used.
+    """
+    path = Path(source)
+    if path.is_dir():
+        if columns is not None:
+            raise ConfigError("--columns with a run folder: its columns are those of the run, leave it out")
+        subject = _of_run(path)
+    elif source in DATASETS.names() or source.startswith("openml:"):
+        subject = _of_dataset(source, columns)
+    elif source.endswith((*_FILES, ".toml")):
+        subject = _of_table(path.name, _party_table(path, columns, id_column), classes or 0)
+    else:
+        raise ConfigError(
+            f"{source!r} is no file, run folder or data set: give a {', '.join(_FILES)} or .toml file, "
+            f"a passive party's run folder, or one of {', '.join(DATASETS.names())}"
+        )
+    return _checked(subject, classes)
+
+
+def _checked(subject: Subject, classes: int | None) -> Subject:
+    if classes is not None and subject.classes != classes:
+        raise ConfigError(f"--classes {classes}: {subject.name} has {subject.classes}, leave it out")
+    if subject.classes < 2:
+        raise ConfigError("--classes is missing: how many classes will the planned model have, at least 2?")
+    if subject.classes > _MOST_CLASSES:
+        raise ConfigError(
+            f"--classes {subject.classes}: an audit simulates models of 2 to {_MOST_CLASSES:,} classes, give fewer "
+            f"({subject.x.shape[1] + 1} already determine your columns)"
+        )
+    if len(subject.x) < 2:
+        raise DataError(f"{subject.name} has {len(subject.x)} rows: an audit needs at least 2")
+    return subject
+
+
+def _party_table(path: Path, columns: Sequence[str] | None, id_column: str) -> Table:
+    spec = (
+        _description(path) if path.suffix == ".toml" else PartyFile(file=path.resolve(), id_column=id_column)
+    )
+    if columns is not None:
+        spec = validate(TypeAdapter(PartyFile), {**spec.model_dump(), "columns": tuple(columns)}, str(path))
+    try:
+        return read_party_table(spec)
+    except DataError as error:
+        if f"column {spec.id_column!r} is missing" in str(error):
+            raise DataError(f"{error}: name the one that identifies a row with --id-column") from error
+        raise
+
+
+def _description(path: Path) -> PartyFile:
+    settings = read_toml(path)
+    if "role" in settings:
+        config = load_party(path)
+        if not isinstance(config, PassiveConfig):
+            raise ConfigError(f"{path} configures the {config.role} party: an audit is a passive one's")
+        return config.data
+    spec = validate(TypeAdapter(PartyFile), settings, str(path))
+    return spec.model_copy(update={"file": path.resolve().parent / spec.file})
+
+
+def _of_table(name: str, table: Table, classes: int) -> Subject:
+    if not table.columns:
+        raise DataError(f"{name} holds no columns besides its ids: an audit needs at least one")
+    x, clipped = Scaler.fit(table.columns, table.features).transform(table.features)
+    return Subject(name, table.columns, x, classes, clipped, labels=table.labels)
+
+
+def _of_dataset(name: str, columns: Sequence[str] | None) -> Subject:
+    table = dataset(name, {}).load()
+    names = [c.name for c in table.columns]
+    unknown = next((c for c in columns or () if c not in names), None)
+    if unknown is not None:
+        raise ConfigError(f"--columns names {unknown!r}: {name} has {', '.join(names)}")
+    mine = [names.index(c) for c in columns] if columns else list(range(len(names) // 2, len(names)))
+    others = [j for j in range(len(names)) if j not in mine]
+    subject = _of_table(name, table.take(mine), len(table.class_names))
+    if not others:
+        return replace(subject, labels=table.labels)
+    rest = _of_table(name, table.take(others), 0)
+    return replace(subject, other=rest.x, labels=table.labels)
+
+
+def _of_run(folder: Path) -> Subject:
+    config: Any = load_party(folder / "config.toml")
+    if not isinstance(config, PassiveConfig):
+        raise ConfigError(f"{folder} belongs to the {config.role} party: an audit is a passive one's")
+    with claimed(config.out):  # two writers would spoil its logs
+        party = PassiveParty(config, {})
+        party.in_process = read_party(config.out).federation.in_process  # closing it writes this again
+        try:
+            party.resume()
+            run = party.run
+            predict = run.federation.predict
+            return Subject(
+                f"run {config.run!r}, party {config.party!r}",
+                party.table.columns,
+                run.truth[predict],
+                run.federation.n_classes,
+                run.clipped,
+                weight=run.model.weight.copy(),
+            )
+        finally:
+            party.close()

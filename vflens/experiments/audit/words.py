@@ -1,0 +1,342 @@
+"""An audit in plain words, as a table for the terminal, and as one self-contained page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from vflens.experiments.pages.page import plotly, templates, write_page
+from vflens.experiments.results.results import BLIND_GUESSES
+from vflens.experiments.results.verdict import describe, figure
+from vflens.plugins.registry import ATTACKS
+from vflens.types import Knowledge
+
+_KINDS = {"random": "random models", "trained": "trained models", "given": "your trained model"}
+_COLOURS = {"random": "#0072B2", "trained": "#D55E00", "given": "#D55E00"}
+_GREY = "#808080"
+#: Below these shares of the blind error: what the strongest attack's error means.
+_MEANING = (
+    (0.05, "your columns are given away almost exactly"),
+    (0.5, "most of what your columns hold leaks"),
+    (0.9, "a part of what your columns hold leaks"),
+)
+_LITTLE = "hardly more than a blind guess has"
+
+
+def sentences(found: Mapping[str, Any]) -> list[str]:
+    """The verdict: equations, bounds and what they cover, the strongest attack, the most exposed column."""
+    return [_equations(found), _bounds(found), _strongest(found), _column(found)]
+
+
+def recommendation(found: Mapping[str, Any]) -> str:
+    """What to do, from what was measured."""
+    wanted, strongest = found["wanted"], found["strongest"]["mse"]
+    aim = f"an error of at least {figure(wanted['least_error'])}"
+    cost = f"an accuracy loss of at most {figure(wanted['most_loss'])}"
+    if strongest >= wanted["least_error"]:
+        return f"No defence is needed for {aim} against the attacks above: the strongest errs by {figure(strongest)}."
+    if not found["fitting"]:
+        return (
+            f"No installed defence reaches {aim} at {cost}: share fewer columns, ask for less, or stay out."
+        )
+    first, *others = found["fitting"]
+    caution = (
+        ""
+        if first["attack"]
+        else " No attack implemented here gets past it, which proves nothing about others."
+    )
+    more = f" So do, at more cost: {', '.join(map(_named, others))}." if others else ""
+    return (
+        f"The cheapest installed defence with {aim} at {cost} is {_named(first)}, switched on by {first['at']}: "
+        f"error {figure(first['mse'])}, {_loss(first['accuracy_loss'])}.{caution}{more}"
+    )
+
+
+def left_out(found: Mapping[str, Any]) -> list[str]:
+    """A sentence for each defence that could not be loaded."""
+    return [f"Defence {name} is left out: {reason}." for name, reason in found["left_out"].items()]
+
+
+def table(found: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """Attack, models, error, range over models (of one model: over rows), closed form, share of the blind error, what it knows; the strongest first."""
+    rows = sorted(found["attacks"], key=lambda a: a["mse"])
+    blind = found["blind"][found["blind_guess"]]
+    body = [
+        (
+            a["attack"],
+            _against(a, found["attacked_rows"]),
+            figure(a["mse"]),
+            f"{figure(a['low'])} … {figure(a['high'])}",
+            figure(a["closed"]),
+            _share(a["mse"], blind),
+            _knows(a["attack"], found["known_rows"]),
+        )
+        for a in rows
+    ]
+    return [
+        ("attack", "against", "MSE", "range", "closed form", "of blind", "knows besides the model"),
+        *body,
+    ]
+
+
+def write_audit(found: Mapping[str, Any], out: Path) -> None:
+    """Write the page to ``out``.
+
+    Raises:
+        StorageError: it cannot be written.
+    """
+    environment = templates()
+    environment.filters.update(figure=figure)
+    page = environment.get_template("audit.html.j2").render(
+        found=found,
+        sentences=sentences(found),
+        recommendation=recommendation(found),
+        table=table(found),
+        bounds_table=bounds_table(found),
+        columns_table=columns_table(found),
+        alarms=alarms(found),
+        left_out=left_out(found),
+        blind_words=BLIND_GUESSES,
+        attacks_plot=_attacks_plot(found),
+        columns_plot=_columns_plot(found),
+        defenses_plot=_defenses_plot(found),
+        named=_named,
+        plotly=plotly(),
+    )
+    write_page(out, page)
+
+
+def _equations(found: Mapping[str, Any]) -> str:
+    k, d, m = found["classes"], len(found["columns"]), found["equations"]
+    given = (
+        f"A model of {k} classes gives whoever knows its parameters {_count(m, 'equation')} about your {_count(d, 'column')} "
+        "with every prediction, even if training is secure"
+    )
+    if d <= m:
+        return f"{given}: enough to solve for all of them. Unless some repeat each other, or a defence acts, everything is recovered exactly."
+    return f"{given}."
+
+
+def _bounds(found: Mapping[str, Any]) -> str:
+    trained = found["after_training"]
+    if trained:
+        said = f"Against your trained model least squares errs by {figure(trained['ls']['mse'])} and half* by {figure(trained['half_star']['mse'])}"
+    else:
+        low = {name: figure(b["lower"]) for name, b in found["bounds"].items()}
+        said = f"Whatever model comes out, least squares errs by at least {low['ls']} and half* by at least {low['half_star']}"
+    return f"{said} (mean squared error per column, columns scaled to [0, 1]). This bounds these two attacks and nothing stronger."
+
+
+def _strongest(found: Mapping[str, Any]) -> str:
+    best, guess = found["strongest"], found["blind_guess"]
+    blind = found["blind"][guess]
+    over = f"{best['models']} {_KINDS[best['kind']]}" if best["models"] > 1 else "rows"
+    spread = f" ({figure(best['low'])} to {figure(best['high'])} over {over})"
+    share = best["mse"] / blind if blind else 1.0
+    meaning = next((words for limit, words in _MEANING if share < limit), _LITTLE)
+    knows = _knows(best["attack"], found["known_rows"])
+    who = best["attack"] + (f", which knows {knows}" if knows != "–" else "")
+    return (
+        f"The strongest attack here, {who}, errs by {figure(best['mse'])}{spread}: {_share(best['mse'], blind)} of the best "
+        f"blind guess ({BLIND_GUESSES[guess]}, {figure(blind)}). In words: {meaning}."
+    )
+
+
+def _column(found: Mapping[str, Any]) -> str:
+    pairs = [
+        (e / b, name, e, b)
+        for name, e, b in zip(
+            found["columns"], found["strongest"]["columns"], found["column_blind"], strict=True
+        )
+        if b > 0
+    ]
+    if not pairs:
+        return "All columns are constant: there is nothing to protect."
+    _, name, error, blind = min(pairs)
+    return f"The most exposed column is {name}: error {figure(error)}, blind {figure(blind)}."
+
+
+def _against(reached: Mapping[str, Any], rows: int) -> str:
+    models = f"{reached['models']} " if reached["kind"] != "given" else ""
+    few = f", {reached['rows']} rows each" if reached["rows"] < rows else ""
+    return f"{models}{_KINDS[reached['kind']]}{few}"
+
+
+def _knows(attack: str, rows: int) -> str:
+    plugin: Any = ATTACKS.get(attack)
+    known = [f"{rows} of your rows"] if Knowledge.MOMENTS in plugin.needs and rows else []
+    known += ["the values your columns can take"] if Knowledge.METADATA in plugin.needs else []
+    return " and ".join(known) or "–"
+
+
+def _share(mse: float, blind: float) -> str:
+    return f"{100 * mse / blind:.0f} %" if blind else "–"
+
+
+def _named(defended: Mapping[str, Any]) -> str:
+    return describe({"name": defended["defense"], **defended["settings"]})
+
+
+def _loss(loss: float) -> str:
+    return "accuracy unchanged" if abs(loss) < 0.0005 else f"accuracy loss {figure(loss)}"
+
+
+def alarms(found: Mapping[str, Any]) -> list[str]:
+    """What is said loudly: where theory and measurement disagree."""
+    return [f"THEORY AND MEASUREMENT DISAGREE: {sentence}" for sentence in found["theory_disagreements"]]
+
+
+def bounds_table(found: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """Theorem 2 on the attacked rows: what least squares and half* err by, and nobody else."""
+    header = ("covers only", "any model ≥", "any model ≤", "around any point ≥", "your trained model")
+    after = found["after_training"]
+    return [
+        header,
+        *(
+            (
+                f"{name}, unclipped",
+                *(figure(b[bound]) for bound in ("lower", "upper", "any_center")),
+                figure(after[name]["mse"] if after else None),
+            )
+            for name, b in found["bounds"].items()
+        ),
+    ]
+
+
+def columns_table(found: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """Each column's error by the strongest attack and by the best blind guess; after training closed forms before them, with
+    alphabets conditional entropy and entropy after them. [] where there is neither."""
+    told, strongest = found["after_training"], found["strongest"]
+    figures = {f"{name}, closed form": t["columns"] for name, t in told.items()}
+    figures |= {strongest["attack"]: strongest["columns"], "blind": found["column_blind"]}
+    if any(bits is not None for bits in found["column_entropy"]):
+        figures |= {
+            "H(X | X̂), bits": strongest["conditional_entropies"],
+            "H(X), bits": found["column_entropy"],
+        }
+    elif not told:
+        return []
+    rows = zip(found["columns"], *figures.values(), strict=True)
+    return [("column", *figures), *((name, *map(figure, values)) for name, *values in rows)]
+
+
+def _count(n: int, thing: str) -> str:
+    return f"{n} {thing}" + ("" if n == 1 else "s")
+
+
+# -- plots ---------------------------------------------------------------------------------------------
+
+
+def _plot(title: str, data: Sequence[dict[str, Any]], height: int, **layout: Any) -> dict[str, Any]:
+    return {"title": title, "height": height, "spec": {"data": data, "layout": {"height": height, **layout}}}
+
+
+def _attacks_plot(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Error by attack, a mark with its range for each kind of model; blind error and bounds as lines."""
+    attacks = list(dict.fromkeys(a["attack"] for a in sorted(found["attacks"], key=lambda a: -a["mse"])))
+    data = list(_marks(found))
+    lines = {"best blind guess": (found["blind"][found["blind_guess"]], "dash")}
+    if not found["trained"]:
+        lines["bound on half*"] = (found["bounds"]["half_star"]["lower"], "dot")
+    for name, (at, dash) in lines.items():
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "lines",
+                "name": name,
+                "x": [at] * len(attacks),
+                "y": attacks,
+                "line": {"color": _GREY, "dash": dash},
+            }
+        )
+    top = 1.5 * max(found["blind"][found["blind_guess"]], found["strongest"]["high"])
+    x = {"title": {"text": "MSE per column"}, "range": [0, top]}
+    return _plot("error by attack", data, 130 + 34 * len(attacks), xaxis=x, yaxis={"type": "category"})
+
+
+def _marks(found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    for kind in dict.fromkeys(a["kind"] for a in found["attacks"]):
+        of_kind = [a for a in found["attacks"] if a["kind"] == kind]
+        bars = {
+            "array": [a["high"] - a["mse"] for a in of_kind],
+            "arrayminus": [a["mse"] - a["low"] for a in of_kind],
+        }
+        yield {
+            "type": "scatter",
+            "mode": "markers",
+            "name": _KINDS[kind],
+            "x": [a["mse"] for a in of_kind],
+            "y": [a["attack"] for a in of_kind],
+            "error_x": {"type": "data", "symmetric": False, **bars},
+            "marker": {"size": 11, "color": _COLOURS[kind]},
+        }
+
+
+def _columns_plot(found: Mapping[str, Any]) -> dict[str, Any]:
+    names = [escape(c) for c in found["columns"]]
+    bars = {
+        "type": "bar",
+        "name": found["strongest"]["attack"],
+        "x": names,
+        "y": found["strongest"]["columns"],
+    }
+    marks = {
+        "type": "scatter",
+        "mode": "markers",
+        "name": "best blind guess",
+        "x": names,
+        "y": found["column_blind"],
+    }
+    marks["marker"] = {"symbol": "line-ew-open", "size": 12, "color": _GREY, "line": {"width": 2}}
+    data = [{**bars, "marker": {"color": "#D55E00"}}, marks]
+    data += [
+        {
+            "type": "scatter",
+            "mode": "markers",
+            "name": f"closed form, {name}",
+            "x": names,
+            "y": told["columns"],
+            "marker": {"symbol": "x-thin-open", "size": 8, "color": colour},
+        }
+        for (name, told), colour in zip(found["after_training"].items(), ("#0072B2", "#009E73"), strict=False)
+    ]
+    axes = {
+        "yaxis": {"title": {"text": "MSE"}, "rangemode": "tozero"},
+        "xaxis": {"type": "category", "showgrid": False},
+    }
+    return _plot("error by column", data, 340, **axes)
+
+
+def _defenses_plot(found: Mapping[str, Any]) -> dict[str, Any]:
+    measured = [d for d in found["defenses"] if d["mse"] is not None]
+    names = [escape(_named(d)) for d in measured]
+    best = (
+        escape(_named(found["fitting"][0])) if found["fitting"] else None
+    )  # all names would cover each other
+    points = {
+        "type": "scatter",
+        "mode": "markers+text",
+        "name": "defence",
+        "x": [d["accuracy_loss"] for d in measured],
+        "y": [d["mse"] for d in measured],
+        "text": [name if name == best else "" for name in names],
+        "textposition": "middle right",
+        "hovertext": names,
+        "marker": {"size": 11, "color": _COLOURS["trained"]},
+    }
+    wanted = found["wanted"]
+    corner = {
+        "type": "scatter",
+        "mode": "lines",
+        "name": "what you asked for: above and left",
+        "x": [wanted["most_loss"], wanted["most_loss"], min([0.0, *(d["accuracy_loss"] for d in measured)])],
+        "y": [max([wanted["least_error"], *(d["mse"] for d in measured)]), *[wanted["least_error"]] * 2],
+        "line": {"color": _GREY, "dash": "dash"},
+    }
+    axes = {
+        "xaxis": {"title": {"text": "accuracy loss"}},
+        "yaxis": {"title": {"text": "error of the strongest attack"}},
+    }
+    return _plot("defences", [points, corner], 380, **axes)

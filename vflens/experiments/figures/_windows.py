@@ -1,0 +1,181 @@
+"""Errors of estimators over cyclic windows of passive features: the loop behind most of the papers' figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from vflens.experiments.figures import Options
+from vflens.experiments.figures._data import Dealt, sizes, windows
+from vflens.experiments.figures.central import Model
+from vflens.experiments.pages.plots import Plot, Series, lines
+from vflens.experiments.results.theory import TOLERANCE
+from vflens.experiments.sweeps.pool import Cell, Rows
+from vflens.numerics.linear_system import LinearSystem
+from vflens.numerics.theory import believed
+from vflens.plugins.attack import LinearAttack
+from vflens.plugins.registry import ATTACKS
+from vflens.score.theory import CENTERS
+from vflens.types import Array, Estimate, RowStatus
+
+PREDICTIONS, QUICK_PREDICTIONS = 1000, 100
+_NOTHING = (
+    1e-9  # an error that is 0 in theory is rounding in measurement, blown up by the equations' condition
+)
+GIA_ROWS = 50  # a thousand steps for each of up to 1,296 windows
+
+
+@dataclass(frozen=True)
+class Estimator:
+    """A linear attack as it stands in a figure; ``rows`` limits the rows that it is given."""
+
+    label: str
+    attack: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    rows: int = PREDICTIONS
+
+
+def named(*attacks: str) -> tuple[Estimator, ...]:
+    """Attacks with their default parameters, under their own names."""
+    return tuple(Estimator(a, a, rows=GIA_ROWS if a == "gia" else PREDICTIONS) for a in attacks)
+
+
+def predictions(options: Options) -> int:
+    """N, how many predictions a figure averages over."""
+    return QUICK_PREDICTIONS if options.quick else PREDICTIONS
+
+
+def averaged_over(options: Options) -> str:
+    """The rows and windows of a mean, in words."""
+    return f"{predictions(options):,} rows and {'four' if options.quick else 'all cyclic'} windows"
+
+
+def window_errors(
+    place: Mapping[str, Any],
+    model: Model,
+    x: Array,
+    columns: Array,
+    estimators: Sequence[Estimator],
+) -> Rows:
+    """One row per window and estimator: MSE per feature, unusable rows; for :meth:`vflens.experiments.sweeps.pool.Pool.run`.
+
+    Args:
+        place: stands in every row; "seed" is for estimators that draw, "after" says that the passive party trained on
+            1 − x and the adversary does not know.
+        model: of all columns.
+        x: prediction rows (N, d_t).
+        columns: windows (w, d).
+        estimators: who attacks.
+    """
+    rows: Rows = []
+    for w, window in enumerate(columns):
+        system = window_system(model, x, window, reflected=place["after"])
+        for e in estimators:
+            attack: LinearAttack = ATTACKS.get(e.attack)(**e.parameters)
+            estimate = attack.solve_system(
+                head(system, e.rows), rng=np.random.default_rng((place["seed"], len(window), w))
+            )
+            truth = x[: len(estimate.values), window]
+            told = _told(e.attack, system.A, truth, reflected=place["after"])
+            rows.append(
+                {**place, "window": w, "estimator": e.label, **_scored(estimate, truth), "closed": told}
+            )
+    return rows
+
+
+def _told(attack: str, A: Array, truth: Array, *, reflected: bool) -> float | None:
+    """What theory says of ``attack`` on these rows (RVG Theorem 2, §VII-A); None of an attack that it does not cover."""
+    center = CENTERS.get(attack)
+    if center is None:
+        return None
+    stated = believed.reflected(center, A, truth) if reflected else believed.closed_form(center, A, A, truth)
+    return None if stated is None else stated.mse
+
+
+def theory_notes(rows: Rows, measured: str = "mse") -> list[str]:
+    """How far the closed forms among ``rows`` are from what was measured; loud beyond rounding."""
+    both = [(r[measured], r["closed"]) for r in rows if r.get("closed") is not None]
+    if not both:
+        return []
+    away = [abs(m - closed) / max(closed, 1e-12) for m, closed in both if max(m, closed) > _NOTHING]
+    worst = max(away, default=0.0)
+    if worst > TOLERANCE:
+        wrong = sum(a > TOLERANCE for a in away)
+        return [
+            f"THEORY AND MEASUREMENT DISAGREE in {wrong} of {len(both)} rows, by {worst:.1e} of the closed form at most"
+        ]
+    return [f"{len(both)} closed forms agree with what was measured, to {worst:.1e}"]
+
+
+def window_system(model: Model, x: Array, window: Array, *, reflected: bool = False) -> LinearSystem:
+    """A x = b' of the adversary whose passive columns are ``window``, from the exact scores of ``x``.
+
+    ``reflected``: the optimum on 1 − x has weights −W_pas and bias + W_pas·1, the same scores, so that the
+    adversary's equations hold for 1 − x (the bias unpenalised; RVG Prop. 4).
+    """
+    weight = model.weight[:, window]
+    bias = model.bias + weight.sum(axis=1) if reflected else model.bias
+    others = np.setdiff1d(np.arange(x.shape[1]), window)
+    known = x[:, others] @ model.weight[:, others].T + bias
+    parts = LinearSystem.from_scores(model.log_scores(x), known, -weight if reflected else weight)
+    assert len(parts) == 1, "float64 log-probabilities of finite logits are finite"
+    return parts[0][1]
+
+
+def head(system: LinearSystem, rows: int) -> LinearSystem:
+    """The first ``rows`` rows."""
+    log_c = None if system.log_c is None else system.log_c[:rows]
+    return LinearSystem(system.A, system.b[:rows], system.saturated, log_c)
+
+
+def _scored(estimate: Estimate, truth: Array) -> dict[str, Any]:
+    return {
+        "rows": len(truth),
+        "mse": float(((estimate.values - truth) ** 2).mean()),
+        "unusable": float((estimate.status != RowStatus.OK).mean()),
+    }
+
+
+def window_cells(
+    data: Dealt,
+    model: Model,
+    options: Options,
+    estimators: Sequence[Estimator],
+    *,
+    largest: int | None = None,
+    reflected: bool = False,
+) -> list[Cell]:
+    """A cell for each window size of ``data`` up to ``largest`` (all)."""
+    x = data.predictions(predictions(options), options.seed)
+    width = x.shape[1]
+    cells = []
+    for d in sizes(largest or width, options.quick):
+        place = {"dataset": data.name, "d": d, "share": d / width, "after": reflected, "seed": options.seed}
+        key = {**options.key, **place, "estimators": [[e.label, e.attack, e.parameters] for e in estimators]}
+        columns = windows(width, d, options.quick)
+        cells.append(Cell(key, (place, model, x, columns, tuple(estimators))))
+    return cells
+
+
+def averaged(rows: Rows, *by: str, value: str = "mse") -> dict[tuple[Any, ...], tuple[float, float]]:
+    """Mean and 95 % half width of ``value`` over what is left, usually the windows, for each combination of ``by``."""
+    groups: dict[tuple[Any, ...], list[float]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[b] for b in by), []).append(row[value])
+    return {
+        place: (float(np.mean(v)), 1.96 * float(np.std(v, ddof=1)) / len(v) ** 0.5 if len(v) > 1 else 0.0)
+        for place, v in groups.items()
+    }
+
+
+def size_curves(rows: Rows, title: str, order: Sequence[str], *, log_y: bool = True) -> Plot:
+    """MSE against d/d_t, one line per estimator, averaged over windows."""
+    found = averaged(rows, "estimator", "share")
+    series = []
+    for name in order:
+        points = sorted((share, mean) for (e, share), (mean, _) in found.items() if e == name and mean > 1e-7)
+        series.append(Series(name, [p[0] for p in points], [p[1] for p in points]))
+    return lines(title, "passive share of the features", "MSE per feature", series, log_y=log_y, order=order)

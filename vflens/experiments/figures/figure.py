@@ -1,0 +1,65 @@
+"""What a reproduced figure is: data in long form, the paper's printed numbers beside ours, a plot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from vflens.types import Array
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A number that the paper prints, and ours; ``error`` is ours' standard error or None."""
+
+    what: str
+    paper: float
+    ours: float
+    error: float | None = None
+
+
+@dataclass(frozen=True)
+class Figure:
+    """``data``: columns of equal length by name; ``plot``: plotly's data and layout as plain dictionaries."""
+
+    title: str
+    data: Mapping[str, list[Any]]
+    plot: Mapping[str, Any]
+    printed: tuple[Printed, ...] = ()
+    notes: tuple[str, ...] = field(default=())
+
+
+class MakeFigure(Protocol):
+    """Makes a figure from so many simulations; ``on_step`` hears (done, total)."""
+
+    def __call__(
+        self, *, simulations: int = 100, seed: int = 0, on_step: Callable[[int, int], None] = ...
+    ) -> Figure:
+        """The figure; bit for bit the same for one seed."""
+
+
+def silent(done: int, total: int) -> None:
+    """Hears progress and says nothing."""
+
+
+def line(name: str, x: Array | list[float], y: Array | list[float], **more: Any) -> dict[str, Any]:
+    """A curve; ``more`` is plotly's."""
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": name,
+        "x": np.asarray(x).tolist(),
+        "y": np.asarray(y).tolist(),
+        **more,
+    }
+
+
+def axes(x: str, y: str, *, x_log: bool = False, y_log: bool = False) -> dict[str, Any]:
+    """A layout with two titled axes, each linear or logarithmic."""
+    return {
+        "xaxis": {"title": {"text": x}, "type": "log" if x_log else "linear"},
+        "yaxis": {"title": {"text": y}, "type": "log" if y_log else "linear"},
+    }

@@ -1,0 +1,56 @@
+"""Self-contained pages: Jinja templates, plotly inside, written whole; they open offline and load nothing."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from vflens.errors import StorageError
+
+
+def templates() -> Environment:
+    """The templates folder: everything is escaped, an unknown name is an error, ``sha256`` is for the policy."""
+    folder = Path(__file__).parent / "templates"
+    environment = Environment(loader=FileSystemLoader(folder), autoescape=True, undefined=StrictUndefined)
+    environment.trim_blocks = environment.lstrip_blocks = True
+    environment.filters["sha256"] = _sha256
+    return environment
+
+
+def plotly() -> Markup:
+    """Plotly's script, to stand in a page."""
+    from plotly.offline import get_plotlyjs
+
+    # The browser hashes what it parsed: with bare newlines, and not cut short by a closing tag in a string.
+    return Markup(get_plotlyjs().replace("\r\n", "\n").replace("</script", "<\\/script"))
+
+
+def write_page(file: Path, page: str) -> None:
+    """Write ``page`` beside ``file``, then rename: a reader sees the old page or the new one, never half of it.
+
+    A page is to be shown: who may read it, and a folder made for it, the umask says.
+
+    Raises:
+        StorageError: it cannot be written.
+    """
+    temporary = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            temporary.write_text(page, encoding="utf-8", newline="\n")
+            temporary.replace(file)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise StorageError(
+            f"the report {file} cannot be written ({error.strerror}): choose another place"
+        ) from error
+
+
+def _sha256(script: str) -> str:
+    return base64.b64encode(hashlib.sha256(str(script).encode()).digest()).decode()

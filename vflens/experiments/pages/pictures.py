@@ -1,0 +1,75 @@
+"""The report's pictures: samples of targets whose columns are pixels, beside what each attack believes."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from vflens.errors import DataError
+from vflens.experiments.results.folders import PartyRun, Run
+from vflens.experiments.results.results import final, ranking
+from vflens.types import Array, Role
+
+_SAMPLES = 8  # rows shown per run and target
+
+
+def pictures(runs: Sequence[Run], names: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    """Per run and target: a row of images per sample; attacks stand in one order in all runs.
+
+    Raises:
+        DataError: kept pictures have another number of columns than the party has pixels.
+    """
+    order = ranking(runs)
+    for run in runs:
+        for party in (p for p in run.parties if p.role == Role.PASSIVE):
+            pixels, arrays = _pixels(run, party.name), party.pictures()
+            if not len(pixels) or not arrays:
+                continue
+            if arrays["original"].shape[1] != len(pixels):
+                raise DataError(
+                    f"{party.folder}/pictures.npz does not hold the party's columns: copy it anew"
+                )
+            yield {
+                "label": names[run.name],
+                "target": party.name,
+                **_block(run, party, pixels, arrays, order),
+            }
+
+
+def _block(
+    run: Run, party: PartyRun, pixels: Array, arrays: Mapping[str, Array], order: Mapping[str, int]
+) -> dict[str, Any]:
+    shown = {"original": arrays["original"], "half": np.full_like(arrays["original"], 0.5)}
+    shown |= {n.removeprefix("estimate:"): a for n, a in arrays.items() if n.startswith("estimate:")}
+    attacks = sorted(shown.keys() - {"original", "half"}, key=lambda a: (order.get(a, len(order)), a))
+    columns = ["original", "half", *attacks]
+    errors = {r.attack: r for r in final(run) if (r.target, r.scored_set) == (party.name, "predict")}
+    samples = enumerate(arrays["rows"][:_SAMPLES])
+    rows = [(int(row), [_png(shown[c][i], pixels) for c in columns]) for i, row in samples]
+    return {"heads": [(c, errors.get(c)) for c in columns], "rows": rows}
+
+
+def _pixels(run: Run, target: str) -> Array:
+    """(d, 2) places of the target's columns in their bounding box; empty unless all are pixels."""
+    columns = run.infos()[target].columns if target in run.infos() else ()
+    found = [c.pixel for c in columns if c.pixel is not None]
+    if not found or len(found) < len(columns):
+        return np.zeros((0, 2), np.int64)
+    places: Array = np.array(found) - np.min(found, axis=0)
+    return places
+
+
+def _png(values: Array, pixels: Array) -> str:
+    """A sample as a data URI: a pixel per column, clipped to [0, 1]; transparent where there is no column."""
+    from PIL import Image
+
+    canvas = np.zeros((*(pixels.max(axis=0) + 1), 2), np.uint8)
+    canvas[pixels[:, 0], pixels[:, 1], 0] = np.rint(255 * np.clip(np.nan_to_num(values), 0, 1))
+    canvas[pixels[:, 0], pixels[:, 1], 1] = 255
+    stream = io.BytesIO()
+    Image.fromarray(canvas).save(stream, "PNG")
+    return "data:image/png;base64," + base64.b64encode(stream.getvalue()).decode()

@@ -1,0 +1,232 @@
+"""One self-contained ``report.html`` from run folders: it opens offline and loads nothing.
+
+A panel stands in the report only when its numbers exist. Party names, reasons and configurations are
+untrusted text: the template escapes them, plotly's pseudo-HTML gets them escaped, and a content security
+policy lets only the report's own two scripts run.
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from vflens.errors import PluginError
+from vflens.experiments.pages import report_charts as charts
+from vflens.experiments.pages.page import plotly, templates, write_page
+from vflens.experiments.pages.pictures import pictures
+from vflens.experiments.results import verdict as v
+from vflens.experiments.results.compare import masked
+from vflens.experiments.results.folders import Crossing, PartyRun, Run, read_runs
+from vflens.experiments.results.results import (
+    column_bits,
+    final,
+    label_results,
+    leaking_columns,
+    privacy,
+    releases,
+    targets,
+    utility,
+)
+from vflens.experiments.results.theory import comparisons, disorders
+from vflens.plugins.defense import GATE_HOOKS
+from vflens.plugins.registry import ATTACKS, DEFENSES
+from vflens.types import Phase
+
+_HOOKS = {point.value: hook for point, hook in GATE_HOOKS.items()}
+_PROGRESS = ("train_seconds", "steps", "steps_per_second", "bytes_received", "bytes_per_step", "predict_rows")
+
+
+def write_report(folders: Sequence[Path], out: Path) -> Path:
+    """Write the report on the runs in ``folders`` to ``out`` (or into it, if it is a folder), all or nothing.
+
+    Raises:
+        ConfigError: two folders hold the same party of the same run.
+        DataError: a folder is missing, holds no run, or is damaged.
+        StorageError: ``out`` cannot be written.
+    """
+    page = render(read_runs(folders))
+    file = out / "report.html" if out.is_dir() else out
+    write_page(file, page)
+    return file
+
+
+def render(runs: Sequence[Run]) -> str:
+    """The report as HTML."""
+    environment = templates()
+    environment.filters.update(figure=v.figure, quantity=_quantity)
+    names = dict(zip((r.name for r in runs), v.labels(runs), strict=True))
+    panels = {
+        "heat_maps": list(charts.heat_maps(runs)),
+        "features": list(charts.features(runs, names)),
+        "pixel_maps": list(charts.pixel_maps(runs, names)),
+        "convergence": list(charts.convergence(runs, names)),
+        "loss": list(charts.loss(runs, names)),
+    }
+    return environment.get_template("report.html.j2").render(
+        runs=runs,
+        names=names,
+        verdict=v.verdict(runs),
+        best={r.name: next(iter(final(r)), None) for r in runs},
+        leaks=any(r.better or leaking_columns(run, r.target) for run in runs for r in final(run)),
+        numbers=v.result_table(runs),
+        attacker=v.attacker(runs[v.baseline(runs)]),
+        attacked=[v.named(runs[v.baseline(runs)], target) for target in targets(runs)],
+        attacks=_attacks(runs, names),
+        grants=_grants(runs, names),
+        in_the_clear=_in_the_clear(runs[v.baseline(runs)]),
+        traffic={r.name: rows for r in runs if (rows := _traffic(r))},
+        pictures=list(pictures(runs, names)),
+        utility=_table(runs, {r.name: utility(r) for r in runs}),
+        bits=[
+            (names[r.name], target, bits)
+            for r in runs
+            for target in targets([r])
+            for bits in column_bits(r, target)
+        ],
+        privacy=[(names[r.name], p) for r in runs for p in privacy(r)],
+        releases=[(names[r.name], table) for r in runs for table in releases(r)],
+        theory=[(names[r.name], c) for r in runs for c in comparisons(r)],
+        disorders=[(names[r.name], d) for r in runs for d in disorders(r)],
+        progress=_table(runs, {r.name: _progress(r) for r in runs}),
+        reruns=[(r, p, _command(p), tomli_w.dumps(masked(p.config))) for r in runs for p in r.parties],
+        in_process=_flagged(runs, names, "in_process"),
+        lab=_flagged(runs, names, "lab"),
+        labels=[(names[r.name], found) for r in runs for found in label_results(r)],
+        sampled=[
+            (names[r.name], p.name, every)
+            for r in runs
+            for p in r.parties
+            if (every := p.settings.transcript.get("every", 1)) > 1
+        ],
+        absent={
+            r.name: gone for r in runs if (gone := sorted(r.infos().keys() - {p.name for p in r.parties}))
+        },
+        plotly=plotly() if any(panels.values()) else "",
+        **panels,
+    )
+
+
+def _quantity(value: float | None, metric: str = "") -> str:
+    """A number with its unit, by the metric's name: bytes, seconds, shares and counts."""
+    if value is None or not math.isfinite(value):
+        return v.figure(value)
+    if "bytes" in metric:
+        power = min(3, int(math.log(max(value, 1), 1000)))
+        return f"{value / 1000**power:,.{1 if power else 0}f} {('B', 'kB', 'MB', 'GB')[power]}"
+    if metric in ("steps", "predict_rows"):
+        return f"{value:,.0f}"
+    return f"{value:,.1f}" if "second" in metric else v.figure(value)
+
+
+def _table(runs: Sequence[Run], values: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
+    """Metric by run, without metrics and runs that have no number."""
+    metrics = list(dict.fromkeys(k for by in values.values() for k in by))
+    return {"metrics": metrics, "rows": {r.name: values[r.name] for r in runs if values[r.name]}}
+
+
+def _progress(run: Run) -> dict[str, float]:
+    """How far and how fast training came; bytes per step are all bytes received, those of predictions too."""
+    found = {name: run.value(name) for name in _PROGRESS}
+    received, steps = found["bytes_received"], found["steps"]
+    found["bytes_per_step"] = received / steps if received is not None and steps else None
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _flagged(runs: Sequence[Run], names: Mapping[str, str], flag: str) -> list[str]:
+    """The runs in which a party says so in ``federation.json``."""
+    return [names[r.name] for r in runs if any(getattr(p.federation, flag) for p in r.parties)]
+
+
+def _attacks(runs: Sequence[Run], names: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Every configured or scored attack: what it is, needs and reads, and why it did not run."""
+    configured = [str(t.get("name", "?")) for r in runs for p in r.parties for t in p.settings.attacks]
+    scored = [s.attack for r in runs for s in final(r)]
+    skipped: dict[str, dict[str, list[str]]] = {}
+    for run in runs:
+        for m in run.metrics("skipped"):
+            skipped.setdefault(m.attack, {}).setdefault(m.column, []).append(names[run.name])
+    everything = dict.fromkeys([*configured, *scored, *skipped])
+    return [{"name": a, "skipped": skipped.get(a, {}), **_declared(a)} for a in everything]
+
+
+def _declared(attack: str) -> dict[str, Any]:
+    try:
+        plugin: Any = ATTACKS.get(attack)
+    except PluginError:
+        return {"summary": "not installed here", "needs": [], "phases": []}
+    needs = sorted(k.replace("_", " ") for k in plugin.needs)
+    return {
+        "summary": ATTACKS.summary(attack),
+        "needs": needs,
+        "phases": [p for p in Phase if p in plugin.phases],
+    }
+
+
+def _grants(runs: Sequence[Run], names: Mapping[str, str]) -> dict[tuple[str, ...], list[str]]:
+    """(from, to, what, rows) of every configured disclosure, with the runs that have it."""
+    grants: dict[tuple[str, ...], list[str]] = {}
+    for run in runs:
+        for party in run.parties:
+            for d in party.settings.disclose:
+                key = tuple(
+                    str(x) for x in (party.name, d.get("to", "?"), d.get("what", "?"), d.get("rows") or "–")
+                )
+                grants.setdefault(key, []).append(names[run.name])
+    return grants
+
+
+def _in_the_clear(run: Run) -> str:
+    """What training gave away in ``run``, as its messages crossed: to the coordinator, the active and the passive parties."""
+    known = next((p.federation for p in run.parties if p.federation.parties), None)
+    if known is None or known.network is None:
+        return (
+            "the active party sees the summed logits of every step, and even with parameters withheld it recovers all training "
+            "features up to one linear map; the gradient c − y tells the coordinator and every passive party the label of every training row."
+        )
+    labels = "every passive party sees the gradient of its own embedding, which can tell labels."
+    if known.aggregator == "active":
+        return (
+            "embeddings went straight to the active party, which sees each passive party's own embedding of every row, in training and "
+            f"prediction; the coordinator sees neither embeddings nor gradients; {labels}"
+        )
+    seen = "their sum" if known.network.get("combine") == "sum" else "all of them side by side"
+    return (
+        "the coordinator sees each passive party's own embedding of every row, in training and prediction, and all gradients; "
+        f"the active party sees {seen}; {labels}"
+    )
+
+
+def _traffic(run: Run) -> list[dict[str, Any]]:
+    return [{**asdict(c), "defended": _defended(run, c)} for p in run.parties for c in p.crossings()]
+
+
+def _defended(run: Run, crossing: Crossing) -> str:
+    """The defences of the sender that act on this kind of payload at its gate."""
+    sender = next((p for p in run.parties if p.name == crossing.sender), None)
+    if sender is None:
+        return "not known: the sender's folder was not given"
+    hook = _HOOKS.get(crossing.point)
+    return (
+        ", ".join(v.describe(t) for t in sender.settings.defenses if hook in _hooks(str(t.get("name"))))
+        or "–"
+    )
+
+
+def _hooks(defense: str) -> frozenset[str]:
+    try:
+        plugin: Any = DEFENSES.get(defense)
+    except PluginError:
+        return frozenset()
+    hooks: frozenset[str] = plugin.hooks()
+    return hooks
+
+
+def _command(party: PartyRun) -> str:
+    config = shlex.quote(f"{party.folder.parent.name}/{party.folder.name}/config.toml")
+    return f"vflens serve {party.role or 'ROLE'} --config {config}"

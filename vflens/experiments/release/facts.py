@@ -1,0 +1,141 @@
+"""The certificate of a released file: what :func:`vflens.table_noise.certificate.certify` says, and what only the file shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from vflens.experiments.release.columns import Columns
+from vflens.experiments.release.file import suffix
+from vflens.experiments.release.options import Options
+from vflens.experiments.release.passes import Effect, Scan
+from vflens.table_noise.certificate import certify
+from vflens.table_noise.mechanisms import Mechanism
+from vflens.table_noise.preserving import Preserving
+
+
+@dataclass(frozen=True, eq=False)
+class Classifier:
+    """What re-solving the written file gave; ``positive`` is the label that counts as +1."""
+
+    preserving: Preserving
+    theta: float
+    rho: float
+    positive: str
+
+
+def certificate_facts(
+    options: Options,
+    plan: Columns,
+    *,
+    found: Scan,
+    mechanism: Mechanism,
+    effect: Effect,
+    classifier: Classifier | None,
+) -> dict[str, Any]:
+    """The certificate as JSON: the keys of :class:`vflens.table_noise.certificate.Certificate`, then those of the file.
+
+    ``encodings``; ``undone_by_rounding``, see :class:`vflens.experiments.release.passes.Effect`; ``warnings``.
+    """
+    solved = None
+    if classifier:
+        solved = {
+            "preserving": classifier.preserving,
+            "theta": classifier.theta,
+            "rho": classifier.rho,
+        }
+    made = certify(
+        mechanism,
+        found.moments,
+        plan.names,
+        delta=options.delta,
+        diameter=options.span(len(plan.names)),
+        classifier=solved,
+        pi_from_data=options.pi_from_data,
+    )
+    facts = made.model_dump(mode="json")
+    if classifier:
+        facts["classifier"]["positive"] = classifier.positive
+    facts["encodings"] = {
+        n: {"kind": e.kind, "categories": list(e.categories)} for n, e in plan.encodings.items()
+    }
+    facts["undone_by_rounding"] = effect.undone
+    # codes name their categories here alone, one-hot columns in the released file too
+    codes = [f"encodings.{n}.categories" for n, e in plan.encodings.items() if e.kind == "ordinal"]
+    facts["private"] += ["undone_by_rounding", "warnings", *codes]
+    facts["not_protected"] = [*_of_labels(facts["not_protected"], plan), *_exposed(plan)]
+    facts["warnings"] = [
+        *_of_columns(plan, found),
+        *_of_decoding(plan, effect),
+        *_of_formulas(options, effect),
+        *_of_noise(options, mechanism, classifier),
+    ]
+    return facts
+
+
+def _of_labels(words: list[str], plan: Columns) -> list[str]:
+    return words if plan.label is not None else [w for w in words if not w.startswith("labels")]
+
+
+def _exposed(plan: Columns) -> Iterator[str]:
+    if plan.kept_ids:
+        yield f"identifiers ({', '.join(plan.kept_ids)}): released as they are, they re-link every row to its person"
+    if plan.encodings:
+        yield f"which categories occur in {', '.join(plan.encodings)}"
+
+
+def _of_columns(plan: Columns, found: Scan) -> Iterator[str]:
+    by_name = dict(zip(plan.names, zip(found.whole, found.rising, strict=True), strict=True))
+    whole = [f for f in plan.features if f not in plan.encodings and by_name[f][0]]
+    if whole:
+        yield f"whole numbers are widened to float64 ({_some(whole)}): rounding them again undoes noise and moves a classifier"
+    rising = [f for f in whole if by_name[f][1]]
+    if rising and found.rows > 1:
+        yield f"column {rising[0]!r} counts upwards like a row number: if it identifies rows, leave it out with --id {rising[0]}"
+    if plan.kept_ids:
+        yield f"identifiers pass through ({_some(plan.kept_ids)}): whoever holds them elsewhere re-links the rows"
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return ", ".join(names[:5]) + more
+
+
+def _of_decoding(plan: Columns, effect: Effect) -> Iterator[str]:
+    for features, decoder in (
+        ([f for f in effect.undone if not _one_hot(plan, f)], "rounding gives back {} of the cells of {!r}"),
+        ([f for f in effect.undone if _one_hot(plan, f)], "arg-max gives back {} of the categories of {!r}"),
+    ):
+        worst = max(features, key=lambda f: effect.undone[f], default=None)
+        if worst is not None:
+            rest = ", of the other such columns less or as much" if len(features) > 1 else ""
+            yield decoder.format(f"{100 * effect.undone[worst]:.3g} %", worst) + rest
+
+
+def _of_formulas(options: Options, effect: Effect) -> Iterator[str]:
+    if not effect.formulas or suffix(options.out) == ".parquet":
+        return
+    begins = "names or cells of the released file begin like a formula (=, +, -, @, tab)"
+    if options.excel_safe:
+        yield f"{effect.formulas} {begins}: an apostrophe stands before each"
+    else:
+        yield f"{effect.formulas} {begins}: a spreadsheet may run them, --excel-safe puts an apostrophe before each"
+
+
+def _one_hot(plan: Columns, feature: str) -> bool:
+    return feature in plan.encodings and plan.encodings[feature].kind == "one-hot"
+
+
+def _of_noise(options: Options, mechanism: Mechanism, classifier: Classifier | None) -> Iterator[str]:
+    if options.seed is not None:
+        yield "the noise follows from --seed: whoever learns or guesses the seed removes all of it"
+    if (abs(mechanism.mean()) > 1e-9 * np.sqrt(np.diag(mechanism.covariance()))).any():
+        yield "this noise has a mean: parameters.mean says by how much each column moves"
+    if classifier is not None and not classifier.preserving.preserved:
+        yield (
+            f"this release is not classifier-preserving: solved again, the classifier moves by {classifier.preserving.change:.1e}, "
+            "and 1e-6 is allowed: choose a smaller --m or rescale the columns"
+        )

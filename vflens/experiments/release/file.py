@@ -1,0 +1,373 @@
+"""Tables as files: CSV, plain or compressed, and parquet, read block by block and written whole or not at all."""
+
+from __future__ import annotations
+
+import csv as text_csv
+import io
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyarrow import csv
+
+from vflens.errors import DataError, StorageError
+from vflens.names import repeated
+from vflens.tables.exact_numbers import beyond_exact, long_row, refuse_rounded
+from vflens.types import Array
+
+#: What pandas takes for missing.
+MISSING = (
+    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
+    *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
+)
+SUFFIXES = {".csv": None, ".csv.gz": "gzip", ".csv.bz2": "bz2", ".csv.zst": "zstd", ".parquet": None}
+_BLOCK_BYTES, _BLOCK_ROWS = 1 << 19, 1 << 14
+_OTHER_SEPARATORS = (";", "\t", "|")
+_PARSE = csv.ParseOptions(newlines_in_values=True)
+_CONVERSION = re.compile(
+    r"In CSV column #(\d+): Row #(\d+): CSV conversion error to double: invalid value '(.*)'", re.S
+)
+#: Told of the stage, what is done and the whole, in bytes of the file read.
+Progress = Callable[[str, int, int], None]
+
+
+def suffix(path: Path) -> str:
+    """The part of the name that says what the file is.
+
+    Raises:
+        DataError: it is none of :data:`SUFFIXES`.
+    """
+    for known in SUFFIXES:
+        if path.name.endswith(known):
+            return known
+    raise DataError(f"{path}: the suffix is none of {', '.join(SUFFIXES)}: rename or convert the file")
+
+
+class TableFile:
+    """A table on disk; ``names`` are its columns in their order.
+
+    Raises:
+        DataError: it cannot be read, has no columns, or names one twice.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path, self._suffix = path, suffix(path)
+        self._rows = 0  # read so far
+        if path.exists() and not path.is_file():
+            raise DataError(f"{path} is a folder or a pipe: a table is read twice, give a file")
+        with self._readable():
+            self._schema: pa.Schema = pq.read_schema(path) if self._is_parquet else self._csv(None, ()).schema
+        self.names = tuple(self._schema.names)
+        twice = repeated(self.names)
+        if twice is not None or not self.names:
+            raise DataError(
+                f"{path}: column {twice!r} occurs twice: rename one"
+                if twice is not None
+                else f"{path}: it has no columns"
+            )
+
+    def kept_type(self, name: str) -> pa.DataType:
+        """The type of a column that passes through: its own in parquet, text in CSV; text however stored is a string.
+
+        Raises:
+            DataError: its cells are lists, records or bytes.
+        """
+        if not self._is_parquet:
+            return pa.string()
+        kind = self._schema.field(name).type
+        if pa.types.is_dictionary(kind):
+            kind = kind.value_type
+        if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+            return pa.string()
+        if not (
+            pa.types.is_primitive(kind)
+            or pa.types.is_string(kind)
+            or pa.types.is_decimal(kind)
+            or pa.types.is_null(kind)
+        ):
+            raise DataError(
+                f"{self.path}: column {name!r} holds {kind}: store one number or text in each cell, or leave the column out with --id {name}"
+            )
+        return kind
+
+    def blocks(
+        self, numbers: Sequence[str], others: Sequence[str], stage: str, progress: Progress
+    ) -> Iterator[dict[str, pa.Array]]:
+        """Columns by name, block by block: ``numbers`` as float64, ``others`` as :meth:`kept_type`; null is missing.
+
+        Raises:
+            DataError: a cell of ``numbers`` is no number, or the file is damaged.
+        """
+        if not numbers and not others:
+            return
+        with self._readable():
+            read = self._parquet_blocks if self._is_parquet else self._csv_blocks
+            yield from read(numbers, others, stage, progress)
+
+    def text_columns(self, among: Sequence[str], progress: Progress) -> list[str]:
+        """Those of ``among`` that hold something other than numbers."""
+        if self._is_parquet:
+            return [n for n in among if not _is_number(self._schema.field(n).type)]
+        found: set[str] = set()
+        for block in self.blocks((), among, "looking for text", progress):
+            found |= {n for n in among if n not in found and not _all_numbers(block[n])}
+        return [n for n in among if n in found]
+
+    @property
+    def separator_hint(self) -> str:
+        """What to say where a header is one name with another separator in it; else nothing."""
+        found = next((s for s in _OTHER_SEPARATORS if s in self.names[0]), None)
+        if found is None or len(self.names) > 1:
+            return ""
+        return f" (its one name holds {found!r}: if that separates columns, save the table with commas)"
+
+    @property
+    def _is_parquet(self) -> bool:
+        return self._suffix == ".parquet"
+
+    def _csv(self, stream: Any, types: Sequence[tuple[str, pa.DataType]]) -> csv.CSVStreamingReader:
+        options = csv.ConvertOptions(
+            column_types=dict(types),
+            include_columns=[n for n, _ in types],
+            strings_can_be_null=True,
+            null_values=MISSING,
+        )
+        if stream is None:
+            _, stream = self._opened()
+        reading = csv.ReadOptions(
+            use_threads=False, block_size=_BLOCK_BYTES
+        )  # with threads errors name no row
+        return csv.open_csv(stream, read_options=reading, parse_options=_PARSE, convert_options=options)
+
+    def _opened(self) -> tuple[pa.OSFile, Any]:
+        """The file and, where compressed, the stream of its contents."""
+        raw, kind = pa.OSFile(str(self.path)), SUFFIXES[self._suffix]
+        return raw, pa.CompressedInputStream(raw, kind) if kind else raw
+
+    def _csv_blocks(
+        self, numbers: Sequence[str], others: Sequence[str], stage: str, progress: Progress
+    ) -> Iterator[dict[str, pa.Array]]:
+        types = [(n, pa.float64()) for n in numbers] + [(n, pa.string()) for n in others]
+        raw, stream = self._opened()
+        size = raw.size()
+        self._rows, exact = 0, set[str]()
+        for batch in self._csv(stream, types):
+            progress(stage, raw.tell() if not raw.closed else size, size)
+            block = {name: batch.column(i) for i, (name, _) in enumerate(types)}
+            for name in numbers:
+                if name not in exact and beyond_exact(floats(block[name])):
+                    self._refuse_rounded_text(name)
+                    exact.add(name)
+            yield block
+            self._rows += len(batch)
+
+    def _refuse_rounded_text(self, name: str) -> None:
+        """Read a column of a CSV file again, as text: its numbers do not show whether they were rounded."""
+        first = 0
+        for batch in self._csv(None, [(name, pa.string())]):
+            self._refuse_rounded(name, batch.column(0), first)
+            first += len(batch)
+
+    def _parquet_blocks(
+        self, numbers: Sequence[str], others: Sequence[str], stage: str, progress: Progress
+    ) -> Iterator[dict[str, pa.Array]]:
+        for name in numbers:
+            kind = self._schema.field(name).type
+            if not _is_number(kind):
+                raise not_numeric(self.path, name, f"holds {kind}")
+        done = 0
+        with pq.ParquetFile(self.path) as file:
+            for batch in file.iter_batches(_BLOCK_ROWS, columns=[*numbers, *others], use_threads=False):
+                for n in numbers:
+                    self._refuse_rounded(n, batch.column(n), done)
+                done += batch.num_rows
+                progress(stage, done, file.metadata.num_rows)
+                yield {n: batch.column(n).cast(pa.float64(), safe=False) for n in numbers} | {
+                    n: batch.column(n).cast(self.kept_type(n)) for n in others
+                }
+
+    def _refuse_rounded(self, name: str, column: pa.Array, first: int) -> None:
+        try:
+            refuse_rounded(name, column, first)
+        except DataError as error:
+            raise DataError(f"{self.path}: {error}; --id {name} leaves it out") from error
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        try:
+            yield
+        except FileNotFoundError as error:
+            raise DataError(f"{self.path}: there is no such file: check the path") from error
+        except pa.ArrowException as error:
+            found = _CONVERSION.search(str(error))
+            if found:
+                column, row, value = self.names[int(found[1])], int(found[2]) - 1, found[3]
+                raise not_numeric(
+                    self.path, column, f"holds {value!r} in data row {row}", self.separator_hint
+                ) from error
+            why = long_row(error, _BLOCK_BYTES, self._rows)
+            raise DataError(
+                f"{self.path}: {why}"
+                if why
+                else f"{self.path}: it cannot be read ({error}): check that it is whole, UTF-8, and what its suffix says"
+            ) from error
+        except OSError as error:
+            raise DataError(
+                f"{self.path}: it cannot be read ({error}): check that it is whole and what its suffix says"
+            ) from error
+
+
+# pyarrow's own ways between its arrays and NumPy's load pandas, a third of a second; these do not.
+
+
+def cells(column: pa.Array) -> Array:
+    """The numbers of a column (n,); anything where it is null."""
+    data = [None, column.buffers()[1]]
+    values: Array = np.from_dlpack(
+        pa.Array.from_buffers(column.type, len(column), data, offset=column.offset)
+    )
+    return values
+
+
+def floats(column: pa.Array) -> Array:
+    """A float64 column (n,), NaN where it is null."""
+    return np.where(nulls(column), np.nan, cells(column)) if column.null_count else cells(column)
+
+
+def nulls(column: pa.Array) -> Array:
+    """Where a column is null or NaN, (n,)."""
+    missing: Array = cells(column.is_null(nan_is_null=True).cast(pa.int8())) > 0
+    return missing
+
+
+def as_column(values: Array) -> pa.Array:
+    """Numbers (n,) as a column."""
+    data = pa.py_buffer(np.ascontiguousarray(values))
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, data])
+
+
+def as_text(values: Sequence[str]) -> pa.Array:
+    """Texts (n,) as a column."""
+    encoded = [value.encode() for value in values]
+    ends = np.cumsum([0, *map(len, encoded)]).astype(np.int32)
+    return pa.StringArray.from_buffers(len(encoded), pa.py_buffer(ends), pa.py_buffer(b"".join(encoded)))
+
+
+def not_numeric(path: Path, column: str, what: str, hint: str = "") -> DataError:
+    """The refusal of a column that holds something other than numbers."""
+    return DataError(
+        f"{path}: column {column!r} {what}, which is not a number: choose --encode {column}=ordinal or --encode {column}=one-hot, "
+        f"or, if it identifies rows, leave it out with --id {column}{hint}"
+    )
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def _all_numbers(column: pa.Array) -> bool:
+    for trim in (False, True):  # trimming takes as long as reading the numbers, and few need it
+        with suppress(pa.ArrowInvalid):
+            (pc.utf8_trim_whitespace(column) if trim else column).cast(pa.float64())
+            return True
+    return False
+
+
+_FORMULA = r"^[=+\-@\t\r]"  # how a text begins that a spreadsheet runs, unless it is a number
+_NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+
+
+class _Writer(Protocol):
+    def write_batch(self, batch: pa.RecordBatch) -> None: ...
+    def close(self) -> None: ...
+
+
+class TableSink:
+    """Writes blocks of columns as CSV or parquet, by the suffix of ``path``.
+
+    Floats are written with the digits, up to 17, that read back bit for bit. ``formulas`` counts the names and texts that a
+    spreadsheet takes for formulas; ``excel_safe`` puts an apostrophe before each.
+    """
+
+    def __init__(self, path: Path, schema: pa.Schema, *, quoted: bool, excel_safe: bool) -> None:
+        self._schema, kind = schema, suffix(path)
+        self._safe, self.formulas = excel_safe, 0
+        self._file: Any = pa.OSFile(str(path), "wb")
+        if kind == ".parquet":
+            self._writer: _Writer = pq.ParquetWriter(self._file, schema)
+            return
+        if SUFFIXES[kind]:
+            self._file = pa.CompressedOutputStream(self._file, SUFFIXES[kind])
+        self._file.write(_header(self._text(as_text(schema.names)).to_pylist()))
+        options = csv.WriteOptions(include_header=False, quoting_style="needed" if quoted else "none")
+        self._writer = csv.CSVWriter(self._file, schema, write_options=options)
+
+    def write(self, columns: Sequence[pa.Array]) -> None:
+        """Append a block; ``columns`` in the order of the schema."""
+        written = [self._text(c) if pa.types.is_string(c.type) else c for c in columns]
+        self._writer.write_batch(pa.record_batch(written, schema=self._schema))
+
+    def _text(self, column: pa.Array) -> pa.Array:
+        """A column of text as it is written."""
+        self.formulas += pc.sum(_formulas(column)).as_py() or 0
+        return as_shown(column) if self._safe else column
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._writer.close()
+        self._file.close()
+
+
+def as_shown(column: pa.Array) -> pa.Array:
+    """Texts with an apostrophe before each that a spreadsheet takes for a formula: it then shows the text."""
+    return pc.if_else(_formulas(column), pc.binary_join_element_wise("'", column, ""), column)
+
+
+def _formulas(column: pa.Array) -> pa.Array:
+    number = pc.match_substring_regex(column, _NUMBER)
+    return pc.and_(pc.match_substring_regex(column, _FORMULA), pc.invert(number))
+
+
+def _header(names: Sequence[str]) -> bytes:
+    line = io.StringIO()
+    text_csv.writer(line, lineterminator="\n").writerow(names)
+    return line.getvalue().encode()
+
+
+@contextmanager
+def replacing(files: Sequence[Path]) -> Iterator[list[Path]]:
+    """A temporary file beside each of ``files``, for the owner only; all take their places, in order, once the body ends well.
+
+    Raises:
+        StorageError: the folder cannot be written.
+    """
+    temporary: list[Path] = []
+    try:
+        for file in files:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(dir=file.parent, prefix=".release-", suffix=f"-{file.name}")
+            os.close(handle)
+            temporary.append(Path(name))
+        yield temporary
+        for source, file in zip(temporary, files, strict=True):
+            source.replace(file)
+    except OSError as error:
+        raise StorageError(
+            f"{files[0].parent} cannot be written ({error}): free space, or choose another --out"
+        ) from error
+    finally:
+        for path in temporary:
+            path.unlink(missing_ok=True)

@@ -1,0 +1,133 @@
+"""The certificate as one page that opens offline: the trade-off, each column before and after, what is not protected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from html import escape
+from typing import Any, cast
+
+import numpy as np
+
+from vflens.experiments.pages.page import plotly, templates
+from vflens.experiments.release.passes import Effect
+from vflens.table_noise.bounds import bounds
+from vflens.table_noise.correlated import Correlated
+from vflens.table_noise.mechanisms import Mechanism
+from vflens.table_noise.moments import TableMoments
+
+_BOUND, _RELEASED, _LINEAR, _BEFORE = "#0072B2", "#009E73", "#D55E00", "#808080"
+_DECADES, _POINTS, _WIDE = 4, 25, 100
+
+
+def render(facts: dict[str, Any], mechanism: Mechanism, moments: TableMoments, effect: Effect) -> str:
+    """The page of the certificate ``facts``."""
+    environment = templates()
+    environment.filters.update(
+        percent=_unbroken, short=lambda value: "–" if value is None else f"{value:.4g}"
+    )
+    return environment.get_template("release.html.j2").render(
+        facts=facts,
+        headline=headline(facts),
+        trade_off=_trade_off(mechanism, moments),
+        distributions=list(_distributions(facts["columns"], effect)),
+        plotly=plotly(),
+    )
+
+
+def headline(facts: dict[str, Any]) -> str:
+    """The certificate in one sentence: what the bound is, and what it does not stop."""
+    columns = facts["cramer_rao"]["per_feature"]
+    known = [c for c in columns if c["linear_r2"] is not None]
+    said = (
+        f"A row's squared error is at least {facts['cramer_rao']['min_row']:.4g} for locally unbiased estimators"
+        f" ({_percent(facts['cramer_rao']['share_of_total_variance'])} of a row's variance on average)"
+    )
+    if not known:
+        return said + "."
+    worst = max(known, key=lambda c: c["linear_r2"])
+    return f"{said}; someone who knows mean and covariance still explains {_percent(worst['linear_r2'])} of {worst['column']!r}."
+
+
+def _unbroken(share: float | None) -> str:
+    """A percentage that no narrow column breaks in two."""
+    return _percent(share).replace(" ", "\N{NO-BREAK SPACE}")
+
+
+def _percent(share: float | None) -> str:
+    if share is None:
+        return "–"
+    return f"{100 * share:.3g} %" if share < 0.99 or share >= 1 else f"{min(100 * share, 99.9999):.6g} %"
+
+
+def _trade_off(mechanism: Mechanism, moments: TableMoments) -> dict[str, Any]:
+    """Three errors as shares of a row's variance against the size of the noise, the chosen point marked."""
+    field = "m" if isinstance(mechanism, Correlated) else "lam"
+    chosen = getattr(mechanism, field)
+    points = _POINTS if mechanism.width <= _WIDE else 9
+    sizes = chosen * np.logspace(-_DECADES, _DECADES, points)
+    whole = float(np.trace(moments.covariance)) or 1.0
+    curves = [bounds(replace(cast(Any, mechanism), **{field: size}), moments) for size in sizes.tolist()]
+    lines = {
+        "error of the released row": (_RELEASED, [c.released.sum() / whole for c in curves]),
+        "Cramér–Rao bound, unbiased estimators": (_BOUND, [c.cramer_rao.sum() / whole for c in curves]),
+        "best linear estimate, mean and covariance known": (
+            _LINEAR,
+            [c.linear.sum() / whole for c in curves],
+        ),
+    }
+    data: list[dict[str, Any]] = [
+        {
+            "type": "scatter",
+            "mode": "lines",
+            "name": name,
+            "x": sizes.tolist(),
+            "y": [float(v) for v in y],
+            "line": {"color": colour, "width": 2},
+        }
+        for name, (colour, y) in lines.items()
+    ]
+    now = [float(y[points // 2]) for _, y in lines.values()]
+    marker = {"size": 11, "symbol": "diamond", "color": [colour for colour, _ in lines.values()]}
+    data.append(
+        {
+            "type": "scatter",
+            "mode": "markers",
+            "name": "this release",
+            "x": [chosen] * 3,
+            "y": now,
+            "marker": marker,
+        }
+    )
+    letter = "m" if field == "m" else "λ"
+    layout = {
+        "height": 380,
+        "xaxis": {"type": "log", "title": {"text": letter}, "exponentformat": "power"},
+        "yaxis": {"type": "log", "title": {"text": "share of a row's variance"}, "exponentformat": "power"},
+    }
+    title = f"Errors against {letter}; a diamond is this release"
+    return {"title": title, "height": 380, "spec": {"data": data, "layout": layout}}
+
+
+def _distributions(columns: list[str], effect: Effect) -> Iterator[dict[str, Any]]:
+    for name, edges, before, after in zip(columns, effect.edges, effect.before, effect.after, strict=False):
+        middles = ((edges[1:] + edges[:-1]) / 2).tolist()
+        shares = {"before": (before, _BEFORE), "after": (after, _RELEASED)}
+        data = [
+            {
+                "type": "scatter",
+                "mode": "lines",
+                "name": when,
+                "x": middles,
+                "y": (counts / max(1, effect.drawn)).tolist(),
+                "line": {"shape": "hvh", "color": colour, "width": 1.5},
+                "fill": "tozeroy",
+            }
+            for when, (counts, colour) in shares.items()
+        ]
+        layout = {
+            "height": 190,
+            "yaxis": {"rangemode": "tozero", "title": {"text": "share of rows"}},
+            "xaxis": {"title": {"text": escape(name)}},
+        }
+        yield {"title": name, "height": 190, "spec": {"data": data, "layout": layout}}

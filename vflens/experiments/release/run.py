@@ -1,0 +1,176 @@
+"""``vflens release``: a table under noise, its certificate and the certificate's page (FAR; ``vflens.table_noise``)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vflens.errors import ConfigError
+from vflens.experiments.release.columns import Block, Columns, blocks, plan_columns
+from vflens.experiments.release.facts import Classifier, certificate_facts
+from vflens.experiments.release.file import Progress, TableFile, as_shown, as_text, floats, replacing, suffix
+from vflens.experiments.release.options import Options, mechanism_for
+from vflens.experiments.release.page import render
+from vflens.experiments.release.passes import (
+    Noise,
+    Scan,
+    refuse_invisible,
+    refuse_refuted,
+    scan,
+    signs,
+    write,
+)
+from vflens.randomness import derive, secret_from_seed
+from vflens.table_noise.mechanisms import Mechanism
+from vflens.table_noise.preserving import check_preserved, preserving_noise
+from vflens.types import Array
+
+THETA, RHO = 1.0, 1e-2
+
+
+@dataclass(frozen=True)
+class Release:
+    """What was written, and the certificate as JSON holds it."""
+
+    table: Path
+    certificate: Path
+    page: Path
+    facts: dict[str, Any]
+
+
+def release(options: Options, progress: Progress) -> Release:
+    """Release ``options.table`` as ``options.out``, with its certificate: all of it, or nothing.
+
+    Raises:
+        ConfigError: options that cannot work together, or an output that exists and is not to be replaced.
+        DataError: a table that cannot be released.
+        StorageError: the output cannot be written.
+    """
+    page, certificate = (
+        options.out.with_name(f"{options.out.name}.certificate.{s}") for s in ("html", "json")
+    )
+    outputs = [page, certificate, options.out]  # the table last: where it stands, so does its certificate
+    _refuse_overwriting(options, outputs)
+    plan = plan_columns(TableFile(options.table), options, progress)
+    rows = partial(blocks, plan, drop_missing=options.missing == "drop-row", progress=progress)
+    prepare = _correlated if options.mechanism == "correlated" else _independent
+    prepared = prepare(options, plan, rows)
+    diameter = options.span(len(plan.names))
+    if diameter is not None:
+        refuse_refuted(plan, prepared.scan, diameter)
+    with replacing(outputs) as (page_file, certificate_file, table_file):
+        noise = Noise(prepared.mechanism, _key(options, prepared.scan))
+        effect = write(plan, prepared.rows(), prepared.scan, noise, table_file, excel_safe=options.excel_safe)
+        classifier = prepared.check(table_file, progress) if prepared.check else None
+        facts = certificate_facts(
+            options,
+            plan,
+            found=prepared.scan,
+            mechanism=noise.mechanism,
+            effect=effect,
+            classifier=classifier,
+        )
+        facts["released"] = {"file": options.out.name, "sha256": _sha256(table_file)}
+        text = json.dumps(facts, ensure_ascii=False, indent=2, allow_nan=False)
+        certificate_file.write_text(text + "\n", "utf-8")
+        page_file.write_text(render(facts, noise.mechanism, prepared.scan.moments, effect), "utf-8")
+    return Release(options.out, certificate, page, facts)
+
+
+@dataclass(frozen=True, eq=False)
+class _Prepared:
+    """A mechanism that fits the table; ``rows`` reads the table again, ``check`` the written file."""
+
+    mechanism: Mechanism
+    scan: Scan
+    rows: Callable[[], Iterable[Block]]
+    check: Callable[[Path, Progress], Classifier] | None = None
+
+
+def _independent(options: Options, plan: Columns, rows: Callable[..., Iterable[Block]]) -> _Prepared:
+    found = scan(plan, rows(stage="reading"))
+    mechanism = mechanism_for(options, found.moments, plan.names)
+    refuse_invisible(plan, found, mechanism.finest())
+    return _Prepared(mechanism, found, partial(rows, stage="writing"))
+
+
+def _correlated(options: Options, plan: Columns, rows: Callable[..., Iterable[Block]]) -> _Prepared:
+    """Holds the table: the classifier needs all of it."""
+    if len(plan.names) == 1:
+        raise ConfigError(
+            f"--mechanism correlated on the one column {plan.names[0]!r} leaves no room for noise: choose another mechanism"
+        )
+    theta = THETA if options.theta is None else options.theta
+    rho = RHO if options.rho is None else options.rho
+    m = float(options.m or 0.0)
+    held = list(rows(stage="reading"))
+    found = scan(plan, held)
+    refuse_invisible(plan, found, np.full(len(plan.names), abs(m) ** 0.5))
+    y, positive = signs(found.labels, np.concatenate([_text(b.kept[str(plan.label)]) for b in held]))
+    x = np.concatenate([b.features for b in held])
+    with _solving("its columns are too unlike in scale: rescale them"):
+        mechanism, solution = preserving_noise(x, y, theta=theta, rho=rho, m=m)
+
+    def check(written: Path, progress: Progress) -> Classifier:
+        names = as_shown(as_text(plan.names)).to_pylist() if options.excel_safe else plan.names
+        released = _features(TableFile(written), names, progress)
+        with _solving(f"the noise drowns it: choose a smaller --m than {m:g}"):
+            found = check_preserved(released, y, mechanism, solution, theta=theta, rho=rho)
+        return Classifier(found, theta, rho, positive)
+
+    return _Prepared(mechanism, found, lambda: held, check)
+
+
+@contextmanager
+def _solving(remedy: str) -> Iterator[None]:
+    try:
+        yield
+    except np.linalg.LinAlgError as error:
+        raise ConfigError(f"the classifier of the table cannot be computed in float64; {remedy}") from error
+
+
+def _features(file: TableFile, names: Sequence[str], progress: Progress) -> Array:
+    """The released numbers as the file gives them back, (q, p)."""
+    read = file.blocks(names, (), "checking", progress)
+    return np.concatenate([np.column_stack([floats(block[n]) for n in names]) for block in read])
+
+
+def _text(column: Any) -> Array:
+    return np.array(column.cast("string").to_pylist(), dtype=np.str_)
+
+
+def _refuse_overwriting(options: Options, outputs: Sequence[Path]) -> None:
+    if suffix(options.out) == ".parquet" and options.excel_safe:
+        raise ConfigError(f"--excel-safe: no spreadsheet runs what {options.out} holds, leave it out")
+    if options.out.resolve() == options.table.resolve():
+        raise ConfigError(f"--out {options.out} is the table itself: name another file")
+    folder = next((o for o in outputs if o.is_dir()), None)
+    if folder is not None:
+        raise ConfigError(f"{folder} is a folder: name another --out")
+    existing = next((o for o in outputs if o.exists()), None)
+    if existing is not None and not options.force:
+        raise ConfigError(f"{existing} exists: name another --out, or say --force to replace it")
+
+
+def _key(options: Options, found: Scan) -> bytes:
+    """The key of the noise: fresh, or from the seed, the numbers and the options together.
+
+    One seed never gives two releases the same noise in different sizes: their difference would show it.
+    """
+    if options.seed is None:
+        return secrets.token_bytes(32)
+    return derive(secret_from_seed(options.seed, "release"), "release", found.digest.hex(), *options.as_key())
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

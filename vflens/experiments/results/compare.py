@@ -1,0 +1,188 @@
+"""Two runs side by side: what differs in configuration, and what differs in the figures.
+
+An attack's error appears with the blind error of its own run; one that has none is left out, as
+everywhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vflens.errors import ConfigError
+from vflens.experiments.results.folders import Run, read_runs
+from vflens.experiments.results.results import ColumnError, Result, column_errors, final
+from vflens.experiments.results.verdict import figure
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_SECRET = re.compile(r"(^|_)(seed|token|secret|password|key)s?(_|$)")
+_PLACES = {"run", "out", "address"}  # a name or a place changes no result, and differs in almost every pair
+_MASK = "(secret)"
+_ATTACK_FIGURES = {"mse", "mse_stderr", "blind_mse", "unusable"}
+_ATTACK_FIGURES |= {"column_mse", "column_blind_mse", "column_entropy", "column_conditional_entropy"}
+_TIMES = {"train_seconds", "steps_per_second"}  # of no two runs alike
+_METRIC_KEY = ("party", "metric", "attack", "target", "scored_set", "column", "rows", "step")
+_ERROR_KEY = ("attack", "target", "scored_set", "rows", "column")
+
+
+def compare(run_a: Path, run_b: Path) -> dict[str, Any]:
+    """What differs between two runs, each the folder of a run or of one of its parties.
+
+    Returns:
+        ``a``, ``b``: the runs' names. ``only_a``, ``only_b``: the parties whose folder one side alone holds; all else
+        is of the parties that both hold. ``configuration``: ``{party, key, a, b}`` for every flattened key
+        that differs, secrets masked, None where a side lacks it; names and addresses are left out. ``errors``: ``{attack, target,
+        scored_set, rows, column, a, b, blind_a, blind_b, difference}`` of each attack's last milestone,
+        as a whole (``column`` "") and column by column. ``metrics``: ``{party, metric, attack, target,
+        scored_set, column, rows, step, a, b, difference}`` of the other figures. Equal figures are left
+        out; ``difference`` is b − a, None where a side lacks the figure. A figure that
+        is not finite stays as it is; ``vflens compare --json`` writes null for it. ``equal``: whether nothing differs but
+        times.
+
+    Raises:
+        ConfigError: a folder holds several runs, or they have no party in common.
+        DataError: a folder is missing, holds no run, or is damaged.
+    """
+    a, b = _only_run(run_a), _only_run(run_b)
+    only_a, only_b = _names(a) - _names(b), _names(b) - _names(a)
+    if only_a == _names(a):
+        raise ConfigError(
+            f"{run_a} holds {', '.join(sorted(only_a))} and {run_b} {', '.join(sorted(only_b))}: give two folders that hold the same party"
+        )
+    a, b = _without(a, only_a), _without(b, only_b)
+    found = {
+        "configuration": list(_configuration(a, b)),
+        "errors": list(_errors(a, b)),
+        "metrics": list(_metrics(a, b)),
+    }
+    measured = [m for m in found["metrics"] if m["metric"] not in _TIMES]
+    equal = not (found["configuration"] or found["errors"] or measured)
+    alone = {"only_a": sorted(only_a), "only_b": sorted(only_b)}
+    return {"a": a.name, "b": b.name, **alone, **found, "equal": equal}
+
+
+def table(comparison: Mapping[str, Any]) -> Table:
+    """:func:`compare`'s answer for the terminal, without markup: settings, errors of whole targets, other figures."""
+    from rich.table import Table
+
+    grid = Table("what differs", *(f"{side}: {comparison[side]}" for side in "ab"), "b − a")
+    for c in comparison["configuration"]:
+        values = ("–" if c[side] is None else str(c[side]) for side in "ab")
+        grid.add_row(f"{c['party']}: {c['key']}", *values, "")
+    grid.add_section()
+    for e in (e for e in comparison["errors"] if not e["column"]):
+        what = f"MSE of {e['attack']} on {e['target']} ({e['rows']} {e['scored_set']} rows)"
+        sides = (f"{figure(e[side])} (blind {figure(e[f'blind_{side}'])})" for side in "ab")
+        grid.add_row(what, *sides, figure(e["difference"]))
+    grid.add_section()
+    for m in comparison["metrics"]:
+        what = " ".join(str(m[k]) for k in _METRIC_KEY if m[k])
+        grid.add_row(what, *(figure(m[k]) for k in ("a", "b", "difference")))
+    alone = (f"Only {side} holds: {', '.join(n)}." for side in "ab" if (n := comparison[f"only_{side}"]))
+    equal = ["Equal: nothing differs but times."] if comparison["equal"] else []
+    grid.caption = " ".join([*alone, *equal]) or None
+    return grid
+
+
+def masked(config: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration that may be shown: seeds, tokens, keys and passwords are replaced, at any depth."""
+    return {k: _MASK if _is_secret(k) else _masked_value(v) for k, v in config.items()}
+
+
+def _masked_value(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return masked(value)
+    return [_masked_value(v) for v in value] if isinstance(value, list) else value
+
+
+def _is_secret(key: str) -> bool:
+    return _SECRET.search(key.lower().replace("-", "_")) is not None
+
+
+def _only_run(folder: Path) -> Run:
+    runs = read_runs([folder])
+    if len(runs) != 1:
+        raise ConfigError(
+            f"{folder} holds {len(runs)} runs ({', '.join(r.name for r in runs)}): give one run's folder"
+        )
+    return runs[0]
+
+
+def _names(run: Run) -> set[str]:
+    return {p.name for p in run.parties}
+
+
+def _without(run: Run, names: set[str]) -> Run:
+    return replace(run, parties=tuple(p for p in run.parties if p.name not in names))
+
+
+def _configuration(a: Run, b: Run) -> Iterator[dict[str, Any]]:
+    """Compared in the clear, shown masked: that two seeds differ is worth knowing."""
+    sides = [{(p.name, k): v for p in run.parties for k, v in _flat(p.config)} for run in (a, b)]
+    for party, key in dict.fromkeys([*sides[0], *sides[1]]):
+        one, other = (side.get((party, key)) for side in sides)
+        if one != other:
+            secret = any(_is_secret(part) for part in re.split(r"\.|\[\d+\]", key))
+            shown = [_MASK if secret and value is not None else value for value in (one, other)]
+            yield {"party": party, "key": key, "a": shown[0], "b": shown[1]}
+
+
+def _flat(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
+    """``("training.epochs", 5)``, ``("defenses[0].name", "rounding")``, …"""
+    if isinstance(value, Mapping):
+        for name, inner in ((n, i) for n, i in value.items() if n not in _PLACES):
+            yield from _flat(inner, f"{key}.{name}" if key else name)
+    elif isinstance(value, list):
+        for i, inner in enumerate(value):
+            yield from _flat(inner, f"{key}[{i}]")
+    else:
+        yield key, value
+
+
+def _errors(a: Run, b: Run) -> Iterator[dict[str, Any]]:
+    one, other = _final_errors(a), _final_errors(b)
+    for key in dict.fromkeys([*one, *other]):
+        mse = [side[key].mse if key in side else None for side in (one, other)]
+        blind = [side[key].blind if key in side else None for side in (one, other)]
+        if mse[0] != mse[1]:
+            yield {
+                **dict(zip(_ERROR_KEY, key, strict=True)),
+                **_sides(*mse),
+                "blind_a": blind[0],
+                "blind_b": blind[1],
+            }
+
+
+def _final_errors(run: Run) -> dict[tuple[str | int, ...], Result | ColumnError]:
+    found: dict[tuple[str | int, ...], Result | ColumnError] = {}
+    for r in final(run):
+        key = (r.attack, r.target, r.scored_set, r.rows)
+        found[(*key, "")] = r
+        found |= {(*key, c.column): c for c in column_errors(run, r)}
+    return found
+
+
+def _metrics(a: Run, b: Run) -> Iterator[dict[str, Any]]:
+    one, other = _other_figures(a), _other_figures(b)
+    for key in dict.fromkeys([*one, *other]):
+        if one.get(key) != other.get(key):
+            yield {**dict(zip(_METRIC_KEY, key, strict=True)), **_sides(one.get(key), other.get(key))}
+
+
+def _other_figures(run: Run) -> dict[tuple[str | int, ...], float]:
+    rows = [{**vars(m), "party": p.name} for p in run.parties for m in p.metrics]
+    return {tuple(r[k] for k in _METRIC_KEY): r["value"] for r in rows if not _of_an_attack(r["metric"])}
+
+
+def _of_an_attack(metric: str) -> bool:
+    return metric in _ATTACK_FIGURES or metric.startswith("theory_")
+
+
+def _sides(a: float | None, b: float | None) -> dict[str, float | None]:
+    """Both figures and b − a, None where one is missing."""
+    return {"a": a, "b": b, "difference": None if a is None or b is None else b - a}

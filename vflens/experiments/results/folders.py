@@ -1,0 +1,296 @@
+"""Run folders as data: what each party left in ``runs/RUN/PARTY/``, and which parties make one run.
+
+An owner holds only its own folders, and an interrupted party leaves only some of its files. So every
+file may be absent; a file that is present and cannot be read is refused with one sentence.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from vflens.errors import ConfigError, DataError
+from vflens.storage.files import UNREADABLE, read_arrays
+from vflens.storage.json_file import json_object
+from vflens.storage.metrics import parquet_rows
+from vflens.types import Array, PartyInfo, Role
+
+_MARKS = ("config.toml", "federation.json", "status.json", "metrics.parquet")
+_UNREADABLE = (*UNREADABLE, KeyError)
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class Settings(_File):
+    """The part of ``config.toml`` that a report reads; plug-ins and disclosures as their tables."""
+
+    party: str = ""
+    role: Role | None = None
+    run: str = ""
+    lab: bool = False
+    defenses: tuple[dict[str, Any], ...] = ()
+    attacks: tuple[dict[str, Any], ...] = ()
+    disclose: tuple[dict[str, Any], ...] = ()
+    transcript: dict[str, int] = {}
+
+
+class Federation(_File):
+    """``federation.json``: what the party knew of its federation; ``clipped`` counts its own values."""
+
+    run: str = ""
+    party: str = ""
+    role: Role | None = None
+    in_process: bool = False
+    lab: bool = False
+    aligned_rows: int = 0
+    train_rows: int = 0
+    predict_rows: int = 0
+    clipped: int = 0
+    parties: tuple[PartyInfo, ...] = ()
+    versions: dict[str, str] = {}
+    transcript_digest: str = ""
+    network: dict[str, Any] | None = None  # None: softmax regression
+    aggregator: str = "coordinator"
+
+
+class Status(_File):
+    """``status.json``: how the run ended; a party that left none was cut off."""
+
+    state: Literal["finished", "interrupted", "failed", "running"] = "interrupted"
+    reason: str = "it left no status"
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One row of ``metrics.parquet``; strings are "" and numbers 0 where they do not apply."""
+
+    metric: str
+    value: float
+    attack: str
+    target: str
+    scored_set: str
+    column: str
+    rows: int
+    step: int
+    adversary: str = ""
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """Messages of one kind that ``receiver`` received from ``sender``; ``nbytes`` counts rows and tensors."""
+
+    receiver: str
+    sender: str
+    phase: str
+    point: str
+    count: int
+    nbytes: int
+    withheld: int
+
+
+@dataclass(frozen=True, eq=False)
+class PartyRun:
+    """One party's folder. ``config`` is the whole file, secrets included:
+    show it through :func:`vflens.experiments.results.compare.masked` only.
+    """
+
+    folder: Path
+    config: Mapping[str, Any]
+    settings: Settings
+    federation: Federation
+    status: Status
+    metrics: tuple[Metric, ...]
+
+    @property
+    def name(self) -> str:
+        """The party's name."""
+        return self.federation.party or self.folder.name
+
+    @property
+    def role(self) -> Role | None:
+        """The party's role, None when no file says it."""
+        return self.federation.role
+
+    def pictures(self) -> dict[str, Array]:
+        """``rows`` (m,), ``original`` and ``estimate:NAME`` (m, d) of the party's columns; {} without any.
+
+        Raises:
+            DataError: the file is damaged, or its shapes do not fit one another.
+        """
+        path = self.folder / "pictures.npz"
+        with _reading(path, "pictures"):
+            return _pictures(path) if path.exists() else {}
+
+    def crossings(self) -> tuple[Crossing, ...]:
+        """What the party received, by sender, phase and kind, in order of arrival; read line by line.
+
+        Raises:
+            DataError: a line other than a torn last one is damaged.
+        """
+        path = self.folder / "transcript" / "index.jsonl"
+        count: Counter[tuple[str, str, str]] = Counter()
+        nbytes: Counter[tuple[str, str, str]] = Counter()
+        withheld: Counter[tuple[str, str, str]] = Counter()
+        with _reading(path, "a transcript"):
+            for entry in _entries(path):
+                key = (entry["sender"], entry["phase"], entry["point"])
+                count[key] += 1
+                nbytes[key] += entry["nbytes"]
+                withheld[key] += entry["withheld"]
+        return tuple(Crossing(self.name, *key, count[key], nbytes[key], withheld[key]) for key in count)
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """The folders that one report was given of one run; targets come first, so that their figures win."""
+
+    name: str
+    parties: tuple[PartyRun, ...]
+
+    def metrics(self, metric: str) -> Iterator[Metric]:
+        """All rows called ``metric``, those of the passive parties first."""
+        return (m for p in self.parties for m in p.metrics if m.metric == metric)
+
+    def value(self, metric: str) -> float | None:
+        """The last figure called ``metric`` of the first party that measured it, None when nobody did.
+
+        A party that was restarted adds to its figures from before.
+        """
+        measured = ([m.value for m in p.metrics if m.metric == metric] for p in self.parties)
+        return next((values[-1] for values in measured if values), None)
+
+    def infos(self) -> dict[str, PartyInfo]:
+        """The public description of every party, by name, as far as any folder tells it."""
+        told = {i.name: i for p in self.parties for i in p.federation.parties}
+        held = {p.name: PartyInfo(p.name, p.role) for p in self.parties if p.role}
+        return {**held, **told}
+
+    def of_role(self, role: Role) -> list[str]:
+        """The names of the parties with ``role``, sorted."""
+        return sorted(i.name for i in self.infos().values() if i.role == role)
+
+    def holds(self, role: Role) -> bool:
+        """Whether a folder of a party with ``role`` was given."""
+        return any(p.role == role for p in self.parties)
+
+
+def read_party(folder: Path) -> PartyRun:
+    """The folder of one party.
+
+    Raises:
+        DataError: a file of it is damaged.
+    """
+    config = _config(folder / "config.toml")
+    with _reading(folder / "config.toml", "a configuration"):
+        settings = Settings.model_validate(config)
+    known = settings.model_dump(include={"party", "role", "run", "lab"})
+    federation = Federation.model_validate({**known, **_json(folder / "federation.json", Federation)})
+    status = Status.model_validate(_json(folder / "status.json", Status))
+    return PartyRun(folder, config, settings, federation, status, _metrics(folder / "metrics.parquet"))
+
+
+def read_runs(folders: Sequence[Path]) -> tuple[Run, ...]:
+    """The runs whose parties' folders are given: those without defences first, else in order of appearance.
+
+    A folder that is no party's stands for the party folders inside it, two levels down at most.
+
+    Raises:
+        ConfigError: two folders claim to be the same party of the same run.
+        DataError: a folder is missing or holds no run, or a file is damaged.
+    """
+    found: dict[str, dict[str, PartyRun]] = {}
+    for folder in dict.fromkeys(p.resolve() for given in folders for p in _party_folders(given, depth=2)):
+        party = read_party(folder)
+        run = found.setdefault(party.federation.run or folder.parent.name, {})
+        if party.name in run:
+            raise ConfigError(
+                f"{run[party.name].folder} and {folder} hold the same party of the same run: give one of them"
+            )
+        run[party.name] = party
+    runs = (Run(name, _targets_first(parties.values())) for name, parties in found.items())
+    return tuple(sorted(runs, key=lambda run: any(p.settings.defenses for p in run.parties)))
+
+
+def _targets_first(parties: Iterable[PartyRun]) -> tuple[PartyRun, ...]:
+    return tuple(sorted(parties, key=lambda p: (p.role != Role.PASSIVE, p.role != Role.ACTIVE, p.name)))
+
+
+def _party_folders(folder: Path, *, depth: int) -> list[Path]:
+    if not folder.is_dir():
+        raise DataError(f"{folder} is no folder: give the folder that a party wrote, such as runs/RUN/PARTY")
+    found = _descend(folder, depth)
+    if not found:
+        raise DataError(f"{folder} holds no run: a party's folder has at least one of {', '.join(_MARKS)}")
+    return found
+
+
+def _descend(folder: Path, depth: int) -> list[Path]:
+    if any((folder / mark).exists() for mark in _MARKS):
+        return [folder]
+    inner = sorted(f for f in folder.iterdir() if f.is_dir()) if depth else []
+    return [party for f in inner for party in _descend(f, depth - 1)]
+
+
+@contextmanager
+def _reading(path: Path, what: str) -> Iterator[None]:
+    """Turn whatever a damaged file causes into one sentence."""
+    try:
+        yield
+    except _UNREADABLE as error:
+        raise DataError(
+            f"{path} cannot be read as {what} ({_reason(error)}): copy it anew from its party, or remove it"
+        ) from error
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors()[0]
+        return ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))
+    return str(error).partition("\n")[0] or type(error).__name__
+
+
+def _config(path: Path) -> dict[str, Any]:
+    with _reading(path, "TOML"):
+        return tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def _json(path: Path, model: type[_File]) -> dict[str, Any]:
+    """The object in ``path`` checked against ``model``, only the fields that it has; {} without the file."""
+    with _reading(path, "JSON"):
+        text = path.read_text(encoding="utf-8") if path.exists() else "{}"
+        return model.model_validate_json(text).model_dump(exclude_unset=True)
+
+
+def _metrics(path: Path) -> tuple[Metric, ...]:
+    if not path.exists():
+        return ()
+    with _reading(path, "metrics"):
+        return TypeAdapter(tuple[Metric, ...]).validate_python(tuple(parquet_rows(path)))
+
+
+def _entries(path: Path) -> Iterator[dict[str, Any]]:
+    if not path.exists():
+        return
+    with path.open("rb") as lines:
+        for line in lines:
+            if not line.endswith(b"\n"):
+                return  # a torn tail: the party died while writing it
+            yield json_object(line)
+
+
+def _pictures(path: Path) -> dict[str, Array]:
+    pictures = read_arrays(path)
+    shape = pictures["original"].shape
+    wrong = [n for n, a in pictures.items() if a.shape != (shape if n != "rows" else shape[:1])]
+    if len(shape) != 2 or wrong or "rows" not in pictures:
+        raise ValueError(f"original {shape} does not fit {wrong or 'the missing rows'}")
+    return pictures

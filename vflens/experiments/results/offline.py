@@ -1,0 +1,308 @@
+"""Attacks on a recorded transcript, and scoring at the target, without any party running."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vflens.clients.active import ActiveParty
+from vflens.clients.adversary import save_estimate, scored_training_rows, view_of
+from vflens.clients.passive import PassiveParty
+from vflens.config import (
+    ActiveConfig,
+    CoordinatorConfig,
+    DataPartyConfig,
+    PartyConfig,
+    PassiveConfig,
+    Plugin,
+    build_plugins,
+    load_party,
+)
+from vflens.errors import ConfigError, DataError
+from vflens.experiments.results.folders import Metric, read_party
+from vflens.plugins.attack import Attack
+from vflens.plugins.registry import ATTACKS
+from vflens.protocol.acts import Guess, Submission
+from vflens.protocol.federation import Federation
+from vflens.protocol.link import InProcessLink
+from vflens.randomness import secret_from_seed, stream
+from vflens.services.folder import claimed
+from vflens.storage.files import load_arrays
+from vflens.storage.journal import Reader
+from vflens.storage.private import owner_only
+from vflens.types import Array, Estimate, Phase, Point, Role, RowStatus, numbered
+
+#: What an estimate's file holds for its scoring: kinds of dtype, number of axes.
+_SAVED = dict.fromkeys(("run", "adversary", "attack", "scored_set", "target"), ("U", 0))
+_SAVED |= {"rows": ("iu", 1), "values": ("iuf", 2), "status": ("U", 1)}
+
+
+def attack_recorded(
+    folder: Path,
+    name: str,
+    target: str | None,
+    out: Path,
+    *,
+    parameters: Mapping[str, Any] | None = None,
+    scored: Phase | None = None,
+) -> dict[str, Any]:
+    """Run attack ``name`` on a party's ``folder`` and write the estimate to ``out`` (npz).
+
+    Attacks on columns sit in the active party's folder. Those on labels sit in any other party's: the gradients of
+    training reach the passive parties and the coordinator alike, and their target is the active party.
+
+    Args:
+        folder: of the party that it sits in.
+        name: of the attack.
+        target: which passive party, None for the only one.
+        out: the file.
+        parameters: of the attack, over those that the run configured for it, if it did; else over its defaults.
+        scored: which rows it estimates; None: prediction rows if it can, else training rows.
+
+    Raises:
+        StorageError: the folder is no party's run folder, or cannot be read.
+        ConfigError: its configuration cannot be read, an unknown target, a wrong parameter, rows that the attack does not estimate.
+        KnowledgeError: the transcript lacks what the attack needs.
+    """
+    federation = Federation.load(folder)
+    config = load_party(folder / "config.toml")
+    attack = _configured(config, name, parameters or {})
+    party, target = _sides(attack, config.party, federation, target)
+    transcript = Reader(folder / "transcript")
+    kept = folder / "own.npz"  # a passive party has it if it was granted labels
+    scored = _scored(attack, name, scored)
+    view = view_of(
+        attack,
+        federation,
+        party=party,
+        target=target,
+        rows=_estimated(attack, federation, transcript, target, scored),
+        transcript=transcript,
+        own=load_arrays(kept) if party == federation.active.name or kept.exists() else {},
+        every=config.transcript.every,
+    )
+    estimate = attack.reconstruct(view, rng=stream(secret_from_seed(config.seed), "attack", name, target))
+    with owner_only():  # what is believed of the target's rows
+        save_estimate(out, estimate, run=federation.run, adversary=party, attack=name, scored=scored)
+    return {
+        "attack": name,
+        "target": target,
+        "scored_set": scored.value,
+        "rows": len(estimate.rows),
+        "estimate": str(out),
+        **_certificates(estimate),
+    }
+
+
+def _certificates(e: Estimate) -> dict[str, Any]:
+    """How many rows are in each state, and median and largest of the figures that travel with them (``docs/estimators.md``)."""
+    states = {str(s): int((e.status == s).sum()) for s in np.unique(e.status)}
+    extras = {
+        name: {"median": float(np.median(extra)), "largest": float(extra.max())}
+        for name, extra in e.extras.items()
+        if extra.dtype.kind == "f" and extra.ndim == 1 and len(extra) and np.isfinite(extra).all()
+    }
+    return {"status": states, **extras}
+
+
+def given_parameters(texts: Sequence[str]) -> dict[str, Any]:
+    """KEY=VALUE texts as an attack's parameters; a value is read as TOML would, and is text if that fails.
+
+    Raises:
+        ConfigError: a text without "=", or a key that is named twice.
+    """
+    found: dict[str, Any] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not (key.strip() and equals):
+            raise ConfigError(f"--set {text!r}: give KEY=VALUE, as in --set l2=0.001")
+        if key.strip() in found:
+            raise ConfigError(f"--set {key.strip()} is given twice: give it once")
+        found[key.strip()] = _value(value.strip())
+    return found
+
+
+def _value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return text
+
+
+def score_estimate(file: Path, config_file: Path) -> dict[str, Any]:
+    """The target scores ``file``, of :func:`attack_recorded` or of a run's ``estimates/``, against its own table; the errors are kept in its folder and returned to it.
+
+    A passive party scores columns, the active party beliefs in labels.
+
+    Raises:
+        ConfigError: not a data party's configuration, another party's than the target's, or the party is running.
+        DataError: ``file`` is no estimate, or not by another party of the run.
+        StorageError: the folder holds no run, or one of another table.
+        ProtocolError: an estimate of other rows or columns.
+    """
+    config = load_party(config_file)
+    if isinstance(config, CoordinatorConfig):
+        raise ConfigError(
+            f"{config_file} configures a {config.role}: only the target, a data party, can score"
+        )
+    attack, target, submission = _read(file)
+    if target != config.party:
+        raise ConfigError(
+            f"{file} estimates {target!r}, and {config_file} is that of {config.party!r}: only the target can score it"
+        )
+    others = [p.name for p in config.peers_of(Role.COORDINATOR)]
+    others += [p.name for p in Federation.load(config.out).parties if p.name != target]
+    if submission.sender not in others:
+        raise DataError(
+            f"{file} says that {submission.sender!r} is the adversary: in this run {', '.join(sorted(others))} can be, write one with `vflens attack`"
+        )
+    with claimed(config.out):  # two writers would spoil its logs
+        _keep_score(config, submission)
+    rows = len(submission.rows)
+    found = [
+        m
+        for m in read_party(config.out).metrics
+        if (m.rows, m.scored_set, m.adversary) == (rows, submission.scored_set, submission.sender)
+    ]
+    figures = {m.metric: m.value for m in found if m.attack == attack and not m.column}
+    facts = {"attack": attack, "rows": rows, **figures}
+    if isinstance(config, ActiveConfig):
+        blind = next(m.value for m in found if m.metric == "blind_label_accuracy")
+        return {**facts, "blind_guess": "the most frequent class", "blind_label_accuracy": blind}
+    best = min((m for m in found if m.metric == "blind_mse"), key=lambda m: m.value)
+    columns = _by_column(m for m in found if m.attack in (attack, ""))
+    return {**facts, "blind_guess": best.attack, "blind_mse": best.value, "columns": columns}
+
+
+def _by_column(figures: Iterable[Metric]) -> dict[str, dict[str, float]]:
+    """Column → its figures: "mse", "blind_mse" and, in bits where it has an alphabet, "entropy", "conditional_entropy"."""
+    columns: dict[str, dict[str, float]] = {}
+    for m in figures:
+        if m.metric.startswith("column_"):
+            columns.setdefault(m.column, {})[m.metric.removeprefix("column_")] = m.value
+    return columns
+
+
+def _keep_score(config: PassiveConfig | ActiveConfig, submission: Submission) -> None:
+    unpictured = config.scoring.model_copy(update={"pictures": 0})  # the run's own pictures stay
+    party = _alone(config.model_copy(update={"scoring": unpictured}))
+    party.in_process = read_party(config.out).federation.in_process  # closing it writes this again
+    try:
+        party.resume()
+        party.scoring.due = [
+            len(submission.rows)
+        ]  # the run is over, and may have ended early: this is all there is
+        party.score(submission)
+    finally:
+        party.close()
+
+
+def _alone(config: PassiveConfig | ActiveConfig) -> PassiveParty | ActiveParty:
+    """The party of ``config`` without any peer."""
+    if isinstance(config, PassiveConfig):
+        return PassiveParty(config, {})
+    (coordinator,) = config.peers_of(Role.COORDINATOR)
+    return ActiveParty(config, InProcessLink(coordinator.name, config.party, Role.ACTIVE), {})
+
+
+def _sides(attack: Attack, party: str, federation: Federation, target: str | None) -> tuple[str, str]:
+    """Who attacks whom."""
+    active = federation.active.name
+    if attack.estimates == "features":
+        if party != active:
+            raise ConfigError(
+                f"columns are attacked from the folder of {active!r}, which receives what is sent of them: {party!r} does not"
+            )
+        return active, _target(federation, target)
+    if party == active:
+        raise ConfigError(
+            f"labels are no secret from {active!r}, which holds them: give the folder of another party"
+        )
+    if target not in (None, active):
+        raise ConfigError(f"--target {target!r}: the labels are those of {active!r}")
+    return party, active
+
+
+def _configured(config: PartyConfig, name: str, parameters: Mapping[str, Any]) -> Attack:
+    """The attack as the run configured it, with ``parameters`` over that."""
+    if "name" in parameters:
+        raise ConfigError(
+            f"--set name={parameters['name']}: an attack's name is no parameter, give it as --attack"
+        )
+    own = config.attacks if isinstance(config, DataPartyConfig) else ()
+    table = next((a.model_dump() for a in own if a.name == name), {"name": name})
+    (attack,) = build_plugins(ATTACKS, [Plugin(**{**table, **parameters})])
+    assert isinstance(attack, Attack)
+    return attack
+
+
+def _scored(attack: Attack, name: str, wanted: Phase | None) -> Phase:
+    """The kind of rows that ``attack`` estimates: as ``wanted``, else prediction rows if it can."""
+    able = attack.estimated_rows
+    if wanted is None:
+        return Phase.PREDICT if Phase.PREDICT in able else Phase.TRAIN
+    if wanted not in able:
+        (other,) = able
+        raise ConfigError(f"--rows {wanted}: {name} estimates {other} rows only, leave --rows out")
+    return wanted
+
+
+def _target(federation: Federation, named: str | None) -> str:
+    names = [p.name for p in federation.parties if p.role == Role.PASSIVE]
+    if named is None and len(names) == 1:
+        return names[0]
+    if named not in names:
+        raise ConfigError(f"--target {named!r}: name one of {', '.join(sorted(names))}")
+    return named
+
+
+def _estimated(
+    attack: Attack, federation: Federation, transcript: Reader, target: str, scored: Phase
+) -> Array:
+    """The rows that the target scores: labels of prediction rows need no prediction."""
+    if scored is Phase.TRAIN:
+        return scored_training_rows(federation, transcript, target)
+    return federation.predict if attack.estimates == "labels" else _predicted(transcript)
+
+
+def _predicted(transcript: Reader) -> Array:
+    """The rows whose scores, or embeddings in a split network, arrived, in order of first arrival."""
+    received = transcript.select(Point.SCORES, Point.EMBEDDING, phases={Phase.PREDICT})
+    arrived = [r.rows for r in received]
+    if not arrived:
+        raise ConfigError("the transcript holds no scores: attack a run that predicted")
+    rows = np.concatenate(arrived)
+    _, first = np.unique(rows, return_index=True)
+    return rows[np.sort(first)]
+
+
+def _read(file: Path) -> tuple[str, str, Submission]:
+    """The names of attack and target, and what is submitted."""
+    saved = load_arrays(file, remedy="write one with `vflens attack`")
+    try:
+        for name, (kinds, axes) in _SAVED.items():
+            if saved[name].dtype.kind not in kinds or saved[name].ndim != axes:
+                raise DataError(
+                    f"{file} is no estimate, its {name} is {saved[name].dtype} of shape {saved[name].shape}: write one with `vflens attack`"
+                )
+        values = saved["values"].astype(np.float64)
+        guess = Guess(str(saved["attack"]), values, _states(file, saved["status"]))
+        run, sender, scored_set = (str(saved[name]) for name in ("run", "adversary", "scored_set"))
+        submission = Submission(run, sender, scored_set, saved["rows"], (guess,))
+        return guess.attack, str(saved["target"]), submission
+    except KeyError as error:
+        raise DataError(f"{file} is no estimate, it lacks {error}: write one with `vflens attack`") from error
+
+
+def _states(file: Path, status: Array) -> Array:
+    """The states of the rows as a submission has them."""
+    try:
+        return numbered(status.tolist())
+    except KeyError as error:
+        raise DataError(
+            f"{file} is no estimate, {error} is no state of a row: use {', '.join(RowStatus)}"
+        ) from error

@@ -1,0 +1,303 @@
+"""Theory next to measurement: what closed forms and bounds say of an attack's error, beside what it reached.
+
+Like with like: unclipped estimates on rows with complete equations, exact scores, the weights that the adversary believes
+in. Measurement and closed form use the same rows and their own moments, so they agree but for rounding, without any interval;
+where they do not, either something acted that no statement covers, or a number is wrong, and every report says so loudly.
+
+What the target alone cannot know joins here, from the folders of one owner: noise on released scores (the coordinator's,
+RVG Theorem 4) and errors of scores that the adversary guessed (the active party's, VAR (13) and (21)). Either costs the
+solution nearest to a fixed point Tr(B S), B from the target's weights, S the second moment on the same rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from vflens.errors import ConfigError, PluginError
+from vflens.experiments.results.folders import Metric, Run
+from vflens.plugins.registry import DEFENSES
+from vflens.score.theory import AGNOSTIC
+from vflens.storage.metrics import MOST_ROWS
+from vflens.types import Array, Role
+
+#: Relative difference that rounding explains; the systems' condition numbers are far below 1e8.
+TOLERANCE = 1e-6
+_THEOREM_2 = "RVG Theorem 2"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One ``statement`` on one attack: ``rows`` of ``scored`` rows have complete equations.
+
+    ``closed`` is NaN where there are bounds only, as for a clipped estimate; a bound that is not there is NaN.
+    ``excuse`` says why the statement does not cover this run, "" if it does. ``mirrored`` is what the black box errs by
+    where it takes 1 − x for x.
+    """
+
+    attack: str
+    target: str
+    scored_set: str
+    rows: int
+    scored: int
+    statement: str
+    measured: float
+    closed: float = math.nan
+    lower: float = math.nan
+    upper: float = math.nan
+    any_center: float = math.nan
+    mirrored: float = math.nan
+    excuse: str = ""
+
+    @property
+    def difference(self) -> float:
+        """|measured − closed|, as a share of the closed form; of 1e-12 where that is smaller."""
+        return abs(self.measured - self.closed) / max(self.closed, 1e-12)
+
+    @property
+    def agrees(self) -> bool:
+        """Whether closed form and every bound hold, up to rounding."""
+        low, high = self.measured * (1 - TOLERANCE) - 1e-18, self.measured * (1 + TOLERANCE) + 1e-18
+        below = any(bound > high for bound in (self.lower, self.any_center))  # never of a NaN
+        return not (below or self.upper < low or self.difference > TOLERANCE)
+
+    @property
+    def verdict(self) -> str:
+        """ "agrees", "disagrees" or why they cannot be compared."""
+        if self.excuse:
+            return f"not comparable: {self.excuse}"
+        return "agrees" if self.agrees else "disagrees"
+
+    @property
+    def alarm(self) -> str:
+        """The sentence that every report says loudly; "" unless they disagree."""
+        if self.verdict != "disagrees":
+            return ""
+        said = [f"{self.statement} says {self.closed:.6g}"] if math.isfinite(self.closed) else []
+        lows = [b for b in (self.lower, self.any_center) if math.isfinite(b)]
+        said += [f"at least {max(lows):.6g}"] if lows else []
+        said += [f"at most {self.upper:.6g}"] if math.isfinite(self.upper) else []
+        where = f"{self.attack} on {self.target} ({self.rows} {self.scored_set} rows)"
+        return f"{where} measured {self.measured:.6g}, {', '.join(said)}"
+
+
+@dataclass(frozen=True)
+class Disorder:
+    """Theorem 1: on ``broken`` rows ``attack`` erred by more than the weaker attack that it must not exceed."""
+
+    attack: str
+    target: str
+    broken: int
+    excuse: str
+
+    @property
+    def alarm(self) -> str:
+        """As :attr:`Comparison.alarm`."""
+        if not self.broken or self.excuse:
+            return ""
+        return f"{self.attack} on {self.target} breaks Theorem 1 on {self.broken:,} rows"
+
+
+def comparisons(run: Run) -> tuple[Comparison, ...]:
+    """The last milestone of each attack that a statement covers and the target computed figures for."""
+    return tuple(_joined(run, m, _kept(run, m)) for m in _last(run, "theory_measured"))
+
+
+def disorders(run: Run) -> tuple[Disorder, ...]:
+    """Theorem 1's count of each attack, at the last milestone."""
+    excuse = _unknown_scores(run) or _defended_scores(run)
+    return tuple(Disorder(m.attack, m.target, int(m.value), excuse) for m in _last(run, "theory_disorder"))
+
+
+def alarms(run: Run) -> list[str]:
+    """Every disagreement between theory and measurement in ``run``, a sentence each."""
+    said = [c.alarm for c in comparisons(run)] + [d.alarm for d in disorders(run)]
+    return [sentence for sentence in said if sentence]
+
+
+def beside(run: Run) -> dict[tuple[str, str, str], dict[str, Any]]:
+    """(attack, target, scored set) → ``statement``, ``closed`` and ``alarm`` of what theory says, for rows of a table."""
+    found: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for c in comparisons(run):
+        compared = not c.excuse and math.isfinite(c.closed)
+        said = {"statement": c.statement, "closed": c.closed} if compared else {}
+        found[c.attack, c.target, c.scored_set] = {**said, **({"alarm": c.alarm} if c.alarm else {})}
+    for d in disorders(run):
+        if d.alarm:
+            row = found.setdefault((d.attack, d.target, "predict"), {})
+            row["alarm"] = "; ".join(filter(None, (row.get("alarm"), d.alarm)))
+    return found
+
+
+def to_json(run: Run) -> dict[str, Any]:
+    """The comparisons under stable keys, and the alarms; a figure that is not there is None."""
+    compared = [
+        {
+            **{k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in vars(c).items()},
+            "verdict": c.verdict,
+        }
+        for c in comparisons(run)
+    ]
+    return {"theory": compared, "theory_disagreements": alarms(run)}
+
+
+# -- what the target kept -----------------------------------------------------------------------------
+
+
+def _last(run: Run, metric: str) -> Iterator[Metric]:
+    last: dict[tuple[str, str, str], Metric] = {}
+    for m in run.metrics(metric):
+        key = (m.attack, m.target, m.scored_set)
+        if key not in last or m.rows > last[key].rows:
+            last[key] = m
+    yield from last.values()
+
+
+def _kept(run: Run, m: Metric) -> Comparison:
+    return Comparison(
+        attack=m.attack,
+        target=m.target,
+        scored_set=m.scored_set,
+        rows=int(_beside(run, m, "theory_rows", 0)),
+        scored=m.rows,
+        statement=m.column or _THEOREM_2,
+        measured=m.value,
+        closed=_beside(run, m, "theory_closed"),
+        lower=_beside(run, m, "theory_lower"),
+        upper=_beside(run, m, "theory_upper"),
+        any_center=_beside(run, m, "theory_any_center"),
+        mirrored=_beside(run, m, "theory_mirrored"),
+    )
+
+
+def _beside(run: Run, m: Metric, metric: str, absent: float = math.nan) -> float:
+    same = (m.attack, m.target, m.scored_set, m.rows)
+    found = (f.value for f in run.metrics(metric) if (f.attack, f.target, f.scored_set, f.rows) == same)
+    return next(found, absent)
+
+
+# -- what only the folders together tell --------------------------------------------------------------
+
+
+def _joined(run: Run, m: Metric, c: Comparison) -> Comparison:
+    """``c`` with what others know of its scores, or with the reason why it cannot be compared."""
+    excuse = _unknown_scores(run)
+    if excuse:
+        return replace(c, excuse=excuse)
+    if c.statement == "RVG §VI":
+        return replace(c, excuse=_misled(run, c) or _defended_scores(run))
+    if c.attack in AGNOSTIC:
+        return _agnostic(run, m, c)
+    defended = _defended_scores(run)
+    return _noisy(run, m, c, defended) if defended else c
+
+
+def _noisy(run: Run, m: Metric, c: Comparison, defended: str) -> Comparison:
+    """Theorem 4's gain on top of Theorem 2, from what the coordinator kept of its noise."""
+    noise = [f for f in run.metrics("score_noise") if f.rows == c.rows == c.scored]
+    weights = [f for f in run.metrics("theory_noise_weight") if (f.target, f.rows) == (m.target, m.rows)]
+    embedded = _acting(run, frozenset({"on_embedding"}))
+    if c.statement != _THEOREM_2 or embedded or not noise or not weights:
+        return replace(c, excuse=defended)
+    B, S = _matrix(weights), _matrix(noise)
+    gain, most = float(np.vdot(B, S)), float(np.linalg.eigvalsh(B)[-1] * np.trace(S))
+    if not math.isfinite(c.closed):  # clipped: the truth lies in the box, so it errs by no more
+        return replace(c, statement="RVG Theorem 4", upper=c.upper + gain)
+    with_noise = replace(c, statement="RVG Theorem 4", closed=c.closed + gain, any_center=math.nan)
+    return replace(with_noise, lower=c.closed, upper=c.closed + most)
+
+
+def _agnostic(run: Run, m: Metric, c: Comparison) -> Comparison:
+    """Theorem 2 and what the guessed scores cost: VAR (13) for ls, (21) for half*."""
+    outside = _parameter(run, c.attack, "outside", "clip")
+    missed = [
+        f
+        for f in run.metrics("guessed_scores_error")
+        if (f.attack, f.target, f.scored_set, f.rows) == (c.attack, c.target, c.scored_set, c.rows)
+    ]
+    weights = [f for f in run.metrics("theory_noise_weight") if (f.target, f.rows) == (m.target, m.rows)]
+    bare = replace(c, statement="VAR (13), (21)", closed=math.nan, lower=math.nan, upper=math.nan)
+    defended = _defended_scores(run)
+    if defended or c.statement != _THEOREM_2:
+        return replace(
+            bare,
+            excuse=defended or "no statement covers guessed scores under other weights than the true ones",
+        )
+    if not weights:
+        return replace(bare, excuse=f"the noise on more than {MOST_ROWS} classes is not kept")
+    if not missed:
+        return replace(
+            bare,
+            excuse="the scores of these rows, which it guessed, never arrived, or it was made from the record",
+        )
+    closed = c.closed + float(np.vdot(_matrix(weights), _matrix(missed)))
+    statement = "VAR (13)" if _unknown(run, c.target) < len(_matrix(weights)) else "VAR (21)"
+    if outside == "keep":
+        return replace(bare, statement=statement, closed=closed)
+    if outside == "clip":
+        return replace(bare, statement=statement, upper=closed)
+    return replace(bare, statement=statement, excuse=f"outside = {outside!r} moves estimates by ½")
+
+
+def _misled(run: Run, c: Comparison) -> str:
+    """Why a black box need not err as on the column in its own orientation."""
+    signs = _parameter(run, c.attack, "signs", "same")
+    if signs is None:
+        return "it was made from the record, with parameters that nobody kept"
+    if signs == "zero_bias":
+        return 'signs = "zero_bias" scales by the largest value only'
+    mirrored = abs(c.measured - c.mirrored) <= TOLERANCE * max(c.mirrored, 1e-12)
+    return "it took 1 − x for x: what it assumed of the signs is not true" if mirrored else ""
+
+
+def _matrix(figures: Sequence[Metric]) -> Array:
+    """The symmetric matrix whose upper triangle ``figures`` hold, the last ones of a cell."""
+    cells: Mapping[tuple[int, ...], float] = {
+        tuple(int(n) for n in f.column.split(",")): f.value for f in figures
+    }
+    M = np.zeros((1 + max(j for _, j in cells),) * 2)
+    for (i, j), value in cells.items():
+        M[i, j] = M[j, i] = value
+    return M
+
+
+def _unknown(run: Run, target: str) -> int:
+    return len(run.infos()[target].columns)
+
+
+def _parameter(run: Run, attack: str, name: str, default: str) -> Any:
+    """As configured for the adversary's ``attack``; None if the run did not configure it."""
+    tables = (t for p in run.parties for t in p.settings.attacks if t.get("name") == attack)
+    return next((t.get(name, default) for t in tables), None)
+
+
+def _unknown_scores(run: Run) -> str:
+    absent = [role for role in (Role.COORDINATOR, Role.ACTIVE) if not run.holds(role)]
+    return f"the {absent[0]}'s folder was not given, it may have defended scores" if absent else ""
+
+
+def _defended_scores(run: Run) -> str:
+    """Why released scores need not be exact; "" if they are."""
+    acting = _acting(run, frozenset({"on_embedding", "on_scores"}))
+    return f"defended by {', '.join(acting)}" if acting else ""
+
+
+def _acting(run: Run, hooks: frozenset[str]) -> list[str]:
+    """The configured defences that act at one of ``hooks``, and where."""
+    return [
+        f"{table.get('name')} at {party.name}"
+        for party in run.parties
+        for table in party.settings.defenses
+        if _touches(str(table.get("name")), hooks)
+    ]
+
+
+def _touches(defense: str, hooks: frozenset[str]) -> bool:
+    try:
+        return bool(DEFENSES.get(defense).hooks() & hooks)  # type: ignore[attr-defined]
+    except (PluginError, ConfigError):
+        return True  # not installed here: it may

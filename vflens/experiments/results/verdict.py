@@ -1,0 +1,269 @@
+"""What the results of one or more runs mean: in plain words, as a table and as JSON.
+
+Of several runs the first that has results is the baseline; runs without defences come first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from vflens.errors import ConfigError, PluginError
+from vflens.experiments.results import theory
+from vflens.experiments.results.folders import Run
+from vflens.experiments.results.results import (
+    Result,
+    explained,
+    final,
+    label_results,
+    leaking_columns,
+    utility,
+)
+from vflens.plugins.registry import ATTACKS
+from vflens.types import Phase, Role
+
+_NOTHING = "Nothing can be said yet about what leaks: no reconstruction was scored beside a blind guess."
+_NO_COLUMNS = "No reconstruction of columns was scored beside a blind guess."  # but something else was
+_SPOKEN_RUNS = 4  # more would drown the verdict; the heat map shows all
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """``headline`` on the baseline run, one sentence for each other run, and the threat model assumed."""
+
+    headline: str
+    others: tuple[str, ...] = ()
+    assumption: str = ""
+
+    def __str__(self) -> str:
+        return " ".join(part for part in (self.headline, *self.others, self.assumption) if part)
+
+
+def defenses(run: Run) -> list[str]:
+    """The configured defences with their parameters, in words, party by party."""
+    return [describe(table) for party in run.parties for table in party.settings.defenses]
+
+
+def describe(plugin: Mapping[str, Any]) -> str:
+    """A plug-in's table in words, e.g. "rounding (digits 2)"."""
+    parameters = ", ".join(f"{k} {v}" for k, v in plugin.items() if k != "name")
+    return str(plugin.get("name", "?")) + (f" ({parameters})" if parameters else "")
+
+
+def labels(runs: Sequence[Run]) -> list[str]:
+    """What to call each run: its defences; its name too where that leaves two alike or is not known."""
+    plain = [" + ".join(defenses(r)) or ("no defence" if r.holds(Role.COORDINATOR) else r.name) for r in runs]
+    return [f"{p} · {r.name}" if plain.count(p) > 1 else p for p, r in zip(plain, runs, strict=True)]
+
+
+def reads_training(attack: str) -> bool:
+    """Whether ``attack`` reads training traffic; one that is not installed here counts as if it did not."""
+    try:
+        return Phase.TRAIN in ATTACKS.get(attack).phases  # type: ignore[attr-defined]
+    except (PluginError, ConfigError):  # unknown here, or its extra is not installed
+        return False
+
+
+def baseline(runs: Sequence[Run]) -> int:
+    """The position of the run that the others are compared with: the first that has results, else 0."""
+    return next((i for i, r in enumerate(runs) if final(r)), 0)
+
+
+def verdict(runs: Sequence[Run]) -> Verdict:
+    """The answer to "what leaks, and does the defence help?" in plain words."""
+    first, names = baseline(runs), labels(runs)
+    if not any(final(r) for r in runs):
+        other = any(explained(r) or label_results(r) for r in runs)
+        return Verdict(_NO_COLUMNS if other else _NOTHING, assumption=_worth_of_secure_training(runs).strip())
+    others = [
+        _compared(r, n, runs[first]) for i, (r, n) in enumerate(zip(runs, names, strict=True)) if i != first
+    ]
+    unsaid = len(others) - _SPOKEN_RUNS
+    more = [f"{unsaid} more runs stand in the heat map below."] if unsaid > 0 else []
+    return Verdict(_headline(runs[first], names[first]), (*others[:_SPOKEN_RUNS], *more), _assumption(runs))
+
+
+def alarms(runs: Sequence[Run]) -> list[str]:
+    """What reports say loudly: where theory and measurement disagree."""
+    return [
+        f"THEORY AND MEASUREMENT DISAGREE, with {label}: {alarm}"
+        for run, label in zip(runs, labels(runs), strict=True)
+        for alarm in theory.alarms(run)
+    ]
+
+
+def figure(value: float | None) -> str:
+    """A number as the papers print it: ".021", "1.234", "2.1e-06"; "–" for none, "∞" or "-∞" for infinite."""
+    if value is None or math.isnan(value):
+        return "–"
+    if math.isinf(value):
+        return "∞" if value > 0 else "-∞"
+    if 0 < abs(value) < 0.0005:
+        return f"{value:.1e}"
+    return f"{value:.3f}".replace("0.", ".", 1) if abs(value) < 0.9995 else f"{value:.3f}"
+
+
+def result_table(runs: Sequence[Run]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Header and rows, attack × run: "MSE ± half width of the 95 % interval (share of blind error)"."""
+    cells: dict[tuple[str, str, str], list[str]] = {}
+    blind: dict[tuple[str, str, str], list[str]] = {}
+    for i, run in enumerate(runs):
+        for r in final(run):
+            row = cells.setdefault((r.target, r.scored_set, r.attack), ["–"] * len(runs))
+            row[i] = _cell(r)
+            row = blind.setdefault((r.target, r.scored_set, "best blind guess = 100 %"), ["–"] * len(runs))
+            row[i] = f"{figure(r.blind)} ({r.blind_guess})"
+    rows = [(*key, *row) for key, row in {**cells, **blind}.items()]
+    return ("target", "rows", "attack", *labels(runs)), rows
+
+
+def to_json(runs: Sequence[Run]) -> dict[str, Any]:
+    """Everything above under stable keys.
+
+    A figure that is not finite, as ``mean_kl`` under label_only, becomes None: strict JSON has no infinity.
+    """
+    return {
+        "verdict": str(verdict(runs)),
+        "runs": [_run_json(run, name) for run, name in zip(runs, labels(runs), strict=True)],
+    }
+
+
+def _run_json(run: Run, label: str) -> dict[str, Any]:
+    return {
+        "run": run.name,
+        "label": label,
+        "parties": {p.name: {"state": p.status.state, "reason": p.status.reason} for p in run.parties},
+        "defenses": defenses(run),
+        "results": [
+            {
+                **{k: _finite(v) for k, v in vars(r).items()},
+                "relative": _finite(r.relative),
+                "better_than_blind": r.better,
+            }
+            for r in final(run)
+        ],
+        "explained_after_affine_map": [
+            {"attack": attack, "target": target, "r2": r2} for (attack, target), r2 in explained(run).items()
+        ],
+        "labels": [{k: _finite(v) for k, v in vars(r).items()} for r in label_results(run)],
+        "utility": {k: _finite(v) for k, v in utility(run).items()},
+        **theory.to_json(run),
+    }
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _cell(r: Result) -> str:
+    interval = f" ± {figure(r.half_width)}" if r.half_width is not None else ""
+    share = f" ({100 * r.relative:.0f} %)" if r.blind else ""
+    return f"{figure(r.mse)}{interval}{share}"
+
+
+def _worst_by_target(run: Run) -> list[Result]:
+    """The most successful attack on each target, the most successful of all first."""
+    worst: dict[str, Result] = {}
+    for r in final(run):
+        worst.setdefault(r.target, r)
+    return list(worst.values())
+
+
+def _headline(run: Run, label: str) -> str:
+    text = " ".join(_sentence(run, r) for r in _worst_by_target(run))
+    return f"With {label}: {text[0].lower()}{text[1:]}" if defenses(run) else text
+
+
+def _sentence(run: Run, r: Result) -> str:
+    seen = (
+        f"From {r.rows:,} predictions" if r.scored_set == "predict" else f"Of {r.rows:,} {r.scored_set} rows"
+    )
+    who = f"{seen} {attacker(run, r.attack)} reconstructs {named(run, r.target)}'s {things(run, r.target)}"
+    guess = f"the best blind guess ({r.blind_guess})"
+    if r.better:
+        return f"{who} with MSE {figure(r.mse)}; {guess} errs by {figure(r.blind)}."
+    return (
+        f"{who} no better than a blind guess: MSE {figure(r.mse)}, where {guess} errs by {figure(r.blind)}"
+        f"{_but_columns(run, r.target)}."
+    )
+
+
+def _compared(run: Run, label: str, base: Run) -> str:
+    worst = _worst_by_target(run)
+    outcomes = [_outcome(run, r, several=len(worst) > 1) for r in worst] or ["nothing was scored"]
+    return f"With {label}: {', '.join([*outcomes, *_accuracy_change(run, base)])}."
+
+
+def _outcome(run: Run, r: Result, *, several: bool) -> str:
+    name = f"{r.target} " if several else ""
+    blind = "" if r.better else f", no better than a blind guess{_but_columns(run, r.target)}"
+    return f"{name}{figure(r.mse)}{blind}"
+
+
+def _but_columns(run: Run, target: str) -> str:
+    """What an error over all columns hides: single columns that leak."""
+    leaks = leaking_columns(run, target)
+    if not leaks:
+        return ""
+    worst, error = leaks[0].attack, leaks[0].error
+    count = "one column leaks" if len(leaks) == 1 else f"{len(leaks)} columns leak, most of all this"
+    return f" (but {count}: {worst} errs by {figure(error.mse)} at {error.column}, a blind guess by {figure(error.blind)})"
+
+
+def _accuracy_change(run: Run, base: Run) -> list[str]:
+    now, before = run.value("accuracy"), base.value("accuracy")
+    if now is None or before is None:
+        return []
+    same = abs(now - before) < 0.0005
+    return ["accuracy unchanged" if same else f"accuracy {figure(before)} → {figure(now)}"]
+
+
+def attacker(run: Run, attack: str | None = None) -> str:
+    """The party in words that runs ``attack``, else any; the active party when no folder tells who does."""
+    names = [
+        p.name for p in run.parties if any(attack in (None, a.get("name")) for a in p.settings.attacks)
+    ] or run.of_role(Role.ACTIVE)
+    return " and ".join(named(run, n) for n in names) or "the active party"
+
+
+def named(run: Run, party: str) -> str:
+    """A party in words: by its role, and its name where that is another."""
+    info = run.infos().get(party)
+    if info is None:
+        return f"party {party}"
+    return f"the {info.role} party" + ("" if party == info.role else f" {party}")
+
+
+def things(run: Run, target: str) -> str:
+    """What the target's columns are: "pixels" or "columns"."""
+    columns = run.infos()[target].columns if target in run.infos() else ()
+    return "pixels" if columns and all(c.pixel for c in columns) else "columns"
+
+
+def _assumption(runs: Sequence[Run]) -> str:
+    attacks = sorted({r.attack for run in runs for r in final(run)})
+    reading = [a for a in attacks if reads_training(a)]
+    if reading:
+        return f"Training in the clear: {', '.join(reading)} read training traffic."
+    return (
+        "Assumes secure training: the attacks read predictions and disclosed parameters only."
+        + _worth_of_secure_training(runs)
+    )
+
+
+def _worth_of_secure_training(runs: Sequence[Run]) -> str:
+    """What training gives away if it is not protected, where an attack measured it: of several runs the most."""
+    told = sorted(((key, r2) for run in runs for key, r2 in explained(run).items()), key=lambda t: t[1])
+    shares = dict(told)  # the last of a key is its largest
+    columns = "".join(
+        f" Trained in the clear, {attack} explains R² = {figure(r2)} of the variance of {target}'s training rows, up to one affine map."
+        for (attack, target), r2 in shares.items()
+    )
+    scored = sorted((r for run in runs for r in label_results(run)), key=lambda r: r.accuracy)
+    named = {(r.attack, r.adversary, r.scored_set): r for r in scored if reads_training(r.attack)}
+    return columns + "".join(
+        f" Trained in the clear, {r.attack} at {r.adversary} names {100 * r.accuracy:.1f} % of {r.rows:,} {r.kind} labels rightly (the most frequent class: {100 * r.blind:.1f} %)."
+        for r in sorted(named.values(), key=lambda r: -r.accuracy)
+    )

@@ -1,0 +1,224 @@
+"""``vflens check``: everything that can be refused before a run, refused before it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from vflens.clients.membership import check_limits
+from vflens.clients.spending import Spending
+from vflens.config import MIB, ActiveConfig, CoordinatorConfig, Limits, PassiveConfig, load_party, read_toml
+from vflens.config.compatibility import build_attacks, build_defenses, check_device, check_grants
+from vflens.errors import ConfigError, StateError, StorageError
+from vflens.experiments.run.dealer import deal_tables, remove_sockets, write_parties
+from vflens.experiments.run.experiment import Experiment, load_experiment
+from vflens.models.settings import SplitNetwork
+from vflens.plugins.chain import DefenseChain
+from vflens.plugins.defense import Defense
+from vflens.protocol.acts import Identities
+from vflens.protocol.alignment import DIGEST_BYTES, align, digests
+from vflens.protocol.federation import Federation
+from vflens.services.folder import check_private
+from vflens.tables.files import read_party_table
+from vflens.tables.table import Table
+from vflens.types import Exchange, Owner, PartyInfo, Phase, Role
+
+
+def check(file: Path) -> dict[str, Any]:
+    """What ``file`` configures, in words, once all of it was found to fit.
+
+    Raises:
+        VflensError: the first thing that does not.
+    """
+    if "role" in read_toml(file):
+        return check_party(load_party(file))
+    experiment = load_experiment(file)
+    tables = deal_tables(experiment)
+    facts: dict[str, Any] = {"experiment": experiment.name}
+    data_parties: list[PassiveConfig | ActiveConfig] = []
+    for scenario in experiment.scenarios:
+        with TemporaryDirectory() as folder:
+            configs = write_parties(experiment, scenario, tables, Path(folder))
+            try:
+                loaded = {party: load_party(config) for party, config in configs.items()}
+                for party, config in loaded.items():
+                    facts[f"{scenario.name}, {party}"] = check_party(config)["summary"]
+                    facts |= clip_notes(scenario.name, config, experiment.training.batch_size)
+                if experiment.model is not None:
+                    check_network(experiment.model, list(loaded.values()))
+            finally:
+                remove_sockets(configs)
+        data_parties += [c for c in loaded.values() if not isinstance(c, CoordinatorConfig)]
+    read = {c.party: tables.get(c.party) or read_party_table(experiment.files[c.party]) for c in data_parties}
+    federation = check_rows(experiment, data_parties, read)
+    check_messages(federation, experiment.limits, {p: len(t.ids) for p, t in read.items()})
+    for member in federation.parties:
+        check_limits(federation, member, experiment.limits)
+    for config in data_parties:
+        check_budget(config, federation)
+    return {**facts, "rows": f"{len(federation.train)} to train, {len(federation.predict)} to predict"}
+
+
+def clip_notes(
+    scenario: str, config: PassiveConfig | ActiveConfig | CoordinatorConfig, batch: int
+) -> dict[str, str]:
+    """A sentence per defence of gradients whose ``clip`` is longer than any row of logits' gradient in a batch of ``batch`` rows.
+
+    A batch's gradient is that of its mean loss: its rows are (p − y)/batch, at most 2/batch long in L1. Behind a top model
+    they are as much longer as its weights make them, so it is no refusal.
+    """
+    if not isinstance(config, ActiveConfig):
+        return {}
+    clips = {
+        p.name: getattr(d, "clip", 0.0) for p, d in zip(config.defenses, build_defenses(config), strict=True)
+    }
+    return {
+        f"{scenario}, {config.party}, {name}": f"clip = {clip:g} clips no gradient of logits in a batch of {batch}, whose rows are at most {2 / batch:.2g} long; "
+        f"level then counts {clip * batch / 2:.3g} times what it does at that clip: set clip near it"
+        for name, clip in clips.items()
+        if clip > 2 / batch
+    }
+
+
+def check_rows(
+    experiment: Experiment, configs: Sequence[PassiveConfig | ActiveConfig], tables: Mapping[str, Table]
+) -> Federation:
+    """Align ``tables`` as the coordinator will: how many rows train and predict is then known, which ones is not.
+
+    Raises:
+        AlignmentError: no common row, contradicting splits, or no row left to train or to predict.
+        ConfigError: a party grants more rows than train.
+    """
+    identities = {p: Identities(digests(t.ids, b"known to all"), t.split) for p, t in tables.items()}
+    aligned = align(identities, experiment.predict_share, np.random.default_rng(0))
+    for config in configs:
+        check_grants(config, len(aligned.train))
+    return Federation(
+        experiment.name,
+        tuple(
+            PartyInfo(c.party, Role(c.role), tables[c.party].columns, len(tables[c.party].class_names))
+            for c in configs
+        ),
+        len(aligned.train) + len(aligned.predict),
+        aligned.train,
+        aligned.predict,
+        experiment.training,
+        experiment.lab,
+        experiment.model,
+        experiment.aggregator,
+    )
+
+
+def check_budget(config: PassiveConfig | ActiveConfig, federation: Federation) -> None:
+    """Refuse a run that releases a row of this party more often than its budget covers.
+
+    Raises:
+        ConfigError: naming both.
+    """
+    known = [d for d in build_defenses(config) if type(d).fit is Defense.fit]
+    spending = Spending(config, lambda hook: [d.claim({}) for d in known if hook in d.hooks()], federation)
+    try:
+        spending.check_releases(Phase.TRAIN, federation.training.epochs)
+        spending.check_releases(Phase.PREDICT, 1)
+    except StateError as error:
+        raise ConfigError(str(error)) from None
+
+
+def check_messages(federation: Federation, limits: Limits, rows: Mapping[str, int]) -> None:
+    """Refuse a limit below the largest message of alignment and training; ``rows`` are those of each party's table.
+
+    Raises:
+        ConfigError: naming the message and what it takes.
+    """
+    batch = min(federation.training.batch_size, len(federation.train))
+    width = max(federation.combined_width, *federation.widths.values())
+    taken = {f"the {count} row ids of {party!r}": (count * DIGEST_BYTES, "") for party, count in rows.items()}
+    what = f"the embeddings of {batch} rows (training.batch_size)"
+    taken[what] = (batch * (4 + width * federation.dtype.itemsize), ", or lower the batch")
+    for what, (size, remedy) in taken.items():
+        if size > limits.message_mib * MIB:
+            raise ConfigError(
+                f"limits.message_mib = {limits.message_mib}: {what} take {size / MIB:.1f} MiB, raise it{remedy}"
+            )
+
+
+def check_party(config: PassiveConfig | ActiveConfig | CoordinatorConfig) -> dict[str, Any]:
+    """The same for one party's configuration."""
+    from vflens.wire.channel import check_address, check_port_free  # gRPC, which a figure does without
+
+    for address in (config.address, *(p.address for p in config.peers)):
+        check_address(address, insecure=config.insecure)
+    check_port_free(config.address)
+    check_writable(config.out)
+    if config.out.exists():
+        check_private(config.out)
+    defenses = [p.name for p in config.defenses]
+    built = build_defenses(config)
+    facts: dict[str, Any] = {"party": config.party, "role": str(config.role), "address": config.address}
+    facts |= {"peers": [p.name for p in config.peers], "defenses": defenses}
+    summary = f"{config.role} at {config.address}"
+    if not isinstance(config, CoordinatorConfig):
+        table = read_party_table(config.data)
+        facts |= {"rows": len(table.ids), "columns": len(table.columns), "classes": list(table.class_names)}
+        summary += f", {len(table.ids)} rows, {len(table.columns)} columns"
+        for defense in built:
+            defense.check(config.party, len(table.class_names))
+        # Which rows train is known when all parties have met; at least one predicts.
+        check_grants(config, len(table.ids) - 1 if table.split is None else int((table.split == 0).sum()))
+        build_attacks(config)
+        check_device(config)
+        facts["attacks"] = [a.name for a in config.attacks]
+        summary += f", {len(config.attacks)} attacks"
+    return {**facts, "summary": summary + (f", defended by {', '.join(defenses)}" if defenses else "")}
+
+
+def check_network(
+    network: SplitNetwork, configs: Sequence[PassiveConfig | ActiveConfig | CoordinatorConfig]
+) -> None:
+    """Build every party's part of ``network`` with its defences, as it will be built when the run is prepared.
+
+    Raises:
+        KnowledgeError: an attack names a layer that its target's model does not have.
+        ConfigError: it does not fit the columns, embeddings do not combine, or a defence finds no layer; torch is missing.
+    """
+    from vflens.models.networks.architectures import bottom, top
+
+    tables = {c.party: read_party_table(c.data) for c in configs if not isinstance(c, CoordinatorConfig)}
+    active = next(c for c in configs if isinstance(c, ActiveConfig))
+    classes = len(tables[active.party].class_names)
+    widths = [network.embedding_width(t.columns) for p, t in sorted(tables.items()) if p != active.party]
+    width = network.combined_width(widths, classes)
+    if tables[active.party].columns:
+        width = network.combined_width(
+            [width, network.embedding_width(tables[active.party].columns)], classes
+        )
+    for config in configs:
+        if isinstance(config, PassiveConfig):
+            columns = tables[config.party].columns
+            _check_wrapped(config, bottom(network, columns))
+            for attack in build_attacks(active).values():
+                attack.check(bottom(network, columns))
+    _check_wrapped(active, top(network, width, classes))
+
+
+def _check_wrapped(config: PassiveConfig | ActiveConfig, module: Any) -> None:
+    """Let the defences of ``config`` wrap ``module``, to see whether they can."""
+    owner = Owner(config.party, role=Role(config.role))
+    chain = DefenseChain(lambda: owner, build_defenses(config), b"")
+    chain.fold("wrap_model", module, Exchange(config.run, Phase.TRAIN, 0, 0), np.zeros(0, np.int32))
+
+
+def check_writable(folder: Path) -> None:
+    """Refuse a folder that cannot be written; of one that does not exist yet, the nearest above it.
+
+    Raises:
+        StorageError: it is no folder, or not ours.
+    """
+    found = next(f for f in (folder, *folder.parents) if f.exists())
+    if not found.is_dir() or not os.access(found, os.W_OK | os.X_OK):
+        raise StorageError(f"out = {folder}: {found} cannot be written: choose another folder")

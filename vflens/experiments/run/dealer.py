@@ -1,0 +1,266 @@
+"""The dealer: one experiment becomes one folder per party, each with its own file, secrets and configuration.
+
+It is the only code that sees all columns together. In lab mode every party's secret follows from the
+experiment's seed: one seed gives one result, and whoever knows the seed, a small public number, can redraw
+any party's noise. Otherwise the dealer adds 32 random bytes that nobody keeps, and no party can.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import secrets
+import shutil
+import socket
+import tempfile
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from vflens.config import build_plugins, read_toml
+from vflens.config.compatibility import check_family, check_fed
+from vflens.datasets._resolve import dataset
+from vflens.errors import ConfigError, StorageError
+from vflens.experiments.run.dealing import deal
+from vflens.experiments.run.experiment import Experiment, Scenario
+from vflens.plugins.registry import DEFENSES
+from vflens.randomness import secret_from_seed
+from vflens.services.folder import claimed, clear
+from vflens.storage.private import write_private
+from vflens.tables.description import PartyFile
+from vflens.tables.files import write_party_table
+from vflens.tables.table import Table
+from vflens.types import Role
+from vflens.wire.sockets import check_path, doubt, path_of
+
+#: Below the range from which the system numbers outgoing connections (ephemeral ports): such a number may be
+#: somebody's before the party listens, even that of a peer that tries to reach it.
+_PORTS = range(20_000, 32_000)
+_SOCKETS = "vflens-"  # how a folder of sockets is called
+SERVICES = "services"  # VFLENS_NETWORK: parties reach each other under their names, as in docker compose
+
+
+def deal_tables(experiment: Experiment) -> dict[str, Table]:
+    """Each data party's table; empty when the parties bring their own files.
+
+    Raises:
+        DataError, ConfigError: the data set or the split cannot be had.
+    """
+    if experiment.data is None or experiment.split is None:
+        return {}
+    table = dataset(experiment.data.name, experiment.data.__pydantic_extra__ or {}).prepared()
+    return deal(
+        table,
+        experiment.split,
+        experiment.parties.passive,
+        experiment.parties.active,
+        secret=secret_from_seed(experiment.seed, "dealer"),
+        predict_share=experiment.predict_share,
+        overlap=experiment.overlap,
+    )
+
+
+def draw_root(experiment: Experiment) -> str:
+    """What all secrets of ``experiment`` follow from: its seed; outside lab mode random bytes as well."""
+    seed = str(experiment.seed)
+    return seed if experiment.lab else f"{seed}:{secrets.token_bytes(32).hex()}"
+
+
+def write_parties(
+    experiment: Experiment,
+    scenario: Scenario,
+    tables: Mapping[str, Table],
+    folder: Path,
+    root: str | None = None,
+) -> dict[str, Path]:
+    """Write ``folder/PARTY/config.toml`` and the dealt table for every party; the configurations by party.
+
+    Sockets lie beside them where their paths fit and no other user can change them, else in a temporary folder: see :func:`remove_sockets`. A run that
+    a party's folder holds moves to ``earlier-N`` there, with its configuration and table: results never stand beside others'.
+
+    Args:
+        experiment: what to deal.
+        scenario: whose defences to write.
+        tables: from :func:`deal_tables`.
+        folder: gets one folder per party.
+        root: from :func:`draw_root`, the same for scenarios that share their draws; None: drawn here.
+
+    Raises:
+        ConfigError: a folder's party is running, or VFLENS_NETWORK is unknown.
+        ConfigError, PluginError: a defence that is unknown, made for another kind of model, or at the coordinator and reads parameters not disclosed to it.
+        StorageError: the folder cannot be written.
+    """
+    _check_defenses(experiment, scenario)
+    addresses = _addresses(experiment, folder)
+    root = draw_root(experiment) if root is None else root
+    homes = {party: folder / party for party in experiment.roles()}
+    with ExitStack() as claims:
+        # All before the first is written: none keeps the secrets of another dealing.
+        for home in homes.values():
+            claims.enter_context(claimed(home))
+        for party, role in experiment.roles().items():
+            try:
+                clear(homes[party])
+                data = {} if role is Role.COORDINATOR else _data(experiment, party, tables, homes[party])
+                config = {
+                    **_common(experiment, scenario, party, role, addresses, root=root),
+                    **data,
+                    **_of_role(experiment, party, role, root),
+                }
+                write_private(homes[party] / "config.toml", tomli_w.dumps(_plain(config)))  # it holds secrets
+            except OSError as error:
+                raise StorageError(
+                    f"{homes[party]} cannot be written ({error.strerror}): choose another `out`"
+                ) from error
+    return {party: home / "config.toml" for party, home in homes.items()}
+
+
+def remove_sockets(configs: Mapping[str, Path]) -> None:
+    """Remove the temporary folder for sockets, if :func:`write_parties` made one for ``configs``."""
+    for file in configs.values():
+        address = str(read_toml(file)["address"])
+        home = Path(address.removeprefix("unix:")).parent
+        made = home.parent == Path(tempfile.gettempdir()) and home.name.startswith(_SOCKETS)
+        if address.startswith("unix:") and made:
+            shutil.rmtree(home, ignore_errors=True)
+
+
+def _check_defenses(experiment: Experiment, scenario: Scenario) -> None:
+    """Refuse before the start what a party would refuse when the run is prepared, or the coordinator after training."""
+    for party in experiment.roles():
+        named = [d for d in scenario.defenses if d.at == party]
+        check_family(build_plugins(DEFENSES, named), party, experiment.model is not None)
+    coordinator = experiment.parties.coordinator
+    grants = [g for g in experiment.disclose if g.what == "parameters" and g.to == coordinator]
+    disclosing = {p: any(g.by in (None, p) for g in grants) for p in experiment.parties.passive}
+    check_fed(
+        coordinator,
+        build_plugins(DEFENSES, [d for d in scenario.defenses if d.at == coordinator]),
+        disclosing,
+    )
+
+
+def _common(
+    experiment: Experiment,
+    scenario: Scenario,
+    party: str,
+    role: Role,
+    addresses: Mapping[str, tuple[str, str]],
+    *,
+    root: str,
+) -> dict[str, Any]:
+    peers = [
+        {"name": other, "role": r, "address": addresses[other][1], "token": _token(root, party, other)}
+        for other, r in experiment.roles().items()
+        if other != party and (role is Role.COORDINATOR or r is Role.COORDINATOR or Role.ACTIVE in (r, role))
+    ]
+    return {
+        "party": party,
+        "role": role,
+        "run": f"{experiment.name}/{scenario.name}",
+        "address": addresses[party][0],
+        "insecure": _as_services(),
+        "out": ".",
+        "seed": secret_from_seed(root, party).hex(),
+        "lab": experiment.lab,
+        "aggregator": experiment.aggregator,
+        "peers": peers,
+        "defenses": [{"name": d.name, **d.parameters} for d in scenario.defenses if d.at == party],
+        "limits": experiment.limits.model_dump(),
+        "transcript": experiment.transcript.model_dump(),
+    }
+
+
+def _of_role(experiment: Experiment, party: str, role: Role, root: str) -> dict[str, Any]:
+    if role is Role.COORDINATOR:
+        training = experiment.training.model_dump()
+        model = experiment.model.model_dump() if experiment.model else None
+        return {
+            "training": training,
+            "model": model,
+            "predict_share": experiment.predict_share,
+            "after": experiment.after,
+        }
+    key = {"alignment_key": secret_from_seed(root, "alignment").hex()}
+    granted = [
+        g.model_dump(exclude={"by"})
+        for g in experiment.disclose
+        if g.by in (None, party) and (g.what == "labels") == (role is Role.ACTIVE)
+    ]
+    attacks = [{"name": a.name, **a.parameters} for a in experiment.attacks if experiment.seat(a) == party]
+    shared = {**key, "attacks": attacks, "disclose": granted, "scoring": experiment.scoring.model_dump()}
+    shared["device"] = experiment.device
+    operator = {"operator_token": _token(root, party, "operator")} if role is Role.ACTIVE else {}
+    return {**shared, **operator}
+
+
+def _data(experiment: Experiment, party: str, tables: Mapping[str, Table], home: Path) -> dict[str, Any]:
+    spec: PartyFile = write_party_table(tables[party], home) if party in tables else experiment.files[party]
+    return {"data": spec.model_dump(mode="json", exclude_none=True)}
+
+
+def _token(root: str, a: str, b: str) -> str:
+    return secret_from_seed(root, "token", *sorted((a, b))).hex()
+
+
+def _addresses(experiment: Experiment, folder: Path) -> dict[str, tuple[str, str]]:
+    """Party → (where it listens, where others reach it)."""
+    names = list(experiment.roles())
+    if _as_services():
+        port = experiment.network.port
+        return {name: (f"0.0.0.0:{port}", f"{name}:{port}") for name in names}
+    if experiment.network.transport == "unix":
+        found = {name: f"unix:{folder.resolve() / name / 'socket'}" for name in names}
+        if not all(map(_is_fit, found.values())):
+            sockets = tempfile.mkdtemp(prefix=_SOCKETS)
+            found = {name: f"unix:{sockets}/{name}" for name in names}
+    else:
+        found = dict(zip(names, free_addresses(len(names)), strict=True))
+    return {name: (address, address) for name, address in found.items()}
+
+
+def _is_fit(address: str) -> bool:
+    """Whether ``address`` fits a socket that no other user can put there."""
+    try:
+        check_path(address)
+        return not doubt(path_of(address))
+    except (ConfigError, OSError):
+        return False
+
+
+def _as_services() -> bool:
+    """Whether parties reach each other under their names.
+
+    Raises:
+        ConfigError: VFLENS_NETWORK says something else.
+    """
+    said = os.environ.get("VFLENS_NETWORK", "")
+    if said not in ("", SERVICES):
+        raise ConfigError(f"VFLENS_NETWORK = {said!r} is unknown: set it to {SERVICES!r}, or not at all")
+    return said == SERVICES
+
+
+def free_addresses(count: int) -> list[str]:
+    """``count`` distinct loopback addresses with ports that were free a moment ago, drawn from :data:`_PORTS`."""
+    free = filter(_is_free, random.SystemRandom().sample(_PORTS, len(_PORTS)))
+    return [f"127.0.0.1:{port}" for port in islice(free, count)]
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe, suppress(OSError):
+        probe.bind(("127.0.0.1", port))
+        return True
+    return False
+
+
+def _plain(value: Any) -> Any:
+    """``value`` as TOML can write it: enumerations as text, no None."""
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items() if v is not None}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    return str(value) if isinstance(value, str | Path) else value

@@ -1,0 +1,240 @@
+"""Who gets which columns, and the dealing of one table into one table per party.
+
+``[split]`` in a configuration is one of five kinds::
+
+    kind = "fraction"      fraction = 0.5              the passive parties share the last columns
+    kind = "window"        start = 3, width = 5        … a cyclic window of columns
+    kind = "image_halves"                              … the right half of every image
+    kind = "image_tiles"   rows = 2, columns = 2       a tile of every image each, in reading order
+    kind = "columns"       columns.clinic = ["a", "b"] … exactly these, party by party
+
+What the passive parties share is dealt to them in contiguous blocks, in the order in which they are
+named; the first blocks are the longer ones. The active party has the other columns, and the labels; of images cut into
+as many tiles as there are passive parties (one tile: the whole image) it has the labels alone.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Literal, TypeAlias
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from vflens.errors import ConfigError, DataError
+from vflens.names import repeated
+from vflens.randomness import stream
+from vflens.tables.table import PREDICT, TRAIN, Table
+from vflens.types import Array, ColumnInfo
+
+Blocks: TypeAlias = Mapping[str, Sequence[int]]
+
+
+class _Split(BaseModel, ABC):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @abstractmethod
+    def blocks(self, columns: Sequence[ColumnInfo], passive: Sequence[str]) -> Blocks:
+        """Positions of the columns of each passive party.
+
+        Raises:
+            ConfigError: these columns cannot be split so.
+        """
+
+
+class Columns(_Split):
+    """Explicit: the names of the columns of each passive party."""
+
+    kind: Literal["columns"]
+    columns: dict[str, tuple[str, ...]]
+
+    def blocks(self, columns: Sequence[ColumnInfo], passive: Sequence[str]) -> Blocks:
+        """See :meth:`_Split.blocks`."""
+        if set(self.columns) != set(passive):
+            raise ConfigError(
+                f"split.columns names {sorted(self.columns)}, the passive parties are {sorted(passive)}"
+            )
+        place = {c.name: j for j, c in enumerate(columns)}
+        named = [name for party in passive for name in self.columns[party]]
+        unknown = next((name for name in named if name not in place), None)
+        if unknown is not None:
+            raise ConfigError(f"split.columns names {unknown!r}: the table's columns are {', '.join(place)}")
+        twice = repeated(named)
+        if twice is not None:
+            raise ConfigError(f"split.columns names {twice!r} twice: a column belongs to one party")
+        return {party: [place[name] for name in self.columns[party]] for party in passive}
+
+
+class Fraction(_Split):
+    """The last ``fraction`` of the columns, rounded to the nearest number of columns."""
+
+    kind: Literal["fraction"]
+    fraction: float = Field(gt=0, lt=1)
+
+    def blocks(self, columns: Sequence[ColumnInfo], passive: Sequence[str]) -> Blocks:
+        """See :meth:`_Split.blocks`."""
+        width = round(self.fraction * len(columns))
+        return _shared(range(len(columns) - width, len(columns)), passive)
+
+
+class Window(_Split):
+    """``width`` columns from position ``start`` on, cyclically: RVG averages over all starts."""
+
+    kind: Literal["window"]
+    start: int = Field(ge=0)
+    width: int = Field(ge=1)
+
+    def blocks(self, columns: Sequence[ColumnInfo], passive: Sequence[str]) -> Blocks:
+        """See :meth:`_Split.blocks`."""
+        if self.width >= len(columns) or self.start >= len(columns):
+            raise ConfigError(
+                f"split.start = {self.start} and split.width = {self.width} must both be less than "
+                f"the table's number of columns, {len(columns)}"
+            )
+        return _shared([(self.start + i) % len(columns) for i in range(self.width)], passive)
+
+
+class ImageHalves(_Split):
+    """The right half of every image; of an odd width the middle column stays with the active party."""
+
+    kind: Literal["image_halves"]
+
+    def blocks(self, columns: Sequence[ColumnInfo], passive: Sequence[str]) -> Blocks:
+        """See :meth:`_Split.blocks`."""
+        across = _pixels(columns, self.kind)[:, 1]
+        width = max(across) + 1
+        return _shared([j for j, column in enumerate(across) if 2 * column >= width], passive)
+
+
+class ImageTiles(_Split):
+    """Images cut into ``rows`` × ``columns`` equal tiles; each passive party has one, in reading order."""
+
+    kind: Literal["image_tiles"]
+    rows: int = Field(ge=1)
+    columns: int = Field(ge=1)
+
+    def blocks(self, columns: Sequence[ColumnInfo], passive: Sequence[str]) -> Blocks:
+        """See :meth:`_Split.blocks`."""
+        pixels, grid = _pixels(columns, self.kind), np.array([self.rows, self.columns])
+        size = pixels.max(axis=0) + 1
+        if (size % grid).any():
+            raise ConfigError(
+                f"split.rows = {self.rows} and split.columns = {self.columns}: images of {size[0]} by {size[1]} pixels cannot be cut into so many equal tiles"
+            )
+        if len(passive) > self.rows * self.columns:
+            raise ConfigError(
+                f"split.rows = {self.rows} and split.columns = {self.columns} make {self.rows * self.columns} tiles: "
+                f"the {len(passive)} passive parties need one each"
+            )
+        row, column = (pixels // (size // grid)).T
+        tile = row * self.columns + column
+        return {party: np.flatnonzero(tile == i).tolist() for i, party in enumerate(passive)}
+
+
+def _pixels(columns: Sequence[ColumnInfo], kind: str) -> Array:
+    """Row and column of every pixel, int64 (d, 2).
+
+    Raises:
+        ConfigError: a column is no pixel.
+    """
+    other = next((c.name for c in columns if c.pixel is None), None)
+    if other is not None:
+        raise ConfigError(f"split.kind = {kind!r} needs images: column {other!r} is no pixel")
+    return np.array([c.pixel for c in columns])
+
+
+def _shared(block: Sequence[int], passive: Sequence[str]) -> Blocks:
+    parts = np.array_split(np.array(block, np.int64), len(passive))
+    return {party: part.tolist() for party, part in zip(passive, parts, strict=True)}
+
+
+AnySplit: TypeAlias = Columns | Fraction | Window | ImageHalves | ImageTiles
+VerticalSplit: TypeAlias = Annotated[AnySplit, Field(discriminator="kind")]
+
+
+def deal(
+    table: Table,
+    split: AnySplit,
+    passive: Sequence[str],
+    active: str,
+    *,
+    secret: bytes,
+    predict_share: float = 0.2,
+    overlap: float = 1.0,
+) -> dict[str, Table]:
+    """One table per party, the active one last: its columns, its rows in an order of its own.
+
+    ``overlap`` is the share of rows that all parties hold, at least one row; every other row is missing
+    at one party, drawn at random. If the table has no split, ``predict_share`` of its rows, at least one
+    and not all, become prediction rows. All parties hold the same split; only ``active`` holds labels.
+    Every draw follows from ``secret``, a party's order of rows also from its name.
+
+    Raises:
+        ConfigError: a share out of range, no passive party, a party named twice or left without columns,
+            or a split that these columns do not allow.
+        DataError: the table has no labels.
+    """
+    _check(table, passive, active, predict_share, overlap)
+    if table.split is None:
+        table = replace(table, split=_drawn_split(len(table.ids), predict_share, secret))
+    blocks = _all_blocks(table, split, passive, active)
+    missing_at = _missing_at(len(table.ids), list(blocks), overlap, secret)
+    dealt = {}
+    for party, block in blocks.items():
+        rows = stream(secret, "deal", "order", party).permutation(np.flatnonzero(missing_at != party))
+        dealt[party] = _part(table, block, rows, labelled=party == active)
+    return dealt
+
+
+def _check(table: Table, passive: Sequence[str], active: str, predict_share: float, overlap: float) -> None:
+    parties = [*passive, active]
+    if not passive or not all(parties) or len(set(parties)) < len(parties):
+        raise ConfigError(f"parties {parties}: name at least one passive party and the active one, each once")
+    if not 0 < predict_share < 1:
+        raise ConfigError(f"predict_share = {predict_share}: it must be above 0 and below 1")
+    if not 0 < overlap <= 1:
+        raise ConfigError(f"overlap = {overlap}: it must be above 0 and at most 1")
+    if table.labels is None:
+        raise DataError(f"the table has no labels for the active party {active!r}: deal one that has")
+
+
+def _all_blocks(table: Table, split: AnySplit, passive: Sequence[str], active: str) -> Blocks:
+    blocks = dict(split.blocks(table.columns, passive))
+    taken = {j for block in blocks.values() for j in block}
+    blocks[active] = [j for j in range(len(table.columns)) if j not in taken]
+    for party, block in blocks.items():
+        if not block and not (party == active and isinstance(split, ImageTiles)):
+            raise ConfigError(
+                f"party {party!r} gets none of the {len(table.columns)} columns: change the split, "
+                f"or name fewer parties than the {len(passive)} passive ones"
+            )
+    return blocks
+
+
+def _drawn_split(n: int, predict_share: float, secret: bytes) -> Array:
+    """The split (n,) uint8 with the nearest number of prediction rows, at least one and not all."""
+    count = min(max(1, round(predict_share * n)), n - 1)
+    drawn = np.full(n, TRAIN, np.uint8)
+    drawn[stream(secret, "deal", "split").permutation(n)[:count]] = PREDICT
+    return drawn
+
+
+def _missing_at(n: int, parties: Sequence[str], overlap: float, secret: bytes) -> Array:
+    """For each of n rows the party that lacks it, "" for those that all hold."""
+    rng = stream(secret, "deal", "overlap")
+    missing_at = rng.choice(np.array(parties), n)
+    missing_at[rng.permutation(n)[: max(1, round(overlap * n))]] = ""
+    return missing_at
+
+
+def _part(table: Table, columns: Sequence[int], rows: Array, *, labelled: bool) -> Table:
+    part = table.take(columns)
+    if labelled:
+        part = replace(part, labels=_at(table.labels, rows), class_names=table.class_names)
+    return replace(part, ids=table.ids[rows], features=part.features[rows], split=_at(table.split, rows))
+
+
+def _at(values: Array | None, rows: Array) -> Array | None:
+    return None if values is None else values[rows]

@@ -1,0 +1,205 @@
+"""The launcher: one local process per party, watched until all have ended.
+
+The launcher holds every child's standard input: when the launcher is gone, however it went, its children
+see the end of it and stop. When one party fails, the others are told to stop.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from vflens.errors import INTERRUPTED, StorageError, UnavailableError, VflensError, by_exit_code
+from vflens.services.folder import write_status
+from vflens.services.process import LAUNCHED
+from vflens.storage.json_file import json_object
+from vflens.storage.private import owner_only
+
+_PATIENCE_SECONDS = 15.0  # between being told to stop and being killed
+_SILENT_SECONDS = 4.0  # of it, before the user learns who is waited for
+_END_SECONDS = 8.0  # after one party has failed, for the others to notice and to end by themselves
+
+ENTRY = "vflens.cli.main"  # the module that a party's process runs
+
+Event = Callable[[dict[str, Any]], None]
+
+
+class Processes:
+    """The party processes of one run; a context manager that leaves none behind.
+
+    Args:
+        configs: the configuration file of every party.
+        roles: its role.
+    """
+
+    def __init__(self, configs: Mapping[str, Path], roles: Mapping[str, str]) -> None:
+        self._folders = {party: file.parent for party, file in configs.items()}
+        self._children: dict[str, subprocess.Popen[bytes]] = {}
+        try:
+            for party, file in configs.items():
+                self._children[party] = _start(roles[party], file)
+        except OSError as error:
+            self.stop()
+            raise VflensError(
+                f"the party processes cannot be started ({error.strerror}): free memory, processes or disk space"
+            ) from error
+        except BaseException:
+            self.stop()
+            raise
+
+    def __enter__(self) -> Processes:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def wait(self, tell: Event) -> None:
+        """Wait until every party has ended; ``tell`` is given what they log meanwhile.
+
+        Raises:
+            VflensError: of the class and with the sentence of the party that failed by itself.
+        """
+        followed = [_follow(folder / "events.jsonl") for folder in self._folders.values()]
+        deadline = float("inf")
+        while self._running() and time.monotonic() < deadline:
+            _pass_on(followed, tell)
+            if self._codes().keys() - self._succeeded():
+                # The others learn of it and end by themselves, each saying why; who does not is told to.
+                deadline = min(deadline, time.monotonic() + _END_SECONDS)
+            time.sleep(0.1)
+        ended = self._codes()
+        self.stop()
+        _pass_on(followed, tell)
+        self._note_killed()
+        self._raise_failure(ended)
+
+    def stop(self) -> None:
+        """Ask every process to end, then end it."""
+        for child in self._running():
+            child.send_signal(signal.SIGTERM)
+        begun = time.monotonic()
+        self._wait_until(begun + _SILENT_SECONDS)
+        if late := [party for party, child in self._children.items() if child.poll() is None]:
+            seconds = _PATIENCE_SECONDS - _SILENT_SECONDS
+            print(
+                f"waiting up to {seconds:g} s for {', '.join(late)} to stop, then killing",
+                file=sys.stderr,
+                flush=True,
+            )
+        self._wait_until(begun + _PATIENCE_SECONDS)
+        for child in self._children.values():
+            child.kill()  # does nothing to one that has ended
+            child.wait()
+            if child.stdin:
+                child.stdin.close()
+
+    def _wait_until(self, deadline: float) -> None:
+        """Until every process has ended, or the ``deadline`` on the monotonic clock has passed."""
+        while self._running() and time.monotonic() < deadline:
+            time.sleep(0.02)
+
+    def _running(self) -> list[subprocess.Popen[bytes]]:
+        return [c for c in self._children.values() if c.poll() is None]
+
+    def _codes(self) -> dict[str, int]:
+        """Party → exit code, of those that have ended."""
+        return {p: c.returncode for p, c in self._children.items() if c.poll() is not None}
+
+    def _succeeded(self) -> set[str]:
+        return {p for p, code in self._codes().items() if code == 0}
+
+    def _note_killed(self) -> None:
+        """A party that was killed could not write how it ended."""
+        for party, code in self._codes().items():
+            if code < 0:
+                with suppress(StorageError):
+                    write_status(self._folders[party], "failed", _killed(party, code))
+
+    def _raise_failure(self, ended: Mapping[str, int]) -> None:
+        """The party that failed by itself comes before those that only lost another one."""
+        failed = {p: code for p, code in ended.items() if code}
+        if not failed:
+            return
+        own = [p for p, code in failed.items() if code != UnavailableError.exit_code] or list(failed)
+        party, code = own[0], failed[own[0]]
+        if code < 0:
+            raise UnavailableError(_killed(party, code))
+        if code == INTERRUPTED:
+            raise UnavailableError(f"party {party!r} was stopped by a signal: start the run again")
+        raise by_exit_code(code)(
+            _reason(self._folders[party])
+            or f"party {party!r} ended with exit code {code}: look at {self._folders[party]}/output.log"
+        )
+
+
+def _killed(party: str, code: int) -> str:
+    return f"party {party!r} was killed by {signal.Signals(-code).name}: start the run again"
+
+
+def _pass_on(followed: Iterable[Iterator[list[dict[str, Any]]]], tell: Event) -> None:
+    """Tell what the parties logged since the last time, the earliest first."""
+    events = (event for of_party in followed for event in next(of_party))
+    for event in sorted(events, key=lambda event: str(event.get("timestamp"))):
+        tell(event)
+
+
+def _start(role: str, file: Path) -> subprocess.Popen[bytes]:
+    environment = {**os.environ, LAUNCHED: "1", "PYTHONUNBUFFERED": "1"}
+    command = [sys.executable, "-P", "-m", ENTRY, "serve", role, "--config", str(file)]
+    with owner_only(), (file.parent / "output.log").open("ab") as output:
+        # A session of its own: Ctrl-C reaches the launcher alone, which then ends its children in order.
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=output,
+            env=environment,
+            start_new_session=True,
+        )
+
+
+def _follow(file: Path) -> Iterator[list[dict[str, Any]]]:
+    """At every step, the events appended to ``file`` since the last one."""
+    offset, rest = 0, b""
+    while True:
+        if file.exists():
+            with file.open("rb") as log:
+                log.seek(offset)
+                data = log.read()
+            offset += len(data)
+            *lines, rest = (rest + data).split(b"\n")
+            yield list(filter(None, map(_event, lines)))
+        else:
+            yield []
+
+
+def _event(line: bytes) -> dict[str, Any]:
+    """The event in ``line``; {} where a full disk cut it short."""
+    try:
+        return json_object(line)
+    except ValueError:
+        return {}
+
+
+def _reason(folder: Path) -> str:
+    """Why the party failed: what its status says, else what it said before it had one."""
+    try:
+        reason = str(json_object((folder / "status.json").read_text(encoding="utf-8"))["reason"])
+    except (OSError, ValueError, KeyError, TypeError):
+        reason = ""
+    return reason or _last_error(folder / "output.log")
+
+
+def _last_error(log: Path) -> str:
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return ""
+    return next((line.removeprefix("error: ") for line in reversed(lines) if line.startswith("error: ")), "")

@@ -1,0 +1,100 @@
+"""An experiment run: deal, start the parties, wait, report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+from vflens.errors import StorageError, VflensError
+from vflens.experiments.pages.report import write_report
+from vflens.experiments.run.dealer import deal_tables, draw_root, remove_sockets, write_parties
+from vflens.experiments.run.experiment import Experiment, Scenario
+from vflens.experiments.run.in_process import LocalFederation
+from vflens.experiments.run.processes import Processes
+from vflens.storage.private import owner_only
+
+Tell = Callable[[str, dict[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class Run:
+    """What an experiment left: one folder per scenario, and the report over all of them."""
+
+    folder: Path
+    scenarios: tuple[Path, ...]
+    report: Path
+
+
+def run(
+    experiment: Experiment, *, in_process: bool = False, tell: Tell = lambda scenario, event: None
+) -> Run:
+    """Run every scenario of ``experiment`` and write ``report.html``.
+
+    Args:
+        experiment: what to run.
+        in_process: keep all parties in this process: quick, and no isolation (the report says so).
+        tell: given the scenario and its events: "started" and "finished", and between them each that a party logs.
+
+    Raises:
+        VflensError: what went wrong, in the party where it did. Scenarios already run stay, reported.
+    """
+    tables, root = deal_tables(experiment), draw_root(experiment)
+    folder = fresh_folder(experiment.out / experiment.name)
+    report, scenarios = folder / "report.html", list[Path]()
+    try:
+        for scenario in experiment.scenarios:
+            home = folder / scenario.name.replace(" ", "-")
+            configs = write_parties(experiment, scenario, tables, home, root)
+            scenarios.append(home)
+            tell(scenario.name, {"event": "started"})
+            try:
+                _run_one(experiment, scenario, configs, in_process, tell)
+            finally:
+                remove_sockets(configs)
+            tell(scenario.name, {"event": "finished"})
+    except BaseException:
+        if scenarios:
+            with suppress(VflensError):  # why the run ended matters more than why its report failed
+                write_report(scenarios, report)
+        raise
+    return Run(folder, tuple(scenarios), write_report(scenarios, report))
+
+
+def fresh_folder(folder: Path) -> Path:
+    """Make ``folder``, or ``folder-2``, ``folder-3``, … where it exists, for its owner alone: two runs never share one.
+
+    Raises:
+        StorageError: it cannot be made.
+    """
+    found, number = folder, 1
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        while True:
+            with suppress(FileExistsError):
+                found.mkdir(mode=0o700)
+                return found
+            number += 1
+            found = folder.with_name(f"{folder.name}-{number}")
+    except OSError as error:
+        raise StorageError(f"{found} cannot be made ({error.strerror}): choose another `out`") from error
+
+
+def _run_one(
+    experiment: Experiment, scenario: Scenario, configs: dict[str, Path], in_process: bool, tell: Tell
+) -> None:
+    if not in_process:
+        roles = {party: role.value for party, role in experiment.roles().items()}
+        with Processes(configs, roles) as processes:
+            processes.wait(lambda event: tell(scenario.name, event))
+        return
+
+    def progress(stage: str, done: int, total: int) -> None:
+        tell(scenario.name, {"event": "progress", "stage": stage, "done": done, "total": total})
+
+    with owner_only(), threadpool_limits(1):  # the same bits as processes with one numeric thread each
+        LocalFederation(configs, progress).run()

@@ -1,0 +1,1 @@
+"""Every attack against every defence, strength and seed."""

@@ -1,0 +1,218 @@
+"""Independent pieces of a sweep or figure through joblib, on processes of this machine or on a cluster.
+
+Guarantees:
+
+* each finished cell is one parquet file in ``folder``, written whole or not at all, by the calling process;
+* run again with the same cells, folder and code, only what is missing is computed; in kept rows every key of their cell
+  is present, None where a row had it not;
+* results come in the order of the cells, whatever the order in which they finished.
+
+``backend``: "loky" (processes here), "ray" or "dask": all of a cluster at RAY_ADDRESS or DASK_SCHEDULER_ADDRESS, else
+a local one of ``jobs`` workers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from functools import cache
+from io import BytesIO
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, cast, get_args
+
+from vflens.errors import ConfigError, StorageError
+from vflens.storage.metrics import parquet_rows
+
+Backend: TypeAlias = Literal["loky", "ray", "dask"]
+Rows: TypeAlias = list[dict[str, Any]]
+_PACKAGES = {"ray": "ray", "dask": "distributed"}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One piece of work: ``key`` names it (JSON values; it decides what counts as the same), ``arguments`` feed it."""
+
+    key: Mapping[str, Any]
+    arguments: tuple[Any, ...] = ()
+
+    def file(self) -> str:
+        """The name of its file: a digest of the key and of the code, so that nothing resumes what other code began."""
+        text = _code() + json.dumps(self.key, sort_keys=True, default=str)
+        return hashlib.blake2b(text.encode(), digest_size=12).hexdigest() + ".parquet"
+
+
+@cache
+def _code() -> str:
+    """A digest of the sources that results depend on; libraries and plug-ins from elsewhere are not looked at."""
+    found, package = hashlib.blake2b(digest_size=12), Path(__file__).parents[2]
+    for room in sorted(
+        package.iterdir()
+    ):  # one by one: a search of the whole package would not follow its links
+        for file in sorted(room.rglob("*.py")):
+            found.update(file.relative_to(package).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
+    return found.hexdigest()
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Where cells run and where their results are kept; ``progress(done, total)`` is told of each."""
+
+    folder: Path
+    jobs: int = 1
+    backend: Backend = "loky"
+    progress: Callable[[int, int], None] = lambda done, total: None
+
+    def __post_init__(self) -> None:
+        if self.jobs < 1:
+            raise ConfigError(f"jobs = {self.jobs}: give at least 1")
+        if self.backend not in get_args(Backend):
+            raise ConfigError(f"backend = {self.backend!r}: choose one of {', '.join(get_args(Backend))}")
+
+    def run(self, work: Callable[..., Rows], cells: Sequence[Cell]) -> list[Rows]:
+        """``work(*cell.arguments)`` for every cell, at module level so that it can travel; one list of rows each.
+
+        Raises:
+            ConfigError: the backend is not installed.
+            StorageError: a result cannot be kept.
+        """
+        done = {i: rows for i, cell in enumerate(cells) if (rows := self._kept(cell)) is not None}
+        self.progress(len(done), len(cells))
+        missing = [i for i in range(len(cells)) if i not in done]
+        with _backend(self.backend, self.jobs):
+            for i, rows in self._computed(work, cells, missing):
+                _write(self.folder / cells[i].file(), rows)
+                done[i] = rows
+                self.progress(len(done), len(cells))
+        return [done[i] for i in range(len(cells))]
+
+    def _computed(
+        self, work: Callable[..., Rows], cells: Sequence[Cell], missing: Sequence[int]
+    ) -> Iterator[tuple[int, Rows]]:
+        from joblib import Parallel, delayed
+
+        call = delayed(_numbered)
+        if self.backend == "loky":
+            pool = Parallel(n_jobs=self.jobs, return_as="generator_unordered", batch_size=1)
+            yield from pool(call(work, i, cells[i].arguments) for i in missing)
+            return
+        # A cluster hands back lists only: an interruption costs one of them.
+        step = 4 * self.jobs
+        with Parallel(n_jobs=-1) as pool:  # the same workers for all lists
+            for start in range(0, len(missing), step):
+                part = missing[start : start + step]
+                yield from pool(call(work, i, cells[i].arguments) for i in part)
+
+    def _kept(self, cell: Cell) -> Rows | None:
+        import pyarrow as pa
+
+        try:
+            return parquet_rows(self.folder / cell.file())
+        except (OSError, pa.ArrowException):
+            return None
+
+    def forget(self) -> None:
+        """Remove the kept cells: what was asked for is whole."""
+        for file in self.folder.glob("*.parquet*"):  # a killed process leaves .parquet.tmp
+            file.unlink(missing_ok=True)
+        if self.folder.is_dir() and not any(self.folder.iterdir()):
+            self.folder.rmdir()
+
+
+def write_rows(file: Path, rows: Rows) -> None:
+    """Write ``rows`` as parquet, whole or not at all.
+
+    Raises:
+        StorageError: it cannot be written.
+    """
+    _write(file, rows)
+
+
+def _write(file: Path, rows: Rows) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    buffer = BytesIO()
+    names = dict.fromkeys(
+        name for row in rows for name in row
+    )  # pyarrow alone would take those of the first row
+    pq.write_table(pa.Table.from_pylist([{name: row.get(name) for name in names} for row in rows]), buffer)
+    temporary = file.with_name(file.name + ".tmp")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_bytes(buffer.getvalue())
+        temporary.replace(file)
+    except OSError as error:
+        raise StorageError(
+            f"{file} cannot be written ({error.strerror}): free space or choose another --out"
+        ) from error
+
+
+def _numbered(work: Callable[..., Rows], i: int, arguments: tuple[Any, ...]) -> tuple[int, Rows]:
+    return i, work(*arguments)
+
+
+@contextmanager
+def _backend(name: Backend, jobs: int) -> Iterator[None]:
+    if name == "loky":
+        try:
+            yield
+        finally:
+            if jobs > 1:
+                _end_workers()
+        return
+    try:
+        entered = _ray(jobs) if name == "ray" else _dask(jobs)
+    except ImportError as error:
+        raise ConfigError(
+            f"backend = {name!r} needs a package that is not installed ({error}): pip install {_PACKAGES[name]}"
+        ) from error
+    with entered:
+        yield
+
+
+def _end_workers() -> None:
+    """A command that loaded gRPC leaves without Python's teardown, which would have ended them."""
+    from joblib.externals.loky import get_reusable_executor
+
+    get_reusable_executor().shutdown(wait=True, kill_workers=True)
+
+
+@contextmanager
+def _joblib(name: str, close: Callable[[], None]) -> Iterator[None]:
+    from joblib import parallel_config
+
+    try:
+        with parallel_config(backend=name):
+            yield
+    finally:
+        close()
+
+
+def _ray(jobs: int) -> AbstractContextManager[None]:
+    import ray
+    from ray.util.joblib import register_ray
+
+    logging.getLogger("ray").setLevel(logging.ERROR)  # it warns of how joblib calls it
+    here: dict[str, Any] = (
+        {} if os.environ.get("RAY_ADDRESS") else {"num_cpus": jobs, "include_dashboard": False}
+    )
+    ray.init(log_to_driver=False, configure_logging=False, **here)
+    cast(Any, register_ray)()
+    return _joblib("ray", ray.shutdown)
+
+
+def _dask(jobs: int) -> AbstractContextManager[None]:
+    import dask
+    from distributed import Client
+
+    cluster: Any = Client
+    if dask.config.get("scheduler-address", None):
+        client = cluster()
+    else:
+        client = cluster(n_workers=jobs, threads_per_worker=1, dashboard_address="127.0.0.1:0")
+    return _joblib("dask", client.close)

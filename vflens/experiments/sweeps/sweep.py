@@ -1,0 +1,254 @@
+"""A sweep: one experiment under every strength of every defence and several seeds, all its attacks each time.
+
+Each cell is a whole federation in one process, in a folder that is gone afterwards: every attack meets every defence on
+the protocol itself. Cells run through :class:`vflens.experiments.sweeps.pool.Pool`: interrupted, the sweep resumes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, FiniteFloat, model_validator
+
+from vflens.config import Settings
+from vflens.errors import ConfigError, DefenseError
+from vflens.experiments.figures import render
+from vflens.experiments.pages.page import write_page
+from vflens.experiments.results.results import up_to_affine
+from vflens.experiments.run.experiment import DefenseAt, Experiment, Scenario, load_as
+from vflens.experiments.sweeps.pool import Cell, Pool, Rows, write_rows
+from vflens.experiments.sweeps.sweep_page import UNDEFENDED, called, drawing
+
+
+class SweptDefense(DefenseAt):
+    """A defence at several strengths; every other key is one of its parameters."""
+
+    vary: str | None = Field(
+        None, description="the parameter that is its strength; without one it is swept as it stands"
+    )
+    values: tuple[FiniteFloat, ...] = Field((), description="its strengths")
+    label: str | None = Field(None, description="what plots call it; default: its name")
+
+    @model_validator(mode="after")
+    def _strengths_differ(self) -> SweptDefense:
+        if bool(self.vary) != bool(self.values):
+            raise ValueError("vary and values belong together: give both or neither")
+        if len(set(self.values)) < len(self.values):
+            raise ValueError(f"values {[*self.values]}: give every strength once, more `seeds` repeat it")
+        return self
+
+    @property
+    def title(self) -> str:
+        """What plots call it."""
+        return self.label or self.name
+
+    def at_strength(self, value: float | None) -> DefenseAt:
+        """The defence with its parameter set, if one varies; a whole number stays one."""
+        parameters = {k: v for k, v in self.parameters.items() if k not in {"vary", "values", "label"}}
+        if self.vary is None or value is None:
+            return DefenseAt(name=self.name, at=self.at, **parameters)
+        whole = int(value) if float(value).is_integer() else value
+        return DefenseAt(name=self.name, at=self.at, **{**parameters, self.vary: whole})
+
+
+class Sweep(Settings):
+    """What is varied. The undefended federation is always among the cells."""
+
+    seeds: int = Field(3, ge=1, description="repetitions; their seeds count up from the experiment's")
+    defenses: tuple[SweptDefense, ...] = Field((), description="each at all of its strengths")
+
+    @model_validator(mode="after")
+    def _titles_differ(self) -> Sweep:
+        titles = [d.title for d in self.defenses]
+        if len({*titles, UNDEFENDED}) <= len(titles):
+            raise ValueError(f"defenses {titles}: give each its own `label`, other than {UNDEFENDED!r}")
+        return self
+
+
+class SweepFile(Experiment):
+    """An experiment with a table ``[sweep]``; it has no scenarios of its own."""
+
+    sweep: Sweep
+
+    @model_validator(mode="after")
+    def _cells_are_simulations(self) -> SweepFile:
+        if self.model_fields_set & {"scenarios"}:
+            raise ValueError("a sweep makes its own scenarios: remove [[scenarios]]")
+        if not self.lab:
+            raise ValueError("a sweep is a simulation: lab must be true")
+        if not self.attacks:
+            raise ValueError("a sweep without [[attacks]] measures nothing: add some")
+        for a in self.attacks:
+            if up_to_affine(a.name):
+                raise ValueError(
+                    f"attack {a.name!r} finds columns up to an affine map only: a sweep compares errors, it belongs to `vflens run`"
+                )
+        for d in self.sweep.defenses:
+            if d.at not in self.roles():
+                raise ValueError(f"party {d.at!r} of defence {d.title!r} is none of {[*self.roles()]}")
+        return self
+
+
+def load_sweep(file: Path) -> SweepFile:
+    """The sweep in ``file``; see :func:`vflens.experiments.run.experiment.load_experiment`.
+
+    Raises:
+        ConfigError: unreadable, not TOML, or a setting that is missing, unknown or out of range.
+    """
+    return load_as(SweepFile, file)
+
+
+def cells(sweep: SweepFile) -> list[Cell]:
+    """One cell per seed and defence at one strength, the undefended ones first.
+
+    Their keys hold digests of the parties' own files: a sweep that resumes does not mix the rows of two tables.
+    """
+    plain = sweep.model_dump(mode="json", exclude={"sweep", "scenarios", "out"}, exclude_none=True)
+    contents = {name: _digest(spec.file) for name, spec in sweep.files.items()}
+    strengths: list[tuple[str, float | None, list[DefenseAt]]] = [(UNDEFENDED, 0.0, [])]
+    strengths += [(d.title, v, [d.at_strength(v)]) for d in sweep.sweep.defenses for v in d.values or (None,)]
+    found = []
+    for title, value, defenses in strengths:
+        scenario = Scenario(name="cell", defenses=tuple(defenses)).model_dump(mode="json")
+        for i in range(sweep.sweep.seeds):
+            place = {"defense": title, "strength": value, "seed": sweep.seed + i}
+            settings = {**plain, "seed": sweep.seed + i, "scenarios": [scenario]}
+            key = {"place": place, "experiment": settings, "files": contents}
+            found.append(Cell(key, (place, settings)))
+    return found
+
+
+def _digest(file: Path) -> str | None:
+    """Of the file's bytes; None where it cannot be read, which its reader says better."""
+    try:
+        with file.open("rb") as stream:
+            return hashlib.file_digest(stream, "blake2b").hexdigest()
+    except OSError:
+        return None
+
+
+def run_cell(place: dict[str, Any], settings: dict[str, Any], *, scratch: str) -> Rows:
+    """Run one federation; a row per attack, target and scored set, and one (``refused``) for what gave no error.
+
+    Rows of attacks on labels name the ``adversary``, since several parties may run the same one. Their error is the share
+    of labels that they name wrongly.
+
+    Its folder, with every party's table, is made under ``scratch`` and gone afterwards.
+    """
+    from vflens.experiments.results.folders import read_runs
+    from vflens.experiments.results.results import final, label_results, utility
+    from vflens.experiments.results.theory import beside
+    from vflens.experiments.run.run import run
+
+    Path(scratch).mkdir(parents=True, exist_ok=True)  # a cluster's machine may not have it
+    with tempfile.TemporaryDirectory(dir=scratch) as home:
+        experiment = Experiment.model_validate({**settings, "out": home})
+        try:
+            folder = run(experiment, in_process=True).scenarios[0]
+        except (ConfigError, DefenseError) as error:
+            return [{**place, "refused": str(error)}]
+        (done,) = read_runs([folder])
+        use = {name: float(value) for name, value in utility(done).items()}
+        scored, labels, theory = final(done), label_results(done), beside(done)
+        found = {(r.attack, experiment.parties.active) for r in scored} | {
+            (r.attack, r.adversary) for r in labels
+        }
+        skipped = {(m.attack, m.adversary): m.column for m in done.metrics("skipped")}
+        unscored = {a: reason for (a, party), reason in skipped.items() if (a, party) not in found}
+        named = [
+            {
+                **place,
+                "attack": r.attack,
+                "adversary": r.adversary,
+                "target": experiment.parties.active,
+                "scored_set": r.scored_set,
+                "rows": r.rows,
+                "label_accuracy": r.accuracy,
+                "label_auc": r.auc,
+                "blind": r.blind,
+                "relative": r.relative,
+                **use,
+            }
+            for r in labels
+        ]
+        return (
+            [{**place, "attack": a, "refused": reason} for a, reason in unscored.items()]
+            + named
+            + [
+                {
+                    **place,
+                    "attack": r.attack,
+                    "target": r.target,
+                    "scored_set": r.scored_set,
+                    "rows": r.rows,
+                    "mse": r.mse,
+                    "blind": r.blind,
+                    "relative": r.relative,
+                    **theory.get((r.attack, r.target, r.scored_set), {}),
+                    **use,
+                }
+                for r in scored
+            ]
+        )
+
+
+def run_sweep(sweep: SweepFile, pool: Pool, out: Path, command: str) -> dict[str, Any]:
+    """Run what is missing of ``sweep``, then write ``out/sweep.parquet`` and ``out/sweep.html``.
+
+    Raises:
+        ConfigError: no attack gave an error in any cell.
+        VflensError: what else went wrong in a cell; finished ones are kept.
+    """
+    with tempfile.TemporaryDirectory(
+        prefix="vflens-sweep-"
+    ) as scratch:  # an interruption kills workers in a cell
+        work = partial(run_cell, scratch=scratch)
+        everything = [row for part in pool.run(work, cells(sweep)) for row in part]
+    rows = [{k: v for k, v in r.items() if k != "refused"} for r in everything if not r.get("refused")]
+    refused = refusals(everything)
+    if not rows:
+        raise ConfigError(
+            refused[0] if refused else "no attack was scored in any cell: run one with `vflens run`"
+        )
+    data, page = out / "sweep.parquet", out / "sweep.html"
+    write_rows(data, rows)
+    title = f"{sweep.name}: every attack against every defence"
+    alarms = disagreements(rows)
+    loud = [f"THEORY AND MEASUREMENT DISAGREE: {alarm}" for alarm in alarms]
+    write_page(page, render(title, drawing(rows, [*loud, *refused]), data=data.name, command=command))
+    pool.forget()
+    return {
+        "sweep": sweep.name,
+        "cells": len(cells(sweep)),
+        "rows": len(rows),
+        "refused": refused,
+        "theory_disagreements": alarms,
+        "data": str(data),
+        "page": str(page),
+    }
+
+
+def disagreements(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """One sentence per cell and attack whose error is not what theory says."""
+    return [
+        f"{called(r['defense'], r['strength'], ' at ')}, seed {r['seed']}: {r['alarm']}"
+        for r in rows
+        if r.get("alarm")
+    ]
+
+
+def refusals(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """One sentence per refused strength of a defence, and per attack that gave nothing against it."""
+    found = {}
+    for r in rows:
+        if r.get("refused"):
+            attack = r.get("attack")
+            what = "was refused" if attack is None else f"{attack} was skipped"
+            where = called(r["defense"], r["strength"], " at ")
+            found[where, attack] = f"{where}{'' if attack is None else ':'} {what}: {r['refused']}"
+    return list(found.values())

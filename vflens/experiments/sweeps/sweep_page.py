@@ -1,0 +1,153 @@
+"""What a sweep's page shows: a heat map over all cells, and what each defence costs for what it buys."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from vflens.experiments.figures import Drawing
+from vflens.experiments.pages.plots import Plot, Series, heat_map, lines
+from vflens.experiments.sweeps.pool import Rows
+
+UNDEFENDED = "undefended"
+_COSTS = {"mean_kl": "mean KL between true and released scores, nats", "accuracy": "accuracy"}
+
+
+def called(defense: str, strength: float | None, between: str = " ") -> str:
+    """A place of the sweep in words: a defence, and its strength where it has one."""
+    return defense if defense == UNDEFENDED or strength is None else f"{defense}{between}{strength:g}"
+
+
+def drawing(rows: Rows, refused: Sequence[str]) -> Drawing:
+    """The page of ``rows``: per target, scored set and thief of labels a heat map, per defence and cost a trade-off curve."""
+    shown: list[Plot] = []
+    for where in dict.fromkeys(_attacked(r) for r in rows):
+        here = [r for r in rows if _attacked(r) == where]
+        shown.append(_heat(f"{where}: error relative to the best blind guess", here))
+        shown += [
+            plot
+            for defense in dict.fromkeys(r["defense"] for r in here if r["defense"] != UNDEFENDED)
+            for plot in (*_trade_offs(where, defense, here), *_theory(where, defense, here))
+        ]
+    seeds = len({r["seed"] for r in rows})
+    lead = (
+        f"{_counted(seeds)}: each draws its own split of rows, batches and noise. Errors are relative to the best blind guess on the "
+        "same rows: 0 is exact, 1 no better than blind. The error of labels is the share named wrongly, their blind guess the most frequent class. "
+    )
+    lead += "Intervals are 95 % over seeds (Student's t)." if seeds > 1 else "One seed gives no interval."
+    assumed = "Assumes secure training. All parties ran in one process: isolation was a convention."
+    return Drawing(rows, shown, lead, [assumed, *refused, *_beyond_the_axis(rows)])
+
+
+def _attacked(row: Mapping[str, Any]) -> str:
+    """What a row is about: a party's columns, or the labels of the active party that another party names."""
+    thief = row.get("adversary")
+    what = f"labels of {row['target']}, named by {thief}" if thief else row["target"]
+    return f"{what}, {row['scored_set']} rows"
+
+
+def _counted(seeds: int) -> str:
+    return f"{seeds} seed{'s' if seeds > 1 else ''}"
+
+
+def _beyond_the_axis(rows: Rows) -> list[str]:
+    """A sentence on the strengths that cost infinitely many nats."""
+    found = dict.fromkeys(called(r["defense"], r["strength"]) for r in rows if r.get("mean_kl") == math.inf)
+    if not found:
+        return []
+    return [
+        f"a released score of 0 makes the mean KL infinite, so these have no place on that axis: {', '.join(found)}"
+    ]
+
+
+def interval(values: Sequence[float]) -> tuple[float, float]:
+    """Mean and 95 % half width over seeds; 0 for one seed."""
+    from scipy.stats import t
+
+    n = len(values)
+    mean = math.fsum(values) / n
+    if n < 2:
+        return mean, 0.0
+    deviation = math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (n - 1))
+    return mean, float(t.ppf(0.975, n - 1)) * deviation / math.sqrt(n)
+
+
+def _heat(title: str, rows: Rows) -> Plot:
+    columns = list(dict.fromkeys((r["defense"], r["strength"]) for r in rows))
+    found = {
+        attack: {place: _of(rows, "relative", attack, place) for place in columns}
+        for attack in dict.fromkeys(r["attack"] for r in rows)
+    }
+    attacks = sorted(found, key=lambda a: min((interval(v)[0] for v in found[a].values() if v), default=0.0))
+    cells = [[found[a][place] for place in columns] for a in attacks]
+    return heat_map(
+        title,
+        [called(d, s) for d, s in columns],
+        attacks,
+        [[interval(c)[0] if c else None for c in row] for row in cells],
+        text=[[f"{100 * interval(c)[0]:.0f} %" if c else "" for c in row] for row in cells],
+        hover=[[_hover(c) if c else "not scored" for c in row] for row in cells],
+        shares=True,
+    )
+
+
+def _of(rows: Rows, value: str, attack: str, place: tuple[str, float | None]) -> list[float]:
+    return [
+        float(r[value])
+        for r in rows
+        if r["attack"] == attack and (r["defense"], r["strength"]) == place and math.isfinite(r[value])
+    ]
+
+
+def _finite(rows: Rows, value: str, place: tuple[str, float | None]) -> bool:
+    return all(math.isfinite(r[value]) for r in rows if (r["defense"], r["strength"]) == place)
+
+
+def _hover(values: Sequence[float]) -> str:
+    mean, half = interval(values)
+    around = f" ± {half:.4f}" if len(values) > 1 else ""
+    return f"{mean:.4f}{around} of blind, {_counted(len(values))}"
+
+
+def _trade_offs(where: str, defense: str, rows: Rows) -> list[Plot]:
+    """Error against each cost that all cells know, strength by strength, the undefended point first.
+
+    A strength that costs infinitely much for some seed is on no axis: the mean over the others is not its cost.
+    """
+    places: list[tuple[str, float | None]] = [("undefended", 0.0)]
+    places += list(dict.fromkeys((r["defense"], r["strength"]) for r in rows if r["defense"] == defense))
+    attacks = list(dict.fromkeys(r["attack"] for r in rows))
+    shown = []
+    for cost, name in _COSTS.items():
+        if not all(cost in r and r[cost] is not None for r in rows):
+            continue
+        series = []
+        for attack in attacks:
+            reached = [p for p in places if _of(rows, "relative", attack, p) and _finite(rows, cost, p)]
+            x = [interval(_of(rows, cost, attack, p))[0] for p in reached]
+            errors = [interval(_of(rows, "relative", attack, p)) for p in reached]
+            names = [called(d, s) for d, s in reached]
+            series.append(Series(attack, x, [e[0] for e in errors], [e[1] for e in errors], names))
+        shown.append(
+            lines(f"{where}, {defense}: what it buys and costs", name, "error / blind error", series)
+        )
+    return shown
+
+
+def _theory(where: str, defense: str, rows: Rows) -> list[Plot]:
+    """Measured errors beside their closed forms at each strength, of the attacks that theory covers."""
+    covered = [
+        r
+        for r in rows
+        if r["defense"] == defense and r.get("closed") is not None and r["strength"] is not None
+    ]
+    series = []
+    for attack in dict.fromkeys(r["attack"] for r in covered):
+        strengths = sorted({r["strength"] for r in covered if r["attack"] == attack})
+        for name, value in ((attack, "mse"), (f"{attack}, closed form", "closed")):
+            found = [interval(_of(covered, value, attack, (defense, s))) for s in strengths]
+            series.append(Series(name, strengths, [f[0] for f in found], [f[1] for f in found]))
+    if not series:
+        return []
+    return [lines(f"{where}, {defense}: measured and closed form", "strength", "MSE per feature", series)]

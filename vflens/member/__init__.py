@@ -1,0 +1,1 @@
+"""What every process of a federation is made of: gate, recovery, event loop."""

@@ -1,0 +1,215 @@
+"""The release gate: whatever leaves a party is defended once, sealed, and kept for a retry.
+
+Three rules, by phase:
+
+* TRAIN: the last exchange of each point is kept; asked again, it is answered, not drawn again. A step keeps its
+  rows, and a row is released once an epoch, after a restart too.
+* PREDICT: a row is released once per model version. Rows asked again come from the log, so repeating a
+  query never yields a fresh draw of noise.
+* DISCLOSE: one release per (point, exchange), whoever receives it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+
+from vflens.errors import DefenseError, ProtocolError, StateError
+from vflens.member.released_rows import RowLog
+from vflens.member.step_log import StepLog
+from vflens.plugins.chain import DefenseChain
+from vflens.plugins.defense import GATE_HOOKS
+from vflens.storage.files import repeats
+from vflens.storage.journal import Journal
+from vflens.types import Array, Exchange, Phase, Point, Released, sealed
+
+
+class ReleaseGate:
+    """The only maker of :class:`Released` besides the codec; one per party.
+
+    Args:
+        sender: the owner's name, as its peers know it.
+        chain: its defences.
+        folder: where the release log of predictions is kept, so that a restart does not draw anew.
+        steps: the rows of its training releases; None for a party that draws them itself.
+    """
+
+    def __init__(self, sender: str, chain: DefenseChain, folder: Path, steps: StepLog | None) -> None:
+        self._sender = sender
+        self._chain = chain
+        self._journal = Journal(folder)
+        self._steps = steps
+        self.keep = 1  # training releases of a point
+        self._last: dict[Point, list[Released]] = {}  # the newest comes last
+        self._disclosed: dict[tuple[Point, Exchange], Released] = {}
+        self._rows: defaultdict[tuple[Point, int], RowLog] = defaultdict(RowLog)
+        for released in self._journal:
+            self._log_of(released.point, released.exchange).add(
+                released.rows, *_single(released.tensors), released.exchange
+            )
+
+    def answered(self, point: Point, exchange: Exchange) -> Released | None:
+        """The release of this training exchange if it was made before.
+
+        Raises:
+            StateError: the exchange lies before the last one: it was answered and is no longer kept.
+        """
+        kept = self._last.get(point)
+        if not kept or exchange.step > kept[-1].exchange.step:
+            return None
+        if exchange == kept[-1].exchange:
+            return kept[-1]
+        raise StateError(
+            f"step {exchange.step} of run {exchange.run!r} is over, {kept[-1].exchange.step} was the last: ask for the next"
+        )
+
+    def kept(self, point: Point, step: int) -> Released | None:
+        """The release of training ``step`` if it is among those that are kept."""
+        return next((r for r in self._last.get(point, ()) if r.exchange.step == step), None)
+
+    def release(
+        self, point: Point, exchange: Exchange, rows: Array, tensors: Mapping[str, Array]
+    ) -> Released:
+        """Defend, seal and keep ``tensors`` of ``rows`` (int32 positions); the log's answer where this was released before.
+
+        Raises:
+            PluginError: a defence broke its contract.
+            StateError, ProtocolError, StorageError: ``exchange`` is a prediction; in training see :meth:`vflens.member.step_log.StepLog.take`.
+        """
+        if exchange.phase is Phase.PREDICT:
+            raise StateError("prediction rows are released with release_rows")
+        if exchange.phase is Phase.DISCLOSE and (point, exchange) in self._disclosed:
+            return self._disclosed[point, exchange]
+        if exchange.phase is Phase.TRAIN and self._steps is not None:
+            self._steps.take(exchange, rows)  # first: what is not on disk has not been released
+        released = self._seal(point, exchange, rows, self._defended(point, exchange, rows, tensors))
+        if exchange.phase is Phase.DISCLOSE:
+            self._disclosed[point, exchange] = released
+        else:
+            self._last[point] = [*self._last.get(point, ()), released][-self.keep :]
+        return released
+
+    def release_rows(
+        self, point: Point, exchange: Exchange, rows: Array, compute: Callable[[Array], Array]
+    ) -> Released:
+        """Release prediction ``rows`` (int32, distinct); ``compute`` gives the values (n, k) of those not yet released.
+
+        Raises:
+            ProtocolError: a row is named twice.
+            StateError: this exchange was used before with other rows; noise keyed by it would be shared.
+        """
+        log, fresh = self._log_of(point, exchange), self.unreleased(point, exchange, rows)
+        if len(fresh):
+            tensors = self._defended(point, exchange, fresh, {str(point): compute(fresh)})
+            new = self._seal(point, exchange, fresh, tensors)
+            self._journal.append(new)  # first: what is not on disk has not been released
+            log.add(new.rows, *_single(new.tensors), exchange)
+            if len(fresh) == len(rows):
+                return new
+        return self._seal(point, exchange, rows, {str(point): log.values(rows)})
+
+    def unreleased(self, point: Point, exchange: Exchange, rows: Array) -> Array:
+        """Those of the prediction ``rows`` that were not released yet, in their order.
+
+        Raises:
+            ProtocolError, StateError: see :meth:`release_rows`.
+        """
+        if repeats(rows):
+            raise ProtocolError(
+                f"rows of {exchange.phase} step {exchange.step} are named twice: ask for each row once"
+            )
+        log = self._log_of(point, exchange)
+        released = log.has(rows)
+        fresh = rows[~released] if released.any() else rows
+        if len(fresh) and exchange in log.exchanges:
+            raise StateError(
+                f"prediction step {exchange.step} was used before with other rows: number requests upwards"
+            )
+        return fresh
+
+    def released_rows(self, point: Point, version: int) -> Array:
+        """The rows of ``point`` released so far under model ``version``, in order of release (int32)."""
+        log = self._rows.get((point, version))
+        return log.order() if log else np.zeros(0, np.int32)
+
+    def next_request(self) -> int:
+        """A number above those of all exchanges in which prediction rows were released."""
+        used = (e.step for log in self._rows.values() for e in log.exchanges)
+        return 1 + max(used, default=-1)
+
+    def unfired(self) -> list[str]:
+        """See :meth:`DefenseChain.unfired`."""
+        return self._chain.unfired()
+
+    def state(self) -> dict[str, Array]:
+        """The last training releases as arrays by point: "P exchange" (round, step), "P rows" int32 (n,), "P" (n, ·)."""
+        named: dict[str, Array] = {}
+        for point, kept in self._last.items():
+            for place, last in enumerate(kept):
+                name = f"{point} {place}"
+                exchange = np.array([last.exchange.round, last.exchange.step])
+                named |= {f"{name} exchange": exchange, f"{name} rows": last.rows, name: last.tensor(point)}
+        return named
+
+    def load(self, state: Mapping[str, Array], run: str) -> None:
+        """Take up :meth:`state`; what else ``state`` holds is passed over."""
+        for point, place in product(Point, range(self.keep)):
+            name = f"{point} {place}"
+            if f"{name} exchange" in state:
+                exchange = Exchange(run, Phase.TRAIN, *state[f"{name} exchange"].tolist())
+                last = self._seal(point, exchange, state[f"{name} rows"], {point: state[name]})
+                self._last.setdefault(point, []).append(last)
+
+    def check(self) -> None:
+        """See :meth:`vflens.storage.journal.Journal.check`."""
+        self._journal.check()
+        if self._steps is not None:
+            self._steps.check()
+
+    def close(self) -> None:
+        """Close the logs of what was released."""
+        self._journal.close()
+        if self._steps is not None:
+            self._steps.close()
+
+    def _log_of(self, point: Point, exchange: Exchange) -> RowLog:
+        return self._rows[point, exchange.round]
+
+    def _defended(
+        self, point: Point, exchange: Exchange, rows: Array, tensors: Mapping[str, Array]
+    ) -> Mapping[str, Array] | None:
+        hook = GATE_HOOKS.get(point)
+        if hook is None:
+            return tensors
+        if point is Point.PARAMETERS:
+            withheld_or_changed: Mapping[str, Array] | None = self._chain.fold(hook, tensors, exchange, rows)
+            return withheld_or_changed
+        return {str(point): self._chain.fold(hook, tensors[str(point)], exchange, rows)}
+
+    def _seal(
+        self, point: Point, exchange: Exchange, rows: Array, tensors: Mapping[str, Array] | None
+    ) -> Released:
+        contents = None if tensors is None else {name: sealed(t) for name, t in tensors.items()}
+        return Released(self._sender, exchange, point, sealed(rows), contents)
+
+
+def check_fired(gate: ReleaseGate, party: str) -> None:
+    """Refuse a finished run in which a configured defence of ``party`` never acted.
+
+    Raises:
+        DefenseError: naming it.
+    """
+    unfired = gate.unfired()
+    if unfired:
+        raise DefenseError(
+            f"defence {unfired[0]!r} of {party!r} never acted in this run: remove it, or configure what it acts on"
+        )
+
+
+def _single(tensors: Mapping[str, Array] | None) -> tuple[Array]:
+    (value,) = (tensors or {}).values()
+    return (value,)

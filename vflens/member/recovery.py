@@ -1,0 +1,167 @@
+"""The recovery log: training messages since the last checkpoint, none left out.
+
+A party's state is its last checkpoint plus these messages learned again: that is all a restart needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
+
+import numpy as np
+
+from vflens.errors import ProtocolError, StateError, StorageError
+from vflens.protocol.checks import finite
+from vflens.protocol.federation import Federation
+from vflens.storage.files import load_arrays, save_arrays
+from vflens.storage.journal import Journal
+from vflens.storage.transcript import Transcript
+from vflens.types import Array, Exchange, Phase, Point, Released
+
+
+class Recorded:
+    """The training messages of kind ``point`` in a transcript that leaves none out: a log that is written anyway."""
+
+    def __init__(self, transcript: Transcript, point: Point) -> None:
+        self._transcript, self._point = transcript, point
+
+    def append(self, released: Released) -> None:
+        """Record ``released`` now; its receiver may say so again later."""
+        self._transcript.record(released)
+
+    def __iter__(self) -> Iterator[Released]:
+        return self._transcript.select(self._point, phases={Phase.TRAIN})
+
+    def restart(self) -> None:
+        """A transcript forgets nothing."""
+
+    def check(self) -> None:
+        """The transcript's owner does."""
+
+    def close(self) -> None:
+        """The transcript's owner does."""
+
+
+class RecoveryLog:
+    """Checkpoint and messages in ``folder``; ``state`` gives a party's state as named arrays.
+
+    Args:
+        folder: ``checkpoint.npz``, and the log where it is one of its own.
+        every: steps between checkpoints.
+        log: of the messages, if they are logged elsewhere.
+    """
+
+    def __init__(self, folder: Path, every: int, log: Recorded | None = None) -> None:
+        self._log = log or Journal(folder)
+        self._file = folder / "checkpoint.npz"
+        self._every = every
+        self._checkpointed = -1
+        self.learned = -1  # the last training step learned from, set by the party
+
+    @classmethod
+    def beside(cls, transcript: Transcript, point: Point, folder: Path, every: int) -> RecoveryLog:
+        """That of a party which learns from messages of kind ``point``: only a sampled ``transcript`` needs a second log."""
+        return cls(folder, every, Recorded(transcript, point) if transcript.complete else None)
+
+    def is_due(self, exchange: Exchange, ahead: int = 0) -> bool:
+        """Whether ``exchange`` comes next after the last learned from; False if it was over before.
+
+        Args:
+            exchange: of a training step.
+            ahead: how many steps may be taken before those learned from have caught up.
+
+        Raises:
+            StateError: steps before it are missing.
+        """
+        due = self.learned + 1 + ahead
+        if exchange.step > due:
+            raise StateError(f"step {exchange.step} came before step {due}: send the missing steps first")
+        return exchange.step == due or self.learned < 0
+
+    def append(self, released: Released) -> None:
+        """Log ``released``, which is learned from now or later."""
+        self._log.append(released)
+
+    def checkpoint_if_due(self, state: Callable[[], Mapping[str, Array]]) -> None:
+        """Checkpoint every so many steps, when all that was logged was learned from."""
+        if self.learned - self._checkpointed >= self._every:
+            self.checkpoint(state())
+
+    def checkpoint(self, state: Mapping[str, Array]) -> None:
+        """Write ``state``, then begin the log anew.
+
+        Raises:
+            StorageError: it cannot be written; the last checkpoint and the log are kept.
+        """
+        save_arrays(self._file, {"learned": np.array(self.learned), **state})
+        self._checkpointed = self.learned
+        self._log.restart()
+
+    def saved(self) -> dict[str, Array]:
+        """The last checkpoint's state, empty if there is none."""
+        if not self._file.exists():
+            return {}
+        state = load_arrays(self._file)
+        self.learned = self._checkpointed = int(state.pop("learned"))
+        return state
+
+    def missed(self, senders: int) -> Iterator[list[Released]]:
+        """The logged messages after the checkpoint, to be learned from again: those of ``senders`` parties a step.
+
+        The last step may lack some of them; it is not learned from, and they come again. Messages are copies:
+        after the next checkpoint the log is written over.
+        """
+        for step, logged in groupby(self._log, key=lambda released: released.exchange.step):
+            messages = {released.sender: released for released in logged}
+            if step > self.learned and len(messages) == senders:
+                yield list(map(_copied, messages.values()))
+                self.learned = step
+
+    def check(self) -> None:
+        """See :meth:`vflens.storage.journal.Journal.check`."""
+        self._log.check()
+
+    def close(self) -> None:
+        """Close the log."""
+        self._log.close()
+
+
+#: What a checkpoint or message that no run wrote raises. LookupError, TypeError and ValueError are NumPy's own, RuntimeError is torch's.
+_MALFORMED = (ProtocolError, LookupError, TypeError, ValueError, RuntimeError)
+
+
+@contextmanager
+def unchanged(folder: Path, refusals: tuple[type[Exception], ...] = _MALFORMED) -> Iterator[None]:
+    """Around the taking up of what ``folder`` holds of its run: what no run wrote there is refused.
+
+    Args:
+        folder: the run folder.
+        refusals: what such a thing raises; by default whatever malformed arrays may raise.
+
+    Raises:
+        StorageError: a checkpoint or a logged message lacks something, or holds something else.
+    """
+    try:
+        yield
+    except refusals as error:
+        raise StorageError(
+            f"checkpoint or log of {folder} do not continue its run ({type(error).__name__}: {error}): use a folder that nobody changed"
+        ) from error
+
+
+def check_logged(released: Released, federation: Federation, width: int) -> None:
+    """Refuse a message that nobody learned from, before it is learned from again or sent on; ``width`` numbers a row are due.
+
+    Raises:
+        ProtocolError: of other rows or numbers than training has.
+    """
+    rows = federation.checked_rows(released.rows, Phase.TRAIN)
+    finite(released, str(released.point), (len(rows), width), federation.dtype)
+
+
+def _copied(logged: Released) -> Released:
+    tensors = {name: array.copy() for name, array in (logged.tensors or {}).items()}
+    return replace(logged, rows=logged.rows.copy(), tensors=tensors)

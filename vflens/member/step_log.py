@@ -1,0 +1,145 @@
+"""The rows of every training step of one epoch, written before the step's release is drawn.
+
+Two rules about noise rest on it, and both must survive a restart: a step keeps its rows, so that its noise is
+never added to two values; and a row is released once an epoch, so that its noise does not average away.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from pathlib import Path
+
+import numpy as np
+
+from vflens.errors import ProtocolError, StateError, StorageError
+from vflens.storage.files import repeats
+from vflens.types import Array, Exchange, Phase
+
+_HEAD = struct.Struct("<qqq")  # epoch, step, number of rows (int32), which follow
+_END = struct.pack("<q", -1)  # behind the last record: what follows is left of an earlier epoch
+
+
+class StepLog:
+    """The log in ``file``; what an earlier process wrote there holds on. A torn last record is dropped.
+
+    The file is written over from each epoch to the next, and keeps the last step of the one before: its gradient may
+    be on its way. One step is enough as long as training is at most one step stale (``vflens.models.settings.Training.staleness``).
+
+    Raises:
+        StorageError: it cannot be read or written, or holds what no party wrote.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._error: OSError | None = None
+        self.epoch = -1  # the last that released rows
+        self._steps: dict[int, bytes] = {}  # its steps, and the rows of each
+        self._before: dict[int, bytes] = {}  # the last step before them
+        self._asked = np.zeros(0, bool)  # which rows they took
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.touch()
+            self._end = self._read(file.read_bytes())
+            self._out = file.open("r+b", buffering=0)
+        except (OSError, ValueError, ProtocolError) as error:
+            raise StorageError(
+                f"{file} holds no training steps that can be read ({error}): use a folder that nobody changed"
+            ) from error
+
+    def rows(self, step: int) -> bytes | None:
+        """The rows of ``step``, int32, None where it is not known any more."""
+        return self._steps.get(step) or self._before.get(step)
+
+    def take(self, exchange: Exchange, rows: Array) -> None:
+        """Write that training ``exchange`` releases ``rows`` int32 (n,); repeating it changes nothing.
+
+        A step of an earlier epoch passes: it is computed again, after a restart, from what was logged.
+
+        Raises:
+            StateError: the step was taken before with other rows.
+            ProtocolError: a row is named twice, or was released before in this epoch.
+            StorageError: it cannot be written; nothing may be released.
+        """
+        known, asked = self.rows(exchange.step), rows.tobytes()
+        if known is not None and known != asked:
+            raise StateError(
+                f"step {exchange.step} was asked for before with other rows: ask for the same rows, or for the next step"
+            )
+        if known is None and exchange.round >= self.epoch:
+            self._mark(exchange, rows)
+            self._write(self._begun(exchange.round) + _record(exchange.round, exchange.step, asked))
+            self._steps[exchange.step] = asked
+
+    def check(self) -> None:
+        """Say again what ended the log, to whom it was not said.
+
+        Raises:
+            StorageError: a step could not be written.
+        """
+        if self._error is not None:
+            raise StorageError(
+                f"{self._file} cannot be written ({self._error.strerror}): free space or choose another `out`"
+            ) from self._error
+
+    def close(self) -> None:
+        """Close the file."""
+        self._out.close()
+
+    def _mark(self, exchange: Exchange, rows: Array) -> None:
+        """Mark ``rows`` as asked for in the exchange's epoch, or none of them; only the places of ``rows`` are read."""
+        missing = int(rows.max(initial=-1)) + 1 - len(self._asked)
+        if missing > 0:
+            self._asked = np.append(self._asked, np.zeros(max(missing, len(self._asked)), bool))
+        begins = exchange.round > self.epoch
+        if (not begins and self._asked[rows].any()) or repeats(rows):
+            raise ProtocolError(
+                f"step {exchange.step} asks for a row twice, or for one that this epoch asked for before: ask for each training row once an epoch"
+            )
+        if begins:
+            self._asked[:] = False
+        self._asked[rows] = True
+
+    def _begun(self, epoch: int) -> bytes:
+        """What is written before the next step of ``epoch``: in a new one the last step before it, from the beginning."""
+        if epoch == self.epoch:
+            return b""
+        self._before = dict(list(self._steps.items())[-1:])
+        kept = b"".join(_record(self.epoch, step, rows) for step, rows in self._before.items())
+        self._steps, self._end, self.epoch = {}, 0, epoch
+        return kept
+
+    def _read(self, data: bytes) -> int:
+        """Take up the whole records in ``data``; where they end."""
+        end = 0
+        while len(data) - end >= _HEAD.size:
+            epoch, step, count = _HEAD.unpack_from(data, end)
+            if epoch < 0:
+                break
+            start = end + _HEAD.size
+            if start + 4 * count > len(data):
+                break
+            rows = np.frombuffer(data, "<i4", max(count, 0), start)
+            if not len(rows) or rows.min() < 0:
+                raise ValueError(f"step {step} names no rows")
+            self._mark(Exchange("", Phase.TRAIN, epoch, step), rows)
+            self._begun(epoch)
+            self._steps[step] = rows.tobytes()
+            end = start + rows.nbytes
+        return end
+
+    def _write(self, records: bytes) -> None:
+        self.check()
+        view, place = memoryview(records + _END), self._end
+        try:
+            while view:
+                written = os.pwrite(self._out.fileno(), view, place)
+                view, place = view[written:], place + written
+        except OSError as error:
+            self._error = error
+            self.check()
+        self._end += len(records)
+
+
+def _record(epoch: int, step: int, rows: bytes) -> bytes:
+    return _HEAD.pack(epoch, step, len(rows) // 4) + rows

@@ -1,0 +1,12 @@
+"""Split networks in torch, the extra ``deep``: importing this package without torch is one clear sentence."""
+
+from __future__ import annotations
+
+from vflens.errors import ConfigError
+
+try:
+    import torch
+except ImportError:
+    raise ConfigError("split networks need torch: install the extra, pip install 'vflens[deep]'") from None
+
+torch.set_num_threads(1)  # one numeric thread per process: the same bits in every mode

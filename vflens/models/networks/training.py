@@ -1,0 +1,269 @@
+"""Bottom and top models that learn step by step, and whose whole state is named arrays.
+
+torch's generator and the secret keys are functions of the party's secret and the exchange, so a step
+computed again (a retry, a restart) gives the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from vflens.errors import StorageError
+from vflens.models.networks.architectures import DTYPES, AsImage, bottom, top
+from vflens.models.networks.device import placed
+from vflens.models.networks.generator import keyed
+from vflens.models.networks.parameters import to_arrays
+from vflens.models.settings import SplitNetwork, Training
+from vflens.models.softmax_regression import loss_gradient
+from vflens.numerics.optimizer import OPTIMIZERS
+from vflens.randomness import exchange_stream, stream
+from vflens.types import Array, ColumnInfo, Exchange, Phase
+
+#: Layers that need no random numbers; any other may, and torch's generator is keyed for it.
+_NEVER_DRAW = (
+    *(nn.ModuleDict, nn.Sequential, nn.Identity, nn.Linear, nn.Conv2d, nn.ReLU, nn.MaxPool2d, nn.Flatten),
+    AsImage,
+)
+Wrap = Callable[[nn.Module], nn.Module]
+
+
+def plain(module: nn.Module) -> nn.Module:
+    """No defence around the model."""
+    return module
+
+
+class _Model:
+    """Named modules under one optimiser. The penalty l2·Σθ² has the gradient 2·l2·θ; biases may be spared."""
+
+    def __init__(
+        self,
+        modules: Mapping[str, nn.Module],
+        wraps: Mapping[str, Wrap],
+        training: Training,
+        secret: bytes,
+        *,
+        precision: str,
+        device: str,
+    ) -> None:
+        self._dtype, self._device = DTYPES[precision], placed(device)
+        numbers = torch.finfo(self._dtype)
+        self._negligible = numbers.tiny / numbers.eps**2  # what it absorbs is near the smallest normal number
+        # Taken before any defence wraps the modules: its keys and autoencoder are never among them.
+        self._exported = {
+            name if len(modules) == 1 else f"{part}.{name}": parameter
+            for part, module in modules.items()
+            for name, parameter in module.named_parameters()
+        }
+        self.module = nn.ModuleDict({part: wraps.get(part, plain)(m) for part, m in modules.items()})
+        self.module.to(self._device)  # after the draws: the start is the same on every device
+        self._secret = secret
+        modules_by_name = dict(self.module.named_modules())
+        self._rekeyed = {n: m for n, m in modules_by_name.items() if hasattr(m, "rekey")}
+        self._draws = any(type(m) not in _NEVER_DRAW for m in modules_by_name.values())
+        learned = [p for p in self.module.parameters() if p.requires_grad]
+        self._theta, self._gradient = map(self._vector, _flattened(learned, self._dtype, self._device))
+        penalised = [np.full(p.numel(), training.penalise_bias or p.dim() > 1) for p in learned]
+        penalty = 2 * training.l2 * np.concatenate([np.zeros(0, bool), *penalised])
+        self._penalty = self._vector(_tensor(penalty).to(self._device))
+        # Not torch's: the first of its optimisers takes seconds to import what it never uses here.
+        self._optimizer = OPTIMIZERS[training.optimizer](
+            len(self._theta), training.learning_rate, self._zeros
+        )
+
+    def parameters(self) -> dict[str, Array]:
+        """Copies of the registered architecture's parameters; a defence's own are never among them."""
+        return to_arrays(self._exported)
+
+    def state(self) -> dict[str, Array]:
+        """All that training changed, for :meth:`load`; it stays with its owner."""
+        named = {f"model/{n}": _array(t).copy() for n, t in self.module.state_dict().items()}
+        kept = self._optimizer.state().items()
+        return named | {f"optimizer/{n}": _array(a) if isinstance(a, Tensor) else a for n, a in kept}
+
+    def load(self, state: Mapping[str, Array]) -> None:
+        """Take up :meth:`state`.
+
+        Raises:
+            StorageError: it is the state of another architecture.
+        """
+        own = {f"model/{n}": t for n, t in self.module.state_dict().items()}
+        odd = [n for n, t in own.items() if n not in state or state[n].shape != tuple(t.shape)]
+        if odd:
+            raise StorageError(
+                f"the checkpoint does not fit this party's network at {odd[0]!r}: resume with the same model and table"
+            )
+        self.module.load_state_dict({n.removeprefix("model/"): _tensor(state[n]) for n in own})
+        prefix = "optimizer/"
+        kept = {n.removeprefix(prefix): a for n, a in state.items() if n.startswith(prefix)}
+        self._optimizer.load(
+            {n: self._vector(_tensor(a).to(self._device)) if a.ndim else a for n, a in kept.items()}
+        )
+
+    @contextmanager
+    def _at(self, exchange: Exchange) -> Iterator[None]:
+        """With torch's generator and the defences' secrets keyed to ``exchange``; all predictions of a model share theirs."""
+        if (
+            exchange.phase is not Phase.TRAIN
+        ):  # else a row's embedding would depend on the request it is asked in
+            exchange = exchange._replace(step=0)
+        if self.module.training is not (exchange.phase is Phase.TRAIN):
+            self.module.train(exchange.phase is Phase.TRAIN)
+        for name, module in self._rekeyed.items():
+            module.rekey(exchange_stream(self._secret, "rekey", exchange, name))
+        with keyed(exchange_stream(self._secret, "torch", exchange)) if self._draws else nullcontext():
+            yield
+
+    def _backward(self, output: Tensor, gradient: Array) -> None:
+        """The gradient of all parameters, given that of the loss in ``output``."""
+        self._gradient[:] = 0
+        # The product has this gradient; given as such, torch imports sympy for a second to check its shape.
+        torch.autograd.backward(torch.dot(output.flatten(), self._placed(gradient).flatten()))
+
+    def _apply(self) -> None:
+        self._gradient += self._penalty * self._theta
+        self._optimizer.update(self._theta, self._gradient)
+        # Rounds what is negligible to zero: the penalty shrinks the weights of dead units until they are
+        # subnormal numbers, with which a product of matrices takes ten times as long.
+        self._theta += self._negligible
+        self._theta -= self._negligible
+
+    def _placed(self, array: Array) -> Tensor:
+        """``array`` where the modules are, in their precision."""
+        return _tensor(array).to(self._device, self._dtype)
+
+    def _vector(self, tensor: Tensor) -> Any:
+        """What the optimiser works on: on the processor NumPy's view of ``tensor``, whose calls cost less."""
+        return tensor.numpy() if self._device.type == "cpu" else tensor
+
+    def _zeros(self, shape: tuple[int, ...]) -> Any:
+        return self._vector(torch.zeros(shape, dtype=torch.float64, device=self._device))
+
+
+class Bottom(_Model):
+    """A party's bottom model: embeds, then learns from the gradient in its embedding."""
+
+    def __init__(
+        self,
+        network: SplitNetwork,
+        columns: Sequence[ColumnInfo],
+        training: Training,
+        secret: bytes,
+        wrap: Wrap = plain,
+        *,
+        device: str = "cpu",
+    ) -> None:
+        with keyed(stream(secret, "torch", "bottom")):
+            modules, wraps = {"bottom": bottom(network, columns)}, {"bottom": wrap}
+            super().__init__(modules, wraps, training, secret, precision=network.precision, device=device)
+        self._pending: tuple[Exchange, Tensor] | None = None
+
+    def forward(self, x: Array, exchange: Exchange) -> Array:
+        """The embedding (n, width) of ``x`` (n, d), in the network's precision."""
+        training = exchange.phase is Phase.TRAIN
+        with self._at(exchange), torch.set_grad_enabled(training):
+            embedding = self._embedded(x)
+        if training:
+            self._pending = exchange, embedding
+        return _array(embedding)
+
+    def learn(self, x: Array, gradient: Array, exchange: Exchange) -> None:
+        """One optimiser step from the gradient (n, width) of the batch's mean loss, given in ``exchange`` for ``x``."""
+        if self._pending is None or self._pending[0] != exchange:  # after a restart
+            self.forward(x, exchange)
+        assert self._pending is not None
+        embedding, self._pending = self._pending[1], None
+        self._backward(embedding, gradient)
+        self._apply()
+
+    def _embedded(self, x: Array) -> Tensor:
+        embedding: Tensor = self.module["bottom"](self._placed(x))
+        return embedding
+
+
+class Top(_Model):
+    """The active party's models: its own bottom, if it holds columns, and the top.
+
+    ``width`` is that of the passive parties' combined embeddings.
+    """
+
+    def __init__(
+        self,
+        network: SplitNetwork,
+        columns: Sequence[ColumnInfo],
+        *,
+        width: int,
+        classes: int,
+        training: Training,
+        secret: bytes,
+        wrap: Wrap = plain,
+        device: str = "cpu",
+    ) -> None:
+        own = [network.embedding_width(columns)] if columns else []
+        combined = network.combined_width([width, *own], classes)
+        with keyed(stream(secret, "torch", "top")):
+            modules = {"bottom": bottom(network, columns)} if columns else {}
+            modules["top"] = top(network, combined, classes)
+            super().__init__(
+                modules, {"top": wrap}, training, secret, precision=network.precision, device=device
+            )
+        self._sums = network.combine == "sum"
+
+    def loss_gradient(self, received: Array, x: Array, y: Array, exchange: Exchange) -> tuple[float, Array]:
+        """Mean cross-entropy against soft labels ``y`` (n, k), and its gradient in ``received`` (n, width)."""
+        embedding = self._placed(received).requires_grad_()
+        with self._at(exchange):
+            logits = self._logits(embedding, x)
+        loss, gradient = loss_gradient(_array(logits), y)
+        gradient[np.abs(gradient) < self._negligible] = 0  # see _apply: of rows that are almost certain
+        self._backward(logits, gradient)
+        assert embedding.grad is not None
+        return loss, _array(embedding.grad)
+
+    def learn(self, x: Array, gradient: Array, exchange: Exchange) -> None:
+        """The optimiser step of the batch whose gradient was computed last."""
+        self._apply()
+
+    def log_scores(self, received: Array, x: Array, exchange: Exchange) -> Array:
+        """Log-probabilities float64 (n, k)."""
+        with self._at(exchange), torch.no_grad():
+            logits = self._logits(self._placed(received), x)
+            return _array(torch.log_softmax(logits.to(torch.float64), dim=1))
+
+    def _logits(self, embedding: Tensor, x: Array) -> Tensor:
+        if "bottom" in self.module:
+            own = self.module["bottom"](self._placed(x))
+            embedding = embedding + own if self._sums else torch.cat([embedding, own], dim=1)
+        logits: Tensor = self.module["top"](embedding)
+        return logits
+
+
+def _flattened(
+    parameters: Sequence[nn.Parameter], dtype: torch.dtype, device: torch.device
+) -> tuple[Tensor, Tensor]:
+    """All ``parameters``, and all their gradients, as one vector each that shares their memory."""
+    size = sum(p.numel() for p in parameters)
+    theta, gradient = (torch.zeros(size, dtype=dtype, device=device) for _ in range(2))
+    start = 0
+    for parameter in parameters:
+        part = slice(start, start + parameter.numel())
+        theta[part] = parameter.detach().flatten()
+        parameter.data = theta[part].view(parameter.shape)
+        parameter.grad = gradient[part].view(parameter.shape)
+        start = part.stop
+    return theta, gradient
+
+
+def _tensor(array: Array) -> Tensor:
+    """``array`` as a tensor of its own memory where torch may write, else a copy."""
+    return torch.from_numpy(array if array.flags.writeable else array.copy())
+
+
+def _array(tensor: Tensor) -> Array:
+    result: Array = tensor.detach().cpu().numpy()
+    return result

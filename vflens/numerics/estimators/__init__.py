@@ -1,0 +1,1 @@
+"""Estimators of unknown columns from linear equations."""

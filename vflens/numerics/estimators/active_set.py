@@ -1,0 +1,134 @@
+"""The smallest y with Qᵀy = t, low ≤ y ≤ high by the dual active-set method (Goldfarb and Idnani 1983), a batch at once.
+
+Among the y with Qᵀy = t and some coordinates, the active ones, held at their bounds the smallest is y = Qν − μ with multipliers μ, 0
+elsewhere. The coordinate i farthest outside is driven towards its bound: a multiplier τ of i moves y by −τm, m the projection of e_i on
+{Qᵀm = 0, m_H = 0}, and μ_H by −τ(W_H W_Hᵀ)⁻¹W_H w_i (:mod:`vflens.numerics.estimators.held`). Either i arrives and becomes active, or a multiplier of
+another one reaches 0 before and that one is released. The rows w_j of the active ones always stay independent.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from vflens.numerics.estimators import cholesky, held
+
+Array: TypeAlias = npt.NDArray[Any]
+
+#: A coordinate this little outside counts as inside.
+OUTSIDE = 1e-12
+
+#: An |m|² up to this says that i cannot move without the active ones.
+FIXED = 1e-9
+
+#: The most changes of the active coordinates.
+CHANGES = 60
+
+
+def smallest(Q: Array, products: Array, t: Array, low: Array, high: Array) -> Array:
+    """ν (r, N) with y = clip(Q ν, low, high) where there is one; ``low`` < 0 < ``high`` are (d, N). Check Qᵀy = t.
+
+    It is found unless a coordinate has to move of which the others leave |m|² up to :data:`FIXED`. A single y can be lost
+    with the last bits of ``t``: as many as 1/|m| multiplies beyond :data:`OUTSIDE`.
+    ``products`` are those of :func:`vflens.numerics.estimators.held.products`, of a basis of null Qᵀ.
+    """
+    walk, nu = _Walk(Q, products, t, low, high), np.empty_like(t)
+    lost = np.zeros(t.shape[1], bool)
+    for _ in range(CHANGES):
+        stay = (walk.choose() > OUTSIDE) & ~lost
+        if not stay.all():
+            nu[:, walk.rows[~stay]] = walk.nu()[:, ~stay]
+            walk.keep(stay)
+        if not len(walk.rows):
+            break
+        lost = walk.change()
+    nu[:, walk.rows] = walk.nu()
+    return nu
+
+
+class _Walk:
+    """``rows`` on their way: y; the active coordinates in slots ``at``, at which ``side`` each is, ±1 or 0 in an empty slot, and |μ|.
+
+    ``moving`` is the coordinate on its way to its bound, −1 for none, in the direction ``turn``, its own multiplier so far ``push``.
+    """
+
+    def __init__(self, Q: Array, products: Array, t: Array, low: Array, high: Array) -> None:
+        self.Q, self.products, self.low, self.high, n = Q, products, low, high, t.shape[1]
+        self.rows, self.t, self.y = np.arange(n), t, Q @ t
+        self.at, self.side, self.mu = np.full((1, n), len(Q)), np.zeros((1, n)), np.zeros((1, n))
+        self.moving, self.turn, self.push = np.full(n, -1), np.zeros(n), np.zeros(n)
+
+    def nu(self) -> Array:
+        """ν (r, N) of y and the multipliers."""
+        mu, at = np.zeros((len(self.Q) + 1, len(self.rows))), np.arange(len(self.rows))
+        mu[self.at, at] = self.side * self.mu
+        mu[self.moving, at] += self.turn * self.push
+        nu: Array = self.t + self.Q.T @ mu[:-1]
+        return nu
+
+    def choose(self) -> Array:
+        """Gives every row without a moving coordinate the one farthest outside; returns how far (N,), ∞ for the other rows."""
+        outside = np.maximum(self.low - self.y, self.y - self.high)
+        farthest, at, idle = outside.argmax(axis=0), np.arange(len(self.moving)), self.moving < 0
+        self.moving = np.where(idle, farthest, self.moving)
+        self.turn = np.where(idle, np.sign(self.y[farthest, at]), self.turn)
+        most: Array = np.where(idle, outside[farthest, at], np.inf)
+        return most
+
+    def change(self) -> Array:
+        """Moves to the next change of the active coordinates; returns the rows that have no solution, as far as this method sees."""
+        i, at, turn = self.moving, np.arange(len(self.moving)), self.turn
+        bound = np.where(turn > 0, self.high[i, at], self.low[i, at])
+        move, falling = self._direction()
+        part = move[i, at]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            arrive = np.where(part > FIXED, np.maximum(turn * (self.y[i, at] - bound), 0) / part, np.inf)
+            release = np.where(falling > 0, self.mu / falling, np.inf)
+        first = release.argmin(axis=0)
+        soonest = release[first, at]
+        length = np.minimum(arrive, soonest)
+        lost = ~np.isfinite(length)
+        length[lost], move[:, lost], falling[:, lost] = 0.0, 0.0, 0.0
+        self.y -= length * turn * move
+        self.mu -= length * falling
+        self.push += length
+        self._arrive(np.flatnonzero(~lost & (arrive <= soonest)), bound)
+        released = np.flatnonzero(arrive > soonest)
+        slot = first[released]
+        self.at[slot, released], self.side[slot, released], self.mu[slot, released] = len(self.Q), 0.0, 0.0
+        return np.asarray(lost)
+
+    def _arrive(self, rows: Array, bound: Array) -> None:
+        """The moving coordinates of ``rows`` become active, in their first empty slots."""
+        if (self.side[:, rows] != 0).all(axis=0).any():
+            self.at = np.pad(self.at, ((0, 1), (0, 0)), constant_values=len(self.Q))
+            self.side, self.mu = (np.pad(slots, ((0, 1), (0, 0))) for slots in (self.side, self.mu))
+        slot, i = (self.side[:, rows] == 0).argmax(axis=0), self.moving[rows]
+        self.at[slot, rows], self.side[slot, rows], self.mu[slot, rows] = i, self.turn[rows], self.push[rows]
+        self.y[i, rows], self.moving[rows], self.push[rows] = bound[rows], -1, 0.0
+
+    def _direction(self) -> tuple[Array, Array]:
+        """M (d, N) of the moving coordinates, and how fast the |μ| (a, N) fall."""
+        (d, r), i, at = self.Q.shape, self.moving, np.arange(len(self.moving))
+        if len(self.at) < r:
+            pull = held.pulls(self.products, self.at, self.products[self.at, i])
+            all_pulls = np.zeros((d + 1, len(at)))
+            all_pulls[self.at, at] = pull
+            move = self.products[:d, i] - self.products[:d] @ all_pulls
+        else:
+            free = np.ones((d + 1, len(at)))
+            free[self.at, at] = 0.0
+            g = cholesky.solve(cholesky.factor(cholesky.gram(self.Q, free[:d])), self.Q[i].T)
+            move = np.zeros((d + 1, len(at)))
+            move[:d] = -self.Q @ g
+            pull, move = move[self.at, at], move[:d] * free[:d]
+            move[i, at] += 1
+        return move, self.side * self.turn * pull
+
+    def keep(self, stay: Array) -> None:
+        """Only these rows go on."""
+        rows = np.flatnonzero(stay)
+        for name in ("rows", "t", "low", "high", "y", "at", "side", "mu", "moving", "turn", "push"):
+            setattr(self, name, getattr(self, name).take(rows, axis=-1))

@@ -1,0 +1,68 @@
+"""One row of :mod:`vflens.numerics.estimators.box` alone, for the rare row on which the batch fails.
+
+Where Qᵀy = t has a solution between the bounds the smallest is found by non-negative least squares, which ends exactly where
+the solutions are a single vertex too (interior points do not). Where it has none: first the least distance between the bounds.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import lsq_linear, nnls
+
+from vflens.numerics.estimators.active_set import OUTSIDE
+
+Array: TypeAlias = npt.NDArray[Any]
+
+#: A slope of ½‖stretch ∘ (Qᵀy − t)‖² beyond this is no rounding: every minimiser stands at that bound.
+STEEP = 1e-9
+
+#: A point that misses Qᵀy = t by no more solves it.
+FEASIBLE = 1e-9
+
+
+def nearest(Q: Array, t: Array, low: Array, high: Array, stretch: Array) -> tuple[Array, Array]:
+    """Y (d,) and ν (r,): the smallest y among those between ``low`` and ``high`` of least ‖stretch ∘ (Qᵀy − t)‖.
+
+    If none reaches Qᵀy = t, the distance is minimised first. Its slope is the same at all minimisers, which therefore
+    share the coordinates that it drives to a bound. Among the others ‖y‖ is minimised with Qᵀy held; ν are the
+    multipliers of that.
+    """
+    found = _least_distance(Q, t, low, high)
+    if found is None:
+        y = _least_squares(Q, t, low, high, stretch)
+        slope = Q @ (stretch**2 * (Q.T @ y - t))
+        at_high, at_low = slope < -STEEP, slope > STEEP
+        low, high = np.where(at_high, high, low), np.where(at_low, low, high)
+        found = _least_distance(Q, Q.T @ y, low, high) or (y, np.zeros(len(t)))
+    return found
+
+
+def _least_distance(Q: Array, t: Array, low: Array, high: Array) -> tuple[Array, Array] | None:
+    """The smallest y (d,) with Qᵀy = t between the bounds, and ν (r,); None without one (Lawson and Hanson 1974, chapter 23).
+
+    With y = Q t + W u it is the smallest u under G u ≥ h, whose multipliers are non-negative least squares; the bounds
+    give way by :data:`OUTSIDE`, or rounding leaves nothing of a single vertex.
+    """
+    d, r = Q.shape
+    W, y = np.linalg.svd(Q)[0][:, r:], Q @ t
+    h = np.concatenate([low - y, y - high]) - OUTSIDE
+    E = np.vstack([np.hstack([W.T, -W.T]), h])
+    try:
+        z, _ = nnls(E, np.append(np.zeros(d - r), 1.0), maxiter=100 * d)
+    except RuntimeError:  # did not end
+        return None
+    rest = 1.0 - h @ z
+    if rest <= FEASIBLE:
+        return None
+    mu = (z[:d] - z[d:]) / rest
+    y = np.clip(y + W @ (W.T @ mu), low, high)
+    return (y, t - Q.T @ mu) if np.abs(Q.T @ y - t).max(initial=0.0) <= FEASIBLE else None
+
+
+def _least_squares(Q: Array, t: Array, low: Array, high: Array, stretch: Array) -> Array:
+    """Some y (d,) between the bounds of least ‖stretch ∘ (Qᵀy − t)‖ (Stark and Parker 1995)."""
+    y: Array = lsq_linear(stretch[:, None] * Q.T, stretch * t, (low, high), method="bvls", tol=1e-15).x
+    return y

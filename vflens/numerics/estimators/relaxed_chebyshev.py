@@ -1,0 +1,95 @@
+"""RCC1, the relaxed Chebyshev centre of the solutions in the box (RVG Prop. 2), for a whole batch.
+
+RCC2 first. Where the certificate says that the two agree (:mod:`vflens.numerics.estimators.certificate`) nothing is left to do. One
+equation is solved in closed form but for two scalars (:mod:`vflens.numerics.estimators.one_equation`). All else goes to an interior-point
+method (:mod:`vflens.numerics.estimators.relaxed_center`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from vflens.numerics.estimators import one_equation
+from vflens.numerics.estimators.box import nearest_in_box
+from vflens.numerics.estimators.certificate import certified
+from vflens.numerics.estimators.relaxed_center import Center, relaxed_center
+from vflens.numerics.linear_system import RANGE_RTOL, null_basis, residual_norm, row_basis
+
+Array: TypeAlias = npt.NDArray[Any]
+
+#: Rows whose intermediate results are held together.
+CHUNK = 2**14
+
+#: A larger gap sends a row from the batch to a conic solver; a larger one after that marks it as not converged.
+ACCEPT, CONVERGED = 1e-7, 1e-5
+
+#: RCC2's point is the answer where p₂ is no more: ‖x₁ − x₂‖² ≤ p₁ ≤ p₂.
+POINT = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class Relaxed:
+    """``x`` (N, d), ``value`` (N,) ≥ p₁ ≥ the squared Chebyshev radius, ``gap`` (N,) ≥ value − p₁, ``certified`` and ``converged`` (N,).
+
+    No solution in the box is farther from ``x`` than ``radius`` (N,). ``certified``: RCC1 = RCC2. Rows without a solution in
+    the box have the RCC2 answer, value and radius 0.
+    """
+
+    x: Array
+    value: Array
+    radius: Array
+    gap: Array
+    certified: Array
+    converged: Array
+
+
+def relaxed_chebyshev(A: Array, b: Array) -> Relaxed:
+    """RCC1 of every row of ``b`` (N, m), for ``A`` (m, d). Beyond the result, memory does not grow with N."""
+    Q, W, n = row_basis(A), null_basis(A), len(b)
+    numbers, flags = (np.zeros(n) for _ in range(3)), (np.zeros(n, bool) for _ in range(2))
+    result = Relaxed(np.empty((n, A.shape[1])), *numbers, *flags)
+    for first in range(0, n, CHUNK):
+        rows = slice(first, first + CHUNK)
+        nearest = nearest_in_box(A, b[rows], np.full(A.shape[1], 0.5))
+        solved = residual_norm(A, b[rows], nearest.x) <= RANGE_RTOL * (
+            np.linalg.norm(b[rows], axis=1) + np.linalg.norm(A)
+        )
+        part = Relaxed(*(getattr(result, name)[rows] for name in result.__dataclass_fields__))
+        part.x[:], part.gap[:], part.converged[:] = nearest.x, nearest.gap, nearest.converged
+        if W.shape[1]:
+            _relax(Q, W, part, np.flatnonzero(solved & nearest.converged))
+            np.maximum(part.radius, np.sqrt(part.value), out=part.radius)
+    return result
+
+
+def _relax(Q: Array, W: Array, part: Relaxed, rows: Array) -> None:
+    """RCC1 in place of RCC2 in ``rows``; the conic solver takes what the others leave."""
+    v = np.maximum(part.x[rows] * (1 - part.x[rows]), 0.0)
+    part.value[rows] = v.sum(axis=1)
+    part.certified[rows] = certified(Q, W, v)
+    rows = rows[~part.certified[rows]]
+    part.gap[rows] = part.value[rows]
+    rows = rows[part.gap[rows] > POINT]
+    if Q.shape[1] == 1:
+        rows = _accept(part, rows, one_equation.relaxed_center(Q[:, 0], part.x[rows]))
+    rows = _accept(part, rows, relaxed_center(W, part.x[rows]))
+    for row in rows:
+        from vflens.numerics.estimators import relaxed_center_program
+
+        x, value, gap = relaxed_center_program.relaxed_center(W, part.x[row])
+        if gap < part.gap[row]:
+            part.x[row], part.value[row], part.gap[row] = x, max(value, 0.0), gap
+            part.radius[row] = np.sqrt(part.value[row]) + np.sqrt(gap)
+        part.converged[row] = part.gap[row] <= CONVERGED
+
+
+def _accept(part: Relaxed, rows: Array, found: Center) -> Array:
+    """Writes the answers with a small gap into ``part`` and returns the other rows."""
+    fits = found.gap <= ACCEPT
+    done = rows[fits]
+    part.x[done], part.value[done], part.gap[done] = found.x[fits], found.value[fits], found.gap[fits]
+    return rows[~fits]

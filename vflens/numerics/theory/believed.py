@@ -1,0 +1,89 @@
+"""Which closed form covers an adversary who solves for x with a matrix that need not be the true one.
+
+The right-hand sides are exact, b' = A x; the matrix believed in is Aₙ: another where the passive party discloses other
+weights, or trains on other inputs. The moments are those of the rows themselves, so that closed form and measurement on
+these rows are equal but for rounding.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from vflens.numerics.linear_system import row_basis
+from vflens.numerics.theory import closed_forms as theory
+from vflens.numerics.theory import distortion_theory as distorted
+
+Array: TypeAlias = npt.NDArray[Any]
+_SAME = 1e-9  # relative: matrices that rounding alone tells apart
+
+
+@dataclass(frozen=True)
+class Stated:
+    """``statement`` of a paper gives the ``mse`` per feature of an unclipped estimate; NaN for an ``upper`` that it does not have."""
+
+    statement: str
+    mse: float
+    upper: float = math.nan
+
+
+def closed_form(center: float, A: Array, believed: Array, x: Array) -> Stated | None:
+    """What the solution of ``believed`` x = A x nearest to ``center``·1 errs by; None where no statement covers it.
+
+    ===========================================  ========================================
+    Aₙ                                           statement
+    ===========================================  ========================================
+    = A                                          RVG Theorem 2
+    any, one column                              VAR (48)
+    any, one equation, ``center`` ½              VAR (52)
+    A R, RᵀR = I, A of full column rank          VAR (46)
+    A R, RᵀR = I, ``center`` ½                   VAR (40)
+    A R, RᵀR = I, ``center`` 0                   RVG Theorem 3's objective; its maximum above
+    ===========================================  ========================================
+
+    Args:
+        center: 0 (``ls``) or ½ (``half_star``).
+        A: (m, d), in x itself.
+        believed: Aₙ (m, d).
+        x: rows (N, d).
+    """
+    K0, mean = theory.second_moment(x, 0.0), x.mean(axis=0)
+    if _close(A, believed):
+        return Stated("RVG Theorem 2", theory.nearest_solution_mse(A, theory.second_moment(x, center)))
+    if believed.any() and A.shape[1] == 1:
+        return Stated("VAR (48)", distorted.single_feature_mse(float(K0[0, 0]), A, believed))
+    if believed.any() and len(A) == 1 and center == 0.5:
+        return Stated("VAR (52)", distorted.two_class_half_star_mse(A, K0, mean, believed))
+    R = _rotation(A, believed)
+    return None if R is None else _rotated(center, A, K0, mean, R)
+
+
+def reflected(center: float, A: Array, x: Array) -> Stated:
+    """What the solution nearest to ``center``·1 errs by where training used 1 − x: (4/d)Tr(P K_½) more (RVG §VII-A)."""
+    plain = theory.nearest_solution_mse(A, theory.second_moment(x, center))
+    return Stated("RVG §VII-A", plain + theory.reflection_gain(A, theory.second_moment(x, 0.5)))
+
+
+def _rotated(center: float, A: Array, K0: Array, mean: Array, R: Array) -> Stated:
+    determined = row_basis(A).shape[1] == A.shape[1]  # then half* is ls
+    upper = distorted.worst_transform(A, K0).mse if center == 0 or determined else math.nan
+    if determined:
+        return Stated("VAR (46)", distorted.rotated_ls_mse(K0, R), upper)
+    if center == 0:
+        return Stated("RVG Theorem 3", distorted.transformed_ls_mse(A, K0, R.T), upper)
+    return Stated("VAR (40)", distorted.rotated_half_star_mse(A, K0, mean, R))
+
+
+def _rotation(A: Array, believed: Array) -> Array | None:
+    """Some orthonormal R (d, d) with A R = ``believed``, None without one (Procrustes)."""
+    U, _, Vt = np.linalg.svd(A.T @ believed)
+    R: Array = U @ Vt
+    return R if _close(A @ R, believed) else None
+
+
+def _close(A: Array, B: Array) -> bool:
+    return bool(np.linalg.norm(A - B) <= _SAME * np.linalg.norm(A))

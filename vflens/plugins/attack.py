@@ -1,0 +1,147 @@
+"""The base of every attack: it declares what it needs, receives a view, returns an estimate.
+
+An attack never meets the truth: its view is built from what its party received and owns
+(:mod:`vflens.plugins.view`), and its package cannot import data, scoring or wire.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from vflens.numerics.linear_system import LinearSystem, in_range, residual_norm
+from vflens.plugins.view import AdversaryView
+from vflens.types import Array, Estimate, Knowledge, Moments, Phase, RowStatus, statuses
+
+if TYPE_CHECKING:
+    from torch.nn import Module
+
+
+class Attack(BaseModel, ABC):
+    """One attack: frozen hyper-parameters as fields, one method.
+
+    ``needs`` is all the knowledge it may read, ``phases`` the phases whose traffic it may read.
+    ``rowwise`` says that rows are estimated one by one: permuting the rows permutes the answer.
+    ``estimates`` says whether it gives the target's columns (N, d) or a belief in each class (N, k).
+    ``estimated_rows`` are the rows that it can tell: prediction rows, training rows, or both.
+    ``up_to_affine`` says that its values are the target's columns up to an affine map, which only the target can fit.
+    ``exact`` says that the answer is exact where what was received determines it; an iteration that stops early, or an
+    estimate from a sample, is not.
+    ``unknown_columns`` is the number of unknown columns that it is made for, None for any.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    needs: ClassVar[frozenset[Knowledge]]
+    phases: ClassVar[frozenset[Phase]] = frozenset({Phase.PREDICT, Phase.DISCLOSE})
+    rowwise: ClassVar[bool] = True
+    up_to_affine: ClassVar[bool] = False
+    estimated_rows: ClassVar[frozenset[Phase]] = frozenset({Phase.PREDICT})
+    exact: ClassVar[bool] = True
+    unknown_columns: ClassVar[int | None] = None
+    estimates: ClassVar[Literal["features", "labels"]] = "features"
+
+    def check(self, bottom: Module) -> None:
+        """Refuse, before a run, what a target's bottom model in torch, new and untrained, rules out.
+
+        Raises:
+            KnowledgeError: naming the setting.
+        """
+
+    @abstractmethod
+    def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
+        """Estimate ``view.target``'s columns, or labels, for ``view.rows``.
+
+        Raises:
+            KnowledgeError: something undeclared, withheld or never disclosed was read.
+        """
+
+
+class JointAttack(Attack):
+    """An attack that estimates the columns of all passive parties at once: its targets share the answer."""
+
+    @abstractmethod
+    def joint(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
+        """Estimate all unknown columns (N, d), in party-name order, for ``view.rows``; nothing else may depend on the target.
+
+        Raises:
+            KnowledgeError: something undeclared, withheld or never disclosed was read.
+        """
+
+    def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
+        """The target's columns of :meth:`joint`; see :meth:`Attack.reconstruct`."""
+        found = view.shared(self, lambda: self.joint(view, rng=rng), rng)
+        extras = {name: extra.copy() for name, extra in found.extras.items()}
+        values = found.values[:, view.columns()].copy()
+        return Estimate(view.target, view.rows, values, found.status.copy(), extras)
+
+
+class LinearAttack(JointAttack):
+    """An attack on the linear system A x = b' of logistic regression (RVG §III; ``docs/notation.md``).
+
+    With several passive parties A has the columns of all of them: it is solved jointly and the
+    target's columns are returned. An attack whose ``needs`` name no scores gets a system without
+    equations, one with MOMENTS gets the moments of the unknown columns. Where it is ``exact``, the answer does not
+    depend on the equations' basis either.
+    """
+
+    needs: ClassVar[frozenset[Knowledge]] = frozenset(
+        {Knowledge.SCORES, Knowledge.PARAMETERS, Knowledge.OWN_FEATURES}
+    )
+
+    @abstractmethod
+    def solve(
+        self, A: Array, b: Array, *, rng: np.random.Generator, moments: Moments | None = None
+    ) -> Estimate:
+        """Estimate x (N, d) in A x = b from ``A`` (m, d) and ``b`` (N, m), finite float64."""
+
+    def solve_system(
+        self, system: LinearSystem, *, rng: np.random.Generator, moments: Moments | None = None
+    ) -> Estimate:
+        """:meth:`solve` in the federation, where ``system`` holds the scores themselves too."""
+        return self.solve(system.A, system.b, rng=rng, moments=moments)
+
+    def joint(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
+        """Solve the system of each group of rows with the same usable scores; see :meth:`JointAttack.joint`.
+
+        Rows with equations missing are SATURATED unless something worse happened to them.
+        """
+        n, width = len(view.rows), sum(view.widths().values())
+        moments = view.moments() if Knowledge.MOMENTS in self.needs else None
+        values, status = np.empty((n, width)), statuses(n)
+        extras: dict[str, Array] = {}
+        for rows, system in self._systems(view, width):
+            part = self.solve_system(system, rng=rng, moments=moments)
+            missing = system.saturated & (part.status == RowStatus.OK)
+            values[rows], status[rows] = part.values, np.where(missing, RowStatus.SATURATED, part.status)
+            for name, extra in part.extras.items():
+                extras.setdefault(name, np.zeros((n, *extra.shape[1:]), extra.dtype))[rows] = extra
+        return Estimate(view.target, view.rows, values, status, extras)
+
+    def _systems(self, view: AdversaryView, width: int) -> list[tuple[Array, LinearSystem]]:
+        if Knowledge.SCORES not in self.needs:
+            everything = np.arange(len(view.rows))
+            return [
+                (
+                    everything,
+                    LinearSystem(np.zeros((0, width)), np.zeros((len(everything), 0)), saturated=False),
+                )
+            ]
+        weight, bias = view.unknown_parameters()
+        known = view.own("features") @ view.own("parameters").T + bias
+        return LinearSystem.from_scores(view.scores(), known, weight)
+
+
+def linear_estimate(values: Array, A: Array, b: Array) -> Estimate:
+    """An estimate of the unnamed target for all rows of ``b``.
+
+    Extras: "residual" (N,), ‖A x − b‖ of the estimate itself. Rows whose equations no x at all satisfies
+    (:func:`vflens.numerics.linear_system.in_range`) are INCONSISTENT, however good the estimate.
+    """
+    status = statuses(len(b))
+    status[~in_range(A, b)] = RowStatus.INCONSISTENT
+    rows = np.arange(len(b), dtype=np.int32)
+    return Estimate("", rows, values, status, {"residual": residual_norm(A, b, values)})

@@ -1,0 +1,97 @@
+"""The configured defences of one owner, folded in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from vflens.errors import PluginError
+from vflens.plugins.defense import Context, Defense
+from vflens.randomness import stream
+from vflens.types import Array, Claim, Exchange, Owner
+
+
+class DefenseChain:
+    """The configured defences of one owner, folded in order; remembers which of them ever acted."""
+
+    def __init__(
+        self, owner: Callable[[], Owner], defenses: Sequence[Defense], secret: bytes, nonce: str = ""
+    ) -> None:
+        self._owner = owner
+        self._secret, self._nonce = secret, nonce
+        self.defenses = tuple(defenses)
+        self._states: dict[int, Mapping[str, Array]] = {}
+        self._fired: set[int] = set()
+        self._by_hook: dict[str, list[int]] = {}
+        for position, defense in enumerate(self.defenses):
+            for hook in defense.hooks():
+                self._by_hook.setdefault(hook, []).append(position)
+
+    def fold(self, hook: str, value: Any, exchange: Exchange, rows: Array) -> Any:
+        """``value`` after every defence that overrides ``hook``, in configured order; float32 goes through them as float64.
+
+        Raises:
+            PluginError: a defence returned NaN, or something of another shape.
+        """
+        positions = self._by_hook.get(hook, ())
+        narrow = bool(positions) and isinstance(value, np.ndarray) and value.dtype == np.float32
+        if narrow:
+            value = value.astype(np.float64)
+        for position in positions:
+            if value is None:  # withheld: nothing is left to defend
+                break
+            value = self._apply(position, hook, value, exchange, rows)
+        return value.astype(np.float32) if narrow else value
+
+    def unfired(self) -> list[str]:
+        """The names of the configured defences that never acted: none of their hooks fired, or on empty arrays only."""
+        return [
+            type(d).__module__.rpartition(".")[2] for i, d in enumerate(self.defenses) if i not in self._fired
+        ]
+
+    def claims(self) -> list[Claim]:
+        """What each defence that was fitted guarantees."""
+        return [self.defenses[position].claim(state) for position, state in self._states.items()]
+
+    def claims_at(self, hook: str) -> list[Claim]:
+        """What each defence that overrides ``hook`` guarantees of one exchange."""
+        return [self.defenses[p].claim(self._state(p)) for p in self._by_hook.get(hook, ())]
+
+    def _apply(self, position: int, hook: str, value: Any, exchange: Exchange, rows: Array) -> Any:
+        defense = self.defenses[position]
+        known = (exchange, rows, self._state(position), hook, position)
+        context = Context(self._owner(), *known, self._secret, self._nonce)
+        result = getattr(defense, hook)(value, context)
+        if _holds_numbers(value):
+            self._fired.add(position)
+        if isinstance(value, np.ndarray):
+            _check_result(defense, hook, value, result)
+        for name, tensor in result.items() if isinstance(result, Mapping) else ():
+            _check_result(defense, hook, value.get(name, tensor), tensor)
+        return result
+
+    def _state(self, position: int) -> Mapping[str, Array]:
+        if position not in self._states:
+            rng = stream(self._secret, "defense fit", position)
+            self._states[position] = self.defenses[position].fit(self._owner(), rng)
+        return self._states[position]
+
+
+def _check_result(defense: Defense, hook: str, before: Array, after: Any) -> None:
+    name = type(defense).__name__
+    if not isinstance(after, np.ndarray) or after.shape != before.shape:
+        raise PluginError(
+            f"{name}.{hook} must return an array of shape {before.shape}, it returned {getattr(after, 'shape', after)!r}"
+        )
+    if np.isnan(after).any():
+        raise PluginError(
+            f"{name}.{hook} returned NaN: return −inf for impossible classes, finite numbers elsewhere"
+        )
+
+
+def _holds_numbers(value: Any) -> bool:
+    """Whether there is anything to defend in ``value``: an array without rows or columns has nothing; a model is not looked into."""
+    parts = value.values() if isinstance(value, Mapping) else [value]
+    return any(not isinstance(part, np.ndarray) or part.size > 0 for part in parts)

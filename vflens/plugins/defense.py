@@ -1,0 +1,164 @@
+"""The base of every defence: hooks that a plug-in overrides, identity by default.
+
+Two kinds of hooks. *Inside the owner*, nothing leaves and nothing is recorded: ``on_inputs``,
+``on_labels``, ``on_outputs``, ``wrap_model``. *At the gate*, the value is about to leave: the release gate folds the
+configured defences over it once, seals it and keeps it, so a retry is answered from the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from vflens.randomness import exchange_stream, rows_digest
+from vflens.types import Array, Claim, Exchange, Owner, Phase, Point
+
+if TYPE_CHECKING:
+    from torch.nn import Module
+
+#: The gate hook of each point that has one; auxiliary rows and moments are granted as they are.
+GATE_HOOKS: Mapping[Point, str] = {
+    Point.EMBEDDING: "on_embedding",
+    Point.GRADIENT: "on_gradient",
+    Point.SCORES: "on_scores",
+    Point.PARAMETERS: "on_parameters",
+    Point.DATASET: "on_dataset",
+}
+_BLOCK = 64  # rows that share a stream: few enough to draw all of them for one
+INNER_HOOKS = ("on_inputs", "on_labels", "on_outputs", "wrap_model")
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a hook may know: its owner, the exchange, the rows (int32), its own fitted state."""
+
+    owner: Owner
+    exchange: Exchange
+    rows: Array
+    state: Mapping[str, Array]
+    hook: str
+    position: int
+    secret: bytes
+    nonce: str = ""  # of the party's start (:mod:`vflens.member.start_nonce`)
+
+    def stream(self, name: str = "") -> np.random.Generator:
+        """The generator for this hook of this defence in this exchange; ``name`` tells several apart.
+
+        What leaves in training has its rows in the key: the same noise on other rows would be gone by subtraction.
+        What leaves at all has the nonce of the party's start in it.
+        """
+        names: tuple[str | int, ...] = (self.hook, self.position, name)
+        if self.hook not in INNER_HOOKS:
+            if self.exchange.phase is Phase.TRAIN:
+                names += (rows_digest(self.rows),)
+            names += self._start
+        return exchange_stream(self.secret, "defense", self.exchange, *names)
+
+    def draw(self, sample: Callable[[np.random.Generator, int], Array]) -> Array:
+        """Noise (n, …) for the rows of this exchange, where ``sample(generator, m)`` gives that of m rows.
+
+        A prediction row keeps its noise within run, start and model version, in whatever request it is asked and
+        whatever a crash forgot: who asks again cannot average it away. In other phases it is drawn per exchange (and
+        in training for these rows).
+        """
+        if self.exchange.phase is not Phase.PREDICT or not len(self.rows):
+            return sample(self.stream(), len(self.rows))
+        blocks, places = np.divmod(self.rows, _BLOCK)
+        numbers, which = np.unique(blocks, return_inverse=True)
+        drawn = np.concatenate([sample(self._of_block(int(number)), _BLOCK) for number in numbers])
+        found: Array = drawn[which * _BLOCK + places]
+        return found
+
+    def _of_block(self, number: int) -> np.random.Generator:
+        """The generator of the prediction rows 64·number, …, 64·number + 63."""
+        exchange = self.exchange._replace(step=number)
+        return exchange_stream(self.secret, "defense rows", exchange, self.hook, self.position, *self._start)
+
+    @property
+    def _start(self) -> tuple[str, ...]:
+        return (self.nonce,) if self.nonce else ()
+
+
+class Defense(BaseModel):
+    """One defence: frozen hyper-parameters as fields, hooks as methods; override only what it changes.
+
+    A hook receives and returns arrays with a leading row axis of the same length, float64 (only
+    ``wrap_model`` takes a model), and never writes into its argument. Noise of rows comes from
+    ``ctx.draw()``, any other draw from ``ctx.stream()``.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    #: It changes the one weight matrix of softmax regression, which a split network does not have.
+    needs_weight: ClassVar[bool] = False
+    #: At a coordinator: it reads the passive parties' parameters, each of which must disclose them to it.
+    needs_parameters: ClassVar[bool] = False
+
+    def check(self, party: str, n_classes: int) -> None:
+        """Refuse, before a run, what this party's number of classes rules out (0: it has no labels).
+
+        Raises:
+            ConfigError: naming the setting.
+        """
+
+    def fit(self, owner: Owner, rng: np.random.Generator) -> Mapping[str, Array]:
+        """State computed once, before the first hook fires; it stays with the owner."""
+        return {}
+
+    def on_inputs(self, x: Array, ctx: Context) -> Array:
+        """The model's inputs (n, d), before the bottom model."""
+        return x
+
+    def on_labels(self, y: Array, ctx: Context) -> Array:
+        """Soft labels (n, k)."""
+        return y
+
+    def on_outputs(self, z: Array, ctx: Context) -> Array:
+        """What the owner reads of its own predictions (n, k)."""
+        return z
+
+    def wrap_model(self, m: Module, ctx: Context) -> Module:
+        """A new, untrained model of this party in torch: a passive party's bottom, the active party's top.
+
+        A submodule that has ``rekey(rng)`` gets a generator of its own before every exchange.
+        """
+        return m
+
+    def on_embedding(self, h: Array, ctx: Context) -> Array:
+        """An embedding, or partial or summed logits (n, k)."""
+        return h
+
+    def on_gradient(self, g: Array, ctx: Context) -> Array:
+        """The gradient of the batch's loss in the logits or embedding (n, k)."""
+        return g
+
+    def on_scores(self, log_c: Array, ctx: Context) -> Array:
+        """Log-probabilities (n, k): ties and the arg-max set survive saturation. −inf is legal, NaN is not."""
+        return log_c
+
+    def on_parameters(self, w: Mapping[str, Array], ctx: Context) -> Mapping[str, Array] | None:
+        """Disclosed parameters by name; None withholds them."""
+        return w
+
+    def on_dataset(self, x: Array, ctx: Context) -> Array:
+        """A released table (n, d)."""
+        return x
+
+    def claim(self, state: Mapping[str, Array]) -> Claim:
+        """What it guarantees; by default nothing."""
+        return Claim()
+
+    @property
+    def needs_labels(self) -> bool:
+        """Whether it reads labels of its owner, who then must hold some."""
+        return False
+
+    @classmethod
+    def hooks(cls) -> frozenset[str]:
+        """The names of the hooks that this defence overrides."""
+        names = (*INNER_HOOKS, *GATE_HOOKS.values())
+        return frozenset(n for n in names if getattr(cls, n) is not getattr(Defense, n))

@@ -1,0 +1,121 @@
+"""Plug-ins by name: a sorted scan of a folder, then entry points; nothing is imported to list them.
+
+A plug-in's name is its file's stem. A file without a leading underscore defines exactly one public
+subclass of the family's base class. Other people's packages register theirs as entry points.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.util
+import inspect
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import ModuleType
+
+from vflens.errors import ConfigError, PluginError, VflensError
+
+
+@dataclass(frozen=True)
+class Registry:
+    """The plug-ins of one family: ``package`` is scanned, then the entry points of ``group``."""
+
+    package: str
+    group: str
+    base: str  # "module:Class", imported only by get()
+
+    @property
+    def family(self) -> str:
+        """What messages call it: "attacks", "defenses", "datasets"."""
+        return self.package.rpartition(".")[2]
+
+    def names(self) -> list[str]:
+        """All names, sorted; imports nothing."""
+        return sorted({*self._files(), *self._entry_points()})
+
+    def summary(self, name: str) -> str:
+        """The first line of the plug-in's file, read without importing it ("" for an entry point)."""
+        file = self._files().get(name)
+        if file is None:
+            return ""
+        text = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
+        return text.split("\n", 1)[0]
+
+    def get(self, name: str) -> type:
+        """The class of plug-in ``name``.
+
+        Raises:
+            PluginError: unknown name, one that a file and an entry point share, failing import, or not exactly one public subclass of the base.
+            ConfigError: it needs an extra that is not installed.
+        """
+        if name in self._files() and name in self._entry_points():
+            raise PluginError(
+                f"plug-in {name!r} is a file of {self.family} and an entry point of {self.group}: rename one of them"
+            )
+        if name in self._files():
+            return self._one_class(self._import(f"{self.package}.{name}"), name)
+        if name in self._entry_points():
+            return self._loaded(self._entry_points()[name])
+        raise PluginError(f"unknown {self.family} plug-in {name!r}: known are {', '.join(self.names())}")
+
+    def _files(self) -> dict[str, Path]:
+        spec = importlib.util.find_spec(self.package)
+        folders = list(spec.submodule_search_locations or []) if spec else []
+        files = (f for folder in folders for f in Path(folder).glob("*.py"))
+        return {f.stem: f for f in sorted(files) if not f.stem.startswith("_")}
+
+    def _entry_points(self) -> dict[str, EntryPoint]:
+        return {e.name: e for e in entry_points(group=self.group)}
+
+    def _import(self, module: str) -> ModuleType:
+        try:
+            return importlib.import_module(module)
+        except VflensError:  # it says itself what is missing: an extra
+            raise
+        except Exception as error:
+            if isinstance(error, ModuleNotFoundError) and error.name == "torch":
+                raise ConfigError(
+                    f"plug-in {module!r} needs torch: install the extra, pip install 'vflens[deep]'"
+                ) from None
+            raise PluginError(
+                f"plug-in {module!r} does not import: {type(error).__name__}: {error}"
+            ) from error
+
+    def _base(self) -> type:
+        module, _, name = self.base.partition(":")
+        base: type = getattr(importlib.import_module(module), name)
+        return base
+
+    def _loaded(self, point: EntryPoint) -> type:
+        module, _, name = point.value.partition(":")
+        loaded = self._import(module)
+        if not name:
+            return self._one_class(loaded, point.name)
+        found = getattr(loaded, name, None)
+        if not (inspect.isclass(found) and issubclass(found, self._base())):
+            raise PluginError(f"entry point {point.name!r} = {point.value!r} is no subclass of {self.base}")
+        return found
+
+    def _one_class(self, module: ModuleType, name: str) -> type:
+        base = self._base()
+        found = [
+            c
+            for c in vars(module).values()
+            if inspect.isclass(c)
+            and issubclass(c, base)
+            and c.__module__ == module.__name__
+            and not c.__name__.startswith("_")
+        ]
+        if len(found) != 1:
+            names = [c.__name__ for c in found]
+            raise PluginError(
+                f"plug-in {name!r} must define exactly one public subclass of {self.base}, it defines {names}"
+            )
+        return found[0]
+
+
+ATTACKS = Registry("vflens.attacks", "vflens.attacks", "vflens.plugins.attack:Attack")
+DEFENSES = Registry("vflens.defenses", "vflens.defenses", "vflens.plugins.defense:Defense")
+DATASETS = Registry("vflens.datasets", "vflens.datasets", "vflens.plugins.dataset:Dataset")

@@ -1,0 +1,378 @@
+"""What an adversary has: its party's transcript, what was disclosed to it, what it owns. Nothing else.
+
+Every read is checked against the attack's declared knowledge and phases.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Protocol, TypeAlias
+
+import numpy as np
+
+from vflens.errors import KnowledgeError
+from vflens.models.settings import SplitNetwork
+from vflens.numerics.shrinkage import shrunk_covariance
+from vflens.types import (
+    Array,
+    ColumnInfo,
+    Estimate,
+    Exchange,
+    Knowledge,
+    Moments,
+    PartyInfo,
+    Phase,
+    Point,
+    Released,
+    Role,
+)
+
+_POINT_KNOWLEDGE = {
+    Point.SCORES: Knowledge.SCORES,
+    Point.PARAMETERS: Knowledge.PARAMETERS,
+    Point.EMBEDDING: Knowledge.EMBEDDINGS,
+    Point.GRADIENT: Knowledge.GRADIENTS,
+    Point.AUXILIARY: Knowledge.AUXILIARY,
+    Point.MOMENTS: Knowledge.MOMENTS,
+    Point.DATASET: Knowledge.AUXILIARY,
+}
+_OWN_KNOWLEDGE = {
+    "features": Knowledge.OWN_FEATURES,
+    "embeddings": Knowledge.OWN_FEATURES,
+    "labels": Knowledge.OWN_LABELS,
+    "parameters": Knowledge.PARAMETERS,
+}
+
+
+Joint: TypeAlias = list[tuple[object, Estimate]]  # attacks, and what they found of all unknown columns
+
+
+class Log(Protocol):
+    """What a party received; :class:`vflens.storage.journal.Reader` and :class:`vflens.storage.journal.Messages` are such."""
+
+    def select(
+        self, *points: Point, phases: Collection[Phase] = ..., sender: str | None = None
+    ) -> Iterator[Released]:
+        """Messages of ``points`` in ``phases`` from ``sender`` (None: from anyone), in order of arrival."""
+
+
+class AdversaryView:
+    """The view of an adversary in ``party`` on ``target``'s columns for ``rows``.
+
+    Args:
+        transcript: what ``party`` received.
+        own: what ``party`` owns: "features" (N_all, d) scaled, "labels" (N_all,), and a passive party's
+            "embeddings" (N_all, w), indexed by position in the aligned order; "parameters" (k, d) of softmax regression.
+        parties: the public description of all parties.
+        rows: int32 positions to estimate.
+        needs, phases: what the attack declared.
+        training: int32 positions of the training rows, which every party knows.
+        network: the split network that the federation trains, None for softmax regression.
+        every: the transcript keeps the training messages of every so many epochs.
+        joint: what attacks found for all targets of the same rows; the views of those targets are given one list.
+    """
+
+    def __init__(
+        self,
+        *,
+        party: str,
+        target: str,
+        rows: Array,
+        n_classes: int,
+        transcript: Log,
+        own: Mapping[str, Array],
+        parties: Sequence[PartyInfo],
+        needs: frozenset[Knowledge],
+        phases: frozenset[Phase],
+        training: Array | None = None,
+        network: SplitNetwork | None = None,
+        every: int = 1,
+        joint: Joint | None = None,
+    ) -> None:
+        self.party = party
+        self.target = target
+        self.rows = rows
+        self.n_classes = n_classes
+        self.training_rows: Array = np.zeros(0, np.int32) if training is None else training
+        self._transcript = transcript
+        self._own = own
+        self._parties = {p.name: p for p in parties}
+        self._needs = needs
+        self._phases = phases
+        self._network = network
+        self._every = every
+        self._joint: Joint = [] if joint is None else joint
+
+    def shared(self, attack: object, solve: Callable[[], Estimate], rng: np.random.Generator) -> Estimate:
+        """What ``solve`` finds for all targets of ``attack``: computed for one of them, and kept for the others.
+
+        What drew from ``rng`` is not kept: every target has random numbers of its own.
+        """
+        for other, found in self._joint:
+            if other is attack and np.array_equal(found.rows, self.rows):
+                return found
+        before = repr(rng.bit_generator.state)
+        found = solve()
+        if repr(rng.bit_generator.state) == before:
+            self._joint.append((attack, found))
+        return found
+
+    def received(self, point: Point, sender: str | None = None) -> Iterator[Released]:
+        """What arrived of ``point`` in the declared phases, in order of arrival.
+
+        Raises:
+            KnowledgeError: the attack did not declare it.
+        """
+        self._check(_POINT_KNOWLEDGE[point])
+        return self._transcript.select(point, phases=self._phases, sender=sender)
+
+    def own(self, name: str, rows: Array | None = None) -> Array:
+        """ "features" (N, d), "labels" (N,) or "embeddings" (N, w) of ``rows``, or the "parameters" (k, d) of the party itself.
+
+        ``rows`` are those of the view unless others of its own are asked for. A passive party's embeddings are those
+        that its trained model gives in predictions, of training rows too: with its own passport, which is no secret from itself.
+
+        Raises:
+            KnowledgeError: the attack did not declare it, or the party has none.
+        """
+        if name not in _OWN_KNOWLEDGE:
+            raise KnowledgeError(f"own({name!r}): a party owns {sorted(_OWN_KNOWLEDGE)}")
+        self._check(_OWN_KNOWLEDGE[name])
+        if name not in self._own:
+            holder = ": a passive party of a split network has them" if name == "embeddings" else ""
+            raise KnowledgeError(f"party {self.party!r} has no {name} of its own{holder}")
+        return (
+            self._own[name] if name == "parameters" else self._own[name][self.rows if rows is None else rows]
+        )
+
+    def metadata(self) -> Sequence[ColumnInfo]:
+        """Names, bounds and finite alphabets of the target's columns."""
+        self._check(Knowledge.METADATA)
+        return self._parties[self.target].columns
+
+    def unknown_columns(self) -> tuple[ColumnInfo, ...]:
+        """The same of all unknown columns, in party-name order."""
+        self._check(Knowledge.METADATA)
+        return tuple(c for party in self.widths() for c in self._parties[party].columns)
+
+    def widths(self) -> dict[str, int]:
+        """The number of columns of every passive party other than the adversary, in name order."""
+        others = (p for p in self._parties.values() if p.role == Role.PASSIVE and p.name != self.party)
+        return {p.name: len(p.columns) for p in sorted(others, key=lambda p: p.name)}
+
+    def columns(self) -> slice:
+        """Where the target's columns stand among all unknown columns."""
+        widths = self.widths()
+        start = sum(w for name, w in widths.items() if name < self.target)
+        return slice(start, start + widths[self.target])
+
+    def architecture(self) -> SplitNetwork:
+        """The split network that the federation trains.
+
+        Raises:
+            KnowledgeError: the attack did not declare it, or softmax regression is trained.
+        """
+        self._check(Knowledge.ARCHITECTURE)
+        if self._network is None:
+            raise KnowledgeError(
+                "the federation trains softmax regression: this attack is made for split networks"
+            )
+        return self._network
+
+    def target_network(self) -> Mapping[str, Array]:
+        """The disclosed parameters of the target's bottom model by name.
+
+        Raises:
+            KnowledgeError: they were withheld or never disclosed.
+        """
+        disclosed = self._only(Point.PARAMETERS, self.target)
+        if disclosed.tensors is None:
+            raise KnowledgeError(f"party {self.target!r} withheld its parameters")
+        return disclosed.tensors
+
+    def embeddings(self, rows: Array | None = None, phase: Phase = Phase.PREDICT) -> Array:
+        """The target's embeddings (N, w) of ``rows`` (default: those of the view) as they arrived last in ``phase``.
+
+        They came from the target itself, where the active party aggregates, or from the coordinator: as its part
+        of a concatenation, or as a sum to which no other party added.
+
+        Raises:
+            KnowledgeError: none arrived of some row, or only sums with other parties'.
+        """
+        found = ((r, values) for _, r, values in self.batches(Point.EMBEDDING, phase))
+        return self._latest(found, self.rows if rows is None else rows, f"embeddings of {self.target!r}")
+
+    def gradients(self, rows: Array | None = None) -> Array:
+        """The gradient (N, w) of each row's own loss in what this party sent, as it arrived last.
+
+        Raises:
+            KnowledgeError: none arrived of some row.
+        """
+        found = ((r, values) for _, r, values in self.batches(Point.GRADIENT, Phase.TRAIN))
+        return self._latest(found, self.rows if rows is None else rows, "gradients")
+
+    def batches(self, point: Point, phase: Phase) -> Iterator[tuple[Exchange, Array, Array]]:
+        """The messages of ``point`` in ``phase``, in order of arrival: exchange, rows (n,) and values (n, w).
+
+        The rows of one exchange share its noise and its passport's keys. EMBEDDING are those of the target, as in
+        :meth:`embeddings`. GRADIENT are those of each row's own loss: a batch's gradient is that of its mean loss
+        and is multiplied by the batch's length.
+
+        Raises:
+            KnowledgeError: the attack did not declare it; only sums with other parties' embeddings arrived.
+        """
+        self._check(_POINT_KNOWLEDGE[point])
+        messages = self._transcript.select(point, phases=self._phases & {phase})
+        if point is Point.GRADIENT:
+            return ((r.exchange, r.rows, r.tensor("gradient") * len(r.rows)) for r in messages)
+        aggregator = next((r.sender for r in self.received(point)), self.target)
+        direct = aggregator in self.widths()
+        part = slice(None) if direct else self._part_of_combination()
+        return (
+            (r.exchange, r.rows, r.tensor("embedding")[:, part])
+            for r in messages
+            if (r.sender == self.target) == direct
+        )
+
+    def auxiliary(self) -> tuple[Array, Array]:
+        """The target's rows that were granted: positions int32 (m,) and features float64 (m, d), scaled as the model's.
+
+        Raises:
+            KnowledgeError: none were granted.
+        """
+        granted = self._only(Point.AUXILIARY, self.target)
+        return granted.rows, granted.tensor("features")
+
+    def released_table(self) -> tuple[Array, Array]:
+        """The target's table as it released it: the noisy features of all rows (M, d), and of ``rows`` (N, d)."""
+        released = self._only(Point.DATASET, self.target)
+        table = released.tensor("dataset")
+        return table, self._latest([(released.rows, table)], self.rows, f"the table of {self.target!r}")
+
+    def known_labels(self) -> tuple[Array, Array]:
+        """The labels that were granted: positions int32 (m,) and classes int64 (m,).
+
+        Raises:
+            KnowledgeError: none were granted.
+        """
+        self._check(Knowledge.KNOWN_LABELS)
+        granted = self._disclosed(Point.AUXILIARY, self.target)
+        if granted is None or "labels" not in (granted.tensors or {}):
+            raise KnowledgeError(f"party {self.target!r} granted no labels to {self.party!r}")
+        return granted.rows, granted.tensor("labels")
+
+    def scores(self) -> Array:
+        """The received log-probabilities (N, k) of ``rows``.
+
+        Raises:
+            KnowledgeError: the scores of a row never arrived.
+        """
+        found = ((r.rows, r.tensor("scores")) for r in self.received(Point.SCORES))
+        return self._latest(found, self.rows, "the scores").reshape(len(self.rows), self.n_classes)
+
+    def unknown_parameters(self) -> tuple[Array, Array]:
+        """Disclosed weights (k, d) of all unknown columns in party-name order, and the bias (k,).
+
+        Raises:
+            KnowledgeError: a party withheld its weights or never disclosed them.
+        """
+        weights, bias = [], np.zeros(self.n_classes)
+        for sender in self.widths():
+            released = self._only(Point.PARAMETERS, sender)
+            weights.append(released.tensor("weight"))
+            if "bias" in (released.tensors or {}):
+                bias = released.tensor("bias")
+        return np.concatenate(weights, axis=1), bias
+
+    def moments(self) -> Moments:
+        """Mean and covariance of all unknown columns: disclosed, or estimated from auxiliary rows.
+
+        Parties that were granted apart are taken as uncorrelated. The covariance estimated from rows is
+        shrunk (Ledoit and Wolf, 2004).
+
+        Raises:
+            KnowledgeError: a party disclosed neither.
+        """
+        self._check(Knowledge.MOMENTS)
+        parts = [self._moments_of(sender) for sender in self.widths()]
+        mean = np.concatenate([p.mean for p in parts])
+        if any(p.covariance is None for p in parts):
+            return Moments(mean)
+        covariance = np.zeros((len(mean), len(mean)))
+        first = 0
+        for p in parts:
+            own = slice(first, first := first + len(p.mean))
+            covariance[own, own] = p.covariance
+        return Moments(mean, covariance)
+
+    def _moments_of(self, sender: str) -> Moments:
+        disclosed = self._disclosed(Point.MOMENTS, sender)
+        if disclosed is not None:
+            return Moments(disclosed.tensor("mean"), (disclosed.tensors or {}).get("covariance"))
+        auxiliary = self._disclosed(Point.AUXILIARY, sender)
+        if auxiliary is None:
+            raise KnowledgeError(
+                f"party {sender!r} disclosed neither moments nor auxiliary rows to {self.party!r}"
+            )
+        rows = auxiliary.tensor("features")
+        if len(rows) < 2:  # no spread to measure
+            return Moments(rows.mean(axis=0))
+        return Moments(rows.mean(axis=0), shrunk_covariance(rows))
+
+    def _part_of_combination(self) -> slice:
+        """Where the target's numbers stand in what the coordinator makes of all embeddings."""
+        others = self.widths()
+        if self._network is None or self._network.combine == "sum":
+            if len(others) > 1:
+                raise KnowledgeError(
+                    f"party {self.party!r} saw sums of the embeddings of {', '.join(others)} only: this attack needs those of {self.target!r}"
+                )
+            return slice(None)
+        widths = {name: self._network.embedding_width(self._parties[name].columns) for name in others}
+        start = sum(width for name, width in widths.items() if name < self.target)
+        return slice(start, start + widths[self.target])
+
+    def _latest(self, found: Iterable[tuple[Array, Array]], rows: Array, what: str) -> Array:
+        """The last value (N, w) of each of ``rows`` among (rows, values) in order of arrival, of which one is held at a time."""
+        distinct, place = np.unique(rows, return_inverse=True)
+        index = np.full(distinct.max(initial=-1) + 2, -1)  # the last for all that are not asked for
+        index[distinct] = np.arange(len(distinct))
+        values, seen = np.zeros((len(distinct), 0)), np.zeros(len(distinct), bool)
+        for arrived, new in found:
+            if not values.size:
+                values = np.zeros((len(distinct), new.shape[1]))
+            at = index[np.minimum(arrived, len(index) - 1)]
+            asked = at >= 0
+            values[at[asked]] = new[asked]
+            seen[at[asked]] = True
+        missing = rows[~seen[place]]
+        if len(missing):
+            raise KnowledgeError(
+                f"{what} of {len(missing)} rows (first: {int(missing[0])}) never reached {self.party!r}{self.sampling()}"
+            )
+        return values[place]
+
+    def sampling(self) -> str:
+        """What to add to a sentence about messages that are not there; nothing where the transcript is whole."""
+        return (
+            f", or stood in an epoch that its transcript leaves out (transcript.every = {self._every})"
+            if self._every > 1
+            else ""
+        )
+
+    def _disclosed(self, point: Point, sender: str) -> Released | None:
+        """The latest disclosure: that of the model version whose scores arrive now."""
+        found = self._transcript.select(point, phases=self._phases & {Phase.DISCLOSE}, sender=sender)
+        return next(iter(deque(found, maxlen=1)), None)
+
+    def _only(self, point: Point, sender: str) -> Released:
+        self._check(_POINT_KNOWLEDGE[point])
+        released = self._disclosed(point, sender)
+        if released is None:
+            raise KnowledgeError(f"party {sender!r} never disclosed its {point} to {self.party!r}")
+        return released
+
+    def _check(self, knowledge: Knowledge) -> None:
+        if knowledge not in self._needs:
+            raise KnowledgeError(f"the attack read {knowledge.value!r} without declaring it in `needs`")

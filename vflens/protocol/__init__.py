@@ -1,0 +1,1 @@
+"""Which party says what to which, and what a message must be."""

@@ -1,0 +1,317 @@
+"""What parties ask of each other: one class per act, its reply, and who may ask whom.
+
+Both links carry these; over gRPC each act is one rpc (``protos/vfl.proto``). Nothing outside
+:data:`ACCESS` is answered: in particular the active party cannot reach a passive party's forward pass
+behind the coordinator's score gate, unless all were configured so (:data:`DIRECT_ACCESS`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from vflens.errors import AccessError
+from vflens.protocol.federation import Federation
+from vflens.types import Array, Exchange, PartyInfo, Released, Role, RowStatus, numbered
+
+R = TypeVar("R")
+MAX_ATTACKS = 256  # in one submission: what it adds to the target's metrics has a bound
+
+
+class Act(Generic[R]):
+    """A request; ``R`` is the type of its reply."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """The reply of an act that only has an effect."""
+
+
+@dataclass(frozen=True)
+class Describe(Act[PartyInfo]):
+    """Who are you, and what are your columns?"""
+
+    run: str
+
+
+@dataclass(frozen=True)
+class Salted:
+    """A data party's part of the salt of the run's digests, 32 bytes."""
+
+    salt: bytes
+
+
+@dataclass(frozen=True)
+class Salt(Act[Salted]):
+    """Which salt do you add to the digests of this run?"""
+
+    run: str
+
+
+@dataclass(frozen=True, eq=False)
+class Identities:
+    """Keyed digests of a party's row ids, 32 bytes a row: in lab mode in its file's order, else in their own.
+
+    ``split`` uint8 (n,), 0 train and 1 predict, where the file says so.
+    """
+
+    digests: bytes
+    split: Array | None
+
+
+@dataclass(frozen=True)
+class Identify(Act[Identities]):
+    """Which rows have you? ``salts`` are those of all data parties, one after the other."""
+
+    run: str
+    salts: bytes
+
+
+@dataclass(frozen=True, eq=False)
+class Prepare(Act[Done]):
+    """The aligned federation begins: ``order`` int32 (N,) are places among the digests that this party sent, in aligned order."""
+
+    federation: Federation
+    order: Array
+
+
+@dataclass(frozen=True, eq=False)
+class StepReply:
+    """What a training step gives back; ``stop`` is the active party's early stopping."""
+
+    released: Released | None
+    stop: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Step(Act[StepReply]):
+    """One training step (streamed).
+
+    To a passive party: ``received`` is the gradient of the step before (None at the start); it learns from
+    it, then releases its embedding of ``rows``; without rows (the last step) it only learns. To the
+    active party: ``received`` holds the passive parties' summed embeddings of ``rows``; it releases the
+    gradient, then learns. Where the active party aggregates, it asks the passive parties itself.
+    """
+
+    exchange: Exchange
+    rows: Array
+    received: Released | None
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The steps of a whole training, and the ``first`` that was taken since the last restart."""
+
+    first: int
+    steps: int
+
+
+@dataclass(frozen=True)
+class Train(Act[Trained]):
+    """Train with the passive parties, epoch by epoch as :class:`Epoch` allows (streamed: it has no deadline)."""
+
+    run: str
+
+
+@dataclass(frozen=True, eq=False)
+class Order:
+    """The training rows int32 (n,) of an epoch in their order; none: training is over."""
+
+    rows: Array
+
+
+@dataclass(frozen=True)
+class Epoch(Act[Order]):
+    """The order of the rows in epoch ``number``, please; ``stop`` is the active party's early stopping."""
+
+    run: str
+    number: int
+    stop: bool = False
+
+
+@dataclass(frozen=True)
+class Disclose(Act[tuple[Released, ...]]):
+    """Give what your configuration grants to the party ``to``; nothing when it grants nothing."""
+
+    run: str
+    version: int
+    to: str
+
+
+@dataclass(frozen=True, eq=False)
+class Deliver(Act[Done]):
+    """A sealed disclosure, relayed untouched."""
+
+    released: Released
+
+
+@dataclass(frozen=True)
+class Begin(Act[Done]):
+    """Training and disclosures are over: the active party predicts; attack, then say Finished."""
+
+    run: str
+    version: int
+
+
+@dataclass(frozen=True, eq=False)
+class Forward(Act[Released]):
+    """Release your embedding of prediction ``rows`` int32 (n,) (streamed)."""
+
+    exchange: Exchange
+    rows: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Predict(Act[Released]):
+    """The released scores of the rows of ``embedding``, the active party's own partial logits."""
+
+    embedding: Released
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Prediction rows: their ``numbers`` int32 (n,) counted from 0, their ``ids``, and log-probabilities ``scores`` float64 (n, k) of the ``classes``."""
+
+    numbers: Array
+    ids: tuple[str, ...]
+    classes: tuple[str, ...]
+    scores: Array
+
+
+@dataclass(frozen=True)
+class Query(Act[Answers]):
+    """An operator asks the active party for the scores of prediction ``rows``: "all", or numbers and ranges as 0-9,17."""
+
+    rows: str
+
+
+@dataclass(frozen=True, eq=False)
+class Guess:
+    """What one attack believes: ``values`` float64 of the target's columns (n, d) or classes (n, k).
+
+    ``status`` uint8 (n,), as :func:`vflens.types.numbered` has it: a text a row would take 64 bytes of the target's memory.
+    """
+
+    attack: str
+    values: Array
+    status: Array
+
+    def has(self, *states: RowStatus) -> Array:
+        """Whether each row is in one of ``states``, bool (n,)."""
+        return np.isin(self.status, numbered(states))
+
+
+@dataclass(frozen=True, eq=False)
+class Submission(Act["Receipt"]):
+    """All attacks of one milestone by the party ``sender``; ``rows`` int32 (n,); ``scored_set`` is "predict" or "train"."""
+
+    run: str
+    sender: str
+    scored_set: str
+    rows: Array
+    guesses: tuple[Guess, ...]
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What the submitter learns: that it was received. ``errors`` (attack → MSE, or share of wrong labels) is empty outside lab mode."""
+
+    rows: int
+    attacks: int
+    errors: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Finished(Act[Done]):
+    """The data party ``sender`` has attacked, the active one has predicted too."""
+
+    run: str
+    sender: str
+
+
+@dataclass(frozen=True)
+class Stop(Act[Done]):
+    """The run is over; ``failure`` says why if it failed."""
+
+    run: str
+    failure: str = ""
+
+
+def _pairs(callers: set[Role], callees: set[Role]) -> frozenset[tuple[Role, Role]]:
+    return frozenset(product(callers, callees))
+
+
+_DATA = {Role.PASSIVE, Role.ACTIVE}
+_TO_DATA = _pairs({Role.COORDINATOR}, _DATA)
+_NOBODY: frozenset[tuple[Role, Role]] = frozenset()
+Access = Mapping[type[Act[Any]], frozenset[tuple[Role, Role]]]
+
+#: act → (who may ask, who answers). Everything else is refused.
+ACCESS: Access = {
+    Describe: _TO_DATA,
+    Salt: _TO_DATA,
+    Identify: _TO_DATA,
+    Prepare: _TO_DATA,
+    Step: _TO_DATA,
+    Train: _NOBODY,
+    Epoch: _NOBODY,
+    Disclose: _TO_DATA,
+    Deliver: _TO_DATA,
+    Begin: _TO_DATA,
+    Forward: _pairs({Role.COORDINATOR}, {Role.PASSIVE}),
+    Stop: _TO_DATA,
+    Predict: _pairs({Role.ACTIVE}, {Role.COORDINATOR}),
+    Finished: _pairs(_DATA, {Role.COORDINATOR}),
+    Submission: frozenset({(Role.ACTIVE, Role.PASSIVE), (Role.PASSIVE, Role.ACTIVE)}),
+    Query: _pairs({Role.OPERATOR}, {Role.ACTIVE}),
+}
+
+#: The same where the active party aggregates: it alone asks for embeddings, in training and prediction.
+DIRECT_ACCESS: Access = {
+    **ACCESS,
+    Step: _pairs({Role.ACTIVE}, {Role.PASSIVE}),
+    Train: _pairs({Role.COORDINATOR}, {Role.ACTIVE}),
+    Epoch: _pairs({Role.ACTIVE}, {Role.COORDINATOR}),
+    Forward: _pairs({Role.ACTIVE}, {Role.PASSIVE}),
+    Predict: _NOBODY,
+}
+
+
+def check_access(
+    act: type[Act[Any]],
+    caller: str,
+    caller_role: Role,
+    callee: str,
+    callee_role: Role,
+    *,
+    access: Access = ACCESS,
+) -> None:
+    """Refuse what ``access`` does not grant.
+
+    Raises:
+        AccessError: naming caller, act and callee.
+    """
+    pairs = access[act]
+    if (caller_role, callee_role) not in pairs:
+        callers = sorted({asking for asking, _ in pairs})
+        allowed = f"only the {' or '.join(callers)} may" if callers else "nobody may with this aggregator"
+        raise AccessError(
+            f"{caller_role} {caller!r} may not ask {callee_role} {callee!r} to {act.__name__}: {allowed}"
+        )
+
+
+def check_sender(act: Act[Any], caller: str) -> None:
+    """Refuse an act that is signed with another name than that of the ``caller``, who proved its own.
+
+    Raises:
+        AccessError: naming both.
+    """
+    sender = getattr(act, "sender", caller)
+    if sender != caller:
+        raise AccessError(
+            f"{type(act).__name__} in the name of {sender!r} came from {caller!r}: sign with your own name"
+        )

@@ -1,0 +1,95 @@
+"""What a received payload must be before anything is computed from it, whoever sent it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from vflens.errors import ProtocolError
+from vflens.types import Array, Exchange, Phase, Point, Released, sealed
+
+#: This protocol trains one model. A row is released once per version, so a version that does not exist
+#: must be refused: it would draw the noise of a defence anew.
+MODEL_VERSION = 1
+_FLOAT64 = np.dtype(np.float64)
+
+
+def check_exchange(exchange: Exchange, run: str, phase: Phase) -> None:
+    """Refuse an exchange of another run or phase, or of a model version that does not exist.
+
+    Raises:
+        ProtocolError: naming both.
+    """
+    if exchange.run != run:
+        raise ProtocolError(
+            f"an exchange of run {exchange.run!r} reached run {run!r}: send it to its own run"
+        )
+    if exchange.phase is not phase:
+        raise ProtocolError(f"an exchange of phase {exchange.phase.value!r} where {phase.value!r} is due")
+    if phase is not Phase.TRAIN:
+        check_version(exchange.round)
+
+
+def check_version(version: int) -> None:
+    """Refuse a model version that does not exist.
+
+    Raises:
+        ProtocolError: naming it.
+    """
+    if version != MODEL_VERSION:
+        raise ProtocolError(f"model version {version} does not exist: ask for version {MODEL_VERSION}")
+
+
+def check_origin(released: Released, sender: str, point: Point) -> None:
+    """Refuse a payload of another kind, or sealed by another party than ``sender``.
+
+    Raises:
+        ProtocolError: naming both.
+    """
+    if released.point is not point or released.sender != sender:
+        raise ProtocolError(
+            f"{released.point.value} of {released.sender!r} came where {point.value} of {sender!r} is due"
+        )
+
+
+@cache
+def _most_squared(dtype: np.dtype[Any]) -> float:
+    """Largest Σx² of a message, (2¹⁰²⁴)^⅔ for float64: sums of such x over rows can be squared, as an optimiser does."""
+    most: float = float(np.finfo(dtype).max) ** (2 / 3)
+    return most
+
+
+def finite(released: Released, name: str, shape: tuple[int, ...], dtype: np.dtype[Any] = _FLOAT64) -> Array:
+    """The tensor ``name`` of ``released``, if it is its only one, of ``shape`` and ``dtype`` and every number in it is finite and none huge.
+
+    Raises:
+        KnowledgeError: it was withheld.
+        ProtocolError: it is not there, stands beside others, has another dtype or shape, or holds NaN, infinite or huge numbers.
+    """
+    value = released.tensor(name)
+    if len(released.tensors or ()) > 1:  # it would be recorded with the rest
+        raise ProtocolError(
+            f"{released.point.value} of {released.sender!r} carries the tensors {sorted(released.tensors or ())}: {name!r} alone is due"
+        )
+    if value.dtype != dtype or value.shape != shape:
+        raise ProtocolError(
+            f"{name} of {released.sender!r} has shape {value.shape} {value.dtype}: {shape} {dtype} is due"
+        )
+    # Σx² is small only if every x is a number and none is huge; a dot product costs a fifth of looking at each.
+    if not np.vdot(value, value) < _most_squared(dtype):
+        raise ProtocolError(
+            f"{name} of {released.sender!r} holds NaN, infinite or huge numbers in step {released.exchange.step}: check its table and the learning rate"
+        )
+    return value
+
+
+def part(released: Released, rows: Array) -> Released:
+    """``released`` of ``rows`` alone, which stand in it in the same order."""
+    if len(rows) == len(released.rows):
+        return released
+    kept = np.isin(released.rows, rows)
+    tensors = {name: sealed(values[kept]) for name, values in (released.tensors or {}).items()}
+    return replace(released, rows=rows, tensors=tensors)

@@ -1,0 +1,99 @@
+"""Asking all passive parties for their embeddings: done by whoever aggregates, in training and in prediction."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+import numpy as np
+
+from vflens.errors import ProtocolError
+from vflens.protocol.acts import Forward, Step, StepReply
+from vflens.protocol.checks import check_origin, finite
+from vflens.protocol.federation import Federation
+from vflens.protocol.link import Link, Stream
+from vflens.types import Array, Exchange, Point, Released
+
+_NO_ROWS = np.zeros(0, np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingStreams:
+    """One stream per passive party, in name order: rows and gradients to it, embeddings back."""
+
+    federation: Federation
+    streams: Mapping[str, Stream[StepReply]]
+
+    @classmethod
+    @asynccontextmanager
+    async def opened(cls, federation: Federation, passive: Sequence[Link]) -> AsyncIterator[TrainingStreams]:
+        """The streams to ``passive``; they end with the context."""
+        async with AsyncExitStack() as stack:
+            yield cls(federation, {link.name: open_stream(link, stack) for link in passive})
+
+    async def send(self, exchange: Exchange, rows: Array, gradient: Released | None) -> None:
+        """Ask for the embeddings of ``rows``, after learning from ``gradient``; does not wait for them."""
+        for name, stream in self.streams.items():
+            own = None if gradient is None else self.federation.gradient_for(name, gradient)
+            await stream.send(Step(exchange, rows, own))
+
+    async def receive(self, exchange: Exchange, rows: Array) -> list[Released]:
+        """The embeddings of ``rows``, in party-name order.
+
+        Raises:
+            ProtocolError: a party answered with something else.
+            UnavailableError: a party did not answer in time.
+        """
+        found = []
+        for name, stream in self.streams.items():
+            reply = await stream.receive()
+            found.append(checked_embedding(reply.released, name, exchange, rows, self.federation))
+        return found
+
+    async def deliver(self, exchange: Exchange, gradient: Released | None) -> None:
+        """Let all learn from ``gradient`` without asking for more."""
+        await self.send(exchange, _NO_ROWS, gradient)
+        for stream in self.streams.values():
+            await stream.receive()
+
+
+def open_stream(link: Link, stack: AsyncExitStack) -> Stream[StepReply]:
+    """A training stream that ends with ``stack``."""
+    opened = link.stream(Step)
+    stack.push_async_callback(opened.close)
+    return opened
+
+
+def predicted_embeddings(
+    federation: Federation, passive: Sequence[Link], exchange: Exchange, rows: Array
+) -> list[Released]:
+    """The embeddings of prediction ``rows`` of all ``passive`` parties, in the order given.
+
+    Raises:
+        ProtocolError: a party answered with something else.
+    """
+    replies = [(link.name, link.submit(Forward(exchange, rows))) for link in passive]
+    return [checked_embedding(reply.result(), name, exchange, rows, federation) for name, reply in replies]
+
+
+def checked_embedding(
+    released: Released | None, sender: str, exchange: Exchange, rows: Array, federation: Federation
+) -> Released:
+    """``released`` if it is ``sender``'s finite embedding of ``rows`` in this exchange.
+
+    Raises:
+        ProtocolError: it is not.
+    """
+    if released is None or released.exchange != exchange or released.rows.tobytes() != rows.tobytes():
+        raise ProtocolError(
+            f"party {sender!r} answered step {exchange.step} without the embedding of its exchange and rows"
+        )
+    check_origin(released, sender, Point.EMBEDDING)
+    finite(released, "embedding", (len(rows), federation.widths[sender]), federation.dtype)
+    return released
+
+
+def combined(embeddings: Sequence[Released], federation: Federation) -> Array:
+    """What the top model takes: the ``embeddings`` in party-name order, summed or side by side."""
+    return federation.combined([e.tensor("embedding") for e in embeddings])

@@ -1,0 +1,240 @@
+"""What every party of a run agrees on after alignment: the members, the rows, the training settings."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vflens.errors import ProtocolError, StorageError
+from vflens.models.settings import SplitNetwork, Training
+from vflens.storage.files import load_arrays, save_arrays, write_whole
+from vflens.storage.json_file import json_object
+from vflens.types import Array, ColumnInfo, Exchange, PartyInfo, Phase, Released, Role, sealed
+
+#: The fields of ``federation.json`` that a run agreed on; its others are facts for reports.
+_AGREED = (
+    *("run", "lab", "aligned_rows", "train_rows", "predict_rows", "training", "network", "aggregator"),
+    "parties",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Federation:
+    """One aligned run. ``train`` and ``predict`` are int32 positions in the aligned order of ``rows`` rows."""
+
+    run: str
+    parties: tuple[PartyInfo, ...]
+    rows: int
+    train: Array
+    predict: Array
+    training: Training
+    lab: bool
+    network: SplitNetwork | None = None  # None: softmax regression
+    aggregator: str = "coordinator"  # who receives the passive parties' embeddings: one of AGGREGATORS
+
+    @property
+    def active(self) -> PartyInfo:
+        """The party with the labels."""
+        return next(p for p in self.parties if p.role == Role.ACTIVE)
+
+    @property
+    def passive(self) -> tuple[PartyInfo, ...]:
+        """The passive parties in name order; the first holds the bias."""
+        return tuple(sorted((p for p in self.parties if p.role == Role.PASSIVE), key=lambda p: p.name))
+
+    @property
+    def n_classes(self) -> int:
+        """k, as the active party says."""
+        return self.active.n_classes
+
+    @cached_property
+    def widths(self) -> Mapping[str, int]:
+        """Passive party → numbers per row of what it sends: the classes, or its embedding's width.
+
+        Raises:
+            ConfigError: the network does not fit a party's columns.
+        """
+        network, k = self.network, self.n_classes
+        return {p.name: network.embedding_width(p.columns) if network else k for p in self.passive}
+
+    @cached_property
+    def combined_width(self) -> int:
+        """Numbers per row of what the active party receives.
+
+        Raises:
+            ConfigError: the embeddings cannot be combined.
+        """
+        if self.network is None:
+            return self.n_classes
+        return self.network.combined_width(list(self.widths.values()), self.n_classes)
+
+    @cached_property
+    def concatenates(self) -> bool:
+        """Whether the active party receives embeddings side by side; otherwise their sum."""
+        return self.network is not None and self.network.combine == "concatenate"
+
+    def gradient_for(self, party: str, gradient: Released) -> Released:
+        """What passive ``party`` gets of the sealed ``gradient``: of embeddings side by side its own columns only."""
+        if not self.concatenates:
+            return gradient
+        start = sum(width for name, width in self.widths.items() if name < party)
+        own = gradient.tensor("gradient")[:, start : start + self.widths[party]]
+        return replace(gradient, tensors={"gradient": sealed(own)})
+
+    @cached_property
+    def dtype(self) -> np.dtype[Any]:
+        """Of embeddings and their gradients."""
+        return np.dtype(self.network.precision if self.network else np.float64)
+
+    def combined(self, embeddings: Sequence[Array]) -> Array:
+        """The parties' ``embeddings`` (n, width) as one: their sum in the order given, so that bits do not
+        depend on who answers first, or side by side."""
+        if self.concatenates:
+            return np.concatenate(embeddings, axis=1)
+        total = embeddings[0]
+        for embedding in embeddings[1:]:
+            total = total + embedding
+        return total
+
+    @cached_property
+    def direct(self) -> bool:
+        """Whether embeddings go straight to the active party."""
+        return self.aggregator == "active"
+
+    @cached_property
+    def epoch_steps(self) -> int:
+        """Training steps of an epoch."""
+        return math.ceil(len(self.train) / self.training.batch_size)
+
+    @cached_property
+    def steps(self) -> int:
+        """Training steps, unless the active party stops early."""
+        return self.training.epochs * self.epoch_steps
+
+    @cached_property
+    def _members(self) -> Mapping[Phase, Array]:
+        """Phase → bool (rows,) mask of its rows; DISCLOSE has none."""
+        masks = {Phase.TRAIN: np.zeros(self.rows, bool), Phase.PREDICT: np.zeros(self.rows, bool)}
+        masks[Phase.TRAIN][self.train] = True
+        masks[Phase.PREDICT][self.predict] = True
+        return masks
+
+    def checked_rows(self, rows: Array, phase: Phase) -> Array:
+        """``rows`` int32 (n,) if there are some and all of them belong to ``phase``.
+
+        Raises:
+            ProtocolError: no row, a row that does not exist, or one of the other phase.
+        """
+        member = self._members[phase]
+        if not len(rows):
+            raise ProtocolError(f"an empty list of {phase.value} rows: ask for at least one")
+        try:  # read as unsigned, a negative position is a huge one: out of range too
+            members = int(np.count_nonzero(member.take(rows.view(np.uint32))))
+        except IndexError:
+            members = -1
+        if members != len(rows):
+            wrong = next(r for r in rows.tolist() if not (0 <= r < len(member) and member[r]))
+            raise ProtocolError(
+                f"row {wrong} is no {phase.value} row of run {self.run!r}: ask for rows of that set"
+            )
+        return rows
+
+    def check_epoch(self, exchange: Exchange) -> None:
+        """Refuse a training exchange that does not bear its step's epoch: by the epoch a transcript chooses what it keeps.
+
+        Raises:
+            ProtocolError: naming both.
+        """
+        if exchange.round != exchange.step // self.epoch_steps:
+            raise ProtocolError(
+                f"step {exchange.step} is said to be of epoch {exchange.round}: it belongs to epoch {exchange.step // self.epoch_steps}, number it so"
+            )
+
+    def ends_epoch(self, step: int) -> bool:
+        """Whether training step ``step`` (from 0) is the last of its epoch."""
+        return (step + 1) % self.epoch_steps == 0
+
+    def save(self, folder: Path, **more: Any) -> None:
+        """Write ``federation.json``, with ``more`` facts for reports, and ``rows.npz``, with a digest of the rest, into ``folder``."""
+        agreed = {
+            "run": self.run,
+            "lab": self.lab,
+            "aligned_rows": self.rows,
+            "train_rows": len(self.train),
+            "predict_rows": len(self.predict),
+            "training": self.training.model_dump(),
+            "network": self.network.model_dump() if self.network else None,
+            "aggregator": self.aggregator,
+            "parties": [asdict(p) for p in self.parties],
+        }
+        members = json.dumps({**agreed, **more})
+        rows = {"train": self.train, "predict": self.predict}
+        write_whole(folder / "federation.json", members)
+        save_arrays(folder / "rows.npz", {**rows, "agreed": _digest(json.loads(members), rows)})
+
+    @classmethod
+    def load(cls, folder: Path) -> Federation:
+        """Read what :meth:`save` wrote.
+
+        Raises:
+            StorageError: the folder holds no (whole) federation, or one that was changed.
+        """
+        try:
+            members = json_object((folder / "federation.json").read_text(encoding="utf-8"))
+            rows = load_arrays(folder / "rows.npz")
+            if not np.array_equal(rows["agreed"], _digest(members, rows)):
+                raise StorageError(
+                    f"{folder / 'federation.json'} was changed after its run began: bring back the file as it was, or run again"
+                )
+            parties = tuple(map(party_from_dict, members["parties"]))
+            training = Training(**members["training"])
+            network = SplitNetwork(**members["network"]) if members["network"] else None
+            return cls(
+                members["run"],
+                parties,
+                members["aligned_rows"],
+                rows["train"],
+                rows["predict"],
+                training,
+                members["lab"],
+                network,
+                members["aggregator"],
+            )
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise StorageError(
+                f"{folder} holds no aligned federation ({error}): give the folder of a party that took part in a run"
+            ) from error
+
+
+def _digest(members: Mapping[str, Any], rows: Mapping[str, Array]) -> Array:
+    """Of what a run agreed on, as its two files have it, uint8 (32,); facts for reports, which grow with the run, do not count."""
+    total = blake2b(json.dumps([members[name] for name in _AGREED], sort_keys=True).encode(), digest_size=32)
+    for name in ("train", "predict"):
+        total.update(np.ascontiguousarray(rows[name]).view(np.uint8).data)
+    return np.frombuffer(total.digest(), np.uint8)
+
+
+def party_from_dict(data: dict[str, Any]) -> PartyInfo:
+    """A :class:`PartyInfo` from its ``asdict``."""
+    columns = tuple(_column(**c) for c in data["columns"])
+    return PartyInfo(data["name"], Role(data["role"]), columns, data["n_classes"])
+
+
+def _column(
+    name: str,
+    low: float | None,
+    high: float | None,
+    alphabet: list[float] | None,
+    pixel: list[int] | None,
+) -> ColumnInfo:
+    return ColumnInfo(
+        name, low, high, tuple(alphabet) if alphabet else None, (pixel[0], pixel[1]) if pixel else None
+    )

@@ -1,0 +1,143 @@
+"""How one party calls another: domain types in, domain types out; gRPC or a plain call behind it."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from functools import cached_property
+from typing import Any, Generic, Protocol, TypeVar
+
+from vflens.errors import StateError
+from vflens.protocol.acts import ACCESS, Access, Act, check_access, check_sender
+from vflens.types import Role
+
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+Handlers = Mapping[type[Act[Any]], Callable[[Any], Any]]
+
+
+class Reply(Protocol[R_co]):
+    """What :meth:`Link.submit` returns; a ``concurrent.futures.Future`` is one."""
+
+    def result(self, timeout: float | None = None) -> R_co:
+        """The reply; raises what the callee raised."""
+
+
+class Party(ABC):
+    """Someone who answers acts. ``handlers`` is all it can do."""
+
+    name: str
+    role: Role
+    access: Access = ACCESS  # who may ask it what
+
+    @abstractmethod
+    def handlers(self) -> Handlers:
+        """The method that answers each act this party knows."""
+
+    @cached_property
+    def _answers(self) -> Handlers:
+        return self.handlers()
+
+    def settle(self) -> None:  # noqa: B027 - optional: most replies leave nothing to do
+        """Do what was put off until after the reply: the optimiser step, the log. Idempotent."""
+
+    def perform(self, act: Act[R], caller: str, caller_role: Role) -> R:
+        """Answer ``act``.
+
+        Raises:
+            AccessError: the caller may not ask this, or signed with another's name.
+            VflensError: whatever the answer raises.
+        """
+        check_access(type(act), caller, caller_role, self.name, self.role, access=self.access)
+        check_sender(act, caller)
+        handler = self._answers.get(type(act))
+        if handler is None:
+            raise StateError(f"{self.role} {self.name!r} does not answer {type(act).__name__}")
+        reply: R = handler(act)
+        return reply
+
+
+class Stream(ABC, Generic[R]):
+    """A persistent stream of one act; replies come in the order of the requests.
+
+    Coroutines, so that a caller with several streams works in one thread: waking another thread for
+    every message costs more than the message.
+    """
+
+    @abstractmethod
+    async def send(self, act: Act[R]) -> None:
+        """Send ``act``; does not wait for its reply."""
+
+    @abstractmethod
+    async def receive(self) -> R:
+        """The next reply; raises what the callee raised."""
+
+    async def close(self) -> None:
+        """End the stream."""
+
+
+class Link(ABC):
+    """A caller's connection to one party."""
+
+    name: str
+
+    @abstractmethod
+    def submit(self, act: Act[R]) -> Reply[R]:
+        """Send ``act`` without waiting; parties then work side by side."""
+
+    def call(self, act: Act[R]) -> R:
+        """Send ``act`` and wait for the reply."""
+        return self.submit(act).result()
+
+    @abstractmethod
+    def stream(self, act: type[Act[R]]) -> Stream[R]:
+        """Open a stream of ``act``, inside a running event loop."""
+
+    def close(self) -> None:  # noqa: B027 - optional: a plain call holds nothing
+        """Let go of the connection."""
+
+
+class InProcessLink(Link):
+    """A plain call to ``party``, which is set once it exists; ``submit`` runs at once, its future is finished."""
+
+    party: Party
+
+    def __init__(self, name: str, caller: str, caller_role: Role) -> None:
+        self.name = name
+        self._caller, self._caller_role = caller, caller_role
+
+    def submit(self, act: Act[R]) -> Future[R]:
+        """See :meth:`Link.submit`."""
+        future: Future[R] = Future()
+        try:
+            reply = self.party.perform(act, self._caller, self._caller_role)
+            self.party.settle()
+        except Exception as error:
+            future.set_exception(error)
+        else:
+            future.set_result(reply)
+        return future
+
+    def stream(self, act: type[Act[R]]) -> Stream[R]:
+        """See :meth:`Link.stream`."""
+        return _LocalStream(self)
+
+
+class _LocalStream(Stream[R]):
+    """Every send is a plain call; its reply waits to be received."""
+
+    def __init__(self, link: InProcessLink) -> None:
+        self._link = link
+        self._replies: deque[Future[R]] = deque()
+
+    async def send(self, act: Act[R]) -> None:
+        """See :meth:`Stream.send`."""
+        self._replies.append(self._link.submit(act))
+
+    async def receive(self) -> R:
+        """See :meth:`Stream.receive`."""
+        await asyncio.sleep(0)  # where a cancelled training ends: a plain call never waits
+        return self._replies.popleft().result()

@@ -1,0 +1,119 @@
+"""A passive party's scoring service: reconstructions of its columns against its own table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vflens.numerics.entropy import conditional_entropy, entropy
+from vflens.numerics.estimators.affine import affine_fit
+from vflens.protocol.acts import Guess, Submission
+from vflens.score.service import ScoringService
+from vflens.score.theory import ReleasedModel, figures, noise_weights
+from vflens.storage.files import save_arrays
+from vflens.types import Array, ColumnInfo, RowStatus
+
+
+class ColumnScoring(ScoringService):
+    """Mean squared errors of the target's columns, beside the blind ones.
+
+    Args:
+        truth: its columns for all aligned rows, float64 (N, d), scaled to [0, 1], before any defence.
+        columns: their metadata; a column with an alphabet is scored in bits too.
+        training: rows whose column means are the blind guess "column_means".
+        folder: where pictures are drawn from; ``pictures`` rows of them.
+        model: gives the target's part of the trained model, for what theory says of its errors; None where it
+            does not describe the released scores.
+        service: see :class:`vflens.score.service.ScoringService`.
+    """
+
+    def __init__(
+        self,
+        *,
+        truth: Array,
+        columns: tuple[ColumnInfo, ...],
+        training: Array,
+        folder: Path,
+        pictures: int,
+        model: Callable[[], ReleasedModel | None] = lambda: None,
+        **service: Any,
+    ) -> None:
+        super().__init__(width=truth.shape[1], **service)
+        self._truth, self._columns, self._model = truth, columns, model
+        trained = np.zeros((len(truth), 1), bool)
+        trained[training] = True
+        self._means = truth.mean(axis=0, where=trained)  # of no copy
+        self._folder, self._pictures = folder, pictures
+
+    def keep_errors(self, submission: Submission) -> dict[str, float]:
+        """See :meth:`vflens.score.service.ScoringService.keep_errors`: the errors are MSEs."""
+        self._blind(submission)
+        errors = {guess.attack: self._error(guess, submission) for guess in submission.guesses}
+        self._theory(submission)
+        if submission.scored_set == "predict":
+            self._save_pictures(submission)
+        return errors
+
+    def _blind(self, submission: Submission) -> None:
+        """Errors of the guesses that need no attack; "random" in expectation: E(U − x)² = x² − x + 1/3."""
+        truth = self._truth[submission.rows]
+        squares: Mapping[str, Array] = {
+            "zero": truth**2,
+            "half": (truth - 0.5) ** 2,
+            "random": truth**2 - truth + 1 / 3,
+            "column_means": (truth - self._means) ** 2,
+        }
+        add = self.adding(submission)
+        for name, square in squares.items():
+            add("blind_mse", square.mean(), attack=name)
+        best = np.min([s.mean(axis=0) for s in squares.values()], axis=0)
+        for column, value in zip(self._columns, best, strict=True):
+            add("column_blind_mse", value, column=column.name)
+        for column, letters in zip(self._columns, truth.T, strict=True):
+            if column.alphabet is not None:
+                add("column_entropy", entropy(letters), column=column.name)
+
+    def _error(self, guess: Guess, submission: Submission) -> float:
+        truth = self._truth[submission.rows]
+        square = (guess.values - truth) ** 2
+        per_row = square.mean(axis=1)
+        n = len(per_row)
+        add = partial(self.adding(submission), attack=guess.attack)
+        add("mse", per_row.mean())
+        add("mse_stderr", per_row.std(ddof=min(1, n - 1)) / np.sqrt(n))
+        if submission.scored_set == "train" and n >= 2:
+            r2, affine_mse = affine_fit(guess.values, truth)
+            add("affine_r2", r2)
+            add("affine_mse", affine_mse)
+        add("unusable", 1.0 - guess.has(RowStatus.OK).mean())
+        for column, value in zip(self._columns, square.mean(axis=0), strict=True):
+            add("column_mse", value, column=column.name)
+        for j, column in enumerate(self._columns):
+            if column.alphabet is not None:
+                left = conditional_entropy(truth[:, j], guess.values[:, j])
+                add("column_conditional_entropy", left, column=column.name)
+        return float(per_row.mean())
+
+    def _theory(self, submission: Submission) -> None:
+        model = self._model()
+        if model is None:
+            return
+        truth = self._truth[submission.rows]
+        add = self.adding(submission)
+        for figure in figures({g.attack: g for g in submission.guesses}, truth, model):
+            add(figure.metric, figure.value, attack=figure.attack, column=figure.column)
+        weights = noise_weights(model)
+        if weights is not None:
+            self.add_matrix("theory_noise_weight", weights, submission)
+
+    def _save_pictures(self, submission: Submission) -> None:
+        if not self._pictures:
+            return
+        drawn = slice(0, self._pictures)
+        arrays = {f"estimate:{g.attack}": g.values[drawn] for g in submission.guesses}
+        rows = submission.rows[drawn]
+        save_arrays(self._folder / "pictures.npz", {"rows": rows, "original": self._truth[rows], **arrays})

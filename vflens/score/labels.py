@@ -1,0 +1,47 @@
+"""The active party's scoring service: beliefs in labels against its own."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from vflens.numerics.ranking import auc
+from vflens.protocol.acts import Guess, Submission
+from vflens.score.service import ScoringService
+from vflens.types import Array
+
+
+class LabelScoring(ScoringService):
+    """Share of labels that are named rightly, and AUC of the beliefs, beside the most frequent class.
+
+    Args:
+        labels: int64 (N,) of all aligned rows.
+        n_classes: k; a guess holds a belief in each class.
+        training: rows whose most frequent class is the blind guess.
+        service: see :class:`vflens.score.service.ScoringService`.
+    """
+
+    def __init__(self, *, labels: Array, n_classes: int, training: Array, **service: Any) -> None:
+        super().__init__(width=n_classes, **service)
+        self._labels = labels
+        self._likeliest = int(np.bincount(labels[training]).argmax())
+
+    def keep_errors(self, submission: Submission) -> dict[str, float]:
+        """See :meth:`vflens.score.service.ScoringService.keep_errors`: the errors are shares of wrong labels."""
+        blind = float((self._labels[submission.rows] == self._likeliest).mean())
+        self.adding(submission)("blind_label_accuracy", blind)
+        return {guess.attack: self._error(guess, submission) for guess in submission.guesses}
+
+    def _error(self, guess: Guess, submission: Submission) -> float:
+        truth = self._labels[submission.rows]
+        accuracy = float((guess.values.argmax(axis=1) == truth).mean())
+        add = partial(self.adding(submission), attack=guess.attack)
+        add("label_accuracy", accuracy)
+        ranked = auc(guess.values, truth)
+        add("label_auc", ranked)
+        if math.isnan(ranked):
+            self._log.warning("label_auc is undefined: the scored rows are of one class", attack=guess.attack)
+        return 1 - accuracy

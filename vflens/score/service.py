@@ -1,0 +1,167 @@
+"""The target's scoring service: beliefs come in, a receipt goes out, errors stay at home.
+
+Figures that go back to the submitter would be an oracle for the truth, however rounded or rationed: two
+submissions that differ in one cell give that cell. So the answer depends on nothing private. Only where
+one owner holds all parties (``lab``) do the errors go back too.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+from structlog.typing import FilteringBoundLogger
+
+from vflens.errors import ProtocolError, StateError
+from vflens.protocol.acts import MAX_ATTACKS, Receipt, Submission
+from vflens.storage.metrics import Metrics
+from vflens.types import Array
+
+MIN_ROWS = 50  # fewer rows come close to naming one person's error; allowed in lab mode only
+MAX_NAME = 64  # characters
+_HUGE = 1e70
+_MILESTONES = (1, 2, 5)
+
+
+def scorable(values: Array) -> bool:
+    """Whether all values and their squares are finite."""
+    return bool((np.abs(values) < _HUGE).all())
+
+
+def milestones(total: int) -> list[int]:
+    """How many rows are scored on the way to ``total``: 50, 100, 200, 500, 1000, …, then ``total``."""
+    steps = [m * 10**e for e in range(1, 9) for m in _MILESTONES]
+    return [*(s for s in steps if MIN_ROWS <= s < total), total]
+
+
+class ScoringService(ABC):
+    """Scores submissions against what its owner alone knows; a subclass says what that is.
+
+    Args:
+        party: the target's name.
+        width: numbers per row of a guess.
+        predicting: how many prediction rows there are in the end; outside lab mode their :func:`milestones` are scored.
+        lab: errors go back to the submitter.
+        metrics, log: where the errors are kept, at the target.
+    """
+
+    def __init__(
+        self,
+        *,
+        party: str,
+        width: int,
+        predicting: int,
+        lab: bool,
+        metrics: Metrics,
+        log: FilteringBoundLogger,
+    ) -> None:
+        self._party, self._width, self._lab = party, width, lab
+        self.due = milestones(
+            predicting
+        )  # outside lab mode so many prediction rows are scored, no other number
+        self._scored: set[tuple[str, str, int]] = set()
+        self._metrics, self._log = metrics, log
+        self._lock = threading.Lock()
+
+    def score(self, submission: Submission, scored: Array) -> Receipt:
+        """Keep the errors of every guess; answer with a receipt.
+
+        Args:
+            submission: the guesses.
+            scored: the rows that may be scored, in order; the submission names the first n of them.
+
+        Raises:
+            ProtocolError: rows, names or shapes that do not fit; outside lab mode fewer than 50 rows, or no milestone.
+            StateError: these rows were scored before: repetitions would fill the target's disk.
+        """
+        self._check_rows(submission, scored)
+        self._check_guesses(submission)
+        with self._lock:
+            self._check_once(submission)
+            errors = self.keep_errors(submission)
+            self._metrics.save()
+        self._log.info(
+            "scored",
+            adversary=submission.sender,
+            rows=len(submission.rows),
+            scored_set=submission.scored_set,
+            errors=dict(errors),
+        )
+        return Receipt(len(submission.rows), len(submission.guesses), errors if self._lab else {})
+
+    @abstractmethod
+    def keep_errors(self, submission: Submission) -> Mapping[str, float]:
+        """Write the figures of a checked submission into the metrics, blind ones too; attack → error."""
+
+    def adding(self, submission: Submission) -> Callable[..., None]:
+        """``metrics.add`` with what all figures of ``submission`` share."""
+        return partial(self._metrics.add, **self._shared(submission))
+
+    def add_matrix(self, metric: str, matrix: Array, submission: Submission) -> None:
+        """See :meth:`vflens.storage.metrics.Metrics.add_matrix`."""
+        self._metrics.add_matrix(metric, matrix, **self._shared(submission))
+
+    def _shared(self, submission: Submission) -> dict[str, Any]:
+        return {
+            "target": self._party,
+            "adversary": submission.sender,
+            "scored_set": submission.scored_set,
+            "rows": len(submission.rows),
+        }
+
+    def _check_rows(self, submission: Submission, scored: Array) -> None:
+        n = len(submission.rows)
+        if n == 0 or not np.array_equal(submission.rows, scored[:n]):
+            raise ProtocolError(
+                f"submission of {n} {submission.scored_set} rows: it must name the first rows that were released, in that order"
+            )
+        if self._lab:
+            return
+        if n < MIN_ROWS:
+            raise ProtocolError(
+                f"submission of {n} rows: fewer than {MIN_ROWS} are scored in lab mode only, wait for more predictions"
+            )
+        if n not in (self.due if submission.scored_set == "predict" else [len(scored)]):
+            raise ProtocolError(
+                f"submission of {n} {submission.scored_set} rows: the first 50, 100, 200, 500, … are scored, and all of them at the end"
+            )
+
+    def _check_guesses(self, submission: Submission) -> None:
+        n, d = len(submission.rows), self._width
+        names = [guess.attack for guess in submission.guesses]
+        if not 0 < len(names) <= MAX_ATTACKS or len(set(names)) < len(names):
+            raise ProtocolError(
+                f"submission of {len(names)} attacks, {len(set(names))} of them distinct: from 1 to {MAX_ATTACKS} are scored, each once"
+            )
+        for guess in submission.guesses:
+            if not (guess.attack.isprintable() and 0 < len(guess.attack) <= MAX_NAME):
+                raise ProtocolError(
+                    f"attack {guess.attack[:MAX_NAME]!r} has a name of {len(guess.attack)} characters: from 1 to {MAX_NAME} printable ones are due"
+                )
+            if guess.values.shape != (n, d) or len(guess.status) != n:
+                raise ProtocolError(
+                    f"attack {guess.attack!r} submitted values of shape {guess.values.shape}: ({n}, {d}) is needed"
+                )
+            if not scorable(guess.values):
+                raise ProtocolError(
+                    f"attack {guess.attack!r} submitted NaN or infinite values: give a finite guess for every cell"
+                )
+
+    def _check_once(self, submission: Submission) -> None:
+        key = submission.sender, submission.scored_set, len(submission.rows)
+        if key in self._scored:
+            raise StateError(
+                f"the first {key[2]} {key[1]} rows were scored before: one submission carries all attacks on them"
+            )
+        self._scored.add(key)
+
+
+def disabled() -> StateError:
+    """The refusal of a target that does not score."""
+    return StateError(
+        "scoring is switched off at the target (scoring.enabled = false): attacks run, their errors stay unknown"
+    )

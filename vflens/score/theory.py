@@ -1,0 +1,168 @@
+"""What theory says of a scored submission, at the target: closed forms and bounds beside the measured errors.
+
+The target owns its columns, its weights and what it disclosed of them, so it needs nobody to compute this; like every
+figure of its scoring service it stays with it. Closed forms belong to unclipped estimates and to the rows whose equations
+are complete; a clipped estimate errs by no more, since the truth lies in the box. What only others know, noise on
+the scores and errors of guessed ones, is added where the folders meet (:mod:`vflens.experiments.results.theory`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from vflens.numerics.linear_system import first_differences, row_basis
+from vflens.numerics.theory import believed
+from vflens.numerics.theory import closed_forms as theory
+from vflens.numerics.theory.distortion_theory import noise_weight
+from vflens.protocol.acts import Guess
+from vflens.types import Array, RowStatus, numbered, statuses
+
+CENTERS: Mapping[str, float] = {"ls": 0.0, "half_star": 0.5}
+CLIPPED: Mapping[str, str] = {"clamped_ls": "ls"}  # and what it clips
+AGNOSTIC = ("agnostic", "refined_agnostic")
+_ORDER = (("half_star", "half"), ("rcc2", "half_star"))  # Theorem 1: the first errs at most as the second
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedModel:
+    """The target's part of a model, once trained.
+
+    ``weight`` (k, d) is W_pas for its columns themselves; ``disclosed`` (k, d) what the adversary takes for it, None if
+    withheld. ``reflected``: training used 1 − x.
+    """
+
+    weight: Array
+    disclosed: Array | None
+    reflected: bool = False
+
+    @property
+    def exact(self) -> bool:
+        """Whether the adversary believes in the true weights."""
+        return self.disclosed is not None and np.array_equal(self.weight, self.disclosed)
+
+
+class Figure(NamedTuple):
+    """One row of the metrics; ``column`` names the statement that a figure comes from."""
+
+    metric: str
+    value: float
+    attack: str
+    column: str = ""
+
+
+def figures(guesses: Mapping[str, Guess], truth: Array, model: ReleasedModel) -> Iterator[Figure]:
+    """``theory_*`` figures of the attacks that a statement covers.
+
+    ``theory_rows`` is the number of rows with complete equations: the others are left out. ``theory_measured`` and
+    ``theory_closed`` are MSE and closed form on the same rows, hence equal but for rounding; of a clipped estimate only
+    ``theory_upper`` is given. ``theory_lower`` and ``theory_upper`` bound every model of full rank (the upper one is left out
+    where this model has a lower one); ``theory_any_center`` is Tr((I − P)K_μ)/d; ``theory_disorder`` counts the rows
+    that break Theorem 1.
+
+    Args:
+        guesses: by attack.
+        truth: (n, d) of the submitted rows.
+        model: what scores and disclosed weights came from.
+    """
+    for name, center in _covered(guesses, truth.shape[1], len(model.weight)):
+        guess = guesses[name]
+        ok = _complete(guess)
+        if ok.any():
+            clipped = name in CLIPPED
+            yield from _stated(name, guess.values[ok], truth[ok], model, center, clipped=clipped)
+    if "black_box" in guesses:
+        yield from _one_column(guesses["black_box"], truth)
+    if model.exact:
+        yield from _orders(
+            {**guesses, "half": Guess("half", np.full(truth.shape, 0.5), numbered(statuses(len(truth))))},
+            truth,
+        )
+
+
+def noise_weights(model: ReleasedModel) -> Array | None:
+    """B (k, k): noise of second moment S on the logits costs ls and half* Tr(B S); None where no statement says so."""
+    if not model.exact:
+        return None
+    J = first_differences(len(model.weight))
+    return noise_weight(J @ model.weight, J)
+
+
+def _covered(guesses: Mapping[str, Guess], d: int, classes: int) -> Iterator[tuple[str, float]]:
+    """Attack and z/1 of the solution nearest to z that it submits, clipped or not."""
+    for name in guesses:
+        if name in AGNOSTIC:
+            yield name, CENTERS["ls" if d < classes else "half_star"]
+        elif (plain := CLIPPED.get(name, name)) in CENTERS:
+            yield name, CENTERS[plain]
+
+
+def _complete(guess: Guess) -> Array:
+    """The rows whose equations all arrived; under noise, or with other weights, they may contradict each other."""
+    if guess.has(RowStatus.SATURATED).any():
+        return guess.has(RowStatus.OK)
+    return guess.has(RowStatus.OK, RowStatus.INCONSISTENT)
+
+
+def _stated(
+    name: str, values: Array, truth: Array, model: ReleasedModel, center: float, *, clipped: bool
+) -> Iterator[Figure]:
+    J = first_differences(len(model.weight))
+    A = J @ model.weight
+    if model.disclosed is None:
+        return
+    if model.reflected:
+        stated: believed.Stated | None = believed.reflected(center, A, truth)
+    else:
+        stated = believed.closed_form(center, A, J @ model.disclosed, truth)
+    if stated is None:
+        return
+    yield Figure("theory_rows", len(truth), name)
+    yield Figure("theory_measured", float(((values - truth) ** 2).mean()), name, stated.statement)
+    yield Figure("theory_upper" if clipped else "theory_closed", stated.mse, name)
+    if not clipped:
+        yield from _bounds(name, truth, A, center) if model.exact else _upper(name, stated)
+
+
+def _upper(name: str, stated: believed.Stated) -> Iterator[Figure]:
+    if np.isfinite(stated.upper):
+        yield Figure("theory_upper", stated.upper, name)
+
+
+def _bounds(name: str, truth: Array, A: Array, center: float) -> Iterator[Figure]:
+    """Theorem 2's."""
+    bounds = theory.bounds_before_training(theory.second_moment(truth, center), len(A))
+    yield Figure("theory_lower", bounds.lower, name)
+    if row_basis(A).shape[1] == min(A.shape):
+        yield Figure("theory_upper", bounds.upper, name)
+    K_mean = theory.second_moment(truth, truth.mean(axis=0))
+    yield Figure("theory_any_center", theory.nearest_solution_mse(A, K_mean), name)
+
+
+def _one_column(guess: Guess, truth: Array) -> Iterator[Figure]:
+    """The black box where the adversary told the orientation: RVG §VI."""
+    ok = guess.has(RowStatus.OK)
+    x, values = truth[ok, 0], guess.values[ok, 0]
+    if truth.shape[1] > 1 or len(np.unique(x)) < 2:
+        return
+    yield Figure("theory_rows", len(x), guess.attack)
+    yield Figure("theory_measured", float(((values - x) ** 2).mean()), guess.attack, "RVG §VI")
+    yield Figure("theory_closed", theory.stretched_mse(x), guess.attack)
+    yield Figure("theory_upper", theory.stretched_bound(x), guess.attack)
+    yield Figure("theory_mirrored", theory.stretched_mse(x, mirrored=True), guess.attack)
+
+
+def _orders(known: Mapping[str, Guess], truth: Array) -> Iterator[Figure]:
+    for better, worse in _ORDER:
+        if better in known and worse in known:
+            yield from _theorem_1(known[better], known[worse], truth)
+
+
+def _theorem_1(better: Guess, worse: Guess, truth: Array) -> Iterator[Figure]:
+    ok = better.has(RowStatus.OK) & worse.has(RowStatus.OK)
+    if ok.any():
+        norms = (np.linalg.norm((g.values - truth)[ok], axis=1) for g in (better, worse))
+        yield Figure("theory_disorder", theory.order_violations(*norms), better.attack)

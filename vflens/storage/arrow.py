@@ -1,0 +1,44 @@
+"""Between Arrow and NumPy; Arrow's own conversions load pandas where that is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vflens.types import Array
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def in_numpy(cells: pa.Array | pa.ChunkedArray) -> Array:
+    """Numbers or truth values as float64 (n,), NaN where missing; Arrow's own way loads pandas where that is installed.
+
+    Raises:
+        pyarrow.ArrowException: a cell is no number.
+    """
+    import pyarrow as pa
+
+    cells = cells.cast(pa.float64(), safe=False)
+    if isinstance(cells, pa.ChunkedArray):
+        cells = cells.combine_chunks()
+    present, values = cells.buffers()
+    if not len(cells):
+        return np.zeros(0)
+    own = slice(cells.offset, cells.offset + len(cells))
+    numbers: Array = np.frombuffer(values)[own]
+    if present is None:
+        return numbers
+    bits = np.unpackbits(np.frombuffer(present, np.uint8), bitorder="little")[own]
+    return np.where(bits, numbers, np.nan)
+
+
+def strings(values: Sequence[str]) -> pa.StringArray:
+    """``values`` as Arrow's strings; pa.array would load pandas, where that is installed, to ask whether they are a series of it."""
+    import pyarrow as pa
+
+    cells = [value.encode() for value in values]
+    ends = np.cumsum([0, *map(len, cells)], dtype=np.int32)
+    return pa.StringArray.from_buffers(len(cells), pa.py_buffer(ends), pa.py_buffer(b"".join(cells)))

@@ -1,0 +1,389 @@
+"""An append-only log of released payloads: ``index.jsonl`` and ``payload.bin`` in one folder.
+
+A line of the index describes one payload and says where its bytes stand. Everything is written when it is
+appended, by the caller: a writer's thread would fight for the interpreter with every array operation and cost
+three times what writing does. So a killed process loses nothing that it appended; a record torn by a full
+disk or a power failure is dropped when the log is opened.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import math
+import mmap
+import threading
+from array import array as packed
+from collections.abc import Collection, Iterable, Iterator
+from functools import lru_cache
+from itertools import accumulate, chain, takewhile
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, NamedTuple
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError
+
+from vflens.errors import StorageError
+from vflens.types import DTYPES, MAX_DIMENSIONS, Array, Exchange, Phase, Point, Released
+
+BLOCK_BYTES = 64 * 1024  # larger writes stall the page cache
+_LONGEST = 1 << 20  # bytes of an index line: a network of a thousand tensors takes a tenth
+_ANY_PHASE = frozenset(Phase)
+
+
+class Journal:
+    """The log in ``folder``, opened for appending and for reading what it holds.
+
+    Raises:
+        StorageError: the folder cannot be written, or holds a damaged log; also later, from ``append``, when the disk is full.
+            What had been written stays readable.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._error: OSError | None = None
+        self._lock = threading.Lock()
+        with self._storage():
+            folder.mkdir(parents=True, exist_ok=True)
+            self._offset = _drop_torn_tail(folder)
+            self._index = (folder / "index.jsonl").open("ab", buffering=0)
+            self._payload = (folder / "payload.bin").open("r+b", buffering=0)
+            self._payload.seek(self._offset)
+
+    def append(self, released: Released) -> None:
+        """Write one payload.
+
+        Raises:
+            StorageError: it cannot be written; neither can any later one, the log has a torn end.
+        """
+        with self._lock:
+            self._raise_error()
+            line, arrays = _entry(released, self._offset)
+            joined = released.nbytes <= BLOCK_BYTES  # a copy costs less than a second write
+            try:  # payload first: an index line never points at bytes that are not there
+                for data in [b"".join(a.data for a in arrays)] if joined else map(_bytes, arrays):
+                    _write_blocks(self._payload, data)
+                _write_blocks(self._index, line)
+            except OSError as error:
+                self._error = error
+                self._raise_error()
+            self._offset += released.nbytes
+
+    def check(self) -> None:
+        """Say again what ended the log, to whom it was not said.
+
+        Raises:
+            StorageError: a payload could not be written.
+        """
+        self._raise_error()
+
+    def restart(self) -> None:
+        """Forget everything: the log is empty again. Its bytes are written over, which costs a third of growing anew."""
+        with self._lock, self._storage():
+            self._index.truncate(0)
+            self._offset = self._payload.seek(0)
+
+    def close(self) -> None:
+        """Close the files."""
+        self._index.close()
+        self._payload.close()
+
+    def __iter__(self) -> Iterator[Released]:
+        """All payloads in order of appending; arrays are read-only views of the memory map."""
+        return read(self.folder)
+
+    def _raise_error(self) -> None:
+        if self._error is not None:
+            raise StorageError(
+                f"the log {self.folder} cannot be written ({self._error.strerror}): free space or choose another `out`; "
+                "what was written before is kept"
+            ) from self._error
+
+    @contextlib.contextmanager
+    def _storage(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            self._error = error
+            self._raise_error()
+
+
+def read(folder: Path) -> Iterator[Released]:
+    """The payloads of a recorded log, in order; a torn last line is passed over.
+
+    Raises:
+        StorageError: the folder holds no log, or the log is damaged.
+    """
+    with _opened(folder) as log:
+        for _, entry in _entries(log):
+            yield _released(entry, log.data)
+
+
+class _Opened(NamedTuple):
+    """A log's index and how many bytes it had when it was opened, how many the payload had, and those, mapped."""
+
+    lines: BinaryIO
+    length: int
+    size: int
+    data: Any
+
+
+@contextlib.contextmanager
+def _opened(folder: Path) -> Iterator[_Opened]:
+    """The log in ``folder``."""
+    try:
+        with (folder / "index.jsonl").open("rb") as index, (folder / "payload.bin").open("rb") as payload:
+            length = index.seek(0, 2)  # first: a log that grows meanwhile has the payload of all these lines
+            size = payload.seek(0, 2)
+            data: Any = mmap.mmap(payload.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
+            with _legible(folder):
+                yield _Opened(index, length, size, data)
+    except OSError as error:
+        raise _unreadable(folder, error) from error
+
+
+class Reader:
+    """The log in ``folder``, which may grow meanwhile: iterated whole, or by phase, point and sender.
+
+    Every index line is parsed once to learn where the messages of each kind stand; nothing else is kept of them.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._reading = folder, threading.Lock()
+        self._lines: dict[tuple[Phase, Point, str], packed[int]] = {}  # where they begin, in order of arrival
+        self._end = 0  # of the lines known
+
+    def __iter__(self) -> Iterator[Released]:
+        return read(self._folder)
+
+    def select(
+        self, *points: Point, phases: Collection[Phase] = _ANY_PHASE, sender: str | None = None
+    ) -> Iterator[Released]:
+        """What has arrived by now of ``points`` in ``phases`` from ``sender`` (None: from anyone), in order of arrival.
+
+        Raises:
+            StorageError: the folder holds no log, or the log is damaged.
+        """
+        with self._reading:
+            self._take_up_new_lines()
+            kinds = (k for k in self._lines if k[0] in phases and k[1] in points and sender in (None, k[2]))
+            found = sorted(chain.from_iterable(self._lines[kind] for kind in kinds))
+        return self._at(found)
+
+    def _take_up_new_lines(self) -> None:
+        with _opened(self._folder) as log:
+            for end, entry in _entries(log, self._end):
+                kind = (entry.phase, entry.point, entry.sender)
+                self._lines.setdefault(kind, packed("q")).append(self._end)
+                self._end = end
+
+    def _at(self, found: Iterable[int]) -> Iterator[Released]:
+        with _opened(self._folder) as log:
+            for begin in found:
+                log.lines.seek(begin)
+                yield _released(_Entry.model_validate_json(log.lines.readline()), log.data)
+
+
+class Messages(list[Released]):
+    """Messages in memory, in order of arrival, read as a :class:`Reader` reads its log."""
+
+    def select(
+        self, *points: Point, phases: Collection[Phase] = _ANY_PHASE, sender: str | None = None
+    ) -> Iterator[Released]:
+        """See :meth:`Reader.select`."""
+        return (
+            r for r in self if r.point in points and r.exchange.phase in phases and sender in (None, r.sender)
+        )
+
+
+def digest(folder: Path) -> str:
+    """BLAKE2b over index and payload, in hexadecimal; equal logs, equal digests (they hold no times)."""
+    state = hashlib.blake2b(digest_size=32)
+    for name in ("index.jsonl", "payload.bin"):
+        with (folder / name).open("rb") as file:
+            while block := file.read(1 << 20):
+                state.update(block)
+    return state.hexdigest()
+
+
+def _entry(released: Released, offset: int) -> tuple[bytes, list[Array]]:
+    """The index line, put together by hand: it costs a fifth of ``json.dumps``, for every message of a run."""
+    tensors = released.tensors or {}
+    arrays = [released.rows, *tensors.values()]
+    described = []
+    for name, array in zip(("", *tensors), arrays, strict=True):
+        described.append(f"{_described(name, array.dtype, array.shape)}{offset}}}")
+        offset += array.nbytes
+    e = released.exchange
+    withheld = "true" if released.tensors is None else "false"
+    line = (
+        f'{{"sender":{_quoted(released.sender)},"run":{_quoted(e.run)},"phase":"{e.phase}","round":{e.round},'
+        f'"step":{e.step},"point":"{released.point}","rows":{described[0]},"tensors":[{",".join(described[1:])}],'
+        f'"nbytes":{released.nbytes},"withheld":{withheld}}}\n'
+    )
+    return line.encode(), arrays
+
+
+@lru_cache(maxsize=256)  # a run's arrays are of few shapes
+def _described(name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
+    """An array in an index line, up to its offset."""
+    return f'{{"name":{_quoted(name)},"dtype":"{dtype.str}","shape":{list(shape)},"offset":'
+
+
+@lru_cache(maxsize=256)
+def _quoted(text: str) -> str:
+    return json.dumps(text)
+
+
+@contextlib.contextmanager
+def _legible(folder: Path) -> Iterator[None]:
+    """Refuse an index line of the log in ``folder`` that no journal wrote."""
+    try:
+        yield
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+        raise _unreadable(folder, error) from error
+
+
+def _unreadable(folder: Path, error: Exception) -> StorageError:
+    return StorageError(
+        f"{folder} is not a readable log ({error}): give a party's recorded transcript folder"
+    )
+
+
+class _Array(BaseModel):
+    """An array in an index line; an empty one takes no room, whatever its sides."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    name: str
+    dtype: Literal[*DTYPES]  # type: ignore[valid-type]
+    shape: list[NonNegativeInt] = Field(max_length=MAX_DIMENSIONS)
+    offset: NonNegativeInt
+
+    @property
+    def end(self) -> int:
+        """The byte of the payload behind it."""
+        return self.offset + math.prod(self.shape) * DTYPES[self.dtype]
+
+
+class _Entry(BaseModel):
+    """An index line, as :func:`_entry` writes it."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    sender: str
+    run: str
+    phase: Phase
+    round: NonNegativeInt
+    step: NonNegativeInt
+    point: Point
+    rows: _Array
+    tensors: list[_Array]
+    nbytes: NonNegativeInt
+    withheld: bool
+
+    @property
+    def end(self) -> int:
+        """The byte of the payload behind it."""
+        return max(array.end for array in (self.rows, *self.tensors))
+
+
+def _lines(index: BinaryIO) -> Iterator[bytes]:
+    """The lines of an index; one that no journal wrote is not read into memory.
+
+    Raises:
+        ValueError: a line is longer.
+    """
+    while line := index.readline(_LONGEST):
+        if len(line) == _LONGEST:
+            raise ValueError(f"a line has more than {_LONGEST} bytes")
+        yield line
+
+
+def _entries(log: _Opened, begin: int = 0) -> Iterator[tuple[int, _Entry]]:
+    """The entries from byte ``begin`` of the index, each with the byte behind its line; a torn last line is passed over.
+
+    Raises:
+        ValueError: no journal wrote a line.
+        StorageError: a torn line is not the last.
+    """
+    log.lines.seek(begin)
+    for line in _lines(log.lines):
+        entry, end = _complete(line, log.size), begin + len(line)
+        if begin >= log.length or (entry is None and end >= log.length):
+            return
+        if entry is None:
+            raise _damaged(log.lines, begin)
+        begin = end
+        yield end, entry
+
+
+def _damaged(index: BinaryIO, begin: int) -> StorageError:
+    """The line at byte ``begin`` cannot be read: no crash does that to any but the last."""
+    index.seek(0)
+    ends = takewhile(lambda end: end <= begin, accumulate(map(len, _lines(index))))
+    return StorageError(
+        f"{index.name}: line {1 + sum(1 for _ in ends)} is damaged, or payload.bin lacks its bytes, and other lines follow it: "
+        "bring back the folder as it was, or run again"
+    )
+
+
+def _complete(line: bytes, size: int) -> _Entry | None:
+    """The entry of one index line, or None where the line or its payload is torn.
+
+    Raises:
+        ValueError: no journal wrote it.
+    """
+    if not line.endswith(b"\n"):
+        return None
+    try:
+        entry = _Entry.model_validate_json(line)
+    except ValidationError as error:
+        problem = error.errors(include_url=False, include_context=False)[0]
+        if problem["type"] == "json_invalid" and "recursion" not in problem["msg"]:
+            return None
+        raise ValueError(f"{'.'.join(map(str, problem['loc'])) or 'a line'}: {problem['msg']}") from None
+    return entry if entry.end <= size else None
+
+
+def _released(entry: _Entry, data: Any) -> Released:
+    exchange = Exchange(entry.run, entry.phase, entry.round, entry.step)
+    tensors = None if entry.withheld else {t.name: _array(t, data) for t in entry.tensors}
+    return Released(entry.sender, exchange, entry.point, _array(entry.rows, data), tensors)
+
+
+def _array(described: _Array, data: Any) -> Array:
+    count = math.prod(described.shape)
+    if count:
+        array = np.frombuffer(data, described.dtype, count, described.offset).reshape(described.shape)
+    else:
+        array = np.zeros(described.shape, described.dtype)
+    array.flags.writeable = False
+    return array
+
+
+def _drop_torn_tail(folder: Path) -> int:
+    """Cut both files after the last complete entry; the payload's length."""
+    index, payload = folder / "index.jsonl", folder / "payload.bin"
+    if not index.exists() or not payload.exists():
+        index.write_bytes(b"")
+        payload.write_bytes(b"")
+        return 0
+    kept = end = 0
+    with _opened(folder) as log:
+        for behind, entry in _entries(log):
+            kept, end = behind, entry.end
+    with index.open("r+b") as file:
+        file.truncate(kept)
+    with payload.open("r+b") as file:
+        file.truncate(end)
+    return end
+
+
+def _bytes(array: Array) -> memoryview:
+    return array.reshape(-1).view(np.uint8).data
+
+
+def _write_blocks(file: BinaryIO, data: bytes | memoryview) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[file.write(view[:BLOCK_BYTES]) :]

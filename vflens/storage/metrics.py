@@ -1,0 +1,117 @@
+"""Numbers of a run, one row each, in ``metrics.parquet``; rewritten whole, so that a reader never sees half."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from vflens.errors import StorageError
+from vflens.storage.arrow import strings
+from vflens.types import Array
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: Rows of the largest matrix that is kept: a figure for each pair of them.
+MOST_ROWS = 64
+
+
+class Metrics:
+    """A party's metrics, added to those already in ``file``: metric, value (float64) and the labels attack, adversary (the party it sits in), target, scored_set, column, rows, step."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._rows: list[dict[str, Any]] = _read(file) if file.exists() else []
+        self._lock = threading.Lock()
+
+    def add(
+        self,
+        metric: str,
+        value: float,
+        *,
+        attack: str = "",
+        adversary: str = "",
+        target: str = "",
+        scored_set: str = "",
+        column: str = "",
+        rows: int = 0,
+        step: int = 0,
+    ) -> None:
+        """Remember one number; nothing is written yet."""
+        row = {"metric": metric, "value": float(value), "attack": attack, "adversary": adversary}
+        row |= {"target": target, "scored_set": scored_set, "column": column, "rows": rows, "step": step}
+        with self._lock:
+            self._rows.append(row)
+
+    def add_matrix(self, metric: str, matrix: Array, **labels: Any) -> None:
+        """Remember a symmetric matrix (k, k), k ≤ :data:`MOST_ROWS`: its upper triangle, ``column`` "i,j"."""
+        if len(matrix) > MOST_ROWS:
+            return
+        for i, j in zip(*np.triu_indices(len(matrix)), strict=True):
+            self.add(metric, matrix[i, j], column=f"{i},{j}", **labels)
+
+    def last(self, metric: str) -> float | None:
+        """The figure called ``metric`` that was added last, None without one."""
+        with self._lock:
+            return next((r["value"] for r in reversed(self._rows) if r["metric"] == metric), None)
+
+    def save(self) -> None:
+        """Write all of them.
+
+        Raises:
+            StorageError: the file cannot be written; the one written before stays.
+        """
+        import pyarrow.parquet as pq
+
+        temporary = self._file.with_suffix(".tmp")
+        try:
+            with self._lock:  # two savers share one temporary file
+                pq.write_table(_table(self._rows), temporary)
+                temporary.replace(self._file)
+        except OSError as error:
+            raise StorageError(
+                f"{self._file} cannot be written ({error.strerror or error}): free space; earlier results are kept"
+            ) from error
+
+
+def _table(rows: list[dict[str, Any]]) -> pa.Table:
+    import pyarrow as pa
+
+    def numbers(name: str, kind: pa.DataType, dtype: type) -> pa.Array:
+        values: Array = np.array([row[name] for row in rows], dtype)
+        return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
+
+    columns = {
+        "metric": strings([row["metric"] for row in rows]),
+        "value": numbers("value", pa.float64(), np.float64),
+    }
+    for name in ("attack", "adversary", "target", "scored_set", "column"):
+        columns[name] = strings([row[name] for row in rows])
+    for name in ("rows", "step"):
+        columns[name] = numbers(name, pa.int64(), np.int64)
+    return pa.table(columns)
+
+
+def parquet_rows(file: Path) -> list[dict[str, Any]]:
+    """The rows of a small parquet ``file``, read by this thread alone.
+
+    pq.read_table would start threads of Arrow's and load its reader of data sets.
+
+    Raises:
+        OSError, ValueError: it cannot be read.
+    """
+    import pyarrow.parquet as pq
+
+    with file.open("rb") as stream, pq.ParquetFile(stream, pre_buffer=False) as parquet:
+        rows: list[dict[str, Any]] = parquet.read(use_threads=False).to_pylist()
+    return rows
+
+
+def _read(file: Path) -> list[dict[str, Any]]:
+    try:
+        return parquet_rows(file)
+    except (OSError, ValueError) as error:
+        raise StorageError(f"{file} is no readable metrics file ({error}): move it away") from error

@@ -1,0 +1,140 @@
+"""What a party received: recorded by the receiving endpoint on arrival, once per exchange."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from vflens.errors import StorageError
+from vflens.storage.journal import Journal, Reader
+from vflens.storage.json_file import json_object
+from vflens.types import Exchange, Phase, Point, Released
+
+
+class Transcript(Reader):
+    """The receiver's record in ``folder``, read from the disk as any :class:`Reader` reads a log.
+
+    Sampled, it keeps the training messages of every ``every``-th epoch only; ``received`` and ``nbytes`` count what
+    arrived, before a restart too. Training exchanges arrive in increasing order, so one remembered step per
+    (sender, point) tells a replay; prediction and disclosure exchanges are remembered one by one.
+    """
+
+    def __init__(self, folder: Path, every: int = 1) -> None:
+        super().__init__(folder)
+        self._every = every
+        self._left_out = _LeftOut(folder / "left_out.json") if every > 1 else None
+        self._journal = Journal(folder)
+        self._latest: dict[tuple[str, Point], int] = {}
+        self._seen: set[tuple[str, Point, Exchange]] = set()
+        self.received = 0
+        self.nbytes = 0
+        for released in self:
+            self._is_new(released)
+            self._count(1, released.nbytes)
+        for key, (messages, nbytes, step) in self._left_out.items() if self._left_out else ():
+            self._latest[key] = max(step, self._latest.get(key, -1))
+            self._count(messages, nbytes)
+
+    @property
+    def complete(self) -> bool:
+        """Whether it keeps every message."""
+        return self._left_out is None
+
+    def record(self, released: Released) -> bool:
+        """Append ``released``, if it is to be kept, unless this exchange was recorded before; says whether it was new."""
+        if not self._is_new(released):
+            return False
+        if self._left_out is None or self._is_kept(released):
+            self._journal.append(released)
+        else:
+            self._left_out.add(released)
+        self._count(1, released.nbytes)
+        return True
+
+    def check(self) -> None:
+        """See :meth:`vflens.storage.journal.Journal.check`."""
+        self._journal.check()
+
+    def close(self) -> None:
+        """Close the log."""
+        self._journal.close()
+        if self._left_out is not None:
+            self._left_out.close()
+
+    def _is_kept(self, released: Released) -> bool:
+        exchange = released.exchange
+        return exchange.phase is not Phase.TRAIN or (exchange.round + 1) % self._every == 0
+
+    def _count(self, messages: int, nbytes: int) -> None:
+        self.received += messages
+        self.nbytes += nbytes
+
+    def _is_new(self, released: Released) -> bool:
+        exchange, key = released.exchange, (released.sender, released.point)
+        if exchange.phase is Phase.TRAIN:
+            if self._latest.get(key, -1) >= exchange.step:
+                return False
+            self._latest[key] = exchange.step
+            return True
+        if (*key, exchange) in self._seen:
+            return False
+        self._seen.add((*key, exchange))
+        return True
+
+
+class _LeftOut:
+    """What arrived and was not kept: messages, bytes and last step of each sender and point, in ``file``.
+
+    Written in place, in one piece: no number in it ever gets shorter, so nothing older is left at its end.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.touch()
+            self._of = dict(map(_entry, json_object(file.read_text() or "{}").items()))
+            self._out = file.open("r+b", buffering=0)
+        except (OSError, ValueError) as error:
+            raise self._refusal(error) from error
+
+    def items(self) -> Iterator[tuple[tuple[str, Point], list[int]]]:
+        """(sender, point) and its messages, bytes and last step."""
+        for key, counted in self._of.items():
+            point, sender = key.split(" ", 1)
+            yield (sender, Point(point)), counted
+
+    def add(self, released: Released) -> None:
+        """Count ``released``."""
+        key = f"{released.point} {released.sender}"
+        messages, nbytes, _ = self._of.get(key, (0, 0, -1))
+        self._of[key] = [messages + 1, nbytes + released.nbytes, released.exchange.step]
+        try:
+            os.pwrite(self._out.fileno(), json.dumps(self._of).encode(), 0)
+        except OSError as error:
+            raise self._refusal(error) from error
+
+    def close(self) -> None:
+        self._out.close()
+
+    def _refusal(self, error: Exception) -> StorageError:
+        return StorageError(
+            f"{self._file} cannot be read or written ({error}): free space or choose another `out`"
+        )
+
+
+def _entry(found: tuple[str, Any]) -> tuple[str, list[int]]:
+    """A key and its numbers, as :meth:`_LeftOut.add` wrote them.
+
+    Raises:
+        ValueError: it wrote no such thing.
+    """
+    key, counted = found
+    point, between, _ = key.partition(" ")
+    if not between or not isinstance(counted, list) or [type(n) for n in counted] != [int] * 3:
+        raise ValueError(f"{key!r} is no point and sender with three whole numbers")
+    Point(point)
+    return key, counted

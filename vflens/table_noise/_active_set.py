@@ -1,0 +1,88 @@
+"""The SVM (2) solved exactly once it is known which rows lie outside, on and inside the margin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import cho_solve
+
+from vflens.table_noise._problem import Problem
+from vflens.types import Array
+
+MAX_CHANGES = 20
+#: A row changes sets when it is wrong by more than this, beside the size of the terms: rounding.
+ROUNDING = 1e-12
+#: Singular values of the rows on the margin up to this share of the largest count as 0: duplicates.
+RANK_RTOL = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class Sets:
+    """Rows ``on`` the margin (a_iᵀw = 1, 0 ≤ ω ≤ θ) and ``inside`` (ω = θ + ρξ); the others are outside."""
+
+    on: Array
+    inside: Array
+
+    @classmethod
+    def near(cls, problem: Problem, w: Array, omega: Array) -> Sets:
+        """The sets that an interior point (w, ω) is closest to."""
+        gap, share = 1 - problem.A @ w, omega / problem.theta
+        inside = gap > abs(1 + problem.rho / problem.theta * gap - share)
+        return cls((share > -gap) & ~inside, inside)
+
+    def corrected(self, problem: Problem, w: Array, omega: Array) -> Sets:
+        """With the rows that the optimum on these sets puts elsewhere moved."""
+        gap, theta = 1 - problem.A @ w, problem.theta
+        reach = ROUNDING * (abs(problem.A) @ abs(w) + 1)
+        short, beyond = gap > reach, gap < -reach  # of rows on the margin too: more of them than w can meet
+        too_much, negative = omega > theta * (1 + ROUNDING), omega < -theta * ROUNDING
+        met = (self.inside & beyond) | (~self.inside & ~self.on & short)
+        inside = (self.inside & ~beyond) | (self.on & (too_much | short))
+        return Sets((self.on & ~too_much & ~negative & ~short & ~beyond) | met, inside)
+
+    def same(self, other: Sets) -> bool:
+        """Whether no row differs."""
+        return np.array_equal(self.on, other.on) and np.array_equal(self.inside, other.inside)
+
+
+def polish(problem: Problem, w: Array, omega: Array) -> tuple[Array, Array] | None:
+    """(w, ω) to rounding from an interior point's; None when the sets do not settle."""
+    sets = Sets.near(problem, w, omega)
+    for _ in range(MAX_CHANGES):
+        with np.errstate(all="ignore"):  # columns whose sizes lie too far apart: seen in the next line
+            w, omega = _optimum(problem, sets, np.clip(omega, 0, problem.theta))
+        if not np.isfinite(w).all():
+            return None
+        corrected = sets.corrected(problem, w, omega)
+        if corrected.same(sets):
+            return w, np.where(sets.on, np.clip(omega, 0, problem.theta), omega)
+        sets = corrected
+    return None
+
+
+def _optimum(problem: Problem, sets: Sets, omega: Array) -> tuple[Array, Array]:
+    """Min ½wᵀHw + Σ_inside(θξ + ρξ²/2) s.t. a_iᵀw = 1 on the margin, and its multipliers.
+
+    w = w₀ + N u, N a basis of what the rows on the margin leave free. Where their ω are not unique, as for
+    duplicate rows, the nearest to ``omega``.
+    """
+    theta, rho = problem.theta, problem.rho
+    on, inside = problem.A[sets.on], problem.A[sets.inside]
+    U, singular, Vt = np.linalg.svd(on, full_matrices=len(on) < on.shape[1])
+    rank = int((singular > RANK_RTOL * singular.max(initial=0.0)).sum())
+    U, singular, R, N = U[:, :rank], singular[:rank], Vt[:rank].T, Vt[rank:].T
+    # H + ρ Σ aaᵀ by its triangular root: multiplied out it would lose columns far from 0
+    free = np.linalg.qr(np.vstack([problem.root @ N, np.sqrt(rho) * (inside @ N)]), mode="r")
+    w, multipliers = np.zeros(len(problem.H)), omega[sets.on]
+    for _ in range(3):  # once, and twice more on what rounding left
+        w = w + R @ ((U.T @ (1 - on @ w)) / singular)
+        if N.size:
+            pull = inside.T @ (theta + rho * (1 - inside @ w)) - problem.H @ w
+            w = w + N @ cho_solve((free, False), N.T @ pull, check_finite=False)
+        pull = inside.T @ (theta + rho * (1 - inside @ w)) - problem.H @ w
+        multipliers = multipliers - U @ ((R.T @ (pull + on.T @ multipliers)) / singular)
+    result = np.zeros(len(problem.A))
+    result[sets.on] = multipliers
+    result[sets.inside] = theta + rho * (1 - inside @ w)
+    return w, result

@@ -1,0 +1,53 @@
+"""Mean and covariance of a table that is read block by block."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from vflens.errors import DataError
+from vflens.types import Array
+
+
+@dataclass(frozen=True, eq=False)
+class TableMoments:
+    """Of the rows added so far: ``count`` q, ``mean`` (p,), ``scatter`` Σ (x − mean)(x − mean)ᵀ (p, p)."""
+
+    count: int
+    mean: Array
+    scatter: Array
+
+    @classmethod
+    def of(cls, x: Array) -> TableMoments:
+        """The moments of ``x`` (q, p), finite.
+
+        Raises:
+            DataError: x is not a finite matrix with rows.
+        """
+        x = np.asarray(x, np.float64)
+        if x.ndim != 2 or not x.size or not np.isfinite(x).all():
+            raise DataError(f"the table has shape {x.shape} or holds NaN or infinity: give finite rows")
+        mean = x.mean(axis=0)
+        centred = x - mean
+        return cls(len(x), mean, centred.T @ centred)
+
+    def add(self, x: Array) -> TableMoments:
+        """With the rows of ``x`` added (Chan's update; no cancellation)."""
+        more = TableMoments.of(x)
+        count = self.count + more.count
+        step = more.mean - self.mean
+        scatter = self.scatter + more.scatter + np.outer(step, step) * (self.count * more.count / count)
+        return TableMoments(count, self.mean + step * (more.count / count), scatter)
+
+    @property
+    def covariance(self) -> Array:
+        """Scatter / q (p, p): the table is the whole population."""
+        K: Array = self.scatter / self.count
+        return K
+
+    @property
+    def deviation(self) -> Array:
+        """Standard deviation by column (p,); 0 for a constant one, to 1e-12 of its mean."""
+        s = np.sqrt(np.diag(self.scatter) / self.count)
+        return np.where(s <= 1e-12 * abs(self.mean), 0.0, s)

@@ -1,0 +1,141 @@
+"""The regularised soft-margin SVM (2) of FAR, exact and with its multipliers.
+
+    min ½‖α‖² + (ρ/2)(β² + ‖ξ‖²) + θ 1ᵀξ   s.t.   y_i(αᵀx_i + β) ≥ 1 − ξ_i,  ξ ≥ 0,   y_i = ±1.
+
+Multipliers ω ≥ 0 of the margins: α = Σ ω_i y_i x_i, β = Σ ω_i y_i / ρ, ξ_i = max((ω_i − θ)/ρ, 0). ω_i may
+exceed θ and Σ ω_i y_i ≠ 0. No other SVM has this solution.
+
+Three stages: Newton's method on a rounded hinge comes near; a primal-dual interior-point method, in a large
+table on the rows near the margin alone, finds which rows lie outside, on and inside it; then, these sets held
+fixed, the optimum is a small linear system of all rows, and rows that end on the wrong side change sets until
+none does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from vflens.table_noise._active_set import polish
+from vflens.table_noise._interior_point import interior_points
+from vflens.table_noise._problem import Kkt, Problem
+from vflens.table_noise._smoothing import LARGE, approach
+from vflens.types import Array
+
+#: The interior point needs to be good enough to tell the sets: it goes on when they do not settle.
+TOLERANCES = (1e-8, 1e-10, 1e-12, 1e-14)
+#: Rows so many ε from the margin, where the interior point starts, rarely end on the other side.
+FAR = 50
+
+
+@dataclass(frozen=True, eq=False)
+class SvmSolution:
+    """``alpha`` (p,), ``beta``, ``slack`` ξ (q,), ``multipliers`` ω (q,), and how exact they are.
+
+    ``polished`` is False when the sets of the last stage did not settle or rounding spoils it, and the
+    interior point's answer, which this then is, is not exact to rounding either: ``kkt`` says how good it is.
+    """
+
+    alpha: Array
+    beta: float
+    slack: Array
+    multipliers: Array
+    kkt: Kkt
+    polished: bool
+
+    def predict(self, x: Array) -> Array:
+        """±1 for each row of ``x``; +1 on the boundary."""
+        return np.where(x @ self.alpha + self.beta >= 0, 1.0, -1.0)
+
+    def change(self, other: SvmSolution) -> float:
+        """The largest relative difference from ``other``, of as many rows.
+
+        α beside its norm; β and ξ beside their size or the margin, 1, whichever is larger.
+        """
+        differences = (
+            np.linalg.norm(other.alpha - self.alpha) / (np.linalg.norm(self.alpha) or 1.0),
+            abs(other.beta - self.beta) / max(1.0, abs(self.beta)),
+            abs(other.slack - self.slack).max() / max(1.0, abs(self.slack).max()),
+        )
+        return float(max(differences))
+
+
+def solve_svm(x: Array, y: Array, *, theta: float, rho: float) -> SvmSolution:
+    """The solution of (2) for rows ``x`` (q, p) and labels ``y`` (q,) in {−1, +1}.
+
+    One class alone, constant columns and duplicate rows are legal; duplicates share their multipliers.
+
+    Raises:
+        ConfigError: θ or ρ is not positive.
+        DataError: x is empty or not finite, or y is not ±1.
+    """
+    problem = Problem.of(x, y, theta=theta, rho=rho)
+    w, omega, settled = _solved(problem)
+    alpha, beta = problem.original(w, omega)
+    kkt = problem.kkt(w, omega)
+    return SvmSolution(
+        alpha=alpha,
+        beta=beta,
+        slack=np.maximum(1 - problem.A @ w, 0.0),
+        multipliers=omega,
+        kkt=kkt,
+        polished=(settled or kkt.to_rounding)
+        and not _worse_than_nothing(x, y, alpha, beta, theta=theta, rho=rho),
+    )
+
+
+def _worse_than_nothing(x: Array, y: Array, alpha: Array, beta: float, *, theta: float, rho: float) -> bool:
+    """Whether rounding on the way back to the units of the table left more than the objective of α = 0, β = 0.
+
+    It does where a column at 10¹² varies by 10⁻³: a step of float64 there is as large.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        slack = np.maximum(1 - y * (x @ alpha + beta), 0)
+        found = (alpha @ alpha + rho * (np.square(beta) + slack @ slack)) / 2 + theta * slack.sum()
+        rounding = 1e-9 * theta * (1 + abs(x) @ abs(alpha)).max()
+    return bool(found > len(y) * (theta + rho / 2) + rounding)
+
+
+def _solved(problem: Problem) -> tuple[Array, Array, bool]:
+    """(w, ω), and whether the last stage settled; else the best interior point."""
+    points: list[tuple[Array, Array]] = []
+    for point in _points(problem):
+        exact = polish(problem, *point)
+        if exact is not None and _better(problem, exact, point):
+            return *exact, True
+        points.append(point)
+    return *min(points, key=lambda point: problem.kkt(*point).worst), False
+
+
+def _points(problem: Problem) -> Iterator[tuple[Array, Array]]:
+    """Ever better (w, ω) to polish: first, in a large table, from the rows near the margin alone."""
+    start = approach(problem)
+    if len(problem.A) > LARGE:
+        yield from _near_the_margin(problem, start)
+    yield from interior_points(problem, start, TOLERANCES)
+
+
+def _near_the_margin(problem: Problem, start: tuple[Array, float]) -> Iterator[tuple[Array, Array]]:
+    """(w, ω) in which the rows far from the margin stay on the side where ``start`` has them, if that is the optimum."""
+    reach = FAR * start[1]
+    gap = 1 - problem.A @ start[0]
+    near, inside = abs(gap) < reach, gap > 0
+    while 0 < near.sum() < len(near) / 2:
+        *_, (w, omega) = interior_points(problem.of_rows(near, inside), start, TOLERANCES[2:3])
+        gap = 1 - problem.A @ w
+        crossed = ~near & (inside != (gap > 0))
+        if not crossed.any():
+            whole = np.where(inside, problem.theta + problem.rho * gap, 0.0)
+            whole[near] = omega
+            yield w, whole
+            return
+        near |= crossed | (abs(gap) < reach)
+
+
+def _better(problem: Problem, exact: tuple[Array, Array], point: tuple[Array, Array]) -> bool:
+    """Whether rounding left the last stage's answer what it should be: exact, and not above the interior point's, nor w = 0."""
+    known = min(problem.objective(w) for w in (point[0], np.zeros_like(point[0])))
+    near = known + 1e-9 * problem.theta
+    return problem.kkt(*exact).exact and problem.objective(exact[0]) <= near

@@ -1,0 +1,1 @@
+"""From a party's own file to a scaled table."""

@@ -1,0 +1,78 @@
+"""What a party says of its own file. Nothing is guessed from the values: a column is numbers, or ``encode`` says how its text becomes numbers."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
+
+from vflens.names import repeated
+from vflens.types import MAX_PIXEL
+
+_Place = Annotated[int, Field(ge=0, le=MAX_PIXEL)]
+
+
+class PartyFile(BaseModel):
+    """What a party's file holds. Bounds, alphabets and pixels are public metadata of its columns."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    file: Path = Field(description="CSV, .csv.gz or parquet")
+    id_column: str = Field("id", description="identifies a row at all parties; unique")
+    columns: tuple[str, ...] | None = Field(
+        None, description="features; default: all but id, label and split"
+    )
+    label_column: str | None = None
+    classes: tuple[str, ...] | None = Field(None, description="labels in their order; default: sorted")
+    split_column: str | None = Field(None, description='holds "train" or "predict"')
+    bounds: dict[str, tuple[FiniteFloat, FiniteFloat]] = Field({}, description="[low, high] of a column")
+    alphabets: dict[str, tuple[FiniteFloat, ...]] = Field({}, description="the values that a column can take")
+    pixels: dict[str, tuple[_Place, _Place]] = Field(
+        {}, description="[row, column] of a column that is a pixel"
+    )
+    encode: dict[str, Literal["ordinal", "one_hot"]] = Field({}, description="columns of text")
+    categories: dict[str, tuple[str, ...]] = Field(
+        {}, description="of encoded columns; default: those found, sorted"
+    )
+    missing: Literal["refuse", "drop_row", "mean"] = Field("refuse", description="mean: of the training rows")
+
+    @model_validator(mode="after")
+    def _columns_are_distinct(self) -> PartyFile:
+        special = [
+            name for name in (self.id_column, self.label_column, self.split_column) if name is not None
+        ]
+        twice = repeated([*special, *(self.columns or ())])
+        if twice is not None:
+            raise ValueError(
+                f"column {twice!r} is named twice among id_column, label_column, split_column and columns"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _metadata_fits(self) -> PartyFile:
+        for name, (low, high) in self.bounds.items():
+            if not low < high:
+                raise ValueError(f"bounds.{name} = [{low}, {high}]: the first must be below the second")
+            if not math.isfinite(high - low):
+                raise ValueError(f"bounds.{name} = [{low}, {high}]: no number is as large as their distance")
+        for name in self.encode:
+            if name in {*self.bounds, *self.alphabets, *self.pixels}:
+                raise ValueError(
+                    f"encode.{name}: an encoded column has its codes for bounds and alphabet, declare none"
+                )
+        for name in self.categories:
+            if name not in self.encode:
+                raise ValueError(f"categories.{name}: set encode.{name} too")
+        return self
+
+    @model_validator(mode="after")
+    def _classes_fit(self) -> PartyFile:
+        if self.classes is not None and self.label_column is None:
+            raise ValueError("classes are declared without label_column: name the column that holds them")
+        named = {"classes": self.classes or ()} | {f"categories.{n}": c for n, c in self.categories.items()}
+        for what, names in named.items():
+            if repeated(names) is not None:
+                raise ValueError(f"{what} names {repeated(names)!r} twice")
+        return self

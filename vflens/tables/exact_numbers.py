@@ -1,0 +1,97 @@
+"""What both readers of tables, a party's and a release's, refuse in the same words."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vflens.errors import DataError
+from vflens.storage.arrow import in_numpy
+from vflens.types import Array
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_EXACT = 2.0**53  # up to here float64 holds every integer
+_INTEGER = r"^\s*[+-]?[0-9]{16,}\s*$"  # 2^53 has 16 digits
+
+
+def as_floats(cells: pa.Array) -> Array:
+    """Text or numbers as float64 (n,), NaN where missing; an integer beyond 2^53 is rounded, see :func:`refuse_rounded`.
+
+    Raises:
+        pyarrow.ArrowException: a cell is no number.
+    """
+    import pyarrow.compute as pc
+
+    if _is_text(cells.type):
+        cells = pc.utf8_trim_whitespace(cells)  # "1, 2" is two numbers
+    return in_numpy(cells)
+
+
+def beyond_exact(numbers: Array) -> bool:
+    """Whether ``numbers`` float64 (n,), NaN where missing, hold one so large that an integer may have been rounded to it."""
+    return bool((np.abs(numbers) >= _EXACT).any())
+
+
+def refuse_rounded(name: str, cells: pa.Array, first: int) -> None:
+    """Refuse an integer that float64 does not hold: two values of a column would silently become one.
+
+    Decimal fractions and exponents are measurements, read as the nearest float64.
+
+    Args:
+        name: of the column.
+        cells: (n,) text or numbers.
+        first: the data row of the first of them, counted from 0.
+
+    Raises:
+        DataError: naming column, value and row.
+    """
+    import pyarrow as pa
+
+    at = np.flatnonzero(_large_integers(cells))
+    found = cells.take(pa.array(at))
+    for row, cell, number in zip(at + first + 1, found.to_pylist(), as_floats(found), strict=True):
+        if Decimal(cell) != Decimal(float(number)):
+            raise DataError(
+                f"column {name!r} holds {str(cell).strip()} in data row {row}, which float64 rounds to {number:.0f}: leave the column out, "
+                "or if rounding does no harm store it as floating-point numbers (in a CSV with a decimal point)"
+            )
+
+
+def long_row(error: Exception, block_bytes: int, after: int) -> str | None:
+    """What to say where pyarrow's ``error`` means that a row of a CSV file is longer than a block, None if it means another thing.
+
+    Args:
+        error: of the reading.
+        block_bytes: how much is read at a time.
+        after: how many data rows were read before.
+    """
+    if "straddl" in str(error):
+        place = f"data row {after}" if after else "the header"
+        return f"a row after {place} is longer than {block_bytes:,} bytes: close its quotes, or shorten its longest cell"
+    if "cannot infer number of columns" in str(error):
+        return f"its header is empty or longer than {block_bytes:,} bytes: begin the file with one line of column names"
+    return None
+
+
+def _large_integers(cells: pa.Array) -> Array:
+    """Which cells are integers that may be beyond 2^53, bool (n,)."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = cells.type
+    if _is_text(kind):
+        large: Array = in_numpy(pc.match_substring_regex(cells, _INTEGER)) == 1
+        return large
+    if pa.types.is_integer(kind) or (pa.types.is_decimal(kind) and kind.scale <= 0):
+        return np.abs(as_floats(cells)) >= _EXACT
+    return np.zeros(len(cells), bool)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))

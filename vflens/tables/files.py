@@ -1,0 +1,201 @@
+"""A party's own file, CSV (``.csv``, ``.csv.gz``; UTF-8, commas) or parquet, read as its :class:`PartyFile` describes it.
+
+A file that does not fit its description is refused with the column, the row and the remedy. An empty
+cell, ``NA``, ``N/A``, ``NaN``, ``nan``, ``NULL`` and ``null`` are missing; ``?`` and ``unknown`` are text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vflens.errors import DataError, StorageError
+from vflens.names import repeated
+from vflens.tables.description import PartyFile
+from vflens.tables.exact_numbers import long_row
+from vflens.tables.reading import SPLITS, Cells, table_of
+from vflens.tables.table import Table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+MISSING = ("", "NA", "N/A", "NaN", "nan", "NULL", "null")
+_CHUNK_ROWS, _BUFFER_BYTES, _BLOCK_BYTES = 1 << 16, 1 << 18, 1 << 20
+_ROW_NUMBERS = re.compile(r"__index_level_\d+__")
+
+
+def read_party_table(spec: PartyFile, base: Path = Path()) -> Table:
+    """The table that ``spec`` describes; a relative ``spec.file`` is relative to ``base``.
+
+    Raises:
+        DataError: the file or one of its values is not as described: the sentence says which and what to do.
+    """
+    import pyarrow as pa
+
+    path = base / spec.file
+    try:
+        with _opened(path) as cells:
+            table = table_of(spec, cells)
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from error.__cause__
+    pa.default_memory_pool().release_unused()  # else as much as the file again is kept for a next one
+    return table
+
+
+def write_party_table(table: Table, folder: Path) -> PartyFile:
+    """Write ``data.parquet`` into ``folder``; the result reads it back bit by bit with ``base=folder``.
+
+    Raises:
+        DataError: a column is called "id", "label" or "split" or like another, or its bounds are one-sided.
+        StorageError: the file cannot be written.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    spec = _description(table)
+    data = {"id": pa.array(table.ids).cast(pa.string())}
+    data |= {c.name: table.features[:, j] for j, c in enumerate(table.columns)}
+    if table.labels is not None:
+        data["label"] = np.array(table.class_names)[table.labels]
+    if table.split is not None:
+        data["split"] = np.array(SPLITS)[table.split]
+    try:
+        pq.write_table(
+            pa.table({name: pa.array(values) for name, values in data.items()}), folder / spec.file
+        )
+    except OSError as error:
+        raise StorageError(f"cannot write {folder / spec.file}: {error}") from error
+    return spec
+
+
+def _description(table: Table) -> PartyFile:
+    names = tuple(c.name for c in table.columns)
+    twice = repeated(["id", "label", "split", *names])
+    if twice is not None:
+        raise DataError(f"column {twice!r} has the name of another column: rename it")
+    for c in table.columns:
+        if (c.low is None) != (c.high is None) or (
+            c.low is not None and c.high is not None and c.low >= c.high
+        ):
+            raise DataError(
+                f"column {c.name!r} is bounded by {c.low} and {c.high}: declare both, low below high, or none"
+            )
+    return PartyFile(
+        file=Path("data.parquet"),
+        columns=names,
+        label_column=None if table.labels is None else "label",
+        classes=None if table.labels is None else table.class_names,
+        split_column=None if table.split is None else "split",
+        bounds={c.name: (c.low, c.high) for c in table.columns if c.low is not None and c.high is not None},
+        alphabets={c.name: c.alphabet for c in table.columns if c.alphabet is not None},
+        pixels={c.name: c.pixel for c in table.columns if c.pixel is not None},
+    )
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Cells]:
+    if path.exists() and not path.is_file():  # a pipe would be waited for
+        raise DataError("it is no file: name a CSV or parquet file")
+    if path.name.endswith((".csv", ".csv.gz")):
+        yield _CsvCells(path)
+    elif path.name.endswith(".parquet"):
+        import pyarrow.parquet as pq
+
+        with _reading():
+            file = pq.ParquetFile(path, buffer_size=_BUFFER_BYTES, pre_buffer=False)
+        with file:
+            yield _ParquetCells(file)
+    else:
+        raise DataError(f"suffix {path.suffix!r} is unknown: use .csv, .csv.gz or .parquet")
+
+
+@contextmanager
+def _reading(after: int = 0) -> Iterator[None]:
+    """Around the reading of a file whose first ``after`` rows were read."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise DataError("there is no such file: check the path") from error
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:  # the last: a column's name
+        raise DataError(
+            long_row(error, _BLOCK_BYTES, after)
+            or f"it cannot be read ({error}): check that it is whole, UTF-8, and what its suffix says"
+        ) from error
+
+
+class _ParquetCells:
+    """See :class:`vflens.tables.reading.Cells`; column by column, because all at once take three times their memory."""
+
+    def __init__(self, file: pq.ParquetFile) -> None:
+        self._file = file
+        # pandas writes the row numbers of a filtered table along, and takes them for no column when it reads.
+        self.names: Sequence[str] = [n for n in file.schema_arrow.names if not _ROW_NUMBERS.fullmatch(n)]
+
+    def chunks(self, names: Sequence[str]) -> Iterator[tuple[int, str, pa.Array]]:
+        """See :meth:`vflens.tables.reading.Cells.chunks`."""
+        for name in names:
+            start = 0
+            with _reading():
+                batches = self._file.iter_batches(_CHUNK_ROWS, columns=[name], use_threads=False)
+            for batch in _each(batches):
+                # By name once more: asked for "a", the library also reads "a.b".
+                yield start, name, batch.column(name)
+                start += len(batch)
+
+
+class _CsvCells:
+    """See :class:`vflens.tables.reading.Cells`; read through once a call, all columns together and as text: types guessed from the
+    first rows would fail on later ones."""
+
+    def __init__(self, path: Path) -> None:
+        from pyarrow import csv
+
+        self._path = path
+        self._blocks = csv.ReadOptions(block_size=_BLOCK_BYTES)
+        self._lines = csv.ParseOptions(newlines_in_values=True)  # a quoted cell may hold several
+        with _reading(), csv.open_csv(path, self._blocks, self._lines) as file:
+            self.names: Sequence[str] = file.schema.names
+        if len(self.names) == 1 and any(mark in self.names[0] for mark in ";\t|"):
+            raise DataError(f"its header is one column, {self.names[0]!r}: separate columns by commas")
+
+    def chunks(self, names: Sequence[str]) -> Iterator[tuple[int, str, pa.Array]]:
+        """See :meth:`vflens.tables.reading.Cells.chunks`."""
+        import pyarrow as pa
+        from pyarrow import csv
+
+        options = csv.ConvertOptions(
+            column_types=dict.fromkeys(names, pa.string()),
+            include_columns=names,
+            strings_can_be_null=True,
+            null_values=MISSING,
+        )
+        if not names:  # none would mean all
+            return
+        start = 0
+        with _reading():
+            file = csv.open_csv(self._path, self._blocks, self._lines, options)
+        with file:
+            for batch in _each(file):
+                for name in names:
+                    yield start, name, batch.column(name)
+                start += len(batch)
+
+
+def _each(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """``batches``; what goes wrong in reading one is said as such, what its receiver makes of it is not."""
+    remaining, rows = iter(batches), 0
+    while True:
+        with _reading(rows):
+            batch = next(remaining, None)
+        if batch is None:
+            return
+        yield batch
+        rows += len(batch)

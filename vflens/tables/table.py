@@ -1,0 +1,49 @@
+"""A table: rows with identifiers, columns with public metadata, labels, a split."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+
+import numpy as np
+
+from vflens.types import Array, ColumnInfo
+
+TRAIN, PREDICT = 0, 1
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Rows of one owner, in the units of its file.
+
+    ``ids`` (n,) unique, UTF-8 (a quarter of what text takes); ``features`` float64 (n, d), finite; ``labels`` int64 (n,) in 0..k−1 or
+    None; ``class_names`` the k names; ``split`` uint8 (n,), 0 train and 1 predict, or None when the
+    coordinator is to draw it.
+    """
+
+    ids: Array
+    columns: tuple[ColumnInfo, ...]
+    features: Array
+    labels: Array | None = None
+    class_names: tuple[str, ...] = ()
+    split: Array | None = None
+
+    def digest(self) -> Array:
+        """Of ids, values and labels in their order, uint8 (32,): by it a party knows the table of its run again."""
+        total = blake2b(digest_size=32)
+        for part in (self.ids, self.features, self.labels):
+            if part is not None:
+                total.update(np.ascontiguousarray(part).reshape(-1).view(np.uint8).data)
+        return np.frombuffer(total.digest(), np.uint8)
+
+    def take(self, columns: Sequence[int]) -> Table:
+        """The same rows with only these columns, without labels."""
+        kept = tuple(self.columns[j] for j in columns)
+        return replace(
+            self,
+            columns=kept,
+            features=np.ascontiguousarray(self.features[:, list(columns)]),
+            labels=None,
+            class_names=(),
+        )

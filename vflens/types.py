@@ -1,0 +1,264 @@
+"""The nouns that every layer shares: exchanges, released payloads, knowledge, estimates.
+
+Nothing here computes; nothing here knows files or wires. Letters follow ``docs/notation.md``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from vflens.errors import KnowledgeError, ProtocolError
+
+INT32_MAX = 2**31 - 1  # what the wire carries
+
+
+Array: TypeAlias = npt.NDArray[Any]
+#: What a payload may hold: dtype → bytes an element.
+DTYPES: Mapping[str, int] = {"<f8": 8, "<f4": 4, "<i8": 8, "<i4": 4, "|u1": 1, "|b1": 1}
+MAX_DIMENSIONS = 8
+_LITTLE = sys.byteorder == "little"
+
+
+class Role(StrEnum):
+    """What a process is in the federation; ``operator`` is the person who asks a running party."""
+
+    PASSIVE = "passive"
+    ACTIVE = "active"
+    COORDINATOR = "coordinator"
+    OPERATOR = "operator"
+
+
+class Phase(StrEnum):
+    """When a payload crossed the wire. The LR papers assume that TRAIN is protected."""
+
+    TRAIN = "train"
+    PREDICT = "predict"
+    DISCLOSE = "disclose"
+
+
+class Point(StrEnum):
+    """What a payload is. Summed and partial logits are EMBEDDING; SCORES are log-probabilities (n, k)."""
+
+    EMBEDDING = "embedding"
+    GRADIENT = "gradient"
+    SCORES = "scores"
+    PARAMETERS = "parameters"
+    DATASET = "dataset"
+    AUXILIARY = "auxiliary"
+    MOMENTS = "moments"
+
+
+class Knowledge(StrEnum):
+    """What an attack may declare that it needs.
+
+    MOMENTS is also met by AUXILIARY: whoever holds rows can estimate their moments.
+    """
+
+    SCORES = "scores"
+    PARAMETERS = "parameters"
+    OWN_FEATURES = "own_features"
+    OWN_LABELS = "own_labels"
+    EMBEDDINGS = "embeddings"
+    GRADIENTS = "gradients"
+    AUXILIARY = "auxiliary"
+    KNOWN_LABELS = "known_labels"
+    MOMENTS = "moments"
+    METADATA = "metadata"
+    ARCHITECTURE = "architecture"
+
+
+class RowStatus(StrEnum):
+    """What became of one row of an estimate; the worst that applies."""
+
+    OK = "ok"
+    SATURATED = "saturated"  # a score was exactly 0 or 1: the equations with infinite log-ratios were dropped
+    INCONSISTENT = "inconsistent"  # no x at all satisfies the equations
+    EMPTY_BOX = "empty_box"  # solutions exist, none of them inside the box
+    AMBIGUOUS = "ambiguous"
+    NOT_CONVERGED = "not_converged"
+
+
+class Exchange(NamedTuple):
+    """The key of idempotence, noise and order: one exchange happens once.
+
+    ``round`` is the epoch in TRAIN and the model version in PREDICT and DISCLOSE; ``step`` counts within
+    the run and phase and never repeats.
+    """
+
+    run: str
+    phase: Phase
+    round: int
+    step: int
+
+
+@dataclass(frozen=True, eq=False)
+class Released:
+    """A sealed payload as it left its sender: made only by the release gate and by the codec.
+
+    ``rows`` are int32 positions in the aligned order (empty for parameters and moments). ``tensors`` are
+    read-only, C-contiguous and little-endian; None says that the sender withheld them.
+    """
+
+    sender: str
+    exchange: Exchange
+    point: Point
+    rows: Array
+    tensors: Mapping[str, Array] | None
+
+    def tensor(self, name: str) -> Array:
+        """The tensor called ``name``.
+
+        Raises:
+            KnowledgeError: it was withheld.
+            ProtocolError: it is not there.
+        """
+        if self.tensors is None:
+            raise KnowledgeError(f"{self.point} of party {self.sender!r} were withheld by a defence")
+        if name not in self.tensors:
+            raise ProtocolError(
+                f"{self.point} from {self.sender!r} carries no tensor {name!r}: it has {sorted(self.tensors)}"
+            )
+        return self.tensors[name]
+
+    @cached_property
+    def nbytes(self) -> int:
+        """Bytes of rows and tensors together."""
+        return self.rows.nbytes + sum(t.nbytes for t in (self.tensors or {}).values())
+
+
+MAX_PIXEL = 4095  # what a peer announces decides how large a picture is drawn
+
+
+@dataclass(frozen=True)
+class ColumnInfo:
+    """Public metadata of one column, in the units of the party's file.
+
+    ``low`` and ``high`` are declared bounds, None when undeclared (the training extremes then scale the
+    column). ``alphabet`` lists the values of a column that takes finitely many. ``pixel`` is the (row,
+    column) of an image's pixel, for pictures.
+    """
+
+    name: str
+    low: float | None = None
+    high: float | None = None
+    alphabet: tuple[float, ...] | None = None
+    pixel: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Owner-only facts that a defence may read; never serialised.
+
+    ``features`` are the model's inputs in [0, 1] (N, d) and ``labels`` int64 (N,), both in aligned order: the active
+    party's are those that its defences of labels drew. A passive party may hold labels too: what a party does in the federation is its ``role``.
+    """
+
+    name: str
+    features: Array | None = None
+    labels: Array | None = None
+    n_classes: int = 0
+    parameters: Callable[[], Mapping[str, Array]] | None = None
+    role: Role = Role.PASSIVE
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a defence guarantees, as data that a test can hold it to.
+
+    ``argmax``: the arg-max of a row before is among its maximisers after. ``scores_exact``: scores do not
+    move. ``same_optimum``: training to the optimum of the penalised loss ends in the same scores, and
+    ``unpenalised_bias``: only with ``training.penalise_bias = false``. ``distortion``: g = ‖W − Wₙ‖²/(dk) of the
+    disclosed weights. ``noise_std``: the standard deviation of the noise added at its hook. ``epsilon``,
+    ``delta``: differential privacy, per exchange; ``rho``: zero-concentrated differential
+    privacy of the ideal law of the noise, per exchange; :mod:`vflens.member.accountant` counts the sampler's error. ``error_bound``: no locally unbiased estimate of a released
+    cell has a smaller mean squared error; ``linear_error``: that of the best linear one by who knows mean and
+    covariance. ``test_error``: no test of one released gradient tells a row of the hidden class from another with a
+    smaller (FPR + FNR)/2, in an exchange with rows of both whose gradients are Gaussian with one coordinate variance.
+    ``key_error``: no guess of a number of a passport's key that uses nothing released has a smaller mean squared error.
+    """
+
+    argmax: bool = False
+    scores_exact: bool = False
+    same_optimum: bool = False
+    unpenalised_bias: bool = False
+    distortion: float | None = None
+    noise_std: float | None = None
+    epsilon: float | None = None
+    delta: float | None = None
+    rho: float | None = None
+    error_bound: float | None = None
+    linear_error: float | None = None
+    test_error: float | None = None
+    key_error: float | None = None
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Mean (d,) and covariance (d, d) of columns scaled to [0, 1], float64; ``covariance`` may be unknown."""
+
+    mean: Array
+    covariance: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """What an attack believes: ``values`` float64 (N, d) of ``target``'s columns, scaled to [0, 1].
+
+    ``rows`` int32 (N,) positions in the aligned order, ``status`` (N,) strings of :class:`RowStatus`,
+    ``extras`` per-row arrays such as the residual.
+    """
+
+    target: str
+    rows: Array
+    values: Array
+    status: Array
+    extras: Mapping[str, Array] = field(default_factory=dict)
+
+    def arrays(self) -> dict[str, Array]:
+        """As a file has it: ``rows``, ``values``, ``status``, and each of the ``extras`` as "extra_" and its name."""
+        extras = {f"extra_{name}": extra for name, extra in self.extras.items()}
+        return {**extras, "rows": self.rows, "values": self.values, "status": self.status}
+
+
+def statuses(n: int, status: RowStatus = RowStatus.OK) -> Array:
+    """An array of ``n`` row states, wide enough to hold any of them."""
+    width = max(len(s) for s in RowStatus)
+    return np.full(n, str(status), dtype=f"<U{width}")
+
+
+def numbered(states: Iterable[str]) -> Array:
+    """The place of each of ``states`` in :class:`RowStatus`, uint8 (n,).
+
+    Raises:
+        KeyError: one is no state of a row.
+    """
+    places = {str(state): place for place, state in enumerate(RowStatus)}
+    return np.array([places[state] for state in states], np.uint8)
+
+
+def sealed(array: Array) -> Array:
+    """Little-endian, contiguous, read-only; a view where nothing had to change."""
+    dtype = array.dtype  # newbyteorder makes a new one for every array
+    result = np.ascontiguousarray(
+        array, dtype if _LITTLE and dtype.isnative else dtype.newbyteorder("<")
+    ).view()
+    result.flags.writeable = False
+    return result
+
+
+@dataclass(frozen=True)
+class PartyInfo:
+    """What every party knows of another: its name, its role, its columns, the classes it labels."""
+
+    name: str
+    role: Role
+    columns: tuple[ColumnInfo, ...] = ()
+    n_classes: int = 0

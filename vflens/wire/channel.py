@@ -1,0 +1,101 @@
+"""Everything about gRPC connections in one place: addresses, sizes, keepalive, identity."""
+
+from __future__ import annotations
+
+import socket
+from concurrent.futures import ThreadPoolExecutor
+
+import grpc as grpc  # noqa: PLC0414 - re-exported: whoever imports it here has the environment set first
+
+from vflens.config import MIB, Limits, is_local
+from vflens.errors import ConfigError
+from vflens.wire import sockets
+
+PARTY_KEY, TOKEN_KEY = "vflens-party", "vflens-token"
+_MOST_CONNECTIONS = 256  # of a server at a time: a process may have 1,024 files open
+_MOST_STREAMS = 64  # calls on one connection
+_MOST_CALLS = 1_000  # of all callers at a time, those that wait for their refusal too
+_HANDSHAKE_MS, _IDLE_MS = 10_000, 60_000
+
+
+def options(limits: Limits) -> list[tuple[str, int]]:
+    """Channel and server options: message size from the configuration, pings every 20 s on idle streams.
+
+    A server takes pings more often than every five minutes for an attack unless it is told what to expect.
+    """
+    size = limits.message_mib * MIB
+    return [
+        ("grpc.max_send_message_length", size),
+        ("grpc.max_receive_message_length", size),
+        ("grpc.keepalive_time_ms", 20_000),
+        ("grpc.keepalive_timeout_ms", 10_000),
+        ("grpc.http2.max_pings_without_data", 0),
+        ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
+        ("grpc.so_reuseport", 0),
+        ("grpc.enable_http_proxy", 0),
+    ]
+
+
+def new_server(workers: ThreadPoolExecutor, limits: Limits) -> grpc.Server:
+    """A server that ``workers`` answer for; strangers take no more of it than these bounds.
+
+    A connection that has not begun to speak HTTP/2 in time is closed, an idle one too: its owner's next call opens
+    another. Beyond the most connections none is taken, beyond the most calls each is refused.
+    """
+    bounds = [
+        ("grpc.max_allowed_incoming_connections", _MOST_CONNECTIONS),
+        ("grpc.max_concurrent_streams", _MOST_STREAMS),
+        ("grpc.server_handshake_timeout_ms", _HANDSHAKE_MS),
+        ("grpc.max_connection_idle_ms", _IDLE_MS),
+    ]
+    return grpc.server(workers, options=[*options(limits), *bounds], maximum_concurrent_rpcs=_MOST_CALLS)
+
+
+def open_channel(address: str, limits: Limits) -> grpc.Channel:
+    """A channel to ``address``; connecting happens on first use, with back-off of at most 2 s."""
+    backoff = [("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 2_000)]
+    return grpc.insecure_channel(address, [*options(limits), *backoff])
+
+
+def open_aio_channel(address: str, limits: Limits) -> grpc.aio.Channel:
+    """A channel to ``address`` for the running event loop."""
+    return grpc.aio.insecure_channel(address, options(limits))
+
+
+def check_address(address: str, *, insecure: bool) -> None:
+    """Refuse what is not an address, and any but loopback without TLS unless ``insecure``.
+
+    Raises:
+        ConfigError: naming the address and the remedy.
+    """
+    if sockets.is_socket(address):
+        sockets.check_path(address)
+        return
+    host, colon, port = address.rpartition(":")
+    if not colon or not host or not (port.isascii() and port.isdecimal()) or not 0 < int(port) < 65536:
+        raise ConfigError(f"address {address!r} is not host:port with a port from 1 to 65535, nor unix:PATH")
+    if not insecure and not is_local(address):
+        raise ConfigError(
+            f"address {address!r} is not loopback and there is no TLS: bind 127.0.0.1, or set insecure = true on a private network"
+        )
+
+
+def check_port_free(address: str) -> None:
+    """Refuse an address that somebody listens on, or where nobody can, and a Unix socket that another user could take.
+
+    Raises:
+        ConfigError: naming the address.
+    """
+    if sockets.is_socket(address):
+        sockets.check_free(address)
+        return
+    host, _, port = address.rpartition(":")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host.strip("[]"), int(port)))
+        except OSError as error:
+            raise ConfigError(
+                f"address {address!r} cannot be bound ({error.strerror}): choose another port, or stop who uses it"
+            ) from error
