@@ -40,9 +40,11 @@ def estimate(
 
     Raises:
         PluginError: an unknown name, or an attack that is not linear.
-        ConfigError: a hyper-parameter that the attack does not have, or out of its range; an ``rng`` that is neither.
-        ProtocolError: an array or moments that are not finite; an array that is not of real numbers, not two-dimensional, of entries beyond
-            1e50 (an A that is not 0 but nowhere above 1e-50 too), or that does not match the other.
+        ConfigError: a hyper-parameter that the attack does not have, or out of its range; an ``rng`` that is
+            neither.
+        ProtocolError: an array or moments that are not finite; an array that is not of real numbers, not
+            two-dimensional, of entries beyond 1e50 (an A that is not 0 but nowhere above 1e-50 too), or that
+            does not match the other.
         KnowledgeError: the attack needs moments that were not given.
     """
     A, b = _matrix("A", A), _matrix("b", b)

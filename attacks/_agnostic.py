@@ -16,10 +16,11 @@ OUTSIDE = "values outside [0, 1]: clip them, ½ for each, ½ for the whole row; 
 
 
 def solve_with_classifier(view: AdversaryView, theta: Array, outside: Outside) -> Estimate:
-    """All unknown columns: LS if there are fewer unknown columns than classes, half* otherwise, on b' = J(ln ĉ − known logits).
+    """All unknown columns: LS if there are fewer unknown columns than classes, half* otherwise, on b' = J(ln
+    ĉ − known logits).
 
-    Every row counts as OK: that ĉ satisfies no equation exactly is the premise. Extras: "residual", and the "logits"
-    (N, k) of ĉ.
+    Every row counts as OK: that ĉ satisfies no equation exactly is the premise. Extras: "residual", and the
+    "logits" (N, k) of ĉ.
     """
     features = view.own("features")
     weight, bias = view.unknown_parameters()

@@ -23,9 +23,10 @@ _TIE = 1 + 1e-9  # residuals this near are equal, whatever their last bits: the 
 class Inversion(Attack):
     """min_x ‖G(x) − H‖² + smoothness·‖H‖²·TV(x) over the box [0, 1], row by row, for a model G.
 
-    Adam, kept inside the box, from several starts; a row's answer is the end of least residual ‖G(x) − H‖, which is
-    all that an adversary sees of it. The weight of TV goes with ‖H‖², unless it is absolute as FedAdOb's: a defence that
-    shrinks embeddings then leaves the answer to TV. It is left out where the columns are no image.
+    Adam, kept inside the box, from several starts; a row's answer is the end of least residual ‖G(x) − H‖,
+    which is all that an adversary sees of it. The weight of TV goes with ‖H‖², unless it is absolute as
+    FedAdOb's: a defence that shrinks embeddings then leaves the answer to TV. It is left out where the
+    columns are no image.
     """
 
     starts: int = Field(
@@ -59,10 +60,11 @@ class Inversion(Attack):
         points: Array,
         learned: Sequence[Tensor] = (),
     ) -> tuple[Array, Array]:
-        """The answers (n, d) for ``embeddings`` (n, w), each from the ``starts`` of ``points`` (m, d) whose embeddings are nearest; residuals (n,).
+        """The answers (n, d) for ``embeddings`` (n, w), each from the ``starts`` of ``points`` (m, d) whose
+        embeddings are nearest; residuals (n,).
 
-        ``learned`` are parameters of ``model`` that are minimised over too, all rows together, from where they stand:
-        one point only.
+        ``learned`` are parameters of ``model`` that are minimised over too, all rows together, from where
+        they stand: one point only.
         """
         grid = _grid(columns) if self.smoothness else None
         model.eval()
@@ -104,7 +106,9 @@ class Inversion(Attack):
 
 
 def _nearest(shown: Tensor, h: Tensor, starts: int) -> Array:
-    """Which of ``shown`` (m, w) are nearest to each of ``h`` (n, w): (starts·n,), the nearest of every row first."""
+    """Which of ``shown`` (m, w) are nearest to each of ``h`` (n, w): (starts·n,), the nearest of every row
+    first.
+    """
     distances = torch.cdist(h, shown, compute_mode="donot_use_mm_for_euclid_dist")
     nearest: Array = distances.argsort(dim=1, stable=True)[:, :starts].T.reshape(-1).numpy()
     return nearest

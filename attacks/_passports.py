@@ -14,7 +14,9 @@ Layer = nn.Linear | nn.Conv2d
 
 
 class Guessed(nn.Module):
-    """γ ⊙ (W ∗ x) + β with γ, β (outputs,) of the attacker's choice; they begin at 1 and the layer's own bias, no passport at all."""
+    """γ ⊙ (W ∗ x) + β with γ, β (outputs,) of the attacker's choice; they begin at 1 and the layer's own
+    bias, no passport at all.
+    """
 
     def __init__(self, layer: Layer) -> None:
         super().__init__()
@@ -37,7 +39,8 @@ class Guessed(nn.Module):
 
 
 def behind(model: nn.Module, layer: str | None, make: Callable[[Layer], nn.Module]) -> nn.Module:
-    """``model`` with the layer called ``layer`` (default: where FedAdOb puts a bottom's passport) behind ``make(layer)``.
+    """``model`` with the layer called ``layer`` (default: where FedAdOb puts a bottom's passport) behind
+    ``make(layer)``.
 
     Raises:
         KnowledgeError: the model has no such layer.
@@ -46,6 +49,7 @@ def behind(model: nn.Module, layer: str | None, make: Callable[[Layer], nn.Modul
     layers = open_layers(model)
     if place is None or place not in layers:
         raise KnowledgeError(
-            f"layer {place!r} is no linear or convolution layer of the target's model: name one of {list(layers)}"
+            f"layer {place!r} is no linear or convolution layer of the target's model: name one of "
+            f"{list(layers)}"
         )
     return with_passport(model, place, make(layers[place]))

@@ -29,7 +29,9 @@ class Agnostic(JointAttack):
     outside: Outside = Field("clip", description=OUTSIDE)
 
     def joint(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
-        """See :meth:`vflens.plugins.attack.JointAttack.joint` and :func:`vflens.attacks._agnostic.solve_with_classifier`."""
+        """See :meth:`vflens.plugins.attack.JointAttack.joint` and
+        :func:`vflens.attacks._agnostic.solve_with_classifier`.
+        """
         rows = view.training_rows
         theta = fit_classifier(view.own("features", rows), view.own("labels", rows), view.n_classes, self.l2)
         return solve_with_classifier(view, theta, self.outside)

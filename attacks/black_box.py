@@ -39,8 +39,8 @@ class BlackBox(Attack):
     def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
         """See :meth:`vflens.plugins.attack.Attack.reconstruct`.
 
-        A row with a score of exactly 0 is SATURATED and ½; AMBIGUOUS rows are ½; all rows are INCONSISTENT where
-        the signs that are known cannot be true.
+        A row with a score of exactly 0 is SATURATED and ½; AMBIGUOUS rows are ½; all rows are INCONSISTENT
+        where the signs that are known cannot be true.
 
         Raises:
             KnowledgeError: there are several unknown columns, or the mean was never disclosed.
@@ -48,7 +48,8 @@ class BlackBox(Attack):
         unknown = sum(view.widths().values())
         if unknown != self.unknown_columns:
             raise KnowledgeError(
-                f"black_box tells one unknown column from its scores and there are {unknown}: use a white-box attack, or leave it out"
+                f"black_box tells one unknown column from its scores and there are {unknown}: use a "
+                "white-box attack, or leave it out"
             )
         log_c = view.scores()
         known = view.own("features") @ view.own("parameters").T

@@ -20,7 +20,9 @@ from vflens.types import Array, Estimate, Knowledge, Phase
 
 
 class BlackBoxInversion(Inversion):
-    """The shadow G' minimises ‖G'(x_a) − H_a‖² over the granted rows x_a, and is inverted from those of nearest embedding."""
+    """The shadow G' minimises ‖G'(x_a) − H_a‖² over the granted rows x_a, and is inverted from those of
+    nearest embedding.
+    """
 
     needs: ClassVar[frozenset[Knowledge]] = frozenset(
         {Knowledge.EMBEDDINGS, Knowledge.AUXILIARY, Knowledge.ARCHITECTURE, Knowledge.METADATA}
@@ -30,7 +32,9 @@ class BlackBoxInversion(Inversion):
     learning_steps: int = Field(200, ge=1, le=1_000_000, description="steps of L-BFGS for the shadow")
 
     def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
-        """Columns (N, d); extra "residual" (N,): ‖G'(x̂) − H‖. See :meth:`vflens.plugins.attack.Attack.reconstruct`."""
+        """Columns (N, d); extra "residual" (N,): ‖G'(x̂) − H‖. See
+        :meth:`vflens.plugins.attack.Attack.reconstruct`.
+        """
         columns = view.metadata()
         rows, features = view.auxiliary()
         with keyed(rng):

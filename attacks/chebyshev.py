@@ -1,6 +1,8 @@
-"""The exact Chebyshev centre of the solutions in the box, where they have few vertices: a yardstick (RVG (11)).
+"""The exact Chebyshev centre of the solutions in the box, where they have few vertices: a yardstick (RVG
+(11)).
 
-No estimate has a smaller worst-case error; its radius is that error. The cost grows exponentially with d − rank A.
+No estimate has a smaller worst-case error; its radius is that error. The cost grows exponentially with d −
+rank A.
 """
 
 from __future__ import annotations
@@ -28,9 +30,9 @@ class ChebyshevCenter(LinearAttack):
     ) -> Estimate:
         """The Chebyshev centre; see :meth:`vflens.plugins.attack.LinearAttack.solve`.
 
-        Rows with no solution in the box, and all rows where there are more than ``most`` candidates, get RCC2's
-        answer. Extras per row: "residual" ‖A x̂ − b‖, "gap" of the squared radius, whose root bounds the distance
-        to the exact centre, "radius" the Chebyshev radius.
+        Rows with no solution in the box, and all rows where there are more than ``most`` candidates, get
+        RCC2's answer. Extras per row: "residual" ‖A x̂ − b‖, "gap" of the squared radius, whose root bounds
+        the distance to the exact centre, "radius" the Chebyshev radius.
         """
         nearest = nearest_in_box(A, b, np.full(A.shape[1], 0.5))
         W = null_basis(A)

@@ -21,10 +21,11 @@ _MISFIT = 1e-2  # relative: rows that the factors explain no better are flagged
 
 
 class ClearFeatures(Attack):
-    """Alternating least squares on logits = rows × changing weights; see :mod:`vflens.numerics.factorization`.
+    """Alternating least squares on logits = rows × changing weights; see
+    :mod:`vflens.numerics.factorization`.
 
-    Values are scaled to [0, 1] component by component: which mixture of the target's columns a component is, only
-    the target can tell, and its scoring service does (``affine_r2``).
+    Values are scaled to [0, 1] component by component: which mixture of the target's columns a component is,
+    only the target can tell, and its scoring service does (``affine_r2``).
     """
 
     needs: ClassVar[frozenset[Knowledge]] = frozenset({Knowledge.EMBEDDINGS})
@@ -36,7 +37,8 @@ class ClearFeatures(Attack):
     sweeps: int = Field(30, ge=1, le=1_000_000, description="of alternating least squares, at most")
 
     def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
-        """Rows that the factors explain badly are NOT_CONVERGED; see :meth:`vflens.plugins.attack.Attack.reconstruct`.
+        """Rows that the factors explain badly are NOT_CONVERGED; see
+        :meth:`vflens.plugins.attack.Attack.reconstruct`.
 
         Raises:
             KnowledgeError: several passive parties, or a row that was in no step, or fewer rows than columns.
@@ -50,7 +52,8 @@ class ClearFeatures(Attack):
         known, place = _positions([rows for rows, _ in steps], view)
         if len(known) <= d:
             raise KnowledgeError(
-                f"the logits of {len(known)} training rows reached {view.party!r}: more than {d} are needed for {d} columns"
+                f"the logits of {len(known)} training rows reached {view.party!r}: more than {d} are needed "
+                f"for {d} columns"
             )
         compact = [(np.searchsorted(known, rows), z) for rows, z in steps]
         factors = factorize(compact, len(known), d, self.sweeps)
@@ -68,6 +71,7 @@ def _positions(batches: list[Array], view: AdversaryView) -> tuple[Array, Array]
     missing = np.setdiff1d(view.rows, known)
     if len(missing):
         raise KnowledgeError(
-            f"no logits of {len(missing)} rows (first: {missing[0]}) arrived in training{view.sampling()}: ask for training rows"
+            f"no logits of {len(missing)} rows (first: {missing[0]}) arrived in training{view.sampling()}: "
+            "ask for training rows"
         )
     return known, np.searchsorted(known, view.rows)

@@ -30,7 +30,8 @@ def _name_or_point(value: Any) -> str | tuple[float, ...]:
         point = np.zeros(())
     if isinstance(value, str) or point.ndim != 1 or not ((point >= 0) & (point <= 1)).all():
         raise ValueError(
-            f"give one of {', '.join(get_args(Named))}, or a point of the box: a number from 0 to 1 for each column"
+            f"give one of {', '.join(get_args(Named))}, or a point of the box: a number from 0 to 1 for each "
+            "column"
         )
     return tuple(point.tolist())
 
@@ -40,7 +41,8 @@ class ConstrainedLeastSquares(LinearAttack):
 
     start: Annotated[Named | tuple[float, ...], BeforeValidator(_name_or_point)] = Field(
         "clamped_ls",
-        description="from where: clip(A⁺b', 0, 1), 0, ½·1, a uniform draw for each row, or a point of the box: a number for each unknown column",
+        description="from where: clip(A⁺b', 0, 1), 0, ½·1, a uniform draw for each row, or a point of the "
+        "box: a number for each unknown column",
     )
 
     def solve(
@@ -51,8 +53,8 @@ class ConstrainedLeastSquares(LinearAttack):
         Raises:
             ConfigError: a point that has not one number for each column of ``A``.
 
-        Extras per row: "residual" ‖A x̂ − b‖, "gap" of the dual (:class:`vflens.numerics.estimators.box.Nearest`), "radius": no
-        point of the box is farther from x̂.
+        Extras per row: "residual" ‖A x̂ − b‖, "gap" of the dual
+        (:class:`vflens.numerics.estimators.box.Nearest`), "radius": no point of the box is farther from x̂.
         """
         found = nearest_in_box(A, b, self._start(A, b, rng))
         return box_estimate(

@@ -53,7 +53,8 @@ class FiniteAlphabet(LinearAttack):
     def solve(
         self, A: Array, b: Array, *, rng: np.random.Generator, moments: Moments | None = None
     ) -> Estimate:
-        """Extra "candidates" (N,): combinations that fit, −1 where too many are possible to tell; columns without a
+        """Extra "candidates" (N,): combinations that fit, −1 where too many are possible to tell; columns
+        without a
         coefficient, of which every letter fits, are not counted.
 
         A row that no combination fits is INCONSISTENT.
@@ -64,7 +65,8 @@ class FiniteAlphabet(LinearAttack):
         alphabets = self.alphabets or (None,) * A.shape[1]
         if len(alphabets) != A.shape[1]:
             raise ProtocolError(
-                f"alphabets names {len(alphabets)} columns and A has {A.shape[1]}: give one entry per column, null for a free one"
+                f"alphabets names {len(alphabets)} columns and A has {A.shape[1]}: give one entry per "
+                "column, null for a free one"
             )
         candidates, values = np.empty(len(b), int), np.empty((len(b), A.shape[1]))
         for first in range(0, len(b), CHUNK):

@@ -1,6 +1,7 @@
 """Gradient inversion: projected Adam on the scores of a guess, the whole batch at once (RVG §VIII).
 
-Every solution in the box is a minimiser: runs from two starts agree in their objective, not in their estimate.
+Every solution in the box is a minimiser: runs from two starts agree in their objective, not in their
+estimate.
 """
 
 from __future__ import annotations
@@ -31,16 +32,18 @@ class GradientInversion(LinearAttack):
     tolerance: float = Field(
         1e-3,
         gt=0,
-        description="a row whose gap is a larger share of what the objective can reach, ‖A‖² or for KL at most ‖A‖, is not_converged",
+        description="a row whose gap is a larger share of what the objective can reach, ‖A‖² or for KL at "
+        "most ‖A‖, is not_converged",
     )
 
     def solve(
         self, A: Array, b: Array, *, rng: np.random.Generator, moments: Moments | None = None
     ) -> Estimate:
-        """Minimises ‖A x − b‖², the squared differences of log-ratios; see :meth:`vflens.plugins.attack.LinearAttack.solve`.
+        """Minimises ‖A x − b‖², the squared differences of log-ratios; see
+        :meth:`vflens.plugins.attack.LinearAttack.solve`.
 
-        Extras per row: "residual" ‖A x̂ − b‖, "objective" that was minimised, "gap", 0 exactly where its slope
-        vanishes inside the box, "radius": no point of the box is farther from x̂.
+        Extras per row: "residual" ‖A x̂ − b‖, "objective" that was minimised, "gap", 0 exactly where its
+        slope vanishes inside the box, "radius": no point of the box is farther from x̂.
         """
         return self._invert(A, b, None, rng)
 

@@ -1,7 +1,7 @@
 """Read labels off the signs of the gradient, where the summed embeddings are the logits.
 
-g_c = p_c − 1[c = y]: the label is the only class with a negative entry (Liu et al., 2020; FedAdOb §3). It also
-reads softmax regression trained in the clear.
+g_c = p_c − 1[c = y]: the label is the only class with a negative entry (Liu et al., 2020; FedAdOb §3). It
+also reads softmax regression trained in the clear.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ class GradientSign(Attack):
         g = view.gradients()
         if len(g) and g.shape[1] != view.n_classes:
             raise KnowledgeError(
-                f"gradients of width {g.shape[1]} are not those of {view.n_classes} logits: gradient_sign needs trainable_top = false"
+                f"gradients of width {g.shape[1]} are not those of {view.n_classes} logits: gradient_sign "
+                "needs trainable_top = false"
             )
         least: Array = g == g.min(axis=1, initial=np.inf, keepdims=True)
         beliefs = least / np.maximum(least.sum(axis=1, keepdims=True), 1)

@@ -1,6 +1,7 @@
 """Passive model completion: the party's own bottom model and a fresh head, from a few granted labels.
 
-Fu et al., 2022; FedAdOb's PMC. The bottom model has learned to tell classes apart; a few labels say which is which.
+Fu et al., 2022; FedAdOb's PMC. The bottom model has learned to tell classes apart; a few labels say which is
+which.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from vflens.types import Estimate, Knowledge, Phase, statuses
 class PassiveModelCompletion(Attack):
     """A linear head on ReLU(h), learned from the granted labels, then also from its own sure guesses.
 
-    h are the embeddings that the party's own bottom model, as the federation trained it, gives in predictions: with the
-    party's own passport. Pseudo-labels are those guesses whose
-    probability reaches ``sure``; they count as much as the granted labels do.
+    h are the embeddings that the party's own bottom model, as the federation trained it, gives in
+    predictions: with the party's own passport. Pseudo-labels are those guesses whose probability reaches
+    ``sure``; they count as much as the granted labels do.
     """
 
     needs: ClassVar[frozenset[Knowledge]] = frozenset({Knowledge.OWN_FEATURES, Knowledge.KNOWN_LABELS})

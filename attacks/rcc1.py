@@ -1,4 +1,5 @@
-"""Relaxed Chebyshev centre 1: the centre of the solutions in the box by semidefinite relaxation (RVG Prop. 2).
+"""Relaxed Chebyshev centre 1: the centre of the solutions in the box by semidefinite relaxation (RVG Prop.
+2).
 
 Often equal to ``rcc2``, and then so certified. No theorem orders it: single rows can be worse than ``half``.
 """
@@ -21,9 +22,9 @@ class RelaxedChebyshev1(LinearAttack):
     ) -> Estimate:
         """The relaxed Chebyshev centre; see :meth:`vflens.plugins.attack.LinearAttack.solve`.
 
-        Rows with no solution in the box get the point of least ‖A x − b‖ nearest to ½·1. Extras per row: "residual"
-        ‖A x̂ − b‖, "gap" of the dual, whose root bounds the distance to the exact RCC1, "radius" √p₁ but for the gap:
-        no solution in the box is farther from x̂, "certified": it is RCC2's answer too.
+        Rows with no solution in the box get the point of least ‖A x − b‖ nearest to ½·1. Extras per row:
+        "residual" ‖A x̂ − b‖, "gap" of the dual, whose root bounds the distance to the exact RCC1, "radius"
+        √p₁ but for the gap: no solution in the box is farther from x̂, "certified": it is RCC2's answer too.
         """
         found = relaxed_chebyshev(A, b)
         estimate = box_estimate(

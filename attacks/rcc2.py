@@ -21,9 +21,9 @@ class RelaxedChebyshev2(LinearAttack):
     ) -> Estimate:
         """The solution in the box nearest to ½·1; see :meth:`vflens.plugins.attack.LinearAttack.solve`.
 
-        Rows with no solution in the box get the point of least ‖A x − b‖ nearest to ½·1. Extras per row: "residual"
-        ‖A x̂ − b‖, "gap" of the dual (:class:`vflens.numerics.estimators.box.Nearest`), "radius" √p₂: no solution in the
-        box is farther from x̂.
+        Rows with no solution in the box get the point of least ‖A x − b‖ nearest to ½·1. Extras per row:
+        "residual" ‖A x̂ − b‖, "gap" of the dual (:class:`vflens.numerics.estimators.box.Nearest`), "radius"
+        √p₂: no solution in the box is farther from x̂.
         """
         found = nearest_in_box(A, b, np.full(A.shape[1], 0.5))
         return box_estimate(

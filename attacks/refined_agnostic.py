@@ -31,7 +31,9 @@ class RefinedAgnostic(JointAttack):
     outside: Outside = Field("clip", description=OUTSIDE)
 
     def joint(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
-        """See :meth:`vflens.plugins.attack.JointAttack.joint` and :func:`vflens.attacks._agnostic.solve_with_classifier`."""
+        """See :meth:`vflens.plugins.attack.JointAttack.joint` and
+        :func:`vflens.attacks._agnostic.solve_with_classifier`.
+        """
         rows, seen, log_c = view.training_rows, *self._first(view)
         refining = ReceivedScores(view.own("features", seen), log_c, self.alpha)
         theta = fit_classifier(
@@ -40,7 +42,9 @@ class RefinedAgnostic(JointAttack):
         return solve_with_classifier(view, theta, self.outside)
 
     def _first(self, view: AdversaryView) -> tuple[Array, Array]:
-        """The first n_p rows (m,) whose scores arrived, without those that saturated, and their scores (m, k)."""
+        """The first n_p rows (m,) whose scores arrived, without those that saturated, and their scores (m,
+        k).
+        """
         rows, scores = [np.zeros(0, np.int32)], [np.zeros((0, view.n_classes))]
         for released in view.received(Point.SCORES):
             if sum(map(len, rows)) >= self.received:

@@ -1,4 +1,6 @@
-"""Take the released table as it is: the best unbiased estimate under the optimal Gaussian noise (FAR Thm 2.4)."""
+"""Take the released table as it is: the best unbiased estimate under the optimal Gaussian noise (FAR Thm
+2.4).
+"""
 
 from __future__ import annotations
 

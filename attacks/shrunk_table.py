@@ -1,4 +1,6 @@
-"""Shrink the released table towards its mean: the best linear estimate for who knows mean and covariance (ours)."""
+"""Shrink the released table towards its mean: the best linear estimate for who knows mean and covariance
+(ours).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ from vflens.types import Estimate, Knowledge, Phase, statuses
 class ShrunkTable(Attack):
     """x̂ = μ + K S⁺(x̄ − m̄), with μ and K disclosed, S and m̄ the covariance and mean of the released table.
 
-    S estimates K + V, so that the noise V need not be known. It goes far below the bound of unbiased estimates.
+    S estimates K + V, so that the noise V need not be known. It goes far below the bound of unbiased
+    estimates.
     """
 
     needs: ClassVar[frozenset[Knowledge]] = frozenset({Knowledge.AUXILIARY, Knowledge.MOMENTS})

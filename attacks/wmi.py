@@ -1,6 +1,7 @@
 """White-box model inversion: the input whose embedding comes nearest to the one received (FedAdOb, WMI).
 
-Step 2 of CAFE (Jin et al., 2021), from several starts. Needs the target's bottom model and its embeddings in prediction.
+Step 2 of CAFE (Jin et al., 2021), from several starts. Needs the target's bottom model and its embeddings in
+prediction.
 """
 
 from __future__ import annotations
@@ -23,12 +24,13 @@ from vflens.types import Array, Estimate, Knowledge
 
 
 class WhiteBoxInversion(Inversion):
-    """G is the disclosed bottom model; it is inverted from ½, 0 and points drawn in the box, the same for all rows.
+    """G is the disclosed bottom model; it is inverted from ½, 0 and points drawn in the box, the same for all
+    rows.
 
     FedAdOb's own attack is ``start = "zero"``, ``smoothness = 0.1`` that is ``absolute``, ``box = false``.
 
-    A passport around one of its layers is ignored, guessed (its keys and its autoencoder drawn anew), or its γ and β are
-    learned together with x: one pair for all rows, which are then no longer estimated one by one.
+    A passport around one of its layers is ignored, guessed (its keys and its autoencoder drawn anew), or its
+    γ and β are learned together with x: one pair for all rows, which are then no longer estimated one by one.
     """
 
     needs: ClassVar[frozenset[Knowledge]] = frozenset(
@@ -56,7 +58,9 @@ class WhiteBoxInversion(Inversion):
             behind(bottom, self.layer, Guessed)
 
     def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
-        """Columns (N, d); extra "residual" (N,): ‖G(x̂) − H‖. See :meth:`vflens.plugins.attack.Attack.reconstruct`."""
+        """Columns (N, d); extra "residual" (N,): ‖G(x̂) − H‖. See
+        :meth:`vflens.plugins.attack.Attack.reconstruct`.
+        """
         columns = view.metadata()
         model = bottom(view.architecture(), columns).to(torch.float64)
         from_arrays(model, view.target_network())

@@ -1,7 +1,8 @@
 """White-box inversion by an attacker who estimates a passport's γ and β from how embeddings are distributed.
 
-One key serves all rows of an exchange: it scales and shifts each channel, so granted rows and the embeddings of
-others tell it, although no pair of them belongs together. Then each row from the granted ones of nearest embedding.
+One key serves all rows of an exchange: it scales and shifts each channel, so granted rows and the embeddings
+of others tell it, although no pair of them belongs together. Then each row from the granted ones of nearest
+embedding.
 """
 
 from __future__ import annotations
@@ -27,10 +28,11 @@ _TRIED = 64  # rows whose inversion chooses between candidates
 class MomentInversion(Inversion):
     """γ and β bring the quantiles of each number of G(x_a), over granted rows x_a, nearest to those of H.
 
-    The passport is taken to be around the last convolution, else the last linear layer: each number then belongs to one of
-    its channels. Its quantiles hardly tell the sign of γ without an activation behind, the covariances between channels
-    do, but for one sign of all together (:func:`signs`). So γ and β are fitted from both, a third candidate takes channel
-    by channel the better fit of the two, and the one whose inversion of some rows leaves the least residuals is taken.
+    The passport is taken to be around the last convolution, else the last linear layer: each number then
+    belongs to one of its channels. Its quantiles hardly tell the sign of γ without an activation behind, the
+    covariances between channels do, but for one sign of all together (:func:`signs`). So γ and β are fitted
+    from both, a third candidate takes channel by channel the better fit of the two, and the one whose
+    inversion of some rows leaves the least residuals is taken.
     """
 
     needs: ClassVar[frozenset[Knowledge]] = frozenset(
@@ -48,7 +50,9 @@ class MomentInversion(Inversion):
     learning_steps: int = Field(200, ge=1, le=1_000_000, description="steps of L-BFGS for γ and β")
 
     def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
-        """Columns (N, d); extra "residual" (N,): ‖G(x̂) − H‖. See :meth:`vflens.plugins.attack.Attack.reconstruct`."""
+        """Columns (N, d); extra "residual" (N,): ‖G(x̂) − H‖. See
+        :meth:`vflens.plugins.attack.Attack.reconstruct`.
+        """
         columns = view.metadata()
         model = bottom(view.architecture(), columns).to(torch.float64)
         from_arrays(model, view.target_network())
@@ -68,7 +72,9 @@ class MomentInversion(Inversion):
     def _candidates(
         self, model: nn.Module, guessed: Guessed, features: Array, embeddings: Array
     ) -> list[tuple[Tensor, Tensor]]:
-        """γ and β fitted from the signs found, from the opposite ones, and channel by channel the better fit of both."""
+        """γ and β fitted from the signs found, from the opposite ones, and channel by channel the better fit
+        of both.
+        """
         x, h = torch.tensor(features), torch.tensor(embeddings, dtype=torch.float64)
         with torch.no_grad():
             found = signs(model(x), h, len(guessed.scale))
@@ -85,10 +91,12 @@ class MomentInversion(Inversion):
 
 
 def signs(g: Tensor, h: Tensor, channels: int) -> Tensor:
-    """The sign of γ (channels,), up to one sign for all, from embeddings without γ ``g`` (m, w) and with it ``h`` (n, w).
+    """The sign of γ (channels,), up to one sign for all, from embeddings without γ ``g`` (m, w) and with it
+    ``h`` (n, w).
 
-    Where nothing but γ and β stands between them, Corr(h_i, h_j) = sign(γ_i γ_j)·Corr(g_i, g_j): the product of both is a
-    matrix of squares between two signs, and its leading eigenvector has them. Of an image's places the products are summed.
+    Where nothing but γ and β stands between them, Corr(h_i, h_j) = sign(γ_i γ_j)·Corr(g_i, g_j): the product
+    of both is a matrix of squares between two signs, and its leading eigenvector has them. Of an image's
+    places the products are summed.
     """
     products = (_correlations(g, channels) * _correlations(h, channels)).sum(dim=0)
     leading = torch.linalg.eigh(products).eigenvectors[:, -1]
@@ -96,14 +104,17 @@ def signs(g: Tensor, h: Tensor, channels: int) -> Tensor:
 
 
 def _correlations(h: Tensor, channels: int) -> Tensor:
-    """Those between channels at each place (places, channels, channels); 0 for a number that is the same in all rows."""
+    """Those between channels at each place (places, channels, channels); 0 for a number that is the same in
+    all rows.
+    """
     deviations = h - h.mean(dim=0)
     z = (deviations / deviations.norm(dim=0).clamp_min(1e-12)).reshape(len(h), channels, -1)
     return torch.einsum("nip,njp->pij", z, z)
 
 
 def _fit(model: nn.Module, guessed: Guessed, x: Tensor, wanted: Tensor, steps: int) -> Tensor:
-    """Bring the quantiles of ``model``'s embeddings of ``x`` nearest to ``wanted`` (levels, w), from where γ and β stand.
+    """Bring the quantiles of ``model``'s embeddings of ``x`` nearest to ``wanted`` (levels, w), from where γ
+    and β stand.
 
     What is left of the squared differences, per channel (channels,).
     """

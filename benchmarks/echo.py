@@ -1,4 +1,6 @@
-"""A server that answers calls, and messages on a stream, with the bytes it was sent; prints its address, ends with its standard input."""
+"""A server that answers calls, and messages on a stream, with the bytes it was sent; prints its address, ends
+with its standard input.
+"""
 
 from __future__ import annotations
 

@@ -110,7 +110,9 @@ def echo() -> Iterator[Callable[[bytes], bytes]]:
 
 
 def bare_steps_per_second(steps: int) -> float:
-    """Training steps a second of three processes that only pass on as many bytes: what gRPC leaves for all the rest."""
+    """Training steps a second of three processes that only pass on as many bytes: what gRPC leaves for all
+    the rest.
+    """
     with _echo_server() as passive, _echo_server() as active:
         return asyncio.run(_relay((passive, active), steps))
 

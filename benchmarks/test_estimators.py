@@ -1,8 +1,9 @@
-"""The batched estimators against one convex program, or one torch loop, per sample: ratios of CPU time on one core.
+"""The batched estimators against one convex program, or one torch loop, per sample: ratios of CPU time on one
+core.
 
 The baselines run on a few samples of each batch and are scaled up to it. Processor time is compared, not
-wall time: other work on the machine then weighs less. Each ratio is that of medians of alternating repetitions.
-Systems without a null space are left out: there the baselines would have nothing to solve.
+wall time: other work on the machine then weighs less. Each ratio is that of medians of alternating
+repetitions. Systems without a null space are left out: there the baselines would have nothing to solve.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ def _one_core() -> Iterator[None]:
 def compare(
     label: str, ours: Callable[[], object], rows: int, theirs: Callable[[], object], some: int
 ) -> float:
-    """How often faster a row of ours is, after one call of each that does not count; ``theirs`` solves ``some`` rows."""
+    """How often faster a row of ours is, after one call of each that does not count; ``theirs`` solves
+    ``some`` rows.
+    """
     ours(), theirs()
     taken = alternate({"ours": lambda: _seconds(ours), "theirs": lambda: _seconds(theirs)}, REPETITIONS)
     mine, other = median(taken["ours"]) / rows, median(taken["theirs"]) / some

@@ -1,4 +1,5 @@
-"""Peak memory of a party's process against its data and four messages, the largest of which carries the digests of its ids.
+"""Peak memory of a party's process against its data and four messages, the largest of which carries the
+digests of its ids.
 
 Peak memory of the estimators: a process each, 10⁶ rows of 36 columns and five equations, held to 1 GiB.
 """
@@ -36,7 +37,8 @@ def test_peak_memory_of_the_parties(benchmark: Any, tmp_path: Path) -> None:
     for party, peak in sorted(peaks[1].items()):
         more = peak - peaks[0][party]
         print(
-            f"  {party:<12} {peak:4.0f} MiB, {more:4.0f} more; data {data[party]:3.0f} and four messages {4 * digests:3.0f}: "
+            f"  {party:<12} {peak:4.0f} MiB, {more:4.0f} more; data {data[party]:3.0f} and four messages "
+            f"{4 * digests:3.0f}: "
             f"{more / (data[party] + 4 * digests):.2f} of that"
         )
     benchmark.extra_info.update(

@@ -1,7 +1,8 @@
-"""Training of softmax regression with several passive parties: a process each, beside all of them in one process.
+"""Training of softmax regression with several passive parties: a process each, beside all of them in one
+process.
 
-40 columns, 28 of them passive, batch 256. The reference is the protocol in one process, gate and logs on: what
-the processes gain by working side by side, and lose by waking each other.
+40 columns, 28 of them passive, batch 256. The reference is the protocol in one process, gate and logs on:
+what the processes gain by working side by side, and lose by waking each other.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Predictions through coordinator and both parties, against a bare unary echo.
 
-Throughput is measured with one request in flight and with two: a party that has many rows to predict need not wait for
-the scores of one batch before it asks for the next.
+Throughput is measured with one request in flight and with two: a party that has many rows to predict need not
+wait for the scores of one batch before it asks for the next.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""Training of a split network: 20 features, an embedding of 64, a top of 32 hidden units, batch 256, three processes.
+"""Training of a split network: 20 features, an embedding of 64, a top of 32 hidden units, batch 256, three
+processes.
 
 The reference is the whole network in one torch process. Ours runs with gate, transcript and recovery log on;
-the alternatives have neither. Aggregated at the active party, the alternatives pass their coordinator by as ours does.
+the alternatives have neither. Aggregated at the active party, the alternatives pass their coordinator by as
+ours does.
 """
 
 from __future__ import annotations
@@ -49,7 +51,9 @@ def test_share_of_one_torch_process(benchmark: Any, tmp_path: Path) -> None:
 
 @pytest.mark.benchmark(group="training")
 def test_accuracy_one_step_stale(benchmark: Any, tmp_path: Path) -> None:
-    """Five seeds, few steps: what staleness costs shows while the model still moves, and with large steps most."""
+    """Five seeds, few steps: what staleness costs shows while the model still moves, and with large steps
+    most.
+    """
 
     def accuracy(rate: float, **settings: Any) -> list[float]:
         what = {**settings, "learning_rate": rate}
@@ -69,7 +73,9 @@ def test_accuracy_one_step_stale(benchmark: Any, tmp_path: Path) -> None:
 
 @pytest.mark.benchmark(group="training")
 def test_an_epoch_with_passports(benchmark: Any, tmp_path: Path) -> None:
-    """LeNet on halves of MNIST's images; the small CNN on digits where the folder of whole data sets is absent."""
+    """LeNet on halves of MNIST's images; the small CNN on digits where the folder of whole data sets is
+    absent.
+    """
     mnist = "VFLENS_DATA" in os.environ
     images: dict[str, Any] = {
         "data": {"name": "mnist" if mnist else "digits"},

@@ -93,7 +93,8 @@ class ActiveParty(DataParty):
         """Also draws the soft labels (N, k) once per run, after the label defences."""
         if federation.n_classes != len(self.table.class_names):
             raise ProtocolError(
-                f"a federation of {federation.n_classes} classes: {self.name!r} has {len(self.table.class_names)}"
+                f"a federation of {federation.n_classes} classes: {self.name!r} has "
+                f"{len(self.table.class_names)}"
             )
         check_grants(self.config, len(federation.train))
         super().begin_run(federation, order)
@@ -127,7 +128,8 @@ class ActiveParty(DataParty):
             self.reached.check_training(act.exchange.step)
             if not self.recovery.is_due(act.exchange):
                 raise StateError(
-                    f"step {act.exchange.step} was learned from before and its answer is no longer kept: ask for the next"
+                    f"step {act.exchange.step} was learned from before and its answer is no longer kept: ask "
+                    "for the next"
                 )
             received = self._checked(act)
             self.spending.check(act.exchange)
@@ -190,7 +192,9 @@ class ActiveParty(DataParty):
         return self._labelled_rows(max((d.rows for d in self.config.disclose if d.to == to), default=0))
 
     def _scored_rows(self, scored_set: str, sender: str) -> Array:
-        """As :meth:`DataParty._scored_rows`; labels of prediction rows can be guessed before their scores are asked for: all are scored."""
+        """As :meth:`DataParty._scored_rows`; labels of prediction rows can be guessed before their scores are
+        asked for: all are scored.
+        """
         if scored_set == "predict":
             return self.run.federation.predict
         return super()._scored_rows(scored_set, sender)
@@ -264,7 +268,9 @@ class ActiveParty(DataParty):
         )
 
     def _sent(self, rows: Array) -> Array:
-        """What the coordinator gets of ``rows``: partial logits; nothing in a split network, whose top is here."""
+        """What the coordinator gets of ``rows``: partial logits; nothing in a split network, whose top is
+        here.
+        """
         if self.run.federation.network is not None:
             return np.zeros((len(rows), 0))
         partial: Array = self.run.model.forward(self.run.inputs.take(rows, axis=0))
@@ -279,7 +285,8 @@ class ActiveParty(DataParty):
         values = released.tensor(str(point))
         if released.rows.tobytes() != rows.tobytes() or values.shape != (len(rows), width):
             raise ProtocolError(
-                f"the coordinator answered with {point} of shape {values.shape}, or of other rows: {point} of the {len(rows)} rows asked are due"
+                f"the coordinator answered with {point} of shape {values.shape}, or of other rows: {point} "
+                f"of the {len(rows)} rows asked are due"
             )
         if federation.network is None:
             return values

@@ -34,7 +34,9 @@ _AT_ONCE = 4096  # rows of a network's forward pass: its memory has a bound
 
 
 class Adversary:
-    """The configured attacks of one data party: an active party's against each passive one, a passive party's against the active one."""
+    """The configured attacks of one data party: an active party's against each passive one, a passive party's
+    against the active one.
+    """
 
     def __init__(self, party: Host, targets: Mapping[str, Link]) -> None:
         self._party = party
@@ -54,7 +56,9 @@ class Adversary:
                 self._attack(target, Phase.TRAIN, self._trained(target), reconstruct, keep=False)
 
     def attack_labels(self) -> None:
-        """Estimate the labels of training and of prediction rows of every target, keep the estimates and submit."""
+        """Estimate the labels of training and of prediction rows of every target, keep the estimates and
+        submit.
+        """
         reconstruct = self._reconstruction()
         for target in self._attacked():
             self._attack(target, Phase.TRAIN, self._trained(target), reconstruct, keep=True)
@@ -96,7 +100,9 @@ class Adversary:
         return {name: _read_only(array) for name, array in own.items()}
 
     def _embedded(self) -> Array:
-        """The party's embeddings (N, w) of all its rows as its model gives them in predictions, its own passport included."""
+        """The party's embeddings (N, w) of all its rows as its model gives them in predictions, its own
+        passport included.
+        """
         party, run = self._party, self._party.run
         exchange = Exchange(party.config.run, Phase.PREDICT, MODEL_VERSION, 0)
         with party.lock:  # predictions may be asked for at the same time, of the same model
@@ -213,7 +219,9 @@ def view_of(
     every: int,
     joint: Joint | None = None,
 ) -> AdversaryView:
-    """What ``attack`` in ``party`` may read of ``federation``, in a run or from its record; see :class:`AdversaryView`."""
+    """What ``attack`` in ``party`` may read of ``federation``, in a run or from its record; see
+    :class:`AdversaryView`.
+    """
     return AdversaryView(
         party=party,
         target=target,

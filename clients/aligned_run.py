@@ -33,7 +33,8 @@ class Prepared:
 
 
 def aligned_in_place(features: Array, order: Array, scaler: Scaler) -> tuple[Array, int]:
-    """The rows ``order`` of ``features``, moved and scaled where they stand; and how many values were clipped.
+    """The rows ``order`` of ``features``, moved and scaled where they stand; and how many values were
+    clipped.
 
     A second copy would double what the party holds.
     """
@@ -44,7 +45,9 @@ def aligned_in_place(features: Array, order: Array, scaler: Scaler) -> tuple[Arr
 
 
 class Host(Protocol):
-    """A data party as its adversary and its figures take it; :class:`vflens.clients.data_party.DataParty` is one."""
+    """A data party as its adversary and its figures take it; :class:`vflens.clients.data_party.DataParty` is
+    one.
+    """
 
     name: str
     role: Role

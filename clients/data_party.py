@@ -300,7 +300,8 @@ class DataParty(Party):
             return self.network_model(federation, federation.network)
         if self.config.device != "cpu":
             raise ConfigError(
-                f"device = {self.config.device!r} at {self.name!r}: softmax regression computes on the processor, leave device out"
+                f"device = {self.config.device!r} at {self.name!r}: softmax regression computes on the "
+                "processor, leave device out"
             )
         holds_bias = federation.passive[0].name == self.name
         return LinearBlock(width, federation.n_classes, bias=holds_bias, training=federation.training)
@@ -329,7 +330,8 @@ class DataParty(Party):
         self.run.federation.check_epoch(exchange)
         if exchange.step > self.run.federation.steps:  # that one delivers the last gradient
             raise StateError(
-                f"step {exchange.step} of a training of {self.run.federation.steps} steps: it is over, go on to disclosures"
+                f"step {exchange.step} of a training of {self.run.federation.steps} steps: it is over, go on "
+                "to disclosures"
             )
         self.settle()
         return self.gate.answered(point, exchange)
@@ -360,7 +362,8 @@ class DataParty(Party):
         self.run.model.load(state)
 
     def resume(self) -> None:
-        """Rebuild the run that this folder holds: members, stage, last checkpoint, then the recovery log step by step.
+        """Rebuild the run that this folder holds: members, stage, last checkpoint, then the recovery log step
+        by step.
 
         Raises:
             StorageError: the folder holds no prepared run, one of another table, or one that was changed.
@@ -387,7 +390,8 @@ class DataParty(Party):
         """Do what was put off and write the figures so far.
 
         Raises:
-            StorageError: they cannot be written, or a log could not: the coordinator may have been told first.
+            StorageError: they cannot be written, or a log could not: the coordinator may have been told
+                first.
         """
         self.settle()
         for log in (self.transcript, self.recovery, self.gate):

@@ -17,12 +17,13 @@ def check_disclosed(released: Released, federation: Federation) -> None:
     """Refuse what no passive party discloses.
 
     Raises:
-        ProtocolError: another kind, other tensors than it has, rows that are no training rows, a table without
-            all rows, or a number beyond the last disclosure.
+        ProtocolError: another kind, other tensors than it has, rows that are no training rows, a table
+            without all rows, or a number beyond the last disclosure.
     """
     if released.point not in (Point.PARAMETERS, Point.AUXILIARY, Point.MOMENTS, Point.DATASET):
         raise ProtocolError(
-            f"{released.point.value} delivered as a disclosure: parameters, auxiliary rows, moments and tables are disclosed"
+            f"{released.point.value} delivered as a disclosure: parameters, auxiliary rows, moments and "
+            "tables are disclosed"
         )
     if released.point is Point.DATASET:
         if not np.array_equal(released.rows, np.arange(federation.rows)):
@@ -38,7 +39,9 @@ def check_disclosed(released: Released, federation: Federation) -> None:
 
 
 def _shapes(released: Released, federation: Federation) -> Shapes | None:
-    """What it may hold, the first always; None: a network's parameters, which whoever builds the network compares."""
+    """What it may hold, the first always; None: a network's parameters, which whoever builds the network
+    compares.
+    """
     columns = next(len(p.columns) for p in federation.passive if p.name == released.sender)
     if released.point is Point.DATASET:
         return {"dataset": (federation.rows, columns)}
@@ -58,10 +61,12 @@ def _check_tensors(released: Released, shapes: Shapes | None) -> None:
     found = {name: tensor.shape for name, tensor in tensors.items()}
     if shapes is not None and not (next(iter(shapes)) in found and found.items() <= shapes.items()):
         raise ProtocolError(
-            f"{released.point.value} of {released.sender!r} hold tensors of shapes {found}: {dict(shapes)} are due"
+            f"{released.point.value} of {released.sender!r} hold tensors of shapes {found}: {dict(shapes)} "
+            "are due"
         )
     for name, tensor in tensors.items():
         if tensor.dtype.kind != "f" or not np.isfinite(tensor).all():
             raise ProtocolError(
-                f"{released.point.value} of {released.sender!r}: {name} holds something else than finite numbers"
+                f"{released.point.value} of {released.sender!r}: {name} holds something else than finite "
+                "numbers"
             )

@@ -20,14 +20,17 @@ class Identification:
         self._sent: Array | None = None  # rows of the file in the order of the digests sent
 
     def salt(self, table: Table) -> bytes:
-        """Its part of the salt. It differs for other rows, another run or another secret; the scenarios of one experiment share it."""
+        """Its part of the salt. It differs for other rows, another run or another secret; the scenarios of
+        one experiment share it.
+        """
         if not self._salt:
             experiment = self._config.run.partition("/")[0]
             self._salt = derive(self._secret, "alignment", experiment, table.digest().tobytes().hex())
         return self._salt
 
     def identities(self, table: Table, salts: bytes) -> Identities:
-        """Keyed digests of the row ids. Outside lab mode they are keyed by the ``salts`` of all data parties too, and sorted.
+        """Keyed digests of the row ids. Outside lab mode they are keyed by the ``salts`` of all data parties
+        too, and sorted.
 
         Raises:
             ProtocolError: the salts lack this party's own, so that the digests might be those of another run.
@@ -40,16 +43,19 @@ class Identification:
         return in_order(Identities(found, table.split), self._sent)
 
     def file_rows(self, order: Array) -> Array:
-        """The rows of the file int32 (N,) that the coordinator calls ``order`` by their places among the digests sent.
+        """The rows of the file int32 (N,) that the coordinator calls ``order`` by their places among the
+        digests sent.
 
         Raises:
-            StateError: outside lab mode, this process sent none: the places are among another process's digests.
+            StateError: outside lab mode, this process sent none: the places are among another process's
+                digests.
         """
         if self._config.lab:  # digests are sent in the file's order
             return order
         if self._sent is None:
             raise StateError(
-                f"party {self._config.party!r} has sent no digests since it was started: ask it for its digests first, then send the rows"
+                f"party {self._config.party!r} has sent no digests since it was started: ask it for its "
+                "digests first, then send the rows"
             )
         rows: Array = self._sent[order]
         return rows

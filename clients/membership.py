@@ -25,21 +25,25 @@ def check_membership(
     mine = next((p for p in federation.parties if p.name == config.party), None)
     if mine is None or mine.role is not Role(config.role) or mine.columns != columns:
         raise ProtocolError(
-            f"run {federation.run!r} does not know {config.role} {config.party!r} with its columns: describe it anew"
+            f"run {federation.run!r} does not know {config.role} {config.party!r} with its columns: describe "
+            "it anew"
         )
     check_limits(federation, mine, config.limits)
     if federation.lab != config.lab:
         raise ConfigError(
-            f"lab = {str(config.lab).lower()} at {config.party!r} and {str(federation.lab).lower()} at the coordinator: set it alike at every party"
+            f"lab = {str(config.lab).lower()} at {config.party!r} and {str(federation.lab).lower()} at the "
+            "coordinator: set it alike at every party"
         )
     if federation.aggregator != config.aggregator:
         raise ConfigError(
-            f"aggregator = {config.aggregator!r} at {config.party!r} and {federation.aggregator!r} at the coordinator: set it alike at every party"
+            f"aggregator = {config.aggregator!r} at {config.party!r} and {federation.aggregator!r} at the "
+            "coordinator: set it alike at every party"
         )
     every = config.transcript.every
     if federation.training.epochs % every:
         raise ConfigError(
-            f"transcript.every = {every} at {config.party!r} leaves out the last of {federation.training.epochs} epochs: choose a divisor"
+            f"transcript.every = {every} at {config.party!r} leaves out the last of "
+            f"{federation.training.epochs} epochs: choose a divisor"
         )
     if federation.direct and federation.network is None:
         raise ProtocolError(
@@ -63,11 +67,14 @@ def check_limits(federation: Federation, party: PartyInfo, limits: Limits) -> No
     ):
         if value > most:
             raise ConfigError(
-                f"{what}: {value} in run {federation.run!r}, limits.{limit} at {party.name!r} is {most}: train with less, or raise it"
+                f"{what}: {value} in run {federation.run!r}, limits.{limit} at {party.name!r} is {most}: "
+                "train with less, or raise it"
             )
     if training.learning_rate < limits.min_learning_rate:
         raise ConfigError(
-            f"training.learning_rate: {training.learning_rate:g} in run {federation.run!r}, limits.min_learning_rate at {party.name!r} is {limits.min_learning_rate:g}: train with a larger one, or lower it"
+            f"training.learning_rate: {training.learning_rate:g} in run {federation.run!r}, "
+            f"limits.min_learning_rate at {party.name!r} is {limits.min_learning_rate:g}: train with a "
+            "larger one, or lower it"
         )
 
 
@@ -77,12 +84,14 @@ def _check_reached(federation: Federation, config: ActiveConfig) -> None:
     missing = [p.name for p in federation.passive if p.name not in reached]
     if missing:
         raise ConfigError(
-            f"peers of {config.party!r} lack passive party {missing[0]!r}, whose embeddings it asks for: name it with address and token"
+            f"peers of {config.party!r} lack passive party {missing[0]!r}, whose embeddings it asks for: "
+            "name it with address and token"
         )
 
 
 def check_order(order: Array, federation: Federation, rows: int) -> None:
-    """Refuse an alignment that does not fit a file of ``rows`` rows; ``order`` int32 (N,) are its rows in aligned order.
+    """Refuse an alignment that does not fit a file of ``rows`` rows; ``order`` int32 (N,) are its rows in
+    aligned order.
 
     Raises:
         ProtocolError: naming what does not fit.

@@ -1,4 +1,6 @@
-"""What the active party tells an operator: scores of prediction rows by their numbers, with ids and names of classes."""
+"""What the active party tells an operator: scores of prediction rows by their numbers, with ids and names of
+classes.
+"""
 
 from __future__ import annotations
 

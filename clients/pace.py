@@ -32,7 +32,8 @@ class Pace:
             due = max(now, self._free)
             if due - now > self._patience:
                 raise StateError(
-                    f"limits.rows_per_second at {self._party!r} is {self._rate:g}: ask again in {due - now:.0f} seconds, for fewer rows at a time"
+                    f"limits.rows_per_second at {self._party!r} is {self._rate:g}: ask again in "
+                    f"{due - now:.0f} seconds, for fewer rows at a time"
                 )
             self._free = due + rows / self._rate
         time.sleep(due - now)

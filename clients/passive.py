@@ -34,7 +34,8 @@ _POINTS = {
 
 
 class PassiveParty(DataParty):
-    """Answers the steps of whoever aggregates with embeddings, and submissions with receipts; attacks the labels.
+    """Answers the steps of whoever aggregates with embeddings, and submissions with receipts; attacks the
+    labels.
 
     Args:
         config: its configuration.
@@ -90,7 +91,8 @@ class PassiveParty(DataParty):
             self.reached.check_training(act.exchange.step)
             if not self.recovery.is_due(act.exchange, ahead=self.run.federation.training.staleness):
                 raise StateError(
-                    f"step {act.exchange.step} is over and its answer no longer kept: ask for step {self.recovery.learned + 1}"
+                    f"step {act.exchange.step} is over and its answer no longer kept: ask for step "
+                    f"{self.recovery.learned + 1}"
                 )
             rows = self.run.federation.checked_rows(act.rows, Phase.TRAIN)
             self.spending.check(act.exchange)
@@ -109,12 +111,15 @@ class PassiveParty(DataParty):
         classes = self.run.federation.n_classes
         if labels.dtype.kind != "i" or not ((labels >= 0) & (labels < classes)).all():
             raise ProtocolError(
-                f"labels of {released.sender!r} that are no classes: whole numbers from 0 to {classes - 1} are due"
+                f"labels of {released.sender!r} that are no classes: whole numbers from 0 to {classes - 1} "
+                "are due"
             )
         self.run.federation.checked_rows(released.rows, Phase.TRAIN)
 
     def deliver(self, act: Deliver) -> Done:
-        """Labels: also keep what an attack on labels may use besides them, see :mod:`vflens.experiments.results.offline`."""
+        """Labels: also keep what an attack on labels may use besides them, see
+        :mod:`vflens.experiments.results.offline`.
+        """
         done = super().deliver(act)
         save_arrays(self.folder / "own.npz", self.adversary.own())
         return done
@@ -194,7 +199,8 @@ class PassiveParty(DataParty):
         sent = self.steps.rows(received.exchange.step)
         if sent is not None and sent != received.rows.tobytes():
             raise ProtocolError(
-                f"the gradient of step {received.exchange.step} is not that of the rows whose embeddings {self.name!r} sent in it"
+                f"the gradient of step {received.exchange.step} is not that of the rows whose embeddings "
+                f"{self.name!r} sent in it"
             )
         self.recovery.append(received)  # before the reply leaves: nobody gives it again to who replied
         self.relearn([received])
@@ -242,7 +248,9 @@ class PassiveParty(DataParty):
                     self.metrics.add(name, value, target=self.name)
 
     def _auxiliary_rows(self, count: int) -> Array:
-        """``count`` training rows, the same at every asking: they are granted to the adversary and never scored."""
+        """``count`` training rows, the same at every asking: they are granted to the adversary and never
+        scored.
+        """
         chosen = stream(self.secret, "auxiliary").permutation(self.run.federation.train)[:count]
         return np.sort(chosen)
 

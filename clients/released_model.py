@@ -1,4 +1,6 @@
-"""A passive party's part of the model as theory speaks of it: its own weights, and what the adversary takes for them."""
+"""A passive party's part of the model as theory speaks of it: its own weights, and what the adversary takes
+for them.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ def released_model(
 ) -> ReleasedModel | None:
     """The trained model of a party's ``run``; None where no closed form covers it.
 
-    ``disclosed`` gives the parameters that the active party was told, None if it was told none. Covered is one passive party under softmax regression that trains on H x, or on 1 − x. Several parties' columns are
+    ``disclosed`` gives the parameters that the active party was told, None if it was told none. Covered is
+    one passive party under softmax regression that trains on H x, or on 1 − x. Several parties' columns are
     solved for together: A, P and K are then no party's alone.
     """
     if len(run.federation.passive) > 1 or run.federation.network is not None:
@@ -35,7 +38,9 @@ def released_model(
 
 
 def _input_map(x: Array, inputs: Array) -> tuple[Array, bool] | None:
-    """H (d, d) with ``inputs`` = H x for every row, or −I and True for 1 − x; None where neither or another H fits too."""
+    """H (d, d) with ``inputs`` = H x for every row, or −I and True for 1 − x; None where neither or another H
+    fits too.
+    """
     d = x.shape[1]
     if np.array_equal(inputs, x):
         return np.eye(d), False

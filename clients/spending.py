@@ -56,7 +56,8 @@ class Spending:
         }
 
     def check(self, exchange: Exchange) -> None:
-        """Refuse a release of rows that their budget does not cover: of training rows the next, of prediction rows the only one.
+        """Refuse a release of rows that their budget does not cover: of training rows the next, of prediction
+        rows the only one.
 
         Raises:
             StateError: naming the budget.
@@ -74,7 +75,9 @@ class Spending:
             self.accountants[phase].check(count, budget, f"{_WHAT[phase]} of {self._party!r}")
 
     def record(self, metrics: Metrics, gate: ReleaseGate, epochs: int) -> None:
-        """How often a training row was released, at most, and the ε that this and one prediction come to; NaN: none can be stated."""
+        """How often a training row was released, at most, and the ε that this and one prediction come to;
+        NaN: none can be stated.
+        """
         predicted = bool(len(gate.released_rows(Point.EMBEDDING, MODEL_VERSION)))
         for phase, name, count in (
             (Phase.TRAIN, "training", epochs),

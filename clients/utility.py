@@ -1,4 +1,6 @@
-"""What the federation is worth to the active party: accuracy and AUC, with the others, alone, and on tables that they released."""
+"""What the federation is worth to the active party: accuracy and AUC, with the others, alone, and on tables
+that they released.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,11 @@ from vflens.types import Array, ColumnInfo, Point
 
 
 def record_utility(party: Host, labels: Array, received: Array) -> None:
-    """Add accuracy and AUC on the prediction rows to the party's metrics: federated, alone, and with released tables.
+    """Add accuracy and AUC on the prediction rows to the party's metrics: federated, alone, and with released
+    tables.
 
-    ``labels`` (N,) are those of all aligned rows, ``received`` (n, k) the log-probabilities of the prediction rows.
+    ``labels`` (N,) are those of all aligned rows, ``received`` (n, k) the log-probabilities of the prediction
+    rows.
     """
     rows = party.run.federation.predict
     models = {"": received, "_alone": _trained(party, labels, "alone", {})}
@@ -31,7 +35,9 @@ def record_utility(party: Host, labels: Array, received: Array) -> None:
 
 
 def _trained(party: Host, labels: Array, purpose: str, tables: Mapping[str, Array]) -> Array:
-    """Log-probabilities (n, k) of the prediction rows by the same kind of model on the party's own columns and ``tables``."""
+    """Log-probabilities (n, k) of the prediction rows by the same kind of model on the party's own columns
+    and ``tables``.
+    """
     federation = party.run.federation
     x = np.hstack([party.run.inputs, *tables.values()]) if tables else party.run.inputs
     train, new = federation.train, x[federation.predict]

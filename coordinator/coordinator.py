@@ -204,13 +204,17 @@ class Coordinator(Party):
         return {"weight": np.hstack([latest[p.name].tensor("weight") for p in self._passive])}
 
     def open_predictions(self) -> None:
-        """Tell the data parties that the active one may predict and all may attack; first those whom it asks itself."""
+        """Tell the data parties that the active one may predict and all may attack; first those whom it asks
+        itself.
+        """
         self.reached.advance(Stage.OPEN)
         for link in (*self._passive, self._active):
             link.call(Begin(self.config.run, 1))
 
     def predict(self, act: Predict) -> Released:
-        """Release what the active party asks of its rows, each once: scores, or in a split network embeddings."""
+        """Release what the active party asks of its rows, each once: scores, or in a split network
+        embeddings.
+        """
         own = act.embedding
         self._check_open()
         check_exchange(own.exchange, self.config.run, Phase.PREDICT)
@@ -239,7 +243,9 @@ class Coordinator(Party):
         return Done()
 
     def stop(self, failure: str = "") -> None:
-        """Tell every data party that the run is over, and why if it failed; who is gone already is passed over."""
+        """Tell every data party that the run is over, and why if it failed; who is gone already is passed
+        over.
+        """
         told = {
             name: self._links[name].submit(Stop(self.config.run, failure)) for name in sorted(self._links)
         }
@@ -295,7 +301,8 @@ class Coordinator(Party):
         for peer in self.config.peers:
             if roles.get(peer.name) != peer.role:
                 raise ConfigError(
-                    f"peer {peer.name!r} at {peer.address} answers as another party or role: correct its address or role"
+                    f"peer {peer.name!r} at {peer.address} answers as another party or role: correct its "
+                    "address or role"
                 )
         return parties
 
@@ -306,11 +313,14 @@ class Coordinator(Party):
         return align(identities, self.config.predict_share, stream(self.secret, "split"))
 
     def _embeddings(self, exchange: Exchange, fresh: Array) -> list[Released]:
-        """The passive parties' embeddings of the prediction rows ``fresh``, in party-name order; none of no row."""
+        """The passive parties' embeddings of the prediction rows ``fresh``, in party-name order; none of no
+        row.
+        """
         return predicted_embeddings(self.aligned, self._passive if len(fresh) else (), exchange, fresh)
 
     def _combined(self, own: Released, embeddings: Sequence[Released]) -> Array:
-        """The combined ``embeddings`` of the rows of ``own``: all of them fresh, where another request did not overtake.
+        """The combined ``embeddings`` of the rows of ``own``: all of them fresh, where another request did
+        not overtake.
 
         Recorded here, each row once: requests repeated or refused would grow the transcript without end.
         """
@@ -320,7 +330,9 @@ class Coordinator(Party):
         return combined(embeddings, self.aligned)
 
     def _release_embeddings(self, own: Released, embeddings: Sequence[Released]) -> Released:
-        """The combined embeddings of ``own.rows``: in a split network the active party computes its scores itself."""
+        """The combined embeddings of ``own.rows``: in a split network the active party computes its scores
+        itself.
+        """
 
         def compute(fresh: Array) -> Array:
             return self._combined(part(own, fresh), embeddings)

@@ -1,4 +1,6 @@
-"""The release of scores: softmax of the summed logits, through the coordinator's gate, with what that cost in accuracy."""
+"""The release of scores: softmax of the summed logits, through the coordinator's gate, with what that cost in
+accuracy.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,8 @@ class ScoreRelease:
     def release(self, own: Released, passive_logits: Logits) -> Released:
         """The scores of ``own.rows``; ``own``, the active party's partial logits, was checked.
 
-        ``passive_logits`` is given the part of ``own`` that was not yet released, and nothing if there is none.
+        ``passive_logits`` is given the part of ``own`` that was not yet released, and nothing if there is
+        none.
         """
         exact: list[tuple[Array, Array]] = []
 
@@ -43,7 +46,9 @@ class ScoreRelease:
         return released
 
     def record_metrics(self) -> None:
-        """Add mean KL(c‖c̃) in nats, the share of rows whose arg-max was kept, the number of rows, the second moment of the noise."""
+        """Add mean KL(c‖c̃) in nats, the share of rows whose arg-max was kept, the number of rows, the second
+        moment of the noise.
+        """
         rows = max(self._rows, 1)
         self._metrics.add("mean_kl", self._divergence / rows, scored_set="predict", rows=self._rows)
         self._metrics.add("argmax_kept", self._kept / rows, scored_set="predict", rows=self._rows)
@@ -72,7 +77,9 @@ def _kept(top: Array, released: Array) -> int:
 
 
 def _divergence(exact: Array, released: Array) -> float:
-    """Sum over rows of KL(c‖c̃) = Σ c (log c − log c̃), infinite where a possible class was released as impossible."""
+    """Sum over rows of KL(c‖c̃) = Σ c (log c − log c̃), infinite where a possible class was released as
+    impossible.
+    """
     possible = exact > -np.inf
     if (released[possible] == -np.inf).any():
         return float("inf")

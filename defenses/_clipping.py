@@ -14,16 +14,18 @@ def clipped(rows: Array, largest: float, order: int) -> Array:
     return shorter
 
 
-#: What of the largest norm pays for rounding: of a norm over w numbers, a relative (w + 6)·2⁻⁵³, below 2⁻³⁶ for rows
+#: What of the largest norm pays for rounding: of a norm over w numbers, a relative (w + 6)·2⁻⁵³, below 2⁻³⁶
+#: for rows
 #: up to 65,536 wide, and :data:`vflens.numerics.discrete_noise.LAPLACE_ERROR`.
 _ROUNDING = 2.0**-32
 
 
 def clipped_to_grid(rows: Array, largest: float, order: int, step: float) -> Array:
-    """``rows`` (n, w) clipped to norm ``largest``, in whole steps: integers in float64 of norm < ``largest``/``step``.
+    """``rows`` (n, w) clipped to norm ``largest``, in whole steps: integers in float64 of norm <
+    ``largest``/``step``.
 
-    Cutting towards 0 makes no coordinate longer, so the norm stays below the bound after it. Two rows are then at
-    most 2·``largest``/``step`` apart, by the triangle inequality: as far as without a grid.
+    Cutting towards 0 makes no coordinate longer, so the norm stays below the bound after it. Two rows are
+    then at most 2·``largest``/``step`` apart, by the triangle inequality: as far as without a grid.
     """
     steps: Array = np.trunc(clipped(rows, largest * (1 - _ROUNDING), order) / step)
     return steps

@@ -1,4 +1,6 @@
-"""The direction along which noise on the scores misleads least squares most (RVG Theorem 4), with its sign settled."""
+"""The direction along which noise on the scores misleads least squares most (RVG Theorem 4), with its sign
+settled.
+"""
 
 from __future__ import annotations
 
@@ -21,18 +23,21 @@ def leading_direction(owner: Owner) -> Array:
     Its sign is free and matters; here the first entry of largest size is positive.
 
     Raises:
-        ConfigError: the owner knows no parameters of the passive parties, or they are all equal between classes.
+        ConfigError: the owner knows no parameters of the passive parties, or they are all equal between
+            classes.
     """
     if owner.parameters is None:
         raise ConfigError(
-            f"a scheme along v₁ at {owner.name!r}: it needs the passive parties' weights, only a coordinator to which they are disclosed has them"
+            f"a scheme along v₁ at {owner.name!r}: it needs the passive parties' weights, only a coordinator "
+            "to which they are disclosed has them"
         )
     weight = owner.parameters()["weight"]
     J = first_differences(len(weight))
     A = J @ weight
     if not A.any():
         raise ConfigError(
-            "a scheme along v₁: the disclosed weights are the same for every class, no direction leads: train longer, or remove the scheme"
+            "a scheme along v₁: the disclosed weights are the same for every class, no direction leads: "
+            "train longer, or remove the scheme"
         )
     v = best_noise(A, J, 1.0).direction
     size = np.abs(v)

@@ -1,4 +1,5 @@
-"""The rotation of disclosed weights that misleads half* most at an agreed distortion (VAR §V, cases i and ii).
+"""The rotation of disclosed weights that misleads half* most at an agreed distortion (VAR §V, cases i and
+ii).
 
 Minimise f(R) = (1/d)Tr(P(2K₀Rᵀ − K₀ − R M Rᵀ)) over RᵀR = I with g(R) = (2/(dk))Tr((I − R)WᵀW) = ε. Not
 convex: pymanopt minimises an augmented Lagrangian (Nocedal and Wright, §17.3) from several feasible starts in
@@ -86,7 +87,8 @@ class RotationProblem:
 
 
 def best_rotation(problem: RotationProblem, starts: int, rng: np.random.Generator) -> Array:
-    """R (d, d), RᵀR = I, g(R) = ε, with the largest MSE that ``starts`` pairs of starts from each of four bases found.
+    """R (d, d), RᵀR = I, g(R) = ε, with the largest MSE that ``starts`` pairs of starts from each of four
+    bases found.
 
     Raises:
         ConfigError: pymanopt is not installed, or no start reached the distortion.
@@ -94,13 +96,15 @@ def best_rotation(problem: RotationProblem, starts: int, rng: np.random.Generato
     found = [R for start in _starts(problem, starts, rng) if (R := _improved(problem, start)) is not None]
     if not found:
         raise ConfigError(
-            f"distorted_parameters: no rotation with distortion epsilon = {problem.epsilon:g} was found: choose a smaller one"
+            f"distorted_parameters: no rotation with distortion epsilon = {problem.epsilon:g} was found: "
+            "choose a smaller one"
         )
     return max(found, key=problem.mse)
 
 
 def _starts(problem: RotationProblem, count: int, rng: np.random.Generator) -> Iterator[Array]:
-    """Feasible points, turned in random planes, both ways, from where g is least and largest in each component.
+    """Feasible points, turned in random planes, both ways, from where g is least and largest in each
+    component.
 
     With u the direction that W weighs least these are I and 1 − 2uuᵀ, and their negatives.
     """
@@ -157,7 +161,9 @@ def _improved(problem: RotationProblem, start: Array) -> Array | None:
 
 
 def _minimised(problem: RotationProblem, start: Array, multiplier: float, weight: float) -> Array:
-    """A local minimiser of −MSE + y c + (ρ/2)c², c the relative excess of g, y and ρ ``multiplier`` and ``weight``."""
+    """A local minimiser of −MSE + y c + (ρ/2)c², c the relative excess of g, y and ρ ``multiplier`` and
+    ``weight``.
+    """
     try:
         from pymanopt import Problem, function
         from pymanopt.manifolds import Stiefel
@@ -183,7 +189,8 @@ def _minimised(problem: RotationProblem, start: Array, multiplier: float, weight
 
     on = function.numpy(manifold)
     stated = Problem(manifold, on(cost), euclidean_gradient=on(gradient), euclidean_hessian=on(hessian))
-    # Few steps a round: the next round goes on from there, and most of the way is made after the multiplier moved.
+    # Few steps a round: the next round goes on from there, and most of the way is made after the multiplier
+    # moved.
     optimizer = TrustRegions(verbosity=0, max_iterations=20, min_gradient_norm=1e-6)
     with np.errstate(
         divide="ignore", invalid="ignore"

@@ -29,7 +29,8 @@ class DistortedParameters(Defense):
     """Wₙ instead of W with g = ‖W − Wₙ‖²_F/(dk) = ε.
 
     * d = 1 (VAR's case iii) and k = 2 (iv): the global optimum, :mod:`vflens.numerics.theory.distortion`.
-    * k > 2, d > 1 (i and ii), or ``rotate``: Wₙ = W R, R orthonormal, the best of several starts; needs pymanopt.
+    * k > 2, d > 1 (i and ii), or ``rotate``: Wₙ = W R, R orthonormal, the best of several starts; needs
+      pymanopt.
 
     An ε that this model does not admit is refused when the parameters are due, with the admissible range.
     """
@@ -79,7 +80,8 @@ class DistortedParameters(Defense):
             return
         sign = "<=" if closed else "<"
         raise ConfigError(
-            f"distorted_parameters: epsilon = {self.epsilon:g}, but these weights admit 0 < epsilon {sign} {end:.6g} only: choose one of those"
+            f"distorted_parameters: epsilon = {self.epsilon:g}, but these weights admit 0 < epsilon {sign} "
+            f"{end:.6g} only: choose one of those"
         )
 
     def _checked(self, W: Array, distorted: Array) -> Array:
@@ -87,6 +89,7 @@ class DistortedParameters(Defense):
         left, true = (np.linalg.norm(np.diff(V, axis=0)) for V in (distorted, W))
         if left < _FAINT * true:
             raise ConfigError(
-                f"distorted_parameters: epsilon = {self.epsilon:g} leaves next to nothing of the equations, these weights admit 0 < epsilon < {largest_distortion(W):.6g}: choose one well inside"
+                f"distorted_parameters: epsilon = {self.epsilon:g} leaves next to nothing of the equations, "
+                f"these weights admit 0 < epsilon < {largest_distortion(W):.6g}: choose one well inside"
             )
         return distorted

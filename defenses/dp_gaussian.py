@@ -1,7 +1,8 @@
 """Clip every row to a norm and add Gaussian noise, on the embeddings or gradients that the party sends.
 
-A baseline of FedAdOb (§6). Rows and noise are whole numbers of steps of one grid (:mod:`vflens.numerics.discrete_noise`),
-so that (ε, δ) holds in floating point too. Noise is drawn once per exchange; an adversary may average over exchanges.
+A baseline of FedAdOb (§6). Rows and noise are whole numbers of steps of one grid
+(:mod:`vflens.numerics.discrete_noise`), so that (ε, δ) holds in floating point too. Noise is drawn once per
+exchange; an adversary may average over exchanges.
 """
 
 from __future__ import annotations
@@ -43,15 +44,18 @@ class DPGaussian(Defense):
         return self._noisy(g, ctx)
 
     def claim(self, state: Mapping[str, Array]) -> Claim:
-        """Noise of standard deviation level·C; (ε, δ) per row and exchange where the classical bound covers it; ρ of the ideal law.
+        """Noise of standard deviation level·C; (ε, δ) per row and exchange where the classical bound covers
+        it; ρ of the ideal law.
 
-        ρ = (2C)²/(2(level·C)²) (Bun and Steinke, 2016, proposition 1.6). The sampler ends at 9.75 deviations, so no finite ρ
-        holds of it. It is within 2⁻⁴⁸ a number of the ideal law, in total variation: :class:`vflens.member.accountant.Accountant`
-        takes that error off δ, and states no ε where it is too much.
+        ρ = (2C)²/(2(level·C)²) (Bun and Steinke, 2016, proposition 1.6). The sampler ends at 9.75 deviations,
+        so no finite ρ holds of it. It is within 2⁻⁴⁸ a number of the ideal law, in total variation:
+        :class:`vflens.member.accountant.Accountant` takes that error off δ, and states no ε where it is too
+        much.
 
         Replacing a row moves it by at most 2C: σ ≥ √(2 ln(1.25/δ))·2C/ε suffices if ε < 1 (Dwork and Roth,
-        2014, theorem A.1). Otherwise ε stays unclaimed. The sampler's error, (1 + e)·2⁻⁴⁸ a number and below 10⁻⁹ for
-        rows of up to 65,536, is in δ: with the exact δ of Gaussian noise it makes up less than a third of the theorem's.
+        2014, theorem A.1). Otherwise ε stays unclaimed. The sampler's error, (1 + e)·2⁻⁴⁸ a number and below
+        10⁻⁹ for rows of up to 65,536, is in δ: with the exact δ of Gaussian noise it makes up less than a
+        third of the theorem's.
         """
         epsilon = math.sqrt(2 * math.log(1.25 / self.delta)) * 2 / self.level
         claim = Claim(noise_std=self.level * self.clip, rho=2 / self.level**2)

@@ -1,7 +1,7 @@
 """Clip every row to an L1 norm and add Laplace noise, on the embeddings or gradients that the party sends.
 
-Pure differential privacy of a row in one exchange, in floating point too: rows and noise are whole numbers of steps
-of one grid (:mod:`vflens.numerics.discrete_noise`). Noise is drawn once per exchange.
+Pure differential privacy of a row in one exchange, in floating point too: rows and noise are whole numbers of
+steps of one grid (:mod:`vflens.numerics.discrete_noise`). Noise is drawn once per exchange.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ class DPLaplace(Defense):
         return self._noisy(g, ctx)
 
     def claim(self, state: Mapping[str, Array]) -> Claim:
-        """ε = 2/level, δ = 0 per row and exchange: replacing a row moves it by at most 2C in L1. Standard deviation √2·b."""
+        """ε = 2/level, δ = 0 per row and exchange: replacing a row moves it by at most 2C in L1. Standard
+        deviation √2·b.
+        """
         return Claim(noise_std=math.sqrt(2) * self.level * self.clip, epsilon=2 / self.level, delta=0.0)
 
     def _noisy(self, rows: Array, ctx: Context) -> Array:

@@ -1,8 +1,8 @@
 """Gaussian noise on the logits behind the released scores.
 
 A baseline: it may change the predicted class, and averaging over independent draws undoes it, which is why a
-row keeps its noise. No ε is claimed; the logits are rounded to a grid all the same, so that the last bits of a score
-do not tell them (:mod:`vflens.numerics.discrete_noise`).
+row keeps its noise. No ε is claimed; the logits are rounded to a grid all the same, so that the last bits of
+a score do not tell them (:mod:`vflens.numerics.discrete_noise`).
 """
 
 from __future__ import annotations

@@ -36,7 +36,8 @@ class Marvell(Defense):
         """
         if self.positive >= n_classes:
             raise ConfigError(
-                f"marvell at {party!r}: positive = {self.positive} is no class, choose one from 0 to {n_classes - 1}"
+                f"marvell at {party!r}: positive = {self.positive} is no class, choose one from 0 to "
+                f"{n_classes - 1}"
             )
 
     def fit(self, owner: Owner, rng: np.random.Generator) -> Mapping[str, Array]:
@@ -45,10 +46,12 @@ class Marvell(Defense):
         return {}
 
     def claim(self, state: Mapping[str, Array]) -> Claim:
-        """The error of every test of one row, where both sides have the same coordinate variance: ½ − 1/(4√power), at least 0.
+        """The error of every test of one row, where both sides have the same coordinate variance: ½ −
+        1/(4√power), at least 0.
 
-        All power along Δ, alike on both sides, then leaves sumKL ≤ 1/power, so the best four λ leave no more. Two classes
-        whose variances differ can be told apart by that too: of them nothing is claimed, nor of batches with one side.
+        All power along Δ, alike on both sides, then leaves sumKL ≤ 1/power, so the best four λ leave no more.
+        Two classes whose variances differ can be told apart by that too: of them nothing is claimed, nor of
+        batches with one side.
         """
         return Claim(test_error=max(0.0, 0.5 - 0.25 / math.sqrt(self.power)))
 

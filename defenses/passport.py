@@ -22,8 +22,9 @@ class Passport(Defense):
     """out = γ ⊙ (W ∗ x) + β with γ, β = Avg(D(E(W ∗ s))); see :mod:`vflens.models.networks.passport`.
 
     At a passive party around the last convolution (else the last linear layer) of the bottom model, at the
-    active party around the first linear layer of the top (FedAdOb, appendix A.4.1); ``layer`` chooses another. A layer
-    has one passport: a second one at the same party goes around the next of these that has none.
+    active party around the first linear layer of the top (FedAdOb, appendix A.4.1); ``layer`` chooses
+    another. A layer has one passport: a second one at the same party goes around the next of these that has
+    none.
     """
 
     largest_mean: float = Field(
@@ -48,7 +49,8 @@ class Passport(Defense):
         layers = open_layers(m)
         if place is None or place not in layers:
             raise ConfigError(
-                f"passport layer {place!r} at {ctx.owner.name!r} is no linear or convolution layer of its model without a passport: name one of {list(layers)}"
+                f"passport layer {place!r} at {ctx.owner.name!r} is no linear or convolution layer of its "
+                f"model without a passport: name one of {list(layers)}"
             )
         passport = PassportLayer(
             layers[place],
@@ -61,10 +63,12 @@ class Passport(Defense):
         return with_passport(m, place, passport)
 
     def claim(self, state: Mapping[str, Array]) -> Claim:
-        """What FedAdOb's Theorem 1 rests on: the variance N²/12 + σ² of a number of the key, of the keys alone.
+        """What FedAdOb's Theorem 1 rests on: the variance N²/12 + σ² of a number of the key, of the keys
+        alone.
 
-        In the theorem's setting (H = W(x + s), W of full column rank and known, a guess of s independent of all that was
-        observed) the input then errs as the guess does. This layer scales too and passes its keys through an autoencoder,
-        and who was granted rows does not guess γ and β but estimates them: of inputs and of such adversaries nothing is claimed.
+        In the theorem's setting (H = W(x + s), W of full column rank and known, a guess of s independent of
+        all that was observed) the input then errs as the guess does. This layer scales too and passes its
+        keys through an autoencoder, and who was granted rows does not guess γ and β but estimates them: of
+        inputs and of such adversaries nothing is claimed.
         """
         return Claim(key_error=self.largest_mean**2 / 12 + self.sigma**2)

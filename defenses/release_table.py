@@ -22,10 +22,12 @@ from vflens.types import Array, Claim, Owner
 
 
 class ReleaseTable(Defense):
-    """x̄ = x + n on columns scaled to [0, 1] (FAR): the active party gets x̄ and this party's model works on it.
+    """x̄ = x + n on columns scaled to [0, 1] (FAR): the active party gets x̄ and this party's model works on
+    it.
 
     Nothing else leaves: embeddings are functions of x̄. The noise is a function of the party's secret, of the
-    run, of these settings and of the table, so that no two releases share draws whose difference would show it.
+    run, of these settings and of the table, so that no two releases share draws whose difference would show
+    it.
     """
 
     mechanism: Literal["gaussian", "laplace", "bounded", "correlated"] = "gaussian"
@@ -57,7 +59,8 @@ class ReleaseTable(Defense):
         """
         if self.mechanism == "correlated" and n_classes != 2:
             raise ConfigError(
-                f"release_table at {party!r}: correlated noise keeps a classifier of two classes, and data.label_column holds {n_classes}"
+                f"release_table at {party!r}: correlated noise keeps a classifier of two classes, and "
+                f"data.label_column holds {n_classes}"
             )
 
     def fit(self, owner: Owner, rng: np.random.Generator) -> Mapping[str, Array]:

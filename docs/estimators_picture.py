@@ -23,12 +23,12 @@ def picture() -> str:
     size = SIDE + 2 * MARGIN
     ends = [_place(0.5, 0.0), _place(0.0, 0.25)]
     lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{size}" height="{size}" font-family="sans-serif" font-size="13">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{size}" height="{size}" font-family="sans-serif" '
+        'font-size="13">',
         f'<rect width="{size}" height="{size}" fill="white"/>',
         f'<rect x="{MARGIN}" y="{MARGIN}" width="{SIDE}" height="{SIDE}" fill="#f4f6fa" stroke="#667"/>',
-        '<line x1="{0[0]:.0f}" y1="{0[1]:.0f}" x2="{1[0]:.0f}" y2="{1[1]:.0f}" stroke="#2a6fb0" stroke-width="3"/>'.format(
-            *ends
-        ),
+        '<line x1="{0[0]:.0f}" y1="{0[1]:.0f}" x2="{1[0]:.0f}" y2="{1[1]:.0f}" stroke="#2a6fb0" '
+        'stroke-width="3"/>'.format(*ends),
         f'<text x="{MARGIN}" y="{size - 12}">the box, and the solutions of x₁ + 2x₂ = ½ in it</text>',
     ]
     for (x, y), names in found.items():

@@ -1,8 +1,10 @@
-"""Pictures that need a federation: ``python docs/federation_pictures.py`` runs them and writes SVGs, in some six minutes.
+"""Pictures that need a federation: ``python docs/federation_pictures.py`` runs them and writes SVGs, in some
+six minutes.
 
-In ``docs/attacks``. ``labels.svg``: attacks on labels against each defence of gradients. ``inversion.svg``: inversion
-of embeddings, with and without passports; 6 epochs. ``clear_features.svg``: training in the clear, more and more epochs.
-``released.svg``: a released table. ``finite_alphabet.svg``, of made-up equations: columns of 0 and 1.
+In ``docs/attacks``. ``labels.svg``: attacks on labels against each defence of gradients. ``inversion.svg``:
+inversion of embeddings, with and without passports; 6 epochs. ``clear_features.svg``: training in the clear,
+more and more epochs. ``released.svg``: a released table. ``finite_alphabet.svg``, of made-up equations:
+columns of 0 and 1.
 """
 
 from __future__ import annotations
@@ -47,7 +49,9 @@ def figure(metrics: Sequence[Metric], metric: str, attack: str = "", scored: str
 
 
 def label_errors() -> str:
-    """Share of labels named wrongly by each attack, against each defence of the active party; of training rows, pmc's of both."""
+    """Share of labels named wrongly by each attack, against each defence of the active party; of training
+    rows, pmc's of both.
+    """
     scenarios = [
         {"name": "no defence"},
         *(defended("label_dp", "active", epsilon=e) for e in (2.0, 0.5)),

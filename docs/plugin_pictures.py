@@ -1,7 +1,8 @@
-"""Pictures of the plug-ins' pages: ``python docs/plugin_pictures.py`` measures and writes them, in about a minute.
+"""Pictures of the plug-ins' pages: ``python docs/plugin_pictures.py`` measures and writes them, in about a
+minute.
 
-``docs/attacks/errors.svg``: every white-box and agnostic attack on wine's last seven columns, prediction rows.
-``docs/attacks/black_box.svg``: one column, more and more predictions. ``docs/defenses/audit.svg``: what
+``docs/attacks/errors.svg``: every white-box and agnostic attack on wine's last seven columns, prediction
+rows. ``docs/attacks/black_box.svg``: one column, more and more predictions. ``docs/defenses/audit.svg``: what
 ``vflens audit wine`` finds of every defence that it tries.
 """
 
@@ -100,23 +101,29 @@ def black_box_errors() -> str:
 
 
 def bars(title: str, rows: Sequence[tuple[str, float, str]], line: float) -> str:
-    """Horizontal bars (label, value, text) with a dashed line; values beyond three times the line are cut off."""
+    """Horizontal bars (label, value, text) with a dashed line; values beyond three times the line are cut
+    off.
+    """
     left, width, step = 250, 330, 20
     height, scale = 40 + step * len(rows), width / max(line * 1.2, min(3 * line, max(r[1] for r in rows)))
     drawn = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="760" height="{height + 10}" font-family="sans-serif" font-size="12">',
-        f'<rect width="760" height="{height + 10}" fill="white"/><text x="8" y="18" font-size="13">{escape(title)}</text>',
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="760" height="{height + 10}" '
+        'font-family="sans-serif" font-size="12">',
+        f'<rect width="760" height="{height + 10}" fill="white"/><text x="8" y="18" '
+        f'font-size="13">{escape(title)}</text>',
     ]
     for i, (label, value, text) in enumerate(rows):
         y, length = 32 + step * i, min(value * scale, width)
         drawn.append(
             f'<text x="{left - 8}" y="{y + 12}" text-anchor="end">{escape(label)}</text>'
-            f'<rect x="{left}" y="{y}" width="{length:.1f}" height="14" fill="{BLUE if value < line else RED}"/>'
+            f'<rect x="{left}" y="{y}" width="{length:.1f}" height="14" '
+            f'fill="{BLUE if value < line else RED}"/>'
             f'<text x="{left + length + 6:.0f}" y="{y + 12}">{escape(text)}</text>'
         )
     at = left + line * scale
     drawn.append(
-        f'<line x1="{at:.1f}" x2="{at:.1f}" y1="26" y2="{height}" stroke="{GREY}" stroke-dasharray="5 4"/></svg>\n'
+        f'<line x1="{at:.1f}" x2="{at:.1f}" y1="26" y2="{height}" stroke="{GREY}" stroke-dasharray="5 '
+        '4"/></svg>\n'
     )
     return "\n".join(drawn)
 

@@ -1,6 +1,8 @@
-"""The generated tables of the docs: ``python docs/tables.py`` writes them, ``tests/unit/test_docs.py`` compares them.
+"""The generated tables of the docs: ``python docs/tables.py`` writes them, ``tests/unit/test_docs.py``
+compares them.
 
-A table stands between ``<!-- table: NAME -->`` and ``<!-- end -->``; NAME is ``access``, ``direct``, ``errors`` or a model.
+A table stands between ``<!-- table: NAME -->`` and ``<!-- end -->``; NAME is ``access``, ``direct``,
+``errors`` or a model.
 """
 
 from __future__ import annotations
@@ -114,9 +116,9 @@ def _errors() -> str:
 
 
 def _first(thing: type) -> str:
-    return re.sub(r":\w+:`~?(?:[\w.]*\.)?(\w+)`", r"`\1`", (thing.__doc__ or "").split("\n", 1)[0]).replace(
-        "``", "`"
-    )
+    """The first paragraph of the docstring, on one line."""
+    first = " ".join((thing.__doc__ or "").split("\n\n", 1)[0].split())
+    return re.sub(r":\w+:`~?(?:[\w.]*\.)?(\w+)`", r"`\1`", first).replace("``", "`")
 
 
 def _fields(model: type[BaseModel]) -> str:

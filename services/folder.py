@@ -71,9 +71,11 @@ def _locked(lock: IO[str], folder: Path) -> Iterator[None]:
 
 
 def begin(config: PartyConfig) -> None:
-    """Make ``config.out`` ready for a run: earlier results moved to ``earlier-N``, configuration and status written.
+    """Make ``config.out`` ready for a run: earlier results moved to ``earlier-N``, configuration and status
+    written.
 
-    ``config.toml`` is then the configuration in use; it is left as it is, comments and all, where it says the same.
+    ``config.toml`` is then the configuration in use; it is left as it is, comments and all, where it says the
+    same.
 
     Raises:
         StorageError: it cannot be written.
@@ -136,7 +138,9 @@ def _loaded(file: Path) -> PartyConfig | None:
 
 
 def _at_home(config: PartyConfig) -> dict[str, Any]:
-    """``config`` as its file in ``config.out`` says it: that folder is ".", the data file relative where it lies below."""
+    """``config`` as its file in ``config.out`` says it: that folder is ".", the data file relative where it
+    lies below.
+    """
     settings = {**config.model_dump(mode="json"), "out": "."}
     if isinstance(config, DataPartyConfig):
         data, home = config.data.file.resolve(), config.out.resolve()
@@ -146,7 +150,8 @@ def _at_home(config: PartyConfig) -> dict[str, Any]:
 
 
 def clear(folder: Path) -> None:
-    """Make ``folder`` ready to be dealt into: a run in it moves to ``earlier-N``, with its configuration and table.
+    """Make ``folder`` ready to be dealt into: a run in it moves to ``earlier-N``, with its configuration and
+    table.
 
     Raises:
         OSError: they cannot be moved.
@@ -161,8 +166,8 @@ def clear(folder: Path) -> None:
 def _move_aside(folder: Path, *, config_too: bool) -> Path:
     """Move a run's files to ``earlier-N``, which is returned.
 
-    A ``config.toml`` that stays is copied, unless it was changed after the run had ended: then it is not the run's.
-    The table stays too; the configuration of the earlier run goes on to name it.
+    A ``config.toml`` that stays is copied, unless it was changed after the run had ended: then it is not the
+    run's. The table stays too; the configuration of the earlier run goes on to name it.
     """
     number = 1
     while (folder / f"earlier-{number}").exists():
@@ -186,7 +191,9 @@ def _move_aside(folder: Path, *, config_too: bool) -> Path:
 
 
 def _keep_table(was: PartyConfig, earlier: Path) -> None:
-    """Let ``config.toml`` in ``earlier`` mean what it did as ``was``: the run's table, and as its folder the one that it is in."""
+    """Let ``config.toml`` in ``earlier`` mean what it did as ``was``: the run's table, and as its folder the
+    one that it is in.
+    """
     home = was.model_copy(update={"out": earlier})
     if isinstance(was, DataPartyConfig):
         linked = _linked(was.data.file, was.out, earlier)
@@ -196,7 +203,8 @@ def _keep_table(was: PartyConfig, earlier: Path) -> None:
 
 
 def _linked(table: Path, folder: Path, earlier: Path) -> Path:
-    """The ``table``, which stays, in ``earlier`` as well if it lies in ``folder``: what replaces it there leaves the link.
+    """The ``table``, which stays, in ``earlier`` as well if it lies in ``folder``: what replaces it there
+    leaves the link.
 
     Where there are no links it is known in ``folder`` alone.
     """

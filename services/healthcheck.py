@@ -1,4 +1,6 @@
-"""gRPC's health service, and who asks it; a container does so with ``python -m vflens.services.healthcheck ADDRESS``."""
+"""gRPC's health service, and who asks it; a container does so with ``python -m vflens.services.healthcheck
+ADDRESS``.
+"""
 
 from __future__ import annotations
 

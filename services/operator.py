@@ -1,4 +1,6 @@
-"""The operator of an active party: asks the running process for scores, with a token of its own and nothing else."""
+"""The operator of an active party: asks the running process for scores, with a token of its own and nothing
+else.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ from vflens.wire.grpc_link import GrpcLink
 
 
 def ask(address: str, token_file: Path, rows: str, *, insecure: bool = False) -> list[dict[str, Any]]:
-    """Scores of prediction ``rows`` ("all", or numbers and ranges counted from 0) from the active party at ``address``.
+    """Scores of prediction ``rows`` ("all", or numbers and ranges counted from 0) from the active party at
+    ``address``.
 
     Args:
         address: "host:port" or "unix:PATH", seen from the current folder.
@@ -47,12 +50,14 @@ def ask_configured(config_file: Path, rows: str) -> list[dict[str, Any]]:
     config = load_party(config_file)
     if not isinstance(config, ActiveConfig) or config.operator_token is None:
         raise ConfigError(
-            f"{config_file} is not an active party's configuration with an operator_token: predictions are asked there"
+            f"{config_file} is not an active party's configuration with an operator_token: predictions are "
+            "asked there"
         )
     state = state_of(config.out)
     if state not in ("running", ""):  # another run may answer at this address, about other rows
         raise UnavailableError(
-            f"party {config.party!r} does not run in {config.out}, its run there is {state}: start it, or give the configuration in the folder of the one that runs"
+            f"party {config.party!r} does not run in {config.out}, its run there is {state}: start it, or "
+            "give the configuration in the folder of the one that runs"
         )
     link = GrpcLink(
         config.party, config.address, caller=OPERATOR, token=config.operator_token, limits=config.limits

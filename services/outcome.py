@@ -15,7 +15,8 @@ def of_coordinator(coordinator: Coordinator) -> str:
     return (
         f"the run is complete: {figure('steps') or 0:.0f} training steps in "
         f"{figure('train_seconds') or 0:.1f} s, scores of {figure('predict_rows') or 0:.0f} rows released; "
-        f"what leaked stands in the folder of each target ({', '.join(p.name for p in coordinator.aligned.passive)})"
+        "what leaked stands in the folder of each target "
+        f"({', '.join(p.name for p in coordinator.aligned.passive)})"
     )
 
 
@@ -24,7 +25,8 @@ def of_active(party: ActiveParty) -> str:
     figure = party.metrics.last
     return (
         f"predicted {len(party.run.federation.predict)} rows with accuracy {figure('accuracy') or 0:.3f} "
-        f"({figure('accuracy_alone') or 0:.3f} alone); attacks run: {', '.join(party.adversary.attacks) or 'none'}"
+        f"({figure('accuracy_alone') or 0:.3f} alone); attacks run: "
+        f"{', '.join(party.adversary.attacks) or 'none'}"
     )
 
 

@@ -52,7 +52,8 @@ def serve(config: PassiveConfig | ActiveConfig | CoordinatorConfig, say: Say, pr
         progress: told how far the coordinator has come.
 
     Raises:
-        VflensError: why the run failed; ``KeyboardInterrupt``: it was interrupted. ``status.json`` says the same.
+        VflensError: why the run failed; ``KeyboardInterrupt``: it was interrupted. ``status.json`` says the
+            same.
     """
     _stop_on_signals()
     for address in (config.address, *(p.address for p in config.peers)):
@@ -131,7 +132,8 @@ def wait_for(peers: tuple[Peer, ...], config: PartyConfig, say: Say) -> None:
             told = names
         if time.monotonic() > deadline:
             raise UnavailableError(
-                f"{names[0]} did not come within {config.limits.wait_seconds:g} s: start it, or raise limits.wait_seconds"
+                f"{names[0]} did not come within {config.limits.wait_seconds:g} s: start it, or raise "
+                "limits.wait_seconds"
             )
         time.sleep(pause)
         pause = min(2 * pause, 2.0)
@@ -207,7 +209,8 @@ def _until(event: threading.Event, party: PassiveParty | ActiveParty, coordinato
         misses = 0 if is_healthy(coordinator.address, party.config) else misses + 1
         if misses >= 3:
             raise UnavailableError(
-                f"coordinator {coordinator.name!r} at {coordinator.address} is gone: restart it, then this party"
+                f"coordinator {coordinator.name!r} at {coordinator.address} is gone: restart it, then this "
+                "party"
             )
     told()  # a quick run is over before the first look
 

@@ -31,7 +31,9 @@ from vflens.wire.status import CODES, ERROR_KEY
 
 Credentials = Mapping[str, tuple[Role, str]]
 CALLS = 6  # of one caller at a time: a server has threads for all of its callers (vflens.services.process)
-_MOST = 600  # characters of a refusal, each up to 12 bytes on its way: gRPC has 8 KiB for trailers, and it may repeat what a caller sent
+# characters of a refusal, each up to 12 bytes on its way: gRPC has 8 KiB for trailers, and it may repeat what
+# a caller sent
+_MOST = 600
 _LOGGED = 1000  # refusals; later ones now and then: whoever is refused must not fill the disk
 
 
@@ -56,7 +58,8 @@ class Servicer(grpc.GenericRpcHandler):
             caller = self._identify(dict(handler_call_details.invocation_metadata or ()), act)
         except VflensError as error:
             return grpc.stream_stream_rpc_method_handler(self._refused(error))
-        # Requests stay bytes here: what cannot be decoded is answered by us, not by a traceback of the library.
+        # Requests stay bytes here: what cannot be decoded is answered by us, not by a traceback of the
+        # library.
         # Single calls are streams of one request: of others the library tells nobody that they wait for it.
         if rpc.stream:
             return grpc.stream_stream_rpc_method_handler(
@@ -108,7 +111,8 @@ class Servicer(grpc.GenericRpcHandler):
         with self._lock:
             if self._open[caller] >= CALLS:
                 raise StateError(
-                    f"caller {caller!r} has {CALLS} calls open at {self._party.name!r}: wait for their answers"
+                    f"caller {caller!r} has {CALLS} calls open at {self._party.name!r}: wait for their "
+                    "answers"
                 )
             self._open[caller] += 1
         try:
@@ -130,7 +134,8 @@ class Servicer(grpc.GenericRpcHandler):
         role, token = self._credentials.get(name, (Role.OPERATOR, ""))
         if not token or not hmac.compare_digest(token.encode(), str(sent.get(TOKEN_KEY, "")).encode()):
             raise AccessError(
-                f"caller {name!r} is no peer of {self._party.name!r}, or its token is another: compare both configurations"
+                f"caller {name!r} is no peer of {self._party.name!r}, or its token is another: compare both "
+                "configurations"
             )
         check_access(act, name, role, self._party.name, self._party.role, access=self._party.access)
         return name, role

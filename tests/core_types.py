@@ -1,6 +1,8 @@
-"""Print two core types of OpenBLAS that this processor can run and whose kernels are not its own, for ``make kernels``.
+"""Print two core types of OpenBLAS that this processor can run and whose kernels are not its own, for ``make
+kernels``.
 
-``OPENBLAS_CORETYPE`` asks for a core type; the build answers with the kernels that it has for it: Zen gets Haswell's as a rule.
+``OPENBLAS_CORETYPE`` asks for a core type; the build answers with the kernels that it has for it: Zen gets
+Haswell's as a rule.
 """
 
 from __future__ import annotations

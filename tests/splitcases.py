@@ -1,4 +1,6 @@
-"""Settings of small split networks: passports and noise, summed or side by side, at each place of aggregation."""
+"""Settings of small split networks: passports and noise, summed or side by side, at each place of
+aggregation.
+"""
 
 from __future__ import annotations
 

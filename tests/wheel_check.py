@@ -1,7 +1,9 @@
-"""Run every console line of the pages where there is no checkout: the wheel, its core dependencies, a copy of the examples.
+"""Run every console line of the pages where there is no checkout: the wheel, its core dependencies, a copy of
+the examples.
 
-``make wheel-check`` runs it; it needs Python with ``venv`` and ``pip``, nothing else. A line that stands on several pages runs
-once. ``serve`` lines start together, answer the line that follows them, and end with Ctrl-C at the coordinator.
+``make wheel-check`` runs it; it needs Python with ``venv`` and ``pip``, nothing else. A line that stands on
+several pages runs once. ``serve`` lines start together, answer the line that follows them, and end with
+Ctrl-C at the coordinator.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ PAGES = ("README.md", "docs/quickstart.md", "docs/audit.md", "docs/release.md")
 LEFT_OUT = {
     "make test": "the suite is no part of the wheel",
     "docker compose up --build": "needs Docker",
-    "docker compose run --rm dealer vflens report parties --out parties/coordinator/report.html": "needs Docker",
+    "docker compose run --rm dealer vflens report parties --out "
+    "parties/coordinator/report.html": "needs Docker",
     "docker compose cp coordinator:/vflens/parties/coordinator/report.html .": "needs Docker",
 }
 

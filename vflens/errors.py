@@ -122,7 +122,9 @@ def exit_codes() -> dict[int, str]:
 
 
 def printable(text: str, keep: str = "") -> str:
-    """``text`` with what a terminal obeys or does not show (ESC, line ends, marks of direction) written out, but for the characters in ``keep``."""
+    """``text`` with what a terminal obeys or does not show (ESC, line ends, marks of direction) written out,
+    but for the characters in ``keep``.
+    """
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in text)
@@ -134,7 +136,9 @@ def from_peer(text: str) -> str:
 
 
 def shortened(sentence: str, most: int) -> str:
-    """``sentence``, or ``most`` characters of its begin and its end, where the remedy is: it may repeat a value as long as a file."""
+    """``sentence``, or ``most`` characters of its begin and its end, where the remedy is: it may repeat a
+    value as long as a file.
+    """
     if len(sentence) <= most:
         return sentence
     return f"{sentence[: most // 2]} … {sentence[-(most // 2) :]} ({len(sentence)} characters)"

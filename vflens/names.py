@@ -31,5 +31,7 @@ def repeated(names: Iterable[str]) -> str | None:
 
 
 def has_controls(text: str) -> bool:
-    """Whether ``text`` holds control characters or line ends: in a name they would forge what a terminal shows."""
+    """Whether ``text`` holds control characters or line ends: in a name they would forge what a terminal
+    shows.
+    """
     return _CONTROLS.search(text) is not None

@@ -35,7 +35,9 @@ def exchange_stream(
 
 
 def rows_digest(rows: Array) -> str:
-    """BLAKE2b of ``rows`` int32 (n,), in hexadecimal: what is drawn for other rows, or another order of them, differs."""
+    """BLAKE2b of ``rows`` int32 (n,), in hexadecimal: what is drawn for other rows, or another order of them,
+    differs.
+    """
     return hashlib.blake2b(rows.astype("<i4", copy=False).tobytes(), digest_size=16).hexdigest()
 
 

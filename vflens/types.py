@@ -157,8 +157,9 @@ class ColumnInfo:
 class Owner:
     """Owner-only facts that a defence may read; never serialised.
 
-    ``features`` are the model's inputs in [0, 1] (N, d) and ``labels`` int64 (N,), both in aligned order: the active
-    party's are those that its defences of labels drew. A passive party may hold labels too: what a party does in the federation is its ``role``.
+    ``features`` are the model's inputs in [0, 1] (N, d) and ``labels`` int64 (N,), both in aligned order: the
+    active party's are those that its defences of labels drew. A passive party may hold labels too: what a
+    party does in the federation is its ``role``.
     """
 
     name: str
@@ -175,14 +176,15 @@ class Claim:
 
     ``argmax``: the arg-max of a row before is among its maximisers after. ``scores_exact``: scores do not
     move. ``same_optimum``: training to the optimum of the penalised loss ends in the same scores, and
-    ``unpenalised_bias``: only with ``training.penalise_bias = false``. ``distortion``: g = ‖W − Wₙ‖²/(dk) of the
-    disclosed weights. ``noise_std``: the standard deviation of the noise added at its hook. ``epsilon``,
-    ``delta``: differential privacy, per exchange; ``rho``: zero-concentrated differential
-    privacy of the ideal law of the noise, per exchange; :mod:`vflens.member.accountant` counts the sampler's error. ``error_bound``: no locally unbiased estimate of a released
-    cell has a smaller mean squared error; ``linear_error``: that of the best linear one by who knows mean and
-    covariance. ``test_error``: no test of one released gradient tells a row of the hidden class from another with a
-    smaller (FPR + FNR)/2, in an exchange with rows of both whose gradients are Gaussian with one coordinate variance.
-    ``key_error``: no guess of a number of a passport's key that uses nothing released has a smaller mean squared error.
+    ``unpenalised_bias``: only with ``training.penalise_bias = false``. ``distortion``: g = ‖W − Wₙ‖²/(dk) of
+    the disclosed weights. ``noise_std``: the standard deviation of the noise added at its hook. ``epsilon``,
+    ``delta``: differential privacy, per exchange; ``rho``: zero-concentrated differential privacy of the
+    ideal law of the noise, per exchange; :mod:`vflens.member.accountant` counts the sampler's error.
+    ``error_bound``: no locally unbiased estimate of a released cell has a smaller mean squared error;
+    ``linear_error``: that of the best linear one by who knows mean and covariance. ``test_error``: no test of
+    one released gradient tells a row of the hidden class from another with a smaller (FPR + FNR)/2, in an
+    exchange with rows of both whose gradients are Gaussian with one coordinate variance. ``key_error``: no
+    guess of a number of a passport's key that uses nothing released has a smaller mean squared error.
     """
 
     argmax: bool = False
@@ -223,7 +225,9 @@ class Estimate:
     extras: Mapping[str, Array] = field(default_factory=dict)
 
     def arrays(self) -> dict[str, Array]:
-        """As a file has it: ``rows``, ``values``, ``status``, and each of the ``extras`` as "extra_" and its name."""
+        """As a file has it: ``rows``, ``values``, ``status``, and each of the ``extras`` as "extra_" and its
+        name.
+        """
         extras = {f"extra_{name}": extra for name, extra in self.extras.items()}
         return {**extras, "rows": self.rows, "values": self.values, "status": self.status}
 

@@ -1,7 +1,7 @@
 """The papers' estimators, literally: one convex program or one torch loop per sample.
 
-The oracles of ``tests/oracle`` and the baselines of the benchmarks. Without ``solver`` the programs are solved to
-tight tolerances; ``solver=None`` is CVXPY's choice.
+The oracles of ``tests/oracle`` and the baselines of the benchmarks. Without ``solver`` the programs are
+solved to tight tolerances; ``solver=None`` is CVXPY's choice.
 """
 
 from __future__ import annotations
@@ -41,8 +41,9 @@ def cls(A: Array, b: Array, **solver: Any) -> float:
 def nearest_of_least_residual(A: Array, b: Array, center: Array) -> Array:
     """The point of the box nearest to ``center`` among those of least ‖A x − b‖.
 
-    The least by SciPy's active-set method. The slope there is the same at every minimiser and drives them to the
-    same bounds; over the coordinates that are left, the nearest one that keeps A x is a program for CVXPY.
+    The least by SciPy's active-set method. The slope there is the same at every minimiser and drives them to
+    the same bounds; over the coordinates that are left, the nearest one that keeps A x is a program for
+    CVXPY.
     """
     best = lsq_linear(A, b, bounds=(0, 1), method="bvls", tol=1e-14).x
     slope = A.T @ (A @ best - b)
@@ -58,7 +59,9 @@ def nearest_of_least_residual(A: Array, b: Array, center: Array) -> Array:
 
 
 def rcc1_value(A: Array, b: Array) -> float:
-    """p₁ by RVG (16): min g(α)ᵀQ(α)⁻¹g(α) − Σα_i t_i over α ≥ 0, Q(α) = Σα_i w_i w_iᵀ ⪰ I, t_i = −q_i(1 − q_i)."""
+    """p₁ by RVG (16): min g(α)ᵀQ(α)⁻¹g(α) − Σα_i t_i over α ≥ 0, Q(α) = Σα_i w_i w_iᵀ ⪰ I, t_i = −q_i(1 −
+    q_i).
+    """
     q, W = pinv(A, rtol=1e-10) @ b, null_space(A, rcond=1e-10)
     d, p = W.shape
     alpha = cp.Variable(d, nonneg=True)
@@ -70,7 +73,9 @@ def rcc1_value(A: Array, b: Array) -> float:
 
 
 def rcc1(A: Array, b: Array, **solver: Any) -> Array:
-    """X of RVG's relaxation before it is dualised: max Tr Δ − ‖u‖², Δ ⪰ u uᵀ, w_iᵀΔw_i + 2g_iᵀu + t_i ≤ 0, x = q + W u."""
+    """X of RVG's relaxation before it is dualised: max Tr Δ − ‖u‖², Δ ⪰ u uᵀ, w_iᵀΔw_i + 2g_iᵀu + t_i ≤ 0, x
+    = q + W u.
+    """
     q, W = pinv(A, rtol=1e-10) @ b, null_space(A, rcond=1e-10)
     p = W.shape[1]
     lifted = cp.Variable((p + 1, p + 1), symmetric=True)

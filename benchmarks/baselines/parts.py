@@ -1,4 +1,6 @@
-"""What the baselines share: data, the two halves of a logistic regression or a split network, and process start."""
+"""What the baselines share: data, the two halves of a logistic regression or a split network, and process
+start.
+"""
 
 from __future__ import annotations
 
@@ -142,7 +144,9 @@ def three_processes(
     embedding: int = 0,
     direct: bool = False,
 ) -> float:
-    """Federated steps per second of coordinator, passive and active party, each doing its `work`; ``direct`` passes the first by."""
+    """Federated steps per second of coordinator, passive and active party, each doing its `work`; ``direct``
+    passes the first by.
+    """
     with TemporaryDirectory() as folder:
         meet = (Path(folder) / "meet").as_uri()
         return in_processes(work, 3, meet, Size(steps, batch, features, classes, embedding), direct)

@@ -227,7 +227,8 @@ def test_a_stale_gradient_is_that_of_the_rows_sent(tmp_path: Path) -> None:
     passive = local.active._passive[0]
     for step in range(2):
         passive.call(Step(TRAIN._replace(step=step), _batch(local, step), None))
-    with pytest.raises(ProtocolError, match=r"^the gradient of step 0 is not that of the rows whose embeddings 'a' sent"):  # fmt: skip
+    with pytest.raises(ProtocolError, match=r"^the gradient of step 0 is not that of the rows whose "
+                                            r"embeddings 'a' sent"):  # fmt: skip
         passive.call(Step(TRAIN._replace(step=2), _batch(local, 2), _zeros(_batch(local, 1), 0)))
     close(local)
 

@@ -1,4 +1,6 @@
-"""What the coordinator can tell of the rows of two runs: outside lab mode neither digests nor places link them."""
+"""What the coordinator can tell of the rows of two runs: outside lab mode neither digests nor places link
+them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A row's budget: counted by epochs, so a restart that asks on does not begin anew; said before a run where it can be."""
+"""A row's budget: counted by epochs, so a restart that asks on does not begin anew; said before a run where
+it can be.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A label thief in a passive party: what it received, and labels that the active party granted; scored by the active party."""
+"""A label thief in a passive party: what it received, and labels that the active party granted; scored by the
+active party.
+"""
 
 from __future__ import annotations
 
@@ -118,7 +120,9 @@ def test_an_attack_on_labels_may_record_logits_of_its_own(
 
 @pytest.mark.parametrize("aggregator", ["coordinator", "active"])
 def test_a_thief_completes_its_model_behind_its_own_passport(tmp_path: Path, aggregator: str) -> None:
-    """Its keys and its autoencoder are no secret from itself: its embeddings of prediction rows are those that it sent."""
+    """Its keys and its autoencoder are no secret from itself: its embeddings of prediction rows are those
+    that it sent.
+    """
     settings: dict[str, Any] = {
         "data": TWO_CLASSES,
         "model": {**MLP, "combine": "concatenate"},
@@ -193,7 +197,9 @@ THIEVES: dict[str, Any] = {
 
 
 def test_thieves_run_inside_the_federation_over_both_links(tmp_path: Path) -> None:
-    """Each is scored on what it was not granted, its figures stand at the active party, its estimate is that of the record."""
+    """Each is scored on what it was not granted, its figures stand at the active party, its estimate is that
+    of the record.
+    """
     found = []
     for in_process in (True, False):
         what = experiment(tmp_path / str(in_process), network={"transport": "unix"}, **THIEVES)
@@ -348,7 +354,8 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     [
         (
             {"attacks": [{"name": "gradient_sign"}]},
-            "'gradient_sign' at active 'active' estimates labels, which this party holds itself: let it sit in a passive",
+            "'gradient_sign' at active 'active' estimates labels, which this party holds itself: let it sit "
+            "in a passive",
         ),
         (
             {"attacks": [{"name": "half_star", "at": "passive"}]},

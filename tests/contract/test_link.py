@@ -260,7 +260,8 @@ class TestGrpcLink:
             link = grpc_link(address, Role.COORDINATOR, limits)
             with pytest.raises(
                 ProtocolError,
-                match=r"^a message to or from 'callee' is over the limit \(.*\): raise limits\.message_mib at both, or lower the batch$",
+                match=r"^a message to or from 'callee' is over the limit \(.*\): raise limits\.message_mib "
+                r"at both, or lower the batch$",
             ):
                 link.call(acts.Forward(exchange(0), rows))
             link.close()

@@ -1,4 +1,5 @@
-"""Every linear attack in bounded chunks: 10⁶ rows of 36 columns and five equations stay under 1 GiB, by what a row more costs.
+"""Every linear attack in bounded chunks: 10⁶ rows of 36 columns and five equations stay under 1 GiB, by what
+a row more costs.
 
 ``benchmarks/test_memory.py`` measures the processes themselves.
 """

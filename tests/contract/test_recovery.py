@@ -236,7 +236,8 @@ def test_a_damaged_log_or_checkpoint_is_refused_in_words(tmp_path: Path, who: st
         _started_again(local, who) as party,
         pytest.raises(
             StorageError,
-            match=rf"^checkpoint or log of .*{who} do not continue its run \((Protocol|Key)Error: .*: use a folder that",
+            match=rf"^checkpoint or log of .*{who} do not continue its run \((Protocol|Key)Error: .*: use a "
+            r"folder that",
         ),
     ):
         party.resume()
@@ -328,7 +329,9 @@ def test_batches_do_not_depend_on_what_was_drawn_before(tmp_path: Path) -> None:
 
 
 def test_a_sampled_transcript_changes_nothing_that_is_learned_or_recovered(tmp_path: Path) -> None:
-    """The recovery log is whole: parties rebuilt in the middle of epochs that are left out go on as if nothing had been."""
+    """The recovery log is whole: parties rebuilt in the middle of epochs that are left out go on as if
+    nothing had been.
+    """
     whole = federation(tmp_path / "whole", **SETTINGS)
     whole.coordinator.prepare()
     whole.coordinator.train()

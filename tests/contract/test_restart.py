@@ -1,4 +1,6 @@
-"""A party that is started again keeps its promises about noise: the aggregator may be the one who restarted it."""
+"""A party that is started again keeps its promises about noise: the aggregator may be the one who restarted
+it.
+"""
 
 from __future__ import annotations
 
@@ -181,7 +183,8 @@ def test_logged_rows_that_the_party_refuses_are_told_as_a_changed_folder(local: 
     again = ActiveParty(local.active.config, local.active._coordinator, {})
     with pytest.raises(
         StorageError,
-        match=r"do not continue its run \(StateError: step 1 was asked for before with other rows: .*: use a folder",
+        match=r"do not continue its run \(StateError: step 1 was asked for before with other rows: .*: use a "
+        r"folder",
     ):
         again.resume()
     again.close()
@@ -268,7 +271,9 @@ def _served(local: LocalFederation, order: Array, *, lab: bool) -> None:
 
 
 def _noises(local: LocalFederation, learned: float) -> list[Array]:
-    """What the passive party adds in step 1, after a gradient of ``learned`` in step 0, and to prediction rows."""
+    """What the passive party adds in step 1, after a gradient of ``learned`` in step 0, and to prediction
+    rows.
+    """
     passive, rows, predicted = (
         local.passive["passive"],
         _rows(local, 1),

@@ -41,7 +41,8 @@ def test_a_scheme_without_the_disclosure_is_refused_before_the_start(tmp_path: P
     what = experiment(tmp_path, defenses=[_at("scheme_1")], disclose=TO_BOTH[:1])
     with pytest.raises(
         ConfigError,
-        match="a defence of 'coordinator' needs the parameters of 'passive': let it disclose what = \"parameters\" to = \"coordinator\"",
+        match="a defence of 'coordinator' needs the parameters of 'passive': let it disclose what = "
+        '"parameters" to = "coordinator"',
     ):
         deal(what, tmp_path)
 

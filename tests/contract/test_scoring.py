@@ -170,16 +170,21 @@ def test_a_malicious_caller_learns_nothing_from_a_whole_party(tmp_path: Path) ->
 # --- what is refused
 
 REFUSED: list[tuple[str, str]] = [
-    ("too few rows", "^submission of 49 rows: fewer than 50 are scored in lab mode only, wait for more predictions$"),
-    ("no row", "^submission of 0 predict rows: it must name the first rows that were released, in that order$"),
-    ("rows in another order", "^submission of 60 predict rows: it must name the first rows that were released"),
+    ("too few rows", "^submission of 49 rows: fewer than 50 are scored in lab mode only, wait for more "
+                     "predictions$"),
+    ("no row", "^submission of 0 predict rows: it must name the first rows that were released, in that "
+               "order$"),
+    ("rows in another "
+     "order", "^submission of 60 predict rows: it must name the first rows that were released"),
     ("rows never released", "^submission of 60 predict rows: it must name the first rows that were released"),
     ("more rows than released", "^submission of 200 predict rows: it must name the first rows"),
-    ("no milestone", "^submission of 51 predict rows: the first 50, 100, 200, 500, … are scored, and all of them at"),
+    ("no milestone", "^submission of 51 predict rows: the first 50, 100, 200, 500, … are scored, and all of "
+                     "them at"),
     ("no attack", "^submission of 0 attacks, 0 of them distinct: from 1 to 256 are scored, each once$"),
     ("one attack twice", "^submission of 2 attacks, 1 of them distinct"),
     ("ever more attacks", "^submission of 257 attacks, 257 of them distinct: from 1 to 256 are scored"),
-    ("a name without end", "^attack 'a{64}' has a name of 70000 characters: from 1 to 64 printable ones are due$"),
+    ("a name without "
+     "end", "^attack 'a{64}' has a name of 70000 characters: from 1 to 64 printable ones are due$"),
     ("a name that breaks lines", r"^attack 'a\\nb' has a name of 3 characters"),
     ("a column too many", r"^attack 'a' submitted values of shape \(60, 4\): \(60, 3\) is needed$"),
     ("NaN", "^attack 'a' submitted NaN or infinite values: give a finite guess for every cell$"),

@@ -213,7 +213,9 @@ def test_labels_are_read_where_the_gradient_or_the_embedding_shows_them(name: st
 
 
 def test_rounding_of_gradients_ranks_nobody() -> None:
-    """Gradients of two logits have one direction per class: two beliefs, whatever float32 makes of the last digits."""
+    """Gradients of two logits have one direction per class: two beliefs, whatever float32 makes of the last
+    digits.
+    """
     beliefs = _run("direction_scoring", World("direction_scoring").view()).values
     assert len(np.unique(beliefs[:, 1])) == 2
 

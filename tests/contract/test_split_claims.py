@@ -1,4 +1,6 @@
-"""Every defence that can act on a split network, alone on real exchanges: its claim holds, and a repetition has the same bytes."""
+"""Every defence that can act on a split network, alone on real exchanges: its claim holds, and a repetition
+has the same bytes.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,8 @@ def _cases() -> list[tuple[str, Role, str]]:
     for name in DEFENSES.names():
         kind: type[Defense] = DEFENSES.get(name)
         for role in (Role.PASSIVE, Role.ACTIVE):
-            # At the active party with the coordinator between, on_embedding comes past no embedding that leaves.
+            # At the active party with the coordinator between, on_embedding comes past no embedding that
+            # leaves.
             hooks = (
                 kind().hooks() & HOOKS[role] & TRAINING - ({"on_embedding"} if role is Role.ACTIVE else set())
             )

@@ -1,4 +1,6 @@
-"""A split network trained by the federation: equal bits on both links and after accidents, the same as one network."""
+"""A split network trained by the federation: equal bits on both links and after accidents, the same as one
+network.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,8 @@ from vflens.randomness import stream
 from vflens.storage import journal
 from vflens.types import Array, Phase, Point
 
-#: Behind servers in one process two parties that compute side by side would share torch's generator: no dropout.
+#: Behind servers in one process two parties that compute side by side would share torch's generator: no
+#: dropout.
 WIRED = {
     "coordinator": SETTINGS,
     "active": DIRECT,
@@ -324,7 +327,9 @@ def test_of_embeddings_side_by_side_each_party_gets_its_own_gradient(tmp_path: P
 
 
 def _one_network(local: LocalFederation, network: SplitNetwork) -> dict[str, torch.Tensor]:
-    """All parameters after plain gradient descent on the whole network, from the same start, on the same batches."""
+    """All parameters after plain gradient descent on the whole network, from the same start, on the same
+    batches.
+    """
     active, coordinator = local.active, local.coordinator
     parties = [*local.passive.values()]
     top = active.run.model.module["top"]
@@ -396,7 +401,9 @@ def test_a_model_that_trains_alone_stays_below_the_federation(tmp_path: Path) ->
 @pytest.mark.facts
 @pytest.mark.timeout(600)
 def test_the_deep_demo_shows_what_it_says(tmp_path: Path) -> None:
-    """Digits: without passports the image comes back; with them a blind guess is better than who ignores them, but not than others; accuracy stays."""
+    """Digits: without passports the image comes back; with them a blind guess is better than who ignores
+    them, but not than others; accuracy stays.
+    """
     demo = load_experiment(Path(__file__).parents[2] / "examples" / "demo_deep.toml")
     homes = run(demo.model_copy(update={"out": tmp_path}), in_process=True).scenarios
     errors, accuracies = [], []

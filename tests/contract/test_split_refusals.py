@@ -27,7 +27,8 @@ TWO_LINES = {
     [
         (
             {"model": None},
-            "defence 'passport' at 'active' has no layer to act on, softmax regression has none: train a split network",
+            "defence 'passport' at 'active' has no layer to act on, softmax regression has none: train a "
+            "split network",
         ),
         (
             {"model": {"architecture": "cnn"}},
@@ -35,19 +36,23 @@ TWO_LINES = {
         ),
         (
             {"data": {"name": "digits"}, "split": TWO_LINES, "model": {"architecture": "cnn"}},
-            r"model.combine = 'sum' of embeddings of widths \[64, 192\]: cut the columns alike, or concatenate",
+            r"model.combine = 'sum' of embeddings of widths \[64, 192\]: cut the columns alike, or "
+            r"concatenate",
         ),
         (
             {"model": {"architecture": "mlp", "width": 5, "trainable_top": False}},
-            "model.trainable_top = false makes the summed embeddings the logits: combine by sum with width = 3",
+            "model.trainable_top = false makes the summed embeddings the logits: combine by sum with width = "
+            "3",
         ),
         (
             {"defenses": [{"name": "passport", "at": "passive", "layer": "9"}]},
-            r"passport layer '9' at 'passive' is no linear or convolution layer of its model without a passport: name one of \['0', '3'\]",
+            r"passport layer '9' at 'passive' is no linear or convolution layer of its model without a "
+            r"passport: name one of \['0', '3'\]",
         ),
         (
             {"defenses": [{"name": "transform_parameters", "at": "passive"}]},
-            "defence 'transform_parameters' at 'passive' changes the weight matrix of softmax regression, a split network has none",
+            "defence 'transform_parameters' at 'passive' changes the weight matrix of softmax regression, a "
+            "split network has none",
         ),
         (
             {"defenses": [{"name": "distorted_parameters", "at": "passive"}]},
@@ -95,7 +100,8 @@ def test_what_cannot_work_is_refused_before_training(tmp_path: Path, changes: An
         ),
         (
             {"data": {"name": "digits"}, "split": TWO_LINES, "model": {"architecture": "cnn"}},
-            r"model.combine = 'sum' of embeddings of widths \[64, 192\]: cut the columns alike, or concatenate",
+            r"model.combine = 'sum' of embeddings of widths \[64, 192\]: cut the columns alike, or "
+            r"concatenate",
         ),
         (
             {"defenses": [{"name": "marvell", "at": "active", "positive": 3}]},

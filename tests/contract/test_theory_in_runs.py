@@ -1,6 +1,7 @@
 """In whole federations, closed forms of theory and what attacks measured: equal to rounding, or loud.
 
-The routes are independent: the attacks solve equations row by row, the closed forms know moments and matrices only.
+The routes are independent: the attacks solve equations row by row, the closed forms know moments and matrices
+only.
 """
 
 from __future__ import annotations
@@ -84,7 +85,9 @@ def test_closed_forms_hold_under_the_defences_that_they_describe(
 
 
 def test_guessed_scores_and_the_plain_run(tmp_path: Path) -> None:
-    """VAR (21) of half*, unclipped and, as a bound, clipped; training rows have no received scores to compare with."""
+    """VAR (21) of half*, unclipped and, as a bound, clipped; training rows have no received scores to compare
+    with.
+    """
     found = _found(done := _run(tmp_path))
     assert found["ls"].statement == "RVG Theorem 2"
     assert found["agnostic"].statement == "VAR (21)"

@@ -228,9 +228,11 @@ FAILURES = {
     "None": "the plug-in failed: PluginError: it must return an Estimate of 'passive'",
     "an array": "the plug-in failed: PluginError: it must return an Estimate of 'passive'",
     "another target": "the plug-in failed: PluginError: it must return an Estimate of 'passive'",
-    "a column too few": "the plug-in failed: PluginError: values of shape (18, 3): finite ones of shape (18, 4) are due",
+    "a column too "
+    "few": "the plug-in failed: PluginError: values of shape (18, 3): finite ones of shape (18, 4) are due",
     "other rows": "the plug-in failed: PluginError: rows and status must be those of the 18 rows of its view",
-    "too few states": "the plug-in failed: PluginError: rows and status must be those of the 18 rows of its view",
+    "too few states": "the plug-in failed: PluginError: rows and status must be those of the 18 rows of its "
+    "view",
     "NaN": "the plug-in failed: PluginError: values of shape (18, 4): finite ones of shape (18, 4) are due",
     "huge": "the plug-in failed: PluginError: values of shape (18, 4): finite ones of shape (18, 4) are due",
     "division": "the plug-in failed: ZeroDivisionError: integer division or modulo by zero",
@@ -265,13 +267,15 @@ NEVER: list[tuple[dict[str, Any], list[dict[str, Any]], str]] = [
     (
         {"name": "label_only", "at": "passive"},
         [],
-        "^defence 'label_only' at passive 'passive' would never act: it changes scores, this party comes past dataset, "
+        "^defence 'label_only' at passive 'passive' would never act: it changes scores, this party comes "
+        "past dataset, "
         "embedding, inputs, wrap_model: move it to another party, or disclose what it defends$",
     ),
     (
         {"name": "withhold_parameters", "at": "passive"},
         [],
-        "^defence 'withhold_parameters' at passive 'passive' would never act: it changes parameters, this party comes past",
+        "^defence 'withhold_parameters' at passive 'passive' would never act: it changes parameters, this "
+        "party comes past",
     ),
     (
         {"name": "gaussian_scores", "at": "active"},

@@ -1,4 +1,6 @@
-"""The example configurations are true: three terminals make a federation, experiments fit, published secrets stay at home."""
+"""The example configurations are true: three terminals make a federation, experiments fit, published secrets
+stay at home.
+"""
 
 from __future__ import annotations
 

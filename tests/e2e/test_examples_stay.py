@@ -1,7 +1,8 @@
 """Every example gives, bit for bit, what it gave when the files in golden/ were written.
 
 A change that only moves code must not change them. One that changes numbers on purpose writes them anew with
-``make golden`` and says why. Sums have another order under another kernel of BLAS; there the figures must agree closely.
+``make golden`` and says why. Sums have another order under another kernel of BLAS; there the figures must
+agree closely.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""A recorded run attacked again without its parties, and scored by the target: the same bits, the same figures."""
+"""A recorded run attacked again without its parties, and scored by the target: the same bits, the same
+figures.
+"""
 
 from __future__ import annotations
 

@@ -114,7 +114,8 @@ def test_secrets_in_a_file_that_others_can_open_are_refused(
     sentence = refused(2, "check", file)
     assert sentence == refused(2, "serve", "coordinator", "--config", file)
     assert sentence == (
-        f"{file} holds secrets (peers.active.token, peers.passive.token, seed) and is open to other users of this machine "
+        f"{file} holds secrets (peers.active.token, peers.passive.token, seed) and is open to other users of "
+        "this machine "
         f"(mode {permissions:o}): chmod 600 {file}"
     )
     _follow(sentence)

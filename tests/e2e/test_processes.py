@@ -1,4 +1,6 @@
-"""Parties as real processes: they start in any order, end in order, and one that fails takes nobody down with a traceback."""
+"""Parties as real processes: they start in any order, end in order, and one that fails takes nobody down with
+a traceback.
+"""
 
 from __future__ import annotations
 
@@ -150,7 +152,9 @@ class TestServing:
         assert "its token is another" in vflens(*command, code=7).stderr
 
     def test_an_earlier_run_is_not_asked_for_predictions(self, tmp_path: Path) -> None:
-        """The party that answers at its address has other rows; of the one that was killed nobody said how it ended."""
+        """The party that answers at its address has other rows; of the one that was killed nobody said how it
+        ended.
+        """
         with dealt(tmp_path, after="serve") as federation:
             federation.start()
             eventually(lambda: "serving predictions" in federation.said("coordinator"))
@@ -333,7 +337,8 @@ class TestGoesWrong:
             said = vflens("serve", "passive", "--config", str(other), code=2).stderr
             assert (
                 said
-                == f"error: address '{config['address']}' is in use: choose another path, or stop who uses it\n"
+                == f"error: address '{config['address']}' is in use: choose another path, or stop who uses "
+                "it\n"
             )
             vflens("predict", "--config", str(federation.config("active")))
 
@@ -345,7 +350,8 @@ class TestGoesWrong:
             folder = federation.home / "passive"
             assert (
                 said
-                == f"error: run folder {folder} is in use by another party's process: stop it, or choose another `out`\n"
+                == f"error: run folder {folder} is in use by another party's process: stop it, or choose "
+                "another `out`\n"
             )
 
     def test_a_party_that_never_comes(self, tmp_path: Path) -> None:
@@ -359,7 +365,9 @@ class TestGoesWrong:
 
     @pytest.mark.parametrize("who", ["coordinator", "passive"])
     def test_a_disk_that_is_full(self, tmp_path: Path, who: str) -> None:
-        """No file of the party may grow beyond 200 kB; the launcher's sentence is the disk's, not its victims'."""
+        """No file of the party may grow beyond 200 kB; the launcher's sentence is the disk's, not its
+        victims'.
+        """
         with dealt(tmp_path, training=SLOW) as federation:
             federation.start(who, prepare=SMALL_DISK)
             federation.start(*set(PARTIES) - {who})

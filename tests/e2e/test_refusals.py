@@ -93,7 +93,8 @@ WRONG_EXPERIMENTS = [
         "unknown defenses plug-in 'nosuch'",
     ),
     (
-        f"{BASE}[[scenarios]]\nname = 's'\n[[scenarios.defenses]]\nname = 'label_only'\nat = 'passive'".encode(),
+        f"{BASE}[[scenarios]]\nname = 's'\n[[scenarios.defenses]]\nname = 'label_only'\nat = "
+        "'passive'".encode(),
         2,
         "defence 'label_only' at passive 'passive' would never act",
     ),
@@ -111,7 +112,8 @@ WRONG_EXPERIMENTS = [
     (
         f"{NINE}[training]\nbatch_size = 15000\n[limits]\nmessage_mib = 1".encode(),
         2,
-        "limits.message_mib = 1: the embeddings of 15000 rows (training.batch_size) take 1.1 MiB, raise it, or lower",
+        "limits.message_mib = 1: the embeddings of 15000 rows (training.batch_size) take 1.1 MiB, raise it, "
+        "or lower",
     ),
     (
         f"{BASE}[parties]\npassive = ['operator']".encode(),
@@ -173,13 +175,15 @@ class TestWrongParties:
             (
                 {"address": "0.0.0.0:50051"},
                 2,
-                "address '0.0.0.0:50051' is not loopback and there is no TLS: bind 127.0.0.1, or set insecure = true on a private network",
+                "address '0.0.0.0:50051' is not loopback and there is no TLS: bind 127.0.0.1, or set "
+                "insecure = true on a private network",
             ),
             ({"address": "unix:"}, 2, "address 'unix:' names no path: write unix:PATH"),
             (
                 {"address": "unix:/tmp/socket"},
                 2,
-                "address 'unix:/tmp/socket' is not this party's alone: other users can write /tmp (mode 1777): choose a folder of your own",
+                "address 'unix:/tmp/socket' is not this party's alone: other users can write /tmp (mode "
+                "1777): choose a folder of your own",
             ),
             (
                 {"address": "unix:/dev/null/x/s"},
@@ -195,7 +199,8 @@ class TestWrongParties:
             (
                 {"disclose": [{"what": "moments", "to": "nobody"}]},
                 2,
-                "disclose.to = 'nobody' is no peer that takes disclosures: name one of ['coordinator', 'active']",
+                "disclose.to = 'nobody' is no peer that takes disclosures: name one of ['coordinator', "
+                "'active']",
             ),
             (
                 {"disclose": [{"what": "moments", "to": "active", "rows": 3}]},
@@ -257,7 +262,8 @@ class TestWrongParties:
     def test_the_wrong_role(self, refused: Callable[..., str], dealt: Path) -> None:
         file = dealt / "passive/config.toml"
         assert refused(2, "serve", "active", "--config", file) == (
-            f"{file} configures role 'passive', not 'active': say `vflens serve passive`, or give another file"
+            f"{file} configures role 'passive', not 'active': say `vflens serve passive`, or give another "
+            "file"
         )
 
 
@@ -344,7 +350,8 @@ class TestWrongPaths:
         config = finished_run / "run/active/config.toml"
         said = refused(11, "predict", "--config", config)
         assert said == (
-            f"party 'active' does not run in {config.parent}, its run there is finished: start it, or give the configuration in the folder of the one that runs"
+            f"party 'active' does not run in {config.parent}, its run there is finished: start it, or give "
+            "the configuration in the folder of the one that runs"
         )
         for wrong in ((), ("--to", "unix:s"), ("--config", config, "--to", "unix:s", "--token-file", config)):
             said = refused(2, "predict", *wrong)

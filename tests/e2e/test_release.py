@@ -376,7 +376,8 @@ def test_pandas_is_not_loaded_to_release_a_table(tmp_path: Path) -> None:
     """It takes as long as the release of a table of Adult's size."""
     (tmp_path / "t.csv").write_text("a,b,y\n1,x,u\n2,,v\n4,x,v\n")
     program = (
-        "import sys; sys.argv = ['vflens', 'release', 't.csv', '--label', 'y', '--encode', 'ordinal', '--missing', 'drop-row', "
+        "import sys; sys.argv = ['vflens', 'release', 't.csv', '--label', 'y', '--encode', 'ordinal', "
+        "'--missing', 'drop-row', "
         "'--lambda', '1', '--out', 'o.csv']; from vflens.cli.main import command_line; command_line()"
     )
     environment = ENVIRONMENT | {"PYTHONPATH": str(ROOT)}

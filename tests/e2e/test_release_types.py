@@ -42,7 +42,8 @@ REFUSED: dict[str, tuple[Any, tuple[str, ...], str]] = {
     "records kept": ([{"q": 1}] * 30, ("--id", "y", "--keep-ids"), "column 'y' holds struct"),
     "bytes kept": ([b"\xff,"] * 30, ("--id", "y", "--keep-ids"), "column 'y' holds binary"),
     "nothing encoded": (pa.nulls(30), ("--encode", "one-hot"), "column 'y' holds no text in any row"),
-    "label not a number": (np.array([1.0, np.nan] * 15), ("--label", "y"), "column 'y' misses a value in data row 2"),
+    "label not a "
+    "number": (np.array([1.0, np.nan] * 15), ("--label", "y"), "column 'y' misses a value in data row 2"),
 }  # fmt: skip
 
 

@@ -25,7 +25,9 @@ def system(k: int, d: int, seed: int = 0, n: int = 4000) -> tuple[Array, Array]:
 
 
 def error_of(name: str, disclosed: Array, W: Array, x: Array, log_c: Array | None = None) -> float:
-    """What attack ``name`` errs by when it believes in ``disclosed`` and the scores come from W, or are ``log_c``."""
+    """What attack ``name`` errs by when it believes in ``disclosed`` and the scores come from W, or are
+    ``log_c``.
+    """
     J = first_differences(len(W))
     b = x @ (J @ W).T if log_c is None else log_c @ J.T
     return float(np.mean((attacks.estimate(name, J @ disclosed, b).values - x) ** 2))

@@ -1,4 +1,6 @@
-"""RCC2, CLS and GIA against RVG's program in CVXPY, optimality conditions, Theorem 1, and systems without a solution in the box."""
+"""RCC2, CLS and GIA against RVG's program in CVXPY, optimality conditions, Theorem 1, and systems without a
+solution in the box.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ AGREE = 1e-8
 
 
 def system(seed: int, k: int, d: int, n: int, *, vertices: float = 0.0) -> tuple[Array, Array]:
-    """A random A = J W and n points of the box; each coordinate is rounded to 0 or 1 with probability ``vertices``."""
+    """A random A = J W and n points of the box; each coordinate is rounded to 0 or 1 with probability
+    ``vertices``.
+    """
     rng = np.random.default_rng(seed)
     x = rng.random((n, d))
     return np.diff(rng.normal(size=(k, d)), axis=0), np.where(rng.random((n, d)) < vertices, np.round(x), x)
@@ -82,9 +86,11 @@ def chord(points: Array, w: Array) -> Array:
 def test_coordinates_that_the_equations_all_but_determine(
     seed: int, share: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The accuracy that ``nearest_in_box`` promises, where the null space, one line, hardly moves one coordinate.
+    """The accuracy that ``nearest_in_box`` promises, where the null space, one line, hardly moves one
+    coordinate.
 
-    The active sets solve every row of which rounding of b leaves a solution in the box. Of a single one it can leave none.
+    The active sets solve every row of which rounding of b leaves a solution in the box. Of a single one it
+    can leave none.
     """
     rng = np.random.default_rng(seed)
     w = rng.normal(size=10)
@@ -159,7 +165,9 @@ def test_rows_one_by_one_agree_with_the_batch(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("seed", range(6))
 def test_columns_of_other_sizes_and_hardly_missed_boxes(seed: int) -> None:
-    """Columns of A over four orders of magnitude, truths at vertices, b' off by 1e-12 to 10: every row ends, with the least residual."""
+    """Columns of A over four orders of magnitude, truths at vertices, b' off by 1e-12 to 10: every row ends,
+    with the least residual.
+    """
     rng = np.random.default_rng(seed)
     for _ in range(12):
         d, m = int(rng.integers(2, 12)), int(rng.integers(2, 8))
@@ -177,7 +185,9 @@ def test_columns_of_other_sizes_and_hardly_missed_boxes(seed: int) -> None:
 
 
 def test_truths_at_vertices_are_solved_by_active_sets_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither proximal steps nor rows one by one are needed; a row in ten is compared with the paper's program."""
+    """Neither proximal steps nor rows one by one are needed; a row in ten is compared with the paper's
+    program.
+    """
     monkeypatch.setattr(box, "PROXIMAL", ())
     monkeypatch.setattr(box_program, "nearest", None)
     for seed, (k, d) in enumerate([(3, 4), (6, 6), (10, 10), (10, 12), (6, 20), (2, 9)]):
@@ -361,14 +371,19 @@ def test_cls_starts_at_any_point_of_the_box() -> None:
 @pytest.mark.parametrize(
     ("name", "params", "sentence"),
     [
-        ("cls", {"start": np.full(3, 0.5)}, "cls: start has 3 numbers and there are 2 unknown columns: give one for each"),
+        ("cls", {"start": np.full(3, 0.5)}, "cls: start has 3 numbers and there are 2 unknown columns: give "
+                                            "one for each"),
         ("cls", {"start": [0.5, 1.5]}, "a point of the box: a number from 0 to 1 for each column"),
         ("cls", {"start": [[0.5, 0.5]]}, "a point of the box: a number from 0 to 1 for each column"),
-        ("cls", {"start": "centre"}, r"attack 'cls': start: give one of clamped_ls, zero, half, random, .* \(got 'centre'\)$"),
+        ("cls", {"start": "centre"}, r"attack 'cls': start: give one of clamped_ls, zero, half, random, .* "
+                                     r"\(got 'centre'\)$"),
         ("gia", {"steps": 0}, r"^attack 'gia': steps: Input should be greater than or equal to 1 \(got 0\)$"),
-        ("gia", {"step": 9}, "^attack 'gia': step: Extra inputs are not permitted: it has learning_rate, start, steps, tolerance$"),
-        ("half", {"start": 1}, "^attack 'half': start: Extra inputs are not permitted: it has no parameters$"),
-        ("half", {"rng": "five"}, r"^rng = 'five': give a numpy Generator, a seed \(a whole number from 0\), or None$"),
+        ("gia", {"step": 9}, "^attack 'gia': step: Extra inputs are not permitted: it has learning_rate, "
+                             "start, steps, tolerance$"),
+        ("half", {"start": 1}, "^attack 'half': start: Extra inputs are not permitted: it has no "
+                               "parameters$"),
+        ("half", {"rng": "five"}, r"^rng = 'five': give a numpy Generator, a seed \(a whole number from 0\), "
+                                  r"or None$"),
         ("half", {"rng": -1}, "^rng = -1: give a numpy Generator"),
     ],
 )  # fmt: skip

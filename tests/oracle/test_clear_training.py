@@ -78,7 +78,9 @@ def _metric(local: Any, metric: str, attack: str) -> float:
 
 
 def test_a_federation_in_the_clear_gives_its_training_rows_away(tmp_path: Path) -> None:
-    """Nothing disclosed, scores withheld to labels, parameters withheld: R² still near 1, half explains nothing."""
+    """Nothing disclosed, scores withheld to labels, parameters withheld: R² still near 1, half explains
+    nothing.
+    """
     local = federation(
         tmp_path,
         attacks=[{"name": "clear_features", "sweeps": 100}, {"name": "agnostic"}],

@@ -1,4 +1,6 @@
-"""Noise on a grid against its law, in integers and by draws; an ε that is claimed against the exact probabilities."""
+"""Noise on a grid against its law, in integers and by draws; an ε that is claimed against the exact
+probabilities.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ def _fits(observed: Array, expected: Array) -> bool:
 
 @pytest.mark.parametrize("name", LAWS)
 def test_the_floor_of_the_noise_has_the_law_of_a_floor(name: str) -> None:
-    """P(⌊Z⌋ = n) = F(n + 1) − F(n), in 400 bins, and neither a wider nor a narrower law; in its last bits too."""
+    """P(⌊Z⌋ = n) = F(n + 1) − F(n), in 400 bins, and neither a wider nor a narrower law; in its last bits
+    too.
+    """
     floors, law = _draws(name) - 0.5, LAWS[name][1]
     assert (floors == np.rint(floors)).all()
     edges = np.unique(np.rint(law.ppf(np.linspace(0, 1, 401)[1:-1])))
@@ -170,7 +174,9 @@ def _longest_rows() -> Array:
 
 @pytest.mark.parametrize("level", [1e-9, 0.01, 0.3, 5.0, 3000.0])
 def test_clipped_rows_on_the_grid_are_no_longer_than_the_claim_allows(level: float) -> None:
-    """By exact integers: twice the longest row, in steps, costs at most ε, and hardly less where steps are short."""
+    """By exact integers: twice the longest row, in steps, costs at most ε, and hardly less where steps are
+    short.
+    """
     from vflens.defenses._clipping import clipped_to_grid
 
     rows = _longest_rows()

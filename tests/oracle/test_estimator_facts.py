@@ -44,7 +44,9 @@ def _model(x: Array, labels: Array, classes: int) -> Model:
 
 @pytest.mark.parametrize("name", ["satellite", "pendigits", "robot"])
 def test_windows_of_real_columns(name: str) -> None:
-    """Every row solved, certified by its gap, ordered by Theorem 1 and inside its radii; some rows against CVXPY."""
+    """Every row solved, certified by its gap, ordered by Theorem 1 and inside its radii; some rows against
+    CVXPY.
+    """
     if "VFLENS_DATA" not in os.environ:
         pytest.skip("VFLENS_DATA is not set")
     table = dataset(name, {}).load()

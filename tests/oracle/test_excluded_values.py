@@ -1,6 +1,8 @@
-"""An adversary who knows two candidates to the bit counts the releases that rule one out (Mironov 2012): none may.
+"""An adversary who knows two candidates to the bit counts the releases that rule one out (Mironov 2012): none
+may.
 
-Against noise that is merely added in floating point it rules the wrong one out in two of three releases or more.
+Against noise that is merely added in floating point it rules the wrong one out in two of three releases or
+more.
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ def _numpys_laplace(u: float, scale: float) -> float:
 
 
 def _reached_by_addition(value: float, scale: float, candidate: float) -> bool:
-    """Whether candidate + Generator.laplace(0, scale) can be ``value``: the uniform numbers near its quantile are tried."""
+    """Whether candidate + Generator.laplace(0, scale) can be ``value``: the uniform numbers near its quantile
+    are tried.
+    """
     tail = math.exp(-abs(value - candidate) / scale) / 2
     nearest = round((1 - tail if value > candidate else tail) * 2**53)
     tried = range(max(1, nearest - 8), min(2**53, nearest + 9))
@@ -114,7 +118,9 @@ def test_no_release_rules_a_candidate_out(name: str, monkeypatch: pytest.MonkeyP
 def test_where_an_epsilon_is_stated_releases_rule_the_farthest_neighbour_out_no_oftener_than_delta(
     level: float,
 ) -> None:
-    """Rows C and −C: noise that the sampler never draws is needed for the other one; as often as the tail says."""
+    """Rows C and −C: noise that the sampler never draws is needed for the other one; as often as the tail
+    says.
+    """
     defense = DPGaussian(level=level)
     step = GAUSSIAN_STEP * level
     released = _defended(defense, "on_embedding")(np.array([1.0]))[:, 0]
@@ -129,7 +135,9 @@ def test_where_an_epsilon_is_stated_releases_rule_the_farthest_neighbour_out_no_
 
 
 def test_no_release_under_correlated_columns_rules_a_candidate_out() -> None:
-    """The same in whitened coordinates: a row of half-integers alone makes what is released, whoever's it was."""
+    """The same in whitened coordinates: a row of half-integers alone makes what is released, whoever's it
+    was.
+    """
     mechanism = Gaussian(DENSE, 16.0)
     step = mechanism.pi_power(-0.25) * (16.0**-0.25 * GAUSSIAN_STEP)
     for truth in CANDIDATES:

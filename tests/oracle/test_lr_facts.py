@@ -1,4 +1,6 @@
-"""Facts of the LR papers on the real files: the Bank table as coded, orders, bounds, exact recovery, the loss of x ↦ 1−x."""
+"""Facts of the LR papers on the real files: the Bank table as coded, orders, bounds, exact recovery, the loss
+of x ↦ 1−x.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +68,9 @@ def test_bank_at_two_features_moves_with_split_and_seed() -> None:
 
 @pytest.mark.parametrize(("name", "printed"), [("slope", 0.98916), ("shift", 3.048751)])
 def test_the_black_box_constants_of_bank_are_those_of_one_more_training(name: str, printed: float) -> None:
-    """RVG prints one training's |ω| and b₀ of emp.var.rate; one more lies in √(n + 1) times the interval of the mean."""
+    """RVG prints one training's |ω| and b₀ of emp.var.rate; one more lies in √(n + 1) times the interval of
+    the mean.
+    """
     found = []
     for seed in range(4):
         data, model = dealt("bank", seed), trained("bank", seed, False)
@@ -103,7 +107,9 @@ def test_fewer_features_than_classes_are_recovered_exactly(name: str) -> None:
 
 @pytest.mark.parametrize("name", SETS)
 def test_bounds_and_orders_hold_on_all_rows(name: str) -> None:
-    """Measured on the rows whose moments are used: the closed form is exact, the bounds hold, row by row Theorem 1."""
+    """Measured on the rows whose moments are used: the closed form is exact, the bounds hold, row by row
+    Theorem 1.
+    """
     data, model = dealt(name, 0), trained(name, 0, True)
     x, k = data.predictions(1000, 0), data.classes
     for d in (k, 2 * k, x.shape[1]):

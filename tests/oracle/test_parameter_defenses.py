@@ -1,4 +1,6 @@
-"""The LR papers' defences of parameters against brute force, Monte-Carlo, other programs and the attacks themselves."""
+"""The LR papers' defences of parameters against brute force, Monte-Carlo, other programs and the attacks
+themselves.
+"""
 
 from __future__ import annotations
 
@@ -191,7 +193,9 @@ def test_the_constraint_of_two_classes_is_a_ball() -> None:
 @pytest.mark.parametrize("share", [0.002, 0.1, 0.5, 0.9])
 @pytest.mark.parametrize(("k", "d"), [(4, 2), (5, 3), (3, 5)])
 def test_rotations_beat_thousands_of_random_ones_at_the_same_distortion(k: int, d: int, share: float) -> None:
-    """VAR cases ii (4, 2), (5, 3) and i (3, 5). Near d = 2 the level is a few points: equality up to rounding."""
+    """VAR cases ii (4, 2), (5, 3) and i (3, 5). Near d = 2 the level is a few points: equality up to
+    rounding.
+    """
     W, x = system(k, d)
     K0, mean = x.T @ x / len(x), x.mean(axis=0)
     problem = RotationProblem(W, K0, mean, share * largest_distortion(W))

@@ -1,4 +1,6 @@
-"""RCC1 against RVG's semidefinite program, its certificate against the optimal values, its radius against the farthest points."""
+"""RCC1 against RVG's semidefinite program, its certificate against the optimal values, its radius against the
+farthest points.
+"""
 
 from __future__ import annotations
 

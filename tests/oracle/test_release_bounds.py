@@ -133,7 +133,9 @@ def test_the_best_estimate_of_all_lies_between_van_trees_and_linear(law: str, sp
 
 
 def test_breast_cancer_as_in_the_errata() -> None:
-    """Linear errors 355, 51, 6.9 against 3000, 300, 30; correlated m = 100: .63 % of the variance, worst area."""
+    """Linear errors 355, 51, 6.9 against 3000, 300, 30; correlated m = 100: .63 % of the variance, worst
+    area.
+    """
     x, y = breast_cancer()
     moments = TableMoments.of(x)
     for lam, bound, linear in ((1e-4, 3000, 355), (1e-2, 300, 51), (1.0, 30, 6.9)):

@@ -90,7 +90,9 @@ def test_network_has_the_gradient_of_its_loss() -> None:
 
 
 def test_network_learns_what_no_line_can_and_moves_less_under_less_noise() -> None:
-    """Prop. 2.11 shown: φ* moves by less, the smaller the noise; from the same start, near the same minimiser."""
+    """Prop. 2.11 shown: φ* moves by less, the smaller the noise; from the same start, near the same
+    minimiser.
+    """
     x, y = rows(300)
     network = Network(3, 6)
     clean = learn(network.loss(x, y, decay=1e-3), network.start(KEY))

@@ -45,7 +45,8 @@ EVERY = {**IID, "correlated": CORRELATED}
 
 
 def scale_rejected(noise: Array, mechanism: Mechanism, factor: float) -> bool:
-    """Whether the covariances claimed, times ``factor``², are rejected at 1e-6, by bounds on a variance's error.
+    """Whether the covariances claimed, times ``factor``², are rejected at 1e-6, by bounds on a variance's
+    error.
 
     A sample variance errs by √((κ − 1)/n) of itself, κ the kurtosis: ≤ 6 for these laws.
     """

@@ -237,7 +237,9 @@ def test_a_row_far_from_the_margin_that_ends_on_it_is_found(monkeypatch: pytest.
 
 
 def test_what_the_last_stage_cannot_settle_the_interior_point_may_still_solve() -> None:
-    """Columns of 1e-12 and offsets of 1e4 in one class: the sets of the margin are beyond rounding, the solution is not."""
+    """Columns of 1e-12 and offsets of 1e4 in one class: the sets of the margin are beyond rounding, the
+    solution is not.
+    """
     rng = np.random.default_rng(28)
     x = rng.normal(size=(17, 5)) * [0.0, 1.0, 1e-3, 1.0, 1.0] + [0.0, 1e-3, 1.0, 1e4, 1.0]
     s = solve_svm(x, np.full(17, -1.0), theta=1.0, rho=1.0)
@@ -246,7 +248,9 @@ def test_what_the_last_stage_cannot_settle_the_interior_point_may_still_solve() 
 
 
 def test_an_answer_worse_than_no_classifier_is_not_called_exact() -> None:
-    """Columns of 1e12 that hardly differ: beside terms of that size any residual is small, the optimum's and others'."""
+    """Columns of 1e12 that hardly differ: beside terms of that size any residual is small, the optimum's and
+    others'.
+    """
     first = [
         -1877263142722.4675,
         -1130297624813.4585,

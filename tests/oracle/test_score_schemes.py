@@ -84,7 +84,9 @@ def test_scheme_2_is_its_definition(margin: float, sense: Any) -> None:
 
 
 def test_the_sense_matters_for_two_classes() -> None:
-    """K = 2: one sign of scheme 1 leaves the scores of one whole class as they are (MATH: raised = all equal)."""
+    """K = 2: one sign of scheme 1 leaves the scores of one whole class as they are (MATH: raised = all
+    equal).
+    """
     W, x = system(2, 3, n=200)
     W = W - np.outer([0, 1], W[1] - W[0]) / 2  # both classes occur
     exact = log_softmax((x - x.mean(axis=0)) @ W.T, axis=1)

@@ -1,4 +1,6 @@
-"""Closed forms and bounds against what the attacks measure: Monte-Carlo, exact finite populations, finite differences."""
+"""Closed forms and bounds against what the attacks measure: Monte-Carlo, exact finite populations, finite
+differences.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +82,9 @@ def test_on_a_finite_population_the_closed_form_is_the_measurement(name: str) ->
 
 @pytest.mark.parametrize("seed", range(8))
 def test_what_the_equations_determine_costs_exactly_nothing(seed: int) -> None:
-    """Of Tr K and Tr(P K) the difference is rounding: beside an exact recovery it would be called a disagreement."""
+    """Of Tr K and Tr(P K) the difference is rounding: beside an exact recovery it would be called a
+    disagreement.
+    """
     rng = np.random.default_rng(seed)
     A, x = rng.normal(size=(5, 3)), rng.random((40, 3))
     assert theory.nearest_solution_mse(A, theory.second_moment(x, 0.0)) == 0.0

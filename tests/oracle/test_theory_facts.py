@@ -1,4 +1,6 @@
-"""Slow facts: Theorem 2 on trained models of whole data sets, and finite alphabets where a model gives few equations."""
+"""Slow facts: Theorem 2 on trained models of whole data sets, and finite alphabets where a model gives few
+equations.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ pytestmark = pytest.mark.facts
 @pytest.mark.parametrize("name", ["digits", "wine", "breast_cancer"])
 @pytest.mark.parametrize("kind", ["random", "trained"])
 def test_bounds_and_closed_form_on_whole_data_sets(name: str, kind: str) -> None:
-    """LB ≤ LS, half* ≤ UB (unclipped, full rank), closed form equal to the measurement, RCC2 below half* row by row."""
+    """LB ≤ LS, half* ≤ UB (unclipped, full rank), closed form equal to the measurement, RCC2 below half* row
+    by row.
+    """
     subject = load_subject(name, classes=None, columns=None, id_column="id")
     x = subject.x
     for seed in range(5):

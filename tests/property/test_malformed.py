@@ -103,7 +103,9 @@ def caller_of(party: Party, act: type[acts.Act[Any]]) -> Role:
 
 
 def valid(local: LocalFederation, role: str) -> dict[type[acts.Act[Any]], acts.Act[Any]]:
-    """A well-formed message of every kind to the party of ``role``, as this run would send it next: the seeds of mutation."""
+    """A well-formed message of every kind to the party of ``role``, as this run would send it next: the seeds
+    of mutation.
+    """
     run = local.coordinator.aligned
     train, predict = run.train[:20], run.predict[:4]
     step, asked = Exchange(RUN, Phase.TRAIN, 3, 12), Exchange(RUN, Phase.PREDICT, 1, 900)

@@ -124,7 +124,9 @@ def test_every_table_gets_a_certificate_or_a_sentence(
 
 @pytest.mark.parametrize("seed", range(60))
 def test_columns_of_any_size_end_in_an_answer(seed: int) -> None:
-    """1e-200 beside 1e149, offsets too: no warning, no traceback, and no claim that re-solving does not bear out."""
+    """1e-200 beside 1e149, offsets too: no warning, no traceback, and no claim that re-solving does not bear
+    out.
+    """
     rng = np.random.default_rng(seed)
     q, p = rng.integers(2, 30), rng.integers(1, 6)
     x = rng.normal(size=(q, p)) * 10.0 ** rng.integers(-200, 149, p)

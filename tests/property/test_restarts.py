@@ -1,7 +1,8 @@
-"""Whatever an aggregator asks, and however often the party is started again, no noise comes off by subtraction.
+"""Whatever an aggregator asks, and however often the party is started again, no noise comes off by
+subtraction.
 
-A machine of states plays the aggregator of one passive party. It knows what the party's embeddings are without noise,
-and so what noise each answer carries.
+A machine of states plays the aggregator of one passive party. It knows what the party's embeddings are
+without noise, and so what noise each answer carries.
 """
 
 from __future__ import annotations

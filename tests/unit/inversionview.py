@@ -20,7 +20,9 @@ def inversion_view(
     disclosed: Mapping[str, Array],
     granted: Array,
 ) -> AdversaryView:
-    """The view of "me" on "target", whose ``embeddings`` (n, w) crossed the wire, and who gave parameters and ``granted`` (m, d) rows."""
+    """The view of "me" on "target", whose ``embeddings`` (n, w) crossed the wire, and who gave parameters and
+    ``granted`` (m, d) rows.
+    """
     rows = np.arange(max(len(embeddings), len(granted)), dtype=np.int32)
 
     def released(sender: str, phase: Phase, point: Point, n: int, **tensors: Array) -> Released:

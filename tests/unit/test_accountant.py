@@ -26,7 +26,9 @@ def _of(*defenses: DPGaussian | DPLaplace) -> Accountant:
 
 
 def _exact(level: float, releases: int) -> float:
-    """ε of so many Gaussian releases of one row (Balle and Wang, 2018, theorem 8): one release of √T times the distance."""
+    """ε of so many Gaussian releases of one row (Balle and Wang, 2018, theorem 8): one release of √T times
+    the distance.
+    """
     a = 2 / level * math.sqrt(releases)
 
     def beyond(epsilon: float) -> float:
@@ -63,7 +65,9 @@ def test_the_release_beyond_the_budget_is_refused() -> None:
 
 
 def test_a_simulated_adversary_tells_neighbours_apart_no_better() -> None:
-    """Two rows at distance 2C, the mean of 25 releases of dp_gaussian: its best test keeps to the ε that is stated."""
+    """Two rows at distance 2C, the mean of 25 releases of dp_gaussian: its best test keeps to the ε that is
+    stated.
+    """
     defense, releases, n = DPGaussian(level=20.0), 25, 100_000
     epsilon = _of(defense).total(releases)
     assert epsilon is not None

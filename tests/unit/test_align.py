@@ -121,7 +121,8 @@ def test_splits_must_agree_on_common_rows_only() -> None:
     assert len(align({"a": a, "b": agreeing}, 0.5, _rng()).train) == 1
     with pytest.raises(
         AlignmentError,
-        match=r"^party 'b' splits rows into train and predict otherwise than the parties before it: agree on one split$",
+        match=r"^party 'b' splits rows into train and predict otherwise than the parties before it: agree on "
+        r"one split$",
     ):
         align({"a": a, "b": _identities(["2", "1"], [0, 0])}, 0.5, _rng())
 

@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-#: Frees 64 MiB under one block that stays; prints the MiB resident before, with what is freed kept, and given back.
+#: Frees 64 MiB under one block that stays; prints the MiB resident before, with what is freed kept, and given
+#: back.
 SCRIPT = """
 from vflens.wire.allocator import give_back, keep_large_blocks
 keep_large_blocks()

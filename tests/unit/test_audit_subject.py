@@ -1,4 +1,6 @@
-"""What an audit is of: a party's file, a description of one, a run folder or a data set; its refusals say what to do."""
+"""What an audit is of: a party's file, a description of one, a run folder or a data set; its refusals say
+what to do.
+"""
 
 from __future__ import annotations
 

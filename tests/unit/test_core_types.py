@@ -11,7 +11,9 @@ import pytest
     [("Haswell", ["Prescott", "Sandybridge"]), ("SkylakeX", ["Haswell", "Prescott"]), ("", [])],
 )
 def test_two_other_kernels_are_chosen(own: str, chosen: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """As builds answer: Zen is Haswell's, and SkylakeX ends with an illegal instruction where the processor lacks it."""
+    """As builds answer: Zen is Haswell's, and SkylakeX ends with an illegal instruction where the processor
+    lacks it.
+    """
     names = {"": own, "SkylakeX": own if own == "SkylakeX" else "", "Zen": "Haswell", "Prescott": "Katmai"}
     monkeypatch.setattr(
         core_types, "kernels", lambda core_type="": names.get(core_type, core_type) if own else ""

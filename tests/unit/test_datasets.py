@@ -93,7 +93,8 @@ def test_the_registry_is_the_folder_and_every_summary_is_a_line() -> None:
 
 def test_importing_every_data_set_imports_no_slow_library() -> None:
     code = (
-        "import sys; from vflens.plugins.registry import DATASETS; [DATASETS.get(n) for n in DATASETS.names()];"
+        "import sys; from vflens.plugins.registry import DATASETS; [DATASETS.get(n) for n in "
+        "DATASETS.names()];"
         "print(sorted({'sklearn', 'scipy', 'pyarrow', 'pandas'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

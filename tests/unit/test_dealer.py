@@ -1,4 +1,6 @@
-"""What the dealer writes, and the folder that a run makes of it: secrets, one federation from one seed, how it ended."""
+"""What the dealer writes, and the folder that a run makes of it: secrets, one federation from one seed, how
+it ended.
+"""
 
 from __future__ import annotations
 
@@ -142,7 +144,9 @@ def test_an_earlier_run_keeps_its_table(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("table", ["../bank.parquet", "bank.parquet"])
 def test_an_earlier_run_of_a_file_in_its_own_words_means_what_it_did(tmp_path: Path, table: str) -> None:
-    """A hand-written configuration in the party's folder; one earlier run before another was configured there, one after."""
+    """A hand-written configuration in the party's folder; one earlier run before another was configured
+    there, one after.
+    """
     dealt = _dealt(tmp_path)["passive"]
     file = dealt.out / "config.toml"
     (dealt.out / "data.parquet").rename(dealt.out / table)

@@ -1,4 +1,6 @@
-"""Defences folded over what leaves: in order, each with its own noise, each held to its contract and seen to act."""
+"""Defences folded over what leaves: in order, each with its own noise, each held to its contract and seen to
+act.
+"""
 
 from __future__ import annotations
 
@@ -141,7 +143,8 @@ def test_a_defence_that_never_acted_is_named(tmp_path: Path) -> None:
     assert gate.unfired() == ["gaussian_scores"]
     with pytest.raises(
         DefenseError,
-        match=r"^defence 'gaussian_scores' of 'party' never acted in this run: remove it, or configure what it acts on$",
+        match=r"^defence 'gaussian_scores' of 'party' never acted in this run: remove it, or configure what "
+        r"it acts on$",
     ):
         check_fired(gate, "party")
     scores_of(gate, 0, 1)
@@ -150,7 +153,9 @@ def test_a_defence_that_never_acted_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("empty", [(0, 3), (5, 0)], ids=["no rows", "no columns"])
 def test_a_defence_of_nothing_has_not_acted(tmp_path: Path, empty: tuple[int, int]) -> None:
-    """An active party of a split network sends the coordinator rows without numbers: noise on them protects nothing."""
+    """An active party of a split network sends the coordinator rows without numbers: noise on them protects
+    nothing.
+    """
     gate = open_gate(tmp_path, Noise())
     rows = np.arange(empty[0], dtype=np.int32)
     gate.release(Point.EMBEDDING, train_step(0), rows, {"embedding": np.zeros(empty)})

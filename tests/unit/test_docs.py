@@ -1,4 +1,6 @@
-"""The docs say what is true: links lead somewhere, commands parse, tables are in step, the README's plug-ins run."""
+"""The docs say what is true: links lead somewhere, commands parse, tables are in step, the README's plug-ins
+run.
+"""
 
 from __future__ import annotations
 
@@ -187,7 +189,7 @@ def test_the_example_of_audit_reads_its_file() -> None:
 
 def test_the_example_of_release_runs(tmp_path: Path) -> None:
     command, _ = _resolve(["release"])
-    example = re.search(r"Example: vflens release (.+)", command.help or "")
+    example = re.search(r"Example: vflens release (.+)", command.help or "", re.DOTALL)
     assert example is not None
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     ran = subprocess.run(

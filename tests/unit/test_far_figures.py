@@ -66,7 +66,9 @@ def test_clouds_are_the_papers() -> None:
 
 @pytest.mark.facts
 def test_optimal_noise_beats_laplace_of_its_bound_and_not_laplace_of_its_variance() -> None:
-    """Breast Cancer, 40 simulations: the reference .9387/.9473/.9521 and both baselines, to 4 standard errors."""
+    """Breast Cancer, 40 simulations: the reference .9387/.9473/.9521 and both baselines, to 4 standard
+    errors.
+    """
     figure = FIGURES["far-fig5"](simulations=40)
     assert rows(figure, "original")[None][0] == pytest.approx(0.96134, abs=1e-5)  # type: ignore[index]
     optimal, matched, same = (

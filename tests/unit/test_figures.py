@@ -116,7 +116,9 @@ def test_windows_are_cyclic_and_each_feature_is_in_as_many() -> None:
 
 
 def test_theorem_two_holds_in_its_figure(tmp_path: Path) -> None:
-    """Measured errors lie between the bounds where the measured rows are nearly all rows, and Theorem 1 orders them."""
+    """Measured errors lie between the bounds where the measured rows are nearly all rows, and Theorem 1
+    orders them.
+    """
     facts = reproduce("rvg-fig5", options(tmp_path), tmp_path)
     rows = pq.read_table(facts["data"]).to_pylist()
     found: dict[tuple[int, int], dict[str, float]] = {}

@@ -24,7 +24,9 @@ ROWS = np.arange(N, dtype=np.int32)
 
 
 def _network(least: float) -> torch.nn.Module:
-    """A network that is exactly flat where every column is below ``least``, and one-to-one where every column is above."""
+    """A network that is exactly flat where every column is below ``least``, and one-to-one where every column
+    is above.
+    """
     torch.manual_seed(2)
     model = bottom(NETWORK, COLUMNS)
     first, last = (m for m in model.modules() if isinstance(m, torch.nn.Linear))

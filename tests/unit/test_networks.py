@@ -263,7 +263,9 @@ def test_summed_logits_without_a_top_give_the_gradient_of_softmax() -> None:
 
 @pytest.mark.parametrize("penalise_bias", [True, False])
 def test_the_penalty_covers_the_passport_too(penalise_bias: bool) -> None:
-    """Without a gradient a step of plain descent shrinks each penalised number by 2·rate·l2 of it, and no other."""
+    """Without a gradient a step of plain descent shrinks each penalised number by 2·rate·l2 of it, and no
+    other.
+    """
     changes = {"optimizer": "sgd", "learning_rate": 0.1, "l2": 1.5, "penalise_bias": penalise_bias}
     network = SplitNetwork(**NETWORKS["mlp"])
     model = Bottom(network, COLUMNS, TRAINING.model_copy(update=changes), b"s", _passport(Owner("p")))
@@ -300,7 +302,9 @@ def test_the_state_of_another_network_is_refused() -> None:
 def test_modules_batches_and_optimiser_are_on_the_configured_device(
     monkeypatch: pytest.MonkeyPatch, name: str, optimizer: str
 ) -> None:
-    """Torch's "meta" stands for the GPU: it holds no numbers, and refuses what mixes it with the processor's tensors."""
+    """Torch's "meta" stands for the GPU: it holds no numbers, and refuses what mixes it with the processor's
+    tensors.
+    """
     monkeypatch.setattr(training, "placed", lambda device: torch.device("meta"))
     monkeypatch.setattr(training, "_array", lambda t: np.zeros(t.shape, str(t.dtype).removeprefix("torch.")))
     pair = Pair(SplitNetwork(**NETWORKS[name]), wrap=True, optimizer=optimizer)

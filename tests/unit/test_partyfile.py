@@ -315,7 +315,8 @@ def test_what_is_written_as_a_measurement_is_read_as_the_nearest_number(
         ),
         (
             "id,x,y\n" + "".join(f"r{i:06},1,2\n" for i in range(100_000)) + "a,1,{}\n",
-            "a row after data row [1-9][0-9]* is longer than 1,048,576 bytes: close its quotes, or shorten its",
+            "a row after data row [1-9][0-9]* is longer than 1,048,576 bytes: close its quotes, or shorten "
+            "its",
         ),
     ],
 )

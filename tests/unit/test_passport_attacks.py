@@ -61,7 +61,9 @@ SETTINGS: dict[str, Any] = {"smoothness": 0.0, "steps": 800}
 
 
 def test_a_key_that_serves_all_rows_is_found_from_their_distribution() -> None:
-    """A linear bottom: the attack that ignores the passport errs more than a blind guess, the one that estimates γ and β is exact."""
+    """A linear bottom: the attack that ignores the passport errs more than a blind guess, the one that
+    estimates γ and β is exact.
+    """
     x, view = _world(LINEAR, defended=True)
     assert _error(WhiteBoxInversion(**SETTINGS), x, view) > x.var(axis=0).mean()
     assert _error(MomentInversion(**SETTINGS), x, view) < 1e-3
@@ -160,7 +162,9 @@ def test_the_papers_attack_begins_at_0_and_leaves_the_box() -> None:
 
 
 def test_absolute_smoothness_does_not_go_with_the_embedding() -> None:
-    """Embeddings and weights a hundred times smaller: the same image is to be found, and the absolute weight smooths it away."""
+    """Embeddings and weights a hundred times smaller: the same image is to be found, and the absolute weight
+    smooths it away.
+    """
     x, view = _world(LINEAR, defended=False)
     small = inversion_view(
         LINEAR,

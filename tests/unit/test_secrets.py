@@ -1,4 +1,6 @@
-"""Secrets that can be guessed are refused outside lab mode, and ``vflens secrets init`` draws those that are due."""
+"""Secrets that can be guessed are refused outside lab mode, and ``vflens secrets init`` draws those that are
+due.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +74,8 @@ def test_weak_ones_are_refused_with_the_command_that_mends_them(
     name = "peers.active.token" if field == "token" else field
     sentence = refused(2, "check", file)
     assert sentence == (
-        f"{file}: {name} can be guessed, 128 random bits are due: draw better with: vflens secrets init {file}"
+        f"{file}: {name} can be guessed, 128 random bits are due: draw better with: vflens secrets init "
+        f"{file}"
     )
     assert vflens(*shlex.split(sentence.rpartition(": vflens ")[2])).code == 0
     assert vflens("check", file).code == 0
@@ -150,9 +153,13 @@ class TestInit:
     @pytest.mark.parametrize(
         ("old", "new", "words"),
         [
-            ('token = "example-token-active-passive"', 'token = """\nweak"""', "peers.active.token cannot be written where they stand: give each a line"),
-            ('role = "passive"', 'role = "judge"', "role is 'judge': a party is passive, active or coordinator"),
-            ('party = "passive"', 'party = "active"', "two of the files configure party 'active': give those of one"),
+            ('token = "example-token-active-passive"', 'token = """\nweak"""', "peers.active.token cannot be "
+                                                                               "written where they stand: "
+                                                                               "give each a line"),
+            ('role = "passive"', 'role = "judge"', "role is 'judge': a party is passive, active or "
+                                                   "coordinator"),
+            ('party = "passive"', 'party = "active"', "two of the files configure party 'active': give those "
+                                                      "of one"),
             ("[data]", "[dat]", "data.file: Field required; dat: Extra inputs"),
             ("[[peers]]", "[[peer]]", "peer: Extra inputs are not permitted"),
         ],
@@ -172,5 +179,6 @@ class TestInit:
             change(file, "example-token-active-passive", secrets.token_hex(16))
         said = refused(2, "secrets", "init", *files)
         assert said == (
-            f"peers.active.token in {files[0]} and peers.passive.token in {files[1]} differ, which must be the same: empty the one that shall go"
+            f"peers.active.token in {files[0]} and peers.passive.token in {files[1]} differ, which must be "
+            "the same: empty the one that shall go"
         )

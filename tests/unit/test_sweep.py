@@ -1,4 +1,6 @@
-"""Sweeps: what becomes a cell, what is refused, and the same rows on processes, after an interruption, on the page."""
+"""Sweeps: what becomes a cell, what is refused, and the same rows on processes, after an interruption, on the
+page.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Every act and every reply survives the wire bit for bit; what breaks the contract is refused in one sentence."""
+"""Every act and every reply survives the wire bit for bit; what breaks the contract is refused in one
+sentence.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A token is sent to nobody but a socket that this user, or root, has put into a folder that no other user can write."""
+"""A token is sent to nobody but a socket that this user, or root, has put into a folder that no other user
+can write.
+"""
 
 from __future__ import annotations
 

@@ -76,7 +76,8 @@ def attack(
         json,
         facts,
         lambda: (
-            f"{facts['rows']} {facts['scored_set']} rows of {facts['target']!r} estimated by {attack}: {out}\nlet the target score it: vflens score {out} --config …"
+            f"{facts['rows']} {facts['scored_set']} rows of {facts['target']!r} estimated by {attack}: "
+            f"{out}\nlet the target score it: vflens score {out} --config …"
         ),
     )
 

@@ -33,7 +33,8 @@ def serve(
     loaded = load_party(config)
     if loaded.role != role:
         raise ConfigError(
-            f"{config} configures role {str(loaded.role)!r}, not {role!r}: say `vflens serve {loaded.role}`, or give another file"
+            f"{config} configures role {str(loaded.role)!r}, not {role!r}: say `vflens serve {loaded.role}`, "
+            "or give another file"
         )
     with StageBar(quiet=quiet) as bar:
         serve_party(loaded, _unsaid if quiet else note, bar)
@@ -103,12 +104,14 @@ def predict(
     rows: Annotated[
         str,
         typer.Option(
-            help="prediction rows, counted from 0: all, or numbers and ranges as 0-9,17; each is answered once, in order"
+            help="prediction rows, counted from 0: all, or numbers and ranges as 0-9,17; each is answered "
+            "once, in order"
         ),
     ] = "all",
     json: Json = False,
 ) -> None:
-    """Ask a running federation for scores, as the operator of its active party: with --config, or with --to and --token-file.
+    """Ask a running federation for scores, as the operator of its active party: with --config, or with --to
+    and --token-file.
 
     Example: vflens predict --config examples/active.toml --rows 0-4
     """

@@ -1,11 +1,14 @@
-"""``vflens``: the commands, their flags and their help. Slow imports happen inside the commands that need them."""
+"""``vflens``: the commands, their flags and their help. Slow imports happen inside the commands that need
+them.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
 
-# A Ctrl-C while modules load ends the process without a word: there is nothing to keep, and a traceback says nothing.
+# A Ctrl-C while modules load ends the process without a word: there is nothing to keep, and a traceback says
+# nothing.
 _loading = signal.getsignal(signal.SIGINT) is signal.default_int_handler
 if _loading:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -36,8 +39,10 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
-    help="What each party of a vertical federation can reconstruct from what it receives, and what a defence buys and costs.",
-    epilog=f"Start with: make demo. Exit codes: {', '.join(f'{code} {word}' for code, word in exit_codes().items())}.",
+    help="What each party of a vertical federation can reconstruct from what it receives, and what a defence "
+    "buys and costs.",
+    epilog="Start with: make demo. Exit codes: "
+    f"{', '.join(f'{code} {word}' for code, word in exit_codes().items())}.",
 )
 app.add_typer(datasets.app, name="datasets")
 app.add_typer(secrets.app, name="secrets")
@@ -64,8 +69,9 @@ for _command in (
 def main() -> NoReturn:
     """Run the command line as a process of its own.
 
-    Where gRPC or Arrow was loaded the process leaves at once, without Python's teardown: under load gRPC's own
-    part of it can hang for ever, and a C++ thread of either that was still alive could end the process there.
+    Where gRPC or Arrow was loaded the process leaves at once, without Python's teardown: under load gRPC's
+    own part of it can hang for ever, and a C++ thread of either that was still alive could end the process
+    there.
     """
     try:
         command_line()

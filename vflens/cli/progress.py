@@ -30,8 +30,8 @@ _PAUSE_SECONDS = 10.0  # between two lines of a stage that lasts
 class _Stages:
     """Stages by name, each a bar that appears when it begins.
 
-    Where there is no terminal, a stage has a line when it is complete, and one every 10 s while it lasts. Each line
-    begins with the seconds since the command began.
+    Where there is no terminal, a stage has a line when it is complete, and one every 10 s while it lasts.
+    Each line begins with the seconds since the command began.
     """
 
     def __init__(self, count: ProgressColumn | None = None) -> None:

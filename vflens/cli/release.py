@@ -81,7 +81,8 @@ def release(
 ) -> None:
     """Release a table under optimal noise, with a certificate (JSON and a page) beside it.
 
-    Example: vflens release examples/bank_active.csv --id id --label subscribed --lambda 1 --pi standardise --out released.csv
+    Example: vflens release examples/bank_active.csv --id id --label subscribed --lambda 1 --pi standardise
+    --out released.csv
     """
     from vflens.experiments.release.options import Options
 

@@ -27,7 +27,8 @@ def reproduce(
 ) -> None:
     """Make a figure of the papers: its data as parquet, its plots as one page.
 
-    Interrupted, it resumes; FAR's figures, minutes each, begin again and take one process whatever --jobs says.
+    Interrupted, it resumes; FAR's figures, minutes each, begin again and take one process whatever --jobs
+    says.
 
     Example: vflens reproduce rvg-fig4 --quick
     """

@@ -19,8 +19,9 @@ def init(
 ) -> None:
     """Draw random secrets where the configurations lack good ones.
 
-    Missing, weak and example secrets are replaced, good ones stay. Of the files given, each pair of parties gets the
-    same token and all data parties the same alignment key. The files are then their owner's alone (mode 600).
+    Missing, weak and example secrets are replaced, good ones stay. Of the files given, each pair of parties
+    gets the same token and all data parties the same alignment key. The files are then their owner's alone
+    (mode 600).
 
     Example: vflens secrets init passive.toml active.toml coordinator.toml
     """

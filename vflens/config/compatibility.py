@@ -38,12 +38,15 @@ def build_defenses(config: PassiveConfig | ActiveConfig | CoordinatorConfig) -> 
     for plugin, defense in zip(config.defenses, defenses, strict=True):
         if not defense.hooks() & available:
             raise ConfigError(
-                f"defence {plugin.name!r} at {config.role} {config.party!r} would never act: it changes {_said(defense.hooks())}, "
-                f"this party comes past {_said(available)}: move it to another party, or disclose what it defends"
+                f"defence {plugin.name!r} at {config.role} {config.party!r} would never act: it changes "
+                f"{_said(defense.hooks())}, "
+                f"this party comes past {_said(available)}: move it to another party, or disclose what it "
+                "defends"
             )
         if defense.needs_labels and isinstance(config, PassiveConfig) and config.data.label_column is None:
             raise ConfigError(
-                f"defence {plugin.name!r} at {config.party!r} reads labels of its owner: name its own data.label_column, or choose another setting"
+                f"defence {plugin.name!r} at {config.party!r} reads labels of its owner: name its own "
+                "data.label_column, or choose another setting"
             )
     return defenses
 
@@ -62,7 +65,8 @@ def check_fed(coordinator: str, defenses: Sequence[Defense], disclosing: Mapping
     missing = [name for name, does in sorted(disclosing.items()) if not does]
     if missing and any(d.needs_parameters for d in defenses):
         raise ConfigError(
-            f'a defence of {coordinator!r} needs the parameters of {missing[0]!r}: let it disclose what = "parameters" to = "{coordinator}"'
+            f"a defence of {coordinator!r} needs the parameters of {missing[0]!r}: let it disclose what = "
+            f'"parameters" to = "{coordinator}"'
         )
 
 
@@ -70,15 +74,16 @@ def build_attacks(config: PassiveConfig | ActiveConfig) -> dict[str, Attack]:
     """The configured attacks of a data party by name.
 
     Raises:
-        PluginError, ConfigError: unknown, wrongly set, or after what this party holds itself: the active party's
-            attacks estimate columns, a passive party's labels.
+        PluginError, ConfigError: unknown, wrongly set, or after what this party holds itself: the active
+            party's attacks estimate columns, a passive party's labels.
     """
     attacks: list[Attack] = build_plugins(ATTACKS, config.attacks)
     others = {Role.ACTIVE: "features", Role.PASSIVE: "labels"}[config.role]
     for plugin, attack in zip(config.attacks, attacks, strict=True):
         if attack.estimates != others:
             raise ConfigError(
-                f"attack {plugin.name!r} at {config.role} {config.party!r} estimates {_WORDS[attack.estimates]}"
+                f"attack {plugin.name!r} at {config.role} {config.party!r} estimates "
+                f"{_WORDS[attack.estimates]}"
             )
     return {p.name: a for p, a in zip(config.attacks, attacks, strict=True)}
 
@@ -104,7 +109,8 @@ def check_grants(config: PassiveConfig | ActiveConfig, training: int) -> None:
     for granted in config.disclose:
         if granted.rows > training:
             raise ConfigError(
-                f"disclose {granted.what} rows = {granted.rows} at {config.party!r}: there are {training} training rows, grant fewer"
+                f"disclose {granted.what} rows = {granted.rows} at {config.party!r}: there are {training} "
+                "training rows, grant fewer"
             )
 
 
@@ -124,11 +130,13 @@ def check_family(defenses: Iterable[Defense], party: str, network: bool) -> None
         name = type(defense).__module__.rpartition(".")[2]
         if network and defense.needs_weight:
             raise ConfigError(
-                f"defence {name!r} at {party!r} changes the weight matrix of softmax regression, a split network has none: withhold_parameters acts on both"
+                f"defence {name!r} at {party!r} changes the weight matrix of softmax regression, a split "
+                "network has none: withhold_parameters acts on both"
             )
         if not network and defense.hooks() == {"wrap_model"}:
             raise ConfigError(
-                f"defence {name!r} at {party!r} has no layer to act on, softmax regression has none: train a split network with a [model] section"
+                f"defence {name!r} at {party!r} has no layer to act on, softmax regression has none: train a "
+                "split network with a [model] section"
             )
 
 

@@ -1,4 +1,6 @@
-"""Good secrets for parties' configurations: drawn where one is missing, weak or an example's, in the files as they stand."""
+"""Good secrets for parties' configurations: drawn where one is missing, weak or an example's, in the files as
+they stand.
+"""
 
 from __future__ import annotations
 
@@ -49,12 +51,12 @@ class _Place:
 def fill(files: Sequence[Path]) -> dict[Path, list[str]]:
     """Draw secrets where ``files`` lack good ones; what was written in each file, and who else needs it.
 
-    A pair of parties shares a token, data parties share the alignment key: a good one in one file goes into the
-    others. Good ones stay, comments too. Every file then has mode 600.
+    A pair of parties shares a token, data parties share the alignment key: a good one in one file goes into
+    the others. Good ones stay, comments too. Every file then has mode 600.
 
     Raises:
-        ConfigError: a file is no party's configuration, two are one party's, two hold different good secrets where
-            one is shared, or a secret stands where it cannot be written. No file has changed then.
+        ConfigError: a file is no party's configuration, two are one party's, two hold different good secrets
+            where one is shared, or a secret stands where it cannot be written. No file has changed then.
         StorageError: a file cannot be written.
     """
     read = {file.resolve(): read_toml(file) for file in files}
@@ -105,7 +107,8 @@ def _shared(group: Sequence[_Place]) -> str:
     if len(good) > 1:
         one, other = list(good.values())[:2]
         raise ConfigError(
-            f"{one} in {one.file} and {other} in {other.file} differ, which must be the same: empty the one that shall go"
+            f"{one} in {one.file} and {other} in {other.file} differ, which must be the same: empty the one "
+            "that shall go"
         )
     return next(iter(good), "") or secrets.token_hex(32)
 
@@ -114,7 +117,8 @@ def _filled(file: Path, settings: Mapping[str, Any], places: Mapping[_Place, str
     """The text of ``file`` with the secrets of ``places``, checked.
 
     Raises:
-        ConfigError: it is no party's configuration with them either, or one cannot be written where it stands.
+        ConfigError: it is no party's configuration with them either, or one cannot be written where it
+            stands.
     """
     wanted = copy.deepcopy(dict(settings))
     for place, value in places.items():
@@ -123,7 +127,8 @@ def _filled(file: Path, settings: Mapping[str, Any], places: Mapping[_Place, str
     text = _edited(file.read_text(encoding="utf-8-sig"), places)
     if not _says(text, wanted):
         raise ConfigError(
-            f'{file}: {", ".join(map(str, places))} cannot be written where they stand: give each a line of its own, as in token = "", below [[peers]]'
+            f"{file}: {', '.join(map(str, places))} cannot be written where they stand: give each a line of "
+            'its own, as in token = "", below [[peers]]'
         )
     return text
 

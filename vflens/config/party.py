@@ -46,13 +46,15 @@ class PartyConfig(Settings):
     party: Name
     run: str = Field(min_length=1, max_length=160, description="the run's name: the same at every party")
     address: str = Field(
-        description='where this party listens: "host:port" or "unix:PATH", a socket in a folder that it alone can write'
+        description='where this party listens: "host:port" or "unix:PATH", a socket in a folder that it '
+        "alone can write"
     )
     insecure: bool = Field(False, description="allow an address other than loopback without TLS")
     out: Path = Field(description="this party's own run folder")
     seed: str = Field(
         min_length=1,
-        description="this party's secret, random where `lab` is false: its noise and its draws follow from it",
+        description="this party's secret, random where `lab` is false: its noise and its draws follow from "
+        "it",
     )
     lab: bool = Field(False, description="one owner holds all parties: errors go back to the adversary")
     aggregator: Aggregator = Field("coordinator", description=AGGREGATOR)
@@ -68,7 +70,8 @@ class PartyConfig(Settings):
         published = next((name for name, value in self.secrets() if value.startswith(EXAMPLE)), None)
         if outside is not None and published is not None:
             raise ValueError(
-                f"{published} begins with {EXAMPLE!r} and address {outside!r} is not on this machine: everybody knows the "
+                f"{published} begins with {EXAMPLE!r} and address {outside!r} is not on this machine: "
+                "everybody knows the "
                 "example values, draw your own with: vflens secrets init FILE"
             )
         return self
@@ -93,7 +96,8 @@ class PartyConfig(Settings):
         for name, value in self.secrets():
             if value in seen:
                 raise ValueError(
-                    f"{name} is the same as {seen[value]}: give every pair of parties and every purpose a secret of its own"
+                    f"{name} is the same as {seen[value]}: give every pair of parties and every purpose a "
+                    "secret of its own"
                 )
             seen[value] = name
         return self
@@ -117,7 +121,8 @@ class DataPartyConfig(PartyConfig):
     data: PartyFile
     alignment_key: str = Field(
         min_length=16,
-        description="shared by the data parties, unknown to the coordinator, random where `lab` is false: row ids are hashed under it",
+        description="shared by the data parties, unknown to the coordinator, random where `lab` is false: "
+        "row ids are hashed under it",
     )
 
     attacks: tuple[Plugin, ...] = Field(
@@ -181,7 +186,8 @@ class ActiveConfig(DataPartyConfig):
         for grant in self.disclose:
             if grant.what != "labels" or grant.to not in names:
                 raise ValueError(
-                    f"disclose {grant.what!r} to {grant.to!r}: the active party grants labels, to one of {names}"
+                    f"disclose {grant.what!r} to {grant.to!r}: the active party grants labels, to one of "
+                    f"{names}"
                 )
         return self
 
@@ -267,7 +273,8 @@ def checked(settings: dict[str, Any], file: Path) -> PassiveConfig | ActiveConfi
     role = settings.get("role")
     if role not in [str(r) for r in Role if r is not Role.OPERATOR]:
         raise ConfigError(
-            f"{file}: role is {'missing' if role is None else repr(role)}: a party is passive, active or coordinator (an experiment has none, `vflens run` takes it)"
+            f"{file}: role is {'missing' if role is None else repr(role)}: a party is passive, active or "
+            "coordinator (an experiment has none, `vflens run` takes it)"
         )
     return validate(_ANY, settings, str(file))
 
@@ -280,12 +287,14 @@ def check_aggregator(aggregator: Aggregator, model: SplitNetwork | None, trainin
     """
     if aggregator == "active" and model is None:
         raise ValueError(
-            "aggregator = 'active' without a [model]: softmax regression releases its scores at the coordinator, "
+            "aggregator = 'active' without a [model]: softmax regression releases its scores at the "
+            "coordinator, "
             "leave aggregator out or train a split network"
         )
     if training.staleness and aggregator != "active":
         raise ValueError(
-            "training.staleness = 1 needs aggregator = 'active': through the coordinator every step waits for its gradient"
+            "training.staleness = 1 needs aggregator = 'active': through the coordinator every step waits "
+            "for its gradient"
         )
 
 
@@ -297,7 +306,8 @@ def check_sampling(transcript: Recording, training: Training) -> None:
     """
     if training.epochs % transcript.every:
         raise ValueError(
-            f"transcript.every = {transcript.every} of {training.epochs} epochs leaves out the last: choose a divisor"
+            f"transcript.every = {transcript.every} of {training.epochs} epochs leaves out the last: choose "
+            "a divisor"
         )
 
 

@@ -1,4 +1,6 @@
-"""What keeps the secrets of a party's configuration secret: nobody can guess them, nobody else reads the file."""
+"""What keeps the secrets of a party's configuration secret: nobody can guess them, nobody else reads the
+file.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,8 @@ def is_weak(secret: str) -> bool:
     """Whether ``secret`` cannot have 128 random bits.
 
     That is so where it is too short (a digit counts as log2(10) bits, any other character as a hexadecimal
-    digit, 4 bits), has few different characters, no digit, or repeats one text. The rest cannot be seen: a sentence
-    with a year passes and is weak all the same.
+    digit, 4 bits), has few different characters, no digit, or repeats one text. The rest cannot be seen: a
+    sentence with a year passes and is weak all the same.
     """
     bits = len(secret) * (math.log2(10) if secret.isdecimal() else 4)
     worded = not any(
@@ -41,7 +43,8 @@ def check_secrets(file: Path, secrets: Iterable[tuple[str, str]]) -> None:
     weak = ", ".join(name for name, value in own if is_weak(value))
     if weak:
         raise ConfigError(
-            f"{file}: {weak} can be guessed, {BITS} random bits are due: draw better with: vflens secrets init {shlex.quote(str(file))}"
+            f"{file}: {weak} can be guessed, {BITS} random bits are due: draw better with: vflens secrets "
+            f"init {shlex.quote(str(file))}"
         )
     if own and (said := opened(file, 0o600)):
         raise ConfigError(f"{file} holds secrets ({', '.join(name for name, _ in own)}) and {said}")

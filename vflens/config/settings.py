@@ -35,7 +35,8 @@ class Peer(Settings):
     name: Name
     role: Literal[Role.PASSIVE, Role.ACTIVE, Role.COORDINATOR]
     address: str = Field(
-        description='"host:port", or "unix:PATH" on one machine: the socket and its folder belong to the same user'
+        description='"host:port", or "unix:PATH" on one machine: the socket and its folder belong to the '
+        "same user"
     )
     token: Token
 
@@ -57,7 +58,8 @@ MIB = 1 << 20  # bytes
 
 
 class Limits(Settings):
-    """Deadlines, sizes, and what a data party allows of its own rows. They change when a run is given up or refused, never what it computes.
+    """Deadlines, sizes, and what a data party allows of its own rows. They change when a run is given up or
+    refused, never what it computes.
 
     What only a data or a passive party refuses has no effect at a coordinator.
     """
@@ -72,41 +74,51 @@ class Limits(Settings):
     epochs: int = Field(
         1_001,
         ge=1,
-        description="a data party refuses a longer training: each epoch brings another draw of its noise, or another equation; the mean of T draws has a deviation of 1/√T of one (.032 of 1,001, the papers' schedule)",
+        description="a data party refuses a longer training: each epoch brings another draw of its noise, or "
+        "another equation; the mean of T draws has a deviation of 1/√T of one (.032 of 1,001, "
+        "the papers' schedule)",
     )
     min_learning_rate: float = Field(
         1e-6,
         ge=0,
         allow_inf_nan=False,
-        description="a data party refuses a smaller one: of a model that hardly moves the noise averages out, which a bound on the rate alone does not prevent: `epochs` bounds how far",
+        description="a data party refuses a smaller one: of a model that hardly moves the noise averages "
+        "out, which a bound on the rate alone does not prevent: `epochs` bounds how far",
     )
     max_width: int = Field(
         8192,
         ge=1,
-        description="most classes, and numbers per row of an embedding or a hidden layer, that a data party takes",
+        description="most classes, and numbers per row of an embedding or a hidden layer, that a data party "
+        "takes",
     )
     rows_per_second: float | None = Field(
         None,
         gt=0,
         allow_inf_nan=False,
-        description="most rows that a passive party gives away in a second, in training and prediction; a faster caller waits",
+        description="most rows that a passive party gives away in a second, in training and prediction; a "
+        "faster caller waits",
     )
     epsilon: float | None = Field(
         None,
         gt=0,
         allow_inf_nan=False,
-        description="budget of a row over the run: a release beyond it is refused, and one for which no ε can be stated; counts `dp_laplace` and `dp_gaussian` (a plug-in's claim of ε with δ = 0, or of ρ) on embeddings and gradients; not `label_dp`, whose ε is that of a label, once a run",
+        description="budget of a row over the run: a release beyond it is refused, and one for which no ε "
+        "can be stated; counts `dp_laplace` and `dp_gaussian` (a plug-in's claim of ε with δ = "
+        "0, or of ρ) on embeddings and gradients; not `label_dp`, whose ε is that of a label, "
+        "once a run",
     )
     delta: float = Field(
         1e-5,
         ge=1e-8,
         lt=1,
-        description="the δ at which Gaussian noise is counted as an ε, in reports too; `delta` of `dp_gaussian` belongs to the claim of one exchange",
+        description="the δ at which Gaussian noise is counted as an ε, in reports too; `delta` of "
+        "`dp_gaussian` belongs to the claim of one exchange",
     )
     memory_mib: int = Field(
         16_384,
         ge=1,
-        description="most memory for a data party's rows, its part of the model and one step, in MiB; checked before anything is built",
+        description="most memory for a data party's rows, its part of the model and one step, in MiB; "
+        "checked before anything is built",
     )
 
 
@@ -116,7 +128,8 @@ class Recording(Settings):
     every: int = Field(
         1,
         ge=1,
-        description="the transcript keeps the training messages of every so many epochs only: of a divisor of training.epochs the last too",
+        description="the transcript keeps the training messages of every so many epochs only: of a divisor "
+        "of training.epochs the last too",
     )
 
 
@@ -124,7 +137,8 @@ class Disclosure(Settings):
     """What a party grants to another party, besides what the protocol needs."""
 
     what: Literal["parameters", "auxiliary", "moments", "labels"] = Field(
-        description="a passive party's: its block of the model, some training rows, or mean and covariance of its columns; the active party's: some training labels"
+        description="a passive party's: its block of the model, some training rows, or mean and covariance "
+        "of its columns; the active party's: some training labels"
     )
     to: Name = Field(description="the party that receives it")
     rows: int = Field(0, ge=0, description="auxiliary, labels: of how many training rows it gives them away")
@@ -133,7 +147,8 @@ class Disclosure(Settings):
     def _rows_belong_to_rows(self) -> Disclosure:
         if (self.what in ("auxiliary", "labels")) != (self.rows > 0):
             raise ValueError(
-                f"disclose {self.what!r} with rows = {self.rows}: rows (at least 1) belong to auxiliary and labels, and only there"
+                f"disclose {self.what!r} with rows = {self.rows}: rows (at least 1) belong to auxiliary and "
+                "labels, and only there"
             )
         return self
 

@@ -1,4 +1,6 @@
-"""From raw columns to a checked :class:`vflens.tables.table.Table`; labels are never looked at to encode a feature."""
+"""From raw columns to a checked :class:`vflens.tables.table.Table`; labels are never looked at to encode a
+feature.
+"""
 
 from __future__ import annotations
 

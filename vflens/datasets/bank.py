@@ -30,7 +30,9 @@ class Bank(Dataset):
         return checked_table("bank", *encoded(raw), classes, COUNTS)
 
     def as_coded(self) -> Table:
-        """Without ``campaign``; text, and by accident ``cons.conf.idx``, becomes the share of yes over *all* rows."""
+        """Without ``campaign``; text, and by accident ``cons.conf.idx``, becomes the share of yes over *all*
+        rows.
+        """
         raw = _raw()
         classes = raw.pop("y")
         del raw["campaign"]

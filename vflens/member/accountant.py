@@ -1,7 +1,7 @@
 """What a party's noise leaves of the privacy of a row, added up over a run.
 
-A training row is released once an epoch and a prediction row once in all, so the releases of a row are counted by the
-epochs, whatever is asked, and a restart that finds the epoch on the disk finds the count.
+A training row is released once an epoch and a prediction row once in all, so the releases of a row are
+counted by the epochs, whatever is asked, and a restart that finds the epoch on the disk finds the count.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from vflens.types import Claim
 class Accountant:
     """Cost of one release of a row; None where no defence states one.
 
-    ``epsilon`` of pure differential privacy adds up. ``rho`` of zero-concentrated differential privacy adds up too and
-    gives ε = ρ + 2√(ρ ln(1/δ)) (Bun and Steinke, 2016, lemma 1.7 and proposition 1.3). Of several defences at one hook
-    each bounds what leaves, the others before and after it included: the least of each kind counts.
+    ``epsilon`` of pure differential privacy adds up. ``rho`` of zero-concentrated differential privacy adds
+    up too and gives ε = ρ + 2√(ρ ln(1/δ)) (Bun and Steinke, 2016, lemma 1.7 and proposition 1.3). Of several
+    defences at one hook each bounds what leaves, the others before and after it included: the least of each
+    kind counts.
 
-    ρ is that of the ideal Gaussian. The sampler has a largest value and thus no ρ of its own, but differs from the ideal
-    by a known error in each of the ``width`` numbers of a release. (1 + e^ε) times the error of all releases goes off δ;
-    where that is more than 1 % of δ, no ε is stated.
+    ρ is that of the ideal Gaussian. The sampler has a largest value and thus no ρ of its own, but differs
+    from the ideal by a known error in each of the ``width`` numbers of a release. (1 + e^ε) times the error
+    of all releases goes off δ; where that is more than 1 % of δ, no ε is stated.
     """
 
     epsilon: float | None
@@ -35,7 +36,9 @@ class Accountant:
 
     @classmethod
     def of(cls, claims: Sequence[Claim], delta: float, width: int) -> Accountant:
-        """That of the ``claims`` of all defences at one hook; ``delta`` is the δ that a total ε is stated at, ``width`` the numbers of a row."""
+        """That of the ``claims`` of all defences at one hook; ``delta`` is the δ that a total ε is stated at,
+        ``width`` the numbers of a row.
+        """
         pure = [c.epsilon for c in claims if c.epsilon is not None and c.delta == 0]
         rhos = [c.rho for c in claims if c.rho is not None]
         return cls(min(pure, default=None), min(rhos, default=None), delta, width)
@@ -46,7 +49,9 @@ class Accountant:
         return self.epsilon is not None or self.rho is not None
 
     def total(self, releases: int) -> float | None:
-        """ε of a row after so many releases, None where no defence states a cost or the noise is too small for the sampler."""
+        """ε of a row after so many releases, None where no defence states a cost or the noise is too small
+        for the sampler.
+        """
         found = []
         if self.epsilon is not None:
             found.append(releases * self.epsilon)
@@ -58,7 +63,8 @@ class Accountant:
         return min(found, default=None)
 
     def check(self, releases: int, budget: float, what: str) -> None:
-        """Refuse the release of ``what`` that would be the row's ``releases``-th, if it is beyond ``budget`` or has no ε.
+        """Refuse the release of ``what`` that would be the row's ``releases``-th, if it is beyond ``budget``
+        or has no ε.
 
         Raises:
             StateError: naming both.
@@ -68,9 +74,12 @@ class Accountant:
         total = self.total(releases)
         if total is None:
             raise StateError(
-                f"release {releases} of {what} has no ε at δ = {self.delta:g}, its noise is too small for the sampler, and limits.epsilon is {budget:g}: add noise, train for fewer epochs, or leave limits.epsilon out"
+                f"release {releases} of {what} has no ε at δ = {self.delta:g}, its noise is too small for "
+                f"the sampler, and limits.epsilon is {budget:g}: add noise, train for fewer epochs, or leave "
+                "limits.epsilon out"
             )
         if total > budget:
             raise StateError(
-                f"release {releases} of {what} makes ε = {total:.4g} at δ = {self.delta:g}, limits.epsilon is {budget:g}: train for fewer epochs, add noise, or raise it"
+                f"release {releases} of {what} makes ε = {total:.4g} at δ = {self.delta:g}, limits.epsilon "
+                f"is {budget:g}: train for fewer epochs, add noise, or raise it"
             )

@@ -40,8 +40,8 @@ def _run(coroutine: Coroutine[Any, Any, T]) -> T:
 async def _with_what_it_leaves(coroutine: Coroutine[Any, Any, T]) -> T:
     """``coroutine``, then the tasks that it leaves behind.
 
-    A gRPC call that is cancelled is done at once, but gRPC's core still reports to it. Where its loop is closed by
-    then, the next loop of the process logs "Event loop is closed".
+    A gRPC call that is cancelled is done at once, but gRPC's core still reports to it. Where its loop is
+    closed by then, the next loop of the process logs "Event loop is closed".
     """
     try:
         return await coroutine
@@ -55,7 +55,8 @@ async def _with_what_it_leaves(coroutine: Coroutine[Any, Any, T]) -> T:
 def _held_signals(cancel: Callable[[], object]) -> Iterator[None]:
     """Signals call ``cancel``, and their handlers in the end.
 
-    An exception that a handler raises in the middle of gRPC's own code is printed there and lost, its loop hangs.
+    An exception that a handler raises in the middle of gRPC's own code is printed there and lost, its loop
+    hangs.
 
     Raises:
         KeyboardInterrupt: there was one.

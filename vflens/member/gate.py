@@ -2,8 +2,8 @@
 
 Three rules, by phase:
 
-* TRAIN: the last exchange of each point is kept; asked again, it is answered, not drawn again. A step keeps its
-  rows, and a row is released once an epoch, after a restart too.
+* TRAIN: the last exchange of each point is kept; asked again, it is answered, not drawn again. A step keeps
+  its rows, and a row is released once an epoch, after a restart too.
 * PREDICT: a row is released once per model version. Rows asked again come from the log, so repeating a
   query never yields a fresh draw of noise.
 * DISCLOSE: one release per (point, exchange), whoever receives it.
@@ -64,7 +64,8 @@ class ReleaseGate:
         if exchange == kept[-1].exchange:
             return kept[-1]
         raise StateError(
-            f"step {exchange.step} of run {exchange.run!r} is over, {kept[-1].exchange.step} was the last: ask for the next"
+            f"step {exchange.step} of run {exchange.run!r} is over, {kept[-1].exchange.step} was the last: "
+            "ask for the next"
         )
 
     def kept(self, point: Point, step: int) -> Released | None:
@@ -74,11 +75,13 @@ class ReleaseGate:
     def release(
         self, point: Point, exchange: Exchange, rows: Array, tensors: Mapping[str, Array]
     ) -> Released:
-        """Defend, seal and keep ``tensors`` of ``rows`` (int32 positions); the log's answer where this was released before.
+        """Defend, seal and keep ``tensors`` of ``rows`` (int32 positions); the log's answer where this was
+        released before.
 
         Raises:
             PluginError: a defence broke its contract.
-            StateError, ProtocolError, StorageError: ``exchange`` is a prediction; in training see :meth:`vflens.member.step_log.StepLog.take`.
+            StateError, ProtocolError, StorageError: ``exchange`` is a prediction; in training see
+                :meth:`vflens.member.step_log.StepLog.take`.
         """
         if exchange.phase is Phase.PREDICT:
             raise StateError("prediction rows are released with release_rows")
@@ -96,7 +99,8 @@ class ReleaseGate:
     def release_rows(
         self, point: Point, exchange: Exchange, rows: Array, compute: Callable[[Array], Array]
     ) -> Released:
-        """Release prediction ``rows`` (int32, distinct); ``compute`` gives the values (n, k) of those not yet released.
+        """Release prediction ``rows`` (int32, distinct); ``compute`` gives the values (n, k) of those not yet
+        released.
 
         Raises:
             ProtocolError: a row is named twice.
@@ -146,7 +150,9 @@ class ReleaseGate:
         return self._chain.unfired()
 
     def state(self) -> dict[str, Array]:
-        """The last training releases as arrays by point: "P exchange" (round, step), "P rows" int32 (n,), "P" (n, ·)."""
+        """The last training releases as arrays by point: "P exchange" (round, step), "P rows" int32 (n,), "P"
+        (n, ·).
+        """
         named: dict[str, Array] = {}
         for point, kept in self._last.items():
             for place, last in enumerate(kept):
@@ -206,7 +212,8 @@ def check_fired(gate: ReleaseGate, party: str) -> None:
     unfired = gate.unfired()
     if unfired:
         raise DefenseError(
-            f"defence {unfired[0]!r} of {party!r} never acted in this run: remove it, or configure what it acts on"
+            f"defence {unfired[0]!r} of {party!r} never acted in this run: remove it, or configure what it "
+            "acts on"
         )
 
 

@@ -23,7 +23,9 @@ from vflens.types import Array, Exchange, Phase, Point, Released
 
 
 class Recorded:
-    """The training messages of kind ``point`` in a transcript that leaves none out: a log that is written anyway."""
+    """The training messages of kind ``point`` in a transcript that leaves none out: a log that is written
+    anyway.
+    """
 
     def __init__(self, transcript: Transcript, point: Point) -> None:
         self._transcript, self._point = transcript, point
@@ -63,7 +65,9 @@ class RecoveryLog:
 
     @classmethod
     def beside(cls, transcript: Transcript, point: Point, folder: Path, every: int) -> RecoveryLog:
-        """That of a party which learns from messages of kind ``point``: only a sampled ``transcript`` needs a second log."""
+        """That of a party which learns from messages of kind ``point``: only a sampled ``transcript`` needs a
+        second log.
+        """
         return cls(folder, every, Recorded(transcript, point) if transcript.complete else None)
 
     def is_due(self, exchange: Exchange, ahead: int = 0) -> bool:
@@ -109,7 +113,8 @@ class RecoveryLog:
         return state
 
     def missed(self, senders: int) -> Iterator[list[Released]]:
-        """The logged messages after the checkpoint, to be learned from again: those of ``senders`` parties a step.
+        """The logged messages after the checkpoint, to be learned from again: those of ``senders`` parties a
+        step.
 
         The last step may lack some of them; it is not learned from, and they come again. Messages are copies:
         after the next checkpoint the log is written over.
@@ -129,7 +134,8 @@ class RecoveryLog:
         self._log.close()
 
 
-#: What a checkpoint or message that no run wrote raises. LookupError, TypeError and ValueError are NumPy's own, RuntimeError is torch's.
+#: What a checkpoint or message that no run wrote raises. LookupError, TypeError and ValueError are NumPy's
+#: own, RuntimeError is torch's.
 _MALFORMED = (ProtocolError, LookupError, TypeError, ValueError, RuntimeError)
 
 
@@ -148,12 +154,14 @@ def unchanged(folder: Path, refusals: tuple[type[Exception], ...] = _MALFORMED) 
         yield
     except refusals as error:
         raise StorageError(
-            f"checkpoint or log of {folder} do not continue its run ({type(error).__name__}: {error}): use a folder that nobody changed"
+            f"checkpoint or log of {folder} do not continue its run ({type(error).__name__}: {error}): use a "
+            "folder that nobody changed"
         ) from error
 
 
 def check_logged(released: Released, federation: Federation, width: int) -> None:
-    """Refuse a message that nobody learned from, before it is learned from again or sent on; ``width`` numbers a row are due.
+    """Refuse a message that nobody learned from, before it is learned from again or sent on; ``width``
+    numbers a row are due.
 
     Raises:
         ProtocolError: of other rows or numbers than training has.

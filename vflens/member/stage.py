@@ -1,4 +1,6 @@
-"""How far a party's run has come, in ``state.json``: a party that is started again must not train a model that answers."""
+"""How far a party's run has come, in ``state.json``: a party that is started again must not train a model
+that answers.
+"""
 
 from __future__ import annotations
 
@@ -55,11 +57,13 @@ class Reached:
             self.stage = Stage(json_object(self._file.read_text(encoding="utf-8"))["stage"])
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise StorageError(
-                f"{self._file} does not say how far the run has come ({error}): use a folder that nobody changed"
+                f"{self._file} does not say how far the run has come ({error}): use a folder that nobody "
+                "changed"
             ) from error
 
     def check_training(self, step: int) -> None:
-        """Refuse what would change or use the model after training: early stopping leaves steps that nobody took.
+        """Refuse what would change or use the model after training: early stopping leaves steps that nobody
+        took.
 
         Raises:
             StateError: disclosures were made, or predictions opened.

@@ -1,7 +1,8 @@
-"""What tells the noise of one start of a party from that of the next: 32 random bytes beside its run, none in lab mode.
+"""What tells the noise of one start of a party from that of the next: 32 random bytes beside its run, none in
+lab mode.
 
-A start in the same folder forgets what was released before. With the same key of noise it would put the noise of a
-step, or of a row, on another value too: the difference of the two is free of it.
+A start in the same folder forgets what was released before. With the same key of noise it would put the noise
+of a step, or of a row, on another value too: the difference of the two is free of it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from vflens.storage.private import write_private
 
 
 def start_nonce(folder: Path, *, lab: bool) -> str:
-    """The nonce of the run in ``folder``, 64 hexadecimal digits; drawn when the run begins. "" in lab mode: one seed, one result.
+    """The nonce of the run in ``folder``, 64 hexadecimal digits; drawn when the run begins. "" in lab mode:
+    one seed, one result.
 
     Raises:
         StorageError: it cannot be read or written, or the run in ``folder`` has lost it.
@@ -30,7 +32,8 @@ def start_nonce(folder: Path, *, lab: bool) -> str:
         nonce = file.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         raise StorageError(
-            f"{file}, on which the run's noise rests, cannot be read or written ({error}): use a folder that nobody changed"
+            f"{file}, on which the run's noise rests, cannot be read or written ({error}): use a folder that "
+            "nobody changed"
         ) from error
     if not re.fullmatch("[0-9a-f]{64}", nonce):
         raise StorageError(f"{file} is not 64 hexadecimal digits: use a folder that nobody changed")

@@ -23,8 +23,9 @@ _END = struct.pack("<q", -1)  # behind the last record: what follows is left of 
 class StepLog:
     """The log in ``file``; what an earlier process wrote there holds on. A torn last record is dropped.
 
-    The file is written over from each epoch to the next, and keeps the last step of the one before: its gradient may
-    be on its way. One step is enough as long as training is at most one step stale (``vflens.models.settings.Training.staleness``).
+    The file is written over from each epoch to the next, and keeps the last step of the one before: its
+    gradient may be on its way. One step is enough as long as training is at most one step stale
+    (``vflens.models.settings.Training.staleness``).
 
     Raises:
         StorageError: it cannot be read or written, or holds what no party wrote.
@@ -64,7 +65,8 @@ class StepLog:
         known, asked = self.rows(exchange.step), rows.tobytes()
         if known is not None and known != asked:
             raise StateError(
-                f"step {exchange.step} was asked for before with other rows: ask for the same rows, or for the next step"
+                f"step {exchange.step} was asked for before with other rows: ask for the same rows, or for "
+                "the next step"
             )
         if known is None and exchange.round >= self.epoch:
             self._mark(exchange, rows)
@@ -87,21 +89,26 @@ class StepLog:
         self._out.close()
 
     def _mark(self, exchange: Exchange, rows: Array) -> None:
-        """Mark ``rows`` as asked for in the exchange's epoch, or none of them; only the places of ``rows`` are read."""
+        """Mark ``rows`` as asked for in the exchange's epoch, or none of them; only the places of ``rows``
+        are read.
+        """
         missing = int(rows.max(initial=-1)) + 1 - len(self._asked)
         if missing > 0:
             self._asked = np.append(self._asked, np.zeros(max(missing, len(self._asked)), bool))
         begins = exchange.round > self.epoch
         if (not begins and self._asked[rows].any()) or repeats(rows):
             raise ProtocolError(
-                f"step {exchange.step} asks for a row twice, or for one that this epoch asked for before: ask for each training row once an epoch"
+                f"step {exchange.step} asks for a row twice, or for one that this epoch asked for before: "
+                "ask for each training row once an epoch"
             )
         if begins:
             self._asked[:] = False
         self._asked[rows] = True
 
     def _begun(self, epoch: int) -> bytes:
-        """What is written before the next step of ``epoch``: in a new one the last step before it, from the beginning."""
+        """What is written before the next step of ``epoch``: in a new one the last step before it, from the
+        beginning.
+        """
         if epoch == self.epoch:
             return b""
         self._before = dict(list(self._steps.items())[-1:])

@@ -51,7 +51,8 @@ class SplitNetwork(BaseModel):
         smallest = _SMALLEST[self.architecture]
         if min(height, across) < smallest:
             raise ConfigError(
-                f"model.architecture {self.architecture!r} needs images of at least {smallest} by {smallest} pixels, "
+                f"model.architecture {self.architecture!r} needs images of at least {smallest} by {smallest} "
+                "pixels, "
                 f"a party holds {height} by {across}: cut them otherwise, or choose mlp"
             )
         if self.architecture == "cnn":
@@ -66,12 +67,14 @@ class SplitNetwork(BaseModel):
         """
         if self.combine == "sum" and len(set(widths)) > 1:
             raise ConfigError(
-                f"model.combine = 'sum' of embeddings of widths {sorted(set(widths))}: cut the columns alike, or concatenate"
+                f"model.combine = 'sum' of embeddings of widths {sorted(set(widths))}: cut the columns "
+                "alike, or concatenate"
             )
         total = sum(widths) if self.combine == "concatenate" else widths[0]
         if not self.trainable_top and (self.combine == "concatenate" or total != classes):
             raise ConfigError(
-                f"model.trainable_top = false makes the summed embeddings the logits: combine by sum with width = {classes}"
+                "model.trainable_top = false makes the summed embeddings the logits: combine by sum with "
+                f"width = {classes}"
             )
         return total
 
@@ -91,7 +94,8 @@ def image_grid(columns: Sequence[ColumnInfo]) -> Array:
             grid[tuple((pixels - low).T)] = np.arange(len(columns))
             return grid
     raise ConfigError(
-        f"a party's {len(columns)} columns are not the pixels of one rectangle: cut images by halves or tiles, or choose model.architecture = 'mlp'"
+        f"a party's {len(columns)} columns are not the pixels of one rectangle: cut images by halves or "
+        "tiles, or choose model.architecture = 'mlp'"
     )
 
 
@@ -102,7 +106,9 @@ AGGREGATORS: tuple[Aggregator, ...] = get_args(Aggregator)
 
 
 class Training(BaseModel):
-    """How the model is trained. The penalty is l2·Σθ² over weights and, by default, bias (``docs/notation.md``)."""
+    """How the model is trained. The penalty is l2·Σθ² over weights and, by default, bias
+    (``docs/notation.md``).
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -126,6 +132,8 @@ class Training(BaseModel):
     staleness: int = Field(
         0,
         ge=0,
-        le=1,  # vflens.member.step_log.StepLog knows one step of the epoch before: more would need more of them
-        description="1: passive parties compute an embedding while the gradient of the one before is still on its way; needs aggregator = 'active', and often a smaller learning rate",
+        # vflens.member.step_log.StepLog knows one step of the epoch before: more would need more of them
+        le=1,
+        description="1: passive parties compute an embedding while the gradient of the one before is still "
+        "on its way; needs aggregator = 'active', and often a smaller learning rate",
     )

@@ -44,7 +44,9 @@ class LinearBlock:
         return loss_gradient(received + self.forward(x), y)
 
     def learn(self, x: Array, gradient: Array, exchange: Exchange | None = None) -> None:
-        """One optimiser step, from the batch's inputs (n, d) and the gradient of its mean loss in the logits (n, k)."""
+        """One optimiser step, from the batch's inputs (n, d) and the gradient of its mean loss in the logits
+        (n, k).
+        """
         np.matmul(gradient.T, x, out=self._weight_gradient)
         if self.bias is not None:
             # The column sums; sum(axis=0) costs four times as much on a narrow array.
@@ -73,7 +75,8 @@ class LinearBlock:
         """
         if state["theta"].shape != self._theta.shape:
             raise StorageError(
-                f"the checkpoint has {state['theta'].size} parameters, this party's block {self._theta.size}: resume with the same table"
+                f"the checkpoint has {state['theta'].size} parameters, this party's block "
+                f"{self._theta.size}: resume with the same table"
             )
         self._theta[:] = state["theta"]
         self._optimizer.load(state)
@@ -88,7 +91,9 @@ def log_softmax(z: Array) -> Array:
 
 
 def loss_gradient(z: Array, y: Array) -> tuple[float, Array]:
-    """Mean cross-entropy of logits (n, k) against soft labels (n, k), and its gradient (c Σy − y)/n float64 (n, k)."""
+    """Mean cross-entropy of logits (n, k) against soft labels (n, k), and its gradient (c Σy − y)/n float64
+    (n, k).
+    """
     # Classes lead inside: reducing the short axis of a row-major array costs five times as much.
     z = np.array(z.T, np.float64, order="C")  # a copy in any case: it is changed below
     y = np.ascontiguousarray(y.T)

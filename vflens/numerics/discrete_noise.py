@@ -1,10 +1,12 @@
-"""Laplace and Gaussian noise on a grid, drawn from random words by integers: noise for which an ε can be stated.
+"""Laplace and Gaussian noise on a grid, drawn from random words by integers: noise for which an ε can be
+stated.
 
-The last bits of a double x + n show which x it can come from (Mironov 2012, "On significance of the least significant
-bits for differential privacy"), whatever the law of n. Here x is first rounded to K whole steps of a grid, and all
-that is released is a function of the whole number K + ⌊Z⌋, with Z of the continuous law. Now K + ⌊Z⌋ = ⌊K + Z⌋: a
-function of what the textbook's mechanism releases of K. So its (ε, δ) holds unchanged, in any number of coordinates,
-for the sensitivity of K. To multiply by the step, to add half of one, to cast to float32 are functions of it again.
+The last bits of a double x + n show which x it can come from (Mironov 2012, "On significance of the least
+significant bits for differential privacy"), whatever the law of n. Here x is first rounded to K whole steps
+of a grid, and all that is released is a function of the whole number K + ⌊Z⌋, with Z of the continuous law.
+Now K + ⌊Z⌋ = ⌊K + Z⌋: a function of what the textbook's mechanism releases of K. So its (ε, δ) holds
+unchanged, in any number of coordinates, for the sensitivity of K. To multiply by the step, to add half of
+one, to cast to float32 are functions of it again.
 
 The sampler compares uniform words of 64 bits with integer thresholds, equal on every processor.
 :func:`laplace` has each probability right to a relative 2⁻⁵¹ and no largest value, so that δ stays 0;
@@ -28,17 +30,21 @@ Array: TypeAlias = npt.NDArray[Any]
 #: A source of uniform uint64 words: other ones at every call, one for each number that is drawn.
 Words: TypeAlias = Callable[[], Array]
 
-#: Steps of the grid to a standard deviation of the Gaussian, and to the distance over which Laplace's density halves.
+#: Steps of the grid to a standard deviation of the Gaussian, and to the distance over which Laplace's density
+#: halves.
 STEPS = 4096
 #: A step in units of the Gaussian's standard deviation, and of Laplace's scale b.
 GAUSSIAN_STEP, LAPLACE_STEP = 1 / STEPS, math.log(2) / STEPS
 #: Deviations that the Gaussian reaches: 2⁻⁷² of its mass lies beyond.
 REACH = 9.75
-#: Largest total variation between a number of :func:`gaussian` and its law. A threshold is at most 2⁻⁶⁴ wrong, one of
+#: Largest total variation between a number of :func:`gaussian` and its law. A threshold is at most 2⁻⁶⁴
+#: wrong, one of
 #: 39,936 cells twice that: half their sum is 2^-48.7.
 GAUSSIAN_ERROR = 2.0**-48
-#: Largest relative excess of an ε under :func:`laplace`. A threshold is at most 2⁻⁶⁵ wrong, a cell of at least 2^-12.6
-#: thus by 2^-51.4 of itself; a coordinate in which K differs adds twice that to the ε of ln 2/4096 = 2^-12.5 or more.
+#: Largest relative excess of an ε under :func:`laplace`. A threshold is at most 2⁻⁶⁵ wrong, a cell of at
+#: least 2^-12.6
+#: thus by 2^-51.4 of itself; a coordinate in which K differs adds twice that to the ε of ln 2/4096 = 2^-12.5
+#: or more.
 LAPLACE_ERROR = 2.0**-37
 
 #: The share of δ for the error of :func:`gaussian`.
@@ -56,7 +62,9 @@ def ideal(delta: float) -> float:
 
 
 def largest_epsilon(delta: float, numbers: int) -> float:
-    """The largest ε at which the error of :func:`gaussian` in ``numbers`` draws, (1 + e^ε) each, keeps to its share of δ, or 0."""
+    """The largest ε at which the error of :func:`gaussian` in ``numbers`` draws, (1 + e^ε) each, keeps to its
+    share of δ, or 0.
+    """
     return math.log(max(1.0, _FOR_SAMPLER * delta / (numbers * GAUSSIAN_ERROR) - 1))
 
 
@@ -72,7 +80,8 @@ def fresh_words(rng: np.random.Generator, *shape: int) -> Words:
 
 
 def laplace(words: Words) -> Array:
-    """⌊Z⌋ + ½ in steps (float64), Z of density ∝ 2^(−|z|/4096): the two-sided geometric law of Ghosh et al. (2009) about −½.
+    """⌊Z⌋ + ½ in steps (float64), Z of density ∝ 2^(−|z|/4096): the two-sided geometric law of Ghosh et al.
+    (2009) about −½.
 
     ⌊|Z|⌋ = 4096 v + u, independent: v tails of a fair coin before its first head, u in 0…4095 by table.
     """
@@ -82,7 +91,9 @@ def laplace(words: Words) -> Array:
 
 
 def gaussian(words: Words) -> Array:
-    """⌊Z⌋ + ½ in steps (float64), Z ~ N(0, 4096²): a function that rises with the word, of which it takes one."""
+    """⌊Z⌋ + ½ in steps (float64), Z ~ N(0, 4096²): a function that rises with the word, of which it takes
+    one.
+    """
     word = words()
     flips = _flips(word)
     size = _half_normal().of((word ^ flips.view(np.uint64)) & _REST)

@@ -1,4 +1,5 @@
-"""Rows from the logits that a changing model gave them: a low-rank factorisation, whatever the optimiser (ours).
+"""Rows from the logits that a changing model gave them: a low-rank factorisation, whatever the optimiser
+(ours).
 
 Step t shows Z_t = X[B_t] W_tᵀ + 1 c_tᵀ for its batch B_t: known Z_t, unknown X (n, d), W_t, c_t. Every row is
 seen once an epoch, under another W_t each time. With more rows in a batch than d + 1 and more logits of a row
@@ -28,7 +29,8 @@ _EXACT = 1e-12  # residual, relative, at which nothing is left to gain
 
 @dataclass(frozen=True, eq=False)
 class Factors:
-    """Rows ``x`` (n, d), up to an affine map; ``residual`` (n,) is each row's rms misfit over the spread of all logits.
+    """Rows ``x`` (n, d), up to an affine map; ``residual`` (n,) is each row's rms misfit over the spread of
+    all logits.
 
     Columns are centred, uncorrelated and of unit variance; those that the logits do not show are 0.
     """
@@ -61,7 +63,9 @@ def factorize(steps: Sequence[tuple[Array, Array]], n: int, d: int, sweeps: int)
 
 
 def _principal(steps: Sequence[tuple[Array, Array]], n: int, d: int) -> Array:
-    """The d leading components (n, d) of all logits of each row in order of appearance, cut to the rarest row's."""
+    """The d leading components (n, d) of all logits of each row in order of appearance, cut to the rarest
+    row's.
+    """
     counts = np.zeros(n, np.int64)
     k = steps[0][1].shape[1]
     most = max(int(np.bincount(np.concatenate([r for r, _ in steps]), minlength=n).min()), 1)
@@ -78,7 +82,9 @@ def _principal(steps: Sequence[tuple[Array, Array]], n: int, d: int) -> Array:
 
 
 def _whitened(x: Array) -> Array:
-    """``x`` centred, its columns orthogonal and of unit variance, a choice among affine maps; rounding becomes 0."""
+    """``x`` centred, its columns orthogonal and of unit variance, a choice among affine maps; rounding
+    becomes 0.
+    """
     U, s, _ = np.linalg.svd(x - x.mean(axis=0), full_matrices=False)
     white: Array = U * np.sqrt(len(x)) * (s > _FAINT * s[0])
     return white

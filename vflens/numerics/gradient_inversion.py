@@ -1,4 +1,5 @@
-"""Gradient inversion of logistic regression: projected Adam over the box, the whole batch at once (RVG §VIII).
+"""Gradient inversion of logistic regression: projected Adam over the box, the whole batch at once (RVG
+§VIII).
 
 Two objectives of x in A x = b', both least where the equations hold:
 
@@ -26,10 +27,12 @@ CHUNK = 1024
 
 @dataclass(frozen=True, eq=False)
 class Inversion:
-    """``x`` (N, d) in the box, the ``objective`` there (N,), and ``gap`` (N,): the most that its slope promises in the box.
+    """``x`` (N, d) in the box, the ``objective`` there (N,), and ``gap`` (N,): the most that its slope
+    promises in the box.
 
-    ``gap`` is 0 exactly at stationary points. For the squares it bounds how far the objective is from its least.
-    ``size`` is what the objective can reach over the box, up to a factor: a gap is small or large beside it.
+    ``gap`` is 0 exactly at stationary points. For the squares it bounds how far the objective is from its
+    least. ``size`` is what the objective can reach over the box, up to a factor: a gap is small or large
+    beside it.
     """
 
     x: Array
@@ -41,7 +44,8 @@ class Inversion:
 def invert(
     A: Array, b: Array, log_c: Array | None, start: Array, *, steps: int, learning_rate: float
 ) -> Inversion:
-    """Adam from ``start`` (d,) or (N, d), clipped into the box after each step; the last third at a tenth of the rate.
+    """Adam from ``start`` (d,) or (N, d), clipped into the box after each step; the last third at a tenth of
+    the rate.
 
     Minimises KL(ĉ‖c) if ``log_c`` (N, m + 1), finite, is given, else ‖A x − b‖².
     """
@@ -60,7 +64,9 @@ def invert(
 
 
 def _size(A: Array, scores: bool) -> float:
-    """‖A‖² of the squares; of KL, which grows like the square of small log-ratios and linearly in large ones, at most ‖A‖."""
+    """‖A‖² of the squares; of KL, which grows like the square of small log-ratios and linearly in large ones,
+    at most ‖A‖.
+    """
     norm = float(np.linalg.norm(A)) or 1.0
     return min(norm, norm**2) if scores else norm**2
 
@@ -77,7 +83,9 @@ def _descend(problem: _Problem, x: Array, steps: int, learning_rate: float) -> N
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
-    """N rows, the batch in the last axis: ``b`` (m, N), ``log_c`` (m + 1, N) or None; ``size`` of :class:`Inversion`."""
+    """N rows, the batch in the last axis: ``b`` (m, N), ``log_c`` (m + 1, N) or None; ``size`` of
+    :class:`Inversion`.
+    """
 
     A: Array
     b: Array

@@ -1,6 +1,7 @@
 """First-order optimisers on one flat vector, updated in place; their state is a dictionary of arrays.
 
-They use operators alone, so that the vector may be torch's, on a GPU, as well as NumPy's: ``zeros`` makes its kind.
+They use operators alone, so that the vector may be torch's, on a GPU, as well as NumPy's: ``zeros`` makes its
+kind.
 """
 
 from __future__ import annotations

@@ -11,7 +11,8 @@ Array = npt.NDArray[Any]
 
 
 def auc(scores: Array, labels: Array) -> float:
-    """Area under the ROC curve, one class against the rest, mean over the classes that occur; NaN if only one does.
+    """Area under the ROC curve, one class against the rest, mean over the classes that occur; NaN if only one
+    does.
 
     It is the share of pairs (member, other) in which the member has the larger score, ties counting one half:
     (Σ ranks of members − m(m + 1)/2) / (m·(n − m)) for m members among n (Mann and Whitney, 1947).

@@ -11,12 +11,13 @@ Array: TypeAlias = npt.NDArray[Any]
 
 
 def shrunk_covariance(rows: Array) -> Array:
-    """Covariance (d, d) of ``rows`` float64 (n, d), n ≥ 2: (1 − ρ) S + ρ tr(S)/d I, S the empirical one (divided by n).
+    """Covariance (d, d) of ``rows`` float64 (n, d), n ≥ 2: (1 − ρ) S + ρ tr(S)/d I, S the empirical one
+    (divided by n).
 
     ρ estimates the share that minimises the expected squared Frobenius error: O. Ledoit and M. Wolf, A
-    well-conditioned estimator for large-dimensional covariance matrices, J. Multivariate Anal. 88 (2004), section 3.
-    Up to 999 columns the result equals that of ``sklearn.covariance.ledoit_wolf`` to the bit, in the same order of
-    sums; a party that learns two moments need not load that library.
+    well-conditioned estimator for large-dimensional covariance matrices, J. Multivariate Anal. 88 (2004),
+    section 3. Up to 999 columns the result equals that of ``sklearn.covariance.ledoit_wolf`` to the bit, in
+    the same order of sums; a party that learns two moments need not load that library.
     """
     n, d = rows.shape
     x = rows - rows.mean(axis=0)

@@ -27,10 +27,10 @@ class Attack(BaseModel, ABC):
     ``rowwise`` says that rows are estimated one by one: permuting the rows permutes the answer.
     ``estimates`` says whether it gives the target's columns (N, d) or a belief in each class (N, k).
     ``estimated_rows`` are the rows that it can tell: prediction rows, training rows, or both.
-    ``up_to_affine`` says that its values are the target's columns up to an affine map, which only the target can fit.
-    ``exact`` says that the answer is exact where what was received determines it; an iteration that stops early, or an
-    estimate from a sample, is not.
-    ``unknown_columns`` is the number of unknown columns that it is made for, None for any.
+    ``up_to_affine`` says that its values are the target's columns up to an affine map, which only the target
+    can fit. ``exact`` says that the answer is exact where what was received determines it; an iteration that
+    stops early, or an estimate from a sample, is not. ``unknown_columns`` is the number of unknown columns
+    that it is made for, None for any.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -65,7 +65,8 @@ class JointAttack(Attack):
 
     @abstractmethod
     def joint(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
-        """Estimate all unknown columns (N, d), in party-name order, for ``view.rows``; nothing else may depend on the target.
+        """Estimate all unknown columns (N, d), in party-name order, for ``view.rows``; nothing else may
+        depend on the target.
 
         Raises:
             KnowledgeError: something undeclared, withheld or never disclosed was read.
@@ -84,8 +85,8 @@ class LinearAttack(JointAttack):
 
     With several passive parties A has the columns of all of them: it is solved jointly and the
     target's columns are returned. An attack whose ``needs`` name no scores gets a system without
-    equations, one with MOMENTS gets the moments of the unknown columns. Where it is ``exact``, the answer does not
-    depend on the equations' basis either.
+    equations, one with MOMENTS gets the moments of the unknown columns. Where it is ``exact``, the answer
+    does not depend on the equations' basis either.
     """
 
     needs: ClassVar[frozenset[Knowledge]] = frozenset(

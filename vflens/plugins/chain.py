@@ -30,7 +30,8 @@ class DefenseChain:
                 self._by_hook.setdefault(hook, []).append(position)
 
     def fold(self, hook: str, value: Any, exchange: Exchange, rows: Array) -> Any:
-        """``value`` after every defence that overrides ``hook``, in configured order; float32 goes through them as float64.
+        """``value`` after every defence that overrides ``hook``, in configured order; float32 goes through
+        them as float64.
 
         Raises:
             PluginError: a defence returned NaN, or something of another shape.
@@ -46,7 +47,9 @@ class DefenseChain:
         return value.astype(np.float32) if narrow else value
 
     def unfired(self) -> list[str]:
-        """The names of the configured defences that never acted: none of their hooks fired, or on empty arrays only."""
+        """The names of the configured defences that never acted: none of their hooks fired, or on empty
+        arrays only.
+        """
         return [
             type(d).__module__.rpartition(".")[2] for i, d in enumerate(self.defenses) if i not in self._fired
         ]
@@ -83,7 +86,8 @@ def _check_result(defense: Defense, hook: str, before: Array, after: Any) -> Non
     name = type(defense).__name__
     if not isinstance(after, np.ndarray) or after.shape != before.shape:
         raise PluginError(
-            f"{name}.{hook} must return an array of shape {before.shape}, it returned {getattr(after, 'shape', after)!r}"
+            f"{name}.{hook} must return an array of shape {before.shape}, it returned "
+            f"{getattr(after, 'shape', after)!r}"
         )
     if np.isnan(after).any():
         raise PluginError(
@@ -92,6 +96,8 @@ def _check_result(defense: Defense, hook: str, before: Array, after: Any) -> Non
 
 
 def _holds_numbers(value: Any) -> bool:
-    """Whether there is anything to defend in ``value``: an array without rows or columns has nothing; a model is not looked into."""
+    """Whether there is anything to defend in ``value``: an array without rows or columns has nothing; a model
+    is not looked into.
+    """
     parts = value.values() if isinstance(value, Mapping) else [value]
     return any(not isinstance(part, np.ndarray) or part.size > 0 for part in parts)

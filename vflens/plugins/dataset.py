@@ -40,7 +40,8 @@ class Dataset(BaseModel, ABC):
             DataError: their scripts do not treat this data set.
         """
         raise DataError(
-            f"data set {type(self).__module__.rpartition('.')[2]!r} has no recipe 'authors', their scripts do not treat it: "
+            f"data set {type(self).__module__.rpartition('.')[2]!r} has no recipe 'authors', their scripts "
+            "do not treat it: "
             "choose clean or paper, or bank, robot, satellite or synthetic"
         )
 

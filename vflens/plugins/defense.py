@@ -1,8 +1,8 @@
 """The base of every defence: hooks that a plug-in overrides, identity by default.
 
 Two kinds of hooks. *Inside the owner*, nothing leaves and nothing is recorded: ``on_inputs``,
-``on_labels``, ``on_outputs``, ``wrap_model``. *At the gate*, the value is about to leave: the release gate folds the
-configured defences over it once, seals it and keeps it, so a retry is answered from the log.
+``on_labels``, ``on_outputs``, ``wrap_model``. *At the gate*, the value is about to leave: the release gate
+folds the configured defences over it once, seals it and keeps it, so a retry is answered from the log.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class Context:
     def stream(self, name: str = "") -> np.random.Generator:
         """The generator for this hook of this defence in this exchange; ``name`` tells several apart.
 
-        What leaves in training has its rows in the key: the same noise on other rows would be gone by subtraction.
-        What leaves at all has the nonce of the party's start in it.
+        What leaves in training has its rows in the key: the same noise on other rows would be gone by
+        subtraction. What leaves at all has the nonce of the party's start in it.
         """
         names: tuple[str | int, ...] = (self.hook, self.position, name)
         if self.hook not in INNER_HOOKS:
@@ -61,9 +61,9 @@ class Context:
     def draw(self, sample: Callable[[np.random.Generator, int], Array]) -> Array:
         """Noise (n, …) for the rows of this exchange, where ``sample(generator, m)`` gives that of m rows.
 
-        A prediction row keeps its noise within run, start and model version, in whatever request it is asked and
-        whatever a crash forgot: who asks again cannot average it away. In other phases it is drawn per exchange (and
-        in training for these rows).
+        A prediction row keeps its noise within run, start and model version, in whatever request it is asked
+        and whatever a crash forgot: who asks again cannot average it away. In other phases it is drawn per
+        exchange (and in training for these rows).
         """
         if self.exchange.phase is not Phase.PREDICT or not len(self.rows):
             return sample(self.stream(), len(self.rows))

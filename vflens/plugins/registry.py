@@ -36,23 +36,25 @@ class Registry:
         return sorted({*self._files(), *self._entry_points()})
 
     def summary(self, name: str) -> str:
-        """The first line of the plug-in's file, read without importing it ("" for an entry point)."""
+        """The first paragraph of the plug-in's file on one line, read without importing it ("" for an entry point)."""
         file = self._files().get(name)
         if file is None:
             return ""
         text = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
-        return text.split("\n", 1)[0]
+        return " ".join(text.split("\n\n", 1)[0].split())
 
     def get(self, name: str) -> type:
         """The class of plug-in ``name``.
 
         Raises:
-            PluginError: unknown name, one that a file and an entry point share, failing import, or not exactly one public subclass of the base.
+            PluginError: unknown name, one that a file and an entry point share, failing import, or not
+                exactly one public subclass of the base.
             ConfigError: it needs an extra that is not installed.
         """
         if name in self._files() and name in self._entry_points():
             raise PluginError(
-                f"plug-in {name!r} is a file of {self.family} and an entry point of {self.group}: rename one of them"
+                f"plug-in {name!r} is a file of {self.family} and an entry point of {self.group}: rename one "
+                "of them"
             )
         if name in self._files():
             return self._one_class(self._import(f"{self.package}.{name}"), name)

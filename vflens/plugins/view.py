@@ -49,7 +49,9 @@ Joint: TypeAlias = list[tuple[object, Estimate]]  # attacks, and what they found
 
 
 class Log(Protocol):
-    """What a party received; :class:`vflens.storage.journal.Reader` and :class:`vflens.storage.journal.Messages` are such."""
+    """What a party received; :class:`vflens.storage.journal.Reader` and
+    :class:`vflens.storage.journal.Messages` are such.
+    """
 
     def select(
         self, *points: Point, phases: Collection[Phase] = ..., sender: str | None = None
@@ -63,14 +65,16 @@ class AdversaryView:
     Args:
         transcript: what ``party`` received.
         own: what ``party`` owns: "features" (N_all, d) scaled, "labels" (N_all,), and a passive party's
-            "embeddings" (N_all, w), indexed by position in the aligned order; "parameters" (k, d) of softmax regression.
+            "embeddings" (N_all, w), indexed by position in the aligned order; "parameters" (k, d) of softmax
+            regression.
         parties: the public description of all parties.
         rows: int32 positions to estimate.
         needs, phases: what the attack declared.
         training: int32 positions of the training rows, which every party knows.
         network: the split network that the federation trains, None for softmax regression.
         every: the transcript keeps the training messages of every so many epochs.
-        joint: what attacks found for all targets of the same rows; the views of those targets are given one list.
+        joint: what attacks found for all targets of the same rows; the views of those targets are given one
+            list.
     """
 
     def __init__(
@@ -105,7 +109,8 @@ class AdversaryView:
         self._joint: Joint = [] if joint is None else joint
 
     def shared(self, attack: object, solve: Callable[[], Estimate], rng: np.random.Generator) -> Estimate:
-        """What ``solve`` finds for all targets of ``attack``: computed for one of them, and kept for the others.
+        """What ``solve`` finds for all targets of ``attack``: computed for one of them, and kept for the
+        others.
 
         What drew from ``rng`` is not kept: every target has random numbers of its own.
         """
@@ -128,10 +133,12 @@ class AdversaryView:
         return self._transcript.select(point, phases=self._phases, sender=sender)
 
     def own(self, name: str, rows: Array | None = None) -> Array:
-        """ "features" (N, d), "labels" (N,) or "embeddings" (N, w) of ``rows``, or the "parameters" (k, d) of the party itself.
+        """ "features" (N, d), "labels" (N,) or "embeddings" (N, w) of ``rows``, or the "parameters" (k, d) of
+        the party itself.
 
-        ``rows`` are those of the view unless others of its own are asked for. A passive party's embeddings are those
-        that its trained model gives in predictions, of training rows too: with its own passport, which is no secret from itself.
+        ``rows`` are those of the view unless others of its own are asked for. A passive party's embeddings
+        are those that its trained model gives in predictions, of training rows too: with its own passport,
+        which is no secret from itself.
 
         Raises:
             KnowledgeError: the attack did not declare it, or the party has none.
@@ -192,10 +199,11 @@ class AdversaryView:
         return disclosed.tensors
 
     def embeddings(self, rows: Array | None = None, phase: Phase = Phase.PREDICT) -> Array:
-        """The target's embeddings (N, w) of ``rows`` (default: those of the view) as they arrived last in ``phase``.
+        """The target's embeddings (N, w) of ``rows`` (default: those of the view) as they arrived last in
+        ``phase``.
 
-        They came from the target itself, where the active party aggregates, or from the coordinator: as its part
-        of a concatenation, or as a sum to which no other party added.
+        They came from the target itself, where the active party aggregates, or from the coordinator: as its
+        part of a concatenation, or as a sum to which no other party added.
 
         Raises:
             KnowledgeError: none arrived of some row, or only sums with other parties'.
@@ -215,9 +223,9 @@ class AdversaryView:
     def batches(self, point: Point, phase: Phase) -> Iterator[tuple[Exchange, Array, Array]]:
         """The messages of ``point`` in ``phase``, in order of arrival: exchange, rows (n,) and values (n, w).
 
-        The rows of one exchange share its noise and its passport's keys. EMBEDDING are those of the target, as in
-        :meth:`embeddings`. GRADIENT are those of each row's own loss: a batch's gradient is that of its mean loss
-        and is multiplied by the batch's length.
+        The rows of one exchange share its noise and its passport's keys. EMBEDDING are those of the target,
+        as in :meth:`embeddings`. GRADIENT are those of each row's own loss: a batch's gradient is that of its
+        mean loss and is multiplied by the batch's length.
 
         Raises:
             KnowledgeError: the attack did not declare it; only sums with other parties' embeddings arrived.
@@ -236,7 +244,8 @@ class AdversaryView:
         )
 
     def auxiliary(self) -> tuple[Array, Array]:
-        """The target's rows that were granted: positions int32 (m,) and features float64 (m, d), scaled as the model's.
+        """The target's rows that were granted: positions int32 (m,) and features float64 (m, d), scaled as
+        the model's.
 
         Raises:
             KnowledgeError: none were granted.
@@ -245,7 +254,9 @@ class AdversaryView:
         return granted.rows, granted.tensor("features")
 
     def released_table(self) -> tuple[Array, Array]:
-        """The target's table as it released it: the noisy features of all rows (M, d), and of ``rows`` (N, d)."""
+        """The target's table as it released it: the noisy features of all rows (M, d), and of ``rows`` (N,
+        d).
+        """
         released = self._only(Point.DATASET, self.target)
         table = released.tensor("dataset")
         return table, self._latest([(released.rows, table)], self.rows, f"the table of {self.target!r}")
@@ -326,7 +337,8 @@ class AdversaryView:
         if self._network is None or self._network.combine == "sum":
             if len(others) > 1:
                 raise KnowledgeError(
-                    f"party {self.party!r} saw sums of the embeddings of {', '.join(others)} only: this attack needs those of {self.target!r}"
+                    f"party {self.party!r} saw sums of the embeddings of {', '.join(others)} only: this "
+                    f"attack needs those of {self.target!r}"
                 )
             return slice(None)
         widths = {name: self._network.embedding_width(self._parties[name].columns) for name in others}
@@ -334,7 +346,9 @@ class AdversaryView:
         return slice(start, start + widths[self.target])
 
     def _latest(self, found: Iterable[tuple[Array, Array]], rows: Array, what: str) -> Array:
-        """The last value (N, w) of each of ``rows`` among (rows, values) in order of arrival, of which one is held at a time."""
+        """The last value (N, w) of each of ``rows`` among (rows, values) in order of arrival, of which one is
+        held at a time.
+        """
         distinct, place = np.unique(rows, return_inverse=True)
         index = np.full(distinct.max(initial=-1) + 2, -1)  # the last for all that are not asked for
         index[distinct] = np.arange(len(distinct))
@@ -349,7 +363,8 @@ class AdversaryView:
         missing = rows[~seen[place]]
         if len(missing):
             raise KnowledgeError(
-                f"{what} of {len(missing)} rows (first: {int(missing[0])}) never reached {self.party!r}{self.sampling()}"
+                f"{what} of {len(missing)} rows (first: {int(missing[0])}) never reached "
+                f"{self.party!r}{self.sampling()}"
             )
         return values[place]
 

@@ -73,7 +73,9 @@ class Identify(Act[Identities]):
 
 @dataclass(frozen=True, eq=False)
 class Prepare(Act[Done]):
-    """The aligned federation begins: ``order`` int32 (N,) are places among the digests that this party sent, in aligned order."""
+    """The aligned federation begins: ``order`` int32 (N,) are places among the digests that this party sent,
+    in aligned order.
+    """
 
     federation: Federation
     order: Array
@@ -174,7 +176,9 @@ class Predict(Act[Released]):
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """Prediction rows: their ``numbers`` int32 (n,) counted from 0, their ``ids``, and log-probabilities ``scores`` float64 (n, k) of the ``classes``."""
+    """Prediction rows: their ``numbers`` int32 (n,) counted from 0, their ``ids``, and log-probabilities
+    ``scores`` float64 (n, k) of the ``classes``.
+    """
 
     numbers: Array
     ids: tuple[str, ...]
@@ -184,7 +188,9 @@ class Answers:
 
 @dataclass(frozen=True)
 class Query(Act[Answers]):
-    """An operator asks the active party for the scores of prediction ``rows``: "all", or numbers and ranges as 0-9,17."""
+    """An operator asks the active party for the scores of prediction ``rows``: "all", or numbers and ranges
+    as 0-9,17.
+    """
 
     rows: str
 
@@ -193,7 +199,8 @@ class Query(Act[Answers]):
 class Guess:
     """What one attack believes: ``values`` float64 of the target's columns (n, d) or classes (n, k).
 
-    ``status`` uint8 (n,), as :func:`vflens.types.numbered` has it: a text a row would take 64 bytes of the target's memory.
+    ``status`` uint8 (n,), as :func:`vflens.types.numbered` has it: a text a row would take 64 bytes of the
+    target's memory.
     """
 
     attack: str
@@ -207,7 +214,9 @@ class Guess:
 
 @dataclass(frozen=True, eq=False)
 class Submission(Act["Receipt"]):
-    """All attacks of one milestone by the party ``sender``; ``rows`` int32 (n,); ``scored_set`` is "predict" or "train"."""
+    """All attacks of one milestone by the party ``sender``; ``rows`` int32 (n,); ``scored_set`` is "predict"
+    or "train".
+    """
 
     run: str
     sender: str
@@ -218,7 +227,9 @@ class Submission(Act["Receipt"]):
 
 @dataclass(frozen=True)
 class Receipt:
-    """What the submitter learns: that it was received. ``errors`` (attack → MSE, or share of wrong labels) is empty outside lab mode."""
+    """What the submitter learns: that it was received. ``errors`` (attack → MSE, or share of wrong labels) is
+    empty outside lab mode.
+    """
 
     rows: int
     attacks: int

@@ -33,7 +33,8 @@ class Alignment:
 def salted(key: bytes, salts: bytes, own: bytes, party: str) -> bytes:
     """The key of one run's digests: HMAC-SHA256 of ``salts`` under the ``key`` that the data parties share.
 
-    Every data party adds a salt of its own. So the coordinator, who collects them, cannot bring two runs to one key.
+    Every data party adds a salt of its own. So the coordinator, who collects them, cannot bring two runs to
+    one key.
 
     Raises:
         ProtocolError: the ``own`` salt of ``party`` is not among them.
@@ -66,7 +67,8 @@ def check_salts(salts: bytes) -> bytes:
     count, rest = divmod(len(salts), DIGEST_BYTES)
     if rest or count > _MOST_PARTIES:
         raise ProtocolError(
-            f"salts of {len(salts)} bytes: {DIGEST_BYTES} of each data party are due, of {_MOST_PARTIES} parties at most"
+            f"salts of {len(salts)} bytes: {DIGEST_BYTES} of each data party are due, of {_MOST_PARTIES} "
+            "parties at most"
         )
     return salts
 
@@ -103,7 +105,8 @@ def align(parties: Mapping[str, Identities], predict_share: float, rng: np.rando
     if not len(common):
         counts = ", ".join(f"{n}: {len(keys[n].ordered)}" for n in names)
         raise AlignmentError(
-            f"the parties share no row ({counts} rows): check id_column and that all use the same alignment_key"
+            f"the parties share no row ({counts} rows): check id_column and that all use the same "
+            "alignment_key"
         )
     orders = {name: keys[name].rows(common) for name in names}
     split = _agreed_split(parties, orders)
@@ -112,7 +115,8 @@ def align(parties: Mapping[str, Identities], predict_share: float, rng: np.rando
     train, predict = (np.flatnonzero(split == part).astype(np.int32) for part in (0, 1))
     if not len(train) or not len(predict):
         raise AlignmentError(
-            f"{len(train)} training and {len(predict)} prediction rows are left after alignment: both parts need at least one"
+            f"{len(train)} training and {len(predict)} prediction rows are left after alignment: both parts "
+            "need at least one"
         )
     return Alignment(orders, train, predict)
 
@@ -151,7 +155,8 @@ def _check_sizes(name: str, identities: Identities) -> None:
     rows, rest = divmod(len(identities.digests), DIGEST_BYTES)
     if rest:
         raise ProtocolError(
-            f"party {name!r} sent digests of {len(identities.digests)} bytes: {DIGEST_BYTES} bytes a row are due"
+            f"party {name!r} sent digests of {len(identities.digests)} bytes: {DIGEST_BYTES} bytes a row are "
+            "due"
         )
     if identities.split is not None and (
         identities.split.shape != (rows,) or identities.split.max(initial=0) > 1
@@ -176,7 +181,8 @@ def _agreed_split(parties: Mapping[str, Identities], orders: Mapping[str, Array]
         mine = split[orders[name]]
         if agreed is not None and not np.array_equal(agreed, mine):
             raise AlignmentError(
-                f"party {name!r} splits rows into train and predict otherwise than the parties before it: agree on one split"
+                f"party {name!r} splits rows into train and predict otherwise than the parties before it: "
+                "agree on one split"
             )
         agreed = mine
     return agreed

@@ -57,31 +57,38 @@ def check_origin(released: Released, sender: str, point: Point) -> None:
 
 @cache
 def _most_squared(dtype: np.dtype[Any]) -> float:
-    """Largest Σx² of a message, (2¹⁰²⁴)^⅔ for float64: sums of such x over rows can be squared, as an optimiser does."""
+    """Largest Σx² of a message, (2¹⁰²⁴)^⅔ for float64: sums of such x over rows can be squared, as an
+    optimiser does.
+    """
     most: float = float(np.finfo(dtype).max) ** (2 / 3)
     return most
 
 
 def finite(released: Released, name: str, shape: tuple[int, ...], dtype: np.dtype[Any] = _FLOAT64) -> Array:
-    """The tensor ``name`` of ``released``, if it is its only one, of ``shape`` and ``dtype`` and every number in it is finite and none huge.
+    """The tensor ``name`` of ``released``, if it is its only one, of ``shape`` and ``dtype`` and every number
+    in it is finite and none huge.
 
     Raises:
         KnowledgeError: it was withheld.
-        ProtocolError: it is not there, stands beside others, has another dtype or shape, or holds NaN, infinite or huge numbers.
+        ProtocolError: it is not there, stands beside others, has another dtype or shape, or holds NaN,
+            infinite or huge numbers.
     """
     value = released.tensor(name)
     if len(released.tensors or ()) > 1:  # it would be recorded with the rest
         raise ProtocolError(
-            f"{released.point.value} of {released.sender!r} carries the tensors {sorted(released.tensors or ())}: {name!r} alone is due"
+            f"{released.point.value} of {released.sender!r} carries the tensors "
+            f"{sorted(released.tensors or ())}: {name!r} alone is due"
         )
     if value.dtype != dtype or value.shape != shape:
         raise ProtocolError(
             f"{name} of {released.sender!r} has shape {value.shape} {value.dtype}: {shape} {dtype} is due"
         )
-    # Σx² is small only if every x is a number and none is huge; a dot product costs a fifth of looking at each.
+    # Σx² is small only if every x is a number and none is huge; a dot product costs a fifth of looking at
+    # each.
     if not np.vdot(value, value) < _most_squared(dtype):
         raise ProtocolError(
-            f"{name} of {released.sender!r} holds NaN, infinite or huge numbers in step {released.exchange.step}: check its table and the learning rate"
+            f"{name} of {released.sender!r} holds NaN, infinite or huge numbers in step "
+            f"{released.exchange.step}: check its table and the learning rate"
         )
     return value
 

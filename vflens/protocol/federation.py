@@ -82,7 +82,9 @@ class Federation:
         return self.network is not None and self.network.combine == "concatenate"
 
     def gradient_for(self, party: str, gradient: Released) -> Released:
-        """What passive ``party`` gets of the sealed ``gradient``: of embeddings side by side its own columns only."""
+        """What passive ``party`` gets of the sealed ``gradient``: of embeddings side by side its own columns
+        only.
+        """
         if not self.concatenates:
             return gradient
         start = sum(width for name, width in self.widths.items() if name < party)
@@ -148,14 +150,16 @@ class Federation:
         return rows
 
     def check_epoch(self, exchange: Exchange) -> None:
-        """Refuse a training exchange that does not bear its step's epoch: by the epoch a transcript chooses what it keeps.
+        """Refuse a training exchange that does not bear its step's epoch: by the epoch a transcript chooses
+        what it keeps.
 
         Raises:
             ProtocolError: naming both.
         """
         if exchange.round != exchange.step // self.epoch_steps:
             raise ProtocolError(
-                f"step {exchange.step} is said to be of epoch {exchange.round}: it belongs to epoch {exchange.step // self.epoch_steps}, number it so"
+                f"step {exchange.step} is said to be of epoch {exchange.round}: it belongs to epoch "
+                f"{exchange.step // self.epoch_steps}, number it so"
             )
 
     def ends_epoch(self, step: int) -> bool:
@@ -163,7 +167,9 @@ class Federation:
         return (step + 1) % self.epoch_steps == 0
 
     def save(self, folder: Path, **more: Any) -> None:
-        """Write ``federation.json``, with ``more`` facts for reports, and ``rows.npz``, with a digest of the rest, into ``folder``."""
+        """Write ``federation.json``, with ``more`` facts for reports, and ``rows.npz``, with a digest of the
+        rest, into ``folder``.
+        """
         agreed = {
             "run": self.run,
             "lab": self.lab,
@@ -192,7 +198,8 @@ class Federation:
             rows = load_arrays(folder / "rows.npz")
             if not np.array_equal(rows["agreed"], _digest(members, rows)):
                 raise StorageError(
-                    f"{folder / 'federation.json'} was changed after its run began: bring back the file as it was, or run again"
+                    f"{folder / 'federation.json'} was changed after its run began: bring back the file as "
+                    "it was, or run again"
                 )
             parties = tuple(map(party_from_dict, members["parties"]))
             training = Training(**members["training"])
@@ -210,12 +217,15 @@ class Federation:
             )
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise StorageError(
-                f"{folder} holds no aligned federation ({error}): give the folder of a party that took part in a run"
+                f"{folder} holds no aligned federation ({error}): give the folder of a party that took part "
+                "in a run"
             ) from error
 
 
 def _digest(members: Mapping[str, Any], rows: Mapping[str, Array]) -> Array:
-    """Of what a run agreed on, as its two files have it, uint8 (32,); facts for reports, which grow with the run, do not count."""
+    """Of what a run agreed on, as its two files have it, uint8 (32,); facts for reports, which grow with the
+    run, do not count.
+    """
     total = blake2b(json.dumps([members[name] for name in _AGREED], sort_keys=True).encode(), digest_size=32)
     for name in ("train", "predict"):
         total.update(np.ascontiguousarray(rows[name]).view(np.uint8).data)

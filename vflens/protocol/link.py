@@ -101,7 +101,9 @@ class Link(ABC):
 
 
 class InProcessLink(Link):
-    """A plain call to ``party``, which is set once it exists; ``submit`` runs at once, its future is finished."""
+    """A plain call to ``party``, which is set once it exists; ``submit`` runs at once, its future is
+    finished.
+    """
 
     party: Party
 

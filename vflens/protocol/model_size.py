@@ -31,7 +31,8 @@ class Size:
 
 
 def memory(federation: Federation, party: PartyInfo) -> int:
-    """Bytes that ``party`` holds of the run in softmax regression or its part of the network, imports left out.
+    """Bytes that ``party`` holds of the run in softmax regression or its part of the network, imports left
+    out.
 
     Raises:
         ConfigError: the network does not fit the columns.
@@ -68,7 +69,9 @@ def part_size(federation: Federation, party: PartyInfo) -> Size:
 
 
 def bottom_size(network: SplitNetwork, columns: Sequence[ColumnInfo]) -> Size:
-    """A bottom model on ``columns``; the convolutions are those of :mod:`vflens.models.networks.architectures`."""
+    """A bottom model on ``columns``; the convolutions are those of
+    :mod:`vflens.models.networks.architectures`.
+    """
     d, width = len(columns), network.embedding_width(columns)
     if network.architecture == "cnn":
         return Size((9 + 1) * 8 + (8 * 9 + 1) * 16, 27 * d)

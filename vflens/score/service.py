@@ -44,7 +44,8 @@ class ScoringService(ABC):
     Args:
         party: the target's name.
         width: numbers per row of a guess.
-        predicting: how many prediction rows there are in the end; outside lab mode their :func:`milestones` are scored.
+        predicting: how many prediction rows there are in the end; outside lab mode their :func:`milestones`
+            are scored.
         lab: errors go back to the submitter.
         metrics, log: where the errors are kept, at the target.
     """
@@ -75,7 +76,8 @@ class ScoringService(ABC):
             scored: the rows that may be scored, in order; the submission names the first n of them.
 
         Raises:
-            ProtocolError: rows, names or shapes that do not fit; outside lab mode fewer than 50 rows, or no milestone.
+            ProtocolError: rows, names or shapes that do not fit; outside lab mode fewer than 50 rows, or no
+                milestone.
             StateError: these rows were scored before: repetitions would fill the target's disk.
         """
         self._check_rows(submission, scored)
@@ -117,17 +119,20 @@ class ScoringService(ABC):
         n = len(submission.rows)
         if n == 0 or not np.array_equal(submission.rows, scored[:n]):
             raise ProtocolError(
-                f"submission of {n} {submission.scored_set} rows: it must name the first rows that were released, in that order"
+                f"submission of {n} {submission.scored_set} rows: it must name the first rows that were "
+                "released, in that order"
             )
         if self._lab:
             return
         if n < MIN_ROWS:
             raise ProtocolError(
-                f"submission of {n} rows: fewer than {MIN_ROWS} are scored in lab mode only, wait for more predictions"
+                f"submission of {n} rows: fewer than {MIN_ROWS} are scored in lab mode only, wait for more "
+                "predictions"
             )
         if n not in (self.due if submission.scored_set == "predict" else [len(scored)]):
             raise ProtocolError(
-                f"submission of {n} {submission.scored_set} rows: the first 50, 100, 200, 500, … are scored, and all of them at the end"
+                f"submission of {n} {submission.scored_set} rows: the first 50, 100, 200, 500, … are scored, "
+                "and all of them at the end"
             )
 
     def _check_guesses(self, submission: Submission) -> None:
@@ -135,27 +140,32 @@ class ScoringService(ABC):
         names = [guess.attack for guess in submission.guesses]
         if not 0 < len(names) <= MAX_ATTACKS or len(set(names)) < len(names):
             raise ProtocolError(
-                f"submission of {len(names)} attacks, {len(set(names))} of them distinct: from 1 to {MAX_ATTACKS} are scored, each once"
+                f"submission of {len(names)} attacks, {len(set(names))} of them distinct: from 1 to "
+                f"{MAX_ATTACKS} are scored, each once"
             )
         for guess in submission.guesses:
             if not (guess.attack.isprintable() and 0 < len(guess.attack) <= MAX_NAME):
                 raise ProtocolError(
-                    f"attack {guess.attack[:MAX_NAME]!r} has a name of {len(guess.attack)} characters: from 1 to {MAX_NAME} printable ones are due"
+                    f"attack {guess.attack[:MAX_NAME]!r} has a name of {len(guess.attack)} characters: from "
+                    f"1 to {MAX_NAME} printable ones are due"
                 )
             if guess.values.shape != (n, d) or len(guess.status) != n:
                 raise ProtocolError(
-                    f"attack {guess.attack!r} submitted values of shape {guess.values.shape}: ({n}, {d}) is needed"
+                    f"attack {guess.attack!r} submitted values of shape {guess.values.shape}: ({n}, {d}) is "
+                    "needed"
                 )
             if not scorable(guess.values):
                 raise ProtocolError(
-                    f"attack {guess.attack!r} submitted NaN or infinite values: give a finite guess for every cell"
+                    f"attack {guess.attack!r} submitted NaN or infinite values: give a finite guess for "
+                    "every cell"
                 )
 
     def _check_once(self, submission: Submission) -> None:
         key = submission.sender, submission.scored_set, len(submission.rows)
         if key in self._scored:
             raise StateError(
-                f"the first {key[2]} {key[1]} rows were scored before: one submission carries all attacks on them"
+                f"the first {key[2]} {key[1]} rows were scored before: one submission carries all attacks on "
+                "them"
             )
         self._scored.add(key)
 
@@ -163,5 +173,6 @@ class ScoringService(ABC):
 def disabled() -> StateError:
     """The refusal of a target that does not score."""
     return StateError(
-        "scoring is switched off at the target (scoring.enabled = false): attacks run, their errors stay unknown"
+        "scoring is switched off at the target (scoring.enabled = false): attacks run, their errors stay "
+        "unknown"
     )

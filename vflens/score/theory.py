@@ -1,9 +1,10 @@
 """What theory says of a scored submission, at the target: closed forms and bounds beside the measured errors.
 
-The target owns its columns, its weights and what it disclosed of them, so it needs nobody to compute this; like every
-figure of its scoring service it stays with it. Closed forms belong to unclipped estimates and to the rows whose equations
-are complete; a clipped estimate errs by no more, since the truth lies in the box. What only others know, noise on
-the scores and errors of guessed ones, is added where the folders meet (:mod:`vflens.experiments.results.theory`).
+The target owns its columns, its weights and what it disclosed of them, so it needs nobody to compute this;
+like every figure of its scoring service it stays with it. Closed forms belong to unclipped estimates and to
+the rows whose equations are complete; a clipped estimate errs by no more, since the truth lies in the box.
+What only others know, noise on the scores and errors of guessed ones, is added where the folders meet
+(:mod:`vflens.experiments.results.theory`).
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ _ORDER = (("half_star", "half"), ("rcc2", "half_star"))  # Theorem 1: the first 
 class ReleasedModel:
     """The target's part of a model, once trained.
 
-    ``weight`` (k, d) is W_pas for its columns themselves; ``disclosed`` (k, d) what the adversary takes for it, None if
-    withheld. ``reflected``: training used 1 − x.
+    ``weight`` (k, d) is W_pas for its columns themselves; ``disclosed`` (k, d) what the adversary takes for
+    it, None if withheld. ``reflected``: training used 1 − x.
     """
 
     weight: Array
@@ -57,11 +58,11 @@ class Figure(NamedTuple):
 def figures(guesses: Mapping[str, Guess], truth: Array, model: ReleasedModel) -> Iterator[Figure]:
     """``theory_*`` figures of the attacks that a statement covers.
 
-    ``theory_rows`` is the number of rows with complete equations: the others are left out. ``theory_measured`` and
-    ``theory_closed`` are MSE and closed form on the same rows, hence equal but for rounding; of a clipped estimate only
-    ``theory_upper`` is given. ``theory_lower`` and ``theory_upper`` bound every model of full rank (the upper one is left out
-    where this model has a lower one); ``theory_any_center`` is Tr((I − P)K_μ)/d; ``theory_disorder`` counts the rows
-    that break Theorem 1.
+    ``theory_rows`` is the number of rows with complete equations: the others are left out.
+    ``theory_measured`` and ``theory_closed`` are MSE and closed form on the same rows, hence equal but for
+    rounding; of a clipped estimate only ``theory_upper`` is given. ``theory_lower`` and ``theory_upper``
+    bound every model of full rank (the upper one is left out where this model has a lower one);
+    ``theory_any_center`` is Tr((I − P)K_μ)/d; ``theory_disorder`` counts the rows that break Theorem 1.
 
     Args:
         guesses: by attack.
@@ -84,7 +85,9 @@ def figures(guesses: Mapping[str, Guess], truth: Array, model: ReleasedModel) ->
 
 
 def noise_weights(model: ReleasedModel) -> Array | None:
-    """B (k, k): noise of second moment S on the logits costs ls and half* Tr(B S); None where no statement says so."""
+    """B (k, k): noise of second moment S on the logits costs ls and half* Tr(B S); None where no statement
+    says so.
+    """
     if not model.exact:
         return None
     J = first_differences(len(model.weight))
@@ -101,7 +104,9 @@ def _covered(guesses: Mapping[str, Guess], d: int, classes: int) -> Iterator[tup
 
 
 def _complete(guess: Guess) -> Array:
-    """The rows whose equations all arrived; under noise, or with other weights, they may contradict each other."""
+    """The rows whose equations all arrived; under noise, or with other weights, they may contradict each
+    other.
+    """
     if guess.has(RowStatus.SATURATED).any():
         return guess.has(RowStatus.OK)
     return guess.has(RowStatus.OK, RowStatus.INCONSISTENT)

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 
 def in_numpy(cells: pa.Array | pa.ChunkedArray) -> Array:
-    """Numbers or truth values as float64 (n,), NaN where missing; Arrow's own way loads pandas where that is installed.
+    """Numbers or truth values as float64 (n,), NaN where missing; Arrow's own way loads pandas where that is
+    installed.
 
     Raises:
         pyarrow.ArrowException: a cell is no number.
@@ -36,7 +37,9 @@ def in_numpy(cells: pa.Array | pa.ChunkedArray) -> Array:
 
 
 def strings(values: Sequence[str]) -> pa.StringArray:
-    """``values`` as Arrow's strings; pa.array would load pandas, where that is installed, to ask whether they are a series of it."""
+    """``values`` as Arrow's strings; pa.array would load pandas, where that is installed, to ask whether they
+    are a series of it.
+    """
     import pyarrow as pa
 
     cells = [value.encode() for value in values]

@@ -18,7 +18,8 @@ from numpy.lib import format as npy
 from vflens.errors import StorageError
 from vflens.types import Array
 
-#: What a damaged archive raises. RuntimeError: compressed or encrypted in a way that nobody here writes, or nested too deeply.
+#: What a damaged archive raises. RuntimeError: compressed or encrypted in a way that nobody here writes, or
+#: nested too deeply.
 #: TokenError, SyntaxError, OverflowError: a header that is no Python, or a shape that no machine holds.
 UNREADABLE = (
     OSError, ValueError, EOFError, TypeError, RuntimeError, MemoryError, OverflowError, SyntaxError, TokenError,
@@ -99,7 +100,8 @@ def read_arrays(file: Path) -> dict[str, Array]:
 
 
 def _check_sizes(stream: BinaryIO) -> None:
-    """Refuse an archive whose directory or headers announce more than it holds, before anything is read into memory.
+    """Refuse an archive whose directory or headers announce more than it holds, before anything is read into
+    memory.
 
     Raises:
         ValueError: naming what does; BadZipFile: it is no archive.

@@ -36,8 +36,8 @@ class Journal:
     """The log in ``folder``, opened for appending and for reading what it holds.
 
     Raises:
-        StorageError: the folder cannot be written, or holds a damaged log; also later, from ``append``, when the disk is full.
-            What had been written stays readable.
+        StorageError: the folder cannot be written, or holds a damaged log; also later, from ``append``, when
+            the disk is full. What had been written stays readable.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -79,7 +79,9 @@ class Journal:
         self._raise_error()
 
     def restart(self) -> None:
-        """Forget everything: the log is empty again. Its bytes are written over, which costs a third of growing anew."""
+        """Forget everything: the log is empty again. Its bytes are written over, which costs a third of
+        growing anew.
+        """
         with self._lock, self._storage():
             self._index.truncate(0)
             self._offset = self._payload.seek(0)
@@ -96,7 +98,8 @@ class Journal:
     def _raise_error(self) -> None:
         if self._error is not None:
             raise StorageError(
-                f"the log {self.folder} cannot be written ({self._error.strerror}): free space or choose another `out`; "
+                f"the log {self.folder} cannot be written ({self._error.strerror}): free space or choose "
+                "another `out`; "
                 "what was written before is kept"
             ) from self._error
 
@@ -121,7 +124,9 @@ def read(folder: Path) -> Iterator[Released]:
 
 
 class _Opened(NamedTuple):
-    """A log's index and how many bytes it had when it was opened, how many the payload had, and those, mapped."""
+    """A log's index and how many bytes it had when it was opened, how many the payload had, and those,
+    mapped.
+    """
 
     lines: BinaryIO
     length: int
@@ -146,7 +151,8 @@ def _opened(folder: Path) -> Iterator[_Opened]:
 class Reader:
     """The log in ``folder``, which may grow meanwhile: iterated whole, or by phase, point and sender.
 
-    Every index line is parsed once to learn where the messages of each kind stand; nothing else is kept of them.
+    Every index line is parsed once to learn where the messages of each kind stand; nothing else is kept of
+    them.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -160,7 +166,8 @@ class Reader:
     def select(
         self, *points: Point, phases: Collection[Phase] = _ANY_PHASE, sender: str | None = None
     ) -> Iterator[Released]:
-        """What has arrived by now of ``points`` in ``phases`` from ``sender`` (None: from anyone), in order of arrival.
+        """What has arrived by now of ``points`` in ``phases`` from ``sender`` (None: from anyone), in order
+        of arrival.
 
         Raises:
             StorageError: the folder holds no log, or the log is damaged.
@@ -300,7 +307,8 @@ def _lines(index: BinaryIO) -> Iterator[bytes]:
 
 
 def _entries(log: _Opened, begin: int = 0) -> Iterator[tuple[int, _Entry]]:
-    """The entries from byte ``begin`` of the index, each with the byte behind its line; a torn last line is passed over.
+    """The entries from byte ``begin`` of the index, each with the byte behind its line; a torn last line is
+    passed over.
 
     Raises:
         ValueError: no journal wrote a line.
@@ -322,7 +330,8 @@ def _damaged(index: BinaryIO, begin: int) -> StorageError:
     index.seek(0)
     ends = takewhile(lambda end: end <= begin, accumulate(map(len, _lines(index))))
     return StorageError(
-        f"{index.name}: line {1 + sum(1 for _ in ends)} is damaged, or payload.bin lacks its bytes, and other lines follow it: "
+        f"{index.name}: line {1 + sum(1 for _ in ends)} is damaged, or payload.bin lacks its bytes, and "
+        "other lines follow it: "
         "bring back the folder as it was, or run again"
     )
 

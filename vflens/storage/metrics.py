@@ -20,7 +20,9 @@ MOST_ROWS = 64
 
 
 class Metrics:
-    """A party's metrics, added to those already in ``file``: metric, value (float64) and the labels attack, adversary (the party it sits in), target, scored_set, column, rows, step."""
+    """A party's metrics, added to those already in ``file``: metric, value (float64) and the labels attack,
+    adversary (the party it sits in), target, scored_set, column, rows, step.
+    """
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -73,7 +75,8 @@ class Metrics:
                 temporary.replace(self._file)
         except OSError as error:
             raise StorageError(
-                f"{self._file} cannot be written ({error.strerror or error}): free space; earlier results are kept"
+                f"{self._file} cannot be written ({error.strerror or error}): free space; earlier results "
+                "are kept"
             ) from error
 
 

@@ -17,9 +17,9 @@ from vflens.types import Exchange, Phase, Point, Released
 class Transcript(Reader):
     """The receiver's record in ``folder``, read from the disk as any :class:`Reader` reads a log.
 
-    Sampled, it keeps the training messages of every ``every``-th epoch only; ``received`` and ``nbytes`` count what
-    arrived, before a restart too. Training exchanges arrive in increasing order, so one remembered step per
-    (sender, point) tells a replay; prediction and disclosure exchanges are remembered one by one.
+    Sampled, it keeps the training messages of every ``every``-th epoch only; ``received`` and ``nbytes``
+    count what arrived, before a restart too. Training exchanges arrive in increasing order, so one remembered
+    step per (sender, point) tells a replay; prediction and disclosure exchanges are remembered one by one.
     """
 
     def __init__(self, folder: Path, every: int = 1) -> None:
@@ -44,7 +44,9 @@ class Transcript(Reader):
         return self._left_out is None
 
     def record(self, released: Released) -> bool:
-        """Append ``released``, if it is to be kept, unless this exchange was recorded before; says whether it was new."""
+        """Append ``released``, if it is to be kept, unless this exchange was recorded before; says whether it
+        was new.
+        """
         if not self._is_new(released):
             return False
         if self._left_out is None or self._is_kept(released):

@@ -94,7 +94,8 @@ class _Newton:
 def interior_points(
     problem: Problem, start: tuple[Array, float], tolerances: Sequence[float]
 ) -> Iterator[tuple[Array, Array]]:
-    """(w, ω) each time the path reaches the next, smaller one of ``tolerances``; last, where rounding ends it.
+    """(w, ω) each time the path reaches the next, smaller one of ``tolerances``; last, where rounding ends
+    it.
 
     ``start``: w and ε near the solution of the rounded problem, see :mod:`vflens.table_noise._smoothing`.
     """

@@ -75,7 +75,8 @@ class Problem:
             raise DataError(f"x has shape {x.shape} and y {y.shape}: give (q, p) rows and q labels, q, p ≥ 1")
         if not (abs(x) <= LARGEST).all() or not np.isin(y, (-1, 1)).all():
             raise DataError(
-                f"rows must hold numbers up to {LARGEST:g} and labels −1 or +1: clean or rescale the table first"
+                f"rows must hold numbers up to {LARGEST:g} and labels −1 or +1: clean or rescale the table "
+                "first"
             )
         p = x.shape[1]
         mean = x.mean(axis=0)
@@ -104,7 +105,9 @@ class Problem:
         )
 
     def of_rows(self, rows: Array, inside: Array) -> Problem:
-        """The problem in which ``rows`` (q,) alone need deciding: of the others those ``inside`` are, the rest are not."""
+        """The problem in which ``rows`` (q,) alone need deciding: of the others those ``inside`` are, the
+        rest are not.
+        """
         settled = inside & ~rows
         return replace(
             self,
@@ -128,7 +131,9 @@ class Problem:
         return total
 
     def original(self, w: Array, omega: Array) -> tuple[Array, float]:
-        """(α, β). An α that is nothing but rounding is 0: both in Σ ω_i y_i x_i and in what it adds to a margin."""
+        """(α, β). An α that is nothing but rounding is 0: both in Σ ω_i y_i x_i and in what it adds to a
+        margin.
+        """
         original = self.T @ w
         alpha, scale = original[:-1], 1 / np.diag(self.T)[:-1]
         mean = abs(self.T[-1, :-1]) * scale
@@ -150,7 +155,9 @@ class Problem:
 
 
 def cholesky(matrix: Array) -> Array:
-    """The lower factor of ``matrix``; where rounding has made it indefinite, with a ridge that outweighs rounding."""
+    """The lower factor of ``matrix``; where rounding has made it indefinite, with a ridge that outweighs
+    rounding.
+    """
     ridge = np.finfo(float).eps * np.trace(matrix)
     for power in range(8):
         factor, failed = dpotrf(matrix, lower=1)

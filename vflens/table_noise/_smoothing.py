@@ -17,7 +17,8 @@ from scipy.linalg.lapack import dpotrs
 from vflens.table_noise._problem import Problem, cholesky
 from vflens.types import Array
 
-#: The interior point is the faster once so many rows, by column, or this share of them is within 2ε of the margin.
+#: The interior point is the faster once so many rows, by column, or this share of them is within 2ε of the
+#: margin.
 NEAR, NEAR_SHARE = 10, 0.05
 #: Tables with more rows begin with a sample, one row in SHARE.
 LARGE, SHARE = 4096, 8
@@ -46,7 +47,8 @@ def approach(problem: Problem) -> tuple[Array, float]:
 
 @dataclass(frozen=True, eq=False)
 class _Line:
-    """The rounded problem along Newton's ``step`` from a point with ``gap`` = 1 − Aw, which falls by ``along`` = A·step.
+    """The rounded problem along Newton's ``step`` from a point with ``gap`` = 1 − Aw, which falls by
+    ``along`` = A·step.
 
     ``first`` and ``second`` derivative of ½wᵀHw − linearᵀw; ``promise``: the objective's slope at 0, negated.
     """
@@ -71,7 +73,9 @@ class _Line:
         return cls(problem, epsilon, gap, step, problem.A @ step, first, second, -float(gradient @ step))
 
     def length(self) -> float:
-        """How far to go: till no more than a fifth of the slope is left, by Newton's method kept between bounds."""
+        """How far to go: till no more than a fifth of the slope is left, by Newton's method kept between
+        bounds.
+        """
         t, low, high = 1.0, 0.0, np.inf
         for _ in range(MAX_TRIALS):
             slope, curvature = _loss(self.problem, self.epsilon, self.gap - t * self.along)

@@ -3,12 +3,13 @@
 Two rows x, x' differ by at most Δ_j in column j, Δ a *public* bound: the certificate states it. For the
 Gaussian everything depends on a = max ‖V^{-1/2}(x − x')‖ = λ^{1/4} ‖Π^{1/4} diag(Δ)‖_{∞,2}.
 
-The theorem's ε, a(1 + √(2 ln 1/δ)), holds for a ≤ 2 only (above it is false, first at a ≈ 3.44). The exact ε solves
-Φ(a/2 − ε/a) − e^ε Φ(−a/2 − ε/a) = δ (Balle and Wang 2018, Thm 8). It is solved here: dp-accounting, which
-has it, pins attrs < 24 and dm-tree and cannot be installed beside this project's dependencies.
+The theorem's ε, a(1 + √(2 ln 1/δ)), holds for a ≤ 2 only (above it is false, first at a ≈ 3.44). The exact ε
+solves Φ(a/2 − ε/a) − e^ε Φ(−a/2 − ε/a) = δ (Balle and Wang 2018, Thm 8). It is solved here: dp-accounting,
+which has it, pins attrs < 24 and dm-tree and cannot be installed beside this project's dependencies.
 
-All of it holds for the numbers that are released (:mod:`vflens.numerics.discrete_noise`): for whole steps of a grid, on
-which two rows lie at most :data:`ROUNDING` steps a column further apart, and for a sampler whose error goes off δ.
+All of it holds for the numbers that are released (:mod:`vflens.numerics.discrete_noise`): for whole steps of
+a grid, on which two rows lie at most :data:`ROUNDING` steps a column further apart, and for a sampler whose
+error goes off δ.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ class Ldp:
 
 
 def local_privacy(mechanism: Mechanism, *, delta: float, diameter: Array | float) -> Ldp:
-    """What ``mechanism`` guarantees at ``delta`` in (0, 1) for a public ``diameter``, one number or one per column.
+    """What ``mechanism`` guarantees at ``delta`` in (0, 1) for a public ``diameter``, one number or one per
+    column.
 
     Raises:
         ConfigError: δ is not in (0, 1), or a diameter is not positive.
@@ -111,7 +113,8 @@ def checked_diameter(diameter: Array | float, width: int) -> Array:
 
 
 def sensitivity(pi: Array, lam: float, diameter: Array) -> float:
-    """A = λ^{1/4} ‖Π^{1/4} diag(Δ)‖_{∞,2}; for full Π, where it is NP-hard, its bound (ΣΔ_iΔ_j|Π^{1/2}|_ij)^{1/2}.
+    """A = λ^{1/4} ‖Π^{1/4} diag(Δ)‖_{∞,2}; for full Π, where it is NP-hard, its bound
+    (ΣΔ_iΔ_j|Π^{1/2}|_ij)^{1/2}.
 
     The bound is exact for a diagonal Π.
 
@@ -124,7 +127,8 @@ def sensitivity(pi: Array, lam: float, diameter: Array) -> float:
         a = float(lam**0.25 * largest * np.sqrt((diameter / largest) @ abs(half) @ (diameter / largest)))
     if not 0 < a < LARGEST:
         raise ConfigError(
-            f"diameter {largest:g} is {a:.3g} deviations of the noise, for which no ε can be computed: check diameter, lambda and pi"
+            f"diameter {largest:g} is {a:.3g} deviations of the noise, for which no ε can be computed: check "
+            "diameter, lambda and pi"
         )
     return a
 

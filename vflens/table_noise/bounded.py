@@ -122,7 +122,8 @@ class GroundState:
 
     @cached_property
     def _distribution(self) -> Array:
-        """F on the cells between ``NODES`` points of [−1, 1]: (4, cells), powers of the way from the left node.
+        """F on the cells between ``NODES`` points of [−1, 1]: (4, cells), powers of the way from the left
+        node.
 
         The cubics that agree with F and its slope at the nodes, where both are exact.
         """
@@ -180,12 +181,14 @@ class Bounded(Mechanism):
             upper = np.broadcast_to(np.asarray(self.upper, np.float64), pi.shape)
         except ValueError:
             raise ConfigError(
-                f"lower and upper have {np.size(self.lower)} and {np.size(self.upper)} numbers, the table {len(pi)} columns: give one each, or one for all"
+                f"lower and upper have {np.size(self.lower)} and {np.size(self.upper)} numbers, the table "
+                f"{len(pi)} columns: give one each, or one for all"
             ) from None
         positive("lambda · pi", self.lam * pi)
         if not ((abs(lower) < WIDEST) & (abs(upper) < WIDEST) & (upper - lower > 1 / WIDEST)).all():
             raise ConfigError(
-                f"lower and upper: give numbers below {WIDEST:g} with lower below upper, by at least {1 / WIDEST:g}, in every column"
+                f"lower and upper: give numbers below {WIDEST:g} with lower below upper, by at least "
+                f"{1 / WIDEST:g}, in every column"
             )
         for name, value in (("lower", lower), ("upper", upper), ("pi_diag", pi)):
             object.__setattr__(self, name, value)
@@ -193,7 +196,8 @@ class Bounded(Mechanism):
             centre, half = state.interval
             if half <= NARROWEST * abs(centre):
                 raise ConfigError(
-                    f"lower {state.low:g} and upper {state.high:g} are {abs(centre) / state.unit:.3g} deviations of unbounded noise away from 0: move the box nearer to 0, or lower lambda"
+                    f"lower {state.low:g} and upper {state.high:g} are {abs(centre) / state.unit:.3g} "
+                    "deviations of unbounded noise away from 0: move the box nearer to 0, or lower lambda"
                 )
 
     @property

@@ -51,7 +51,9 @@ class Bounds:
 
     @property
     def linear_r2(self) -> Array:
-        """R² by column of the linear estimate: 1 is exact, 0 no better than the mean; NaN for a constant column."""
+        """R² by column of the linear estimate: 1 is exact, 0 no better than the mean; NaN for a constant
+        column.
+        """
         r2: Array = 1 - _ratio(self.linear, self.variance)
         return r2
 

@@ -68,7 +68,9 @@ class LdpPart(_Part):
 
 
 class ClassifierPart(_Part):
-    """The classifier that correlated noise releases exactly; ``preserved`` only where re-solving gave it again."""
+    """The classifier that correlated noise releases exactly; ``preserved`` only where re-solving gave it
+    again.
+    """
 
     theta: float
     rho: float
@@ -105,10 +107,9 @@ def certify(
 ) -> Certificate:
     """The certificate of ``mechanism`` on the table with ``moments`` and ``columns``.
 
-    ``diameter`` is *public*, never computed from the table; without it, and where Π is computed from the table,
-    no ε holds.
-    ``classifier``, for correlated noise: ``preserving`` (:class:`Preserving`), ``theta``, ``rho``.
-    ``pi_from_data``: Π was computed from the table (standardising), so that it is private too.
+    ``diameter`` is *public*, never computed from the table; without it, and where Π is computed from the
+    table, no ε holds. ``classifier``, for correlated noise: ``preserving`` (:class:`Preserving`), ``theta``,
+    ``rho``. ``pi_from_data``: Π was computed from the table (standardising), so that it is private too.
     """
     found = bounds(mechanism, moments)
     return Certificate(
@@ -156,17 +157,20 @@ def not_protected(mechanism: Mechanism) -> list[str]:
         "labels: they are released as they are",
         "the number of rows, the names and the order of the columns",
         "membership: whether someone's row is in the table",
-        "repeated releases: two releases of one table average the noise, every further one adds to what is known",
+        "repeated releases: two releases of one table average the noise, every further one adds to what is "
+        "known",
     ]
     if not isinstance(mechanism, Gaussian | Laplace):
         words.append(
-            "the last digits: this noise is on no grid, and the last bits of a released number can rule an original out"
+            "the last digits: this noise is on no grid, and the last bits of a released number can rule an "
+            "original out"
         )
     if isinstance(mechanism, Correlated):
         words += [
             "the classifier: α, β and every slack ξ_i are released exactly",
             "every x_iᵀα: each row's position along the classifier's normal is released exactly",
-            "any support row (ω_i > 0) against someone who holds the other support rows: they recover it exactly",
+            "any support row (ω_i > 0) against someone who holds the other support rows: they recover it "
+            "exactly",
         ]
     if isinstance(mechanism, Bounded):
         words.append(

@@ -1,8 +1,9 @@
 """The other learners of FAR: linear regression (§3), and the general learner (17) of §2.4.
 
-(17) is φ* = argmin ℓ(φ; x, y). Prop. 2.11 says that φ* moves little under little noise when ℓ is twice continuously
-differentiable; its constants are unknown, so it can be shown and not certified. Two instances: a network with
-softplus units (C^∞), and the kernel SVM, whose hinge is not C² and which Prop. 2.11 does not cover.
+(17) is φ* = argmin ℓ(φ; x, y). Prop. 2.11 says that φ* moves little under little noise when ℓ is twice
+continuously differentiable; its constants are unknown, so it can be shown and not certified. Two instances: a
+network with softplus units (C^∞), and the kernel SVM, whose hinge is not C² and which Prop. 2.11 does not
+cover.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Noise for a released table, x̄ = x + n: the base, the optimal Gaussian and the Laplace baselines (FAR §2).
 
 Every mechanism is frozen data that others judge: its mean, covariance and Fisher information describe one
-row in the table's own units. Noise is drawn from a counter-based generator: cell k of the table reads number k
-of each stream, so that any block of rows can be drawn alone and a table gets the same noise, bit for bit, however
-it is cut. Gaussian and Laplace noise and the rows under them lie on one grid (:mod:`vflens.numerics.discrete_noise`):
-an ε holds for them in floating point. For the others none is stated.
+row in the table's own units. Noise is drawn from a counter-based generator: cell k of the table reads number
+k of each stream, so that any block of rows can be drawn alone and a table gets the same noise, bit for bit,
+however it is cut. Gaussian and Laplace noise and the rows under them lie on one grid
+(:mod:`vflens.numerics.discrete_noise`): an ε holds for them in floating point. For the others none is stated.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ def words(key: bytes, start: int, count: int, *names: int) -> Array:
 
 
 def words_of_rows(key: bytes, start: int, n_rows: int, width: int) -> Words:
-    """A source of words for rows start, …, start + n_rows − 1 of a table; each call reads a stream of its own."""
+    """A source of words for rows start, …, start + n_rows − 1 of a table; each call reads a stream of its
+    own.
+    """
     names = chain([()], zip(count(1)))  # the first is that of uniforms(), which has no number
     return lambda: words(key, start * width, n_rows * width, *next(names)).reshape(n_rows, width)
 
@@ -68,7 +70,9 @@ def positive(name: str, values: Array | float) -> Array:
 
 
 class Mechanism(ABC):
-    """The noise of a table with ``width`` columns; rows are drawn alike unless ``row_factors`` says otherwise."""
+    """The noise of a table with ``width`` columns; rows are drawn alike unless ``row_factors`` says
+    otherwise.
+    """
 
     name: ClassVar[str]
 
@@ -107,7 +111,9 @@ class Mechanism(ABC):
         return np.zeros(self.width)
 
     def cramer_rao(self) -> Array:
-        """I⁻¹ (p, p): no locally unbiased estimate of a row has a smaller error covariance; times ``row_factors``."""
+        """I⁻¹ (p, p): no locally unbiased estimate of a row has a smaller error covariance; times
+        ``row_factors``.
+        """
         inverse: Array = np.linalg.inv(self.fisher())
         return inverse
 
@@ -168,12 +174,16 @@ class Gaussian(Mechanism):
         return self._times(gaussian(words_of_rows(key, start, n_rows, self.width)), self._step)
 
     def release(self, x: Array, start: int, key: bytes) -> Array:
-        """The rows' whitened coordinates in whole steps of a grid, under noise in such steps, as a table again."""
+        """The rows' whitened coordinates in whole steps of a grid, under noise in such steps, as a table
+        again.
+        """
         steps = np.rint(self._times(x, self._per_step))
         return self._times(steps + gaussian(words_of_rows(key, start, len(x), self.width)), self._step)
 
     def finest(self) -> Array:
-        """For a full Π so small that whitening errs by less than half a step: see :mod:`vflens.table_noise.accounting`."""
+        """For a full Π so small that whitening errs by less than half a step: see
+        :mod:`vflens.table_noise.accounting`.
+        """
         if self.diagonal:
             return super().finest()
         p = self.width
@@ -209,7 +219,8 @@ class Gaussian(Mechanism):
 
 @dataclass(frozen=True, eq=False)
 class Laplace(Mechanism):
-    """Independent Laplace noise of scale b_j per column, to compare with :class:`Gaussian` of the same Π and λ.
+    """Independent Laplace noise of scale b_j per column, to compare with :class:`Gaussian` of the same Π and
+    λ.
 
     ``matched`` = "cramer_rao": b_j² = V_jj, the same Cramér–Rao bound, twice the variance. "variance":
     2 b_j² = V_jj, the same variance, half the bound. ``pi`` is diagonal, (p,).

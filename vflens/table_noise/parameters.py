@@ -29,7 +29,8 @@ def identity_pi(width: int) -> Array:
 
 
 def standardising_pi(deviation: Array) -> Array:
-    """Π = diag(s⁻⁴) as its diagonal (p,): noise in proportion to ``deviation`` s (p,), computed from private data.
+    """Π = diag(s⁻⁴) as its diagonal (p,): noise in proportion to ``deviation`` s (p,), computed from private
+    data.
 
     Raises:
         ConfigError: a column is constant, or its s⁻⁴ leaves the range of numbers.
@@ -67,7 +68,8 @@ def lambda_for_privacy(
     """The largest λ (least noise) that gives (ε, δ) exactly for rows within ``diameter``; Laplace has δ = 0.
 
     Raises:
-        ConfigError: no λ does: ε is beyond what the sampler keeps, or so small that the grid's rounding is more.
+        ConfigError: no λ does: ε is beyond what the sampler keeps, or so small that the grid's rounding is
+            more.
     """
     positive("epsilon", epsilon)
     checked_delta(delta)
@@ -78,7 +80,8 @@ def lambda_for_privacy(
         largest = largest_epsilon(delta, len(pi))
         if epsilon > largest:
             raise ConfigError(
-                f"epsilon is {epsilon:g}: give a number up to {largest:.3g}, for which Gaussian noise on {len(pi)} columns is drawn finely enough at delta = {delta:g}, or a larger delta"
+                f"epsilon is {epsilon:g}: give a number up to {largest:.3g}, for which Gaussian noise on "
+                f"{len(pi)} columns is drawn finely enough at delta = {delta:g}, or a larger delta"
             )
         a = gaussian_sensitivity(epsilon, ideal(delta)) - rounding(len(pi))
         return _as_lambda(asked, _above_rounding(epsilon, a) / sensitivity(pi, 1.0, span), 4)

@@ -28,7 +28,9 @@ class Preserving:
 
     @property
     def preserved(self) -> bool:
-        """Whether the release may be called classifier-preserving: ω is exact, and the same classifier came out."""
+        """Whether the release may be called classifier-preserving: ω is exact, and the same classifier came
+        out.
+        """
         return self.solution.polished and self.change <= PRESERVED
 
 

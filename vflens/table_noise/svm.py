@@ -87,7 +87,8 @@ def solve_svm(x: Array, y: Array, *, theta: float, rho: float) -> SvmSolution:
 
 
 def _worse_than_nothing(x: Array, y: Array, alpha: Array, beta: float, *, theta: float, rho: float) -> bool:
-    """Whether rounding on the way back to the units of the table left more than the objective of α = 0, β = 0.
+    """Whether rounding on the way back to the units of the table left more than the objective of α = 0, β =
+    0.
 
     It does where a column at 10¹² varies by 10⁻³: a step of float64 there is as large.
     """
@@ -118,7 +119,9 @@ def _points(problem: Problem) -> Iterator[tuple[Array, Array]]:
 
 
 def _near_the_margin(problem: Problem, start: tuple[Array, float]) -> Iterator[tuple[Array, Array]]:
-    """(w, ω) in which the rows far from the margin stay on the side where ``start`` has them, if that is the optimum."""
+    """(w, ω) in which the rows far from the margin stay on the side where ``start`` has them, if that is the
+    optimum.
+    """
     reach = FAR * start[1]
     gap = 1 - problem.A @ start[0]
     near, inside = abs(gap) < reach, gap > 0
@@ -135,7 +138,9 @@ def _near_the_margin(problem: Problem, start: tuple[Array, float]) -> Iterator[t
 
 
 def _better(problem: Problem, exact: tuple[Array, Array], point: tuple[Array, Array]) -> bool:
-    """Whether rounding left the last stage's answer what it should be: exact, and not above the interior point's, nor w = 0."""
+    """Whether rounding left the last stage's answer what it should be: exact, and not above the interior
+    point's, nor w = 0.
+    """
     known = min(problem.objective(w) for w in (point[0], np.zeros_like(point[0])))
     near = known + 1e-9 * problem.theta
     return problem.kkt(*exact).exact and problem.objective(exact[0]) <= near

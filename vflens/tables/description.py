@@ -1,4 +1,6 @@
-"""What a party says of its own file. Nothing is guessed from the values: a column is numbers, or ``encode`` says how its text becomes numbers."""
+"""What a party says of its own file. Nothing is guessed from the values: a column is numbers, or ``encode``
+says how its text becomes numbers.
+"""
 
 from __future__ import annotations
 

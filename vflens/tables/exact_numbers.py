@@ -19,7 +19,8 @@ _INTEGER = r"^\s*[+-]?[0-9]{16,}\s*$"  # 2^53 has 16 digits
 
 
 def as_floats(cells: pa.Array) -> Array:
-    """Text or numbers as float64 (n,), NaN where missing; an integer beyond 2^53 is rounded, see :func:`refuse_rounded`.
+    """Text or numbers as float64 (n,), NaN where missing; an integer beyond 2^53 is rounded, see
+    :func:`refuse_rounded`.
 
     Raises:
         pyarrow.ArrowException: a cell is no number.
@@ -32,7 +33,9 @@ def as_floats(cells: pa.Array) -> Array:
 
 
 def beyond_exact(numbers: Array) -> bool:
-    """Whether ``numbers`` float64 (n,), NaN where missing, hold one so large that an integer may have been rounded to it."""
+    """Whether ``numbers`` float64 (n,), NaN where missing, hold one so large that an integer may have been
+    rounded to it.
+    """
     return bool((np.abs(numbers) >= _EXACT).any())
 
 
@@ -56,13 +59,16 @@ def refuse_rounded(name: str, cells: pa.Array, first: int) -> None:
     for row, cell, number in zip(at + first + 1, found.to_pylist(), as_floats(found), strict=True):
         if Decimal(cell) != Decimal(float(number)):
             raise DataError(
-                f"column {name!r} holds {str(cell).strip()} in data row {row}, which float64 rounds to {number:.0f}: leave the column out, "
-                "or if rounding does no harm store it as floating-point numbers (in a CSV with a decimal point)"
+                f"column {name!r} holds {str(cell).strip()} in data row {row}, which float64 rounds to "
+                f"{number:.0f}: leave the column out, "
+                "or if rounding does no harm store it as floating-point numbers (in a CSV with a decimal "
+                "point)"
             )
 
 
 def long_row(error: Exception, block_bytes: int, after: int) -> str | None:
-    """What to say where pyarrow's ``error`` means that a row of a CSV file is longer than a block, None if it means another thing.
+    """What to say where pyarrow's ``error`` means that a row of a CSV file is longer than a block, None if it
+    means another thing.
 
     Args:
         error: of the reading.

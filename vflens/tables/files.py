@@ -1,4 +1,5 @@
-"""A party's own file, CSV (``.csv``, ``.csv.gz``; UTF-8, commas) or parquet, read as its :class:`PartyFile` describes it.
+"""A party's own file, CSV (``.csv``, ``.csv.gz``; UTF-8, commas) or parquet, read as its :class:`PartyFile`
+describes it.
 
 A file that does not fit its description is refused with the column, the row and the remedy. An empty
 cell, ``NA``, ``N/A``, ``NaN``, ``nan``, ``NULL`` and ``null`` are missing; ``?`` and ``unknown`` are text.
@@ -132,7 +133,9 @@ def _reading(after: int = 0) -> Iterator[None]:
 
 
 class _ParquetCells:
-    """See :class:`vflens.tables.reading.Cells`; column by column, because all at once take three times their memory."""
+    """See :class:`vflens.tables.reading.Cells`; column by column, because all at once take three times their
+    memory.
+    """
 
     def __init__(self, file: pq.ParquetFile) -> None:
         self._file = file
@@ -152,7 +155,8 @@ class _ParquetCells:
 
 
 class _CsvCells:
-    """See :class:`vflens.tables.reading.Cells`; read through once a call, all columns together and as text: types guessed from the
+    """See :class:`vflens.tables.reading.Cells`; read through once a call, all columns together and as text:
+    types guessed from the
     first rows would fail on later ones."""
 
     def __init__(self, path: Path) -> None:

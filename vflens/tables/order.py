@@ -13,7 +13,9 @@ from vflens.types import Array
 
 
 def save_order(folder: Path, order: Array, table: Array) -> None:
-    """Write ``order.npz``: the file row int32 (N,) of each aligned row, and the digest of the ``table`` that has them."""
+    """Write ``order.npz``: the file row int32 (N,) of each aligned row, and the digest of the ``table`` that
+    has them.
+    """
     save_arrays(folder / "order.npz", {"order": order, "table": table})
 
 
@@ -26,6 +28,7 @@ def load_order(folder: Path, table: Table) -> Array:
     saved = load_arrays(folder / "order.npz")
     if not np.array_equal(saved.get("table", ()), table.digest()):
         raise StorageError(
-            f"the party's table is no longer that of the run in {folder}: bring back the file as it was, or run again"
+            f"the party's table is no longer that of the run in {folder}: bring back the file as it was, or "
+            "run again"
         )
     return saved["order"]

@@ -1,7 +1,9 @@
-"""From the cells of a party's file to a :class:`vflens.tables.table.Table`, or a sentence that says what is wrong.
+"""From the cells of a party's file to a :class:`vflens.tables.table.Table`, or a sentence that says what is
+wrong.
 
-Steps: names, text (ids, labels, split, encoded columns), rows with missing values, then numbers, chunk by chunk into
-the one array that is kept: a file is never held beside its table. Whoever calls adds the name of the file to the message.
+Steps: names, text (ids, labels, split, encoded columns), rows with missing values, then numbers, chunk by
+chunk into the one array that is kept: a file is never held beside its table. Whoever calls adds the name of
+the file to the message.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ class Cells(Protocol):
     names: Sequence[str]
 
     def chunks(self, names: Sequence[str]) -> Iterator[tuple[int, str, pa.Array]]:
-        """(first row, name, values) of some cells at a time, until all of ``names`` were given; those of a column in order."""
+        """(first row, name, values) of some cells at a time, until all of ``names`` were given; those of a
+        column in order.
+        """
 
 
 def coded(name: str, categories: int) -> ColumnInfo:
@@ -85,7 +89,9 @@ def table_of(spec: PartyFile, cells: Cells) -> Table:
 
 
 def _refuse_unprintable(names: Iterable[str]) -> None:
-    """Names reach the terminals and pages of all parties: a line end or an ESC in one would forge what they say."""
+    """Names reach the terminals and pages of all parties: a line end or an ESC in one would forge what they
+    say.
+    """
     wrong = next((name for name in names if has_controls(name)), None)
     if wrong is not None:
         raise DataError(f"the name {wrong!r} of a column or a class holds control characters: rename it")

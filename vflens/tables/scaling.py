@@ -35,15 +35,18 @@ class Scaler:
 
     @classmethod
     def fit(cls, columns: Sequence[ColumnInfo], features: Array, rows: Array | None = None) -> Scaler:
-        """The scaler of ``columns`` for the training ``rows`` (default: all) of ``features``, finite (n, d); at least one.
+        """The scaler of ``columns`` for the training ``rows`` (default: all) of ``features``, finite (n, d);
+        at least one.
 
         Raises:
-            DataError: no training rows, another number of columns, a low bound above its high one, or a range that overflows.
+            DataError: no training rows, another number of columns, a low bound above its high one, or a range
+                that overflows.
         """
         rows = np.arange(len(features)) if rows is None else rows
         if features.ndim != 2 or features.shape[1] != len(columns) or len(rows) == 0:
             raise DataError(
-                f"scaling {len(columns)} columns needs training rows of that width, not {features[rows].shape}"
+                f"scaling {len(columns)} columns needs training rows of that width, not "
+                f"{features[rows].shape}"
             )
         low, high = _extremes(features, rows)
         low = np.array([v if c.low is None else c.low for c, v in zip(columns, low, strict=True)], np.float64)
@@ -60,7 +63,8 @@ class Scaler:
         if endless.any():
             j = int(np.argmax(endless))
             raise DataError(
-                f"column {columns[j].name!r}: from {low[j]} to {high[j]} is farther than any number: declare bounds, or rescale it"
+                f"column {columns[j].name!r}: from {low[j]} to {high[j]} is farther than any number: declare "
+                "bounds, or rescale it"
             )
         return cls(tuple(columns), low, high)
 

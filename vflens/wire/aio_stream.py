@@ -20,7 +20,9 @@ R = TypeVar("R")
 
 
 class AioStream(Stream[R]):
-    """A stream of ``rpc`` over its own channel to ``party`` at ``address``, opened with the caller's ``metadata``."""
+    """A stream of ``rpc`` over its own channel to ``party`` at ``address``, opened with the caller's
+    ``metadata``.
+    """
 
     def __init__(
         self, rpc: Rpc, party: str, address: str, limits: Limits, metadata: tuple[tuple[str, str], ...]
@@ -63,13 +65,16 @@ class AioStream(Stream[R]):
             if not self._overdue:
                 raise
             raise UnavailableError(
-                f"party {self._party!r} did not answer a step within {self._step_seconds:g} s: raise limits.step_seconds or look at its log"
+                f"party {self._party!r} did not answer a step within {self._step_seconds:g} s: raise "
+                "limits.step_seconds or look at its log"
             ) from None
         finally:
             self._awaited_since = math.inf
 
     def _look(self) -> None:
-        """End the stream if a message is overdue, else look again: a timer for every message would cost more than the message's codec."""
+        """End the stream if a message is overdue, else look again: a timer for every message would cost more
+        than the message's codec.
+        """
         now = self._loop.time()
         if now - self._awaited_since >= self._step_seconds:
             self._overdue = True

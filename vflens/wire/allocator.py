@@ -12,7 +12,9 @@ _libc = ctypes.CDLL(None)
 
 
 def keep_large_blocks() -> None:
-    """Reuse blocks of up to 32 MiB, whichever thread freed them: mapping a fresh one for every message is ten times its copy."""
+    """Reuse blocks of up to 32 MiB, whichever thread freed them: mapping a fresh one for every message is ten
+    times its copy.
+    """
     mallopt = getattr(_libc, "mallopt", None)
     if mallopt is not None:
         mallopt(_M_MMAP_THRESHOLD, 32 * 1024 * 1024)

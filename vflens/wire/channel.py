@@ -39,8 +39,8 @@ def options(limits: Limits) -> list[tuple[str, int]]:
 def new_server(workers: ThreadPoolExecutor, limits: Limits) -> grpc.Server:
     """A server that ``workers`` answer for; strangers take no more of it than these bounds.
 
-    A connection that has not begun to speak HTTP/2 in time is closed, an idle one too: its owner's next call opens
-    another. Beyond the most connections none is taken, beyond the most calls each is refused.
+    A connection that has not begun to speak HTTP/2 in time is closed, an idle one too: its owner's next call
+    opens another. Beyond the most connections none is taken, beyond the most calls each is refused.
     """
     bounds = [
         ("grpc.max_allowed_incoming_connections", _MOST_CONNECTIONS),
@@ -76,12 +76,14 @@ def check_address(address: str, *, insecure: bool) -> None:
         raise ConfigError(f"address {address!r} is not host:port with a port from 1 to 65535, nor unix:PATH")
     if not insecure and not is_local(address):
         raise ConfigError(
-            f"address {address!r} is not loopback and there is no TLS: bind 127.0.0.1, or set insecure = true on a private network"
+            f"address {address!r} is not loopback and there is no TLS: bind 127.0.0.1, or set insecure = "
+            "true on a private network"
         )
 
 
 def check_port_free(address: str) -> None:
-    """Refuse an address that somebody listens on, or where nobody can, and a Unix socket that another user could take.
+    """Refuse an address that somebody listens on, or where nobody can, and a Unix socket that another user
+    could take.
 
     Raises:
         ConfigError: naming the address.
@@ -97,5 +99,6 @@ def check_port_free(address: str) -> None:
             probe.bind((host.strip("[]"), int(port)))
         except OSError as error:
             raise ConfigError(
-                f"address {address!r} cannot be bound ({error.strerror}): choose another port, or stop who uses it"
+                f"address {address!r} cannot be bound ({error.strerror}): choose another port, or stop who "
+                "uses it"
             ) from error

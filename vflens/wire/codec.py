@@ -95,7 +95,8 @@ def decode_exchange(message: pb.Exchange) -> Exchange:
     phase = _PHASE_IN.get(message.phase)
     if phase is None or message.round < 0 or message.step < 0:
         raise ProtocolError(
-            f"exchange with phase {message.phase}, round {message.round}, step {message.step}: name a phase, count from 0"
+            f"exchange with phase {message.phase}, round {message.round}, step {message.step}: name a phase, "
+            "count from 0"
         )
     return Exchange(message.run, phase, message.round, message.step)
 

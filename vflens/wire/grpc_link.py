@@ -67,7 +67,9 @@ class GrpcLink(Link):
         return _UnaryReply(call, rpc, self)
 
     def call(self, act: Act[R]) -> R:
-        """See :meth:`vflens.protocol.link.Link.call`; a unary call waits in the calling thread, which is faster than a future."""
+        """See :meth:`vflens.protocol.link.Link.call`; a unary call waits in the calling thread, which is
+        faster than a future.
+        """
         rpc = RPCS[type(act)]
         if rpc.stream:
             return self.submit(act).result()
@@ -182,7 +184,8 @@ class _Stream:
             self.broken = True
             if overdue.expired:
                 raise UnavailableError(
-                    f"party {self._link.name!r} did not answer a step within {seconds:g} s: raise limits.step_seconds or look at its log"
+                    f"party {self._link.name!r} did not answer a step within {seconds:g} s: raise "
+                    "limits.step_seconds or look at its log"
                 ) from None
             raise from_rpc(error, self._link.name, seconds) from None
         finally:

@@ -54,7 +54,8 @@ class Rpc:
     decode_reply: Callable[[Any], Any]
 
     def read_reply(self, data: bytes, party: str) -> Any:
-        """The reply in ``data`` of ``party``; replies come as bytes, so that bad ones are refused by us and not by a traceback of the library.
+        """The reply in ``data`` of ``party``; replies come as bytes, so that bad ones are refused by us and
+        not by a traceback of the library.
 
         Raises:
             ProtocolError: it is none.
@@ -64,7 +65,8 @@ class Rpc:
             return self.decode_reply(self.reply.FromString(data))
         except DecodeError:
             raise ProtocolError(
-                f"party {party!r} answered with {len(data)} bytes that are no {self.reply.__name__}: use the same version everywhere"
+                f"party {party!r} answered with {len(data)} bytes that are no {self.reply.__name__}: use the "
+                "same version everywhere"
             ) from None
 
 
@@ -89,11 +91,13 @@ def decode_party(message: pb.PartyInfo) -> PartyInfo:
         )
     if not 0 <= message.n_classes <= MAX_CLASSES:
         raise ProtocolError(
-            f"party {message.name!r} announces {message.n_classes} classes: from 0 to {MAX_CLASSES} can be learned"
+            f"party {message.name!r} announces {message.n_classes} classes: from 0 to {MAX_CLASSES} can be "
+            "learned"
         )
     if len(message.columns) > MAX_COLUMNS:
         raise ProtocolError(
-            f"party {message.name!r} announces {len(message.columns)} columns: up to {MAX_COLUMNS} are learned from"
+            f"party {message.name!r} announces {len(message.columns)} columns: up to {MAX_COLUMNS} are "
+            "learned from"
         )
     return PartyInfo(
         message.name, Role(message.role), tuple(map(_column, message.columns)), message.n_classes
@@ -111,7 +115,8 @@ def _column(message: pb.Column) -> ColumnInfo:
         )
     if not all(0 <= place <= MAX_PIXEL for place in message.pixel):
         raise ProtocolError(
-            f"column {message.name!r} is pixel {list(message.pixel)}: row and column from 0 to {MAX_PIXEL} are drawn"
+            f"column {message.name!r} is pixel {list(message.pixel)}: row and column from 0 to {MAX_PIXEL} "
+            "are drawn"
         )
     return ColumnInfo(
         message.name,
@@ -160,7 +165,8 @@ def decode_federation(message: pb.Federation) -> Federation:
         raise ProtocolError(f"a federation of {names}: every party has its own name")
     if roles.count(Role.ACTIVE) != 1 or Role.PASSIVE not in roles:
         raise ProtocolError(
-            f"a federation of roles {[r.value for r in roles]}: one active and at least one passive party are due"
+            f"a federation of roles {[r.value for r in roles]}: one active and at least one passive party "
+            "are due"
         )
     if parties[roles.index(Role.ACTIVE)].n_classes < 1:
         raise ProtocolError("a federation without classes: the active party has at least one")
@@ -229,7 +235,8 @@ def _decode_answers(message: pb.Answers) -> acts.Answers:
     n, k = len(numbers), len(message.classes)
     if scores.dtype.kind != "f" or scores.shape != (n, k) or len(message.ids) != n or not k:
         raise ProtocolError(
-            f"answers of {n} rows, {len(message.ids)} ids and {k} classes have scores of shape {scores.shape} {scores.dtype}: a number for each row and class is due"
+            f"answers of {n} rows, {len(message.ids)} ids and {k} classes have scores of shape "
+            f"{scores.shape} {scores.dtype}: a number for each row and class is due"
         )
     return acts.Answers(numbers, tuple(message.ids), tuple(message.classes), scores)
 
@@ -266,7 +273,8 @@ def _statuses(message: pb.Guess) -> Array:
     status = np.frombuffer(message.status, np.uint8)
     if status.max(initial=0) >= len(RowStatus):
         raise ProtocolError(
-            f"attack {message.attack!r} has row status {status.max()}: {', '.join(RowStatus)} are numbered from 0"
+            f"attack {message.attack!r} has row status {status.max()}: {', '.join(RowStatus)} are numbered "
+            "from 0"
         )
     return status
 

@@ -1,7 +1,7 @@
 """How many parts a message has, read off its bytes before the library builds anything of them.
 
-Two bytes on the wire make an empty message of seventy bytes in memory, one byte makes a number of eight. A message of
-raw bytes, as tensors and rows travel, has few parts whatever its size.
+Two bytes on the wire make an empty message of seventy bytes in memory, one byte makes a number of eight. A
+message of raw bytes, as tensors and rows travel, has few parts whatever its size.
 """
 
 from __future__ import annotations
@@ -34,12 +34,15 @@ def check_parts(data: bytes, message: type[Any]) -> None:
         ) from None
     if parts > MOST:
         raise ProtocolError(
-            f"a {message.__name__} of {len(data)} bytes has more than {MOST} parts: send fewer columns and values"
+            f"a {message.__name__} of {len(data)} bytes has more than {MOST} parts: send fewer columns and "
+            "values"
         )
 
 
 def _parts(data: bytes, at: int, end: int, fields: Any, parts: int) -> int:
-    """``parts`` and those of the message in ``data[at:end]``; beyond :data:`MOST` no further ones are counted."""
+    """``parts`` and those of the message in ``data[at:end]``; beyond :data:`MOST` no further ones are
+    counted.
+    """
     while at < end and parts <= MOST:
         key, at = _varint(data, at)
         kind, parts = key & 7, parts + 1
@@ -58,7 +61,9 @@ def _parts(data: bytes, at: int, end: int, fields: Any, parts: int) -> int:
 
 
 def _inside(data: bytes, at: int, end: int, field: Any, parts: int) -> int:
-    """``parts`` and those of ``data[at:end]``, the value of ``field``: a message, numbers in one piece, or raw bytes."""
+    """``parts`` and those of ``data[at:end]``, the value of ``field``: a message, numbers in one piece, or
+    raw bytes.
+    """
     if field is None or field.cpp_type == FieldDescriptor.CPPTYPE_STRING:
         return parts
     if field.message_type is not None:

@@ -1,4 +1,6 @@
-"""Unix sockets that no other user of the machine can have put there: who calls sends a token to whoever listens."""
+"""Unix sockets that no other user of the machine can have put there: who calls sends a token to whoever
+listens.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,8 @@ def check_path(address: str) -> None:
 
 
 def check_listener(address: str, party: str) -> None:
-    """Refuse to call ``party`` at a Unix socket in whose place another user could listen; other addresses are taken as they are.
+    """Refuse to call ``party`` at a Unix socket in whose place another user could listen; other addresses are
+    taken as they are.
 
     Raises:
         AccessError: naming the remedy.
@@ -61,14 +64,16 @@ def check_listener(address: str, party: str) -> None:
         said = doubt(path_of(address))
     except OSError as error:
         raise UnavailableError(
-            f"party {party!r} cannot be reached ({address}: {error.strerror}): it stopped, or its address is wrong"
+            f"party {party!r} cannot be reached ({address}: {error.strerror}): it stopped, or its address is "
+            "wrong"
         ) from error
     if said:
         raise AccessError(f"address {address!r} may be another user's: {said}")
 
 
 def check_free(address: str) -> None:
-    """Refuse a Unix socket's ``address`` that is taken, that nobody can bind, or that another user could bind first.
+    """Refuse a Unix socket's ``address`` that is taken, that nobody can bind, or that another user could bind
+    first.
 
     Raises:
         ConfigError: naming the remedy.
@@ -94,7 +99,8 @@ def check_free(address: str) -> None:
 
 
 def make_folder(address: str) -> None:
-    """Make the folder of a Unix socket's ``address``, for this user alone, where :func:`check_free` found none.
+    """Make the folder of a Unix socket's ``address``, for this user alone, where :func:`check_free` found
+    none.
 
     Raises:
         ConfigError: it cannot be made.
@@ -107,15 +113,18 @@ def make_folder(address: str) -> None:
             folder.mkdir(parents=True)
     except OSError as error:
         raise ConfigError(
-            f"address {address!r} cannot be bound ({folder} cannot be made: {error.strerror}): choose another path"
+            f"address {address!r} cannot be bound ({folder} cannot be made: {error.strerror}): choose "
+            "another path"
         ) from error
 
 
 def doubt(path: Path) -> str:
-    """Why another user may put a socket at ``path``, and what to do; "" where nobody but this user, or root, can.
+    """Why another user may put a socket at ``path``, and what to do; "" where nobody but this user, or root,
+    can.
 
-    As sshd's StrictModes, every place on the way to it is ours or root's, and nobody else can write it. A sticky
-    folder such as /tmp may be on the way: others cannot rename what is ours in it. What is so stays so.
+    As sshd's StrictModes, every place on the way to it is ours or root's, and nobody else can write it. A
+    sticky folder such as /tmp may be on the way: others cannot rename what is ours in it. What is so stays
+    so.
 
     Raises:
         OSError: the way leads through a file, has no end, or cannot be seen.
@@ -154,7 +163,9 @@ def _way(path: Path) -> Iterator[_Place]:
 
 
 def _is_passed(found: os.stat_result, following: _Place | None) -> bool:
-    """Whether a sticky folder is only on the way; a socket in it could be another user's while its party restarts."""
+    """Whether a sticky folder is only on the way; a socket in it could be another user's while its party
+    restarts.
+    """
     onward = following is not None and (
         stat.S_ISDIR(following[1].st_mode) or stat.S_ISLNK(following[1].st_mode)
     )

@@ -1,4 +1,6 @@
-"""Errors over gRPC: the class travels as trailing metadata, the sentence as details; the caller raises the same."""
+"""Errors over gRPC: the class travels as trailing metadata, the sentence as details; the caller raises the
+same.
+"""
 
 from __future__ import annotations
 
@@ -41,15 +43,18 @@ def from_rpc(error: grpc.RpcError, peer: str, seconds: float) -> errors.VflensEr
     code = error.code()
     if code is grpc.StatusCode.DEADLINE_EXCEEDED:
         return errors.UnavailableError(
-            f"party {peer!r} did not answer within {seconds:g} s: raise limits.call_seconds or look at its log"
+            f"party {peer!r} did not answer within {seconds:g} s: raise limits.call_seconds or look at its "
+            "log"
         )
     if code is grpc.StatusCode.RESOURCE_EXHAUSTED and details == _TOO_MANY_CALLS:
         return errors.UnavailableError(
-            f"party {peer!r} has more calls open than it answers: look at its log for who calls, then ask again"
+            f"party {peer!r} has more calls open than it answers: look at its log for who calls, then ask "
+            "again"
         )
     if code is grpc.StatusCode.RESOURCE_EXHAUSTED:
         return errors.ProtocolError(
-            f"a message to or from {peer!r} is over the limit ({details}): raise limits.message_mib at both, or lower the batch"
+            f"a message to or from {peer!r} is over the limit ({details}): raise limits.message_mib at both, "
+            "or lower the batch"
         )
     if code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED) or details == _WRITTEN_TOO_LATE:
         return errors.UnavailableError(

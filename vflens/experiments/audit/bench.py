@@ -29,8 +29,9 @@ _SETTINGS: Mapping[str, dict[str, Any]] = {"black_box": {"signs": "unknown", "po
 class Plan:
     """What the audit assumes and what the party wants.
 
-    ``models`` of each kind, ``known`` rows in the adversary's hands, at most ``rows`` used, ``seed``; an error of at
-    least ``least_error`` (None: ``.8`` of the best blind guess's) at an accuracy loss of at most ``most_loss``.
+    ``models`` of each kind, ``known`` rows in the adversary's hands, at most ``rows`` used, ``seed``; an
+    error of at least ``least_error`` (None: ``.8`` of the best blind guess's) at an accuracy loss of at most
+    ``most_loss``.
     """
 
     models: int = 10
@@ -64,7 +65,8 @@ class Bench:
         subject = subject.sample(plan.rows, plan.rng("rows"))
         if plan.known > len(subject.x) - 2:
             raise ConfigError(
-                f"--known {plan.known}: {subject.name} has {len(subject.x)} rows here and at least 2 must be left to attack, give fewer"
+                f"--known {plan.known}: {subject.name} has {len(subject.x)} rows here and at least 2 must be "
+                "left to attack, give fewer"
             )
         order = plan.rng("known").permutation(len(subject.x)).astype(np.int32)
         return cls(subject, plan, np.sort(order[plan.known :]), np.sort(order[: plan.known]))
@@ -110,7 +112,9 @@ class Bench:
     def estimates(
         self, world: World, kind: str, model: int, *, slow: bool = True
     ) -> Iterator[tuple[str, Array, Array]]:
-        """Each attack's name, the rows that it sees and their estimates (n, d); those that lack knowledge are left out, unless ``slow`` the slow ones too."""
+        """Each attack's name, the rows that it sees and their estimates (n, d); those that lack knowledge are
+        left out, unless ``slow`` the slow ones too.
+        """
         rng = self.plan.rng("attack", kind, model)
         for name, attack in self.attacks.items():
             if name in FEW_ROWS and not slow:

@@ -31,9 +31,9 @@ _MODELS, _ROWS = 3, 300  # for every strength of every defence
 class Defended:
     """The strongest attack against one defence, which ``at`` switches on: means over models.
 
-    ``mean_kl`` compares the released scores with those of the undefended model, in nats. ``withheld`` says that no
-    parameters were disclosed. ``attack`` is "" where none beats the best blind guess, whose error ``mse`` then is. ``reason`` says why a defence
-    could not be simulated, its figures are then None.
+    ``mean_kl`` compares the released scores with those of the undefended model, in nats. ``withheld`` says
+    that no parameters were disclosed. ``attack`` is "" where none beats the best blind guess, whose error
+    ``mse`` then is. ``reason`` says why a defence could not be simulated, its figures are then None.
     """
 
     defense: str
@@ -90,7 +90,9 @@ def try_defenses(bench: Bench, progress: Progress) -> list[Defended]:
 
 
 def fitting(defended: Sequence[Defended], least_error: float, most_loss: float) -> list[Defended]:
-    """Those that reach the error at that loss, the cheapest first: least KL (∞ is common), then least loss, then largest error, then what discloses least."""
+    """Those that reach the error at that loss, the cheapest first: least KL (∞ is common), then least loss,
+    then largest error, then what discloses least.
+    """
     fit = [
         d
         for d in defended

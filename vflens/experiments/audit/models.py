@@ -1,8 +1,9 @@
 """Models as they might come out of the planned federation, and what an adversary then holds.
 
-Nothing is trained together: a simulated active party brings columns and labels (the real ones, where the audit
-knows them), a softmax regression on both parties' columns is drawn or trained, and its scores and parameters
-stand in a transcript as they would arrive, defended or not. The attacks read it through the usual view.
+Nothing is trained together: a simulated active party brings columns and labels (the real ones, where the
+audit knows them), a softmax regression on both parties' columns is drawn or trained, and its scores and
+parameters stand in a transcript as they would arrive, defended or not. The attacks read it through the usual
+view.
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ _NO_ROWS = np.zeros(0, np.int32)
 class World:
     """One released model.
 
-    ``weight`` (k, d) is the party's own block, ``released`` are log-probabilities (n, k) after defences, ``parameters``
-    the disclosed weight (k, d) and bias or None, ``own_weight`` (k, m) and ``other`` (n, m) the active party's, ``labels`` (n,).
+    ``weight`` (k, d) is the party's own block, ``released`` are log-probabilities (n, k) after defences,
+    ``parameters`` the disclosed weight (k, d) and bias or None, ``own_weight`` (k, m) and ``other`` (n, m)
+    the active party's, ``labels`` (n,).
     """
 
     subject: Subject
@@ -91,9 +93,11 @@ def simulate(
 
     Args:
         subject: whose columns are the passive ones.
-        kind: "random": Gaussian weights; "trained": softmax regression on labels; "given": ``subject.weight``.
+        kind: "random": Gaussian weights; "trained": softmax regression on labels; "given":
+            ``subject.weight``.
         rng: draws everything that is not given.
-        defenses: fold over inputs, partial logits, parameters and scores, all with the passive party as owner.
+        defenses: fold over inputs, partial logits, parameters and scores, all with the passive party as
+            owner.
     """
     n, d = subject.x.shape
     everything = np.arange(n, dtype=np.int32)
@@ -128,7 +132,8 @@ def simulate(
 
 
 def _teacher(features: Array, classes: int, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Weights (k, D) whose logits have a standard deviation of about 2, none for constant columns, and a bias (k,)
+    """Weights (k, D) whose logits have a standard deviation of about 2, none for constant columns, and a bias
+    (k,)
     that makes the classes equally likely."""
     std = features.std(axis=0)
     weight = rng.normal(size=(classes, features.shape[1])) * _LOGIT_STD / np.sqrt(features.shape[1])

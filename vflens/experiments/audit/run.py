@@ -31,10 +31,10 @@ _CENTERS = {"ls": 0.0, "half_star": 0.5}
 class Reached:
     """One attack against one kind of model, on ``rows`` each: MSE per feature.
 
-    ``columns`` are errors by column, ``conditional_entropies`` H(X | X̂) in bits, means over models; None without an alphabet.
-    ``low`` and ``high`` are the 5 % and 95 % quantiles over models; of one model the 95 % interval over rows. ``closed`` is
-    the mean closed form of an attack that Theorem 2 covers, None of others; ``disagreement`` the largest relative
-    difference from it over models.
+    ``columns`` are errors by column, ``conditional_entropies`` H(X | X̂) in bits, means over models; None
+    without an alphabet. ``low`` and ``high`` are the 5 % and 95 % quantiles over models; of one model the 95
+    % interval over rows. ``closed`` is the mean closed form of an attack that Theorem 2 covers, None of
+    others; ``disagreement`` the largest relative difference from it over models.
     """
 
     attack: str
@@ -110,7 +110,9 @@ def _column_entropies(bench: Bench) -> tuple[float | None, ...]:
 
 
 def _conditional_entropies(subject: Subject, rows: Array, estimate: Array) -> Array:
-    """H(X | X̂) in bits (d,) of ``rows`` as ``estimate`` (n, d) has them; NaN of a column without an alphabet."""
+    """H(X | X̂) in bits (d,) of ``rows`` as ``estimate`` (n, d) has them; NaN of a column without an
+    alphabet.
+    """
     columns = zip(subject.columns, subject.x[rows].T, estimate.T, strict=True)
     return np.array([conditional_entropy(x, xh) if c.alphabet else np.nan for c, x, xh in columns])
 

@@ -31,9 +31,9 @@ _MOST_CLASSES = 1000  # minutes, and 8 MB of scores for a thousand rows
 class Subject:
     """One passive party.
 
-    ``x`` (n, d) its columns scaled to [0, 1], ``clipped`` values of which lay outside; ``columns`` their public
-    metadata, in the file's units. Where they are known: ``other`` (n, m), the active party's columns, and
-    ``labels`` (n,); after training ``weight`` (k, d), the party's own block of the model.
+    ``x`` (n, d) its columns scaled to [0, 1], ``clipped`` values of which lay outside; ``columns`` their
+    public metadata, in the file's units. Where they are known: ``other`` (n, m), the active party's columns,
+    and ``labels`` (n,); after training ``weight`` (k, d), the party's own block of the model.
     """
 
     name: str
@@ -60,15 +60,17 @@ def load_subject(
     """The party that ``source`` names.
 
     Args:
-        source: a .csv, .csv.gz or .parquet file of the party's own columns; a .toml file that describes one (a
-            party's configuration, or the keys of its ``[data]``); a data set's name, of which the party has
-            ``columns``, by default the second half; or a passive party's run folder, for an audit after training.
+        source: a .csv, .csv.gz or .parquet file of the party's own columns; a .toml file that describes one
+            (a party's configuration, or the keys of its ``[data]``); a data set's name, of which the party
+            has ``columns``, by default the second half; or a passive party's run folder, for an audit after
+            training.
         classes: of the planned model; None where the source knows them.
         columns: the party's columns; None: all (of a data set, the second half).
         id_column: of a bare file.
 
     Raises:
-        ConfigError: an unknown source, a missing, wrong or contradictory number of classes, an unknown column.
+        ConfigError: an unknown source, a missing, wrong or contradictory number of classes, an unknown
+            column.
         DataError: a file that cannot be used.
     """
     path = Path(source)
@@ -95,7 +97,8 @@ def _checked(subject: Subject, classes: int | None) -> Subject:
         raise ConfigError("--classes is missing: how many classes will the planned model have, at least 2?")
     if subject.classes > _MOST_CLASSES:
         raise ConfigError(
-            f"--classes {subject.classes}: an audit simulates models of 2 to {_MOST_CLASSES:,} classes, give fewer "
+            f"--classes {subject.classes}: an audit simulates models of 2 to {_MOST_CLASSES:,} classes, give "
+            "fewer "
             f"({subject.x.shape[1] + 1} already determine your columns)"
         )
     if len(subject.x) < 2:

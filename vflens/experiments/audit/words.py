@@ -49,7 +49,8 @@ def recommendation(found: Mapping[str, Any]) -> str:
     )
     more = f" So do, at more cost: {', '.join(map(_named, others))}." if others else ""
     return (
-        f"The cheapest installed defence with {aim} at {cost} is {_named(first)}, switched on by {first['at']}: "
+        f"The cheapest installed defence with {aim} at {cost} is {_named(first)}, switched on by "
+        f"{first['at']}: "
         f"error {figure(first['mse'])}, {_loss(first['accuracy_loss'])}.{caution}{more}"
     )
 
@@ -60,7 +61,9 @@ def left_out(found: Mapping[str, Any]) -> list[str]:
 
 
 def table(found: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """Attack, models, error, range over models (of one model: over rows), closed form, share of the blind error, what it knows; the strongest first."""
+    """Attack, models, error, range over models (of one model: over rows), closed form, share of the blind
+    error, what it knows; the strongest first.
+    """
     rows = sorted(found["attacks"], key=lambda a: a["mse"])
     blind = found["blind"][found["blind_guess"]]
     body = [
@@ -111,7 +114,8 @@ def write_audit(found: Mapping[str, Any], out: Path) -> None:
 def _equations(found: Mapping[str, Any]) -> str:
     k, d, m = found["classes"], len(found["columns"]), found["equations"]
     given = (
-        f"A model of {k} classes gives whoever knows its parameters {_count(m, 'equation')} about your {_count(d, 'column')} "
+        f"A model of {k} classes gives whoever knows its parameters {_count(m, 'equation')} about your "
+        f"{_count(d, 'column')} "
         "with every prediction, even if training is secure"
     )
     if d <= m:
@@ -139,7 +143,8 @@ def _strongest(found: Mapping[str, Any]) -> str:
     knows = _knows(best["attack"], found["known_rows"])
     who = best["attack"] + (f", which knows {knows}" if knows != "–" else "")
     return (
-        f"The strongest attack here, {who}, errs by {figure(best['mse'])}{spread}: {_share(best['mse'], blind)} of the best "
+        f"The strongest attack here, {who}, errs by {figure(best['mse'])}{spread}: "
+        f"{_share(best['mse'], blind)} of the best "
         f"blind guess ({BLIND_GUESSES[guess]}, {figure(blind)}). In words: {meaning}."
     )
 
@@ -206,7 +211,8 @@ def bounds_table(found: Mapping[str, Any]) -> list[tuple[str, ...]]:
 
 
 def columns_table(found: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """Each column's error by the strongest attack and by the best blind guess; after training closed forms before them, with
+    """Each column's error by the strongest attack and by the best blind guess; after training closed forms
+    before them, with
     alphabets conditional entropy and entropy after them. [] where there is neither."""
     told, strongest = found["after_training"], found["strongest"]
     figures = {f"{name}, closed form": t["columns"] for name, t in told.items()}

@@ -10,10 +10,11 @@
         shown = plots.lines("…", "feature", "mean", [plots.Series("bank", xs, ys)])
         return Drawing(rows, [shown], lead="What is plotted, how it was computed.", notes=["…"])
 
-``options.quick`` asks for a coarse version in seconds, ``options.seed`` decides all draws. Heavy work goes through
-``options.pool.run(work, cells)`` (:mod:`vflens.experiments.sweeps.pool`): ``work`` is a function at module level, so that it can
-travel to other processes, and what is finished survives an interruption. What is absent (a data set) is named in
-``notes`` and left out. Modules are imported to be listed: import what is slow inside functions.
+``options.quick`` asks for a coarse version in seconds, ``options.seed`` decides all draws. Heavy work goes
+through ``options.pool.run(work, cells)`` (:mod:`vflens.experiments.sweeps.pool`): ``work`` is a function at
+module level, so that it can travel to other processes, and what is finished survives an interruption. What is
+absent (a data set) is named in ``notes`` and left out. Modules are imported to be listed: import what is slow
+inside functions.
 """
 
 from __future__ import annotations
@@ -84,7 +85,8 @@ def _place(page: Page) -> list[tuple[str, int]]:
 
 
 def reproduce(name: str, options: Options, out: Path) -> dict[str, Any]:
-    """Write ``out/NAME.parquet`` and ``out/NAME.html``, the coarse version as ``NAME-quick``; what they hold, as facts.
+    """Write ``out/NAME.parquet`` and ``out/NAME.html``, the coarse version as ``NAME-quick``; what they hold,
+    as facts.
 
     Raises:
         ConfigError: no figure has this name.

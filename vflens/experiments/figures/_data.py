@@ -46,7 +46,8 @@ class Dealt:
 
 @lru_cache(maxsize=8)
 def dealt(name: str, seed: int, recipe: str | None = None) -> Dealt:
-    """``name`` by ``recipe``: None is the authors' where there is one, else the paper's; 80/20 unless a split is given.
+    """``name`` by ``recipe``: None is the authors' where there is one, else the paper's; 80/20 unless a split
+    is given.
 
     Raises:
         DataError: the file is not here.
@@ -69,7 +70,9 @@ def dealt(name: str, seed: int, recipe: str | None = None) -> Dealt:
 
 @lru_cache(maxsize=16)
 def trained(name: str, seed: int, quick: bool, defended: bool = False, recipe: str | None = None) -> Model:
-    """The model of ``name`` on all columns: by the authors' schedule, or ``defended``, as their models of the defences."""
+    """The model of ``name`` on all columns: by the authors' schedule, or ``defended``, as their models of the
+    defences.
+    """
     d = dealt(name, seed, recipe)
     training = defended_training(name, quick) if defended else _plain_training(name, quick)
     rows = d.train_rows
@@ -117,7 +120,9 @@ def sizes(width: int, quick: bool) -> list[int]:
 
 
 def windows(width: int, d: int, quick: bool) -> Array:
-    """Columns (w, d) of all cyclic windows of ``d`` of ``width`` adjacent features; four of them where ``quick``."""
+    """Columns (w, d) of all cyclic windows of ``d`` of ``width`` adjacent features; four of them where
+    ``quick``.
+    """
     starts = (
         np.arange(width) if not quick else np.unique(np.linspace(0, width, 4, endpoint=False).astype(int))
     )

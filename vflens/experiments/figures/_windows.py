@@ -60,11 +60,12 @@ def window_errors(
     columns: Array,
     estimators: Sequence[Estimator],
 ) -> Rows:
-    """One row per window and estimator: MSE per feature, unusable rows; for :meth:`vflens.experiments.sweeps.pool.Pool.run`.
+    """One row per window and estimator: MSE per feature, unusable rows; for
+    :meth:`vflens.experiments.sweeps.pool.Pool.run`.
 
     Args:
-        place: stands in every row; "seed" is for estimators that draw, "after" says that the passive party trained on
-            1 − x and the adversary does not know.
+        place: stands in every row; "seed" is for estimators that draw, "after" says that the passive party
+            trained on 1 − x and the adversary does not know.
         model: of all columns.
         x: prediction rows (N, d_t).
         columns: windows (w, d).
@@ -87,7 +88,9 @@ def window_errors(
 
 
 def _told(attack: str, A: Array, truth: Array, *, reflected: bool) -> float | None:
-    """What theory says of ``attack`` on these rows (RVG Theorem 2, §VII-A); None of an attack that it does not cover."""
+    """What theory says of ``attack`` on these rows (RVG Theorem 2, §VII-A); None of an attack that it does
+    not cover.
+    """
     center = CENTERS.get(attack)
     if center is None:
         return None
@@ -105,7 +108,8 @@ def theory_notes(rows: Rows, measured: str = "mse") -> list[str]:
     if worst > TOLERANCE:
         wrong = sum(a > TOLERANCE for a in away)
         return [
-            f"THEORY AND MEASUREMENT DISAGREE in {wrong} of {len(both)} rows, by {worst:.1e} of the closed form at most"
+            f"THEORY AND MEASUREMENT DISAGREE in {wrong} of {len(both)} rows, by {worst:.1e} of the closed "
+            "form at most"
         ]
     return [f"{len(both)} closed forms agree with what was measured, to {worst:.1e}"]
 
@@ -161,7 +165,9 @@ def window_cells(
 
 
 def averaged(rows: Rows, *by: str, value: str = "mse") -> dict[tuple[Any, ...], tuple[float, float]]:
-    """Mean and 95 % half width of ``value`` over what is left, usually the windows, for each combination of ``by``."""
+    """Mean and 95 % half width of ``value`` over what is left, usually the windows, for each combination of
+    ``by``.
+    """
     groups: dict[tuple[Any, ...], list[float]] = {}
     for row in rows:
         groups.setdefault(tuple(row[b] for b in by), []).append(row[value])

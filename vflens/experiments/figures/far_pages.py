@@ -29,7 +29,7 @@ def _drawn(make: MakeFigure) -> Callable[[Options], Drawing]:
 
 
 def _title(name: str, make: MakeFigure) -> str:
-    first = (make.__doc__ or name).strip().splitlines()[0].rstrip(".")
+    first = " ".join((make.__doc__ or name).split("\n\n")[0].split()).rstrip(".")
     return f"{first} (FAR, Fig. {name.removeprefix('far-fig')})"
 
 

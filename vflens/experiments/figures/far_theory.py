@@ -105,7 +105,9 @@ def figure3(*, simulations: int = 100, seed: int = 0, on_step: Callable[[int, in
 
 
 def figure4(*, simulations: int = 100, seed: int = 0, on_step: Callable[[int, int], None] = silent) -> Figure:
-    """The same clouds under correlated noise, m = 100: the line stays; the bound over many draws of the clouds."""
+    """The same clouds under correlated noise, m = 100: the line stays; the bound over many draws of the
+    clouds.
+    """
     x, y = two_clouds(seed)
     released, check = release_preserving(x, y, theta=THETA, rho=RHO, m=100.0, key=_key(seed, "fig4", 0))
     draws = _DRAWS * simulations

@@ -40,7 +40,8 @@ def side_by_side(options: Options) -> Drawing:
         for size in _SIZES
     ]
     lead = (
-        "The same training (the authors' schedule, L2 1e-4), predictions and windows on columns that each recipe prepares; errors "
+        "The same training (the authors' schedule, L2 1e-4), predictions and windows on columns that each "
+        "recipe prepares; errors "
         f"are means over {averaged_over(options)}."
     )
     return Drawing(rows, shown, lead, absent)

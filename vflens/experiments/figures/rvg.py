@@ -51,7 +51,8 @@ def all_estimators(options: Options, names: Sequence[str] = RVG_SETS) -> Drawing
 def gia_starts(options: Options) -> Drawing:
     """Fig. 14."""
     lead = (
-        "Gradient inversion from three starts, beside half* and RCC2: minimisers agree in objective, not in place. "
+        "Gradient inversion from three starts, beside half* and RCC2: minimisers agree in objective, not in "
+        "place. "
         f"Means over {averaged_over(options)}."
     )
     return over_sizes(options, RVG_SETS, (*STARTS, *named("half", "half_star", "rcc2")), lead, [_GIA])
@@ -125,8 +126,10 @@ def theorem_two(options: Options) -> Drawing:
             )
         )
     lead = (
-        "Theorem 2 for unclipped least squares and half*: closed form from the moments of all rows, bounds that hold for "
-        f"any model, and what was measured, means over {averaged_over(options)}. The bounds cover these two estimators only."
+        "Theorem 2 for unclipped least squares and half*: closed form from the moments of all rows, bounds "
+        "that hold for "
+        f"any model, and what was measured, means over {averaged_over(options)}. The bounds cover these two "
+        "estimators only."
     )
     return Drawing(rows, shown, lead, absent)
 

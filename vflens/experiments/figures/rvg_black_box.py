@@ -36,7 +36,8 @@ def black_box(options: Options) -> Drawing:
         drawn = rng.choice(x, max(COUNTS), replace=False)
         rows += instance_rows(instance, drawn, slope * drawn + shift, float(x.mean()))
     lead = (
-        f"v = ω x + b₀ with ω = {slope:.4f} and b₀ = {shift:.4f} in this training; {len(np.unique(data.x[:, j]))} values of "
+        f"v = ω x + b₀ with ω = {slope:.4f} and b₀ = {shift:.4f} in this training; "
+        f"{len(np.unique(data.x[:, j]))} values of "
         f"{_FEATURE} occur, two of them at the ends of [0, 1], so that few predictions suffice."
     )
     printed = [
@@ -47,7 +48,9 @@ def black_box(options: Options) -> Drawing:
 
 
 def instance_rows(instance: int, x: np.ndarray, v: np.ndarray, mean: float) -> Rows:
-    """A row per number of predictions and case, for one draw ``x`` (max(COUNTS),) and its values ``v`` of ωx + b₀."""
+    """A row per number of predictions and case, for one draw ``x`` (max(COUNTS),) and its values ``v`` of ωx
+    + b₀.
+    """
     rows: Rows = []
     for n in COUNTS:
         for case, signs in _CASES.items():

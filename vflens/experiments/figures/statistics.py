@@ -1,4 +1,6 @@
-"""What the data sets look like: mean and variance of each feature (RVG Fig. 6, VAR Fig. 2), covariances (VAR Fig. 6)."""
+"""What the data sets look like: mean and variance of each feature (RVG Fig. 6, VAR Fig. 2), covariances (VAR
+Fig. 6).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""VAR's agnostic attack: AM and RAM against half* with exact scores and half (Figs. 3, 4, 5, 7), AM's accuracy (8)."""
+"""VAR's agnostic attack: AM and RAM against half* with exact scores and half (Figs. 3, 4, 5, 7), AM's
+accuracy (8).
+"""
 
 from __future__ import annotations
 
@@ -47,8 +49,10 @@ def attack_curves(names: Sequence[str], received: Sequence[int]) -> Any:
                     )
                 )
         lead = (
-            "AM puts the scores of a classifier of its own (own columns and labels of training rows) in place of scores that it never "
-            "saw; RAM refines it by some received ones. LS below k passive features, half* from there on, clipped to [0, 1]. "
+            "AM puts the scores of a classifier of its own (own columns and labels of training rows) in "
+            "place of scores that it never "
+            "saw; RAM refines it by some received ones. LS below k passive features, half* from there on, "
+            "clipped to [0, 1]. "
             f"Means over {averaged_over(options)}."
         )
         return Drawing(rows, shown, lead, [*_notes(here, options), *absent])
@@ -171,7 +175,8 @@ PAGES = (
     Page("var-fig3", "The agnostic attack on Bank (VAR, Fig. 3)", attack_curves(["bank"], ())),
     Page("var-fig4", "AM and RAM on four data sets (VAR, Fig. 4)", attack_curves(FIVE[:4], (100,))),
     Page(
-        "var-fig5", "RAM with 50 and 100 scores on Satellite (VAR, Fig. 5)", attack_curves(["satellite"], (50, 100))
+        "var-fig5", "RAM with 50 and 100 scores on Satellite (VAR, Fig. "
+                    "5)", attack_curves(["satellite"], (50, 100))
     ),
     Page("var-fig7", "The agnostic attack on Grid (VAR, Fig. 7)", attack_curves(["grid"], ())),
     Page("var-fig8", "Accuracy of AM against the number of active features (VAR, Fig. 8)", accuracies),

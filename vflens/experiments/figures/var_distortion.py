@@ -37,7 +37,9 @@ _SETS = ("satellite", "bank", "adult", "pendigits")
 def against_distortion(
     places: Sequence[tuple[str, int]], title: str, cases: Mapping[str, bool]
 ) -> Callable[[Options], Drawing]:
-    """MSE against ε for each (data set, d) of ``places`` and each case, whose value says that it rotates two classes too."""
+    """MSE against ε for each (data set, d) of ``places`` and each case, whose value says that it rotates two
+    classes too.
+    """
 
     def draw(options: Options) -> Drawing:
         here, absent = available(list(dict.fromkeys(name for name, _ in places)), options.seed)
@@ -61,13 +63,15 @@ def against_distortion(
         x = "ε as a share of the largest that the weights admit"
         shown = lines(title, x, "MSE per feature of half*, unclipped", series, log_y=True)
         lead = (
-            "The passive party discloses weights at distance ε from the true ones, chosen to mislead half* most; the scores stay "
+            "The passive party discloses weights at distance ε from the true ones, chosen to mislead half* "
+            "most; the scores stay "
             f"exact. At ε = 0: half* itself. Means over {averaged_over(options)}."
         )
         lead += " The paper does not say which d it shows." if len({d for _, d in places}) > 1 else ""
         left = {(r["dataset"], r["d"], r["case"], r["share"]) for r in rows if r.get("refused")}
         notes = [
-            f"{name}, d = {size}, {case}: some windows have no solution at {share:g}, the mean is over the others"
+            f"{name}, d = {size}, {case}: some windows have no solution at {share:g}, the mean is over the "
+            "others"
             for name, size, case, share in sorted(left)
         ]
         return Drawing(rows, [shown], lead, [*theory_notes(rows), *notes, *absent])
@@ -87,8 +91,10 @@ def against_size(options: Options) -> Drawing:
     rows = [row for part in options.pool.run(distorted_rows, cells) for row in part]
     shown = [_size_plot(d.name, [r for r in rows if r["dataset"] == d.name]) for d in here]
     lead = (
-        "The passive party discloses weights at distance ε from the true ones, chosen to mislead half* most; the scores stay "
-        f"exact. Unclipped. Means over {averaged_over(options)}. The paper's ε of Satellite for all: its text names no others."
+        "The passive party discloses weights at distance ε from the true ones, chosen to mislead half* most; "
+        "the scores stay "
+        f"exact. Unclipped. Means over {averaged_over(options)}. The paper's ε of Satellite for all: its "
+        "text names no others."
     )
     left = {d.name: sum(bool(r.get("refused")) for r in rows if r["dataset"] == d.name) for d in here}
     notes = [f"{name}: {n} windows do not admit their ε: no point there" for name, n in left.items() if n]
@@ -119,7 +125,9 @@ def _cells(
     case: str = "",
     rotate: bool = False,
 ) -> list[Cell]:
-    """A cell for each window of ``size``: ``epsilons``, else shares of the largest ε that the case without rotations admits."""
+    """A cell for each window of ``size``: ``epsilons``, else shares of the largest ε that the case without
+    rotations admits.
+    """
     model, x = trained(d.name, options.seed, options.quick), d.predictions(predictions(options), options.seed)
     shares = _QUICK_SHARES if options.quick else _SHARES
     cells = []
@@ -201,7 +209,8 @@ PAGES = (
         "Half* against the distortion, many classes (VAR, Fig. 11)",
         against_distortion(_MANY_CLASSES, "cases i and ii", {"case i or ii": False}),
     ),
-    Page("var-fig12", "Half* under distorted weights against the number of features (VAR, Fig. 12)", against_size),
+    Page("var-fig12", "Half* under distorted weights against the number of features (VAR, Fig. "
+                      "12)", against_size),
     Page(
         "var-fig13",
         "Two passive features of PenDigits (VAR, Fig. 13)",

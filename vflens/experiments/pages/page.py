@@ -31,7 +31,8 @@ def plotly() -> Markup:
 
 
 def write_page(file: Path, page: str) -> None:
-    """Write ``page`` beside ``file``, then rename: a reader sees the old page or the new one, never half of it.
+    """Write ``page`` beside ``file``, then rename: a reader sees the old page or the new one, never half of
+    it.
 
     A page is to be shown: who may read it, and a folder made for it, the umask says.
 

@@ -1,4 +1,5 @@
-"""Plots as plotly's JSON in plain dictionaries: lines with intervals, bars, heat maps; one palette for all pages.
+"""Plots as plotly's JSON in plain dictionaries: lines with intervals, bars, heat maps; one palette for all
+pages.
 
 Names are untrusted: whatever plotly reads as pseudo-HTML is escaped here.
 """
@@ -20,7 +21,9 @@ _SCALE = [[0, "#eef2f6"], [0.25, "#fdd0a2"], [0.5, "#fd8d3c"], [0.75, "#d94801"]
 
 @dataclass(frozen=True)
 class Series:
-    """One line: ``y`` over ``x``, with 95 % half widths and names of points (shown on hover) where they are known."""
+    """One line: ``y`` over ``x``, with 95 % half widths and names of points (shown on hover) where they are
+    known.
+    """
 
     name: str
     x: Sequence[float]

@@ -182,22 +182,28 @@ def _grants(runs: Sequence[Run], names: Mapping[str, str]) -> dict[tuple[str, ..
 
 
 def _in_the_clear(run: Run) -> str:
-    """What training gave away in ``run``, as its messages crossed: to the coordinator, the active and the passive parties."""
+    """What training gave away in ``run``, as its messages crossed: to the coordinator, the active and the
+    passive parties.
+    """
     known = next((p.federation for p in run.parties if p.federation.parties), None)
     if known is None or known.network is None:
         return (
-            "the active party sees the summed logits of every step, and even with parameters withheld it recovers all training "
-            "features up to one linear map; the gradient c − y tells the coordinator and every passive party the label of every training row."
+            "the active party sees the summed logits of every step, and even with parameters withheld it "
+            "recovers all training "
+            "features up to one linear map; the gradient c − y tells the coordinator and every passive party "
+            "the label of every training row."
         )
     labels = "every passive party sees the gradient of its own embedding, which can tell labels."
     if known.aggregator == "active":
         return (
-            "embeddings went straight to the active party, which sees each passive party's own embedding of every row, in training and "
+            "embeddings went straight to the active party, which sees each passive party's own embedding of "
+            "every row, in training and "
             f"prediction; the coordinator sees neither embeddings nor gradients; {labels}"
         )
     seen = "their sum" if known.network.get("combine") == "sum" else "all of them side by side"
     return (
-        "the coordinator sees each passive party's own embedding of every row, in training and prediction, and all gradients; "
+        "the coordinator sees each passive party's own embedding of every row, in training and prediction, "
+        "and all gradients; "
         f"the active party sees {seen}; {labels}"
     )
 

@@ -110,7 +110,8 @@ def as_text(column: pa.Array) -> pa.Array:
 
 
 def plan_columns(file: TableFile, options: Options, progress: Progress) -> Columns:
-    """Who is who in ``file``; ``options.encode``: ``COLUMN=KIND``, or ``KIND`` for every column that is not numeric.
+    """Who is who in ``file``; ``options.encode``: ``COLUMN=KIND``, or ``KIND`` for every column that is not
+    numeric.
 
     Raises:
         ConfigError: an unknown column or kind, a column with two roles, or no column left to release.
@@ -121,7 +122,8 @@ def plan_columns(file: TableFile, options: Options, progress: Progress) -> Colum
     for name in special:
         if name not in file.names:
             raise ConfigError(
-                f"{file.path} has no column {name!r}: its columns are {', '.join(file.names)}{file.separator_hint}"
+                f"{file.path} has no column {name!r}: its columns are "
+                f"{', '.join(file.names)}{file.separator_hint}"
             )
     if repeated(special) is not None:
         raise ConfigError(
@@ -174,7 +176,8 @@ def _missing(plan: Columns, x: Array, before: int, row: int) -> DataError:
     absent = np.flatnonzero(np.isnan(x[row]))
     column = plan.names[absent[0]] if len(absent) else plan.label
     return DataError(
-        f"{plan.file.path}: column {column!r} misses a value in data row {before + row + 1}: fill it in, or leave such rows out with --missing drop-row"
+        f"{plan.file.path}: column {column!r} misses a value in data row {before + row + 1}: fill it in, or "
+        "leave such rows out with --missing drop-row"
     )
 
 
@@ -183,7 +186,8 @@ def _refuse_large(plan: Columns, x: Array) -> None:
     if wrong.any():
         i, j = np.argwhere(wrong)[0]
         raise DataError(
-            f"{plan.file.path}: column {plan.names[j]!r} holds {x[i, j]:g}, and squares of numbers beyond {LARGEST:g} overflow: correct or rescale it"
+            f"{plan.file.path}: column {plan.names[j]!r} holds {x[i, j]:g}, and squares of numbers beyond "
+            f"{LARGEST:g} overflow: correct or rescale it"
         )
 
 
@@ -199,7 +203,8 @@ def _kinds(
             )
         if "=" in text and column not in features:
             raise ConfigError(
-                f"--encode {text!r}: there is no column {column!r} to release; these are {', '.join(features)}"
+                f"--encode {text!r}: there is no column {column!r} to release; these are "
+                f"{', '.join(features)}"
             )
         chosen = (
             [column] if "=" in text else file.text_columns([f for f in features if f not in kinds], progress)
@@ -215,7 +220,8 @@ def _categories(file: TableFile, kinds: Mapping[str, str], progress: Progress) -
             seen.update(pc.unique(as_text(block[name]).drop_null()).to_pylist())
             if len(seen) > MOST_CATEGORIES:
                 raise DataError(
-                    f"{file.path}: column {name!r} holds more than {MOST_CATEGORIES} different texts: if it identifies rows leave it out with --id {name}, else group them"
+                    f"{file.path}: column {name!r} holds more than {MOST_CATEGORIES} different texts: if it "
+                    f"identifies rows leave it out with --id {name}, else group them"
                 )
     empty = next((name for name, seen in found.items() if not seen), None)
     if empty is not None:

@@ -1,4 +1,6 @@
-"""The certificate of a released file: what :func:`vflens.table_noise.certificate.certify` says, and what only the file shows."""
+"""The certificate of a released file: what :func:`vflens.table_noise.certificate.certify` says, and what only
+the file shows.
+"""
 
 from __future__ import annotations
 
@@ -36,9 +38,11 @@ def certificate_facts(
     effect: Effect,
     classifier: Classifier | None,
 ) -> dict[str, Any]:
-    """The certificate as JSON: the keys of :class:`vflens.table_noise.certificate.Certificate`, then those of the file.
+    """The certificate as JSON: the keys of :class:`vflens.table_noise.certificate.Certificate`, then those of
+    the file.
 
-    ``encodings``; ``undone_by_rounding``, see :class:`vflens.experiments.release.passes.Effect`; ``warnings``.
+    ``encodings``; ``undone_by_rounding``, see :class:`vflens.experiments.release.passes.Effect`;
+    ``warnings``.
     """
     solved = None
     if classifier:
@@ -136,6 +140,7 @@ def _of_noise(options: Options, mechanism: Mechanism, classifier: Classifier | N
         yield "this noise has a mean: parameters.mean says by how much each column moves"
     if classifier is not None and not classifier.preserving.preserved:
         yield (
-            f"this release is not classifier-preserving: solved again, the classifier moves by {classifier.preserving.change:.1e}, "
+            "this release is not classifier-preserving: solved again, the classifier moves by "
+            f"{classifier.preserving.change:.1e}, "
             "and 1e-6 is allowed: choose a smaller --m or rescale the columns"
         )

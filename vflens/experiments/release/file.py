@@ -1,4 +1,6 @@
-"""Tables as files: CSV, plain or compressed, and parquet, read block by block and written whole or not at all."""
+"""Tables as files: CSV, plain or compressed, and parquet, read block by block and written whole or not at
+all.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,8 @@ class TableFile:
             )
 
     def kept_type(self, name: str) -> pa.DataType:
-        """The type of a column that passes through: its own in parquet, text in CSV; text however stored is a string.
+        """The type of a column that passes through: its own in parquet, text in CSV; text however stored is a
+        string.
 
         Raises:
             DataError: its cells are lists, records or bytes.
@@ -95,14 +98,16 @@ class TableFile:
             or pa.types.is_null(kind)
         ):
             raise DataError(
-                f"{self.path}: column {name!r} holds {kind}: store one number or text in each cell, or leave the column out with --id {name}"
+                f"{self.path}: column {name!r} holds {kind}: store one number or text in each cell, or leave "
+                f"the column out with --id {name}"
             )
         return kind
 
     def blocks(
         self, numbers: Sequence[str], others: Sequence[str], stage: str, progress: Progress
     ) -> Iterator[dict[str, pa.Array]]:
-        """Columns by name, block by block: ``numbers`` as float64, ``others`` as :meth:`kept_type`; null is missing.
+        """Columns by name, block by block: ``numbers`` as float64, ``others`` as :meth:`kept_type`; null is
+        missing.
 
         Raises:
             DataError: a cell of ``numbers`` is no number, or the file is damaged.
@@ -218,7 +223,8 @@ class TableFile:
             raise DataError(
                 f"{self.path}: {why}"
                 if why
-                else f"{self.path}: it cannot be read ({error}): check that it is whole, UTF-8, and what its suffix says"
+                else f"{self.path}: it cannot be read ({error}): check that it is whole, UTF-8, and what its "
+                "suffix says"
             ) from error
         except OSError as error:
             raise DataError(
@@ -265,7 +271,8 @@ def as_text(values: Sequence[str]) -> pa.Array:
 def not_numeric(path: Path, column: str, what: str, hint: str = "") -> DataError:
     """The refusal of a column that holds something other than numbers."""
     return DataError(
-        f"{path}: column {column!r} {what}, which is not a number: choose --encode {column}=ordinal or --encode {column}=one-hot, "
+        f"{path}: column {column!r} {what}, which is not a number: choose --encode {column}=ordinal or "
+        f"--encode {column}=one-hot, "
         f"or, if it identifies rows, leave it out with --id {column}{hint}"
     )
 
@@ -294,8 +301,8 @@ class _Writer(Protocol):
 class TableSink:
     """Writes blocks of columns as CSV or parquet, by the suffix of ``path``.
 
-    Floats are written with the digits, up to 17, that read back bit for bit. ``formulas`` counts the names and texts that a
-    spreadsheet takes for formulas; ``excel_safe`` puts an apostrophe before each.
+    Floats are written with the digits, up to 17, that read back bit for bit. ``formulas`` counts the names
+    and texts that a spreadsheet takes for formulas; ``excel_safe`` puts an apostrophe before each.
     """
 
     def __init__(self, path: Path, schema: pa.Schema, *, quoted: bool, excel_safe: bool) -> None:
@@ -349,7 +356,8 @@ def _header(names: Sequence[str]) -> bytes:
 
 @contextmanager
 def replacing(files: Sequence[Path]) -> Iterator[list[Path]]:
-    """A temporary file beside each of ``files``, for the owner only; all take their places, in order, once the body ends well.
+    """A temporary file beside each of ``files``, for the owner only; all take their places, in order, once
+    the body ends well.
 
     Raises:
         StorageError: the folder cannot be written.

@@ -110,7 +110,8 @@ class Options:
             sizes = [f for f in ("lambda", "target-mse", "epsilon") if self.given(f) is not None]
             if len(sizes) != 1:
                 raise ConfigError(
-                    f"{' and '.join(f'--{s}' for s in sizes) or 'no size of the noise'} given: choose exactly one of --lambda, --target-mse and --epsilon"
+                    f"{' and '.join(f'--{s}' for s in sizes) or 'no size of the noise'} given: choose "
+                    "exactly one of --lambda, --target-mse and --epsilon"
                 )
         if self.epsilon is not None and self.diameter is None:
             raise ConfigError(
@@ -118,7 +119,8 @@ class Options:
             )
         if self.epsilon is not None and self.pi_from_data:
             raise ConfigError(
-                "--epsilon with --pi standardise: noise that follows the private deviations gives no epsilon, put public scales into a --pi FILE"
+                "--epsilon with --pi standardise: noise that follows the private deviations gives no "
+                "epsilon, put public scales into a --pi FILE"
             )
 
 
@@ -181,7 +183,8 @@ def _pi(options: Options, moments: TableMoments, names: Sequence[str]) -> Array:
         constant = [n for n, s in zip(names, moments.deviation, strict=True) if s == 0]
         if constant:
             raise ConfigError(
-                f"--pi standardise: column {constant[0]!r} is constant, noise in proportion to it would be none: remove the column, or choose --pi identity"
+                f"--pi standardise: column {constant[0]!r} is constant, noise in proportion to it would be "
+                "none: remove the column, or choose --pi identity"
             )
         return standardising_pi(moments.deviation)
     return _pi_file(Path(str(options.pi)), len(names))
@@ -199,12 +202,14 @@ def _pi_file(path: Path, width: int) -> Array:
         ) from error
     except ValueError:
         raise ConfigError(
-            f"--pi {str(path)!r}: put numbers with commas or spaces between them on every line, as many on each"
+            f"--pi {str(path)!r}: put numbers with commas or spaces between them on every line, as many on "
+            "each"
         ) from None
     if values.size == width:
         return values.ravel()
     if values.shape != (width, width):
         raise ConfigError(
-            f"--pi {str(path)!r} holds {values.shape[0]} lines of {values.size // max(1, len(values))} numbers: {width} columns need {width} numbers, or {width} lines of {width}"
+            f"--pi {str(path)!r} holds {values.shape[0]} lines of {values.size // max(1, len(values))} "
+            f"numbers: {width} columns need {width} numbers, or {width} lines of {width}"
         )
     return values

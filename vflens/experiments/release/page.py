@@ -1,4 +1,6 @@
-"""The certificate as one page that opens offline: the trade-off, each column before and after, what is not protected."""
+"""The certificate as one page that opens offline: the trade-off, each column before and after, what is not
+protected.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,8 @@ def headline(facts: dict[str, Any]) -> str:
     columns = facts["cramer_rao"]["per_feature"]
     known = [c for c in columns if c["linear_r2"] is not None]
     said = (
-        f"A row's squared error is at least {facts['cramer_rao']['min_row']:.4g} for locally unbiased estimators"
+        f"A row's squared error is at least {facts['cramer_rao']['min_row']:.4g} for locally unbiased "
+        "estimators"
         f" ({_percent(facts['cramer_rao']['share_of_total_variance'])} of a row's variance on average)"
     )
     if not known:

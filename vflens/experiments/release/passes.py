@@ -1,4 +1,6 @@
-"""The two passes over a table: what the first learns, what the second writes. Memory does not grow with the rows."""
+"""The two passes over a table: what the first learns, what the second writes. Memory does not grow with the
+rows.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ from vflens.table_noise.mechanisms import Mechanism
 from vflens.table_noise.moments import TableMoments
 from vflens.types import Array
 
-#: Noise must exceed the spacing of float64 at the column's largest value so many times. Then no value is more than
+#: Noise must exceed the spacing of float64 at the column's largest value so many times. Then no value is more
+#: than
 #: 2⁵⁰ steps of the noise's grid from 0, and float64 finds its place there to within half a step.
 TIMES = 2**16
 #: Above it neighbouring whole numbers share one float64.
@@ -67,7 +70,8 @@ def scan(plan: Columns, blocks: Iterable[Block]) -> Scan:
         )
     if plan.label is not None and _constant(found.labels):
         raise DataError(
-            f"{plan.file.path}: label column {plan.label!r} is constant ({found.labels[0]!r} in every row): name another --label"
+            f"{plan.file.path}: label column {plan.label!r} is constant ({found.labels[0]!r} in every row): "
+            "name another --label"
         )
     found.digest = digest.digest()
     return found
@@ -124,7 +128,9 @@ def refuse_invisible(plan: Columns, found: Scan, deviation: Array) -> None:
     if hidden.any():
         j = int(np.argmax(hidden))
         raise ConfigError(
-            f"column {plan.names[j]!r} reaches {largest[j]:g}, where float64 has steps of {np.spacing(largest[j]):.3g}: noise of deviation {deviation[j]:.3g} would be rounded away, ask for more noise or rescale the column"
+            f"column {plan.names[j]!r} reaches {largest[j]:g}, where float64 has steps of "
+            f"{np.spacing(largest[j]):.3g}: noise of deviation {deviation[j]:.3g} would be rounded away, ask "
+            "for more noise or rescale the column"
         )
 
 
@@ -138,7 +144,8 @@ def refuse_refuted(plan: Columns, found: Scan, diameter: Array) -> None:
     if wide.any():
         j = int(np.argmax(wide))
         raise DataError(
-            f"{plan.file.path}: two rows differ in column {plan.names[j]!r} by more than --diameter {diameter[j]:g}, so that no ε would hold between them: give a bound that holds for everyone"
+            f"{plan.file.path}: two rows differ in column {plan.names[j]!r} by more than --diameter "
+            f"{diameter[j]:g}, so that no ε would hold between them: give a bound that holds for everyone"
         )
 
 
@@ -154,8 +161,8 @@ class Noise:
 class Effect:
     """What the second pass saw: before and after as histograms, and what simple decoding undoes.
 
-    ``undone``: by feature, the share of cells (of rows, for one-hot) that rounding (arg-max) gives back. ``formulas``: names
-    and texts in the file that a spreadsheet takes for formulas.
+    ``undone``: by feature, the share of cells (of rows, for one-hot) that rounding (arg-max) gives back.
+    ``formulas``: names and texts in the file that a spreadsheet takes for formulas.
     """
 
     edges: Array
@@ -169,7 +176,8 @@ class Effect:
 def write(
     plan: Columns, blocks: Iterable[Block], found: Scan, noise: Noise, path: Path, *, excel_safe: bool = False
 ) -> Effect:
-    """Write x + n to ``path``, in the format that its suffix says; ``excel_safe``: see :class:`vflens.experiments.release.file.TableSink`.
+    """Write x + n to ``path``, in the format that its suffix says; ``excel_safe``: see
+    :class:`vflens.experiments.release.file.TableSink`.
 
     Raises:
         DataError: these are not the numbers that the first pass read.

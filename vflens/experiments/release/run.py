@@ -1,4 +1,6 @@
-"""``vflens release``: a table under noise, its certificate and the certificate's page (FAR; ``vflens.table_noise``)."""
+"""``vflens release``: a table under noise, its certificate and the certificate's page (FAR;
+``vflens.table_noise``).
+"""
 
 from __future__ import annotations
 
@@ -107,7 +109,8 @@ def _correlated(options: Options, plan: Columns, rows: Callable[..., Iterable[Bl
     """Holds the table: the classifier needs all of it."""
     if len(plan.names) == 1:
         raise ConfigError(
-            f"--mechanism correlated on the one column {plan.names[0]!r} leaves no room for noise: choose another mechanism"
+            f"--mechanism correlated on the one column {plan.names[0]!r} leaves no room for noise: choose "
+            "another mechanism"
         )
     theta = THETA if options.theta is None else options.theta
     rho = RHO if options.rho is None else options.rho

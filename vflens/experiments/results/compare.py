@@ -34,15 +34,15 @@ def compare(run_a: Path, run_b: Path) -> dict[str, Any]:
     """What differs between two runs, each the folder of a run or of one of its parties.
 
     Returns:
-        ``a``, ``b``: the runs' names. ``only_a``, ``only_b``: the parties whose folder one side alone holds; all else
-        is of the parties that both hold. ``configuration``: ``{party, key, a, b}`` for every flattened key
-        that differs, secrets masked, None where a side lacks it; names and addresses are left out. ``errors``: ``{attack, target,
-        scored_set, rows, column, a, b, blind_a, blind_b, difference}`` of each attack's last milestone,
-        as a whole (``column`` "") and column by column. ``metrics``: ``{party, metric, attack, target,
-        scored_set, column, rows, step, a, b, difference}`` of the other figures. Equal figures are left
-        out; ``difference`` is b − a, None where a side lacks the figure. A figure that
-        is not finite stays as it is; ``vflens compare --json`` writes null for it. ``equal``: whether nothing differs but
-        times.
+        ``a``, ``b``: the runs' names. ``only_a``, ``only_b``: the parties whose folder one side alone holds;
+        all else is of the parties that both hold. ``configuration``: ``{party, key, a, b}`` for every
+        flattened key that differs, secrets masked, None where a side lacks it; names and addresses are left
+        out. ``errors``: ``{attack, target, scored_set, rows, column, a, b, blind_a, blind_b, difference}`` of
+        each attack's last milestone, as a whole (``column`` "") and column by column. ``metrics``: ``{party,
+        metric, attack, target, scored_set, column, rows, step, a, b, difference}`` of the other figures.
+        Equal figures are left out; ``difference`` is b − a, None where a side lacks the figure. A figure that
+        is not finite stays as it is; ``vflens compare --json`` writes null for it. ``equal``: whether nothing
+        differs but times.
 
     Raises:
         ConfigError: a folder holds several runs, or they have no party in common.
@@ -52,7 +52,8 @@ def compare(run_a: Path, run_b: Path) -> dict[str, Any]:
     only_a, only_b = _names(a) - _names(b), _names(b) - _names(a)
     if only_a == _names(a):
         raise ConfigError(
-            f"{run_a} holds {', '.join(sorted(only_a))} and {run_b} {', '.join(sorted(only_b))}: give two folders that hold the same party"
+            f"{run_a} holds {', '.join(sorted(only_a))} and {run_b} {', '.join(sorted(only_b))}: give two "
+            "folders that hold the same party"
         )
     a, b = _without(a, only_a), _without(b, only_b)
     found = {
@@ -67,7 +68,9 @@ def compare(run_a: Path, run_b: Path) -> dict[str, Any]:
 
 
 def table(comparison: Mapping[str, Any]) -> Table:
-    """:func:`compare`'s answer for the terminal, without markup: settings, errors of whole targets, other figures."""
+    """:func:`compare`'s answer for the terminal, without markup: settings, errors of whole targets, other
+    figures.
+    """
     from rich.table import Table
 
     grid = Table("what differs", *(f"{side}: {comparison[side]}" for side in "ab"), "b − a")

@@ -52,20 +52,23 @@ def attack_recorded(
 ) -> dict[str, Any]:
     """Run attack ``name`` on a party's ``folder`` and write the estimate to ``out`` (npz).
 
-    Attacks on columns sit in the active party's folder. Those on labels sit in any other party's: the gradients of
-    training reach the passive parties and the coordinator alike, and their target is the active party.
+    Attacks on columns sit in the active party's folder. Those on labels sit in any other party's: the
+    gradients of training reach the passive parties and the coordinator alike, and their target is the active
+    party.
 
     Args:
         folder: of the party that it sits in.
         name: of the attack.
         target: which passive party, None for the only one.
         out: the file.
-        parameters: of the attack, over those that the run configured for it, if it did; else over its defaults.
+        parameters: of the attack, over those that the run configured for it, if it did; else over its
+            defaults.
         scored: which rows it estimates; None: prediction rows if it can, else training rows.
 
     Raises:
         StorageError: the folder is no party's run folder, or cannot be read.
-        ConfigError: its configuration cannot be read, an unknown target, a wrong parameter, rows that the attack does not estimate.
+        ConfigError: its configuration cannot be read, an unknown target, a wrong parameter, rows that the
+            attack does not estimate.
         KnowledgeError: the transcript lacks what the attack needs.
     """
     federation = Federation.load(folder)
@@ -99,7 +102,9 @@ def attack_recorded(
 
 
 def _certificates(e: Estimate) -> dict[str, Any]:
-    """How many rows are in each state, and median and largest of the figures that travel with them (``docs/estimators.md``)."""
+    """How many rows are in each state, and median and largest of the figures that travel with them
+    (``docs/estimators.md``).
+    """
     states = {str(s): int((e.status == s).sum()) for s in np.unique(e.status)}
     extras = {
         name: {"median": float(np.median(extra)), "largest": float(extra.max())}
@@ -134,12 +139,14 @@ def _value(text: str) -> Any:
 
 
 def score_estimate(file: Path, config_file: Path) -> dict[str, Any]:
-    """The target scores ``file``, of :func:`attack_recorded` or of a run's ``estimates/``, against its own table; the errors are kept in its folder and returned to it.
+    """The target scores ``file``, of :func:`attack_recorded` or of a run's ``estimates/``, against its own
+    table; the errors are kept in its folder and returned to it.
 
     A passive party scores columns, the active party beliefs in labels.
 
     Raises:
-        ConfigError: not a data party's configuration, another party's than the target's, or the party is running.
+        ConfigError: not a data party's configuration, another party's than the target's, or the party is
+            running.
         DataError: ``file`` is no estimate, or not by another party of the run.
         StorageError: the folder holds no run, or one of another table.
         ProtocolError: an estimate of other rows or columns.
@@ -152,13 +159,15 @@ def score_estimate(file: Path, config_file: Path) -> dict[str, Any]:
     attack, target, submission = _read(file)
     if target != config.party:
         raise ConfigError(
-            f"{file} estimates {target!r}, and {config_file} is that of {config.party!r}: only the target can score it"
+            f"{file} estimates {target!r}, and {config_file} is that of {config.party!r}: only the target "
+            "can score it"
         )
     others = [p.name for p in config.peers_of(Role.COORDINATOR)]
     others += [p.name for p in Federation.load(config.out).parties if p.name != target]
     if submission.sender not in others:
         raise DataError(
-            f"{file} says that {submission.sender!r} is the adversary: in this run {', '.join(sorted(others))} can be, write one with `vflens attack`"
+            f"{file} says that {submission.sender!r} is the adversary: in this run "
+            f"{', '.join(sorted(others))} can be, write one with `vflens attack`"
         )
     with claimed(config.out):  # two writers would spoil its logs
         _keep_score(config, submission)
@@ -179,7 +188,9 @@ def score_estimate(file: Path, config_file: Path) -> dict[str, Any]:
 
 
 def _by_column(figures: Iterable[Metric]) -> dict[str, dict[str, float]]:
-    """Column → its figures: "mse", "blind_mse" and, in bits where it has an alphabet, "entropy", "conditional_entropy"."""
+    """Column → its figures: "mse", "blind_mse" and, in bits where it has an alphabet, "entropy",
+    "conditional_entropy".
+    """
     columns: dict[str, dict[str, float]] = {}
     for m in figures:
         if m.metric.startswith("column_"):
@@ -215,7 +226,8 @@ def _sides(attack: Attack, party: str, federation: Federation, target: str | Non
     if attack.estimates == "features":
         if party != active:
             raise ConfigError(
-                f"columns are attacked from the folder of {active!r}, which receives what is sent of them: {party!r} does not"
+                f"columns are attacked from the folder of {active!r}, which receives what is sent of them: "
+                f"{party!r} does not"
             )
         return active, _target(federation, target)
     if party == active:
@@ -287,7 +299,8 @@ def _read(file: Path) -> tuple[str, str, Submission]:
         for name, (kinds, axes) in _SAVED.items():
             if saved[name].dtype.kind not in kinds or saved[name].ndim != axes:
                 raise DataError(
-                    f"{file} is no estimate, its {name} is {saved[name].dtype} of shape {saved[name].shape}: write one with `vflens attack`"
+                    f"{file} is no estimate, its {name} is {saved[name].dtype} of shape {saved[name].shape}: "
+                    "write one with `vflens attack`"
                 )
         values = saved["values"].astype(np.float64)
         guess = Guess(str(saved["attack"]), values, _states(file, saved["status"]))

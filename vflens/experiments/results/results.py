@@ -131,7 +131,8 @@ class Leak:
 
 
 def leaking_columns(run: Run, target: str) -> tuple[Leak, ...]:
-    """The columns of ``target`` where some attack errs by less than half of the column's best blind guess, worst first.
+    """The columns of ``target`` where some attack errs by less than half of the column's best blind guess,
+    worst first.
 
     Half, because a column has no interval of its own and many are looked at; fewer than 50 rows say nothing.
     """
@@ -178,7 +179,9 @@ def utility(run: Run) -> dict[str, float]:
 
 
 def releases(run: Run) -> list[dict[str, object]]:
-    """Each released table: its target, the errors by cell that its noise is claimed to leave, what attacks reached."""
+    """Each released table: its target, the errors by cell that its noise is claimed to leave, what attacks
+    reached.
+    """
     linear = {m.target: m.value for m in run.metrics("released_linear")}
     bounds = {m.target: m.value for m in run.metrics("released_bound")}
     reached = [r for r in final(run) if r.attack in ("released_table", "shrunk_table")]
@@ -194,7 +197,9 @@ def releases(run: Run) -> list[dict[str, object]]:
 
 
 def privacy(run: Run) -> list[dict[str, object]]:
-    """Each party whose noise is counted: how often a row was released in each phase, its total ε (None: none can be stated), their δ, the budget."""
+    """Each party whose noise is counted: how often a row was released in each phase, its total ε (None: none
+    can be stated), their δ, the budget.
+    """
     names = ("training_releases", "training_epsilon", "prediction_releases", "prediction_epsilon")
     found = {name: {m.target: m.value for m in run.metrics(name)} for name in names}
     epsilons = {
@@ -219,7 +224,9 @@ def privacy(run: Run) -> list[dict[str, object]]:
 
 @dataclass(frozen=True)
 class LabelResult:
-    """Shares of the labels of ``rows`` rows of ``scored_set`` that an attack in the party ``adversary`` and the blind guess name rightly; AUC of its beliefs."""
+    """Shares of the labels of ``rows`` rows of ``scored_set`` that an attack in the party ``adversary`` and
+    the blind guess name rightly; AUC of its beliefs.
+    """
 
     attack: str
     adversary: str
@@ -231,7 +238,9 @@ class LabelResult:
 
     @property
     def relative(self) -> float:
-        """Share named wrongly over that of the blind guess: 0 is exact, 1 no better than blind; infinite where blind is exact."""
+        """Share named wrongly over that of the blind guess: 0 is exact, 1 no better than blind; infinite
+        where blind is exact.
+        """
         return (1 - self.accuracy) / (1 - self.blind) if self.blind < 1 else math.inf
 
     @property

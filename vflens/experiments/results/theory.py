@@ -1,12 +1,14 @@
 """Theory next to measurement: what closed forms and bounds say of an attack's error, beside what it reached.
 
-Like with like: unclipped estimates on rows with complete equations, exact scores, the weights that the adversary believes
-in. Measurement and closed form use the same rows and their own moments, so they agree but for rounding, without any interval;
-where they do not, either something acted that no statement covers, or a number is wrong, and every report says so loudly.
+Like with like: unclipped estimates on rows with complete equations, exact scores, the weights that the
+adversary believes in. Measurement and closed form use the same rows and their own moments, so they agree but
+for rounding, without any interval; where they do not, either something acted that no statement covers, or a
+number is wrong, and every report says so loudly.
 
-What the target alone cannot know joins here, from the folders of one owner: noise on released scores (the coordinator's,
-RVG Theorem 4) and errors of scores that the adversary guessed (the active party's, VAR (13) and (21)). Either costs the
-solution nearest to a fixed point Tr(B S), B from the target's weights, S the second moment on the same rows.
+What the target alone cannot know joins here, from the folders of one owner: noise on released scores (the
+coordinator's, RVG Theorem 4) and errors of scores that the adversary guessed (the active party's, VAR (13)
+and (21)). Either costs the solution nearest to a fixed point Tr(B S), B from the target's weights, S the
+second moment on the same rows.
 """
 
 from __future__ import annotations
@@ -34,9 +36,9 @@ _THEOREM_2 = "RVG Theorem 2"
 class Comparison:
     """One ``statement`` on one attack: ``rows`` of ``scored`` rows have complete equations.
 
-    ``closed`` is NaN where there are bounds only, as for a clipped estimate; a bound that is not there is NaN.
-    ``excuse`` says why the statement does not cover this run, "" if it does. ``mirrored`` is what the black box errs by
-    where it takes 1 − x for x.
+    ``closed`` is NaN where there are bounds only, as for a clipped estimate; a bound that is not there is
+    NaN. ``excuse`` says why the statement does not cover this run, "" if it does. ``mirrored`` is what the
+    black box errs by where it takes 1 − x for x.
     """
 
     attack: str
@@ -120,7 +122,9 @@ def alarms(run: Run) -> list[str]:
 
 
 def beside(run: Run) -> dict[tuple[str, str, str], dict[str, Any]]:
-    """(attack, target, scored set) → ``statement``, ``closed`` and ``alarm`` of what theory says, for rows of a table."""
+    """(attack, target, scored set) → ``statement``, ``closed`` and ``alarm`` of what theory says, for rows of
+    a table.
+    """
     found: dict[tuple[str, str, str], dict[str, Any]] = {}
     for c in comparisons(run):
         compared = not c.excuse and math.isfinite(c.closed)
@@ -232,7 +236,8 @@ def _agnostic(run: Run, m: Metric, c: Comparison) -> Comparison:
     if not missed:
         return replace(
             bare,
-            excuse="the scores of these rows, which it guessed, never arrived, or it was made from the record",
+            excuse="the scores of these rows, which it guessed, never arrived, or it was made from the "
+            "record",
         )
     closed = c.closed + float(np.vdot(_matrix(weights), _matrix(missed)))
     statement = "VAR (13)" if _unknown(run, c.target) < len(_matrix(weights)) else "VAR (21)"

@@ -258,12 +258,14 @@ def _worth_of_secure_training(runs: Sequence[Run]) -> str:
     told = sorted(((key, r2) for run in runs for key, r2 in explained(run).items()), key=lambda t: t[1])
     shares = dict(told)  # the last of a key is its largest
     columns = "".join(
-        f" Trained in the clear, {attack} explains R² = {figure(r2)} of the variance of {target}'s training rows, up to one affine map."
+        f" Trained in the clear, {attack} explains R² = {figure(r2)} of the variance of {target}'s training "
+        "rows, up to one affine map."
         for (attack, target), r2 in shares.items()
     )
     scored = sorted((r for run in runs for r in label_results(run)), key=lambda r: r.accuracy)
     named = {(r.attack, r.adversary, r.scored_set): r for r in scored if reads_training(r.attack)}
     return columns + "".join(
-        f" Trained in the clear, {r.attack} at {r.adversary} names {100 * r.accuracy:.1f} % of {r.rows:,} {r.kind} labels rightly (the most frequent class: {100 * r.blind:.1f} %)."
+        f" Trained in the clear, {r.attack} at {r.adversary} names {100 * r.accuracy:.1f} % of {r.rows:,} "
+        f"{r.kind} labels rightly (the most frequent class: {100 * r.blind:.1f} %)."
         for r in sorted(named.values(), key=lambda r: -r.accuracy)
     )

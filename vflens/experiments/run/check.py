@@ -67,10 +67,11 @@ def check(file: Path) -> dict[str, Any]:
 def clip_notes(
     scenario: str, config: PassiveConfig | ActiveConfig | CoordinatorConfig, batch: int
 ) -> dict[str, str]:
-    """A sentence per defence of gradients whose ``clip`` is longer than any row of logits' gradient in a batch of ``batch`` rows.
+    """A sentence per defence of gradients whose ``clip`` is longer than any row of logits' gradient in a
+    batch of ``batch`` rows.
 
-    A batch's gradient is that of its mean loss: its rows are (p − y)/batch, at most 2/batch long in L1. Behind a top model
-    they are as much longer as its weights make them, so it is no refusal.
+    A batch's gradient is that of its mean loss: its rows are (p − y)/batch, at most 2/batch long in L1.
+    Behind a top model they are as much longer as its weights make them, so it is no refusal.
     """
     if not isinstance(config, ActiveConfig):
         return {}
@@ -78,7 +79,9 @@ def clip_notes(
         p.name: getattr(d, "clip", 0.0) for p, d in zip(config.defenses, build_defenses(config), strict=True)
     }
     return {
-        f"{scenario}, {config.party}, {name}": f"clip = {clip:g} clips no gradient of logits in a batch of {batch}, whose rows are at most {2 / batch:.2g} long; "
+        f"{scenario}, {config.party}, "
+        f"{name}": f"clip = {clip:g} clips no gradient of logits in a batch of {batch}, whose rows are at "
+        f"most {2 / batch:.2g} long; "
         f"level then counts {clip * batch / 2:.3g} times what it does at that clip: set clip near it"
         for name, clip in clips.items()
         if clip > 2 / batch
@@ -88,7 +91,8 @@ def clip_notes(
 def check_rows(
     experiment: Experiment, configs: Sequence[PassiveConfig | ActiveConfig], tables: Mapping[str, Table]
 ) -> Federation:
-    """Align ``tables`` as the coordinator will: how many rows train and predict is then known, which ones is not.
+    """Align ``tables`` as the coordinator will: how many rows train and predict is then known, which ones is
+    not.
 
     Raises:
         AlignmentError: no common row, contradicting splits, or no row left to train or to predict.
@@ -130,7 +134,8 @@ def check_budget(config: PassiveConfig | ActiveConfig, federation: Federation) -
 
 
 def check_messages(federation: Federation, limits: Limits, rows: Mapping[str, int]) -> None:
-    """Refuse a limit below the largest message of alignment and training; ``rows`` are those of each party's table.
+    """Refuse a limit below the largest message of alignment and training; ``rows`` are those of each party's
+    table.
 
     Raises:
         ConfigError: naming the message and what it takes.
@@ -143,7 +148,8 @@ def check_messages(federation: Federation, limits: Limits, rows: Mapping[str, in
     for what, (size, remedy) in taken.items():
         if size > limits.message_mib * MIB:
             raise ConfigError(
-                f"limits.message_mib = {limits.message_mib}: {what} take {size / MIB:.1f} MiB, raise it{remedy}"
+                f"limits.message_mib = {limits.message_mib}: {what} take {size / MIB:.1f} MiB, raise "
+                f"it{remedy}"
             )
 
 
@@ -180,11 +186,13 @@ def check_party(config: PassiveConfig | ActiveConfig | CoordinatorConfig) -> dic
 def check_network(
     network: SplitNetwork, configs: Sequence[PassiveConfig | ActiveConfig | CoordinatorConfig]
 ) -> None:
-    """Build every party's part of ``network`` with its defences, as it will be built when the run is prepared.
+    """Build every party's part of ``network`` with its defences, as it will be built when the run is
+    prepared.
 
     Raises:
         KnowledgeError: an attack names a layer that its target's model does not have.
-        ConfigError: it does not fit the columns, embeddings do not combine, or a defence finds no layer; torch is missing.
+        ConfigError: it does not fit the columns, embeddings do not combine, or a defence finds no layer;
+            torch is missing.
     """
     from vflens.models.networks.architectures import bottom, top
 

@@ -79,8 +79,9 @@ def write_parties(
 ) -> dict[str, Path]:
     """Write ``folder/PARTY/config.toml`` and the dealt table for every party; the configurations by party.
 
-    Sockets lie beside them where their paths fit and no other user can change them, else in a temporary folder: see :func:`remove_sockets`. A run that
-    a party's folder holds moves to ``earlier-N`` there, with its configuration and table: results never stand beside others'.
+    Sockets lie beside them where their paths fit and no other user can change them, else in a temporary
+    folder: see :func:`remove_sockets`. A run that a party's folder holds moves to ``earlier-N`` there, with
+    its configuration and table: results never stand beside others'.
 
     Args:
         experiment: what to deal.
@@ -91,7 +92,8 @@ def write_parties(
 
     Raises:
         ConfigError: a folder's party is running, or VFLENS_NETWORK is unknown.
-        ConfigError, PluginError: a defence that is unknown, made for another kind of model, or at the coordinator and reads parameters not disclosed to it.
+        ConfigError, PluginError: a defence that is unknown, made for another kind of model, or at the
+            coordinator and reads parameters not disclosed to it.
         StorageError: the folder cannot be written.
     """
     _check_defenses(experiment, scenario)
@@ -130,7 +132,9 @@ def remove_sockets(configs: Mapping[str, Path]) -> None:
 
 
 def _check_defenses(experiment: Experiment, scenario: Scenario) -> None:
-    """Refuse before the start what a party would refuse when the run is prepared, or the coordinator after training."""
+    """Refuse before the start what a party would refuse when the run is prepared, or the coordinator after
+    training.
+    """
     for party in experiment.roles():
         named = [d for d in scenario.defenses if d.at == party]
         check_family(build_plugins(DEFENSES, named), party, experiment.model is not None)
@@ -245,7 +249,9 @@ def _as_services() -> bool:
 
 
 def free_addresses(count: int) -> list[str]:
-    """``count`` distinct loopback addresses with ports that were free a moment ago, drawn from :data:`_PORTS`."""
+    """``count`` distinct loopback addresses with ports that were free a moment ago, drawn from
+    :data:`_PORTS`.
+    """
     free = filter(_is_free, random.SystemRandom().sample(_PORTS, len(_PORTS)))
     return [f"127.0.0.1:{port}" for port in islice(free, count)]
 

@@ -9,8 +9,8 @@
     kind = "columns"       columns.clinic = ["a", "b"] … exactly these, party by party
 
 What the passive parties share is dealt to them in contiguous blocks, in the order in which they are
-named; the first blocks are the longer ones. The active party has the other columns, and the labels; of images cut into
-as many tiles as there are passive parties (one tile: the whole image) it has the labels alone.
+named; the first blocks are the longer ones. The active party has the other columns, and the labels; of images
+cut into as many tiles as there are passive parties (one tile: the whole image) it has the labels alone.
 """
 
 from __future__ import annotations
@@ -121,11 +121,13 @@ class ImageTiles(_Split):
         size = pixels.max(axis=0) + 1
         if (size % grid).any():
             raise ConfigError(
-                f"split.rows = {self.rows} and split.columns = {self.columns}: images of {size[0]} by {size[1]} pixels cannot be cut into so many equal tiles"
+                f"split.rows = {self.rows} and split.columns = {self.columns}: images of {size[0]} by "
+                f"{size[1]} pixels cannot be cut into so many equal tiles"
             )
         if len(passive) > self.rows * self.columns:
             raise ConfigError(
-                f"split.rows = {self.rows} and split.columns = {self.columns} make {self.rows * self.columns} tiles: "
+                f"split.rows = {self.rows} and split.columns = {self.columns} make "
+                f"{self.rows * self.columns} tiles: "
                 f"the {len(passive)} passive parties need one each"
             )
         row, column = (pixels // (size // grid)).T

@@ -95,7 +95,9 @@ class Network(Settings):
 
     transport: Literal["tcp", "unix"] = Field(
         "unix",
-        description="sockets in the parties' folders (in a temporary one where their paths are long, or other users can change them), or free loopback ports, which any user of the machine can take first",
+        description="sockets in the parties' folders (in a temporary one where their paths are long, or "
+        "other users can change them), or free loopback ports, which any user of the machine can "
+        "take first",
     )
     port: int = Field(
         50051, ge=1, le=65535, description="the port of every service, where parties are services by name"
@@ -109,7 +111,8 @@ class Experiment(Settings):
     seed: int = Field(
         0,
         ge=0,
-        description="in lab mode every party's secret follows from it: one seed, one result; otherwise fresh randomness is mixed in",
+        description="in lab mode every party's secret follows from it: one seed, one result; otherwise fresh "
+        "randomness is mixed in",
     )
     out: Path = Field(Path("runs"), description="the run's folder is made in it")
     lab: bool = Field(
@@ -148,7 +151,8 @@ class Experiment(Settings):
             raise ValueError("split is missing: say who holds which columns")
         if self.files and set(self.files) != {*self.parties.passive, self.parties.active}:
             raise ValueError(
-                f"files names {sorted(self.files)}, the data parties are {sorted({*self.parties.passive, self.parties.active})}"
+                f"files names {sorted(self.files)}, the data parties are "
+                f"{sorted({*self.parties.passive, self.parties.active})}"
             )
         return self
 
@@ -161,7 +165,8 @@ class Experiment(Settings):
     def _networks_have_devices(self) -> Experiment:
         if self.device != "cpu" and self.model is None:
             raise ValueError(
-                f"device = {self.device!r} without a [model]: softmax regression computes on the processor, leave device out or train a split network"
+                f"device = {self.device!r} without a [model]: softmax regression computes on the processor, "
+                "leave device out or train a split network"
             )
         return self
 
@@ -208,7 +213,8 @@ AnyExperiment = TypeVar("AnyExperiment", bound=Experiment)
 
 
 def load_experiment(file: Path) -> Experiment:
-    """The experiment in ``file``; relative paths in it are relative to the file's folder, ``out`` to the current one.
+    """The experiment in ``file``; relative paths in it are relative to the file's folder, ``out`` to the
+    current one.
 
     Raises:
         ConfigError: unreadable, not TOML, or a setting that is missing, unknown or out of range.

@@ -1,4 +1,6 @@
-"""All parties of a run in one process: quick, deterministic, the same protocol — and no isolation between them."""
+"""All parties of a run in one process: quick, deterministic, the same protocol — and no isolation between
+them.
+"""
 
 from __future__ import annotations
 

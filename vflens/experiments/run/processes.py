@@ -48,7 +48,8 @@ class Processes:
         except OSError as error:
             self.stop()
             raise VflensError(
-                f"the party processes cannot be started ({error.strerror}): free memory, processes or disk space"
+                f"the party processes cannot be started ({error.strerror}): free memory, processes or disk "
+                "space"
             ) from error
         except BaseException:
             self.stop()

@@ -38,7 +38,8 @@ def run(
     Args:
         experiment: what to run.
         in_process: keep all parties in this process: quick, and no isolation (the report says so).
-        tell: given the scenario and its events: "started" and "finished", and between them each that a party logs.
+        tell: given the scenario and its events: "started" and "finished", and between them each that a party
+            logs.
 
     Raises:
         VflensError: what went wrong, in the party where it did. Scenarios already run stay, reported.
@@ -66,7 +67,8 @@ def run(
 
 
 def fresh_folder(folder: Path) -> Path:
-    """Make ``folder``, or ``folder-2``, ``folder-3``, … where it exists, for its owner alone: two runs never share one.
+    """Make ``folder``, or ``folder-2``, ``folder-3``, … where it exists, for its owner alone: two runs never
+    share one.
 
     Raises:
         StorageError: it cannot be made.

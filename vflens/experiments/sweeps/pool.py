@@ -3,12 +3,12 @@
 Guarantees:
 
 * each finished cell is one parquet file in ``folder``, written whole or not at all, by the calling process;
-* run again with the same cells, folder and code, only what is missing is computed; in kept rows every key of their cell
-  is present, None where a row had it not;
+* run again with the same cells, folder and code, only what is missing is computed; in kept rows every key of
+  their cell is present, None where a row had it not;
 * results come in the order of the cells, whatever the order in which they finished.
 
-``backend``: "loky" (processes here), "ray" or "dask": all of a cluster at RAY_ADDRESS or DASK_SCHEDULER_ADDRESS, else
-a local one of ``jobs`` workers.
+``backend``: "loky" (processes here), "ray" or "dask": all of a cluster at RAY_ADDRESS or
+DASK_SCHEDULER_ADDRESS, else a local one of ``jobs`` workers.
 """
 
 from __future__ import annotations
@@ -35,20 +35,26 @@ _PACKAGES = {"ray": "ray", "dask": "distributed"}
 
 @dataclass(frozen=True)
 class Cell:
-    """One piece of work: ``key`` names it (JSON values; it decides what counts as the same), ``arguments`` feed it."""
+    """One piece of work: ``key`` names it (JSON values; it decides what counts as the same), ``arguments``
+    feed it.
+    """
 
     key: Mapping[str, Any]
     arguments: tuple[Any, ...] = ()
 
     def file(self) -> str:
-        """The name of its file: a digest of the key and of the code, so that nothing resumes what other code began."""
+        """The name of its file: a digest of the key and of the code, so that nothing resumes what other code
+        began.
+        """
         text = _code() + json.dumps(self.key, sort_keys=True, default=str)
         return hashlib.blake2b(text.encode(), digest_size=12).hexdigest() + ".parquet"
 
 
 @cache
 def _code() -> str:
-    """A digest of the sources that results depend on; libraries and plug-ins from elsewhere are not looked at."""
+    """A digest of the sources that results depend on; libraries and plug-ins from elsewhere are not looked
+    at.
+    """
     found, package = hashlib.blake2b(digest_size=12), Path(__file__).parents[2]
     for room in sorted(
         package.iterdir()
@@ -74,7 +80,8 @@ class Pool:
             raise ConfigError(f"backend = {self.backend!r}: choose one of {', '.join(get_args(Backend))}")
 
     def run(self, work: Callable[..., Rows], cells: Sequence[Cell]) -> list[Rows]:
-        """``work(*cell.arguments)`` for every cell, at module level so that it can travel; one list of rows each.
+        """``work(*cell.arguments)`` for every cell, at module level so that it can travel; one list of rows
+        each.
 
         Raises:
             ConfigError: the backend is not installed.
@@ -169,7 +176,8 @@ def _backend(name: Backend, jobs: int) -> Iterator[None]:
         entered = _ray(jobs) if name == "ray" else _dask(jobs)
     except ImportError as error:
         raise ConfigError(
-            f"backend = {name!r} needs a package that is not installed ({error}): pip install {_PACKAGES[name]}"
+            f"backend = {name!r} needs a package that is not installed ({error}): pip install "
+            f"{_PACKAGES[name]}"
         ) from error
     with entered:
         yield

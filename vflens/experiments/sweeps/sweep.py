@@ -1,7 +1,8 @@
 """A sweep: one experiment under every strength of every defence and several seeds, all its attacks each time.
 
-Each cell is a whole federation in one process, in a folder that is gone afterwards: every attack meets every defence on
-the protocol itself. Cells run through :class:`vflens.experiments.sweeps.pool.Pool`: interrupted, the sweep resumes.
+Each cell is a whole federation in one process, in a folder that is gone afterwards: every attack meets every
+defence on the protocol itself. Cells run through :class:`vflens.experiments.sweeps.pool.Pool`: interrupted,
+the sweep resumes.
 """
 
 from __future__ import annotations
@@ -86,7 +87,8 @@ class SweepFile(Experiment):
         for a in self.attacks:
             if up_to_affine(a.name):
                 raise ValueError(
-                    f"attack {a.name!r} finds columns up to an affine map only: a sweep compares errors, it belongs to `vflens run`"
+                    f"attack {a.name!r} finds columns up to an affine map only: a sweep compares errors, it "
+                    "belongs to `vflens run`"
                 )
         for d in self.sweep.defenses:
             if d.at not in self.roles():
@@ -106,7 +108,8 @@ def load_sweep(file: Path) -> SweepFile:
 def cells(sweep: SweepFile) -> list[Cell]:
     """One cell per seed and defence at one strength, the undefended ones first.
 
-    Their keys hold digests of the parties' own files: a sweep that resumes does not mix the rows of two tables.
+    Their keys hold digests of the parties' own files: a sweep that resumes does not mix the rows of two
+    tables.
     """
     plain = sweep.model_dump(mode="json", exclude={"sweep", "scenarios", "out"}, exclude_none=True)
     contents = {name: _digest(spec.file) for name, spec in sweep.files.items()}
@@ -133,10 +136,11 @@ def _digest(file: Path) -> str | None:
 
 
 def run_cell(place: dict[str, Any], settings: dict[str, Any], *, scratch: str) -> Rows:
-    """Run one federation; a row per attack, target and scored set, and one (``refused``) for what gave no error.
+    """Run one federation; a row per attack, target and scored set, and one (``refused``) for what gave no
+    error.
 
-    Rows of attacks on labels name the ``adversary``, since several parties may run the same one. Their error is the share
-    of labels that they name wrongly.
+    Rows of attacks on labels name the ``adversary``, since several parties may run the same one. Their error
+    is the share of labels that they name wrongly.
 
     Its folder, with every party's table, is made under ``scratch`` and gone afterwards.
     """

@@ -20,7 +20,9 @@ def called(defense: str, strength: float | None, between: str = " ") -> str:
 
 
 def drawing(rows: Rows, refused: Sequence[str]) -> Drawing:
-    """The page of ``rows``: per target, scored set and thief of labels a heat map, per defence and cost a trade-off curve."""
+    """The page of ``rows``: per target, scored set and thief of labels a heat map, per defence and cost a
+    trade-off curve.
+    """
     shown: list[Plot] = []
     for where in dict.fromkeys(_attacked(r) for r in rows):
         here = [r for r in rows if _attacked(r) == where]
@@ -32,8 +34,10 @@ def drawing(rows: Rows, refused: Sequence[str]) -> Drawing:
         ]
     seeds = len({r["seed"] for r in rows})
     lead = (
-        f"{_counted(seeds)}: each draws its own split of rows, batches and noise. Errors are relative to the best blind guess on the "
-        "same rows: 0 is exact, 1 no better than blind. The error of labels is the share named wrongly, their blind guess the most frequent class. "
+        f"{_counted(seeds)}: each draws its own split of rows, batches and noise. Errors are relative to the "
+        "best blind guess on the "
+        "same rows: 0 is exact, 1 no better than blind. The error of labels is the share named wrongly, "
+        "their blind guess the most frequent class. "
     )
     lead += "Intervals are 95 % over seeds (Student's t)." if seeds > 1 else "One seed gives no interval."
     assumed = "Assumes secure training. All parties ran in one process: isolation was a convention."
@@ -57,7 +61,8 @@ def _beyond_the_axis(rows: Rows) -> list[str]:
     if not found:
         return []
     return [
-        f"a released score of 0 makes the mean KL infinite, so these have no place on that axis: {', '.join(found)}"
+        "a released score of 0 makes the mean KL infinite, so these have no place on that axis: "
+        f"{', '.join(found)}"
     ]
 
 
@@ -113,7 +118,8 @@ def _hover(values: Sequence[float]) -> str:
 def _trade_offs(where: str, defense: str, rows: Rows) -> list[Plot]:
     """Error against each cost that all cells know, strength by strength, the undefended point first.
 
-    A strength that costs infinitely much for some seed is on no axis: the mean over the others is not its cost.
+    A strength that costs infinitely much for some seed is on no axis: the mean over the others is not its
+    cost.
     """
     places: list[tuple[str, float | None]] = [("undefended", 0.0)]
     places += list(dict.fromkeys((r["defense"], r["strength"]) for r in rows if r["defense"] == defense))

@@ -26,7 +26,8 @@ def train_network_alone(
     rng: np.random.Generator,
     device: str = "cpu",
 ) -> Callable[[Array], Array]:
-    """Train on ``rows`` of ``x`` (n, d) as the federation trains; return log-probabilities (m, k) of other rows (m, d).
+    """Train on ``rows`` of ``x`` (n, d) as the federation trains; return log-probabilities (m, k) of other
+    rows (m, d).
 
     ``width``: numbers per row that the active party receives in the federation; zeros stand for them here.
     """

@@ -32,7 +32,8 @@ class AsImage(nn.Module):
 
 
 def bottom(network: SplitNetwork, columns: Sequence[ColumnInfo]) -> nn.Module:
-    """A new bottom model for a party with ``columns``: (n, d) → (n, width); its start depends on torch's generator.
+    """A new bottom model for a party with ``columns``: (n, d) → (n, width); its start depends on torch's
+    generator.
 
     Raises:
         ConfigError: the architecture does not fit the columns.

@@ -27,12 +27,14 @@ def from_arrays(module: nn.Module, arrays: Mapping[str, Array]) -> None:
     if set(parameters) != set(arrays):
         odd = sorted(set(parameters) ^ set(arrays))[0]
         raise ProtocolError(
-            f"parameters {odd!r} stand in one of file and model only: they belong to another architecture, load the right one"
+            f"parameters {odd!r} stand in one of file and model only: they belong to another architecture, "
+            "load the right one"
         )
     for name, parameter in parameters.items():
         if arrays[name].shape != tuple(parameter.shape):
             raise ProtocolError(
-                f"parameters {name!r} have shape {arrays[name].shape}, the model's {tuple(parameter.shape)}: load those of the same architecture"
+                f"parameters {name!r} have shape {arrays[name].shape}, the model's {tuple(parameter.shape)}: "
+                "load those of the same architecture"
             )
         if not np.isfinite(arrays[name]).all():
             raise ProtocolError(

@@ -93,7 +93,9 @@ class Passport(nn.Module):
         return torch.from_numpy(key).to(x)
 
     def _passport(self, z: Tensor) -> Tensor:
-        """Avg(D(E(z))) (m, outputs) of m weighted keys W ∗ s; ``pool_first`` averages over the places before the autoencoder."""
+        """Avg(D(E(z))) (m, outputs) of m weighted keys W ∗ s; ``pool_first`` averages over the places before
+        the autoencoder.
+        """
         places = z.flatten(2).transpose(1, 2) if z.dim() == 4 else z.unsqueeze(1)  # (m, places, outputs)
         if self._order == "pool_first":
             places = places.mean(dim=1, keepdim=True)
@@ -109,7 +111,9 @@ def weighted(layer: nn.Linear | nn.Conv2d, x: Tensor) -> Tensor:
 
 
 def with_passport(module: nn.Module, name: str, passport: nn.Module) -> nn.Module:
-    """``module`` with the layer called ``name`` behind ``passport``; the layer's parameters stay the same objects."""
+    """``module`` with the layer called ``name`` behind ``passport``; the layer's parameters stay the same
+    objects.
+    """
     if not name:
         return passport
     parent, _, child = name.rpartition(".")
@@ -128,7 +132,8 @@ def open_layers(module: nn.Module) -> dict[str, nn.Linear | nn.Conv2d]:
 
 
 def passport_place(module: nn.Module, *, at_top: bool) -> str | None:
-    """The layer that FedAdOb's appendix A.4.1 protects: the top's first linear one; the bottom's last convolution, else linear.
+    """The layer that FedAdOb's appendix A.4.1 protects: the top's first linear one; the bottom's last
+    convolution, else linear.
 
     Of those that have no passport yet; None if there is none.
     """

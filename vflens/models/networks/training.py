@@ -96,7 +96,8 @@ class _Model:
         odd = [n for n, t in own.items() if n not in state or state[n].shape != tuple(t.shape)]
         if odd:
             raise StorageError(
-                f"the checkpoint does not fit this party's network at {odd[0]!r}: resume with the same model and table"
+                f"the checkpoint does not fit this party's network at {odd[0]!r}: resume with the same model "
+                "and table"
             )
         self.module.load_state_dict({n.removeprefix("model/"): _tensor(state[n]) for n in own})
         prefix = "optimizer/"
@@ -107,7 +108,9 @@ class _Model:
 
     @contextmanager
     def _at(self, exchange: Exchange) -> Iterator[None]:
-        """With torch's generator and the defences' secrets keyed to ``exchange``; all predictions of a model share theirs."""
+        """With torch's generator and the defences' secrets keyed to ``exchange``; all predictions of a model
+        share theirs.
+        """
         if (
             exchange.phase is not Phase.TRAIN
         ):  # else a row's embedding would depend on the request it is asked in
@@ -173,7 +176,9 @@ class Bottom(_Model):
         return _array(embedding)
 
     def learn(self, x: Array, gradient: Array, exchange: Exchange) -> None:
-        """One optimiser step from the gradient (n, width) of the batch's mean loss, given in ``exchange`` for ``x``."""
+        """One optimiser step from the gradient (n, width) of the batch's mean loss, given in ``exchange`` for
+        ``x``.
+        """
         if self._pending is None or self._pending[0] != exchange:  # after a restart
             self.forward(x, exchange)
         assert self._pending is not None

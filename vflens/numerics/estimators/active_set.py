@@ -1,9 +1,11 @@
-"""The smallest y with Qᵀy = t, low ≤ y ≤ high by the dual active-set method (Goldfarb and Idnani 1983), a batch at once.
+"""The smallest y with Qᵀy = t, low ≤ y ≤ high by the dual active-set method (Goldfarb and Idnani 1983), a
+batch at once.
 
-Among the y with Qᵀy = t and some coordinates, the active ones, held at their bounds the smallest is y = Qν − μ with multipliers μ, 0
-elsewhere. The coordinate i farthest outside is driven towards its bound: a multiplier τ of i moves y by −τm, m the projection of e_i on
-{Qᵀm = 0, m_H = 0}, and μ_H by −τ(W_H W_Hᵀ)⁻¹W_H w_i (:mod:`vflens.numerics.estimators.held`). Either i arrives and becomes active, or a multiplier of
-another one reaches 0 before and that one is released. The rows w_j of the active ones always stay independent.
+Among the y with Qᵀy = t and some coordinates, the active ones, held at their bounds the smallest is y = Qν −
+μ with multipliers μ, 0 elsewhere. The coordinate i farthest outside is driven towards its bound: a multiplier
+τ of i moves y by −τm, m the projection of e_i on {Qᵀm = 0, m_H = 0}, and μ_H by −τ(W_H W_Hᵀ)⁻¹W_H w_i
+(:mod:`vflens.numerics.estimators.held`). Either i arrives and becomes active, or a multiplier of another one
+reaches 0 before and that one is released. The rows w_j of the active ones always stay independent.
 """
 
 from __future__ import annotations
@@ -28,11 +30,12 @@ CHANGES = 60
 
 
 def smallest(Q: Array, products: Array, t: Array, low: Array, high: Array) -> Array:
-    """ν (r, N) with y = clip(Q ν, low, high) where there is one; ``low`` < 0 < ``high`` are (d, N). Check Qᵀy = t.
+    """ν (r, N) with y = clip(Q ν, low, high) where there is one; ``low`` < 0 < ``high`` are (d, N). Check Qᵀy
+    = t.
 
-    It is found unless a coordinate has to move of which the others leave |m|² up to :data:`FIXED`. A single y can be lost
-    with the last bits of ``t``: as many as 1/|m| multiplies beyond :data:`OUTSIDE`.
-    ``products`` are those of :func:`vflens.numerics.estimators.held.products`, of a basis of null Qᵀ.
+    It is found unless a coordinate has to move of which the others leave |m|² up to :data:`FIXED`. A single y
+    can be lost with the last bits of ``t``: as many as 1/|m| multiplies beyond :data:`OUTSIDE`. ``products``
+    are those of :func:`vflens.numerics.estimators.held.products`, of a basis of null Qᵀ.
     """
     walk, nu = _Walk(Q, products, t, low, high), np.empty_like(t)
     lost = np.zeros(t.shape[1], bool)
@@ -49,9 +52,11 @@ def smallest(Q: Array, products: Array, t: Array, low: Array, high: Array) -> Ar
 
 
 class _Walk:
-    """``rows`` on their way: y; the active coordinates in slots ``at``, at which ``side`` each is, ±1 or 0 in an empty slot, and |μ|.
+    """``rows`` on their way: y; the active coordinates in slots ``at``, at which ``side`` each is, ±1 or 0 in
+    an empty slot, and |μ|.
 
-    ``moving`` is the coordinate on its way to its bound, −1 for none, in the direction ``turn``, its own multiplier so far ``push``.
+    ``moving`` is the coordinate on its way to its bound, −1 for none, in the direction ``turn``, its own
+    multiplier so far ``push``.
     """
 
     def __init__(self, Q: Array, products: Array, t: Array, low: Array, high: Array) -> None:
@@ -69,7 +74,9 @@ class _Walk:
         return nu
 
     def choose(self) -> Array:
-        """Gives every row without a moving coordinate the one farthest outside; returns how far (N,), ∞ for the other rows."""
+        """Gives every row without a moving coordinate the one farthest outside; returns how far (N,), ∞ for
+        the other rows.
+        """
         outside = np.maximum(self.low - self.y, self.y - self.high)
         farthest, at, idle = outside.argmax(axis=0), np.arange(len(self.moving)), self.moving < 0
         self.moving = np.where(idle, farthest, self.moving)
@@ -78,7 +85,9 @@ class _Walk:
         return most
 
     def change(self) -> Array:
-        """Moves to the next change of the active coordinates; returns the rows that have no solution, as far as this method sees."""
+        """Moves to the next change of the active coordinates; returns the rows that have no solution, as far
+        as this method sees.
+        """
         i, at, turn = self.moving, np.arange(len(self.moving)), self.turn
         bound = np.where(turn > 0, self.high[i, at], self.low[i, at])
         move, falling = self._direction()

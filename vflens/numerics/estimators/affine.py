@@ -13,9 +13,9 @@ Array: TypeAlias = npt.NDArray[Any]
 def affine_fit(estimate: Array, truth: Array) -> tuple[float, float]:
     """R² and MSE of ``estimate`` (N, m) after the best affine map to ``truth`` (N, d).
 
-    The map is least squares on the rows at even positions, both figures are those of the odd ones, so that a map of
-    many parameters gains nothing by itself. R² = 1 − error / error of the even rows' column means, over all
-    columns together; it may be negative, and is NaN where there is nothing to explain.
+    The map is least squares on the rows at even positions, both figures are those of the odd ones, so that a
+    map of many parameters gains nothing by itself. R² = 1 − error / error of the even rows' column means,
+    over all columns together; it may be negative, and is NaN where there is nothing to explain.
 
     Raises:
         ValueError: fewer than 2 rows.

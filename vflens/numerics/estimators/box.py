@@ -8,13 +8,15 @@ With Q (d, r) an orthonormal basis of the rows of A, A x = b reads Qᵀx = c. Th
 1. Newton from s + Q Qᵀ(c − Qᵀs), the nearest solution without the box. In general position it ends exactly
    after two or three steps. Where fewer than r coordinates are inside (a vertex) the matrix is singular.
    Few coordinates leave the box: the step is solved for those (:mod:`vflens.numerics.estimators.held`).
-2. The rows that are left: the dual active-set method (:mod:`vflens.numerics.estimators.active_set`), exact at vertices too.
-3. The rows that it did not solve, as a rule without a solution in the box: proximal point steps on the dual,
+2. The rows that are left: the dual active-set method (:mod:`vflens.numerics.estimators.active_set`), exact at
+vertices too. 3. The rows that it did not solve, as a rule without a solution in the box: proximal point steps
+on the dual,
    ν ← argmax θ(·) − ε/2 ‖· − ν‖²_D, each by damped Newton on an invertible matrix. This is the augmented
-   Lagrangian method; with D = S⁻² (S the singular values of A) the distance ‖·‖_D is that of the multipliers of
-   A x = b. If no point of the box solves the equations it converges to the answer for the nearest b that one does
-   solve (Chiche and Gilbert 2016): to the point nearest to s among those of least ‖A x − b‖.
-4. Rows that still fail the optimality conditions, or of which these do not tell whether the box holds a solution: one by
+   Lagrangian method; with D = S⁻² (S the singular values of A) the distance ‖·‖_D is that of the multipliers
+   of A x = b. If no point of the box solves the equations it converges to the answer for the nearest b that
+   one does solve (Chiche and Gilbert 2016): to the point nearest to s among those of least ‖A x − b‖.
+4. Rows that still fail the optimality conditions, or of which these do not tell whether the box holds a
+solution: one by
    one (:mod:`vflens.numerics.estimators.box_program`).
 """
 
@@ -37,7 +39,8 @@ CHUNK = 2048
 #: Optimality conditions hold when they fail by no more than this (Qᵀx = c, and stationarity of ‖A x − b‖).
 TOLERANCE = 1e-11
 
-#: A distance of A x from b, A's largest singular value scaled to 1, up to which nobody asks whether the box holds a solution.
+#: A distance of A x from b, A's largest singular value scaled to 1, up to which nobody asks whether the box
+#: holds a solution.
 NEAR = 1e-7
 
 #: Entries of Q up to this are rounding: a column that A does not touch must not move with a large ν.
@@ -55,8 +58,8 @@ NEWTON_STEPS = 12
 class Nearest:
     """``x`` (N, d) in the box, ``gap`` (N,), and ``converged`` (N,): the optimality conditions hold.
 
-    ``gap`` is that of the dual, how far ½‖x − s‖² can be from its optimum; where the box holds no solution that
-    of ½‖A x − b‖², from A's largest singular value scaled to 1.
+    ``gap`` is that of the dual, how far ½‖x − s‖² can be from its optimum; where the box holds no solution
+    that of ½‖A x − b‖², from A's largest singular value scaled to 1.
     """
 
     x: Array
@@ -71,14 +74,15 @@ def nearest_in_box(A: Array, b: Array, center: Array) -> Nearest:
     depends on the basis of the equations. ``center`` lies in the box. Beyond the result, memory does not
     grow with N.
 
-    Accuracy of a converged row x̂ where the box holds solutions, x* the nearest of them, σ₁ ≥ … ≥ σ_r the singular
-    values of A, W an orthonormal basis of its null space, up to rounding of A x̂ and b:
+    Accuracy of a converged row x̂ where the box holds solutions, x* the nearest of them, σ₁ ≥ … ≥ σ_r the
+    singular values of A, W an orthonormal basis of its null space, up to rounding of A x̂ and b:
 
     - ‖A x̂ − b‖ ≤ :data:`NEAR` σ₁;
-    - ‖x̂ − x*‖ ≤ Λ ‖A x̂ − b‖ / σ_r with Λ² = 1 + 1/σ², σ the least singular value of any independent rows W_H of W.
-      For x̂ is nearest to s among the points with its own t = Qᵀ(x̂ − s), and with the coordinates H at their bounds
-      such a point moves with t by Q − W W_H⁺ Q_H. A coordinate that the equations all but determine has
-      a small row w_i of W: it multiplies what b is off by 1/‖w_i‖, as it must, and no more than that.
+    - ‖x̂ − x*‖ ≤ Λ ‖A x̂ − b‖ / σ_r with Λ² = 1 + 1/σ², σ the least singular value of any independent rows
+      W_H of W. For x̂ is nearest to s among the points with its own t = Qᵀ(x̂ − s), and with the coordinates
+      H at their bounds such a point moves with t by Q − W W_H⁺ Q_H. A coordinate that the equations all but
+      determine has a small row w_i of W: it multiplies what b is off by 1/‖w_i‖, as it must, and no more than
+      that.
     """
     U, S, Vt = np.linalg.svd(A)
     r = int((RANK_RTOL * S.max(initial=0.0) < S).sum())
@@ -100,7 +104,8 @@ def nearest_in_box(A: Array, b: Array, center: Array) -> Nearest:
 class _Dual:
     """The dual of N rows, the batch in the last axis: find ν (r, N) with Qᵀ clip(Q ν, low, high) = t.
 
-    ``stretch`` (r,) are the singular values of A, the largest scaled to 1; ``low`` and ``high`` are (d, N) or (d, 1).
+    ``stretch`` (r,) are the singular values of A, the largest scaled to 1; ``low`` and ``high`` are (d, N) or
+    (d, 1).
     """
 
     Q: Array
@@ -141,7 +146,9 @@ class _Dual:
         return impossible
 
     def verdict(self, nu: Array, y: Array) -> tuple[Array, Array]:
-        """The gap (N,) of :class:`Nearest`, and whether y is optimal: Qᵀy = t, or no move nears A x to b (to 1e3 of the tolerance)."""
+        """The gap (N,) of :class:`Nearest`, and whether y is optimal: Qᵀy = t, or no move nears A x to b (to
+        1e3 of the tolerance).
+        """
         optimal = self.solved(y)
         gap = np.abs((nu * self.residual(y)).sum(axis=0))
         left = np.flatnonzero(~optimal)
@@ -157,7 +164,9 @@ class _Dual:
         return still <= 1e3 * TOLERANCE, promised
 
     def settled(self, y: Array) -> Array:
-        """Whether y is optimal, near a solution or proof that the box holds none: the slope promises less than the distance."""
+        """Whether y is optimal, near a solution or proof that the box holds none: the slope promises less
+        than the distance.
+        """
         optimal, promised = self._stationary(y)
         distance = np.linalg.norm(self.stretch[:, None] * self.residual(y), axis=0)
         settled: Array = optimal & ((distance <= NEAR) | (promised < distance**2 / 4))

@@ -1,7 +1,8 @@
 """One row of :mod:`vflens.numerics.estimators.box` alone, for the rare row on which the batch fails.
 
-Where Qᵀy = t has a solution between the bounds the smallest is found by non-negative least squares, which ends exactly where
-the solutions are a single vertex too (interior points do not). Where it has none: first the least distance between the bounds.
+Where Qᵀy = t has a solution between the bounds the smallest is found by non-negative least squares, which
+ends exactly where the solutions are a single vertex too (interior points do not). Where it has none: first
+the least distance between the bounds.
 """
 
 from __future__ import annotations
@@ -24,11 +25,12 @@ FEASIBLE = 1e-9
 
 
 def nearest(Q: Array, t: Array, low: Array, high: Array, stretch: Array) -> tuple[Array, Array]:
-    """Y (d,) and ν (r,): the smallest y among those between ``low`` and ``high`` of least ‖stretch ∘ (Qᵀy − t)‖.
+    """Y (d,) and ν (r,): the smallest y among those between ``low`` and ``high`` of least ‖stretch ∘ (Qᵀy −
+    t)‖.
 
-    If none reaches Qᵀy = t, the distance is minimised first. Its slope is the same at all minimisers, which therefore
-    share the coordinates that it drives to a bound. Among the others ‖y‖ is minimised with Qᵀy held; ν are the
-    multipliers of that.
+    If none reaches Qᵀy = t, the distance is minimised first. Its slope is the same at all minimisers, which
+    therefore share the coordinates that it drives to a bound. Among the others ‖y‖ is minimised with Qᵀy
+    held; ν are the multipliers of that.
     """
     found = _least_distance(Q, t, low, high)
     if found is None:
@@ -41,10 +43,11 @@ def nearest(Q: Array, t: Array, low: Array, high: Array, stretch: Array) -> tupl
 
 
 def _least_distance(Q: Array, t: Array, low: Array, high: Array) -> tuple[Array, Array] | None:
-    """The smallest y (d,) with Qᵀy = t between the bounds, and ν (r,); None without one (Lawson and Hanson 1974, chapter 23).
+    """The smallest y (d,) with Qᵀy = t between the bounds, and ν (r,); None without one (Lawson and Hanson
+    1974, chapter 23).
 
-    With y = Q t + W u it is the smallest u under G u ≥ h, whose multipliers are non-negative least squares; the bounds
-    give way by :data:`OUTSIDE`, or rounding leaves nothing of a single vertex.
+    With y = Q t + W u it is the smallest u under G u ≥ h, whose multipliers are non-negative least squares;
+    the bounds give way by :data:`OUTSIDE`, or rounding leaves nothing of a single vertex.
     """
     d, r = Q.shape
     W, y = np.linalg.svd(Q)[0][:, r:], Q @ t

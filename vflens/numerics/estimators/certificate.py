@@ -1,13 +1,14 @@
 """When the two relaxed Chebyshev centres are one: the certificate RCC1 = RCC2 (``docs/estimators.md``).
 
-With v_i = x_i(1 − x_i) at the RCC2 point, RCC1 and RCC2 have equal optimal values exactly if some G ⪰ 0 with A G = 0 has the
-diagonal v; that is, if vectors g_i of length √v_i have Σ_i A_ji g_i = 0 for every equation j.
+With v_i = x_i(1 − x_i) at the RCC2 point, RCC1 and RCC2 have equal optimal values exactly if some G ⪰ 0 with
+A G = 0 has the diagonal v; that is, if vectors g_i of length √v_i have Σ_i A_ji g_i = 0 for every equation j.
 
 1. Refuted if P_ii √v_i > Σ_{j≠i} |P_ij| √v_j for some i, P = A⁺A: the vectors cannot close.
-2. One shot: y with ((I − P) ∘ (I − P)) y = v gives G = (I − P) diag(y) (I − P) that diagonal; it certifies if G ⪰ 0.
-3. Else Newton's method for unit vectors u_i in R^m, m = min(⌈√(2d)⌉ + 1, d − r), with F = Σ_i √v_i q_i u_iᵀ = 0: the shortest tangents
-   T_i = √v_i (I − u_i u_iᵀ) Λᵀq_i that close the linearised sum, Σ_i √v_i q_i T_iᵀ = −F, then back to length 1. A value of 0
-   certifies; a value that stays above proves nothing.
+2. One shot: y with ((I − P) ∘ (I − P)) y = v gives G = (I − P) diag(y) (I − P) that diagonal; it certifies if
+G ⪰ 0. 3. Else Newton's method for unit vectors u_i in R^m, m = min(⌈√(2d)⌉ + 1, d − r), with F = Σ_i √v_i q_i
+u_iᵀ = 0: the shortest tangents
+   T_i = √v_i (I − u_i u_iᵀ) Λᵀq_i that close the linearised sum, Σ_i √v_i q_i T_iᵀ = −F, then back to length
+   1. A value of 0 certifies; a value that stays above proves nothing.
 """
 
 from __future__ import annotations
@@ -21,10 +22,12 @@ from vflens.numerics.estimators import cholesky
 
 Array: TypeAlias = npt.NDArray[Any]
 
-#: ‖Σ √v_i q_i u_iᵀ‖_F up to this counts as 0. RCC1's value then misses RCC2's by no more than some √d times it.
+#: ‖Σ √v_i q_i u_iᵀ‖_F up to this counts as 0. RCC1's value then misses RCC2's by no more than some √d times
+#: it.
 CLOSED = 1e-11
 
-#: The most steps of Newton's method, each to this share of the value before, and the most unknowns Λ of one row: beyond, the
+#: The most steps of Newton's method, each to this share of the value before, and the most unknowns Λ of one
+#: row: beyond, the
 #: interior point costs less.
 STEPS, PACE, UNKNOWNS = 12, 0.7, 200
 
@@ -33,7 +36,9 @@ CHUNK = 2**20
 
 
 def certified(Q: Array, W: Array, v: Array) -> Array:
-    """Whether RCC1 = RCC2 is certain (N,), for ``v`` (N, d) and bases ``Q`` (d, r), ``W`` (d, p) of A's rows and null space."""
+    """Whether RCC1 = RCC2 is certain (N,), for ``v`` (N, d) and bases ``Q`` (d, r), ``W`` (d, p) of A's rows
+    and null space.
+    """
     s = np.sqrt(v)
     size = np.abs(Q @ Q.T)
     possible: Array = (2 * s * np.diag(size) <= s @ size + CLOSED).all(axis=1)

@@ -1,12 +1,14 @@
-"""The exact Chebyshev centre of the solutions in the box: the smallest ball around their vertices, for a whole batch.
+"""The exact Chebyshev centre of the solutions in the box: the smallest ball around their vertices, for a
+whole batch.
 
-With x = x₀ + W u, u in R^p, a vertex has p coordinates of x at 0 or 1 whose rows of W are independent: C(d, p) 2^p
-candidates, of which those inside the box are kept. The smallest ball around points u_v solves the dual
+With x = x₀ + W u, u in R^p, a vertex has p coordinates of x at 0 or 1 whose rows of W are independent: C(d,
+p) 2^p candidates, of which those inside the box are kept. The smallest ball around points u_v solves the dual
 
     max over λ ≥ 0, Σλ_v = 1  of  Σ λ_v ‖u_v‖² − ‖Σ λ_v u_v‖²,          centre Σ λ_v u_v,
 
-by an active-set method: while some point lies outside the ball of the current ones, the farthest joins them, and λ moves
-towards the optimum over their affine hull; what reaches 0 leaves (Wolfe 1976). At most p + 1 points stay.
+by an active-set method: while some point lies outside the ball of the current ones, the farthest joins them,
+and λ moves towards the optimum over their affine hull; what reaches 0 leaves (Wolfe 1976). At most p + 1
+points stay.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ INSIDE = 1e-9
 #: A point is outside a ball when its squared distance exceeds the squared radius by more.
 OUTSIDE = 1e-11
 
-#: Added to the Gram matrix of the active points, which is singular while one more than p + 1 of them are active.
+#: Added to the Gram matrix of the active points, which is singular while one more than p + 1 of them are
+#: active.
 RIDGE = 1e-13
 
 #: The most changes of the active points.
@@ -39,7 +42,8 @@ CHUNK = 2**22
 
 @dataclass(frozen=True, eq=False)
 class Ball:
-    """``x`` (N, d) the centre, ``radius`` (N,) at least the Chebyshev radius, ``gap`` (N,) of the squared radius.
+    """``x`` (N, d) the centre, ``radius`` (N,) at least the Chebyshev radius, ``gap`` (N,) of the squared
+    radius.
 
     ``found`` (N,): some vertex lies in the box. Without one ``x`` is ``x0``.
     """
@@ -89,7 +93,9 @@ def _vertices(W: Array, x0: Array) -> tuple[Array, Array]:
 
 
 def _smallest_ball(u: Array, inside: Array) -> tuple[Array, Array, Array]:
-    """Centre (N, p), squared radius (N,) and its gap (N,) of the points of ``u`` (N, V, p) that are ``inside``."""
+    """Centre (N, p), squared radius (N,) and its gap (N,) of the points of ``u`` (N, V, p) that are
+    ``inside``.
+    """
     order = np.argsort(~inside, axis=1, kind="stable")[:, : inside.sum(axis=1).max(initial=1), None]
     u, inside = np.take_along_axis(u, order, axis=1), np.take_along_axis(inside, order[..., 0], axis=1)
     n, _, p = u.shape
@@ -106,7 +112,9 @@ def _smallest_ball(u: Array, inside: Array) -> tuple[Array, Array, Array]:
 
 
 class _Walk:
-    """Of N rows the active points: their place in ``u`` (N, K), whether a slot is taken (N, K), their weights λ (N, K)."""
+    """Of N rows the active points: their place in ``u`` (N, K), whether a slot is taken (N, K), their weights
+    λ (N, K).
+    """
 
     def __init__(self, u: Array, inside: Array, slots: int) -> None:
         self.u, self.inside = u, inside

@@ -23,7 +23,8 @@ def gram(Q: Array, weights: Array) -> Array:
 
 
 def factor(H: Array, singular: float = 0.0) -> Array:
-    """L (r, r, N), lower triangular, with H = L Lᵀ for every matrix of ``H`` (r, r, N); its diagonal holds 1/L_jj.
+    """L (r, r, N), lower triangular, with H = L Lᵀ for every matrix of ``H`` (r, r, N); its diagonal holds
+    1/L_jj.
 
     Reads the lower triangle and overwrites it. A pivot up to ``singular`` gives NaN in that matrix alone,
     down to its last entry.

@@ -26,8 +26,8 @@ _MOST = 4096  # pairs of sums along the search direction; a row with more is giv
 class Combinations:
     """Solutions found, all rows together.
 
-    ``rows`` int (M,) says whose solution ``values`` (M, d) is, in ascending order. ``complete`` bool (N,): all
-    solutions of that row are there; False where so many combinations come near that the row was given up.
+    ``rows`` int (M,) says whose solution ``values`` (M, d) is, in ascending order. ``complete`` bool (N,):
+    all solutions of that row are there; False where so many combinations come near that the row was given up.
     """
 
     rows: Array
@@ -36,7 +36,9 @@ class Combinations:
 
 
 def halves(letters: Sequence[Array], budget: int) -> tuple[list[int], list[int]] | None:
-    """The unknowns dealt to two halves of at most ``budget`` combinations each, None where that is impossible."""
+    """The unknowns dealt to two halves of at most ``budget`` combinations each, None where that is
+    impossible.
+    """
     sides: tuple[list[int], list[int]] = ([], [])
     sizes = [1, 1]
     for j in sorted(range(len(letters)), key=lambda j: -len(letters[j])):

@@ -1,7 +1,7 @@
 """The relaxed Chebyshev centre of one equation a·x = c (k = 2), without a solver, for a whole batch.
 
-Turned so that a ≥ 0, with y = x − ½ and c − ½Σa_i ≥ 0 written c. Diagonals of a feasible G are the s_i² whose lengths a_i s_i
-close a polygon, so that with j the longest side RCC1 is the concave program
+Turned so that a ≥ 0, with y = x − ½ and c − ½Σa_i ≥ 0 written c. Diagonals of a feasible G are the s_i² whose
+lengths a_i s_i close a polygon, so that with j the longest side RCC1 is the concave program
 
     max Σ_{i≠j} v_i + min(v_j, S²/a_j²)   over a·y = c,      v_i = ¼ − y_i²,   S = Σ_{i≠j} a_i √v_i.
 
@@ -13,10 +13,12 @@ Where RCC2's point violates the polygon with side j, one of two things holds.
        sin φ_i + r a_i tan φ_i = μ a_i  (i ≠ j),    sin φ_j − r a_j tan φ_j = μ a_j,
        Σ a_i sin φ_i = 2c,                          Σ_{i≠j} a_i cos φ_i = a_j cos φ_j.
 
-   Newton starts where the segment from RCC2's point to that of 1 meets the kink, and ends after some three steps.
+   Newton starts where the segment from RCC2's point to that of 1 meets the kink, and ends after some three
+   steps.
 
-Every answer is judged by bounds that hold for any r and φ: α_i = 1 + r a_i/cos φ_i and the α_j < 1 with Wᵀdiag(α)W ⪰ I singular
-are dual feasible, and y(α) with its largest polygon is primal feasible (:mod:`vflens.numerics.estimators.relaxed_center`).
+Every answer is judged by bounds that hold for any r and φ: α_i = 1 + r a_i/cos φ_i and the α_j < 1 with
+Wᵀdiag(α)W ⪰ I singular are dual feasible, and y(α) with its largest polygon is primal feasible
+(:mod:`vflens.numerics.estimators.relaxed_center`).
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ START, NEWTON, NOTHING = 6, 12, 1e-10
 
 
 def relaxed_center(a: Array, x: Array) -> Center:
-    """RCC1 of a·x = c for ``a`` (d,) not 0 and RCC2's points ``x`` (N, d); rows that it failed have a gap that is not small."""
+    """RCC1 of a·x = c for ``a`` (d,) not 0 and RCC2's points ``x`` (N, d); rows that it failed have a gap
+    that is not small.
+    """
     sign = np.where(a < 0, -1.0, 1.0)
     a, y = np.abs(a), sign[:, None] * (x.T - 0.5)
     turn = np.where(a @ y < 0, -1.0, 1.0)
@@ -54,7 +58,9 @@ def relaxed_center(a: Array, x: Array) -> Center:
 
 
 def _primal(a: Array, y: Array) -> Array:
-    """Tr G (N,) of the best G for y (d, N): each v_i, but the longest side no longer than the others together."""
+    """Tr G (N,) of the best G for y (d, N): each v_i, but the longest side no longer than the others
+    together.
+    """
     v = np.maximum(0.25 - y * y, 0.0)
     side = a[:, None] * np.sqrt(v)
     longest = side.argmax(axis=0)
@@ -66,7 +72,9 @@ def _primal(a: Array, y: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class _System:
-    """Rows with the batch in the last axis: ``a`` (d,), RCC2's ``y`` and the ``point`` of 1 (d, N), ``j`` and ``c`` (N,)."""
+    """Rows with the batch in the last axis: ``a`` (d,), RCC2's ``y`` and the ``point`` of 1 (d, N), ``j`` and
+    ``c`` (N,).
+    """
 
     a: Array
     y: Array
@@ -135,7 +143,9 @@ class _System:
 
 
 class _Newton:
-    """Of the kink's equations; ``w`` (d, N) is a with a 0 for j. The φ_i are eliminated, then φ_j, and two unknowns are left."""
+    """Of the kink's equations; ``w`` (d, N) is a with a 0 for j. The φ_i are eliminated, then φ_j, and two
+    unknowns are left.
+    """
 
     def __init__(self, w: Array, aj: Array, c: Array, sine: Array, sine_j: Array) -> None:
         self.w, self.aj, self.c = w, aj, c

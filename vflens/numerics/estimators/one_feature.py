@@ -12,11 +12,12 @@ opposite         case 3, ωb₀ < 0: all v share a sign → 0 at the largest |v|
 unknown          ambiguous
 ===============  ==================================================================================
 
-Where it is ambiguous (X̂ or 1 − X̂) the answer is ½, unless the population mean is known: then the orientation
-whose mean is nearer to it (footnote 15). Fewer than two different v determine nothing: ½ as well, except for
-case 1, where a constant v ≠ 0 gives 1.
+Where it is ambiguous (X̂ or 1 − X̂) the answer is ½, unless the population mean is known: then the
+orientation whose mean is nearer to it (footnote 15). Fewer than two different v determine nothing: ½ as well,
+except for case 1, where a constant v ≠ 0 gives 1.
 
-**Convergence.** X̂ → X as N grows only if X comes arbitrarily near to 0 *and* 1 (case 1: to 1). Lemma 2 leaves this
+**Convergence.** X̂ → X as N grows only if X comes arbitrarily near to 0 *and* 1 (case 1: to 1). Lemma 2
+leaves this
 out: for X uniform on [.4, .6] the error stays at .053. With X̂ from case 2 the error is at most
 (X_max − 1)² + X_min². Case 3's inference from a common sign needs mass near 0 too.
 """

@@ -1,19 +1,20 @@
 """The relaxed Chebyshev centre by primal and dual together, for a whole batch: an interior-point method.
 
-RCC1 (RVG (16), (31)) is: maximise Tr S over x = x₀ + W u in the box and S ⪰ 0 with G_ii ≤ v_i(x), where G = W S Wᵀ,
-v_i = x_i(1 − x_i) and W (d, p) is an orthonormal basis of null A. Its dual has one unknown per feature:
+RCC1 (RVG (16), (31)) is: maximise Tr S over x = x₀ + W u in the box and S ⪰ 0 with G_ii ≤ v_i(x), where G = W
+S Wᵀ, v_i = x_i(1 − x_i) and W (d, p) is an orthonormal basis of null A. Its dual has one unknown per feature:
 
     p₁ = min φ(α)  over  α ≥ 0,  Z = Wᵀ diag(α) W − I ⪰ 0,       φ(α) = max_u Σ_i α_i v_i(x₀ + W u).
 
-The maximiser x(α) has Wᵀ(α ∘ (1 − 2x)) = 0; with N = W(Z + I)⁻¹Wᵀ, R = W Z⁻¹Wᵀ and a = dα it moves by y = ½N((1 − 2x) ∘ a) − N(a ∘ y).
-The central path of τ has S Z = τI and α_i s_i = τ, s_i = v_i(x) − G_ii. Linearised, with dS = τZ⁻¹ − S − sym(S dZ Z⁻¹)
-(Helmberg et al. 1996) everything but α is eliminated:
+The maximiser x(α) has Wᵀ(α ∘ (1 − 2x)) = 0; with N = W(Z + I)⁻¹Wᵀ, R = W Z⁻¹Wᵀ and a = dα it moves by y =
+½N((1 − 2x) ∘ a) − N(a ∘ y). The central path of τ has S Z = τI and α_i s_i = τ, s_i = v_i(x) − G_ii.
+Linearised, with dS = τZ⁻¹ − S − sym(S dZ Z⁻¹) (Helmberg et al. 1996) everything but α is eliminated:
 
-    (½(1 − 2x)(1 − 2x)ᵀ ∘ N + G ∘ R + diag(s/α)) a = τ(R_ii + 1/α_i) − v_i − (second order, from the step to τ = 0),
+    (½(1 − 2x)(1 − 2x)ᵀ ∘ N + G ∘ R + diag(s/α)) a = τ(R_ii + 1/α_i) − v_i − (second order, from the step to τ
+    = 0),
 
-the predictor and the corrector of Mehrotra (1992) on one factorisation; some 12 steps. Values and gaps are of feasible points, whatever
-the path: α > 0 and Z ≻ 0 (φ(α) ≥ p₁), and fG with S ≻ 0 and f = min v_i/G_ii (f Tr G ≤ p₁). Thus ‖x(α) − x₁‖² ≤ φ(α) − p₁
-≤ gap (``docs/estimators.md``).
+the predictor and the corrector of Mehrotra (1992) on one factorisation; some 12 steps. Values and gaps are of
+feasible points, whatever the path: α > 0 and Z ≻ 0 (φ(α) ≥ p₁), and fG with S ≻ 0 and f = min v_i/G_ii (f Tr
+G ≤ p₁). Thus ‖x(α) − x₁‖² ≤ φ(α) − p₁ ≤ gap (``docs/estimators.md``).
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ Array: TypeAlias = npt.NDArray[Any]
 
 #: α and τ of the start, the gap that is small enough, and the most steps.
 ALPHA, TAU, SMALL, STEPS = 1.5, 0.2, 3e-8, 30
-#: Steps go at most this share of the way to the boundary, are cut by ``CUT`` while beyond it, and aim at a τ no less than ``FALL`` of the last.
+#: Steps go at most this share of the way to the boundary, are cut by ``CUT`` while beyond it, and aim at a τ
+#: no less than ``FALL`` of the last.
 SHARE, CUT, FALL = 0.95, 0.8, 0.1
 #: Rows that are worked on together: some d² numbers each, in the caches.
 CHUNK = 2**17
@@ -40,7 +42,9 @@ NOTHING = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Center:
-    """``x`` (N, d), ``value`` (N,) = φ(α) ≥ p₁, and ``gap`` (N,) ≥ φ(α) − p₁, ≥ ‖x − x₁‖²; infinite where nothing was found."""
+    """``x`` (N, d), ``value`` (N,) = φ(α) ≥ p₁, and ``gap`` (N,) ≥ φ(α) − p₁, ≥ ‖x − x₁‖²; infinite where
+    nothing was found.
+    """
 
     x: Array
     value: Array
@@ -87,7 +91,9 @@ def _improve(rows: _Rows, best: Center) -> None:
 
 @dataclass(eq=False)
 class _Rows:
-    """Where the rows are: ``x0``, ``alpha`` and ``slack`` = s (N, d), ``S`` (N, p, p), and Z's Cholesky factor (p, p, N)."""
+    """Where the rows are: ``x0``, ``alpha`` and ``slack`` = s (N, d), ``S`` (N, p, p), and Z's Cholesky
+    factor (p, p, N).
+    """
 
     W: Array
     x0: Array
@@ -117,7 +123,9 @@ class _Rows:
         return cholesky.factor(M)
 
     def advance(self, here: _Here, factor: Array) -> None:
-        """To τ = 0 on trial, then with what that showed to a τ > 0; ``factor`` is that of the matrix in the module's equation."""
+        """To τ = 0 on trial, then with what that showed to a τ > 0; ``factor`` is that of the matrix in the
+        module's equation.
+        """
         N, R, G, G_ii, R_ii = here.N, here.R, here.G, _diagonal(here.G), _diagonal(here.R)
         alpha, slack, v, slope = self.alpha, self.slack, here.v, 1 - 2 * here.x
 
@@ -229,7 +237,9 @@ def _times(matrices: Array, vectors: Array) -> Array:
 
 
 def _room(point: Array, step: Array, share: float) -> Array:
-    """The length (N,) of the step, up to 1, that goes no more than ``share`` of the way from ``point`` > 0 to 0."""
+    """The length (N,) of the step, up to 1, that goes no more than ``share`` of the way from ``point`` > 0 to
+    0.
+    """
     length: Array = share / np.maximum((-step / point).max(axis=1), share)
     return length
 

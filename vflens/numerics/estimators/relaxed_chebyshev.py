@@ -1,8 +1,9 @@
 """RCC1, the relaxed Chebyshev centre of the solutions in the box (RVG Prop. 2), for a whole batch.
 
-RCC2 first. Where the certificate says that the two agree (:mod:`vflens.numerics.estimators.certificate`) nothing is left to do. One
-equation is solved in closed form but for two scalars (:mod:`vflens.numerics.estimators.one_equation`). All else goes to an interior-point
-method (:mod:`vflens.numerics.estimators.relaxed_center`).
+RCC2 first. Where the certificate says that the two agree (:mod:`vflens.numerics.estimators.certificate`)
+nothing is left to do. One equation is solved in closed form but for two scalars
+(:mod:`vflens.numerics.estimators.one_equation`). All else goes to an interior-point method
+(:mod:`vflens.numerics.estimators.relaxed_center`).
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ Array: TypeAlias = npt.NDArray[Any]
 #: Rows whose intermediate results are held together.
 CHUNK = 2**14
 
-#: A larger gap sends a row from the batch to a conic solver; a larger one after that marks it as not converged.
+#: A larger gap sends a row from the batch to a conic solver; a larger one after that marks it as not
+#: converged.
 ACCEPT, CONVERGED = 1e-7, 1e-5
 
 #: RCC2's point is the answer where p₂ is no more: ‖x₁ − x₂‖² ≤ p₁ ≤ p₂.
@@ -33,10 +35,11 @@ POINT = 1e-10
 
 @dataclass(frozen=True, eq=False)
 class Relaxed:
-    """``x`` (N, d), ``value`` (N,) ≥ p₁ ≥ the squared Chebyshev radius, ``gap`` (N,) ≥ value − p₁, ``certified`` and ``converged`` (N,).
+    """``x`` (N, d), ``value`` (N,) ≥ p₁ ≥ the squared Chebyshev radius, ``gap`` (N,) ≥ value − p₁,
+    ``certified`` and ``converged`` (N,).
 
-    No solution in the box is farther from ``x`` than ``radius`` (N,). ``certified``: RCC1 = RCC2. Rows without a solution in
-    the box have the RCC2 answer, value and radius 0.
+    No solution in the box is farther from ``x`` than ``radius`` (N,). ``certified``: RCC1 = RCC2. Rows
+    without a solution in the box have the RCC2 answer, value and radius 0.
     """
 
     x: Array

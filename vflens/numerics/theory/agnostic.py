@@ -1,9 +1,10 @@
 """A classifier of the adversary's own, on its own columns and labels, for scores that it never saw (VAR §IV).
 
-θ = (weights | bias) minimises mean cross-entropy + l2·Σ weights², and, refined by the scores that it did receive,
-+ (α/n_p) Σ_j S(f(y_j), c_j) with S(c', c) = Σ_i ln²(c'_i/c_i). The first part is convex, the second is not: it
-starts from the minimum of the first. Full batches, L-BFGS: no draw, hence one answer. It works on φ = θ L, L Lᵀ
-about the curvature of one class's parameters: correlated columns would cost it thousands of steps instead of dozens.
+θ = (weights | bias) minimises mean cross-entropy + l2·Σ weights², and, refined by the scores that it did
+receive, + (α/n_p) Σ_j S(f(y_j), c_j) with S(c', c) = Σ_i ln²(c'_i/c_i). The first part is convex, the second
+is not: it starts from the minimum of the first. Full batches, L-BFGS: no draw, hence one answer. It works on
+φ = θ L, L Lᵀ about the curvature of one class's parameters: correlated columns would cost it thousands of
+steps instead of dozens.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ _SINGULAR = 1e-9  # of the trace: what makes a singular curvature definite
 
 @dataclass(frozen=True, eq=False)
 class ReceivedScores:
-    """Own features (n_p, d_act) of rows whose finite log-probabilities ``log_c`` (n_p, k) arrived; α = ``weight``."""
+    """Own features (n_p, d_act) of rows whose finite log-probabilities ``log_c`` (n_p, k) arrived; α =
+    ``weight``.
+    """
 
     features: Array
     log_c: Array
@@ -98,7 +101,9 @@ def _minimised(theta: Array, x: Array, y: Array, l2: float, received: ReceivedSc
 
 
 def _curvature(x: Array, l2: float, received: ReceivedScores | None) -> Array:
-    """(d_act + 1, d_act + 1), positive definite: p(1 − p) ≤ ¼ in the cross-entropy, 1 in the squares of log-ratios."""
+    """(d_act + 1, d_act + 1), positive definite: p(1 − p) ≤ ¼ in the cross-entropy, 1 in the squares of
+    log-ratios.
+    """
     C = x.T @ x / (4 * max(len(x), 1)) + 2 * l2 * np.eye(x.shape[1])
     if received is not None:
         seen = padded(received.features)

@@ -1,8 +1,8 @@
 """Which closed form covers an adversary who solves for x with a matrix that need not be the true one.
 
-The right-hand sides are exact, b' = A x; the matrix believed in is Aₙ: another where the passive party discloses other
-weights, or trains on other inputs. The moments are those of the rows themselves, so that closed form and measurement on
-these rows are equal but for rounding.
+The right-hand sides are exact, b' = A x; the matrix believed in is Aₙ: another where the passive party
+discloses other weights, or trains on other inputs. The moments are those of the rows themselves, so that
+closed form and measurement on these rows are equal but for rounding.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ _SAME = 1e-9  # relative: matrices that rounding alone tells apart
 
 @dataclass(frozen=True)
 class Stated:
-    """``statement`` of a paper gives the ``mse`` per feature of an unclipped estimate; NaN for an ``upper`` that it does not have."""
+    """``statement`` of a paper gives the ``mse`` per feature of an unclipped estimate; NaN for an ``upper``
+    that it does not have.
+    """
 
     statement: str
     mse: float
@@ -32,7 +34,8 @@ class Stated:
 
 
 def closed_form(center: float, A: Array, believed: Array, x: Array) -> Stated | None:
-    """What the solution of ``believed`` x = A x nearest to ``center``·1 errs by; None where no statement covers it.
+    """What the solution of ``believed`` x = A x nearest to ``center``·1 errs by; None where no statement
+    covers it.
 
     ===========================================  ========================================
     Aₙ                                           statement
@@ -63,7 +66,9 @@ def closed_form(center: float, A: Array, believed: Array, x: Array) -> Stated | 
 
 
 def reflected(center: float, A: Array, x: Array) -> Stated:
-    """What the solution nearest to ``center``·1 errs by where training used 1 − x: (4/d)Tr(P K_½) more (RVG §VII-A)."""
+    """What the solution nearest to ``center``·1 errs by where training used 1 − x: (4/d)Tr(P K_½) more (RVG
+    §VII-A).
+    """
     plain = theory.nearest_solution_mse(A, theory.second_moment(x, center))
     return Stated("RVG §VII-A", plain + theory.reflection_gain(A, theory.second_moment(x, 0.5)))
 

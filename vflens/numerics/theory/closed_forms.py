@@ -80,7 +80,8 @@ def bounds_before_training(K: Array, equations: int) -> Bounds:
 def weak_lower_bound(K_mean: Array, equations: int) -> float:
     """(1/d) Σ_{i>r} eig(K_μ): a lower bound for *every* point z at once (RVG Theorem 2, last inequality).
 
-    After training Tr((I − P) K_μ)/d, :func:`nearest_solution_mse` with K_μ, is at least as large and holds too.
+    After training Tr((I − P) K_μ)/d, :func:`nearest_solution_mse` with K_μ, is at least as large and holds
+    too.
     """
     return bounds_before_training(K_mean, equations).lower
 

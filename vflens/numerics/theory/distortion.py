@@ -1,4 +1,5 @@
-"""The distorted weights that mislead the adversary most where their distortion is agreed (VAR §V, cases iii and iv).
+"""The distorted weights that mislead the adversary most where their distortion is agreed (VAR §V, cases iii
+and iv).
 
 The distortion of weights Wₙ disclosed instead of W (k, d) is g = ‖W − Wₙ‖²_F/(dk). In both cases the
 adversary's matrix is one direction, Aₙ = J Wₙ, and a shift common to all classes moves Wₙ but not Aₙ: it
@@ -48,8 +49,8 @@ def largest_rotation(W: Array) -> float:
 def distorted_feature(w: Array, square_mean: float, epsilon: float) -> Array:
     """wₙ (k,) at distortion ε that maximises E[x²](1 − AₙᵀA/(AₙᵀAₙ))², one feature, k ≥ 2 (VAR §V iii).
 
-    The ratio AₙᵀA/AₙᵀAₙ is made as large or as small as the ball allows, whichever misleads more. For k = 2 this
-    is w ± √ε(1, −1).
+    The ratio AₙᵀA/AₙᵀAₙ is made as large or as small as the ball allows, whichever misleads more. For k = 2
+    this is w ± √ε(1, −1).
 
     Args:
         w: (k,) true weights.
@@ -94,5 +95,7 @@ def distorted_two_classes(W: Array, K0: Array, mean: Array, epsilon: float) -> A
 
 
 def _share(square: float, size: int) -> float:
-    """The entry of a constant vector of ``size`` entries whose squared length is ``square``; rounding below 0 is 0."""
+    """The entry of a constant vector of ``size`` entries whose squared length is ``square``; rounding below 0
+    is 0.
+    """
     return float(np.sqrt(max(square, 0.0) / size))

@@ -1,9 +1,9 @@
 """What distorted scores and parameters do to the adversary's error: RVG Theorems 3 and 4, VAR's closed forms.
 
 All for **unclipped** estimates, errors per feature. K₀ and K_½ are second moments around 0 and ½·1
-(:func:`vflens.numerics.theory.closed_forms.second_moment`), μ the mean, P = A⁺A. An adversary who believes in ``believed``
-(Aₙ below) instead of A, with the exact right-hand side b' = A x, errs as stated here. The bases of the
-equations are the same for both matrices: J.
+(:func:`vflens.numerics.theory.closed_forms.second_moment`), μ the mean, P = A⁺A. An adversary who believes in
+``believed`` (Aₙ below) instead of A, with the exact right-hand side b' = A x, errs as stated here. The bases
+of the equations are the same for both matrices: J.
 """
 
 from __future__ import annotations
@@ -128,7 +128,9 @@ def agnostic_half_star_mse(A: Array, K_half: Array, K_scores: Array) -> float:
 
 
 def rotated_half_star_mse(A: Array, K0: Array, mean: Array, R: Array) -> float:
-    """MSE of half* against Aₙ = A R, RᵀR = I: [Tr K_½ − Tr(P(2K₀Rᵀ − K₀ − R M Rᵀ))]/d, M = 1(μ − ¼1)ᵀ (VAR (40))."""
+    """MSE of half* against Aₙ = A R, RᵀR = I: [Tr K_½ − Tr(P(2K₀Rᵀ − K₀ − R M Rᵀ))]/d, M = 1(μ − ¼1)ᵀ (VAR
+    (40)).
+    """
     P, M = row_projector(A), _mean_matrix(mean)
     trace = np.trace(P @ (2 * K0 @ R.T - K0 - R @ M @ R.T))
     return float(np.trace(_half_moment(K0, mean)) - trace) / len(K0)

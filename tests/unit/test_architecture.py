@@ -1,0 +1,39 @@
+"""docs/architecture.md names files that exist and the floors that the linter keeps."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+
+
+def test_every_file_that_it_names_exists() -> None:
+    named = re.findall(
+        r"`((?:attacks|clients|coordinator|defenses|docs|protos|services|tests|vflens)/[\w/.]*)`", PAGE
+    )
+    assert len(named) > 30
+    missing = [name for name in named if "NAME" not in name and not (ROOT / name).exists()]
+    assert not missing
+
+
+def test_its_floors_are_those_of_the_linter() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    layers = project["tool"]["importlinter"]["contracts"][0]["layers"]
+    kept = [layer.split(" | ") for layer in layers]
+    picture = PAGE.split("```")[1].strip().splitlines()
+    drawn = [re.split(r" [·│] ", re.split(r"\s{3,}", line)[0].strip()) for line in picture]
+    assert drawn == kept
+
+
+def test_every_room_stands_on_a_floor() -> None:
+    rooms = {p.name for p in (ROOT / "vflens").iterdir() if p.is_dir() and (p / "__init__.py").exists()}
+    loose = {p.stem for p in (ROOT / "vflens").glob("*.py")} - {"__init__"}
+    picture = PAGE.split("```")[1]
+    assert rooms | loose == {
+        name
+        for line in picture.strip().splitlines()
+        for name in re.split(r" [·│] ", re.split(r"\s{3,}", line)[0].strip())
+    }
