@@ -13,14 +13,17 @@ from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from vflens import array
 from vflens.errors import KnowledgeError, ProtocolError
 
+Array: TypeAlias = array.Array
 INT32_MAX = 2**31 - 1  # what the wire carries
 
 
-Array: TypeAlias = npt.NDArray[Any]
+#: What is written or printed as JSON or TOML, and the same where it is only read.
+Document: TypeAlias = dict[str, Any]
+Facts: TypeAlias = Mapping[str, Any]
 #: What a payload may hold: dtype → bytes an element.
 DTYPES: Mapping[str, int] = {"<f8": 8, "<f4": 4, "<i8": 8, "<i4": 4, "|u1": 1, "|b1": 1}
 MAX_DIMENSIONS = 8

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from vflens.cli.output import Json, emit, plain
+from vflens.types import Document
 
 _MOST_COLUMNS = 64  # in the terminal; the page and --json have all
 
@@ -71,7 +72,7 @@ def audit(
         emit(json, {**said, **found}, lambda: _text(found, said))
 
 
-def _text(found: dict[str, Any], said: dict[str, Any]) -> str:
+def _text(found: Document, said: Document) -> str:
     from rich.table import Column, Table
 
     from vflens.experiments.audit.words import alarms, bounds_table, columns_table, left_out, table

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from vflens.cli.output import Json, emit
 from vflens.plugins.registry import DATASETS
+from vflens.types import Document
 
 if TYPE_CHECKING:
     from vflens.tables.table import Table
@@ -78,7 +79,7 @@ def split(
     )
 
 
-def _facts(table: Table) -> dict[str, Any]:
+def _facts(table: Table) -> Document:
     """Rows, columns, rows per class and per part of ``table``."""
     import numpy as np
 
@@ -95,7 +96,7 @@ def _facts(table: Table) -> dict[str, Any]:
     }
 
 
-def _shown(facts: dict[str, Any], columns: Sequence[ColumnInfo]) -> str:
+def _shown(facts: Document, columns: Sequence[ColumnInfo]) -> str:
     lines = [
         f"{facts['name']}: {facts['rows']} rows, {len(columns)} columns",
         f"classes: {', '.join(f'{k} ({v})' for k, v in facts['classes'].items())}",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from vflens.cli.output import Json, emit, plain
+from vflens.types import Facts
 
 
 def report(
@@ -118,7 +118,7 @@ def compare(
     emit(json, found, lambda: plain(comparison.table(found)))
 
 
-def _scored(facts: Mapping[str, Any]) -> str:
+def _scored(facts: Facts) -> str:
     """What the target found, beside the best blind guess."""
     said = f"{facts['attack']} on {facts['rows']} rows"
     blind = f"best blind guess ({facts['blind_guess']})"

@@ -9,6 +9,7 @@ import typer
 
 from vflens.cli.output import Json, emit, note, plain
 from vflens.errors import printable
+from vflens.types import Document
 
 _CAPTION = "mean squared error a feature (columns scaled to [0, 1]) ± its 95 % interval, and its share of the best blind guess's"
 _Config = Annotated[Path, typer.Option("--config", help="the party's configuration (TOML)")]
@@ -147,6 +148,6 @@ def _summary(runs: Any, report: Path) -> str:
     return f"{shown}\n{verdict(runs)}{loud}\n\nreport: {report}"
 
 
-def _prediction(answer: dict[str, Any]) -> str:
+def _prediction(answer: Document) -> str:
     scores = ", ".join(f"{printable(name)} {p:.3f}" for name, p in answer["scores"].items())
     return f"{answer['row']:>6}  {printable(answer['id']):<20} {printable(answer['class']):<16} {scores}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from rich.console import Console
 from rich.progress import (
@@ -20,6 +20,7 @@ from rich.progress import (
 )
 
 from vflens.cli.output import note
+from vflens.types import Document
 
 if TYPE_CHECKING:  # the federation's configuration, which a bar does not need
     from vflens.experiments.run.experiment import Experiment
@@ -124,7 +125,7 @@ class ScenarioBars(_Stages):
         super().__init__()
         self._width = max(len(s.name) for s in experiment.scenarios)
 
-    def __call__(self, scenario: str, event: dict[str, Any]) -> None:
+    def __call__(self, scenario: str, event: Document) -> None:
         """Take an event of the run or one that a party logged; see :func:`vflens.experiments.run.run.run`."""
         named = f"{scenario:<{self._width}}"
         match event.get("event"):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from vflens.cli.output import Json, emit, note
 from vflens.errors import INTERRUPTED, VflensError
+from vflens.types import Document
 
 if TYPE_CHECKING:
     from vflens.experiments.release.options import Options
@@ -134,7 +135,7 @@ def _release(options: Options, json: bool) -> None:
     emit(json, done.facts, lambda: _summary(done.facts, done.table, done.certificate, done.page))
 
 
-def _summary(facts: dict[str, Any], *files: Path) -> str:
+def _summary(facts: Document, *files: Path) -> str:
     from vflens.experiments.release.page import headline
 
     lines = [

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from vflens.cli.output import Json, emit
+from vflens.types import Document
 
 Jobs = Annotated[int, typer.Option(help="processes at a time", min=1)]
 BackendName = Annotated[str, typer.Option(help="loky: processes here; ray or dask: a cluster")]
@@ -76,7 +77,7 @@ def sweep(
     emit(json, facts, lambda: _swept(facts))
 
 
-def _swept(facts: dict[str, Any]) -> str:
+def _swept(facts: Document) -> str:
     refused = [f"note: {sentence}" for sentence in facts["refused"]]
     loud = [f"THEORY AND MEASUREMENT DISAGREE: {alarm}" for alarm in facts["theory_disagreements"]]
     return "\n".join(
@@ -84,7 +85,7 @@ def _swept(facts: dict[str, Any]) -> str:
     )
 
 
-def _summary(facts: dict[str, Any]) -> str:
+def _summary(facts: Document) -> str:
     notes = [f"note: {note}" for note in facts["notes"]]
     return "\n".join(
         [facts["title"], *notes, f"data: {facts['data']} ({facts['rows']} rows)", f"page: {facts['page']}"]

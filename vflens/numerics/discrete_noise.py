@@ -21,12 +21,12 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal, localcontext
 from functools import cache
 from itertools import accumulate
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-Array: TypeAlias = npt.NDArray[Any]
+from vflens.array import Array
+
 #: A source of uniform uint64 words: other ones at every call, one for each number that is drawn.
 Words: TypeAlias = Callable[[], Array]
 

@@ -6,12 +6,9 @@ all. H(X | X̂) is 0 exactly when the reconstruction determines the value, and H
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
-
 import numpy as np
-import numpy.typing as npt
 
-Array: TypeAlias = npt.NDArray[Any]
+from vflens.array import Array
 
 _ROWS_PER_CELL = 5  # a cell of the joint table should hold about so many rows, or its count says little
 _BINS = 32

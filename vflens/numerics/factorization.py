@@ -12,13 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import csr_matrix
 
-Array: TypeAlias = npt.NDArray[Any]
+from vflens.array import Array
 
 _PULL = (
     1e-10  # of the mean diagonal, towards the row before: directions that no model shows stay as they were

@@ -12,14 +12,11 @@ ln ĉ = ln c + δ − ln Σ_j c_j exp δ_j. It is not convex in x, and flat wher
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from vflens.array import Array
 from vflens.numerics.optimizer import Adam
-
-Array: TypeAlias = npt.NDArray[Any]
 
 #: Rows that are worked on together: small enough for the caches.
 CHUNK = 1024

@@ -14,12 +14,10 @@ do (by 0.1 and more), so the basis J is part of the definition.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-Array: TypeAlias = npt.NDArray[Any]
+from vflens.array import Array
 
 #: Singular values at most this share of the largest count as 0. Far above float64 rounding, far below
 #: what training leaves: a direction this faint would multiply rounding by 1e10.

@@ -16,13 +16,13 @@ from vflens.numerics.estimators.combinations import halves
 from vflens.plugins.attack import Attack
 from vflens.plugins.registry import ATTACKS
 from vflens.randomness import secret_from_seed, stream
-from vflens.types import Array, Knowledge
+from vflens.types import Array, Document, Knowledge
 
 #: Those of them that are installed run. The blind guesses stand beside them.
 _ATTACKS = ("lmmse", "mean_star", "finite_alphabet", "rcc1", "rcc2", "half_star", "ls", "black_box")
 #: Attacks that take milliseconds a row (RCC1 where it is not certified) see so many rows of each model.
 FEW_ROWS: Mapping[str, int] = {"rcc1": 20}
-_SETTINGS: Mapping[str, dict[str, Any]] = {"black_box": {"signs": "unknown", "population_mean": "disclosed"}}
+_SETTINGS: Mapping[str, Document] = {"black_box": {"signs": "unknown", "population_mean": "disclosed"}}
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -14,10 +13,10 @@ from vflens.experiments.audit.bench import Bench
 from vflens.experiments.audit.models import simulate
 from vflens.plugins.defense import Defense
 from vflens.plugins.registry import DEFENSES
-from vflens.types import Array
+from vflens.types import Array, Document, Facts
 
 _ACTING = frozenset({"on_inputs", "on_embedding", "on_scores", "on_parameters"})
-_STRENGTHS: Mapping[str, tuple[dict[str, Any], ...]] = {  # others with their defaults
+_STRENGTHS: Mapping[str, tuple[Document, ...]] = {  # others with their defaults
     "round_scores": ({"digits": 3}, {"digits": 2}, {"digits": 1}),
     "gaussian_scores": ({"sigma": 0.3}, {"sigma": 1.0}, {"sigma": 3.0}),
     "scheme_1": ({"alpha": 1.0}, {"alpha": 10.0}, {"alpha": 100.0}),
@@ -37,7 +36,7 @@ class Defended:
     """
 
     defense: str
-    settings: Mapping[str, Any]
+    settings: Facts
     at: str
     mse: float | None = None
     attack: str = ""
@@ -48,7 +47,7 @@ class Defended:
     reason: str = ""
 
 
-def candidates() -> Iterator[tuple[str, dict[str, Any], type[Defense]]]:
+def candidates() -> Iterator[tuple[str, Document, type[Defense]]]:
     """Name, settings and class of everything that is tried: what acts on what a prediction releases."""
     for name, defense in _loadable()[0].items():
         if defense.hooks() & _ACTING:
@@ -106,7 +105,7 @@ def fitting(defended: Sequence[Defended], least_error: float, most_loss: float) 
     )
 
 
-def _measured(bench: Bench, defense: Defense) -> dict[str, Any]:
+def _measured(bench: Bench, defense: Defense) -> Document:
     """Means over a few trained models, against the same models undefended."""
     figures: list[tuple[float, float, float]] = []
     errors: dict[str, list[float]] = {}

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from vflens.experiments.results.theory import TOLERANCE
 from vflens.numerics.entropy import conditional_entropy, entropy
 from vflens.numerics.linear_system import first_differences
 from vflens.numerics.theory import closed_forms as theory
-from vflens.types import Array
+from vflens.types import Array, Document
 
 _CENTERS = {"ls": 0.0, "half_star": 0.5}
 
@@ -50,7 +49,7 @@ class Reached:
     disagreement: float | None = None
 
 
-def audit(subject: Subject, plan: Plan, progress: Progress) -> dict[str, Any]:
+def audit(subject: Subject, plan: Plan, progress: Progress) -> Document:
     """Everything the audit found, under stable keys: see ``docs/audit.md``.
 
     Raises:
@@ -80,7 +79,7 @@ def audit(subject: Subject, plan: Plan, progress: Progress) -> dict[str, Any]:
     }
 
 
-def _facts(bench: Bench) -> dict[str, Any]:
+def _facts(bench: Bench) -> Document:
     subject = bench.subject
     return {
         "subject": subject.name,
@@ -131,7 +130,7 @@ def _bounds(bench: Bench) -> dict[str, dict[str, float]]:
     return {name: {**asdict(b), "any_center": weak} for name, b in bounds.items()}
 
 
-def _after_training(bench: Bench) -> dict[str, Any]:
+def _after_training(bench: Bench) -> Document:
     """Theorem 2 for the trained model, as a whole and per column; {} before training."""
     if bench.subject.weight is None:
         return {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from vflens.experiments.pages.page import plotly, templates, write_page
 from vflens.experiments.results.results import BLIND_GUESSES
 from vflens.experiments.results.verdict import describe, figure
 from vflens.plugins.registry import ATTACKS
-from vflens.types import Knowledge
+from vflens.types import Document, Facts, Knowledge
 
 _KINDS = {"random": "random models", "trained": "trained models", "given": "your trained model"}
 _COLOURS = {"random": "#0072B2", "trained": "#D55E00", "given": "#D55E00"}
@@ -25,12 +25,12 @@ _MEANING = (
 _LITTLE = "hardly more than a blind guess has"
 
 
-def sentences(found: Mapping[str, Any]) -> list[str]:
+def sentences(found: Facts) -> list[str]:
     """The verdict: equations, bounds and what they cover, the strongest attack, the most exposed column."""
     return [_equations(found), _bounds(found), _strongest(found), _column(found)]
 
 
-def recommendation(found: Mapping[str, Any]) -> str:
+def recommendation(found: Facts) -> str:
     """What to do, from what was measured."""
     wanted, strongest = found["wanted"], found["strongest"]["mse"]
     aim = f"an error of at least {figure(wanted['least_error'])}"
@@ -55,12 +55,12 @@ def recommendation(found: Mapping[str, Any]) -> str:
     )
 
 
-def left_out(found: Mapping[str, Any]) -> list[str]:
+def left_out(found: Facts) -> list[str]:
     """A sentence for each defence that could not be loaded."""
     return [f"Defence {name} is left out: {reason}." for name, reason in found["left_out"].items()]
 
 
-def table(found: Mapping[str, Any]) -> list[tuple[str, ...]]:
+def table(found: Facts) -> list[tuple[str, ...]]:
     """Attack, models, error, range over models (of one model: over rows), closed form, share of the blind
     error, what it knows; the strongest first.
     """
@@ -84,7 +84,7 @@ def table(found: Mapping[str, Any]) -> list[tuple[str, ...]]:
     ]
 
 
-def write_audit(found: Mapping[str, Any], out: Path) -> None:
+def write_audit(found: Facts, out: Path) -> None:
     """Write the page to ``out``.
 
     Raises:
@@ -111,7 +111,7 @@ def write_audit(found: Mapping[str, Any], out: Path) -> None:
     write_page(out, page)
 
 
-def _equations(found: Mapping[str, Any]) -> str:
+def _equations(found: Facts) -> str:
     k, d, m = found["classes"], len(found["columns"]), found["equations"]
     given = (
         f"A model of {k} classes gives whoever knows its parameters {_count(m, 'equation')} about your "
@@ -123,7 +123,7 @@ def _equations(found: Mapping[str, Any]) -> str:
     return f"{given}."
 
 
-def _bounds(found: Mapping[str, Any]) -> str:
+def _bounds(found: Facts) -> str:
     trained = found["after_training"]
     if trained:
         said = f"Against your trained model least squares errs by {figure(trained['ls']['mse'])} and half* by {figure(trained['half_star']['mse'])}"
@@ -133,7 +133,7 @@ def _bounds(found: Mapping[str, Any]) -> str:
     return f"{said} (mean squared error per column, columns scaled to [0, 1]). This bounds these two attacks and nothing stronger."
 
 
-def _strongest(found: Mapping[str, Any]) -> str:
+def _strongest(found: Facts) -> str:
     best, guess = found["strongest"], found["blind_guess"]
     blind = found["blind"][guess]
     over = f"{best['models']} {_KINDS[best['kind']]}" if best["models"] > 1 else "rows"
@@ -149,7 +149,7 @@ def _strongest(found: Mapping[str, Any]) -> str:
     )
 
 
-def _column(found: Mapping[str, Any]) -> str:
+def _column(found: Facts) -> str:
     pairs = [
         (e / b, name, e, b)
         for name, e, b in zip(
@@ -163,7 +163,7 @@ def _column(found: Mapping[str, Any]) -> str:
     return f"The most exposed column is {name}: error {figure(error)}, blind {figure(blind)}."
 
 
-def _against(reached: Mapping[str, Any], rows: int) -> str:
+def _against(reached: Facts, rows: int) -> str:
     models = f"{reached['models']} " if reached["kind"] != "given" else ""
     few = f", {reached['rows']} rows each" if reached["rows"] < rows else ""
     return f"{models}{_KINDS[reached['kind']]}{few}"
@@ -180,7 +180,7 @@ def _share(mse: float, blind: float) -> str:
     return f"{100 * mse / blind:.0f} %" if blind else "–"
 
 
-def _named(defended: Mapping[str, Any]) -> str:
+def _named(defended: Facts) -> str:
     return describe({"name": defended["defense"], **defended["settings"]})
 
 
@@ -188,12 +188,12 @@ def _loss(loss: float) -> str:
     return "accuracy unchanged" if abs(loss) < 0.0005 else f"accuracy loss {figure(loss)}"
 
 
-def alarms(found: Mapping[str, Any]) -> list[str]:
+def alarms(found: Facts) -> list[str]:
     """What is said loudly: where theory and measurement disagree."""
     return [f"THEORY AND MEASUREMENT DISAGREE: {sentence}" for sentence in found["theory_disagreements"]]
 
 
-def bounds_table(found: Mapping[str, Any]) -> list[tuple[str, ...]]:
+def bounds_table(found: Facts) -> list[tuple[str, ...]]:
     """Theorem 2 on the attacked rows: what least squares and half* err by, and nobody else."""
     header = ("covers only", "any model ≥", "any model ≤", "around any point ≥", "your trained model")
     after = found["after_training"]
@@ -210,7 +210,7 @@ def bounds_table(found: Mapping[str, Any]) -> list[tuple[str, ...]]:
     ]
 
 
-def columns_table(found: Mapping[str, Any]) -> list[tuple[str, ...]]:
+def columns_table(found: Facts) -> list[tuple[str, ...]]:
     """Each column's error by the strongest attack and by the best blind guess; after training closed forms
     before them, with
     alphabets conditional entropy and entropy after them. [] where there is neither."""
@@ -235,11 +235,11 @@ def _count(n: int, thing: str) -> str:
 # -- plots ---------------------------------------------------------------------------------------------
 
 
-def _plot(title: str, data: Sequence[dict[str, Any]], height: int, **layout: Any) -> dict[str, Any]:
+def _plot(title: str, data: Sequence[Document], height: int, **layout: Any) -> Document:
     return {"title": title, "height": height, "spec": {"data": data, "layout": {"height": height, **layout}}}
 
 
-def _attacks_plot(found: Mapping[str, Any]) -> dict[str, Any]:
+def _attacks_plot(found: Facts) -> Document:
     """Error by attack, a mark with its range for each kind of model; blind error and bounds as lines."""
     attacks = list(dict.fromkeys(a["attack"] for a in sorted(found["attacks"], key=lambda a: -a["mse"])))
     data = list(_marks(found))
@@ -262,7 +262,7 @@ def _attacks_plot(found: Mapping[str, Any]) -> dict[str, Any]:
     return _plot("error by attack", data, 130 + 34 * len(attacks), xaxis=x, yaxis={"type": "category"})
 
 
-def _marks(found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _marks(found: Facts) -> Iterator[Document]:
     for kind in dict.fromkeys(a["kind"] for a in found["attacks"]):
         of_kind = [a for a in found["attacks"] if a["kind"] == kind]
         bars = {
@@ -280,7 +280,7 @@ def _marks(found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         }
 
 
-def _columns_plot(found: Mapping[str, Any]) -> dict[str, Any]:
+def _columns_plot(found: Facts) -> Document:
     names = [escape(c) for c in found["columns"]]
     bars = {
         "type": "bar",
@@ -315,7 +315,7 @@ def _columns_plot(found: Mapping[str, Any]) -> dict[str, Any]:
     return _plot("error by column", data, 340, **axes)
 
 
-def _defenses_plot(found: Mapping[str, Any]) -> dict[str, Any]:
+def _defenses_plot(found: Facts) -> Document:
     measured = [d for d in found["defenses"] if d["mse"] is not None]
     names = [escape(_named(d)) for d in measured]
     best = (

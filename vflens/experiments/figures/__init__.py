@@ -25,13 +25,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from vflens.errors import ConfigError, DataError
 from vflens.experiments.figures.figure import Printed
 from vflens.experiments.pages.page import plotly, templates, write_page
 from vflens.experiments.pages.plots import Plot
 from vflens.experiments.sweeps.pool import Pool, Rows, write_rows
+from vflens.types import Document
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Options:
     seed: int = 0
 
     @property
-    def key(self) -> dict[str, Any]:
+    def key(self) -> Document:
         """What every cell's key of this figure must hold besides its own place."""
         return {"quick": self.quick, "seed": self.seed}
 
@@ -84,7 +84,7 @@ def _place(page: Page) -> list[tuple[str, int]]:
     return [(text, int(number or 0)) for text, number in re.findall(r"(\D+)(\d*)", page.name)]
 
 
-def reproduce(name: str, options: Options, out: Path) -> dict[str, Any]:
+def reproduce(name: str, options: Options, out: Path) -> Document:
     """Write ``out/NAME.parquet`` and ``out/NAME.html``, the coarse version as ``NAME-quick``; what they hold,
     as facts.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +19,7 @@ from vflens.numerics.theory import believed
 from vflens.plugins.attack import LinearAttack
 from vflens.plugins.registry import ATTACKS
 from vflens.score.theory import CENTERS
-from vflens.types import Array, Estimate, RowStatus
+from vflens.types import Array, Document, Estimate, Facts, RowStatus
 
 PREDICTIONS, QUICK_PREDICTIONS = 1000, 100
 _NOTHING = (
@@ -34,7 +34,7 @@ class Estimator:
 
     label: str
     attack: str
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Facts = field(default_factory=dict)
     rows: int = PREDICTIONS
 
 
@@ -54,7 +54,7 @@ def averaged_over(options: Options) -> str:
 
 
 def window_errors(
-    place: Mapping[str, Any],
+    place: Facts,
     model: Model,
     x: Array,
     columns: Array,
@@ -135,7 +135,7 @@ def head(system: LinearSystem, rows: int) -> LinearSystem:
     return LinearSystem(system.A, system.b[:rows], system.saturated, log_c)
 
 
-def _scored(estimate: Estimate, truth: Array) -> dict[str, Any]:
+def _scored(estimate: Estimate, truth: Array) -> Document:
     return {
         "rows": len(truth),
         "mse": float(((estimate.values - truth) ** 2).mean()),

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from vflens.types import Array
+from vflens.types import Array, Document, Facts
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Figure:
 
     title: str
     data: Mapping[str, list[Any]]
-    plot: Mapping[str, Any]
+    plot: Facts
     printed: tuple[Printed, ...] = ()
     notes: tuple[str, ...] = field(default=())
 
@@ -45,7 +45,7 @@ def silent(done: int, total: int) -> None:
     """Hears progress and says nothing."""
 
 
-def line(name: str, x: Array | list[float], y: Array | list[float], **more: Any) -> dict[str, Any]:
+def line(name: str, x: Array | list[float], y: Array | list[float], **more: Any) -> Document:
     """A curve; ``more`` is plotly's."""
     return {
         "type": "scatter",
@@ -57,7 +57,7 @@ def line(name: str, x: Array | list[float], y: Array | list[float], **more: Any)
     }
 
 
-def axes(x: str, y: str, *, x_log: bool = False, y_log: bool = False) -> dict[str, Any]:
+def axes(x: str, y: str, *, x_log: bool = False, y_log: bool = False) -> Document:
     """A layout with two titled axes, each linear or logarithmic."""
     return {
         "xaxis": {"title": {"text": x}, "type": "log" if x_log else "linear"},

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from vflens.experiments.figures import Drawing, Options, Page
 from vflens.experiments.figures._data import available, dealt, trained, windows
 from vflens.experiments.figures._windows import averaged, averaged_over, named, predictions, window_errors
 from vflens.experiments.pages.plots import bars
 from vflens.experiments.sweeps.pool import Cell, Rows
+from vflens.types import Facts
 
 RECIPES = ("clean", "paper", "authors")
 _SETS = ("bank", "robot", "satellite")
@@ -52,7 +50,7 @@ def _cell(name: str, recipe: str, options: Options) -> Cell:
     return Cell({**options.key, **place}, (place, options.seed, options.quick, predictions(options)))
 
 
-def recipe_rows(place: Mapping[str, Any], seed: int, quick: bool, count: int) -> Rows:
+def recipe_rows(place: Facts, seed: int, quick: bool, count: int) -> Rows:
     """Deal, train and attack: a row per size, window and estimator."""
     data = dealt(place["dataset"], seed, place["recipe"])
     model = trained(place["dataset"], seed, quick, recipe=place["recipe"])

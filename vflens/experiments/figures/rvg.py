@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -32,7 +31,7 @@ from vflens.numerics.theory.closed_forms import (
     second_moment,
     weak_lower_bound,
 )
-from vflens.types import Array
+from vflens.types import Array, Facts
 
 ESTIMATORS = named(
     "zero", "random_guess", "half", "ls", "clamped_ls", "half_star", "cls", "rcc1", "rcc2", "gia"
@@ -146,9 +145,7 @@ def _theory_cells(d: Dealt, options: Options) -> list[Cell]:
     return cells
 
 
-def theory_rows(
-    place: Mapping[str, Any], model: Model, x: Array, moments: tuple[Array, Array], columns: Array
-) -> Rows:
+def theory_rows(place: Facts, model: Model, x: Array, moments: tuple[Array, Array], columns: Array) -> Rows:
     """A row per window and curve of Fig. 5."""
     mean, K0 = moments
     rows: Rows = []

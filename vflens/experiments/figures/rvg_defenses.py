@@ -4,8 +4,7 @@ them (13).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
@@ -38,7 +37,7 @@ from vflens.numerics.theory.closed_forms import nearest_solution_mse, second_mom
 from vflens.numerics.theory.distortion_theory import logit_moment, noise_gain
 from vflens.plugins.defense import Context
 from vflens.plugins.registry import DEFENSES
-from vflens.types import Array, Exchange, Owner, Phase
+from vflens.types import Array, Document, Exchange, Facts, Owner, Phase
 
 ESTIMATORS = named("ls", "clamped_ls", "cls", "half_star", "rcc1", "rcc2")
 _KL_ROWS = 20_000
@@ -121,7 +120,7 @@ def _kl_cells(d: Dealt, options: Options) -> list[Cell]:
     return cells
 
 
-def reflected_kl(place: Mapping[str, Any], d: Dealt, window: Array, quick: bool, seed: int) -> Rows:
+def reflected_kl(place: Facts, d: Dealt, window: Array, quick: bool, seed: int) -> Rows:
     """Train on the turned columns and compare the scores."""
     turned = d.x.copy()
     turned[:, window] = 1 - turned[:, window]
@@ -179,7 +178,7 @@ def _scheme_cells(d: Dealt, options: Options) -> list[Cell]:
     return cells
 
 
-def scheme_rows(place: Mapping[str, Any], model: Model, x: Array, columns: Array) -> Rows:
+def scheme_rows(place: Facts, model: Model, x: Array, columns: Array) -> Rows:
     """A row per window, scheme, sense and strength."""
     rows: Rows = []
     for w, window in enumerate(columns):
@@ -203,7 +202,7 @@ def scheme_rows(place: Mapping[str, Any], model: Model, x: Array, columns: Array
     return rows
 
 
-def _variants() -> list[tuple[str, dict[str, Any]]]:
+def _variants() -> list[tuple[str, Document]]:
     return [
         (scheme, {_STRENGTH.get(scheme, "alpha"): float(alpha), **sense})
         for scheme, alphas in _ALPHAS.items()
@@ -213,7 +212,7 @@ def _variants() -> list[tuple[str, dict[str, Any]]]:
 
 
 def _released(
-    scheme: str, parameters: Mapping[str, Any], model: Model, x: Array, window: Array
+    scheme: str, parameters: Facts, model: Model, x: Array, window: Array
 ) -> tuple[LinearSystem, float, Array]:
     """The adversary's system after the coordinator's defence, the mean KL that it costs, its noise's second
     moment.

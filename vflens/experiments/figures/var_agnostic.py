@@ -17,7 +17,7 @@ from vflens.experiments.pages.plots import Series, lines
 from vflens.experiments.sweeps.pool import Cell, Rows
 from vflens.numerics.linear_system import first_differences, nearest_solution
 from vflens.numerics.theory.agnostic import ReceivedScores, fit_classifier, padded
-from vflens.types import Array
+from vflens.types import Array, Facts
 
 FIVE = ("bank", "adult", "satellite", "pendigits", "grid")
 _L2 = 1e-4
@@ -112,7 +112,7 @@ def _cells(d: Dealt, received: Sequence[int], options: Options) -> list[Cell]:
 
 
 def agnostic_rows(
-    place: Mapping[str, Any],
+    place: Facts,
     source: tuple[Dealt, Model],
     drawn: tuple[Array, Mapping[str, Array]],
     columns: Array,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -25,7 +24,7 @@ from vflens.numerics.theory.believed import closed_form
 from vflens.numerics.theory.distortion import largest_distortion
 from vflens.plugins.defense import Context
 from vflens.plugins.registry import DEFENSES
-from vflens.types import Array, Exchange, Owner, Phase
+from vflens.types import Array, Exchange, Facts, Owner, Phase
 
 #: ε as shares of the largest that each window's weights admit.
 _SHARES, _QUICK_SHARES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8), (0.05, 0.4)
@@ -140,7 +139,7 @@ def _cells(
 
 
 def distorted_rows(
-    place: Mapping[str, Any],
+    place: Facts,
     source: tuple[Array, Model, Array],
     window: Array,
     levels: Sequence[tuple[float, float]],

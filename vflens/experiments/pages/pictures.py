@@ -5,19 +5,18 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from vflens.errors import DataError
 from vflens.experiments.results.folders import PartyRun, Run
 from vflens.experiments.results.results import final, ranking
-from vflens.types import Array, Role
+from vflens.types import Array, Document, Role
 
 _SAMPLES = 8  # rows shown per run and target
 
 
-def pictures(runs: Sequence[Run], names: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+def pictures(runs: Sequence[Run], names: Mapping[str, str]) -> Iterator[Document]:
     """Per run and target: a row of images per sample; attacks stand in one order in all runs.
 
     Raises:
@@ -42,7 +41,7 @@ def pictures(runs: Sequence[Run], names: Mapping[str, str]) -> Iterator[dict[str
 
 def _block(
     run: Run, party: PartyRun, pixels: Array, arrays: Mapping[str, Array], order: Mapping[str, int]
-) -> dict[str, Any]:
+) -> Document:
     shown = {"original": arrays["original"], "half": np.full_like(arrays["original"], 0.5)}
     shown |= {n.removeprefix("estimate:"): a for n, a in arrays.items() if n.startswith("estimate:")}
     attacks = sorted(shown.keys() - {"original", "half"}, key=lambda a: (order.get(a, len(order)), a))

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any, TypeAlias
 
-Plot: TypeAlias = dict[str, Any]
+from vflens.types import Document
+
+Plot: TypeAlias = Document
 
 # Okabe and Ito's palette without black and yellow: told apart by the colour-blind, visible on light and dark.
 COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -32,7 +34,7 @@ class Series:
     names: Sequence[str] | None = None
 
 
-def plot(title: str, data: list[dict[str, Any]], height: int, **layout: Any) -> Plot:
+def plot(title: str, data: list[Document], height: int, **layout: Any) -> Plot:
     """What the pages' macro ``plot`` draws."""
     return {"title": title, "height": height, "spec": {"data": data, "layout": {"height": height, **layout}}}
 
@@ -55,9 +57,9 @@ def lines(
 ) -> Plot:
     """Lines over a common axis; ``order`` gives a name the same style in every plot."""
     names = list(dict.fromkeys([*order, *(s.name for s in series)]))
-    drawn: list[dict[str, Any]] = []
+    drawn: list[Document] = []
     for s in series:
-        line: dict[str, Any] = {
+        line: Document = {
             "type": "scatter",
             "mode": "lines+markers",
             "name": escape(s.name),
@@ -114,7 +116,7 @@ def heat_map(
 
     ``shares`` of a blind error: from dark at 0 to light at 1 and above, as in reports.
     """
-    heat: dict[str, Any] = {
+    heat: Document = {
         "type": "heatmap",
         "x": [escape(c) for c in columns],
         "y": [escape(r) for r in rows],

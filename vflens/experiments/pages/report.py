@@ -36,7 +36,7 @@ from vflens.experiments.results.results import (
 from vflens.experiments.results.theory import comparisons, disorders
 from vflens.plugins.defense import GATE_HOOKS
 from vflens.plugins.registry import ATTACKS, DEFENSES
-from vflens.types import Phase
+from vflens.types import Document, Phase
 
 _HOOKS = {point.value: hook for point, hook in GATE_HOOKS.items()}
 _PROGRESS = ("train_seconds", "steps", "steps_per_second", "bytes_received", "bytes_per_step", "predict_rows")
@@ -124,7 +124,7 @@ def _quantity(value: float | None, metric: str = "") -> str:
     return f"{value:,.1f}" if "second" in metric else v.figure(value)
 
 
-def _table(runs: Sequence[Run], values: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
+def _table(runs: Sequence[Run], values: Mapping[str, Mapping[str, float]]) -> Document:
     """Metric by run, without metrics and runs that have no number."""
     metrics = list(dict.fromkeys(k for by in values.values() for k in by))
     return {"metrics": metrics, "rows": {r.name: values[r.name] for r in runs if values[r.name]}}
@@ -143,7 +143,7 @@ def _flagged(runs: Sequence[Run], names: Mapping[str, str], flag: str) -> list[s
     return [names[r.name] for r in runs if any(getattr(p.federation, flag) for p in r.parties)]
 
 
-def _attacks(runs: Sequence[Run], names: Mapping[str, str]) -> list[dict[str, Any]]:
+def _attacks(runs: Sequence[Run], names: Mapping[str, str]) -> list[Document]:
     """Every configured or scored attack: what it is, needs and reads, and why it did not run."""
     configured = [str(t.get("name", "?")) for r in runs for p in r.parties for t in p.settings.attacks]
     scored = [s.attack for r in runs for s in final(r)]
@@ -155,7 +155,7 @@ def _attacks(runs: Sequence[Run], names: Mapping[str, str]) -> list[dict[str, An
     return [{"name": a, "skipped": skipped.get(a, {}), **_declared(a)} for a in everything]
 
 
-def _declared(attack: str) -> dict[str, Any]:
+def _declared(attack: str) -> Document:
     try:
         plugin: Any = ATTACKS.get(attack)
     except PluginError:
@@ -208,7 +208,7 @@ def _in_the_clear(run: Run) -> str:
     )
 
 
-def _traffic(run: Run) -> list[dict[str, Any]]:
+def _traffic(run: Run) -> list[Document]:
     return [{**asdict(c), "defended": _defended(run, c)} for p in run.parties for c in p.crossings()]
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
-from typing import Any
 
 from vflens.experiments.pages.plots import plot, style
 from vflens.experiments.results.folders import Run
@@ -22,6 +21,7 @@ from vflens.experiments.results.results import (
     targets,
 )
 from vflens.experiments.results.verdict import figure, labels
+from vflens.types import Document
 
 _GREY = "#808080"
 _SCALE = [[0, "#7f2704"], [0.25, "#d94801"], [0.5, "#fd8d3c"], [0.75, "#fdd0a2"], [1, "#eef2f6"]]
@@ -35,7 +35,7 @@ def _clipped(relative: float) -> float | None:
     return min(relative, 1.0) if math.isfinite(relative) else None
 
 
-def heat_maps(runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
+def heat_maps(runs: Sequence[Run]) -> Iterator[Document]:
     """One attack × run map per target and scored set, the most successful attack on top."""
     by_place: dict[tuple[str, str], dict[str, dict[int, Result]]] = {}
     for i, run in enumerate(runs):
@@ -60,7 +60,7 @@ def heat_maps(runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
         yield plot(f"{target}, {scored_set} rows", [heat], 90 + 34 * len(attacks), **layout)
 
 
-def _scaled() -> dict[str, Any]:
+def _scaled() -> Document:
     title = {"text": "of blind error", "font": {"size": 12}}
     bar = {"title": title, "tickformat": ".0%", "thickness": 12, "outlinewidth": 0}
     return {"zmin": 0, "zmax": 1, "colorscale": _SCALE, "colorbar": bar, "xgap": 2, "ygap": 2}
@@ -84,13 +84,13 @@ def _best_columns(runs: Sequence[Run], target: str) -> Iterator[tuple[Run, Resul
                 break
 
 
-def features(runs: Sequence[Run], names: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+def features(runs: Sequence[Run], names: Mapping[str, str]) -> Iterator[Document]:
     """Per target: error by column of each run's best attack as bars, the blind errors as marks."""
     for target in targets(runs):
         best = list(_best_columns(runs, target))
         if not best:
             continue
-        bars: list[dict[str, Any]] = [
+        bars: list[Document] = [
             {
                 "type": "bar",
                 "name": escape(f"{r.attack}, {names[run.name]}"),
@@ -118,7 +118,7 @@ def features(runs: Sequence[Run], names: Mapping[str, str]) -> Iterator[dict[str
         yield plot(target, [*bars, blind], 360, **axes)
 
 
-def pixel_maps(runs: Sequence[Run], names: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+def pixel_maps(runs: Sequence[Run], names: Mapping[str, str]) -> Iterator[Document]:
     """The same errors where the columns are pixels, as an image per run."""
     for target in targets(runs):
         for run, r, columns in _best_columns(runs, target):
@@ -128,7 +128,7 @@ def pixel_maps(runs: Sequence[Run], names: Mapping[str, str]) -> Iterator[dict[s
                 yield _pixel_map(f"{r.attack} on {target}, {names[run.name]}", shown)
 
 
-def _pixel_map(title: str, shown: Sequence[tuple[ColumnError, tuple[int, int]]]) -> dict[str, Any]:
+def _pixel_map(title: str, shown: Sequence[tuple[ColumnError, tuple[int, int]]]) -> Document:
     heat = {
         "type": "heatmap",
         "x": [place[1] for _, place in shown],
@@ -143,7 +143,7 @@ def _pixel_map(title: str, shown: Sequence[tuple[ColumnError, tuple[int, int]]])
     return plot(title, [heat], 260, xaxis=axis, yaxis={**axis, "autorange": "reversed", "scaleanchor": "x"})
 
 
-def convergence(runs: Sequence[Run], names: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+def convergence(runs: Sequence[Run], names: Mapping[str, str]) -> Iterator[Document]:
     """Per run, target and scored set with several milestones: error by number of rows."""
     ranks = ranking(runs)
     for run in runs:
@@ -155,7 +155,7 @@ def convergence(runs: Sequence[Run], names: Mapping[str, str]) -> Iterator[dict[
                 yield _milestones(f"{names[run.name]} · {target}, {scored_set} rows", group, ranks)
 
 
-def _milestones(title: str, group: Sequence[Result], ranks: Mapping[str, int]) -> dict[str, Any]:
+def _milestones(title: str, group: Sequence[Result], ranks: Mapping[str, int]) -> Document:
     attacks = sorted({r.attack for r in group}, key=lambda a: ranks[a])
     lines = [_line(a, [r for r in group if r.attack == a], style(ranks[a])) for a in attacks]
     blind = {r.rows: r.blind for r in group}
@@ -168,7 +168,7 @@ def _milestones(title: str, group: Sequence[Result], ranks: Mapping[str, int]) -
     return plot(title, lines, 340, xaxis=rows, yaxis={"title": {"text": "MSE"}, "range": [0, top]})
 
 
-def _line(attack: str, points: Sequence[Result], style: Mapping[str, str]) -> dict[str, Any]:
+def _line(attack: str, points: Sequence[Result], style: Mapping[str, str]) -> Document:
     return {
         "type": "scatter",
         "mode": "lines+markers",
@@ -180,7 +180,7 @@ def _line(attack: str, points: Sequence[Result], style: Mapping[str, str]) -> di
     }
 
 
-def loss(runs: Sequence[Run], names: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+def loss(runs: Sequence[Run], names: Mapping[str, str]) -> Iterator[Document]:
     """The training loss (nats) by epoch, a line per run."""
     lines = [
         {

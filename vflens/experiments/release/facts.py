@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from vflens.experiments.release.passes import Effect, Scan
 from vflens.table_noise.certificate import certify
 from vflens.table_noise.mechanisms import Mechanism
 from vflens.table_noise.preserving import Preserving
+from vflens.types import Document
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ def certificate_facts(
     mechanism: Mechanism,
     effect: Effect,
     classifier: Classifier | None,
-) -> dict[str, Any]:
+) -> Document:
     """The certificate as JSON: the keys of :class:`vflens.table_noise.certificate.Certificate`, then those of
     the file.
 

@@ -17,12 +17,13 @@ from vflens.table_noise.bounds import bounds
 from vflens.table_noise.correlated import Correlated
 from vflens.table_noise.mechanisms import Mechanism
 from vflens.table_noise.moments import TableMoments
+from vflens.types import Document
 
 _BOUND, _RELEASED, _LINEAR, _BEFORE = "#0072B2", "#009E73", "#D55E00", "#808080"
 _DECADES, _POINTS, _WIDE = 4, 25, 100
 
 
-def render(facts: dict[str, Any], mechanism: Mechanism, moments: TableMoments, effect: Effect) -> str:
+def render(facts: Document, mechanism: Mechanism, moments: TableMoments, effect: Effect) -> str:
     """The page of the certificate ``facts``."""
     environment = templates()
     environment.filters.update(
@@ -37,7 +38,7 @@ def render(facts: dict[str, Any], mechanism: Mechanism, moments: TableMoments, e
     )
 
 
-def headline(facts: dict[str, Any]) -> str:
+def headline(facts: Document) -> str:
     """The certificate in one sentence: what the bound is, and what it does not stop."""
     columns = facts["cramer_rao"]["per_feature"]
     known = [c for c in columns if c["linear_r2"] is not None]
@@ -63,7 +64,7 @@ def _percent(share: float | None) -> str:
     return f"{100 * share:.3g} %" if share < 0.99 or share >= 1 else f"{min(100 * share, 99.9999):.6g} %"
 
 
-def _trade_off(mechanism: Mechanism, moments: TableMoments) -> dict[str, Any]:
+def _trade_off(mechanism: Mechanism, moments: TableMoments) -> Document:
     """Three errors as shares of a row's variance against the size of the noise, the chosen point marked."""
     field = "m" if isinstance(mechanism, Correlated) else "lam"
     chosen = getattr(mechanism, field)
@@ -79,7 +80,7 @@ def _trade_off(mechanism: Mechanism, moments: TableMoments) -> dict[str, Any]:
             [c.linear.sum() / whole for c in curves],
         ),
     }
-    data: list[dict[str, Any]] = [
+    data: list[Document] = [
         {
             "type": "scatter",
             "mode": "lines",
@@ -112,7 +113,7 @@ def _trade_off(mechanism: Mechanism, moments: TableMoments) -> dict[str, Any]:
     return {"title": title, "height": 380, "spec": {"data": data, "layout": layout}}
 
 
-def _distributions(columns: list[str], effect: Effect) -> Iterator[dict[str, Any]]:
+def _distributions(columns: list[str], effect: Effect) -> Iterator[Document]:
     for name, edges, before, after in zip(columns, effect.edges, effect.before, effect.after, strict=False):
         middles = ((edges[1:] + edges[:-1]) / 2).tolist()
         shares = {"before": (before, _BEFORE), "after": (after, _RELEASED)}

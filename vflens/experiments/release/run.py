@@ -34,7 +34,7 @@ from vflens.experiments.release.passes import (
 from vflens.randomness import derive, secret_from_seed
 from vflens.table_noise.mechanisms import Mechanism
 from vflens.table_noise.preserving import check_preserved, preserving_noise
-from vflens.types import Array
+from vflens.types import Array, Document
 
 THETA, RHO = 1.0, 1e-2
 
@@ -46,7 +46,7 @@ class Release:
     table: Path
     certificate: Path
     page: Path
-    facts: dict[str, Any]
+    facts: Document
 
 
 def release(options: Options, progress: Progress) -> Release:

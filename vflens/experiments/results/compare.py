@@ -16,6 +16,7 @@ from vflens.errors import ConfigError
 from vflens.experiments.results.folders import Run, read_runs
 from vflens.experiments.results.results import ColumnError, Result, column_errors, final
 from vflens.experiments.results.verdict import figure
+from vflens.types import Document, Facts
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -30,7 +31,7 @@ _METRIC_KEY = ("party", "metric", "attack", "target", "scored_set", "column", "r
 _ERROR_KEY = ("attack", "target", "scored_set", "rows", "column")
 
 
-def compare(run_a: Path, run_b: Path) -> dict[str, Any]:
+def compare(run_a: Path, run_b: Path) -> Document:
     """What differs between two runs, each the folder of a run or of one of its parties.
 
     Returns:
@@ -67,7 +68,7 @@ def compare(run_a: Path, run_b: Path) -> dict[str, Any]:
     return {"a": a.name, "b": b.name, **alone, **found, "equal": equal}
 
 
-def table(comparison: Mapping[str, Any]) -> Table:
+def table(comparison: Facts) -> Table:
     """:func:`compare`'s answer for the terminal, without markup: settings, errors of whole targets, other
     figures.
     """
@@ -92,7 +93,7 @@ def table(comparison: Mapping[str, Any]) -> Table:
     return grid
 
 
-def masked(config: Mapping[str, Any]) -> dict[str, Any]:
+def masked(config: Facts) -> Document:
     """A configuration that may be shown: seeds, tokens, keys and passwords are replaced, at any depth."""
     return {k: _MASK if _is_secret(k) else _masked_value(v) for k, v in config.items()}
 
@@ -124,7 +125,7 @@ def _without(run: Run, names: set[str]) -> Run:
     return replace(run, parties=tuple(p for p in run.parties if p.name not in names))
 
 
-def _configuration(a: Run, b: Run) -> Iterator[dict[str, Any]]:
+def _configuration(a: Run, b: Run) -> Iterator[Document]:
     """Compared in the clear, shown masked: that two seeds differ is worth knowing."""
     sides = [{(p.name, k): v for p in run.parties for k, v in _flat(p.config)} for run in (a, b)]
     for party, key in dict.fromkeys([*sides[0], *sides[1]]):
@@ -147,7 +148,7 @@ def _flat(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
         yield key, value
 
 
-def _errors(a: Run, b: Run) -> Iterator[dict[str, Any]]:
+def _errors(a: Run, b: Run) -> Iterator[Document]:
     one, other = _final_errors(a), _final_errors(b)
     for key in dict.fromkeys([*one, *other]):
         mse = [side[key].mse if key in side else None for side in (one, other)]
@@ -170,7 +171,7 @@ def _final_errors(run: Run) -> dict[tuple[str | int, ...], Result | ColumnError]
     return found
 
 
-def _metrics(a: Run, b: Run) -> Iterator[dict[str, Any]]:
+def _metrics(a: Run, b: Run) -> Iterator[Document]:
     one, other = _other_figures(a), _other_figures(b)
     for key in dict.fromkeys([*one, *other]):
         if one.get(key) != other.get(key):

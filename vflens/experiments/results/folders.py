@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
@@ -20,7 +20,7 @@ from vflens.errors import ConfigError, DataError
 from vflens.storage.files import UNREADABLE, read_arrays
 from vflens.storage.json_file import json_object
 from vflens.storage.metrics import parquet_rows
-from vflens.types import Array, PartyInfo, Role
+from vflens.types import Array, Document, Facts, PartyInfo, Role
 
 _MARKS = ("config.toml", "federation.json", "status.json", "metrics.parquet")
 _UNREADABLE = (*UNREADABLE, KeyError)
@@ -37,9 +37,9 @@ class Settings(_File):
     role: Role | None = None
     run: str = ""
     lab: bool = False
-    defenses: tuple[dict[str, Any], ...] = ()
-    attacks: tuple[dict[str, Any], ...] = ()
-    disclose: tuple[dict[str, Any], ...] = ()
+    defenses: tuple[Document, ...] = ()
+    attacks: tuple[Document, ...] = ()
+    disclose: tuple[Document, ...] = ()
     transcript: dict[str, int] = {}
 
 
@@ -58,7 +58,7 @@ class Federation(_File):
     parties: tuple[PartyInfo, ...] = ()
     versions: dict[str, str] = {}
     transcript_digest: str = ""
-    network: dict[str, Any] | None = None  # None: softmax regression
+    network: Document | None = None  # None: softmax regression
     aggregator: str = "coordinator"
 
 
@@ -104,7 +104,7 @@ class PartyRun:
     """
 
     folder: Path
-    config: Mapping[str, Any]
+    config: Facts
     settings: Settings
     federation: Federation
     status: Status
@@ -258,12 +258,12 @@ def _reason(error: Exception) -> str:
     return str(error).partition("\n")[0] or type(error).__name__
 
 
-def _config(path: Path) -> dict[str, Any]:
+def _config(path: Path) -> Document:
     with _reading(path, "TOML"):
         return tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
-def _json(path: Path, model: type[_File]) -> dict[str, Any]:
+def _json(path: Path, model: type[_File]) -> Document:
     """The object in ``path`` checked against ``model``, only the fields that it has; {} without the file."""
     with _reading(path, "JSON"):
         text = path.read_text(encoding="utf-8") if path.exists() else "{}"
@@ -277,7 +277,7 @@ def _metrics(path: Path) -> tuple[Metric, ...]:
         return TypeAdapter(tuple[Metric, ...]).validate_python(tuple(parquet_rows(path)))
 
 
-def _entries(path: Path) -> Iterator[dict[str, Any]]:
+def _entries(path: Path) -> Iterator[Document]:
     if not path.exists():
         return
     with path.open("rb") as lines:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ from vflens.services.folder import claimed
 from vflens.storage.files import load_arrays
 from vflens.storage.journal import Reader
 from vflens.storage.private import owner_only
-from vflens.types import Array, Estimate, Phase, Point, Role, RowStatus, numbered
+from vflens.types import Array, Document, Estimate, Facts, Phase, Point, Role, RowStatus, numbered
 
 #: What an estimate's file holds for its scoring: kinds of dtype, number of axes.
 _SAVED = dict.fromkeys(("run", "adversary", "attack", "scored_set", "target"), ("U", 0))
@@ -47,9 +47,9 @@ def attack_recorded(
     target: str | None,
     out: Path,
     *,
-    parameters: Mapping[str, Any] | None = None,
+    parameters: Facts | None = None,
     scored: Phase | None = None,
-) -> dict[str, Any]:
+) -> Document:
     """Run attack ``name`` on a party's ``folder`` and write the estimate to ``out`` (npz).
 
     Attacks on columns sit in the active party's folder. Those on labels sit in any other party's: the
@@ -101,7 +101,7 @@ def attack_recorded(
     }
 
 
-def _certificates(e: Estimate) -> dict[str, Any]:
+def _certificates(e: Estimate) -> Document:
     """How many rows are in each state, and median and largest of the figures that travel with them
     (``docs/estimators.md``).
     """
@@ -114,13 +114,13 @@ def _certificates(e: Estimate) -> dict[str, Any]:
     return {"status": states, **extras}
 
 
-def given_parameters(texts: Sequence[str]) -> dict[str, Any]:
+def given_parameters(texts: Sequence[str]) -> Document:
     """KEY=VALUE texts as an attack's parameters; a value is read as TOML would, and is text if that fails.
 
     Raises:
         ConfigError: a text without "=", or a key that is named twice.
     """
-    found: dict[str, Any] = {}
+    found: Document = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not (key.strip() and equals):
@@ -138,7 +138,7 @@ def _value(text: str) -> Any:
         return text
 
 
-def score_estimate(file: Path, config_file: Path) -> dict[str, Any]:
+def score_estimate(file: Path, config_file: Path) -> Document:
     """The target scores ``file``, of :func:`attack_recorded` or of a run's ``estimates/``, against its own
     table; the errors are kept in its folder and returned to it.
 
@@ -239,7 +239,7 @@ def _sides(attack: Attack, party: str, federation: Federation, target: str | Non
     return party, active
 
 
-def _configured(config: PartyConfig, name: str, parameters: Mapping[str, Any]) -> Attack:
+def _configured(config: PartyConfig, name: str, parameters: Facts) -> Attack:
     """The attack as the run configured it, with ``parameters`` over that."""
     if "name" in parameters:
         raise ConfigError(

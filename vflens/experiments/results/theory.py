@@ -25,7 +25,7 @@ from vflens.experiments.results.folders import Metric, Run
 from vflens.plugins.registry import DEFENSES
 from vflens.score.theory import AGNOSTIC
 from vflens.storage.metrics import MOST_ROWS
-from vflens.types import Array, Role
+from vflens.types import Array, Document, Role
 
 #: Relative difference that rounding explains; the systems' condition numbers are far below 1e8.
 TOLERANCE = 1e-6
@@ -121,11 +121,11 @@ def alarms(run: Run) -> list[str]:
     return [sentence for sentence in said if sentence]
 
 
-def beside(run: Run) -> dict[tuple[str, str, str], dict[str, Any]]:
+def beside(run: Run) -> dict[tuple[str, str, str], Document]:
     """(attack, target, scored set) → ``statement``, ``closed`` and ``alarm`` of what theory says, for rows of
     a table.
     """
-    found: dict[tuple[str, str, str], dict[str, Any]] = {}
+    found: dict[tuple[str, str, str], Document] = {}
     for c in comparisons(run):
         compared = not c.excuse and math.isfinite(c.closed)
         said = {"statement": c.statement, "closed": c.closed} if compared else {}
@@ -137,7 +137,7 @@ def beside(run: Run) -> dict[tuple[str, str, str], dict[str, Any]]:
     return found
 
 
-def to_json(run: Run) -> dict[str, Any]:
+def to_json(run: Run) -> Document:
     """The comparisons under stable keys, and the alarms; a figure that is not there is None."""
     compared = [
         {

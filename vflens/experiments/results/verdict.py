@@ -6,7 +6,7 @@ Of several runs the first that has results is the baseline; runs without defence
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,7 @@ from vflens.experiments.results.results import (
     utility,
 )
 from vflens.plugins.registry import ATTACKS
-from vflens.types import Phase, Role
+from vflens.types import Document, Facts, Phase, Role
 
 _NOTHING = "Nothing can be said yet about what leaks: no reconstruction was scored beside a blind guess."
 _NO_COLUMNS = "No reconstruction of columns was scored beside a blind guess."  # but something else was
@@ -46,7 +46,7 @@ def defenses(run: Run) -> list[str]:
     return [describe(table) for party in run.parties for table in party.settings.defenses]
 
 
-def describe(plugin: Mapping[str, Any]) -> str:
+def describe(plugin: Facts) -> str:
     """A plug-in's table in words, e.g. "rounding (digits 2)"."""
     parameters = ", ".join(f"{k} {v}" for k, v in plugin.items() if k != "name")
     return str(plugin.get("name", "?")) + (f" ({parameters})" if parameters else "")
@@ -119,7 +119,7 @@ def result_table(runs: Sequence[Run]) -> tuple[tuple[str, ...], list[tuple[str, 
     return ("target", "rows", "attack", *labels(runs)), rows
 
 
-def to_json(runs: Sequence[Run]) -> dict[str, Any]:
+def to_json(runs: Sequence[Run]) -> Document:
     """Everything above under stable keys.
 
     A figure that is not finite, as ``mean_kl`` under label_only, becomes None: strict JSON has no infinity.
@@ -130,7 +130,7 @@ def to_json(runs: Sequence[Run]) -> dict[str, Any]:
     }
 
 
-def _run_json(run: Run, label: str) -> dict[str, Any]:
+def _run_json(run: Run, label: str) -> Document:
     return {
         "run": run.name,
         "label": label,

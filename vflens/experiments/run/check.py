@@ -26,10 +26,10 @@ from vflens.protocol.federation import Federation
 from vflens.services.folder import check_private
 from vflens.tables.files import read_party_table
 from vflens.tables.table import Table
-from vflens.types import Exchange, Owner, PartyInfo, Phase, Role
+from vflens.types import Document, Exchange, Owner, PartyInfo, Phase, Role
 
 
-def check(file: Path) -> dict[str, Any]:
+def check(file: Path) -> Document:
     """What ``file`` configures, in words, once all of it was found to fit.
 
     Raises:
@@ -39,7 +39,7 @@ def check(file: Path) -> dict[str, Any]:
         return check_party(load_party(file))
     experiment = load_experiment(file)
     tables = deal_tables(experiment)
-    facts: dict[str, Any] = {"experiment": experiment.name}
+    facts: Document = {"experiment": experiment.name}
     data_parties: list[PassiveConfig | ActiveConfig] = []
     for scenario in experiment.scenarios:
         with TemporaryDirectory() as folder:
@@ -153,7 +153,7 @@ def check_messages(federation: Federation, limits: Limits, rows: Mapping[str, in
             )
 
 
-def check_party(config: PassiveConfig | ActiveConfig | CoordinatorConfig) -> dict[str, Any]:
+def check_party(config: PassiveConfig | ActiveConfig | CoordinatorConfig) -> Document:
     """The same for one party's configuration."""
     from vflens.wire.channel import check_address, check_port_free  # gRPC, which a figure does without
 
@@ -165,7 +165,7 @@ def check_party(config: PassiveConfig | ActiveConfig | CoordinatorConfig) -> dic
         check_private(config.out)
     defenses = [p.name for p in config.defenses]
     built = build_defenses(config)
-    facts: dict[str, Any] = {"party": config.party, "role": str(config.role), "address": config.address}
+    facts: Document = {"party": config.party, "role": str(config.role), "address": config.address}
     facts |= {"peers": [p.name for p in config.peers], "defenses": defenses}
     summary = f"{config.role} at {config.address}"
     if not isinstance(config, CoordinatorConfig):

@@ -34,7 +34,7 @@ from vflens.storage.private import write_private
 from vflens.tables.description import PartyFile
 from vflens.tables.files import write_party_table
 from vflens.tables.table import Table
-from vflens.types import Role
+from vflens.types import Document, Role
 from vflens.wire.sockets import check_path, doubt, path_of
 
 #: Below the range from which the system numbers outgoing connections (ephemeral ports): such a number may be
@@ -156,7 +156,7 @@ def _common(
     addresses: Mapping[str, tuple[str, str]],
     *,
     root: str,
-) -> dict[str, Any]:
+) -> Document:
     peers = [
         {"name": other, "role": r, "address": addresses[other][1], "token": _token(root, party, other)}
         for other, r in experiment.roles().items()
@@ -179,7 +179,7 @@ def _common(
     }
 
 
-def _of_role(experiment: Experiment, party: str, role: Role, root: str) -> dict[str, Any]:
+def _of_role(experiment: Experiment, party: str, role: Role, root: str) -> Document:
     if role is Role.COORDINATOR:
         training = experiment.training.model_dump()
         model = experiment.model.model_dump() if experiment.model else None
@@ -202,7 +202,7 @@ def _of_role(experiment: Experiment, party: str, role: Role, root: str) -> dict[
     return {**shared, **operator}
 
 
-def _data(experiment: Experiment, party: str, tables: Mapping[str, Table], home: Path) -> dict[str, Any]:
+def _data(experiment: Experiment, party: str, tables: Mapping[str, Table], home: Path) -> Document:
     spec: PartyFile = write_party_table(tables[party], home) if party in tables else experiment.files[party]
     return {"data": spec.model_dump(mode="json", exclude_none=True)}
 

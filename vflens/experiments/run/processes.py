@@ -14,13 +14,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from vflens.errors import INTERRUPTED, StorageError, UnavailableError, VflensError, by_exit_code
 from vflens.services.folder import write_status
 from vflens.services.process import LAUNCHED
 from vflens.storage.json_file import json_object
 from vflens.storage.private import owner_only
+from vflens.types import Document
 
 _PATIENCE_SECONDS = 15.0  # between being told to stop and being killed
 _SILENT_SECONDS = 4.0  # of it, before the user learns who is waited for
@@ -28,7 +28,7 @@ _END_SECONDS = 8.0  # after one party has failed, for the others to notice and t
 
 ENTRY = "vflens.cli.main"  # the module that a party's process runs
 
-Event = Callable[[dict[str, Any]], None]
+Event = Callable[[Document], None]
 
 
 class Processes:
@@ -144,7 +144,7 @@ def _killed(party: str, code: int) -> str:
     return f"party {party!r} was killed by {signal.Signals(-code).name}: start the run again"
 
 
-def _pass_on(followed: Iterable[Iterator[list[dict[str, Any]]]], tell: Event) -> None:
+def _pass_on(followed: Iterable[Iterator[list[Document]]], tell: Event) -> None:
     """Tell what the parties logged since the last time, the earliest first."""
     events = (event for of_party in followed for event in next(of_party))
     for event in sorted(events, key=lambda event: str(event.get("timestamp"))):
@@ -166,7 +166,7 @@ def _start(role: str, file: Path) -> subprocess.Popen[bytes]:
         )
 
 
-def _follow(file: Path) -> Iterator[list[dict[str, Any]]]:
+def _follow(file: Path) -> Iterator[list[Document]]:
     """At every step, the events appended to ``file`` since the last one."""
     offset, rest = 0, b""
     while True:
@@ -181,7 +181,7 @@ def _follow(file: Path) -> Iterator[list[dict[str, Any]]]:
             yield []
 
 
-def _event(line: bytes) -> dict[str, Any]:
+def _event(line: bytes) -> Document:
     """The event in ``line``; {} where a full disk cut it short."""
     try:
         return json_object(line)

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from threadpoolctl import threadpool_limits
 
@@ -17,8 +16,9 @@ from vflens.experiments.run.experiment import Experiment, Scenario
 from vflens.experiments.run.in_process import LocalFederation
 from vflens.experiments.run.processes import Processes
 from vflens.storage.private import owner_only
+from vflens.types import Document
 
-Tell = Callable[[str, dict[str, Any]], None]
+Tell = Callable[[str, Document], None]
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import hashlib
 import json
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -27,9 +27,10 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 
 from vflens.errors import ConfigError, StorageError
 from vflens.storage.metrics import parquet_rows
+from vflens.types import Document, Facts
 
 Backend: TypeAlias = Literal["loky", "ray", "dask"]
-Rows: TypeAlias = list[dict[str, Any]]
+Rows: TypeAlias = list[Document]
 _PACKAGES = {"ray": "ray", "dask": "distributed"}
 
 
@@ -39,7 +40,7 @@ class Cell:
     feed it.
     """
 
-    key: Mapping[str, Any]
+    key: Facts
     arguments: tuple[Any, ...] = ()
 
     def file(self) -> str:
@@ -206,9 +207,7 @@ def _ray(jobs: int) -> AbstractContextManager[None]:
     from ray.util.joblib import register_ray
 
     logging.getLogger("ray").setLevel(logging.ERROR)  # it warns of how joblib calls it
-    here: dict[str, Any] = (
-        {} if os.environ.get("RAY_ADDRESS") else {"num_cpus": jobs, "include_dashboard": False}
-    )
+    here: Document = {} if os.environ.get("RAY_ADDRESS") else {"num_cpus": jobs, "include_dashboard": False}
     ray.init(log_to_driver=False, configure_logging=False, **here)
     cast(Any, register_ray)()
     return _joblib("ray", ray.shutdown)

@@ -12,7 +12,6 @@ import tempfile
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from pydantic import Field, FiniteFloat, model_validator
 
@@ -24,6 +23,7 @@ from vflens.experiments.results.results import up_to_affine
 from vflens.experiments.run.experiment import DefenseAt, Experiment, Scenario, load_as
 from vflens.experiments.sweeps.pool import Cell, Pool, Rows, write_rows
 from vflens.experiments.sweeps.sweep_page import UNDEFENDED, called, drawing
+from vflens.types import Document
 
 
 class SweptDefense(DefenseAt):
@@ -135,7 +135,7 @@ def _digest(file: Path) -> str | None:
         return None
 
 
-def run_cell(place: dict[str, Any], settings: dict[str, Any], *, scratch: str) -> Rows:
+def run_cell(place: Document, settings: Document, *, scratch: str) -> Rows:
     """Run one federation; a row per attack, target and scored set, and one (``refused``) for what gave no
     error.
 
@@ -201,7 +201,7 @@ def run_cell(place: dict[str, Any], settings: dict[str, Any], *, scratch: str) -
         )
 
 
-def run_sweep(sweep: SweepFile, pool: Pool, out: Path, command: str) -> dict[str, Any]:
+def run_sweep(sweep: SweepFile, pool: Pool, out: Path, command: str) -> Document:
     """Run what is missing of ``sweep``, then write ``out/sweep.parquet`` and ``out/sweep.html``.
 
     Raises:
@@ -237,7 +237,7 @@ def run_sweep(sweep: SweepFile, pool: Pool, out: Path, command: str) -> dict[str
     }
 
 
-def disagreements(rows: Sequence[dict[str, Any]]) -> list[str]:
+def disagreements(rows: Sequence[Document]) -> list[str]:
     """One sentence per cell and attack whose error is not what theory says."""
     return [
         f"{called(r['defense'], r['strength'], ' at ')}, seed {r['seed']}: {r['alarm']}"
@@ -246,7 +246,7 @@ def disagreements(rows: Sequence[dict[str, Any]]) -> list[str]:
     ]
 
 
-def refusals(rows: Sequence[dict[str, Any]]) -> list[str]:
+def refusals(rows: Sequence[Document]) -> list[str]:
     """One sentence per refused strength of a defence, and per attack that gave nothing against it."""
     found = {}
     for r in rows:

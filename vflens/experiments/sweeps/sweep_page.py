@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from vflens.experiments.figures import Drawing
 from vflens.experiments.pages.plots import Plot, Series, heat_map, lines
 from vflens.experiments.sweeps.pool import Rows
+from vflens.types import Facts
 
 UNDEFENDED = "undefended"
 _COSTS = {"mean_kl": "mean KL between true and released scores, nats", "accuracy": "accuracy"}
@@ -44,7 +44,7 @@ def drawing(rows: Rows, refused: Sequence[str]) -> Drawing:
     return Drawing(rows, shown, lead, [assumed, *refused, *_beyond_the_axis(rows)])
 
 
-def _attacked(row: Mapping[str, Any]) -> str:
+def _attacked(row: Facts) -> str:
     """What a row is about: a party's columns, or the labels of the active party that another party names."""
     thief = row.get("adversary")
     what = f"labels of {row['target']}, named by {thief}" if thief else row["target"]

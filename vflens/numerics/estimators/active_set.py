@@ -10,14 +10,10 @@ reaches 0 before and that one is released. The rows w_j of the active ones alway
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
-
 import numpy as np
-import numpy.typing as npt
 
+from vflens.array import Array
 from vflens.numerics.estimators import cholesky, held
-
-Array: TypeAlias = npt.NDArray[Any]
 
 #: A coordinate this little outside counts as inside.
 OUTSIDE = 1e-12

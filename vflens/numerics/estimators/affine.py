@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
-
 import numpy as np
-import numpy.typing as npt
 
-Array: TypeAlias = npt.NDArray[Any]
+from vflens.array import Array
 
 
 def affine_fit(estimate: Array, truth: Array) -> tuple[float, float]:

@@ -7,13 +7,10 @@ is raised by Dinkelbach's method (1967): maximise N − tD at t = N/D until noth
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
-
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import brentq
 
-Array: TypeAlias = npt.NDArray[Any]
+from vflens.array import Array
 
 _ROUNDS = 60  # Dinkelbach converges superlinearly: a dozen are many
 

@@ -23,15 +23,12 @@ solution: one by
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from vflens.array import Array
 from vflens.numerics.estimators import active_set, cholesky, held
 from vflens.numerics.linear_system import RANK_RTOL
-
-Array: TypeAlias = npt.NDArray[Any]
 
 #: Rows that are worked on together: small enough for the caches, large enough to hide the calls.
 CHUNK = 2048

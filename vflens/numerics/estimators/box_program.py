@@ -7,15 +7,11 @@ the least distance between the bounds.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
-
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import lsq_linear, nnls
 
+from vflens.array import Array
 from vflens.numerics.estimators.active_set import OUTSIDE
-
-Array: TypeAlias = npt.NDArray[Any]
 
 #: A slope of ½‖stretch ∘ (Qᵀy − t)‖² beyond this is no rounding: every minimiser stands at that bound.
 STEEP = 1e-9

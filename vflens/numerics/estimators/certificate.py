@@ -13,14 +13,10 @@ u_iᵀ = 0: the shortest tangents
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
-
 import numpy as np
-import numpy.typing as npt
 
+from vflens.array import Array
 from vflens.numerics.estimators import cholesky
-
-Array: TypeAlias = npt.NDArray[Any]
 
 #: ‖Σ √v_i q_i u_iᵀ‖_F up to this counts as 0. RCC1's value then misses RCC2's by no more than some √d times
 #: it.

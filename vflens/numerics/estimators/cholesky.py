@@ -6,12 +6,9 @@ every operation runs over the whole batch, so that an N-fold system costs some r
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
-
 import numpy as np
-import numpy.typing as npt
 
-Array: TypeAlias = npt.NDArray[Any]
+from vflens.array import Array
 
 
 def gram(Q: Array, weights: Array) -> Array:

@@ -11,12 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-Array: TypeAlias = npt.NDArray[Any]
+from vflens.array import Array
 
 _CELLS = 1 << 20  # of the table rows × combinations that is searched at a time
 _MOST = 4096  # pairs of sums along the search direction; a row with more is given up

@@ -12,14 +12,10 @@ the number d.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
-
 import numpy as np
-import numpy.typing as npt
 
+from vflens.array import Array
 from vflens.numerics.estimators import cholesky
-
-Array: TypeAlias = npt.NDArray[Any]
 
 
 def products(W: Array) -> Array:

@@ -24,14 +24,11 @@ Wᵀdiag(α)W ⪰ I singular are dual feasible, and y(α) with its largest polyg
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from vflens.array import Array
 from vflens.numerics.estimators.relaxed_center import Center
-
-Array: TypeAlias = npt.NDArray[Any]
 
 #: Steps of regula falsi for the start, and the most of Newton; a gap with which RCC2's point is kept.
 START, NEWTON, NOTHING = 6, 12, 1e-10

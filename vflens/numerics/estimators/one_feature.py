@@ -24,12 +24,12 @@ out: for X uniform on [.4, .6] the error stays at .053. With X̂ from case 2 the
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-Array: TypeAlias = npt.NDArray[Any]
+from vflens.array import Array
+
 Signs: TypeAlias = Literal["zero_bias", "same", "opposite", "unknown"]
 
 

@@ -20,14 +20,12 @@ G ≤ p₁). Thus ‖x(α) − x₁‖² ≤ φ(α) − p₁ ≤ gap (``docs/est
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from vflens.array import Array
 from vflens.numerics.estimators import cholesky
-
-Array: TypeAlias = npt.NDArray[Any]
 
 #: α and τ of the start, the gap that is small enough, and the most steps.
 ALPHA, TAU, SMALL, STEPS = 1.5, 0.2, 3e-8, 30

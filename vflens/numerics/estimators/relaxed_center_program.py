@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
-
 import clarabel
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import csc_array
 
-Array: TypeAlias = npt.NDArray[Any]
+from vflens.array import Array
 
 
 def relaxed_center(W: Array, x0: Array) -> tuple[Array, float, float]:

@@ -9,18 +9,15 @@ nothing is left to do. One equation is solved in closed form but for two scalars
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from vflens.array import Array
 from vflens.numerics.estimators import one_equation
 from vflens.numerics.estimators.box import nearest_in_box
 from vflens.numerics.estimators.certificate import certified
 from vflens.numerics.estimators.relaxed_center import Center, relaxed_center
 from vflens.numerics.linear_system import RANGE_RTOL, null_basis, residual_norm, row_basis
-
-Array: TypeAlias = npt.NDArray[Any]
 
 #: Rows whose intermediate results are held together.
 CHUNK = 2**14

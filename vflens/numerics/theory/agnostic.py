@@ -10,14 +10,12 @@ steps instead of dozens.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
-Array: TypeAlias = npt.NDArray[Any]
+from vflens.array import Array
 
 _PRECISE = {"maxiter": 5000, "ftol": 1e-14, "gtol": 1e-8}
 _SINGULAR = 1e-9  # of the trace: what makes a singular curvature definite

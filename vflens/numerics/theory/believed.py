@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from vflens.array import Array
 from vflens.numerics.linear_system import row_basis
 from vflens.numerics.theory import closed_forms as theory
 from vflens.numerics.theory import distortion_theory as distorted
 
-Array: TypeAlias = npt.NDArray[Any]
 _SAME = 1e-9  # relative: matrices that rounding alone tells apart
 
 

@@ -15,14 +15,11 @@ Theorem 1 (exact scores, x in the box, no clipping needed): ‖x − RCC2‖ ≤
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from vflens.array import Array
 from vflens.numerics.linear_system import null_basis, row_basis
-
-Array: TypeAlias = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)

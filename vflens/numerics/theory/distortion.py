@@ -9,16 +9,12 @@ as they are, not through VAR (57)–(59), which drop terms and invert the singul
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
-
 import numpy as np
-import numpy.typing as npt
 
+from vflens.array import Array
 from vflens.numerics.estimators.ball_program import largest_ratio
 from vflens.numerics.linear_system import first_differences, row_basis
 from vflens.numerics.theory.distortion_theory import single_feature_mse
-
-Array: TypeAlias = npt.NDArray[Any]
 
 
 def distortion(W: Array, disclosed: Array) -> float:

@@ -9,14 +9,11 @@ of the equations are the same for both matrices: J.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from vflens.array import Array
 from vflens.numerics.linear_system import pseudo_inverse, row_projector
-
-Array: TypeAlias = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
