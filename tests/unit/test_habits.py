@@ -1,8 +1,10 @@
-"""Habits that a file keeps: the subject of a commit, the papers that a citation names."""
+"""Habits that a file keeps: a commit's subject, the papers that a citation names, one version."""
 
 from __future__ import annotations
 
+import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -46,3 +48,20 @@ def test_the_citation_names_the_four_papers() -> None:
     assert len(set(titles)) == 4
     assert all(reference["authors"] for reference in citation["references"])
     assert citation["license"] == "Apache-2.0"
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))["version"]
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    newest = re.findall(r"^## (\S+)", changes, re.MULTILINE)[0]
+    assert [citation, newest] == [project, project]
+
+
+def test_each_release_lists_what_changed_by_kind() -> None:
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    releases = changes.split("\n## ")[1:]
+    assert len(releases) >= 2
+    for release in releases:
+        kinds = [k for k in re.findall(r"^### (.+)$", release, re.MULTILINE) if k != "Known limits"]
+        assert kinds == ["Added", "Changed", "Fixed", "Security"]
