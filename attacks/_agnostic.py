@@ -12,7 +12,10 @@ from vflens.plugins.view import AdversaryView
 from vflens.types import Array, Estimate, statuses
 
 Outside = Literal["clip", "half_value", "half_row", "keep"]
-OUTSIDE = "values outside [0, 1]: clip them, ½ for each, ½ for the whole row; keep: as they are, what theory speaks of"
+OUTSIDE = (
+    "values outside [0, 1]: clip them, replace each by ½, replace its whole row by ½, "
+    "or keep them, as the theory does"
+)
 
 
 def solve_with_classifier(view: AdversaryView, theta: Array, outside: Outside) -> Estimate:

@@ -1,4 +1,4 @@
-"""Federations to measure: real processes on this machine, small tables, everything logged as in a real run."""
+"""Federations to measure: real processes on this machine, small tables, the logs of a real run."""
 
 from __future__ import annotations
 

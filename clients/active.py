@@ -200,7 +200,7 @@ class ActiveParty(DataParty):
         return super()._scored_rows(scored_set, sender)
 
     def begin(self, act: Begin) -> Done:
-        """See :meth:`DataParty.begin`; also keeps what attacks on the recorded transcript may use besides it."""
+        """See :meth:`DataParty.begin`; also keeps what attacks may use besides the recorded transcript."""
         with self.lock:
             self.settle()
             save_arrays(self.folder / "own.npz", self.adversary.own())
@@ -212,7 +212,7 @@ class ActiveParty(DataParty):
         return answers(self, act.rows)
 
     def ask(self, rows: Array) -> Released:
-        """The released scores of prediction ``rows`` int32 (n,); what came for them is recorded on arrival."""
+        """The released scores of prediction ``rows`` int32 (n,), recorded on arrival."""
         self.check_begun()
         with self.lock:
             self.settle()
@@ -277,7 +277,7 @@ class ActiveParty(DataParty):
         return partial
 
     def _checked_scores(self, released: Released, rows: Array) -> Array:
-        """The scores (n, k) that the coordinator released, or those that the top model gives its embeddings."""
+        """The scores (n, k) that the coordinator released, or that the top model computes."""
         federation = self.run.federation
         point = Point.EMBEDDING if federation.network else Point.SCORES
         width = federation.combined_width if federation.network else federation.n_classes
@@ -299,7 +299,7 @@ class ActiveParty(DataParty):
         return log_c
 
     def received_scores(self, rows: Array) -> Array:
-        """Log-probabilities (n, k) of ``rows`` asked before, as this party reads them after its own defences."""
+        """Log-probabilities (n, k) of ``rows`` asked before, after this party's own defences."""
         exchange = Exchange(self.config.run, Phase.PREDICT, 1, self._requests)
         log_c: Array = self.chain.fold("on_outputs", self._scores.values(rows), exchange, rows)
         return log_c
@@ -368,7 +368,7 @@ class ActiveParty(DataParty):
         return act.received
 
     def _release_gradient(self, received: Sequence[Released]) -> tuple[Released, Callable[[], None]]:
-        """Release the gradient in the combined embeddings ``received`` for one step; and what learns from it."""
+        """Release the gradient in the combined embeddings ``received``; return it and what learns from it."""
         model, (exchange, rows) = self.run.model, (received[0].exchange, received[0].rows)
         inputs, labels = self.run.inputs.take(rows, axis=0), self.soft_labels.take(rows, axis=0)
         loss, gradient = model.loss_gradient(

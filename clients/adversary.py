@@ -165,13 +165,13 @@ class Adversary:
         party.metrics.save()
 
     def _figure(self, attack: str, error: float) -> tuple[str, float]:
-        """What a receipt's error is called and counts: a share of wrong labels is told as that of right ones."""
+        """The metric's name and value of a receipt: wrong labels are recorded as the share of right ones."""
         if self.attacks[attack].estimates == "labels":
             return "label_accuracy", 1 - error
         return "mse", error
 
     def _record_guessed_scores(self, target: str, rows: Array, estimates: Mapping[str, Estimate]) -> None:
-        """How far the scores that an attack guessed are from those received: what VAR's (13) and (21) need."""
+        """Distance of the scores that an attack guessed from those received, for VAR's (13) and (21)."""
         guessed = {
             name: e.extras["logits"]
             for name, e in estimates.items()

@@ -1,4 +1,4 @@
-"""A data party's run after alignment, and the party as what works for it sees it: its adversary, its figures."""
+"""A data party's run after alignment, and the party as its adversary and its figures see it."""
 
 from __future__ import annotations
 

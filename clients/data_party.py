@@ -1,4 +1,4 @@
-"""What both kinds of data party share: a table, a block of the model, a gate, a transcript, a recovery log."""
+"""What both data parties share: a table, a part of the model, a gate, a transcript, a recovery log."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ class DataParty(Party):
             return self._identification.identities(self.table, act.salts)
 
     def prepare(self, act: Prepare) -> Done:
-        """Take up the aligned rows: scale, defend the inputs, start the model. Repeating it changes nothing."""
+        """Scale the aligned rows, defend the inputs, start the model. A second call changes nothing."""
         self._check_run(act.federation.run)
         with self.lock:
             if self._prepared is None:
@@ -288,7 +288,7 @@ class DataParty(Party):
         self.log.info("prepared", rows=federation.rows, columns=len(self.table.columns), clipped=clipped)
 
     def _take_up(self, order: Array, train: Array) -> tuple[Array, int]:
-        """The table's own rows in ``order``, scaled; the table is left without features, even if that fails."""
+        """The table's own rows in ``order``, scaled; the table loses its features, even on failure."""
         if len(features := self.table.features) < len(self.table.ids):
             raise StateError(f"party {self.name!r} took up its rows before and failed: start it again")
         scaler = Scaler.fit(self.table.columns, features, order[train])
@@ -411,7 +411,7 @@ class DataParty(Party):
         save_summary(self)
 
     def check_defenses(self) -> None:
-        """Refuse a run in which a configured defence did nothing; see :func:`vflens.member.gate.check_fired`."""
+        """Refuse a run whose configured defence did nothing; see :func:`vflens.member.gate.check_fired`."""
         check_fired(self.gate, self.name)
 
     def _check_run(self, run: str) -> None:

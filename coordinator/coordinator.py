@@ -256,7 +256,7 @@ class Coordinator(Party):
                 self.log.warning("not told to stop", peer=name, reason=str(error))
 
     def check_defenses(self) -> None:
-        """Refuse a run in which a configured defence did nothing; see :func:`vflens.member.gate.check_fired`."""
+        """Refuse a run whose configured defence did nothing; see :func:`vflens.member.gate.check_fired`."""
         check_fired(self.gate, self.name)
 
     def resume(self) -> None:

@@ -121,7 +121,7 @@ def _starts(problem: RotationProblem, count: int, rng: np.random.Generator) -> I
 
 
 def _on_level(problem: RotationProblem, R: Array, skew: Array, angles: Array = _ANGLES) -> Array | None:
-    """R exp(tS) with g = ε, t in the interval of ``angles`` nearest to 0; S is ``skew`` with spectral norm 1."""
+    """R exp(tS) with g = ε, t in the interval of ``angles`` nearest to 0; S: ``skew``, spectral norm 1."""
     size = np.linalg.norm(skew, 2)
     if size == 0:
         return R if problem.excess(R) == 0 else None

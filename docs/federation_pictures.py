@@ -73,12 +73,15 @@ def label_errors() -> str:
             auc = figure(found, "label_auc", attack, scored)
             where = ", prediction rows" if scored == "predict" else ""
             shown.append((f"{name.replace('-', ' ')}: {attack}{where}", wrong, f"{wrong:.3f}, AUC {auc:.3f}"))
-    title = "breast cancer, gradients of logits: share of training labels named wrongly (dashed: always the likeliest class)"
+    title = (
+        "breast cancer, gradients of logits: share of training labels named wrongly "
+        "(dashed: always the likeliest class)"
+    )
     return bars(title, shown, blind)
 
 
 def inversion_errors() -> str:
-    """Error of each inversion of a bottom model of one layer and of a small CNN, with and without passports."""
+    """Errors of inverting a one-layer bottom model and a small CNN, with and without passports."""
     shown, blind = Bars(), 0.0
     for model in ({"architecture": "mlp"}, {"architecture": "cnn"}):
         for name, found in measured(

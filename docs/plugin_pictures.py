@@ -28,7 +28,8 @@ from vflens.types import Moments
 DOCS = Path(__file__).parent
 BLUE, RED, GREY = "#2a6fb0", "#c0392b", "#808080"
 LINEAR = (
-    "zero", "random_guess", "half", "ls", "clamped_ls", "half_star", "cls", "gia", "rcc1", "rcc2", "chebyshev", "mean_star", "lmmse",
+    "zero", "random_guess", "half", "ls", "clamped_ls", "half_star", "cls", "gia", "rcc1", "rcc2",
+    "chebyshev", "mean_star", "lmmse",
 )  # fmt: skip
 
 
@@ -50,7 +51,10 @@ def attack_errors() -> str:
     found |= {"agnostic": errors["am"], "refined_agnostic": errors["ram 20"]}
     blind = float(((truth - known.mean(axis=0)) ** 2).mean())
     order = sorted(found.items(), key=lambda item: item[1])
-    title = f"wine, 7 of 13 columns, 3 classes, {len(x)} prediction rows: MSE per column (dashed: the mean of 50 rows)"
+    title = (
+        f"wine, 7 of 13 columns, 3 classes, {len(x)} prediction rows: MSE per column "
+        "(dashed: the mean of 50 rows)"
+    )
     return bars(title, [(name, mse, f"{mse:.4f}") for name, mse in order], blind)
 
 

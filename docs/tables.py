@@ -48,8 +48,10 @@ from vflens.tables.description import PartyFile
 from vflens.wire.messages import RPCS
 
 MODELS: tuple[type[BaseModel], ...] = (
-    PartyConfig, PassiveConfig, ActiveConfig, CoordinatorConfig, Peer, Plugin, Disclosure, Scoring, Recording, Limits, PartyFile, Training, SplitNetwork,
-    Experiment, Data, Columns, Fraction, ImageHalves, ImageTiles, Window, Members, Grant, AttackAt, Scenario, DefenseAt, Network, Sweep, SweptDefense,
+    PartyConfig, PassiveConfig, ActiveConfig, CoordinatorConfig, Peer, Plugin, Disclosure, Scoring, Recording,
+    Limits, PartyFile, Training, SplitNetwork,
+    Experiment, Data, Columns, Fraction, ImageHalves, ImageTiles, Window, Members, Grant, AttackAt,
+    Scenario, DefenseAt, Network, Sweep, SweptDefense,
 )  # fmt: skip
 PAGES = ("configuration.md", "threat-models.md", "protocol.md")
 _BLOCK = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)

@@ -31,7 +31,7 @@ def of_active(party: ActiveParty) -> str:
 
 
 def where(config: PartyConfig) -> str:
-    """The run folder, and the command that makes the report of it: with the others' where they lie beside it."""
+    """The run folder and the command that reports it, with the other parties' folders beside it."""
     beside = [f for f in config.out.parent.glob("*/config.toml") if f.parent != config.out]
     shown = config.out.parent if beside else config.out
     return (

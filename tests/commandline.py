@@ -1,4 +1,4 @@
-"""The command line in this process: what it prints, what it returns, and the sentence with which it refuses."""
+"""The command line in this process: what it prints, what it returns, and how it refuses."""
 
 from __future__ import annotations
 

@@ -19,7 +19,8 @@ _TRY = """
 import numpy, scipy.linalg, threadpoolctl
 a = numpy.random.default_rng(0).normal(size=(200, 200))
 scipy.linalg.svd(a @ a), numpy.linalg.svd(a @ a), numpy.linalg.solve(a, a)
-print(*sorted({lib["architecture"] for lib in threadpoolctl.threadpool_info() if lib["internal_api"] == "openblas"}))
+found = threadpoolctl.threadpool_info()
+print(*sorted({lib["architecture"] for lib in found if lib["internal_api"] == "openblas"}))
 """
 
 

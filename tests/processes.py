@@ -49,7 +49,7 @@ def change(config: Path, **changes: Any) -> None:
 
 
 def after(code: str) -> list[str]:
-    """A command that runs ``code``, then becomes the command that follows it (a fork with threads is unsafe)."""
+    """A command that runs ``code``, then becomes the next command (a fork with threads is unsafe)."""
     return [sys.executable, "-c", f"import os, sys\n{code}\nos.execv(sys.argv[1], sys.argv[1:])"]
 
 

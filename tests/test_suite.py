@@ -1,4 +1,4 @@
-"""Tests cannot vanish silently: not by a deleted file, a lost prefix, or a second function of the same name."""
+"""No test vanishes silently: by a deleted file, a lost prefix, or a second function of its name."""
 
 from __future__ import annotations
 

@@ -82,11 +82,12 @@ def test_both_places_learn_the_same_bits_and_see_different_things(tmp_path: Path
         own = [r for r in received(direct, "active", Point.EMBEDDING) if r.sender == party]
         relayed = [r for r in received(hub, "coordinator", Point.EMBEDDING) if r.sender == party]
         assert [r.rows.tolist() for r in own] == [r.rows.tolist() for r in relayed]
-        assert all(a.tensor("embedding").tobytes() == b.tensor("embedding").tobytes() for a, b in zip(own, relayed, strict=True))  # fmt: skip
+        for a, b in zip(own, relayed, strict=True):
+            assert a.tensor("embedding").tobytes() == b.tensor("embedding").tobytes()
 
 
 def test_an_attack_has_its_target_s_own_embedding(tmp_path: Path) -> None:
-    """Sums of three parties hide each of them; straight to the active party nothing does, and reports say so."""
+    """Sums of three parties hide each of them; direct embeddings hide none, and reports say so."""
     pages = []
     for place in ("coordinator", "active"):
         federation(tmp_path / place, **SETTINGS, aggregator=place).run()
@@ -135,7 +136,8 @@ def test_a_stale_embedding_lacks_exactly_the_last_update(tmp_path: Path) -> None
         if step >= 2:
             learned = gradients[step - 2]
             party.model.learn(party.inputs[learned.rows], learned.tensor("gradient"), learned.exchange)
-        np.testing.assert_array_equal(party.model.forward(party.inputs[sent.rows], sent.exchange), sent.tensor("embedding"))  # fmt: skip
+        computed = party.model.forward(party.inputs[sent.rows], sent.exchange)
+        np.testing.assert_array_equal(computed, sent.tensor("embedding"))
     close(twin)
 
 
@@ -208,7 +210,10 @@ def test_noise_is_not_averaged_away_by_asking_a_row_again_and_again(local: Local
     """A cheating active party gets as many embeddings of a row as there are epochs."""
     passive = local.active._passive[1]
     rows = _batch(local, 0)
-    again = r"asks for a row twice, or for one that this epoch asked for before: ask for each training row once an epoch$"
+    again = (
+        r"asks for a row twice, or for one that this epoch asked for before: "
+        r"ask for each training row once an epoch$"
+    )
     with pytest.raises(ProtocolError, match=rf"^step 0 {again}"):
         passive.call(Step(TRAIN, np.repeat(rows[:1], 20), None))
     passive.call(Step(TRAIN, rows, None))
@@ -227,8 +232,8 @@ def test_a_stale_gradient_is_that_of_the_rows_sent(tmp_path: Path) -> None:
     passive = local.active._passive[0]
     for step in range(2):
         passive.call(Step(TRAIN._replace(step=step), _batch(local, step), None))
-    with pytest.raises(ProtocolError, match=r"^the gradient of step 0 is not that of the rows whose "
-                                            r"embeddings 'a' sent"):  # fmt: skip
+    with pytest.raises(ProtocolError, match=
+        r"^the gradient of step 0 is not that of the rows whose embeddings 'a' sent"):  # fmt: skip
         passive.call(Step(TRAIN._replace(step=2), _batch(local, 2), _zeros(_batch(local, 1), 0)))
     close(local)
 
@@ -261,7 +266,10 @@ def test_every_party_says_who_aggregates(tmp_path: Path, party: str) -> None:
     configs = deal(experiment(tmp_path, **SETTINGS, aggregator="active"), tmp_path)
     altered(configs, party, aggregator="coordinator")
     local = LocalFederation(configs, lambda stage, done, total: None)
-    words = f"^aggregator = 'coordinator' at '{party}' and 'active' at the coordinator: set it alike at every party$"
+    words = (
+        f"^aggregator = 'coordinator' at '{party}' and 'active' at the coordinator: "
+        "set it alike at every party$"
+    )
     with pytest.raises(ConfigError, match=words):
         local.coordinator.prepare()
     close(local)

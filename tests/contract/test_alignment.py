@@ -93,7 +93,10 @@ def test_the_salts_of_an_earlier_run_are_refused(dealt: Path, tmp_path: Path) ->
     ):
         earlier = _salts(may)
         for party in PARTIES:
-            sentence = f"^the salts of the alignment lack that of '{party}': collect them anew from all data parties$"
+            sentence = (
+                f"^the salts of the alignment lack that of '{party}': "
+                "collect them anew from all data parties$"
+            )
             for salts in (earlier, b"", earlier + _salts(june)[1:]):
                 with pytest.raises(ProtocolError, match=sentence):
                     _sent(june, party, salts)
@@ -112,7 +115,7 @@ def test_digests_are_sent_in_their_own_order_and_rows_still_meet(dealt: Path, tm
 
 
 def test_a_repeated_run_repeats_its_bits(dealt: Path, tmp_path: Path) -> None:
-    """Salts follow from secrets, name and tables: where all of them are equal there is nothing new to link."""
+    """Salts follow from secrets, name and tables: equal ones link nothing new."""
     for name in ("a", "b"):
         with _federation(dealt, tmp_path / name) as local:
             local.run()

@@ -21,7 +21,10 @@ from vflens.experiments.run.check import check
 from vflens.types import Point
 
 LAPLACE = {"name": "dp_laplace", "level": 4.0}  # ε = ½ a release
-BEYOND = r"release 3 of a training row of '{}' makes ε = 1\.5 at δ = 1e-05, limits\.epsilon is 1: train for fewer epochs"
+BEYOND = (
+    r"release 3 of a training row of '{}' makes ε = 1\.5 at δ = 1e-05, limits\.epsilon is 1: "
+    r"train for fewer epochs"
+)
 
 
 @pytest.mark.parametrize("at", ["passive", "active"])

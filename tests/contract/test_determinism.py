@@ -1,4 +1,4 @@
-"""One seed, one result: twice in one process, and in one process against one process per party, bit for bit."""
+"""One seed, one result, bit for bit: twice in one process, and with one process per party."""
 
 from __future__ import annotations
 

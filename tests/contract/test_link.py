@@ -206,7 +206,10 @@ class TestGrpcLink:
     def test_a_caller_proves_who_it_is(self, caller: str) -> None:
         with served(Stub(raising(StateError("reached")), Role.ACTIVE)) as address:
             link = GrpcLink("callee", address, caller=caller, token="another-token-of-20", limits=Limits())
-            sentence = f"caller {caller!r} is no peer of 'callee', or its token is another: compare both configurations"
+            sentence = (
+                f"caller {caller!r} is no peer of 'callee', or its token is another: "
+                "compare both configurations"
+            )
             for act in (acts.Describe(RUN), EXAMPLES[acts.Query], EXAMPLES[acts.Step]):
                 with pytest.raises(AccessError, match=f"^{re.escape(sentence)}$"):
                     link.submit(act).result()
@@ -328,7 +331,7 @@ class TestGrpcLink:
 
     @pytest.mark.parametrize("act", [acts.Describe(RUN), forward(0)])
     def test_a_reply_that_is_none(self, act: acts.Act[Any], capfd: pytest.CaptureFixture[str]) -> None:
-        """A party of another version answers in other messages: one sentence, not a traceback of the library."""
+        """A party of another version answers in other messages: one sentence, no traceback."""
         with short_folder() as folder, ThreadPoolExecutor(1) as workers:
             server = grpc.server(workers)
             server.add_generic_rpc_handlers((_Garbage(),))

@@ -95,7 +95,10 @@ def test_a_learned_step_whose_answer_was_lost_is_refused_not_learned_again(local
     assert isinstance(act, Step)
     local.active.gate._last.clear()
     before = fingerprint(local)
-    sentence = rf"^step {act.exchange.step} was learned from before and its answer is no longer kept: ask for the next$"
+    sentence = (
+        rf"^step {act.exchange.step} was learned from before and its answer is no longer kept: "
+        r"ask for the next$"
+    )
     with pytest.raises(StateError, match=sentence):
         recorders["active"].call(act)
     assert fingerprint(local) == before

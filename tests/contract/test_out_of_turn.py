@@ -181,16 +181,16 @@ GRADIENTS: list[tuple[dict[str, Any], type[VflensError], str]] = [
         ProtocolError,
         r"^gradient of 'active' has shape \(3, 3\) float64: \(4, 3\) float64 is due$",
     ),
-    ({"tensors": {"gradient": np.ones((4, 3), "<f4")}}, ProtocolError, r"has shape \(4, 3\) float32: \(4, "
-                                                                       r"3\) float64"),
-    ({"tensors": {"gradient": np.full((4, 3), np.inf)}}, ProtocolError, "holds NaN, infinite or huge numbers "
-                                                                        "in step 0"),
-    ({"tensors": {"gradient": np.full((4, 3), 1e140)}}, ProtocolError, "holds NaN, infinite or huge numbers "
-                                                                       "in step 0"),
+    ({"tensors": {"gradient": np.ones((4, 3), "<f4")}}, ProtocolError,
+            r"has shape \(4, 3\) float32: \(4, 3\) float64"),
+    ({"tensors": {"gradient": np.full((4, 3), np.inf)}}, ProtocolError,
+            "holds NaN, infinite or huge numbers in step 0"),
+    ({"tensors": {"gradient": np.full((4, 3), 1e140)}}, ProtocolError,
+            "holds NaN, infinite or huge numbers in step 0"),
     ({"tensors": {"embedding": np.ones((4, 3))}}, ProtocolError, "carries no tensor 'gradient'"),
     ({"tensors": None}, VflensError, "gradient of party 'active' were withheld"),
-    ({"point": Point.EMBEDDING}, ProtocolError, "^embedding of 'active' came where gradient of 'active' is "
-                                                "due$"),
+    ({"point": Point.EMBEDDING}, ProtocolError,
+            "^embedding of 'active' came where gradient of 'active' is due$"),
     ({"sender": "mallory"}, ProtocolError, "^gradient of 'mallory' came where gradient of 'active' is due$"),
     (
         {"exchange": Exchange("other", Phase.TRAIN, 0, 0)},
@@ -202,8 +202,8 @@ GRADIENTS: list[tuple[dict[str, Any], type[VflensError], str]] = [
         ProtocolError,
         "^an exchange of phase 'predict' where 'train' is due$",
     ),
-    ({"rows": NOTHING, "tensors": {"gradient": np.ones((0, 3))}}, ProtocolError, "an empty list of train "
-                                                                                 "rows"),
+    ({"rows": NOTHING, "tensors": {"gradient": np.ones((0, 3))}}, ProtocolError,
+            "an empty list of train rows"),
 ]  # fmt: skip
 
 
@@ -288,17 +288,18 @@ def test_an_alignment_that_does_not_fit_is_refused(tmp_path: Path, local: LocalF
     twice[0], beyond[0] = 1, 90
     fresh = federation(tmp_path / "fresh", defenses=NOISY)
     cases: list[tuple[Prepare, str]] = [
-        (Prepare(whole, order[1:]), f"^the aligned order names {whole.rows - 1} rows, {whole.rows} distinct "
-                                    "ones"),
+        (Prepare(whole, order[1:]),
+                f"^the aligned order names {whole.rows - 1} rows, {whole.rows} distinct "
+                "ones"),
         (Prepare(whole, twice), f"^the aligned order names {whole.rows} rows, {whole.rows} distinct ones"),
         (Prepare(whole, beyond), f"^the aligned order names row 90 of a file with {whole.rows} rows$"),
         (Prepare(replace(whole, predict=whole.train[:1]), order), "^training and prediction rows overlap"),
-        (Prepare(replace(whole, predict=np.array([90], np.int32)), order), "overlap or lie outside the "
-                                                                           "aligned rows$"),
-        (Prepare(replace(whole, run="other"), order), "^run 'other' is not this party's: 'passive' is "
-                                                      "configured for run"),
-        (Prepare(replace(whole, parties=whole.parties[:1]), order), "does not know passive 'passive' with "
-                                                                    "its columns"),
+        (Prepare(replace(whole, predict=np.array([90], np.int32)), order),
+                "overlap or lie outside the aligned rows$"),
+        (Prepare(replace(whole, run="other"), order),
+                "^run 'other' is not this party's: 'passive' is configured for run"),
+        (Prepare(replace(whole, parties=whole.parties[:1]), order),
+                "does not know passive 'passive' with its columns"),
     ]  # fmt: skip
     for act, sentence in cases:
         with pytest.raises(ProtocolError, match=sentence):

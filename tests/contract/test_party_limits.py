@@ -18,19 +18,23 @@ from vflens.protocol.federation import Federation
 LIMITS = {"epochs": 100, "min_learning_rate": 1e-3, "max_width": 16, "memory_mib": 4}
 MLP: dict[str, Any] = {"architecture": "mlp", "width": 8}
 BEYOND: list[tuple[str, dict[str, Any], dict[str, Any] | None, str]] = [
-    ("epochs", {"epochs": 2**31 - 1}, None, r"^training\.epochs: 2147483647 in run 'tiny/run', "
-                                            r"limits\.epochs at '{}' is 100: train with less, or raise it$"),
-    ("rate", {"learning_rate": 1e-300}, None, r"^training\.learning_rate: 1e-300 in run 'tiny/run', "
-                                              r"limits\.min_learning_rate at '{}' is 0\.001: train with a "
-                                              r"larger one, or lower it$"),
-    ("hidden", {}, {**MLP, "hidden": [65536] * 16}, r"^the widest layer: 65536 in run 'tiny/run', "
-                                                    r"limits\.max_width at '{}' is 16: train with less, or "
-                                                    r"raise it$"),
+    ("epochs", {"epochs": 2**31 - 1}, None,
+            r"^training\.epochs: 2147483647 in run 'tiny/run', "
+            r"limits\.epochs at '{}' is 100: train with less, or raise it$"),
+    ("rate", {"learning_rate": 1e-300}, None,
+            r"^training\.learning_rate: 1e-300 in run 'tiny/run', "
+            r"limits\.min_learning_rate at '{}' is 0\.001: train with a "
+            r"larger one, or lower it$"),
+    ("hidden", {}, {**MLP, "hidden": [65536] * 16},
+            r"^the widest layer: 65536 in run 'tiny/run', "
+            r"limits\.max_width at '{}' is 16: train with less, or "
+            r"raise it$"),
     ("top", {}, {**MLP, "top": [17]}, r"^the widest layer: 17 "),
     ("embedding", {}, {**MLP, "width": 17, "top": [4]}, r"^the widest layer: 17 "),
-    ("memory", {}, {**MLP, "hidden": [65536] * 16}, r"^MiB for rows, model and a step: 19[0-9]+ in run "
-                                                    r"'tiny/run', limits\.memory_mib at '{}' is 4: train "
-                                                    r"with less, or raise it$"),
+    ("memory", {}, {**MLP, "hidden": [65536] * 16},
+            r"^MiB for rows, model and a step: 19[0-9]+ in run "
+            r"'tiny/run', limits\.memory_mib at '{}' is 4: train "
+            r"with less, or raise it$"),
 ]  # fmt: skip
 
 

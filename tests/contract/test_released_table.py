@@ -139,7 +139,10 @@ def test_correlated_noise_keeps_the_classifier_of_the_owners_labels(tmp_path: Pa
 def test_correlated_noise_for_labels_of_three_classes_is_refused_before(tmp_path: Path) -> None:
     files = deal(experiment(tmp_path, data=MANY, defenses=_release(mechanism="correlated")), tmp_path)
     _give_labels(files["passive"], third=True)
-    words = "release_table at 'passive': correlated noise keeps a classifier of two classes, and data.label_column holds 3"
+    words = (
+        "release_table at 'passive': correlated noise keeps a classifier of two classes, "
+        "and data.label_column holds 3"
+    )
     with pytest.raises(ConfigError, match=f"^{words}$"):
         check(files["passive"])
 

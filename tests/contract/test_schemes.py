@@ -1,4 +1,4 @@
-"""Schemes along v₁ in a federation: the coordinator gets the weights by an explicit disclosure, or refuses."""
+"""Schemes along v₁: the coordinator gets the weights by an explicit disclosure, or refuses."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def _twice(party: DataParty, act: Step) -> Released:
 
 
 def _exchanged(local: LocalFederation) -> tuple[Released, Released, Released]:
-    """The embedding, the sum that goes to the active party, and its gradient; every step is asked for twice."""
+    """The embedding, the sum for the active party, and its gradient; every step is asked for twice."""
     passive = local.passive["passive"]
     rows = local.coordinator.aligned.train[:400]
     embedding = _twice(passive, Step(EXCHANGE, rows, None))
@@ -123,7 +123,7 @@ def test_a_predicted_row_is_drawn_once(tmp_path: Path, name: str) -> None:
 
 
 def _is_noise_of(std: float, noise: Array) -> None:
-    """Chi-square test at level 1e-6 that ``noise`` is N(0, std²), and not two thirds or one and a half of it."""
+    """Chi-square test at level 1e-6: ``noise`` is N(0, std²), not two thirds or one and a half of it."""
     low, high = chi2.ppf([5e-7, 1 - 5e-7], noise.size)
     total = (noise.astype(np.float64) ** 2).sum()
     assert low < total / std**2 < high

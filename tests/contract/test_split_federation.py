@@ -147,7 +147,7 @@ def test_a_sampled_transcript_keeps_whole_epochs(
 def test_the_same_over_grpc(
     tmp_path: Path, undisturbed: Callable[[str], Outcome], place: str, who: str
 ) -> None:
-    """Rebuilt between two checkpoints behind real servers: the bits of one process in which nothing happened."""
+    """Rebuilt between two checkpoints behind real servers: the bits of an undisturbed process."""
     with _served(tmp_path, **WIRED[place]) as local:
         train_until(local, 5)
         REBUILD[who](local)
@@ -272,7 +272,7 @@ def test_keys_and_autoencoder_are_in_no_transcript(tmp_path: Path, keys: list[Ar
 def test_a_key_that_is_sent_is_found(
     tmp_path: Path, keys: list[Array], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The search above would see it: here the first numbers of a key leave in the place of the layer's bias."""
+    """The search above finds it: here the first numbers of a key leave in place of the layer's bias."""
 
     def leaking(_: Passport, w: Mapping[str, Array], ctx: Context) -> Mapping[str, Array]:
         return {**w, "3.bias": keys[0][: len(w["3.bias"])]}

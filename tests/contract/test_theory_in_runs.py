@@ -58,7 +58,11 @@ CASES = (
     ({"defenses": [_at("passive", OUTPUTS)]}, "RVG Theorem 3", "VAR (40)"),
     ({"defenses": [_at("passive", OUTPUTS)], "classes": 6}, "VAR (46)", "VAR (46)"),
     ({"defenses": [_at("passive", "distorted_parameters", **EPSILON)], "classes": 2}, None, "VAR (52)"),
-    ({"defenses": [_at("passive", "distorted_parameters", **EPSILON)], "share": 0.15}, "VAR (48)", "VAR (48)"),
+    (
+        {"defenses": [_at("passive", "distorted_parameters", **EPSILON)], "share": 0.15},
+        "VAR (48)",
+        "VAR (48)",
+    ),
     ({"defenses": [_at("coordinator", "gaussian_scores")]}, "RVG Theorem 4", "RVG Theorem 4"),
     ({"defenses": [_at("coordinator", "gaussian_scores")], "classes": 7}, "RVG Theorem 4", "RVG Theorem 4"),
     ({"defenses": [_at("coordinator", "scheme_1")], "told": True}, "RVG Theorem 4", "RVG Theorem 4"),

@@ -1,4 +1,4 @@
-"""An adversary has what its party received and owns; the truth, the wire and the model are out of its reach."""
+"""An adversary has what its party received and owns; it cannot reach truth, wire or model."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ for name in sys.argv[1:]:
 print("\\n".join(sys.modules))
 """
 UNREACHABLE = (
-    "grpc", "google", "protos", "vflens.protocol.acts", "vflens.tables.reading", "vflens.datasets", "vflens.member.gate", "vflens.storage.journal", "vflens.protocol.link",
-    "vflens.tables.description", "vflens.tables.files", "vflens.plugins.dataset", "vflens.score", "vflens.tables.table", "vflens.storage.transcript", "vflens.wire", "clients", "coordinator", "services",
-    "experiments", "pyarrow",
+    "grpc", "google", "protos", "pyarrow", "clients", "coordinator", "services", "experiments",
+    "vflens.protocol.acts", "vflens.protocol.link", "vflens.member.gate", "vflens.score", "vflens.wire",
+    "vflens.tables.reading", "vflens.tables.description", "vflens.tables.files", "vflens.tables.table",
+    "vflens.datasets", "vflens.plugins.dataset", "vflens.storage.journal", "vflens.storage.transcript",
 )  # fmt: skip
 
 
@@ -313,7 +314,10 @@ def test_a_defence_whose_hooks_never_fired_fails_the_run(tmp_path: Path) -> None
     local = federation(tmp_path)
     owner = Owner("coordinator")
     local.coordinator.gate._chain = DefenseChain(lambda: owner, [_Idle()], b"secret")
-    sentence = "defence 'test_views' of 'coordinator' never acted in this run: remove it, or configure what it acts on"
+    sentence = (
+        "defence 'test_views' of 'coordinator' never acted in this run: remove it, "
+        "or configure what it acts on"
+    )
     with pytest.raises(DefenseError, match=f"^{sentence}$"):
         local.run()
     for party in ("active", "passive", "coordinator"):

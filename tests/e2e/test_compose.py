@@ -95,7 +95,7 @@ def test_the_image_gets_every_package() -> None:
 
 
 def test_the_commands_make_a_federation(tmp_path: Path) -> None:
-    """Run as local processes, in the same layout; without VFLENS_NETWORK the dealer gives loopback addresses."""
+    """As local processes, in the same layout: without VFLENS_NETWORK addresses are loopback."""
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     environment = {k: v for k, v in os.environ.items() if k != "VFLENS_NETWORK"}
     environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"

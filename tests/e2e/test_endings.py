@@ -1,4 +1,4 @@
-"""A process ends with its exit code and no word of a C++ library: no thread of one outlives the interpreter."""
+"""A process ends with its exit code: no thread of a C++ library outlives the interpreter and prints."""
 
 from __future__ import annotations
 

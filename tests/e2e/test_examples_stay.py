@@ -46,7 +46,8 @@ parts = [a.T @ a, a @ a[:61].T, np.exp(a), np.linalg.svd(a)[1], np.linalg.solve(
 import torch
 with torch.random.fork_rng():
     t = torch.from_numpy(a)
-    parts += [(t.T @ t).numpy(), torch.tanh(t).numpy(), torch.nn.functional.conv2d(t[None, None], t[None, None, :5, :5]).numpy()]
+    convolved = torch.nn.functional.conv2d(t[None, None], t[None, None, :5, :5])
+    parts += [(t.T @ t).numpy(), torch.tanh(t).numpy(), convolved.numpy()]
 print(hashlib.blake2b(b"".join(p.tobytes() for p in parts), digest_size=12).hexdigest())
 """
 

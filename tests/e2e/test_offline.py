@@ -73,7 +73,7 @@ def test_the_recorded_transcript_gives_the_run_s_own_estimate(
 
 
 def test_what_certifies_an_estimate_travels_with_it(tmp_path: Path, recorded: Path) -> None:
-    """Residual, gap and radius √p₁ of each row in the file; their median and largest in the command's answer."""
+    """Residual, gap and radius √p₁ of each row in the file; median and largest in the output."""
     out = tmp_path / "estimate.npz"
     facts = attack_recorded(recorded / "active", "rcc1", "b", out)
     assert sum(facts["status"].values()) == facts["rows"] == 18

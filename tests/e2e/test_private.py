@@ -96,7 +96,10 @@ def test_a_run_folder_that_others_can_open_is_refused(
 ) -> None:
     home = dealt / "passive"
     home.chmod(permissions)
-    sentence = f"run folder {home} is open to other users of this machine (mode {permissions:o}): chmod 700 {home}, or choose another `out`"
+    sentence = (
+        f"run folder {home} is open to other users of this machine (mode {permissions:o}): chmod 700 {home}, "
+        "or choose another `out`"
+    )
     for command in (("check", home / "config.toml"), ("serve", "passive", "--config", home / "config.toml")):
         assert refused(12, *command) == sentence
     experiment = experiment_file(dealt.parent)

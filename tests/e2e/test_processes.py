@@ -177,7 +177,10 @@ class TestServing:
                 )
                 row = next(iter(journal.read(federation.home / "coordinator/transcript"))).rows[:1]
                 act = Forward(Exchange("tiny/run", Phase.PREDICT, 1, 7), row)
-                words = f"active 'active' may not ask {peer['role']} '{peer['name']}' to Forward: only the coordinator may"
+                words = (
+                    f"active 'active' may not ask {peer['role']} '{peer['name']}' to Forward: "
+                    "only the coordinator may"
+                )
                 with pytest.raises(AccessError, match=f"^{words}$"):
                     link.call(act)
                 link.close()
@@ -359,7 +362,10 @@ class TestGoesWrong:
             federation.start("coordinator", "active")
             assert federation.codes() == {"coordinator": 11, "active": 11}
             address = tomllib.loads(federation.config("passive").read_text())["address"]
-            sentence = f"passive 'passive' at {address} did not come within 3 s: start it, or raise limits.wait_seconds"
+            sentence = (
+                f"passive 'passive' at {address} did not come within 3 s: start it, "
+                "or raise limits.wait_seconds"
+            )
             assert federation.said("coordinator").endswith(f"error: {sentence}\n")
             assert federation.said("active").endswith(f"error: the run ended early: {sentence}\n")
 

@@ -1,4 +1,4 @@
-"""Whatever cannot be used is refused by one sentence and its exit code: experiments, parties' files, paths."""
+"""One sentence and its exit code refuse unusable experiments, party files and paths."""
 
 from __future__ import annotations
 

@@ -279,7 +279,7 @@ HOSTILE = "=cmd|' /C calc'!A0"
 
 
 def _formulas(folder: Path) -> Path:
-    """A table whose header, label and identifiers hold formulas, and texts that only look a little like them."""
+    """A table whose header, label and identifiers hold formulas, and texts that resemble them."""
     frame = pd.DataFrame(
         {
             HOSTILE: [1.5, 2.5, 4.0, -3.0],
@@ -294,7 +294,10 @@ def _formulas(folder: Path) -> Path:
 def test_formulas_are_named_and_left_alone(vflens: Run, tmp_path: Path) -> None:
     common = (_formulas(tmp_path), "--label", "y", "--id", "who", "--keep-ids", "--lambda", "1")
     facts = _json(vflens, *common, "--out", tmp_path / "o.csv")
-    words = "5 names or cells of the released file begin like a formula (=, +, -, @, tab): a spreadsheet may run them, --excel-safe puts an apostrophe before each"
+    words = (
+        "5 names or cells of the released file begin like a formula (=, +, -, @, tab): "
+        "a spreadsheet may run them, --excel-safe puts an apostrophe before each"
+    )
     assert words in facts["warnings"]
     released = pd.read_csv(tmp_path / "o.csv")
     assert list(released) == [HOSTILE, "who", "y"]
@@ -389,7 +392,7 @@ def test_pandas_is_not_loaded_to_release_a_table(tmp_path: Path) -> None:
 
 
 def _killed_while_it_writes(command: list[str], out: Path, sent: signal.Signals) -> tuple[int, str]:
-    """Exit code and words of ``command``, once the file beside ``out`` that it writes first held something."""
+    """Exit code and words of ``command``, after the file beside ``out`` that it writes first existed."""
     with subprocess.Popen(
         command,
         cwd=out.parents[1],

@@ -96,7 +96,10 @@ def test_a_row_beyond_the_reader_s_block_is_refused_in_plain_words(vflens: Run, 
     (tmp_path / "t.csv").write_text("a,y\n" + "1,2\n" * 200_000 + '1,"2\n' + "1,2\n" * 300_000)
     code, _, err = vflens("release", tmp_path / "t.csv", "--lambda", "1", "--out", tmp_path / "o.csv")
     assert code == 3
-    said = r"a row after data row \d+ is longer than 524,288 bytes: close its quotes, or shorten its longest cell"
+    said = (
+        r"a row after data row \d+ is longer than 524,288 bytes: close its quotes, "
+        r"or shorten its longest cell"
+    )
     assert re.fullmatch(rf"error: {tmp_path / 't.csv'}: {said}\n", err)
 
 

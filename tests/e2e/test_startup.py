@@ -8,7 +8,10 @@ from pathlib import Path
 
 from processes import ENVIRONMENT, dealt
 
-_LOADED = "import atexit, sys; from vflens.cli.main import command_line; atexit.register(lambda: print(*sys.modules)); command_line()"
+_LOADED = (
+    "import atexit, sys; from vflens.cli.main import command_line; atexit.register(lambda: "
+    "print(*sys.modules)); command_line()"
+)
 
 
 def test_no_party_loads_libraries_of_figures_and_tables(tmp_path: Path) -> None:

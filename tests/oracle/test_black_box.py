@@ -1,4 +1,4 @@
-"""The black box of RVG §VI: its cases, its convergence, and the distributions on which it does not converge."""
+"""The black box of RVG §VI: its cases, its convergence, and where it does not converge."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ def test_rows_without_a_solution_in_the_box_get_the_nearest_best_point(seed: int
 
 
 def test_rows_one_by_one_agree_with_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With Newton, active sets and proximal steps switched off, every row is solved alone; the answers stay."""
+    """Without Newton, active sets and proximal steps every row is solved alone; the answers stay."""
     A, x = system(3, 4, 7, 20, vertices=0.2)
     b = x @ A.T
     b[10:] += 2
@@ -371,19 +371,19 @@ def test_cls_starts_at_any_point_of_the_box() -> None:
 @pytest.mark.parametrize(
     ("name", "params", "sentence"),
     [
-        ("cls", {"start": np.full(3, 0.5)}, "cls: start has 3 numbers and there are 2 unknown columns: give "
-                                            "one for each"),
+        ("cls", {"start": np.full(3, 0.5)},
+                "cls: start has 3 numbers and there are 2 unknown columns: give one for each"),
         ("cls", {"start": [0.5, 1.5]}, "a point of the box: a number from 0 to 1 for each column"),
         ("cls", {"start": [[0.5, 0.5]]}, "a point of the box: a number from 0 to 1 for each column"),
-        ("cls", {"start": "centre"}, r"attack 'cls': start: give one of clamped_ls, zero, half, random, .* "
-                                     r"\(got 'centre'\)$"),
+        ("cls", {"start": "centre"},
+                r"attack 'cls': start: give one of clamped_ls, zero, half, random, .* \(got 'centre'\)$"),
         ("gia", {"steps": 0}, r"^attack 'gia': steps: Input should be greater than or equal to 1 \(got 0\)$"),
         ("gia", {"step": 9}, "^attack 'gia': step: Extra inputs are not permitted: it has learning_rate, "
                              "start, steps, tolerance$"),
-        ("half", {"start": 1}, "^attack 'half': start: Extra inputs are not permitted: it has no "
-                               "parameters$"),
-        ("half", {"rng": "five"}, r"^rng = 'five': give a numpy Generator, a seed \(a whole number from 0\), "
-                                  r"or None$"),
+        ("half", {"start": 1},
+                "^attack 'half': start: Extra inputs are not permitted: it has no parameters$"),
+        ("half", {"rng": "five"},
+                r"^rng = 'five': give a numpy Generator, a seed \(a whole number from 0\), or None$"),
         ("half", {"rng": -1}, "^rng = -1: give a numpy Generator"),
     ],
 )  # fmt: skip

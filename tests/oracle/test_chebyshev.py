@@ -43,7 +43,7 @@ def test_the_smallest_ball_is_that_of_brute_force(p: int) -> None:
 
 @pytest.mark.parametrize(("k", "d"), [(3, 3), (4, 5), (3, 4), (4, 6), (2, 4), (6, 8)])
 def test_no_solution_is_outside_and_no_smaller_ball_holds_them(k: int, d: int) -> None:
-    """The extreme solutions in random directions are inside; a local search for a better centre finds none."""
+    """Extreme solutions in random directions are inside; a local search finds no better centre."""
     rng = np.random.default_rng(d)
     A, x = np.diff(rng.normal(size=(k, d)), axis=0), rng.random((4, d))
     estimate = attacks.estimate("chebyshev", A, x @ A.T)

@@ -129,7 +129,7 @@ def test_the_likelihood_ratio_of_laplace_noise_keeps_its_epsilon_everywhere(apar
 
 
 def test_coins_and_table_make_one_law() -> None:
-    """What is left of a halving is the next one's: P(4096) = P(0)/2 is a step of the same size as any other."""
+    """A halving's rest goes to the next: the step P(4096) = P(0)/2 has the size of any other."""
     share = _shares(discrete_noise._within_a_halving, 2**64)
     exact = [*map(Fraction, share), Fraction(share[0], 2)]
     steps = [a / b for a, b in itertools.pairwise(exact)]
@@ -166,7 +166,7 @@ def test_the_theorems_delta_covers_the_exact_one_and_the_samplers_error(delta: f
 
 
 def _longest_rows() -> Array:
-    """Rows of norm C as float64 makes them, or more: few and many numbers, equal and unequal, of both signs."""
+    """Rows of norm C as float64 makes them, or more: few and many numbers, equal and unequal, both signs."""
     rng = np.random.default_rng(0)
     rows = [rng.normal(size=(200, 64)), np.ones((1, 64)), np.full((1, 64), -1 / 64), np.eye(64)[:1] * 1e9]
     return np.concatenate(rows) * np.pi

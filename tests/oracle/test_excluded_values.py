@@ -99,7 +99,7 @@ MECHANISMS: dict[str, tuple[Callable[[Array], Array], Any, Callable[[Array, Any]
 
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_no_release_rules_a_candidate_out(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever was released, from either candidate some whole number of steps leads to it, to the last bit."""
+    """From either candidate a whole number of steps leads to every released value, to the last bit."""
     monkeypatch.setattr(gaussian_scores, "log_softmax", lambda z, axis: z)  # softmax is computed from this
     release, step, on_grid = MECHANISMS[name]
     reach = math.inf if "laplace" in name else GAUSSIAN_REACH  # in steps

@@ -33,9 +33,12 @@ pytestmark = [
 ]
 #: Mean over all 19 windows, MSE per feature; an independent implementation, one split.
 BANK = {
-    2: {"half": 0.1770, "ls": 0.2049, "clamped_ls": 0.1899, "half_star": 0.0965, "rcc2": 0.0827, "rcc1": 0.0710},
-    5: {"half": 0.1770, "ls": 0.2974, "clamped_ls": 0.2885, "half_star": 0.1474, "rcc2": 0.1454, "rcc1": 0.1446},
-    10: {"half": 0.1770, "ls": 0.3492, "clamped_ls": 0.3420, "half_star": 0.1579, "rcc2": 0.1559, "rcc1": 0.1551},
+    2: {"half": 0.1770, "ls": 0.2049, "clamped_ls": 0.1899,
+        "half_star": 0.0965, "rcc2": 0.0827, "rcc1": 0.0710},
+    5: {"half": 0.1770, "ls": 0.2974, "clamped_ls": 0.2885,
+        "half_star": 0.1474, "rcc2": 0.1454, "rcc1": 0.1446},
+    10: {"half": 0.1770, "ls": 0.3492, "clamped_ls": 0.3420,
+         "half_star": 0.1579, "rcc2": 0.1559, "rcc1": 0.1551},
 }  # fmt: skip
 SETS = ("bank", "robot", "satellite")
 
@@ -59,7 +62,7 @@ def test_bank_as_coded_is_the_table_within_a_hundredth(d: int) -> None:
 
 
 def test_bank_at_two_features_moves_with_split_and_seed() -> None:
-    """The table's figure lies in the 95 % interval over four splits and seeds, widened by its own hundredth."""
+    """The table's figure lies in the 95 % interval over four splits and seeds, widened by a hundredth."""
     found = [mean_errors(seed, 2) for seed in range(4)]
     for name, expected in BANK[2].items():
         mean, half = interval([f[name] for f in found])

@@ -158,7 +158,7 @@ def _random_on_level(W: Array, epsilon: float, rng: np.random.Generator, n: int)
 @pytest.mark.parametrize("share", [0.02, 0.5])
 @pytest.mark.parametrize(("k", "d"), [(3, 1), (5, 1), (2, 2), (2, 5)])
 def test_no_disclosure_at_the_same_distortion_misleads_more(k: int, d: int, share: float) -> None:
-    """VAR cases iii and iv against 2,000 random disclosures at the same g, and a local search from the best."""
+    """VAR cases iii and iv against 2,000 random disclosures at the same g, and a local search."""
     W, x = system(k, d, n=300)
     epsilon = share * largest_distortion(W)
     disclosed = disclosed_by(DistortedParameters(epsilon=epsilon), W, x)
@@ -284,7 +284,7 @@ def test_a_degenerate_disclosure_is_refused(k: int, d: int) -> None:
 
 
 def test_beyond_the_range_the_error_is_unbounded() -> None:
-    """Why it is refused: just inside, the error explodes; at k = 2, d > 1 disclosures towards 0 become legal."""
+    """Just inside the limit the error explodes; at k = 2, d > 1 disclosures towards 0 become legal."""
     W, x = system(2, 3, n=300)
     end = largest_distortion(W)
     errors = [

@@ -94,7 +94,7 @@ def test_all_regimes_of_one_equation_occur() -> None:
 @pytest.mark.parametrize("vertices", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("seed", range(5))
 def test_one_equation_without_a_solver(seed: int, vertices: float) -> None:
-    """Zero, equal, tiny and dominant coefficients, truths on faces and vertices: no row is left to a solver."""
+    """Zero, equal, tiny and dominant coefficients, truths on faces and vertices: no row needs a solver."""
     rng = np.random.default_rng(seed)
     d = 3 + 4 * seed
     a = [rng.normal(size=d), np.abs(rng.standard_cauchy(d)), rng.integers(-3, 4, d) + 0.0][seed % 3]
@@ -138,7 +138,7 @@ def test_one_equation_by_brute_force() -> None:
 
 @pytest.mark.parametrize("edge", [0.0, 0.3])
 def test_features_that_the_equations_determine(edge: float) -> None:
-    """They constrain nothing, inside the box and on its boundary; the interior point alone solves the others."""
+    """They constrain nothing, inside the box and on its boundary; the interior point solves the others."""
     A = np.array([[1.0, 0, 0, 0, 0], [0, 5, 1, 1, -1], [0, 1, 0, 2, 1]])
     x = np.random.default_rng(0).random((6, 5))
     x[:, 0] = edge

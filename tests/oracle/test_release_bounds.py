@@ -86,7 +86,7 @@ def test_linear_error_is_what_regression_of_the_original_on_the_released_leaves(
 
 
 def test_correlated_bounds_are_the_dense_posterior_of_all_rows() -> None:
-    """K_prior = I ⊗ K, noise m (I − vvᵀ) ⊗ (I − ââᵀ): conditional covariance of every row, assembled whole."""
+    """K_prior = I ⊗ K, noise m (I − vvᵀ) ⊗ (I − ââᵀ): conditional covariance of every row, in one matrix."""
     rng = np.random.default_rng(6)
     q, p, m = 12, 3, 2.0
     x = rng.normal(size=(q, p)) * [1, 3, 0.5]

@@ -1,4 +1,4 @@
-"""Every mechanism against its claim: law, mean, variance, Fisher information; the bounded one against an ODE."""
+"""Every mechanism against its claim: law, mean, variance, Fisher information; the bounded one by an ODE."""
 
 from __future__ import annotations
 

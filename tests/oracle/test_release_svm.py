@@ -1,4 +1,4 @@
-"""The SVM (2): against a CVXPY model, its optimality conditions, and the release that keeps its classifier."""
+"""The SVM (2) against CVXPY, its optimality conditions, and the release that keeps its classifier."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ SCALES = st.sampled_from([0.0, 1e-12, 1e-3, 1.0, 1e4, 1e12])
 
 @st.composite
 def tables(draw: st.DrawFn) -> tuple[Array, Array]:
-    """Rows and ±1 labels: one row, one column, constant columns, one class, duplicates, scales 1e-12 to 1e12."""
+    """Rows and ±1 labels: one row, column or class, constants, duplicates, scales 1e-12 to 1e12."""
     q, p = draw(st.integers(1, 25)), draw(st.integers(1, 5))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     x = rng.normal(size=(q, p))
@@ -43,7 +43,7 @@ def tables(draw: st.DrawFn) -> tuple[Array, Array]:
 @given(tables(), st.sampled_from([1.3e-3, 1.0, 1e3]), st.sampled_from([1e-4, 1e-2, 1.0]))
 @settings(max_examples=150, deadline=None)
 def test_the_svm_is_solved_whatever_the_table(table: tuple[Array, Array], theta: float, rho: float) -> None:
-    """Settled or said not to be; settled, its objective is not above the trivial point's nor its neighbours'."""
+    """Settled, or reported as not settled; if settled, no neighbour nor the trivial point is better."""
     x, y = table
     s = solve_svm(x, y, theta=theta, rho=rho)
     assert (s.multipliers >= 0).all()

@@ -58,7 +58,10 @@ def test_pure_epsilon_adds_up_and_the_lesser_bound_counts() -> None:
 def test_the_release_beyond_the_budget_is_refused() -> None:
     laplace = _of(DPLaplace(level=4.0))
     laplace.check(10, 5.0, "a training row")
-    words = r"^release 11 of a training row makes ε = 5\.5 at δ = 1e-05, limits\.epsilon is 5: train for fewer epochs, add noise, or raise it$"
+    words = (
+        r"^release 11 of a training row makes ε = 5\.5 at δ = 1e-05, limits\.epsilon is 5: "
+        r"train for fewer epochs, add noise, or raise it$"
+    )
     with pytest.raises(StateError, match=words):
         laplace.check(11, 5.0, "a training row")
     Accountant(None, None, DELTA, WIDTH).check(10**6, 1e-9, "a training row")
@@ -106,7 +109,10 @@ def test_no_epsilon_is_stated_beyond_what_the_sampler_keeps() -> None:
 def test_noise_that_is_too_small_for_the_sampler_has_no_epsilon_and_no_budget_covers_it() -> None:
     default = _of(DPGaussian())
     assert default.total(1) is None
-    words = r"^release 1 of a training row has no ε at δ = 1e-05, its noise is too small for the sampler, and limits\.epsilon is 1000: add noise, train for fewer epochs, or leave limits\.epsilon out$"
+    words = (
+        r"^release 1 of a training row has no ε at δ = 1e-05, its noise is too small for the sampler, "
+        r"and limits\.epsilon is 1000: add noise, train for fewer epochs, or leave limits\.epsilon out$"
+    )
     with pytest.raises(StateError, match=words):
         default.check(1, 1000.0, "a training row")
     both = _of(DPGaussian(), DPLaplace(level=4.0))

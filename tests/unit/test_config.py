@@ -77,8 +77,8 @@ REFUSED: list[tuple[Config, str]] = [
     (passive(defences=[]), "defences: Extra inputs are not permitted"),
     (passive(limits={"wait_second": 3}), "limits.wait_second: Extra inputs are not permitted"),
     (passive(limits={"wait_seconds": 0}), r"limits.wait_seconds: Input should be greater than 0 \(got 0\)"),
-    (passive(limits={"checkpoint_steps": 0}), "limits.checkpoint_steps: Input should be greater than or "
-                                              "equal to 1"),
+    (passive(limits={"checkpoint_steps": 0}),
+            "limits.checkpoint_steps: Input should be greater than or equal to 1"),
     (passive(limits={"message_mib": 2048}), "limits.message_mib: Input should be less than or equal to 2047"),
     (passive(party="../up"), r"party: give 1 to 64 letters, .* first \(got '../up'\)"),
     (passive(party=""), "party: give 1 to 64 letters, digits"),
@@ -111,7 +111,9 @@ REFUSED: list[tuple[Config, str]] = [
         "party 'operator': this name is kept for people who ask, choose another",
     ),
     (
-        passive(peers=[_peer("coordinator", "coordinator"), _peer("active", "active", address="127.0.0.1:7001")]),
+        passive(
+            peers=[_peer("coordinator", "coordinator"), _peer("active", "active", address="127.0.0.1:7001")]
+        ),
         "address '127.0.0.1:7001' is given twice: every party listens at its own",
     ),
     (
@@ -122,12 +124,17 @@ REFUSED: list[tuple[Config, str]] = [
         passive(disclose=[{"what": "parameters", "to": "other"}]),
         r"disclose.to = 'other' is no peer that takes disclosures: name one of \['coordinator', 'active'\]",
     ),
-    (passive(peers=[_peer("coordinator", "coordinator", token=SECRET + "\n")]), "peers.0.token: give visible "
-                                                                                "ASCII characters only"),
-    (passive(peers=[_peer("coordinator", "coordinator", token="t" * 257)]), "peers.0.token: String should "
-                                                                            "have at most 256"),
+    (passive(peers=[_peer("coordinator", "coordinator", token=SECRET + "\n")]),
+            "peers.0.token: give visible ASCII characters only"),
+    (passive(peers=[_peer("coordinator", "coordinator", token="t" * 257)]),
+            "peers.0.token: String should have at most 256"),
     (
-        passive(peers=[_peer("coordinator", "coordinator", token=SECRET), _peer("active", "active", token=SECRET)]),
+        passive(
+            peers=[
+                _peer("coordinator", "coordinator", token=SECRET),
+                _peer("active", "active", token=SECRET),
+            ]
+        ),
         "peers.active.token is the same as peers.coordinator.token: give every pair of parties and every "
         "purpose",
     ),
@@ -147,8 +154,8 @@ REFUSED: list[tuple[Config, str]] = [
         passive(data={"file": "data.csv", "bounds": {"x": [-1.7e308, 1.7e308]}}),
         r"bounds.x = \[-1.7e\+308, 1.7e\+308\]: no number is as large as their distance",
     ),
-    (passive(limits={"step_seconds": 1e7}), "limits.step_seconds: Input should be less than or equal to "
-                                            "1000000"),
+    (passive(limits={"step_seconds": 1e7}),
+            "limits.step_seconds: Input should be less than or equal to 1000000"),
     (passive(peers=[]), "peers name 0 parties with role 'coordinator': exactly one is needed"),
     (
         passive(disclose=[{"what": "auxiliary", "to": "active"}]),
@@ -184,8 +191,8 @@ REFUSED: list[tuple[Config, str]] = [
         coordinator(training={"epochs": 4}, transcript={"every": 3}),
         "transcript.every = 3 of 4 epochs leaves out the last: choose a divisor",
     ),
-    (coordinator(peers=[_peer("active", "active")]), "peers name no passive party: a federation needs at "
-                                                     "least one"),
+    (coordinator(peers=[_peer("active", "active")]),
+            "peers name no passive party: a federation needs at least one"),
     (
         coordinator(peers=[_peer("passive", "passive")]),
         "peers name 0 parties with role 'active': exactly one is needed",
@@ -197,8 +204,8 @@ REFUSED: list[tuple[Config, str]] = [
     (coordinator(predict_share=1.0), "predict_share: Input should be less than 1"),
     (coordinator(training={"optimizer": "lbfgs"}), r"training.optimizer: .* \(got 'lbfgs'\)"),
     (coordinator(training={"learning_rate": 0}), "training.learning_rate: Input should be greater than 0"),
-    (coordinator(training={"learning_rate": float("inf")}), "training.learning_rate: Input should be a "
-                                                            "finite number"),
+    (coordinator(training={"learning_rate": float("inf")}),
+            "training.learning_rate: Input should be a finite number"),
     (coordinator(training={"epochs": 0}), "training.epochs: Input should be greater than or equal to 1"),
     (coordinator(training={"momentum": 0.9}), "training.momentum: Extra inputs are not permitted"),
     (coordinator(role="server"), "role is 'server': a party is passive, active or coordinator"),
@@ -269,10 +276,10 @@ def test_plugins_are_built_in_order_with_their_parameters() -> None:
 @pytest.mark.parametrize(
     ("plugin", "error", "sentence"),
     [
-        ({"name": "gaussian"}, PluginError, "unknown defenses plug-in 'gaussian': known are "
-                                            ".*gaussian_scores, "),
-        ({"name": "gaussian_scores", "sigma": 0}, ConfigError, r"^defenses plug-in 'gaussian_scores': sigma: "
-                                                               r".* \(got 0\)"),
+        ({"name": "gaussian"}, PluginError,
+                "unknown defenses plug-in 'gaussian': known are .*gaussian_scores, "),
+        ({"name": "gaussian_scores", "sigma": 0}, ConfigError,
+                r"^defenses plug-in 'gaussian_scores': sigma: .* \(got 0\)"),
         ({"name": "gaussian_scores", "std": 1}, ConfigError, "std: Extra inputs are not permitted"),
     ],
 )  # fmt: skip
@@ -296,8 +303,8 @@ WRONG: list[tuple[Config, str]] = [
         {"data": None, "split": None, "files": {"active": {"file": "a.csv"}}},
         r"files names \['active'\], the data parties are \['active', 'passive'\]",
     ),
-    ({"parties": {"passive": ["a", "a"]}}, r"parties \['a', 'a', 'active', 'coordinator'\]: give every party "
-                                           r"its own"),
+    ({"parties": {"passive": ["a", "a"]}},
+            r"parties \['a', 'a', 'active', 'coordinator'\]: give every party its own"),
     ({"parties": {"active": "coordinator"}}, "give every party its own name"),
     ({"parties": {"active": "a/b"}}, r"parties.active: give 1 to 64 letters, .* first \(got 'a/b'\)"),
     ({"parties": {"passive": []}}, "parties.passive: "),
@@ -307,8 +314,8 @@ WRONG: list[tuple[Config, str]] = [
     ),
     ({"disclose": [{"what": "parameters", "to": "active", "by": "nobody"}]}, "party 'nobody' is none of"),
     ({"scenarios": [{"name": "s", "defenses": [{"name": "label_only", "at": "x"}]}]}, "party 'x' is none of"),
-    ({"scenarios": [{"name": "s", "defenses": [{"name": "label_only"}]}]}, "scenarios.0.defenses.0.at: Field "
-                                                                           "required"),
+    ({"scenarios": [{"name": "s", "defenses": [{"name": "label_only"}]}]},
+            "scenarios.0.defenses.0.at: Field required"),
     ({"scenarios": [{"name": "a b"}, {"name": "a b"}]}, "give every scenario its own name"),
     ({"scenarios": [{"name": "a b"}, {"name": "a-b"}]}, "give every scenario its own name"),
     ({"scenarios": []}, "scenarios: "),
@@ -316,12 +323,12 @@ WRONG: list[tuple[Config, str]] = [
     ({"name": "../x"}, r"name: give 1 to 64 letters, .* or spaces, a letter or digit first \(got '../x'\)"),
     ({"overlap": 0}, "overlap: Input should be greater than 0"),
     ({"epochs": 3}, "epochs: Extra inputs are not permitted"),
-    ({"split": {"kind": "fraction", "fraction": 1.0}}, "split.fraction.fraction: Input should be less than "
-                                                       "1"),
-    ({"aggregator": "active"}, r"aggregator = 'active' without a \[model\]: softmax regression releases its "
-                               r"scores at"),
-    ({"training": {"staleness": 1}}, "training.staleness = 1 needs aggregator = 'active': through the "
-                                     "coordinator every"),
+    ({"split": {"kind": "fraction", "fraction": 1.0}},
+            "split.fraction.fraction: Input should be less than 1"),
+    ({"aggregator": "active"},
+            r"aggregator = 'active' without a \[model\]: softmax regression releases its scores at"),
+    ({"training": {"staleness": 1}},
+            "training.staleness = 1 needs aggregator = 'active': through the coordinator every"),
     ({"training": {"staleness": 2}}, "training.staleness: Input should be less than or equal to 1"),
     ({"aggregator": "passive"}, "aggregator: Input should be 'coordinator' or 'active'"),
     ({"after": "leave"}, r"after: Input should be 'stop' or 'serve' \(got 'leave'\)"),

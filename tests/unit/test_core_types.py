@@ -1,4 +1,4 @@
-"""The core types of OpenBLAS that the numerics are tried under: none is the machine's own under another name."""
+"""The OpenBLAS core types that the numerics are tried under differ from the machine's own."""
 
 from __future__ import annotations
 

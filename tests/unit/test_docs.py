@@ -1,6 +1,4 @@
-"""The docs say what is true: links lead somewhere, commands parse, tables are in step, the README's plug-ins
-run.
-"""
+"""The docs are true: links lead somewhere, commands parse, tables are in step, the README's plug-ins run."""
 
 from __future__ import annotations
 
@@ -44,6 +42,26 @@ def fences(text: str, language: str) -> list[str]:
 
 def section(text: str, heading: str) -> str:
     return text.split(f"\n## {heading}\n", 1)[1].split("\n## ", 1)[0]
+
+
+def long_lines(text: str) -> list[int]:
+    """Lengths above 120 of lines outside fenced code and tables that are more than one link."""
+    lines = FENCE.sub("", text).splitlines()
+    return [
+        len(x) for x in lines if len(x) > 120 and not re.match(r" *(\||!?\[[^]]*\](\([^)]*\)|: \S+)$)", x)
+    ]
+
+
+def test_long_lines_are_found() -> None:
+    words = "word " * 24
+    link = f"![{words}](picture.svg)"
+    text = f"{words}\n{words}a\n- {words}\n| {words} |\n{link}\nSee {link}\n```toml\n# {words}\n```\n"
+    assert long_lines(text) == [121, 122, 140]
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if p.name != "CHANGELOG.md"], ids=name_of)
+def test_lines_of_pages_have_120_characters_at_most(page: Path) -> None:
+    assert not long_lines(page.read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

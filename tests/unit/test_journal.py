@@ -105,7 +105,8 @@ from vflens.types import Exchange, Phase, Point, Released
 log = Journal(Path(sys.argv[1]))
 for step in range(3):
     tensors = {"x": np.full((10, 9), float(step))}
-    log.append(Released("p", Exchange("r", Phase.TRAIN, 0, step), Point.EMBEDDING, np.zeros(10, np.int32), tensors))
+    exchange = Exchange("r", Phase.TRAIN, 0, step)
+    log.append(Released("p", exchange, Point.EMBEDDING, np.zeros(10, np.int32), tensors))
 os.kill(os.getpid(), signal.SIGKILL)
 """
 

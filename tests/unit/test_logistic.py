@@ -250,7 +250,7 @@ def test_a_federation_is_central_training_on_all_columns(
 
 
 def test_full_batches_reach_the_optimum_of_other_solvers() -> None:
-    """Strongly convex: L-BFGS, scikit-learn and 3000 plain gradient steps meet, to 1e-6 in every parameter."""
+    """Strongly convex: L-BFGS, scikit-learn and 3000 gradient steps agree to 1e-6 in every parameter."""
     x, labels, l2 = RNG.random((60, 3)), RNG.integers(0, 3, 60), 0.01
     training = Training(optimizer="sgd", epochs=3000, batch_size=60, learning_rate=0.8, l2=l2)
     block = train_alone(x, labels, np.arange(60), 3, training, rng=RNG)

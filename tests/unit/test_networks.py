@@ -346,7 +346,10 @@ def test_a_gpu_that_is_there_is_asked_for_algorithms_that_repeat_their_bits(
 
 
 def test_without_torch_one_sentence_names_the_extra() -> None:
-    code = "import sys; sys.modules['torch'] = None\ntry:\n    import vflens.models.networks\nexcept Exception as e:\n    print(type(e).__name__, e)"
+    code = (
+        "import sys; sys.modules['torch'] = None\ntry:\n    import vflens.models.networks\nexcept Exception "
+        "as e:\n    print(type(e).__name__, e)"
+    )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == (
         "ConfigError split networks need torch: install the extra, pip install 'vflens[deep]'"
@@ -377,6 +380,10 @@ def test_without_torch_every_plug_in_loads_or_names_the_extra() -> None:
 
 
 def test_what_everybody_imports_does_not_import_torch() -> None:
-    code = "import sys, vflens.models.settings, vflens.plugins.defense, vflens.member.gate, vflens.plugins.view, vflens.clients.active, vflens.coordinator.coordinator, vflens.cli.main; print('torch' in sys.modules)"
+    code = (
+        "import sys, vflens.models.settings, vflens.plugins.defense, vflens.member.gate, "
+        "vflens.plugins.view, vflens.clients.active, vflens.coordinator.coordinator, vflens.cli.main; "
+        "print('torch' in sys.modules)"
+    )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "False"

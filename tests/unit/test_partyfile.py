@@ -252,7 +252,10 @@ def test_files_that_are_not_as_described_are_refused(
     assert str(refusal.value).startswith(f"{tmp_path / 'data.csv'}: ")
 
 
-ROUNDED = r": column 'x' holds {} in data row 70001, which float64 rounds to {}: leave the column out, or if rounding does no harm store it as floating-point numbers \(in a CSV with a decimal point\)$"
+ROUNDED = (
+    r": column 'x' holds {} in data row 70001, which float64 rounds to {}: leave the column out, "
+    r"or if rounding does no harm store it as floating-point numbers \(in a CSV with a decimal point\)$"
+)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "decimals"])

@@ -1,4 +1,4 @@
-"""The passport layer: its three gradient paths by finite differences, its keys, and what is exported of it."""
+"""The passport layer: its three gradient paths by finite differences, its keys, what it exports."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_the_gradient_in_the_weights_is_that_of_finite_differences(
 
 @pytest.mark.parametrize("shape", [LINEAR, CONVOLUTION])
 def test_the_gradient_is_the_sum_of_three_paths(shape: tuple[int, ...]) -> None:
-    """DW = path through u + path through γ + path through β; FedAdOb's eq. (9), whose extra "+β" would miss."""
+    """DW = path through u + path through γ + path through β; the extra "+β" of FedAdOb's (9) fails."""
     passport = _passport(_layer(shape))
     x, target = _batch(shape)
     weight = passport.layer.weight

@@ -155,6 +155,9 @@ def test_a_syntax_error_is_loud(write: WriteModule) -> None:
     ],
 )
 def test_a_file_defines_exactly_one_public_class(write: WriteModule, text: str, defines: str) -> None:
-    message = f"'several' must define exactly one public subclass of vflens.plugins.attack:Attack, it defines {defines}"
+    message = (
+        "'several' must define exactly one public subclass of vflens.plugins.attack:Attack, "
+        f"it defines {defines}"
+    )
     with pytest.raises(PluginError, match=message):
         _folder(write, "several", text).get("several")

@@ -63,7 +63,15 @@ def test_what_is_drawn_is_not() -> None:
     assert not is_weak(str(secrets.randbits(200) + 10**60))
 
 
-@pytest.mark.parametrize(("party", "field"), [("passive", "seed"), ("passive", "alignment_key"), ("active", "operator_token"), ("coordinator", "token")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("party", "field"),
+    [
+        ("passive", "seed"),
+        ("passive", "alignment_key"),
+        ("active", "operator_token"),
+        ("coordinator", "token"),
+    ],
+)
 def test_weak_ones_are_refused_with_the_command_that_mends_them(
     refused: Callable[..., str], vflens: Run, tmp_path: Path, party: str, field: str
 ) -> None:
@@ -153,13 +161,12 @@ class TestInit:
     @pytest.mark.parametrize(
         ("old", "new", "words"),
         [
-            ('token = "example-token-active-passive"', 'token = """\nweak"""', "peers.active.token cannot be "
-                                                                               "written where they stand: "
-                                                                               "give each a line"),
-            ('role = "passive"', 'role = "judge"', "role is 'judge': a party is passive, active or "
-                                                   "coordinator"),
-            ('party = "passive"', 'party = "active"', "two of the files configure party 'active': give those "
-                                                      "of one"),
+            ('token = "example-token-active-passive"', 'token = """\nweak"""',
+                    "peers.active.token cannot be written where they stand: give each a line"),
+            ('role = "passive"', 'role = "judge"',
+                    "role is 'judge': a party is passive, active or coordinator"),
+            ('party = "passive"', 'party = "active"',
+                    "two of the files configure party 'active': give those of one"),
             ("[data]", "[dat]", "data.file: Field required; dat: Extra inputs"),
             ("[[peers]]", "[[peer]]", "peer: Extra inputs are not permitted"),
         ],

@@ -84,7 +84,7 @@ def test_no_better_than_blind_until_the_interval_lies_below(runs: Runs) -> None:
 
 
 def columns(errors: dict[str, float], rows: int = 360) -> dict[str, Any]:
-    """Arguments of a run in which ls is no better than blind over all columns, but errs by so much at each."""
+    """Arguments of a run in which ls equals a blind guess over all columns, but errs by so much at each."""
     mean = sum(errors.values()) / len(errors)
     kept = [m for m in scores({"ls": max(mean, 0.1)}, rows) if m["metric"] != "column_mse"]
     where = {"attack": "ls", "target": "passive", "scored_set": "predict", "rows": rows}
@@ -271,7 +271,10 @@ def test_what_the_assumption_of_secure_training_is_worth(tmp_path: Path) -> None
     run = target(
         tmp_path, [*scores({"lmmse": 0.021}), metric("blind_mse", 0.08, attack="half", **where), *affine]
     )
-    worth = "Trained in the clear, clear_features explains R² = .987 of the variance of passive's training rows, up to one affine map."
+    worth = (
+        "Trained in the clear, clear_features explains R² = .987 of the variance of passive's training rows, "
+        "up to one affine map."
+    )
     assert verdict([run]).assumption == f"{SECURE} {worth}"
     assert [r.attack for r in final(run)] == ["lmmse", "agnostic"]
     assert to_json([run])["runs"][0]["explained_after_affine_map"] == [
@@ -289,7 +292,10 @@ def test_labels_told_by_gradients_are_part_of_what_it_is_worth(tmp_path: Path) -
         metric("blind_label_accuracy", 0.101, **where),
     ]
     run = target(tmp_path, [*scores({"lmmse": 0.021}), *labels])
-    worth = "Trained in the clear, gradient_sign at passive names 100.0 % of 1,437 training labels rightly (the most frequent class: 10.1 %)."
+    worth = (
+        "Trained in the clear, gradient_sign at passive names 100.0 % of 1,437 training labels rightly (the "
+        "most frequent class: 10.1 %)."
+    )
     assert verdict([run]).assumption == f"{SECURE} {worth}"
     alone = target(tmp_path / "alone", labels)
     assert str(verdict([alone])) == f"No reconstruction of columns was scored beside a blind guess. {worth}"

@@ -92,7 +92,7 @@ def test_strangers_who_open_calls_and_say_nothing_hold_no_thread(path: str) -> N
 
 
 def test_a_peer_that_opens_calls_and_says_nothing_leaves_threads_to_others() -> None:
-    """With a valid token; its further calls are refused at once, and taken again when the first have ended."""
+    """With a valid token; further calls are refused at once, and accepted when the first have ended."""
     metadata = ((PARTY_KEY, "active"), (TOKEN_KEY, CALLERS["active"][1]))
     path = RPCS[acts.Submission].path
     with served(STUB, log=get_logger()) as address:

@@ -82,7 +82,10 @@ WAYS: dict[str, Callable[[GrpcLink], object]] = {
 def test_who_may_have_bound_it_first_gets_no_token(folder: Path, thief: Thief, way: str) -> None:
     link = link_to(folder)
     folder.chmod(0o770)
-    sentence = f"address 'unix:{folder}/s' may be another user's: other users can write {folder} (mode 770): chmod go-w {folder}"
+    sentence = (
+        f"address 'unix:{folder}/s' may be another user's: other users can write {folder} (mode 770): "
+        f"chmod go-w {folder}"
+    )
     with pytest.raises(AccessError, match=f"^{re.escape(sentence)}$"):
         WAYS[way](link)
     assert thief.tokens == []
@@ -210,7 +213,10 @@ class TestServer:
     @pytest.mark.parametrize("mode", [0o777, 0o770, 0o702])
     def test_a_folder_that_others_can_write_is_refused(self, folder: Path, mode: int) -> None:
         folder.chmod(mode)
-        sentence = f"address 'unix:{folder}/s' is not this party's alone: other users can write {folder} (mode {mode:o}): chmod go-w {folder}"
+        sentence = (
+            f"address 'unix:{folder}/s' is not this party's alone: "
+            f"other users can write {folder} (mode {mode:o}): chmod go-w {folder}"
+        )
         with pytest.raises(ConfigError, match=f"^{re.escape(sentence)}$"):
             check_port_free(f"unix:{folder}/s")
 

@@ -123,6 +123,9 @@ def _scored(facts: Facts) -> str:
     said = f"{facts['attack']} on {facts['rows']} rows"
     blind = f"best blind guess ({facts['blind_guess']})"
     if "label_accuracy" in facts:
-        return f"{said}: {facts['label_accuracy']:.1%} of the labels; {blind} {facts['blind_label_accuracy']:.1%}"
+        return (
+            f"{said}: {facts['label_accuracy']:.1%} of the labels; "
+            f"{blind} {facts['blind_label_accuracy']:.1%}"
+        )
     affine = f"; R² {facts['affine_r2']:.4f} after the best affine map" if "affine_r2" in facts else ""
     return f"{said}: MSE {facts['mse']:.4f}{affine}; {blind} {facts['blind_mse']:.4f}"

@@ -11,7 +11,10 @@ from vflens.cli.output import Json, emit, note, plain
 from vflens.errors import printable
 from vflens.types import Document
 
-_CAPTION = "mean squared error a feature (columns scaled to [0, 1]) ± its 95 % interval, and its share of the best blind guess's"
+_CAPTION = (
+    "mean squared error a feature (columns scaled to [0, 1]) ± its 95 % interval, "
+    "and its share of the best blind guess's"
+)
 _Config = Annotated[Path, typer.Option("--config", help="the party's configuration (TOML)")]
 
 

@@ -1,4 +1,4 @@
-"""How far a command has come, on standard error: bars on a terminal, elsewhere a line a stage with its time."""
+"""Progress of a command on standard error: bars on a terminal, elsewhere a line per stage with its time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which defence can act where: refused before the start, with the reason, instead of failing after the run."""
+"""Which defence can act where: a wrong place is refused before the start, with the reason."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def fill(files: Sequence[Path]) -> dict[Path, list[str]]:
 
 
 def _places(file: Path, settings: Mapping[str, Any]) -> Iterator[_Place]:
-    """Every secret that ``settings`` have or need; what they lack otherwise is refused when they are checked."""
+    """Every secret that ``settings`` have or need; the check of the settings refuses other gaps."""
     me, peers = str(settings.get("party")), settings.get("peers")
     needed = ["seed", "alignment_key"] if settings.get("role") != Role.COORDINATOR else ["seed"]
     for key in [*needed, "operator_token"] if "operator_token" in settings else needed:

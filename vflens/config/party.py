@@ -31,7 +31,10 @@ AGGREGATOR = (
     "who receives the passive parties' embeddings, the same at every party; `active`: split networks only"
 )
 Device = Literal["cpu", "cuda"]
-DEVICE = "where a data party's part of a split network computes: `cuda` is its machine's GPU (no test has run on one), with bits of its own"
+DEVICE = (
+    "where a data party's part of a split network computes: "
+    "`cuda` is its machine's GPU (no test has run on one), with bits of its own"
+)
 
 
 def is_local(address: str) -> bool:

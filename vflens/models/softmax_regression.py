@@ -121,7 +121,7 @@ def batches(rows: Array, size: int, rng: np.random.Generator) -> list[Array]:
 def train_alone(
     x: Array, labels: Array, rows: Array, classes: int, training: Training, *, rng: np.random.Generator
 ) -> LinearBlock:
-    """Softmax regression on ``rows`` of one party's columns ``x`` (n, d), trained as the federation trains."""
+    """Softmax regression on ``rows`` of one party's columns ``x`` (n, d), with the federation's training."""
     block = LinearBlock(x.shape[1], classes, bias=True, training=training)
     for _ in range(training.epochs):
         for batch in batches(rows, training.batch_size, rng):

@@ -137,7 +137,7 @@ class Defense(BaseModel):
         return g
 
     def on_scores(self, log_c: Array, ctx: Context) -> Array:
-        """Log-probabilities (n, k): ties and the arg-max set survive saturation. −inf is legal, NaN is not."""
+        """Log-probabilities (n, k): ties and arg-max survive saturation. −inf is legal, NaN is not."""
         return log_c
 
     def on_parameters(self, w: Mapping[str, Array], ctx: Context) -> Mapping[str, Array] | None:

@@ -36,7 +36,7 @@ class Registry:
         return sorted({*self._files(), *self._entry_points()})
 
     def summary(self, name: str) -> str:
-        """The first paragraph of the plug-in's file on one line, read without importing it ("" for an entry point)."""
+        """The first paragraph of the plug-in's file, read without importing it ("" for an entry point)."""
         file = self._files().get(name)
         if file is None:
             return ""

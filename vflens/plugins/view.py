@@ -369,7 +369,7 @@ class AdversaryView:
         return values[place]
 
     def sampling(self) -> str:
-        """What to add to a sentence about messages that are not there; nothing where the transcript is whole."""
+        """An addition to sentences about missing messages; empty if the transcript is whole."""
         return (
             f", or stood in an epoch that its transcript leaves out (transcript.every = {self._every})"
             if self._every > 1

@@ -114,7 +114,7 @@ class Trained:
 
 @dataclass(frozen=True)
 class Train(Act[Trained]):
-    """Train with the passive parties, epoch by epoch as :class:`Epoch` allows (streamed: it has no deadline)."""
+    """Train with the passive parties, epoch by epoch as :class:`Epoch` allows (streamed: no deadline)."""
 
     run: str
 

@@ -23,7 +23,7 @@ _MOST_PARTIES = 256
 
 @dataclass(frozen=True, eq=False)
 class Alignment:
-    """``orders``: party → int32 rows of its file in aligned order; ``train``, ``predict``: aligned positions."""
+    """``orders``: party → int32 rows of its file, aligned. ``train``, ``predict``: aligned positions."""
 
     orders: Mapping[str, Array]
     train: Array

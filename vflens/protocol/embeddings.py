@@ -1,4 +1,4 @@
-"""Asking all passive parties for their embeddings: done by whoever aggregates, in training and in prediction."""
+"""Ask all passive parties for their embeddings: the aggregator does it in training and in prediction."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _AGREED = (
 
 @dataclass(frozen=True, eq=False)
 class Federation:
-    """One aligned run. ``train`` and ``predict`` are int32 positions in the aligned order of ``rows`` rows."""
+    """One aligned run. ``train`` and ``predict``: int32 positions in the aligned order of ``rows`` rows."""
 
     run: str
     parties: tuple[PartyInfo, ...]

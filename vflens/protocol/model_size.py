@@ -1,4 +1,4 @@
-"""What a model takes before it is built: a coordinator names its widths, and a party's memory is the party's."""
+"""A model's memory, before it is built: a coordinator names its widths, the party has to hold it."""
 
 from __future__ import annotations
 

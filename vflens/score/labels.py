@@ -30,7 +30,7 @@ class LabelScoring(ScoringService):
         self._likeliest = int(np.bincount(labels[training]).argmax())
 
     def keep_errors(self, submission: Submission) -> dict[str, float]:
-        """See :meth:`vflens.score.service.ScoringService.keep_errors`: the errors are shares of wrong labels."""
+        """See :meth:`vflens.score.service.ScoringService.keep_errors`; errors are shares of wrong labels."""
         blind = float((self._labels[submission.rows] == self._likeliest).mean())
         self.adding(submission)("blind_label_accuracy", blind)
         return {guess.attack: self._error(guess, submission) for guess in submission.guesses}

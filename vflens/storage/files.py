@@ -1,4 +1,4 @@
-"""Arrays of rows; named arrays in an npz file, and texts: written whole or not at all, read without pickle."""
+"""Arrays of rows, npz files and texts: written whole or not at all, read without pickle."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from vflens.types import Array
 #: nested too deeply.
 #: TokenError, SyntaxError, OverflowError: a header that is no Python, or a shape that no machine holds.
 UNREADABLE = (
-    OSError, ValueError, EOFError, TypeError, RuntimeError, MemoryError, OverflowError, SyntaxError, TokenError,
+    OSError, ValueError, EOFError, TypeError, RuntimeError, MemoryError, OverflowError,
+    SyntaxError, TokenError,
     BadZipFile, zlib.error,
 )  # fmt: skip
 _HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
@@ -62,7 +63,7 @@ def write_whole(file: Path, text: str) -> None:
 
 
 def _through(file: Path, write: Callable[[Path], object], remedy: str) -> None:
-    """``file`` from what ``write`` leaves in a temporary one beside it; nothing of that stays where it fails."""
+    """Write ``file`` through a temporary one beside it, which is removed if ``write`` fails."""
     temporary = file.parent / f"{file.name}.tmp"
     try:
         write(temporary)

@@ -215,7 +215,7 @@ def digest(folder: Path) -> str:
 
 
 def _entry(released: Released, offset: int) -> tuple[bytes, list[Array]]:
-    """The index line, put together by hand: it costs a fifth of ``json.dumps``, for every message of a run."""
+    """The index line, built by hand: a fifth of the time of ``json.dumps``, for every message of a run."""
     tensors = released.tensors or {}
     arrays = [released.rows, *tensors.values()]
     described = []

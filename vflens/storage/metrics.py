@@ -1,4 +1,4 @@
-"""Numbers of a run, one row each, in ``metrics.parquet``; rewritten whole, so that a reader never sees half."""
+"""Numbers of a run, one row each, in ``metrics.parquet``; rewritten whole: no reader sees half a file."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ MAX_STEPS, MAX_TRIALS = 30, 12
 
 
 def approach(problem: Problem) -> tuple[Array, float]:
-    """A point w and the ε, in units of the margin, for which it is near the solution of the rounded problem."""
+    """A point w and the ε, in units of the margin, for which it nearly solves the rounded problem."""
     q, width = problem.A.shape
     w, epsilon = np.zeros(width), 1.0
     if q > LARGE:

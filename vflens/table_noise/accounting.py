@@ -70,7 +70,10 @@ def local_privacy(mechanism: Mechanism, *, delta: float, diameter: Array | float
         case Correlated():
             reason = "every x_iᵀα is released exactly: no finite ε holds for any δ < 1"
         case Bounded():
-            reason = "the noise has bounded support: rows whose supports do not overlap are told apart, so ε = ∞ unless δ covers that mass"
+            reason = (
+                "the noise has bounded support: rows whose supports do not overlap are told apart, "
+                "so ε = ∞ unless δ covers that mass"
+            )
         case _:
             reason = f"no ε is known for {mechanism.name} noise"
     return Ldp(delta, span, None, None, reason)
@@ -80,7 +83,10 @@ def _gaussian_privacy(mechanism: Gaussian, delta: float, span: Array) -> Ldp:
     a = sensitivity(mechanism.pi, mechanism.lam, span) + rounding(mechanism.width)
     exact, largest = gaussian_epsilon(a, ideal(delta)), largest_epsilon(delta, mechanism.width)
     if exact > largest:
-        reason = f"Gaussian noise on {mechanism.width} columns is drawn finely enough for ε up to {largest:.3g} at δ = {delta:g}, and here it is {exact:.4g}"
+        reason = (
+            f"Gaussian noise on {mechanism.width} columns is drawn finely enough for ε up to {largest:.3g} "
+            f"at δ = {delta:g}, and here it is {exact:.4g}"
+        )
         return Ldp(delta, span, None, None, reason)
     theorem = float(a * (1 + np.sqrt(-2 * np.log(ideal(delta)))))
     if a > THEOREM_LIMIT:

@@ -81,7 +81,7 @@ class ClassifierPart(_Part):
 
 
 class Certificate(_Part):
-    """See the module; ``private`` names the entries that are computed from private data, for the owner only."""
+    """See the module. ``private``: entries computed from private data, for the owner only."""
 
     mechanism: str
     parameters: dict[str, Any]

@@ -102,7 +102,7 @@ class Mechanism(ABC):
         return noisy
 
     def finest(self) -> Array:
-        """What float64 must resolve of each column (p,), in its units: the standard deviation of the noise."""
+        """Standard deviation of the noise per column (p,), in its units: float64 must resolve it."""
         deviation: Array = np.sqrt(np.diag(self.covariance()))
         return deviation
 

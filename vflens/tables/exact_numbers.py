@@ -77,9 +77,15 @@ def long_row(error: Exception, block_bytes: int, after: int) -> str | None:
     """
     if "straddl" in str(error):
         place = f"data row {after}" if after else "the header"
-        return f"a row after {place} is longer than {block_bytes:,} bytes: close its quotes, or shorten its longest cell"
+        return (
+            f"a row after {place} is longer than {block_bytes:,} bytes: close its quotes, "
+            "or shorten its longest cell"
+        )
     if "cannot infer number of columns" in str(error):
-        return f"its header is empty or longer than {block_bytes:,} bytes: begin the file with one line of column names"
+        return (
+            f"its header is empty or longer than {block_bytes:,} bytes: "
+            "begin the file with one line of column names"
+        )
     return None
 
 

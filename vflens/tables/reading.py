@@ -251,7 +251,7 @@ def _fill(cells: Cells, place: Mapping[str, int], kept: Array, features: Array) 
 
 
 def _check(spec: PartyFile, column: ColumnInfo, values: Array, ids: Array, training: Array) -> None:
-    """Refuse numbers (n,) that are not as described; missing ones become the mean, where that is configured."""
+    """Refuse numbers (n,) that are not as described; missing ones become the mean, if so configured."""
     name, low, high = column.name, column.low, column.high
     missing = np.isnan(values)
     if spec.missing == "refuse" or column.alphabet is not None:

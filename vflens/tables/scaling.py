@@ -108,7 +108,7 @@ class Scaler:
 
 
 def _extremes(features: Array, rows: Array) -> tuple[Array, Array]:
-    """Least and greatest (d,) of ``rows``, chunk by chunk: a copy of them all would be as large as the table."""
+    """Least and greatest (d,) of ``rows``, chunk by chunk: a copy would be as large as the table."""
     low, high = features[rows[0]], features[rows[0]]
     for start in range(0, len(rows), _CHUNK):
         part = features[rows[start : start + _CHUNK]]

@@ -134,7 +134,10 @@ def doubt(path: Path) -> str:
         if found.st_uid not in (0, os.geteuid()):
             return f"{place} belongs to another user: choose a folder of your own"
         if stat.S_ISDIR(found.st_mode) and found.st_mode & _OTHERS_WRITE and not _is_passed(found, following):
-            return f"other users can write {place} (mode {stat.S_IMODE(found.st_mode):o}): {_closing(place, found)}"
+            return (
+                f"other users can write {place} (mode {stat.S_IMODE(found.st_mode):o}): "
+                f"{_closing(place, found)}"
+            )
     return ""
 
 

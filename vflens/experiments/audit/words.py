@@ -36,7 +36,10 @@ def recommendation(found: Facts) -> str:
     aim = f"an error of at least {figure(wanted['least_error'])}"
     cost = f"an accuracy loss of at most {figure(wanted['most_loss'])}"
     if strongest >= wanted["least_error"]:
-        return f"No defence is needed for {aim} against the attacks above: the strongest errs by {figure(strongest)}."
+        return (
+            f"No defence is needed for {aim} against the attacks above: "
+            f"the strongest errs by {figure(strongest)}."
+        )
     if not found["fitting"]:
         return (
             f"No installed defence reaches {aim} at {cost}: share fewer columns, ask for less, or stay out."
@@ -119,18 +122,30 @@ def _equations(found: Facts) -> str:
         "with every prediction, even if training is secure"
     )
     if d <= m:
-        return f"{given}: enough to solve for all of them. Unless some repeat each other, or a defence acts, everything is recovered exactly."
+        return (
+            f"{given}: enough to solve for all of them. Unless some repeat each other, or a defence acts, "
+            "everything is recovered exactly."
+        )
     return f"{given}."
 
 
 def _bounds(found: Facts) -> str:
     trained = found["after_training"]
     if trained:
-        said = f"Against your trained model least squares errs by {figure(trained['ls']['mse'])} and half* by {figure(trained['half_star']['mse'])}"
+        said = (
+            f"Against your trained model least squares errs by {figure(trained['ls']['mse'])} and half* by "
+            f"{figure(trained['half_star']['mse'])}"
+        )
     else:
         low = {name: figure(b["lower"]) for name, b in found["bounds"].items()}
-        said = f"Whatever model comes out, least squares errs by at least {low['ls']} and half* by at least {low['half_star']}"
-    return f"{said} (mean squared error per column, columns scaled to [0, 1]). This bounds these two attacks and nothing stronger."
+        said = (
+            f"Whatever model comes out, least squares errs by at least {low['ls']} and half* by at least "
+            f"{low['half_star']}"
+        )
+    return (
+        f"{said} (mean squared error per column, columns scaled to [0, 1]). "
+        "This bounds these two attacks and nothing stronger."
+    )
 
 
 def _strongest(found: Facts) -> str:

@@ -1,4 +1,4 @@
-"""Errors of estimators over cyclic windows of passive features: the loop behind most of the papers' figures."""
+"""Errors of estimators over cyclic windows of passive features: the loop of most papers' figures."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def lending_club() -> tuple[Array, Array]:
 
 
 def success(x: Array, y: Array) -> Callable[[Array], float]:
-    """The share of the original rows that the classifier of noisy rows gets right; a boundary row is wrong."""
+    """Share of original rows that the classifier of noisy rows labels rightly; a boundary row is wrong."""
 
     def of(noisy: Array) -> float:
         s = solve_svm(noisy, y, theta=THETA, rho=RHO)

@@ -1,4 +1,4 @@
-"""RVG's attacks over window sizes: Fig. 4 (all estimators), Fig. 5 (Theorem 2), Fig. 14 (where GIA starts)."""
+"""RVG's attacks over window sizes: Fig. 4 (estimators), Fig. 5 (Theorem 2), Fig. 14 (GIA's start)."""
 
 from __future__ import annotations
 
@@ -76,9 +76,15 @@ def over_sizes(
         f"{d.name}: {name} did not converge on {100 * share:.1f} % of rows"
         for d in here
         for name in order
-        if (share := float(np.mean([r["unusable"] for r in rows if (r["dataset"], r["estimator"]) == (d.name, name)]))) > 0.001
-    ]  # fmt: skip
+        if (share := _unusable(rows, d.name, name)) > 0.001
+    ]
     return Drawing(rows, shown, lead, [*theory_notes(rows), *notes, *unusable, *absent])
+
+
+def _unusable(rows: list[dict[str, Any]], dataset: str, estimator: str) -> float:
+    """Share of the rows of ``dataset`` that ``estimator`` could not solve."""
+    found = [r["unusable"] for r in rows if (r["dataset"], r["estimator"]) == (dataset, estimator)]
+    return float(np.mean(found))
 
 
 def _title(d: Dealt, options: Options) -> str:

@@ -233,8 +233,8 @@ def _released(
 
 PAGES = (
     *(
-        Page(f"rvg-fig{number}", f"{name.capitalize()} before and after x ↦ 1−x (RVG, Fig. "
-                                 f"{number})", before_and_after(name))
+        Page(f"rvg-fig{number}",
+            f"{name.capitalize()} before and after x ↦ 1−x (RVG, Fig. {number})", before_and_after(name))
         for number, name in ((8, "satellite"), (9, "bank"), (10, "robot"), (11, "synthetic"))
     ),
     Page("rvg-fig12", "What x ↦ 1−x does to the scores (RVG, Fig. 12)", lossless),

@@ -26,7 +26,7 @@ _FITTED_ROWS, _QUICK_ROWS = 8000, 2000
 
 
 def attack_curves(names: Sequence[str], received: Sequence[int]) -> Any:
-    """MSE against d for AM, for RAM with each number of ``received`` scores, half* with exact scores, half."""
+    """MSE against d for AM, RAM with each number of ``received`` scores, half* with exact scores, half."""
 
     def draw(options: Options) -> Drawing:
         rows, here, absent = _computed(names, received, options)
@@ -74,7 +74,9 @@ def accuracies(options: Options) -> Drawing:
         )
         notes.append(f"{d.name}: the federation reaches {together:.4f}")
     shown = lines("prediction rows", "features of the active party", "accuracy of AM's classifier", series)
-    lead = "The less AM's own classifier falls behind the federation's, the better its scores replace the true ones."
+    lead = (
+        "The nearer AM's own classifier is to the federation's, the better its scores replace the true ones."
+    )
     return Drawing(rows, [shown], lead, [*notes, *_notes(here, options), *absent])
 
 

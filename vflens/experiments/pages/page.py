@@ -14,7 +14,7 @@ from vflens.errors import StorageError
 
 
 def templates() -> Environment:
-    """The templates folder: everything is escaped, an unknown name is an error, ``sha256`` is for the policy."""
+    """The templates: everything is escaped, an unknown name is an error, ``sha256`` is for the policy."""
     folder = Path(__file__).parent / "templates"
     environment = Environment(loader=FileSystemLoader(folder), autoescape=True, undefined=StrictUndefined)
     environment.trim_blocks = environment.lstrip_blocks = True

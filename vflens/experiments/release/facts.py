@@ -86,7 +86,10 @@ def _of_labels(words: list[str], plan: Columns) -> list[str]:
 
 def _exposed(plan: Columns) -> Iterator[str]:
     if plan.kept_ids:
-        yield f"identifiers ({', '.join(plan.kept_ids)}): released as they are, they re-link every row to its person"
+        yield (
+            f"identifiers ({', '.join(plan.kept_ids)}): released as they are, "
+            "they re-link every row to its person"
+        )
     if plan.encodings:
         yield f"which categories occur in {', '.join(plan.encodings)}"
 
@@ -95,12 +98,21 @@ def _of_columns(plan: Columns, found: Scan) -> Iterator[str]:
     by_name = dict(zip(plan.names, zip(found.whole, found.rising, strict=True), strict=True))
     whole = [f for f in plan.features if f not in plan.encodings and by_name[f][0]]
     if whole:
-        yield f"whole numbers are widened to float64 ({_some(whole)}): rounding them again undoes noise and moves a classifier"
+        yield (
+            f"whole numbers are widened to float64 ({_some(whole)}): "
+            "rounding them again undoes noise and moves a classifier"
+        )
     rising = [f for f in whole if by_name[f][1]]
     if rising and found.rows > 1:
-        yield f"column {rising[0]!r} counts upwards like a row number: if it identifies rows, leave it out with --id {rising[0]}"
+        yield (
+            f"column {rising[0]!r} counts upwards like a row number: if it identifies rows, "
+            f"leave it out with --id {rising[0]}"
+        )
     if plan.kept_ids:
-        yield f"identifiers pass through ({_some(plan.kept_ids)}): whoever holds them elsewhere re-links the rows"
+        yield (
+            f"identifiers pass through ({_some(plan.kept_ids)}): "
+            "whoever holds them elsewhere re-links the rows"
+        )
 
 
 def _some(names: Sequence[str]) -> str:
@@ -126,7 +138,10 @@ def _of_formulas(options: Options, effect: Effect) -> Iterator[str]:
     if options.excel_safe:
         yield f"{effect.formulas} {begins}: an apostrophe stands before each"
     else:
-        yield f"{effect.formulas} {begins}: a spreadsheet may run them, --excel-safe puts an apostrophe before each"
+        yield (
+            f"{effect.formulas} {begins}: a spreadsheet may run them, "
+            "--excel-safe puts an apostrophe before each"
+        )
 
 
 def _one_hot(plan: Columns, feature: str) -> bool:

@@ -50,7 +50,10 @@ def headline(facts: Document) -> str:
     if not known:
         return said + "."
     worst = max(known, key=lambda c: c["linear_r2"])
-    return f"{said}; someone who knows mean and covariance still explains {_percent(worst['linear_r2'])} of {worst['column']!r}."
+    return (
+        f"{said}; someone who knows mean and covariance still explains {_percent(worst['linear_r2'])} of "
+        f"{worst['column']!r}."
+    )
 
 
 def _unbroken(share: float | None) -> str:

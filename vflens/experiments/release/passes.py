@@ -31,7 +31,7 @@ _BINS, _DRAWN_ROWS, _DRAWN_COLUMNS = 40, 200_000, 24
 
 @dataclass(eq=False)
 class Scan:
-    """What the first pass learns; by released column (p,), the label's first values, a digest of the numbers."""
+    """What the first pass learns: by released column (p,), first values of the label, a digest."""
 
     moments: TableMoments
     low: Array

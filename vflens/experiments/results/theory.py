@@ -89,7 +89,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Disorder:
-    """Theorem 1: on ``broken`` rows ``attack`` erred by more than the weaker attack that it must not exceed."""
+    """Theorem 1: on ``broken`` rows ``attack`` erred by more than an attack that it must not exceed."""
 
     attack: str
     target: str

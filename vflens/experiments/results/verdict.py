@@ -209,7 +209,10 @@ def _but_columns(run: Run, target: str) -> str:
         return ""
     worst, error = leaks[0].attack, leaks[0].error
     count = "one column leaks" if len(leaks) == 1 else f"{len(leaks)} columns leak, most of all this"
-    return f" (but {count}: {worst} errs by {figure(error.mse)} at {error.column}, a blind guess by {figure(error.blind)})"
+    return (
+        f" (but {count}: {worst} errs by {figure(error.mse)} at {error.column}, "
+        f"a blind guess by {figure(error.blind)})"
+    )
 
 
 def _accuracy_change(run: Run, base: Run) -> list[str]:
@@ -254,7 +257,7 @@ def _assumption(runs: Sequence[Run]) -> str:
 
 
 def _worth_of_secure_training(runs: Sequence[Run]) -> str:
-    """What training gives away if it is not protected, where an attack measured it: of several runs the most."""
+    """What unprotected training gives away, as attacks measured it: the most of several runs."""
     told = sorted(((key, r2) for run in runs for key, r2 in explained(run).items()), key=lambda t: t[1])
     shares = dict(told)  # the last of a key is its largest
     columns = "".join(

@@ -220,7 +220,7 @@ class Top(_Model):
         self._sums = network.combine == "sum"
 
     def loss_gradient(self, received: Array, x: Array, y: Array, exchange: Exchange) -> tuple[float, Array]:
-        """Mean cross-entropy against soft labels ``y`` (n, k), and its gradient in ``received`` (n, width)."""
+        """Mean cross-entropy against soft labels ``y`` (n, k); its gradient in ``received`` (n, width)."""
         embedding = self._placed(received).requires_grad_()
         with self._at(exchange):
             logits = self._logits(embedding, x)

@@ -268,7 +268,7 @@ def _proximal_step(dual: _Dual, D: Array, center: Array) -> Array:
 
 
 def _length(dual: _Dual, D: Array, nu: Array, step: Array, center: Array) -> Array:
-    """τ (N,) of the step: from 1, while the slope at its end has turned by more than half, cut by the secant."""
+    """τ (N,) of the step: 1, cut by the secant while the slope at its end turned by more than half."""
 
     def slope(tau: Array) -> Array:
         trial = nu + tau * step

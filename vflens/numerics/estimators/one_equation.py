@@ -116,7 +116,7 @@ class _System:
         return y, value, np.where(inside, value - _primal(self.a, y), np.inf)
 
     def _start(self, w: Array, aj: Array) -> tuple[Array, Array]:
-        """Sines of φ_i (d, N), 0 for j, and of φ_j (N,): on the segment from y to ``point``, near the kink."""
+        """Sines of φ_i (d, N), 0 for j, and of φ_j (N,), between y and ``point``, near the kink."""
         at, move = np.arange(len(self.j)), self.point - self.y
 
         def excess(share: Array) -> Array:

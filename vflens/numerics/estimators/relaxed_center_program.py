@@ -1,4 +1,4 @@
-"""RCC1 of one row as a semidefinite program, solved by Clarabel: for the rare row on which the batch fails."""
+"""RCC1 of one row as a semidefinite program, solved by Clarabel: for rows on which the batch fails."""
 
 from __future__ import annotations
 
