@@ -81,7 +81,7 @@ def over_sizes(
     return Drawing(rows, shown, lead, [*theory_notes(rows), *notes, *unusable, *absent])
 
 
-def _unusable(rows: list[dict[str, Any]], dataset: str, estimator: str) -> float:
+def _unusable(rows: Rows, dataset: str, estimator: str) -> float:
     """Share of the rows of ``dataset`` that ``estimator`` could not solve."""
     found = [r["unusable"] for r in rows if (r["dataset"], r["estimator"]) == (dataset, estimator)]
     return float(np.mean(found))
