@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from vflens.errors import ConfigError, PluginError, ProtocolError
 from vflens.plugins.attack import LinearAttack
-from vflens.plugins.registry import ATTACKS
+from vflens.registry import ATTACKS
 from vflens.types import Array, Estimate, Moments
 
 #: Sizes of entries whose fourth powers neither overflow nor vanish: all that estimators form of them.

@@ -19,8 +19,8 @@ from vflens import attacks
 from vflens.config import Plugin, build_plugins
 from vflens.errors import ConfigError, KnowledgeError, PluginError, ProtocolError
 from vflens.plugins.attack import Attack, LinearAttack
-from vflens.plugins.registry import ATTACKS
 from vflens.plugins.view import AdversaryView
+from vflens.registry import ATTACKS
 from vflens.storage.journal import Messages
 from vflens.types import (
     Array,

@@ -16,7 +16,7 @@ from scipy.stats import chi2
 
 from vflens import defenses
 from vflens.plugins.defense import GATE_HOOKS, INNER_HOOKS, Context, Defense
-from vflens.plugins.registry import DEFENSES
+from vflens.registry import DEFENSES
 from vflens.types import Array, Claim, Exchange, Owner, Phase
 
 NAMES = DEFENSES.names()

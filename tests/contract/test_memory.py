@@ -14,7 +14,7 @@ import pytest
 
 from vflens import attacks
 from vflens.plugins.attack import LinearAttack
-from vflens.plugins.registry import ATTACKS
+from vflens.registry import ATTACKS
 from vflens.types import Moments
 
 #: More than any chunk of rows, so that the difference of the two peaks is what the number of rows costs.

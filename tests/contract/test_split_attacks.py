@@ -18,8 +18,8 @@ from vflens.models.networks.architectures import bottom
 from vflens.models.networks.parameters import to_arrays
 from vflens.models.settings import SplitNetwork
 from vflens.plugins.attack import Attack
-from vflens.plugins.registry import ATTACKS
 from vflens.plugins.view import AdversaryView
+from vflens.registry import ATTACKS
 from vflens.storage.journal import Messages
 from vflens.types import (
     Array,

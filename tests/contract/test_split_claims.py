@@ -18,8 +18,8 @@ from vflens.config.compatibility import HOOKS
 from vflens.experiments.run.in_process import LocalFederation
 from vflens.models.softmax_regression import one_hot
 from vflens.plugins.defense import Defense
-from vflens.plugins.registry import DEFENSES
 from vflens.protocol.acts import Begin, Forward, Step
+from vflens.registry import DEFENSES
 from vflens.types import Array, Claim, Exchange, Phase, Point, Released, Role
 
 SETTINGS: dict[str, Any] = {

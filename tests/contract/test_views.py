@@ -21,8 +21,8 @@ from vflens.experiments.run.run import run
 from vflens.plugins.attack import Attack
 from vflens.plugins.chain import DefenseChain
 from vflens.plugins.defense import Context, Defense
-from vflens.plugins.registry import ATTACKS
 from vflens.plugins.view import AdversaryView
+from vflens.registry import ATTACKS
 from vflens.types import Array, Estimate, Knowledge, Owner, Phase, Point, Released, statuses
 
 _LOADED = """

@@ -23,7 +23,7 @@ from vflens.numerics.estimators import active_set, box, box_program, held
 from vflens.numerics.estimators.box import nearest_in_box
 from vflens.numerics.gradient_inversion import _Problem
 from vflens.numerics.linear_system import LinearSystem
-from vflens.plugins.registry import ATTACKS
+from vflens.registry import ATTACKS
 from vflens.types import Array, Estimate, RowStatus
 
 #: CVXPY's own error at the tolerances of ``programs``; near a vertex it is the larger one.

@@ -25,7 +25,7 @@ from vflens.numerics.linear_system import (
     row_projector,
 )
 from vflens.plugins.attack import LinearAttack
-from vflens.plugins.registry import ATTACKS
+from vflens.registry import ATTACKS
 from vflens.types import Array, Moments, RowStatus
 
 LINEAR = [n for n in ATTACKS.names() if issubclass(ATTACKS.get(n), LinearAttack)]

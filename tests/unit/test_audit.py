@@ -29,7 +29,7 @@ from vflens.experiments.audit.subject import Subject, load_subject
 from vflens.experiments.audit.words import columns_table, recommendation, sentences, table, write_audit
 from vflens.experiments.results.verdict import figure
 from vflens.plugins.defense import Context, Defense
-from vflens.plugins.registry import ATTACKS, Registry
+from vflens.registry import ATTACKS, Registry
 from vflens.types import Array, ColumnInfo, Estimate, RowStatus
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -21,7 +21,7 @@ from vflens.config import (
 )
 from vflens.errors import ConfigError, PluginError
 from vflens.experiments.run.experiment import Experiment, load_experiment
-from vflens.plugins.registry import ATTACKS, DEFENSES
+from vflens.registry import ATTACKS, DEFENSES
 from vflens.storage.private import write_private
 
 SECRET = "SECRET-of-32-or-more-characters-in-all"

@@ -18,7 +18,7 @@ from vflens.datasets import _local
 from vflens.datasets._build import checked_table, encoded, integers
 from vflens.datasets._resolve import dataset
 from vflens.errors import ConfigError, DataError, PluginError
-from vflens.plugins.registry import DATASETS
+from vflens.registry import DATASETS
 from vflens.tables.files import read_party_table, write_party_table
 from vflens.tables.table import Table
 from vflens.types import Array, ColumnInfo
@@ -93,7 +93,7 @@ def test_the_registry_is_the_folder_and_every_summary_is_a_line() -> None:
 
 def test_importing_every_data_set_imports_no_slow_library() -> None:
     code = (
-        "import sys; from vflens.plugins.registry import DATASETS; [DATASETS.get(n) for n in "
+        "import sys; from vflens.registry import DATASETS; [DATASETS.get(n) for n in "
         "DATASETS.names()];"
         "print(sorted({'sklearn', 'scipy', 'pyarrow', 'pandas'} & set(sys.modules)))"
     )

@@ -23,7 +23,7 @@ from rich.text import Text
 from vflens.cli.main import app
 from vflens.errors import exit_codes
 from vflens.experiments.audit.subject import load_subject
-from vflens.plugins.registry import ATTACKS, DEFENSES
+from vflens.registry import ATTACKS, DEFENSES
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]

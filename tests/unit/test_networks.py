@@ -359,7 +359,7 @@ def test_without_torch_one_sentence_names_the_extra() -> None:
 def test_without_torch_every_plug_in_loads_or_names_the_extra() -> None:
     code = (
         "import sys; sys.modules['torch'] = None\n"
-        "from vflens.plugins.registry import ATTACKS, DEFENSES\n"
+        "from vflens.registry import ATTACKS, DEFENSES\n"
         "for registry in (ATTACKS, DEFENSES):\n"
         "    for name in registry.names():\n"
         "        try:\n            registry.get(name)\n"

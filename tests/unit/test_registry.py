@@ -13,7 +13,7 @@ import pytest
 from vflens.errors import PluginError
 from vflens.plugins.attack import LinearAttack
 from vflens.plugins.defense import Defense
-from vflens.plugins.registry import ATTACKS, DEFENSES, Registry
+from vflens.registry import ATTACKS, DEFENSES, Registry
 
 ATTACK = '''"""Guess a tenth everywhere."""
 

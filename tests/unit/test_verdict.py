@@ -15,7 +15,7 @@ from vflens.experiments.results import verdict as module
 from vflens.experiments.results.folders import Run, read_runs
 from vflens.experiments.results.results import final, results, utility
 from vflens.experiments.results.verdict import baseline, figure, labels, result_table, to_json, verdict
-from vflens.plugins.registry import Registry
+from vflens.registry import Registry
 
 LABEL_ONLY = [{"name": "label_only"}]
 HEADLINE = (

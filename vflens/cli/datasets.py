@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vflens.cli.output import Json, emit
-from vflens.plugins.registry import DATASETS
+from vflens.registry import DATASETS
 from vflens.types import Document
 
 if TYPE_CHECKING:

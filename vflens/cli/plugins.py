@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vflens.cli.output import Json, emit
-from vflens.plugins.registry import ATTACKS, DEFENSES, Registry
+from vflens.registry import ATTACKS, DEFENSES, Registry
 
 
 def attacks(json: Json = False) -> None:

@@ -8,7 +8,7 @@ from vflens.config import ActiveConfig, CoordinatorConfig, PassiveConfig, build_
 from vflens.errors import ConfigError
 from vflens.plugins.attack import Attack
 from vflens.plugins.defense import Defense
-from vflens.plugins.registry import ATTACKS, DEFENSES
+from vflens.registry import ATTACKS, DEFENSES
 from vflens.types import Role
 
 #: The hooks that each role comes past; ``wrap_model`` only where the federation trains a split network.

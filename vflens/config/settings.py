@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from vflens.config.reading import refused
 from vflens.names import Name, Visible
-from vflens.plugins.registry import Registry
+from vflens.registry import Registry
 from vflens.types import Role
 
 Token = Annotated[

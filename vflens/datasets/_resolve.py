@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 from vflens.config import validate
 from vflens.errors import ConfigError
 from vflens.plugins.dataset import Dataset
-from vflens.plugins.registry import DATASETS
+from vflens.registry import DATASETS
 
 
 def dataset(name: str, options: Mapping[str, Any]) -> Dataset:

@@ -14,8 +14,8 @@ from vflens.experiments.audit.models import World
 from vflens.experiments.audit.subject import Subject
 from vflens.numerics.estimators.combinations import halves
 from vflens.plugins.attack import Attack
-from vflens.plugins.registry import ATTACKS
 from vflens.randomness import secret_from_seed, stream
+from vflens.registry import ATTACKS
 from vflens.types import Array, Document, Knowledge
 
 #: Those of them that are installed run. The blind guesses stand beside them.

@@ -12,7 +12,7 @@ from vflens.errors import VflensError
 from vflens.experiments.audit.bench import Bench
 from vflens.experiments.audit.models import simulate
 from vflens.plugins.defense import Defense
-from vflens.plugins.registry import DEFENSES
+from vflens.registry import DEFENSES
 from vflens.types import Array, Document, Facts
 
 _ACTING = frozenset({"on_inputs", "on_embedding", "on_scores", "on_parameters"})

@@ -15,7 +15,7 @@ from vflens.config import PassiveConfig, load_party, read_toml, validate
 from vflens.datasets._resolve import dataset
 from vflens.errors import ConfigError, DataError
 from vflens.experiments.results.folders import read_party
-from vflens.plugins.registry import DATASETS
+from vflens.registry import DATASETS
 from vflens.services.folder import claimed
 from vflens.tables.description import PartyFile
 from vflens.tables.files import read_party_table

@@ -10,7 +10,7 @@ from typing import Any
 from vflens.experiments.pages.page import plotly, templates, write_page
 from vflens.experiments.results.results import BLIND_GUESSES
 from vflens.experiments.results.verdict import describe, figure
-from vflens.plugins.registry import ATTACKS
+from vflens.registry import ATTACKS
 from vflens.types import Document, Facts, Knowledge
 
 _KINDS = {"random": "random models", "trained": "trained models", "given": "your trained model"}

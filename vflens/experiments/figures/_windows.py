@@ -17,7 +17,7 @@ from vflens.experiments.sweeps.pool import Cell, Rows
 from vflens.numerics.linear_system import LinearSystem
 from vflens.numerics.theory import believed
 from vflens.plugins.attack import LinearAttack
-from vflens.plugins.registry import ATTACKS
+from vflens.registry import ATTACKS
 from vflens.score.theory import CENTERS
 from vflens.types import Array, Document, Estimate, Facts, RowStatus
 

@@ -36,7 +36,7 @@ from vflens.numerics.linear_system import LinearSystem, first_differences, neare
 from vflens.numerics.theory.closed_forms import nearest_solution_mse, second_moment
 from vflens.numerics.theory.distortion_theory import logit_moment, noise_gain
 from vflens.plugins.defense import Context
-from vflens.plugins.registry import DEFENSES
+from vflens.registry import DEFENSES
 from vflens.types import Array, Document, Exchange, Facts, Owner, Phase
 
 ESTIMATORS = named("ls", "clamped_ls", "cls", "half_star", "rcc1", "rcc2")

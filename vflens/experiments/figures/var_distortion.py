@@ -23,7 +23,7 @@ from vflens.numerics.linear_system import first_differences, nearest_solution
 from vflens.numerics.theory.believed import closed_form
 from vflens.numerics.theory.distortion import largest_distortion
 from vflens.plugins.defense import Context
-from vflens.plugins.registry import DEFENSES
+from vflens.registry import DEFENSES
 from vflens.types import Array, Exchange, Facts, Owner, Phase
 
 #: ε as shares of the largest that each window's weights admit.

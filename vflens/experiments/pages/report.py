@@ -35,7 +35,7 @@ from vflens.experiments.results.results import (
 )
 from vflens.experiments.results.theory import comparisons, disorders
 from vflens.plugins.defense import GATE_HOOKS
-from vflens.plugins.registry import ATTACKS, DEFENSES
+from vflens.registry import ATTACKS, DEFENSES
 from vflens.types import Document, Phase
 
 _HOOKS = {point.value: hook for point, hook in GATE_HOOKS.items()}

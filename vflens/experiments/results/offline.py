@@ -25,11 +25,11 @@ from vflens.config import (
 from vflens.errors import ConfigError, DataError
 from vflens.experiments.results.folders import Metric, read_party
 from vflens.plugins.attack import Attack
-from vflens.plugins.registry import ATTACKS
 from vflens.protocol.acts import Guess, Submission
 from vflens.protocol.federation import Federation
 from vflens.protocol.link import InProcessLink
 from vflens.randomness import secret_from_seed, stream
+from vflens.registry import ATTACKS
 from vflens.services.folder import claimed
 from vflens.storage.files import load_arrays
 from vflens.storage.journal import Reader

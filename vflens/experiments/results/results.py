@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from vflens.errors import PluginError
 from vflens.experiments.results.folders import Metric, Run
-from vflens.plugins.registry import ATTACKS
+from vflens.registry import ATTACKS
 from vflens.score.service import MIN_ROWS
 
 BLIND_GUESSES = {

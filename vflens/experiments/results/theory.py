@@ -22,7 +22,7 @@ import numpy as np
 
 from vflens.errors import ConfigError, PluginError
 from vflens.experiments.results.folders import Metric, Run
-from vflens.plugins.registry import DEFENSES
+from vflens.registry import DEFENSES
 from vflens.score.theory import AGNOSTIC
 from vflens.storage.metrics import MOST_ROWS
 from vflens.types import Array, Document, Role

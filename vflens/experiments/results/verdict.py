@@ -21,7 +21,7 @@ from vflens.experiments.results.results import (
     leaking_columns,
     utility,
 )
-from vflens.plugins.registry import ATTACKS
+from vflens.registry import ATTACKS
 from vflens.types import Document, Facts, Phase, Role
 
 _NOTHING = "Nothing can be said yet about what leaks: no reconstruction was scored beside a blind guess."

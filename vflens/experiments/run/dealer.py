@@ -27,8 +27,8 @@ from vflens.datasets._resolve import dataset
 from vflens.errors import ConfigError, StorageError
 from vflens.experiments.run.dealing import deal
 from vflens.experiments.run.experiment import Experiment, Scenario
-from vflens.plugins.registry import DEFENSES
 from vflens.randomness import secret_from_seed
+from vflens.registry import DEFENSES
 from vflens.services.folder import claimed, clear
 from vflens.storage.private import write_private
 from vflens.tables.description import PartyFile
