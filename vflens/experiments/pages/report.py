@@ -71,45 +71,59 @@ def render(runs: Sequence[Run]) -> str:
     return environment.get_template("report.html.j2").render(
         runs=runs,
         names=names,
-        verdict=v.verdict(runs),
-        best={r.name: next(iter(final(r)), None) for r in runs},
-        leaks=any(r.better or leaking_columns(run, r.target) for run in runs for r in final(run)),
-        numbers=v.result_table(runs),
-        attacker=v.attacker(runs[v.baseline(runs)]),
-        attacked=[v.named(runs[v.baseline(runs)], target) for target in targets(runs)],
-        attacks=_attacks(runs, names),
-        grants=_grants(runs, names),
-        in_the_clear=_in_the_clear(runs[v.baseline(runs)]),
-        traffic={r.name: rows for r in runs if (rows := _traffic(r))},
+        **_headlines(runs, names),
+        **_of_every_run(runs, names),
+        **_states(runs, names),
         pictures=list(pictures(runs, names)),
-        utility=_table(runs, {r.name: utility(r) for r in runs}),
-        bits=[
-            (names[r.name], target, bits)
-            for r in runs
-            for target in targets([r])
-            for bits in column_bits(r, target)
-        ],
-        privacy=[(names[r.name], p) for r in runs for p in privacy(r)],
-        releases=[(names[r.name], table) for r in runs for table in releases(r)],
-        theory=[(names[r.name], c) for r in runs for c in comparisons(r)],
-        disorders=[(names[r.name], d) for r in runs for d in disorders(r)],
-        progress=_table(runs, {r.name: _progress(r) for r in runs}),
-        reruns=[(r, p, _command(p), tomli_w.dumps(masked(p.config))) for r in runs for p in r.parties],
-        in_process=_flagged(runs, names, "in_process"),
-        lab=_flagged(runs, names, "lab"),
-        labels=[(names[r.name], found) for r in runs for found in label_results(r)],
-        sampled=[
-            (names[r.name], p.name, every)
-            for r in runs
-            for p in r.parties
-            if (every := p.settings.transcript.get("every", 1)) > 1
-        ],
-        absent={
-            r.name: gone for r in runs if (gone := sorted(r.infos().keys() - {p.name for p in r.parties}))
-        },
         plotly=plotly() if any(panels.values()) else "",
         **panels,
     )
+
+
+def _headlines(runs: Sequence[Run], names: Mapping[str, str]) -> Document:
+    """What the page says first: the verdict, and the threat model of the undefended run."""
+    undefended = runs[v.baseline(runs)]
+    return {
+        "verdict": v.verdict(runs),
+        "best": {r.name: next(iter(final(r)), None) for r in runs},
+        "leaks": any(r.better or leaking_columns(run, r.target) for run in runs for r in final(run)),
+        "numbers": v.result_table(runs),
+        "attacker": v.attacker(undefended),
+        "attacked": [v.named(undefended, target) for target in targets(runs)],
+        "attacks": _attacks(runs, names),
+        "grants": _grants(runs, names),
+        "in_the_clear": _in_the_clear(undefended),
+    }
+
+
+def _of_every_run(runs: Sequence[Run], names: Mapping[str, str]) -> Document:
+    """Tables with a line for each run, or for each finding of a run."""
+    columns = [(r, target) for r in runs for target in targets([r])]
+    return {
+        "traffic": {r.name: rows for r in runs if (rows := _traffic(r))},
+        "utility": _table(runs, {r.name: utility(r) for r in runs}),
+        "progress": _table(runs, {r.name: _progress(r) for r in runs}),
+        "bits": [(names[r.name], target, bits) for r, target in columns for bits in column_bits(r, target)],
+        "privacy": [(names[r.name], p) for r in runs for p in privacy(r)],
+        "releases": [(names[r.name], table) for r in runs for table in releases(r)],
+        "theory": [(names[r.name], c) for r in runs for c in comparisons(r)],
+        "disorders": [(names[r.name], d) for r in runs for d in disorders(r)],
+        "labels": [(names[r.name], found) for r in runs for found in label_results(r)],
+    }
+
+
+def _states(runs: Sequence[Run], names: Mapping[str, str]) -> Document:
+    """How the runs were made, and what is missing from their folders."""
+    parties = [(r, p) for r in runs for p in r.parties]
+    every = [(names[r.name], p.name, p.settings.transcript.get("every", 1)) for r, p in parties]
+    absent = {r.name: sorted(r.infos().keys() - {p.name for p in r.parties}) for r in runs}
+    return {
+        "reruns": [(r, p, _command(p), tomli_w.dumps(masked(p.config))) for r, p in parties],
+        "in_process": _flagged(runs, names, "in_process"),
+        "lab": _flagged(runs, names, "lab"),
+        "sampled": [found for found in every if found[2] > 1],
+        "absent": {name: parties for name, parties in absent.items() if parties},
+    }
 
 
 def _quantity(value: float | None, metric: str = "") -> str:

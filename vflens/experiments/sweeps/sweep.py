@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import Field, FiniteFloat, model_validator
 
@@ -24,6 +25,10 @@ from vflens.experiments.run.experiment import DefenseAt, Experiment, Scenario, l
 from vflens.experiments.sweeps.pool import Cell, Pool, Rows, write_rows
 from vflens.experiments.sweeps.sweep_page import UNDEFENDED, called, drawing
 from vflens.types import Document
+
+if TYPE_CHECKING:
+    from vflens.experiments.results.folders import Run
+    from vflens.experiments.results.results import LabelResult, Result
 
 
 class SweptDefense(DefenseAt):
@@ -145,8 +150,6 @@ def run_cell(place: Document, settings: Document, *, scratch: str) -> Rows:
     Its folder, with every party's table, is made under ``scratch`` and gone afterwards.
     """
     from vflens.experiments.results.folders import read_runs
-    from vflens.experiments.results.results import final, label_results, utility
-    from vflens.experiments.results.theory import beside
     from vflens.experiments.run.run import run
 
     Path(scratch).mkdir(parents=True, exist_ok=True)  # a cluster's machine may not have it
@@ -157,48 +160,37 @@ def run_cell(place: Document, settings: Document, *, scratch: str) -> Rows:
         except (ConfigError, DefenseError) as error:
             return [{**place, "refused": str(error)}]
         (done,) = read_runs([folder])
-        use = {name: float(value) for name, value in utility(done).items()}
-        scored, labels, theory = final(done), label_results(done), beside(done)
-        found = {(r.attack, experiment.parties.active) for r in scored} | {
-            (r.attack, r.adversary) for r in labels
-        }
-        skipped = {(m.attack, m.adversary): m.column for m in done.metrics("skipped")}
-        unscored = {a: reason for (a, party), reason in skipped.items() if (a, party) not in found}
-        named = [
-            {
-                **place,
-                "attack": r.attack,
-                "adversary": r.adversary,
-                "target": experiment.parties.active,
-                "scored_set": r.scored_set,
-                "rows": r.rows,
-                "label_accuracy": r.accuracy,
-                "label_auc": r.auc,
-                "blind": r.blind,
-                "relative": r.relative,
-                **use,
-            }
-            for r in labels
-        ]
-        return (
-            [{**place, "attack": a, "refused": reason} for a, reason in unscored.items()]
-            + named
-            + [
-                {
-                    **place,
-                    "attack": r.attack,
-                    "target": r.target,
-                    "scored_set": r.scored_set,
-                    "rows": r.rows,
-                    "mse": r.mse,
-                    "blind": r.blind,
-                    "relative": r.relative,
-                    **theory.get((r.attack, r.target, r.scored_set), {}),
-                    **use,
-                }
-                for r in scored
-            ]
-        )
+        return _cell_rows(place, done, experiment.parties.active)
+
+
+def _cell_rows(place: Document, done: Run, active: str) -> Rows:
+    """Rows of a finished run: of attacks without an error, on labels, on columns."""
+    from vflens.experiments.results.results import final, label_results, utility
+    from vflens.experiments.results.theory import beside
+
+    use = {name: float(value) for name, value in utility(done).items()}
+    scored, labels, theory = final(done), label_results(done), beside(done)
+    found = {(r.attack, active) for r in scored} | {(r.attack, r.adversary) for r in labels}
+    skipped = {(m.attack, m.adversary): m.column for m in done.metrics("skipped")}
+    unscored = {attack: reason for (attack, party), reason in skipped.items() if (attack, party) not in found}
+    without = [{**place, "attack": attack, "refused": reason} for attack, reason in unscored.items()]
+    named = [{**place, **_label_row(r, active), **use} for r in labels]
+    reconstructed = [
+        {**place, **_column_row(r), **theory.get((r.attack, r.target, r.scored_set), {}), **use}
+        for r in scored
+    ]
+    return without + named + reconstructed
+
+
+def _label_row(r: LabelResult, active: str) -> Document:
+    row = {"attack": r.attack, "adversary": r.adversary, "target": active, "scored_set": r.scored_set}
+    errors = {"label_accuracy": r.accuracy, "label_auc": r.auc, "blind": r.blind, "relative": r.relative}
+    return {**row, "rows": r.rows, **errors}
+
+
+def _column_row(r: Result) -> Document:
+    row = {"attack": r.attack, "target": r.target, "scored_set": r.scored_set, "rows": r.rows}
+    return {**row, "mse": r.mse, "blind": r.blind, "relative": r.relative}
 
 
 def run_sweep(sweep: SweepFile, pool: Pool, out: Path, command: str) -> Document:
