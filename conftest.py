@@ -1,4 +1,4 @@
-"""`pytest --allowed-skips FILE`: a skipped test that the file does not name fails the session."""
+"""`pytest --allowed-skips FILE`, as often as needed: a skipped test that no file names fails the session."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ _skipped: set[tuple[str, str]] = set()  # (test, reason)
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option."""
-    parser.addoption("--allowed-skips", type=Path, help="names the tests that may be skipped, and why")
+    parser.addoption(
+        "--allowed-skips", type=Path, action="append", help="names the tests that may be skipped, and why"
+    )
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
@@ -34,10 +36,10 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Say which."""
-    file = config.getoption("--allowed-skips")
+    files = " and ".join(map(str, config.getoption("--allowed-skips") or ()))
     for test, reason in _unlisted(config):
         terminalreporter.write_line(
-            f"FAILED {test} was skipped ({reason}): {file} does not allow it", red=True
+            f"FAILED {test} was skipped ({reason}): {files} does not allow it", red=True
         )
 
 
@@ -48,10 +50,10 @@ def _remember(report: pytest.TestReport | pytest.CollectReport) -> None:
 
 
 def _unlisted(config: pytest.Config) -> list[tuple[str, str]]:
-    file: Path | None = config.getoption("--allowed-skips")
-    if file is None:
+    files: list[Path] | None = config.getoption("--allowed-skips")
+    if files is None:
         return []
-    lines = (line.strip() for line in file.read_text(encoding="utf-8").splitlines())
+    lines = [line.strip() for file in files for line in file.read_text(encoding="utf-8").splitlines()]
     allowed = [line.split(" :: ", 1) for line in lines if line and not line.startswith("#")]
     return sorted(
         (test, reason)

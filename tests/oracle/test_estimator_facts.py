@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+from datafiles import needs_file
 
 from benchmarks.baselines import estimators as programs
 from vflens import attacks
@@ -42,13 +42,12 @@ def _model(x: Array, labels: Array, classes: int) -> Model:
     return train(x, labels, classes, settings, np.random.default_rng)
 
 
+@needs_file("sat.trn.gz")
 @pytest.mark.parametrize("name", ["satellite", "pendigits", "robot"])
 def test_windows_of_real_columns(name: str) -> None:
     """Every row solved, certified by its gap, ordered by Theorem 1 and inside its radii; some rows against
     CVXPY.
     """
-    if "VFLENS_DATA" not in os.environ:
-        pytest.skip("VFLENS_DATA is not set")
     table = dataset(name, {}).load()
     assert table.labels is not None
     low, high = table.features.min(axis=0), table.features.max(axis=0)

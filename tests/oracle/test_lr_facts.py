@@ -4,11 +4,9 @@ of x ↦ 1−x.
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
+from datafiles import needs_file
 
 from vflens import attacks
 from vflens.experiments.figures._data import Dealt, dealt, trained, windows
@@ -26,10 +24,7 @@ from vflens.types import Array
 pytestmark = [
     pytest.mark.facts,
     pytest.mark.timeout(900),  # trains for a thousand epochs, several times slower on a busy machine
-    pytest.mark.skipif(
-        not (Path(os.environ.get("VFLENS_DATA", "")) / "sat.trn.gz").is_file(),
-        reason="VFLENS_DATA does not name the folder of the data files",
-    ),
+    needs_file("sat.trn.gz"),
 ]
 #: Mean over all 19 windows, MSE per feature; an independent implementation, one split.
 BANK = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from datafiles import needs_file
 from loaded import assert_sound, counts, load
 
 import vflens.datasets
@@ -68,10 +68,7 @@ LOCAL: Mapping[str, tuple[tuple[int, int], dict[str, int], dict[str, int] | None
 }
 
 
-needs_data = pytest.mark.skipif(
-    not (Path(os.environ.get("VFLENS_DATA", "")) / "sensor_readings_24.data.gz").is_file(),
-    reason="VFLENS_DATA does not name the folder of the data files",
-)
+needs_data = needs_file("sensor_readings_24.data.gz")
 
 
 def values(table: Table, name: str) -> Array:

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
+from datafiles import needs_file
 
 from vflens.experiments.figures.far import FIGURES
 from vflens.experiments.figures.far_theory import two_clouds
 from vflens.experiments.figures.figure import Figure
 
-needs_data = pytest.mark.skipif(
-    not (Path(os.environ.get("VFLENS_DATA", "")) / "lending_club.csv.gz").is_file(),
-    reason="VFLENS_DATA does not name the folder of the data files",
-)
+needs_data = needs_file("lending_club.csv.gz")
 BUNDLED = [f"far-fig{k}" for k in range(1, 6)]
 
 

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
+from datafiles import needs_file
 
 from vflens.datasets._resolve import dataset
 from vflens.errors import ConfigError, DataError
 from vflens.tables.recipes import target_encoded
 
-needs_data = pytest.mark.skipif(
-    not (Path(os.environ.get("VFLENS_DATA", "")) / "sat.trn.gz").is_file(),
-    reason="the folder VFLENS_DATA is not here",
-)
+needs_data = needs_file("sat.trn.gz")
 
 
 def test_paper_scales_over_all_rows_and_draws_its_split() -> None:
