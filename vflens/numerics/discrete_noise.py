@@ -1,17 +1,16 @@
-"""Laplace and Gaussian noise on a grid, drawn from random words by integers: noise for which an ε can be
-stated.
+"""Laplace and Gaussian noise on a grid, drawn with integers, so that an ε can be stated.
 
 The last bits of a double x + n show which x it can come from (Mironov 2012, "On significance of the least
-significant bits for differential privacy"), whatever the law of n. Here x is first rounded to K whole steps
-of a grid, and all that is released is a function of the whole number K + ⌊Z⌋, with Z of the continuous law.
-Now K + ⌊Z⌋ = ⌊K + Z⌋: a function of what the textbook's mechanism releases of K. So its (ε, δ) holds
-unchanged, in any number of coordinates, for the sensitivity of K. To multiply by the step, to add half of
-one, to cast to float32 are functions of it again.
+significant bits for differential privacy"), for every law of n. Here x is first rounded to K whole steps of a
+grid. The release is a function of the whole number K + ⌊Z⌋, with Z of the continuous law. As K + ⌊Z⌋ = ⌊K +
+Z⌋, it is a function of what the textbook's mechanism releases for K. So that mechanism's (ε, δ) holds, in any
+number of coordinates, for the sensitivity of K. Multiplying by the step, adding half a step and casting to
+float32 are further functions of it.
 
 The sampler compares uniform words of 64 bits with integer thresholds, equal on every processor.
 :func:`laplace` has each probability right to a relative 2⁻⁵¹ and no largest value, so that δ stays 0;
 :func:`gaussian` differs from its law by :data:`GAUSSIAN_ERROR` in total variation, which adds to δ.
-Both take the words to be uniform: nobody proved that of Philox under a secret key.
+Both assume uniform words; that is not proved of Philox under a secret key.
 """
 
 from __future__ import annotations
@@ -27,43 +26,41 @@ import numpy as np
 
 from vflens.array import Array
 
-#: A source of uniform uint64 words: other ones at every call, one for each number that is drawn.
+#: A source of uniform uint64 words: new ones at every call, one for each number drawn.
 Words: TypeAlias = Callable[[], Array]
 
-#: Steps of the grid to a standard deviation of the Gaussian, and to the distance over which Laplace's density
+#: Steps of the grid in a standard deviation of the Gaussian, and in the distance over which Laplace's density
 #: halves.
 STEPS = 4096
 #: A step in units of the Gaussian's standard deviation, and of Laplace's scale b.
 GAUSSIAN_STEP, LAPLACE_STEP = 1 / STEPS, math.log(2) / STEPS
 #: Deviations that the Gaussian reaches: 2⁻⁷² of its mass lies beyond.
 REACH = 9.75
-#: Largest total variation between a number of :func:`gaussian` and its law. A threshold is at most 2⁻⁶⁴
-#: wrong, one of
-#: 39,936 cells twice that: half their sum is 2^-48.7.
+#: Largest total variation between a number of :func:`gaussian` and its law. A threshold is at most 2⁻⁶⁴ wrong
+#: and each of 39,936 cells twice that: half their sum is 2^-48.7.
 GAUSSIAN_ERROR = 2.0**-48
-#: Largest relative excess of an ε under :func:`laplace`. A threshold is at most 2⁻⁶⁵ wrong, a cell of at
-#: least 2^-12.6
-#: thus by 2^-51.4 of itself; a coordinate in which K differs adds twice that to the ε of ln 2/4096 = 2^-12.5
-#: or more.
+#: Largest relative excess of an ε under :func:`laplace`. A threshold is at most 2⁻⁶⁵ wrong, so a cell of at
+#: least 2^-12.6 is wrong by 2^-51.4 of itself. A coordinate in which K differs adds twice that to its ε of at
+#: least ln 2/4096 = 2^-12.5.
 LAPLACE_ERROR = 2.0**-37
 
 #: The share of δ for the error of :func:`gaussian`.
 _FOR_SAMPLER = 0.01
 
 _TOSSES = 63
-_MANY = 1000  # words from which on leading bits save time
+_MANY = 1000  # from so many words on, leading bits save time
 _POWERS = np.uint64(1) << np.arange(_TOSSES, dtype=np.uint64)
 _REST = np.uint64(2**63 - 1)
 
 
 def ideal(delta: float) -> float:
-    """δ without the Gaussian sampler's share: what exact Gaussian noise is held to."""
+    """δ without the Gaussian sampler's share: the δ of exact Gaussian noise."""
     return delta * (1 - _FOR_SAMPLER)
 
 
 def largest_epsilon(delta: float, numbers: int) -> float:
-    """The largest ε at which the error of :func:`gaussian` in ``numbers`` draws, (1 + e^ε) each, keeps to its
-    share of δ, or 0.
+    """Largest ε at which :func:`gaussian`'s error in ``numbers`` draws, (1 + e^ε) each, stays in its share of
+    δ; or 0.
     """
     return math.log(max(1.0, _FOR_SAMPLER * delta / (numbers * GAUSSIAN_ERROR) - 1))
 
@@ -91,9 +88,7 @@ def laplace(words: Words) -> Array:
 
 
 def gaussian(words: Words) -> Array:
-    """⌊Z⌋ + ½ in steps (float64), Z ~ N(0, 4096²): a function that rises with the word, of which it takes
-    one.
-    """
+    """⌊Z⌋ + ½ in steps (float64), Z ~ N(0, 4096²): an increasing function of one word."""
     word = words()
     flips = _flips(word)
     size = _half_normal().of((word ^ flips.view(np.uint64)) & _REST)
@@ -101,12 +96,12 @@ def gaussian(words: Words) -> Array:
 
 
 def _flips(word: Array) -> Array:
-    """By the highest bit 0, or −1: x ^ −1 is ⌊−Z⌋ = −x − 1 where x is ⌊Z⌋."""
+    """0 or −1 by the highest bit: for x = ⌊Z⌋, x ^ −1 is ⌊−Z⌋ = −x − 1."""
     return (word >> np.uint64(63)).view(np.int64) - 1
 
 
 def _flips_and_tails(words: Words) -> tuple[Array, Array]:
-    """A sign, and how often a coin shows tails before heads: as many words as that takes."""
+    """A sign, and the number of tails before the first head; draws as many words as needed."""
     word = words()
     flips, tails = _flips(word), _tails(word)
     undecided = tails == _TOSSES
@@ -118,7 +113,7 @@ def _flips_and_tails(words: Words) -> tuple[Array, Array]:
 
 
 def _tails(word: Array) -> Array:
-    """Zeros before the first one below the highest bit; :data:`_TOSSES` where there is no one."""
+    """Number of 0 bits before the first 1 below the highest bit; :data:`_TOSSES` without a 1."""
     tails: Array = _TOSSES - np.searchsorted(_POWERS, word & _REST, side="right")
     return tails
 
@@ -126,7 +121,7 @@ def _tails(word: Array) -> Array:
 class _Cells:
     """The cells of a law as shares of 2^bits: a uniform word w of so many bits is in cell #{thresholds ≤ w}.
 
-    Its leading 16 bits all but tell which; the rest is searched (Chen and Asau 1974).
+    Its leading 16 bits nearly determine the cell; a search does the rest (Chen and Asau 1974).
     """
 
     def __init__(self, masses: Sequence[Decimal], bits: int) -> None:
@@ -150,7 +145,7 @@ class _Cells:
 
 @cache
 def _within_a_halving() -> _Cells:
-    """Of u: P(u) ∝ 2^(−u/4096)."""
+    """The cells of u: P(u) ∝ 2^(−u/4096)."""
     with localcontext(prec=40):
         fall = Decimal(2) ** (Decimal(-1) / STEPS)
         return _Cells([fall**u for u in range(STEPS)], 64)
@@ -158,7 +153,7 @@ def _within_a_halving() -> _Cells:
 
 @cache
 def _half_normal() -> _Cells:
-    """Of ⌊|Z|⌋: P(n) ∝ ∫ exp(−z²/2) dz from nh to (n + 1)h, h = 1/4096.
+    """The cells of ⌊|Z|⌋: P(n) ∝ ∫ exp(−z²/2) dz from nh to (n + 1)h, h = 1/4096.
 
     With m the middle it is e^(−m²/2)·(1 + h²(m² − 1)/24 + h⁴(m⁴ − 6m² + 3)/1920), short of a relative 2⁻⁷⁰ by
     Taylor's series. The exponential goes from cell to cell by e^(−(n+1)h²).

@@ -1,7 +1,8 @@
 """The conditional entropy of a finite column given its reconstruction: RVG's second metric (§IX), in bits.
 
-The mean squared error misses what an adversary learns up to a relabelling: x̂ = 1 − x errs by much and tells
-all. H(X | X̂) is 0 exactly when the reconstruction determines the value, and H(X) when it tells nothing.
+The mean squared error misses what an adversary learns up to a relabelling: x̂ = 1 − x has a large error and
+determines x. H(X | X̂) is 0 exactly if the reconstruction determines the value, and H(X) if the two are
+independent.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import numpy as np
 
 from vflens.array import Array
 
-_ROWS_PER_CELL = 5  # a cell of the joint table should hold about so many rows, or its count says little
+_ROWS_PER_CELL = 5  # rows that a cell of the joint table should hold, for a useful count
 _BINS = 32
 
 
@@ -23,11 +24,11 @@ def entropy(x: Array) -> float:
 
 
 def conditional_entropy(x: Array, estimate: Array) -> float:
-    """H(X | X̂) in bits, between 0 and H(X); x̂ is cut into classes first.
+    """H(X | X̂) in bits, between 0 and H(X), with x̂ cut into classes.
 
-    An x̂ with no more different values than x is taken as it is, another is cut into at most 32 classes of
-    equally many rows, fewer where rows are few. Cutting can only raise H(X | X̂), and whole rows of x̂ may
-    tell more than one column: the true figure for the adversary's knowledge is at most this.
+    An x̂ with no more different values than x stays as it is. Any other is cut into at most 32 classes of
+    equally many rows; few rows make fewer classes. Cutting can only raise H(X | X̂), and a whole row of x̂
+    may determine more than one column does. So the entropy left to the adversary is at most this.
 
     Args:
         x: (N,) true values of a column with finitely many, N ≥ 1.

@@ -1,11 +1,11 @@
-"""Rows from the logits that a changing model gave them: a low-rank factorisation, whatever the optimiser
-(ours).
+"""Rows from their logits under a changing model: a low-rank factorisation, for any optimiser (ours).
 
-Step t shows Z_t = X[B_t] W_tᵀ + 1 c_tᵀ for its batch B_t: known Z_t, unknown X (n, d), W_t, c_t. Every row is
-seen once an epoch, under another W_t each time. With more rows in a batch than d + 1 and more logits of a row
-(epochs × k) than d the factors are determined up to one invertible affine map of X. Alternating least squares
-finds them: the steps given the rows, the rows given the steps; it starts from the principal components of
-all logits of a row, epoch beside epoch, which would be exact if W_t stood still within an epoch.
+Step t shows Z_t = X[B_t] W_tᵀ + 1 c_tᵀ for its batch B_t: known Z_t, unknown X (n, d), W_t, c_t. Every row
+occurs once per epoch, each time under another W_t. With more rows in a batch than d + 1 and more logits of a
+row (epochs × k) than d the factors are determined up to one invertible affine map of X. Alternating least
+squares finds them: the steps given the rows, the rows given the steps; it starts from the principal
+components of all logits of a row, epoch beside epoch, which would be exact if W_t were constant within an
+epoch.
 """
 
 from __future__ import annotations
@@ -18,11 +18,9 @@ from scipy.sparse import csr_matrix
 
 from vflens.array import Array
 
-_PULL = (
-    1e-10  # of the mean diagonal, towards the row before: directions that no model shows stay as they were
-)
-_FAINT = 1e-10  # of the largest singular value: less is rounding, which is no column
-_EXACT = 1e-12  # residual, relative, at which nothing is left to gain
+_PULL = 1e-10  # share of the mean diagonal, pulls to the previous rows: directions without evidence stay
+_FAINT = 1e-10  # share of the largest singular value: below it is rounding, no column
+_EXACT = 1e-12  # relative residual at which the sweeps end
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +28,7 @@ class Factors:
     """Rows ``x`` (n, d), up to an affine map; ``residual`` (n,) is each row's rms misfit over the spread of
     all logits.
 
-    Columns are centred, uncorrelated and of unit variance; those that the logits do not show are 0.
+    Columns are centred, uncorrelated and of unit variance; columns without evidence in the logits are 0.
     """
 
     x: Array
@@ -61,9 +59,7 @@ def factorize(steps: Sequence[tuple[Array, Array]], n: int, d: int, sweeps: int)
 
 
 def _principal(steps: Sequence[tuple[Array, Array]], n: int, d: int) -> Array:
-    """The d leading components (n, d) of all logits of each row in order of appearance, cut to the rarest
-    row's.
-    """
+    """The d leading components (n, d) of each row's logits in order of appearance, cut to the shortest."""
     counts = np.zeros(n, np.int64)
     k = steps[0][1].shape[1]
     most = max(int(np.bincount(np.concatenate([r for r, _ in steps]), minlength=n).min()), 1)
@@ -80,7 +76,7 @@ def _principal(steps: Sequence[tuple[Array, Array]], n: int, d: int) -> Array:
 
 
 def _whitened(x: Array) -> Array:
-    """``x`` centred, its columns orthogonal and of unit variance, a choice among affine maps; rounding
+    """``x`` centred, its columns orthogonal and of unit variance, one choice among affine maps; rounding
     becomes 0.
     """
     U, s, _ = np.linalg.svd(x - x.mean(axis=0), full_matrices=False)
@@ -123,7 +119,7 @@ def _misfit(x: Array, steps: Sequence[tuple[Array, Array]], models: Sequence[tup
 
 
 def _incidence(batches: Sequence[Array], n: int) -> csr_matrix:
-    """Which row stood in which batch, (n, T)."""
+    """Which row was in which batch, (n, T)."""
     columns = np.repeat(np.arange(len(batches)), [len(b) for b in batches])
     rows = np.concatenate(batches)
     return csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(n, len(batches)))

@@ -1,5 +1,4 @@
-"""Gradient inversion of logistic regression: projected Adam over the box, the whole batch at once (RVG
-§VIII).
+"""Gradient inversion of logistic regression: projected Adam over the box, for a whole batch (RVG §VIII).
 
 Two objectives of x in A x = b', both least where the equations hold:
 
@@ -18,18 +17,17 @@ import numpy as np
 from vflens.array import Array
 from vflens.numerics.optimizer import Adam
 
-#: Rows that are worked on together: small enough for the caches.
+#: Rows in one block: small enough for the caches.
 CHUNK = 1024
 
 
 @dataclass(frozen=True, eq=False)
 class Inversion:
-    """``x`` (N, d) in the box, the ``objective`` there (N,), and ``gap`` (N,): the most that its slope
-    promises in the box.
+    """``x`` (N, d) in the box, its ``objective`` (N,), and ``gap`` (N,), the largest decrease that the slope
+    allows.
 
-    ``gap`` is 0 exactly at stationary points. For the squares it bounds how far the objective is from its
-    least. ``size`` is what the objective can reach over the box, up to a factor: a gap is small or large
-    beside it.
+    ``gap`` is 0 exactly at stationary points. For the squares it bounds the distance of the objective from
+    its minimum. ``size`` is the largest objective in the box, up to a factor: compare a gap with it.
     """
 
     x: Array
@@ -41,8 +39,8 @@ class Inversion:
 def invert(
     A: Array, b: Array, log_c: Array | None, start: Array, *, steps: int, learning_rate: float
 ) -> Inversion:
-    """Adam from ``start`` (d,) or (N, d), clipped into the box after each step; the last third at a tenth of
-    the rate.
+    """Adam from ``start`` (d,) or (N, d), clipped into the box after each step. The last third of the steps
+    has a tenth of the rate.
 
     Minimises KL(ĉ‖c) if ``log_c`` (N, m + 1), finite, is given, else ‖A x − b‖².
     """
@@ -61,9 +59,7 @@ def invert(
 
 
 def _size(A: Array, scores: bool) -> float:
-    """‖A‖² of the squares; of KL, which grows like the square of small log-ratios and linearly in large ones,
-    at most ‖A‖.
-    """
+    """‖A‖² for the squares, at most ‖A‖ for KL: it grows linearly in large log-ratios."""
     norm = float(np.linalg.norm(A)) or 1.0
     return min(norm, norm**2) if scores else norm**2
 
@@ -73,7 +69,7 @@ def _descend(problem: _Problem, x: Array, steps: int, learning_rate: float) -> N
     theta, adam = x.reshape(-1), Adam(x.size, learning_rate)
     for _ in range(steps):
         slope = problem.value_and_slope(x)[1].reshape(-1)
-        slope /= problem.size  # or Adam's ε is no longer small beside a faint A
+        slope /= problem.size  # keeps Adam's ε small beside a faint A
         adam.update(theta, slope)
         np.clip(theta, 0.0, 1.0, out=theta)
 

@@ -5,10 +5,10 @@ differences of consecutive classes, J ln c = J z, hence
 
     A x = b',    A = J W_pas,    b' = J (ln c − W_act y − bias).
 
-Everything works on a batch: ``A`` (m, d) is shared by N rows and ``b`` (N, m) has one right-hand side per
-row. m = 0 (no equations), m ≥ d, rank-deficient A and zero rows in A are all defined. On consistent
-systems nothing depends on the basis of the equations; with b' outside range(A) the minimum-norm solutions
-do (by 0.1 and more), so the basis J is part of the definition.
+All functions take a batch: N rows share ``A`` (m, d), and ``b`` (N, m) has one right-hand side per row. m = 0
+(no equations), m ≥ d, rank-deficient A and zero rows in A are all defined. On consistent systems no result
+depends on the basis of the equations. With b' outside range(A) the minimum-norm solutions do (by 0.1 and
+more), so the basis J is part of the definition.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ import numpy as np
 
 from vflens.array import Array
 
-#: Singular values at most this share of the largest count as 0. Far above float64 rounding, far below
-#: what training leaves: a direction this faint would multiply rounding by 1e10.
+#: Singular values at most this share of the largest count as 0. It is far above float64 rounding and far
+#: below what training leaves: such a direction would multiply rounding by 1e10.
 RANK_RTOL = 1e-10
 
 #: b is outside range(A) when min_x ‖A x − b‖ exceeds this share of ‖b‖ + ‖A‖_F. The second term is the
-#: size of A x for x in the box, so that a b' near 0 is not judged by its rounding.
+#: size of A x for x in the box, so that the rounding of a b' near 0 does not decide.
 RANGE_RTOL = 1e-6
 
 
@@ -32,7 +32,7 @@ RANGE_RTOL = 1e-6
 class LinearSystem:
     """A x = b for several rows at once: ``A`` (m, d) and ``b`` (N, m), finite float64.
 
-    ``saturated`` says that a score was exactly 0, so that fewer than k − 1 equations are left. ``log_c``
+    ``saturated``: a score was exactly 0, so fewer than k − 1 equations are left. ``log_c``
     (N, m + 1) are the positive scores that the equations compare, None for a system without scores.
     """
 
@@ -45,12 +45,12 @@ class LinearSystem:
     def from_scores(cls, log_c: Array, known: Array, weight: Array) -> list[tuple[Array, LinearSystem]]:
         """One system for each group of rows whose scores are positive on the same classes.
 
-        A class of probability 0 (log −∞) has no finite log-ratio: only the differences of consecutive
-        classes among the others are kept, one fewer for each class at 0; a one-hot row keeps none.
+        A class of probability 0 (log −∞) has no finite log-ratio. The differences of consecutive classes
+        among the others remain, one fewer for each class at 0. A one-hot row keeps none.
 
         Args:
             log_c: log-probabilities (N, k), −inf legal.
-            known: what the adversary computes itself, W_act y + bias (N, k).
+            known: the adversary's own part of the logits, W_act y + bias (N, k).
             weight: the weights (k, d) of the unknown columns.
 
         Returns:
@@ -106,8 +106,8 @@ def row_projector(A: Array) -> Array:
 def nearest_solution(A: Array, b: Array, center: Array) -> Array:
     """The point (N, d) of {x : A x = b} nearest to ``center`` (d,) or (N, d).
 
-    x = center + A⁺(b − A center) = A⁺b + (I − P) center. Where no x solves the equations: the nearest
-    point of the least-squares solutions.
+    x = center + A⁺(b − A center) = A⁺b + (I − P) center. If no x solves the equations, it is the nearest
+    least-squares solution.
     """
     x: Array = center + (b - center @ A.T) @ pseudo_inverse(A).T
     return x
@@ -120,7 +120,7 @@ def residual_norm(A: Array, b: Array, x: Array) -> Array:
 
 
 def in_range(A: Array, b: Array) -> Array:
-    """Whether A x = b has a solution at all, bool (N,), to :data:`RANGE_RTOL`.
+    """Whether A x = b has a solution, bool (N,), to :data:`RANGE_RTOL`.
 
     min_x ‖A x − b‖ is the length of the part of b orthogonal to the columns of A.
     """

@@ -1,6 +1,6 @@
 """First-order optimisers on one flat vector, updated in place; their state is a dictionary of arrays.
 
-They use operators alone, so that the vector may be torch's, on a GPU, as well as NumPy's: ``zeros`` makes its
+They use operators alone: the vector may be NumPy's or torch's, also on a GPU. ``zeros`` makes arrays of its
 kind.
 """
 
@@ -29,7 +29,7 @@ class Optimizer(Protocol):
         """Arrays that :meth:`load` restores bit for bit."""
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Take up :meth:`state`."""
+        """Restore :meth:`state`."""
 
 
 class Sgd:
@@ -43,17 +43,17 @@ class Sgd:
         theta -= self.rate * gradient
 
     def state(self) -> dict[str, Any]:
-        """Nothing: plain gradient descent remembers nothing."""
+        """Empty: plain gradient descent has no state."""
         return {}
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Nothing to take up."""
+        """Do nothing."""
 
 
 class Adam:
     """Kingma and Ba (2015), algorithm 1, with the bias corrections folded into rate and ε.
 
-    Both moments stand in one array, so that a step costs a dozen array operations.
+    Both moments share one array, so that a step costs a dozen array operations.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Adam:
         step /= root
         step *= self.rate * c2 / c1
         theta -= step
-        # Where gradients stay zero they fade to subnormal numbers, which make a step five times as slow.
+        # Without gradient they fade to subnormal numbers, which make a step five times as slow.
         if self._steps % 100 == 0:
             self._moments *= abs(self._moments) > 1e-290
 
@@ -101,7 +101,7 @@ class Adam:
         return {"moments": copy.deepcopy(self._moments), "steps": np.array(self._steps)}
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Take up :meth:`state`."""
+        """Restore :meth:`state`."""
         self._moments[:], self._steps = state["moments"], int(state["steps"])
 
 

@@ -8,10 +8,10 @@ from vflens.array import Array
 
 
 def auc(scores: Array, labels: Array) -> float:
-    """Area under the ROC curve, one class against the rest, mean over the classes that occur; NaN if only one
-    does.
+    """Area under the ROC curve, one class against the rest, mean over the classes present; NaN for a single
+    class.
 
-    It is the share of pairs (member, other) in which the member has the larger score, ties counting one half:
+    It is the share of pairs (member, other) in which the member has the larger score; ties count one half:
     (Σ ranks of members − m(m + 1)/2) / (m·(n − m)) for m members among n (Mann and Whitney, 1947).
 
     Args:
@@ -29,7 +29,7 @@ def auc(scores: Array, labels: Array) -> float:
 
 
 def _ranks(values: Array) -> Array:
-    """From 1, ties at their mean; scipy.stats has it too, and takes a second and 24 MiB to import."""
+    """Ranks from 1, ties at their mean; importing scipy.stats for it costs a second and 24 MiB."""
     ordered = np.sort(values)
     below, up_to = (np.searchsorted(ordered, values, side) for side in ("left", "right"))
     ranks: Array = (below + up_to + 1) / 2

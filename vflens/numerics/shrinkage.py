@@ -14,7 +14,7 @@ def shrunk_covariance(rows: Array) -> Array:
     ρ estimates the share that minimises the expected squared Frobenius error: O. Ledoit and M. Wolf, A
     well-conditioned estimator for large-dimensional covariance matrices, J. Multivariate Anal. 88 (2004),
     section 3. Up to 999 columns the result equals that of ``sklearn.covariance.ledoit_wolf`` to the bit, in
-    the same order of sums; a party that learns two moments need not load that library.
+    the same order of sums; a party that computes two moments need not load that library.
     """
     n, d = rows.shape
     x = rows - rows.mean(axis=0)

@@ -1,11 +1,11 @@
-"""The smallest y with Qᵀy = t, low ≤ y ≤ high by the dual active-set method (Goldfarb and Idnani 1983), a
-batch at once.
+"""The smallest y with Qᵀy = t, low ≤ y ≤ high, by the dual active-set method (Goldfarb and Idnani 1983), in
+batches.
 
-Among the y with Qᵀy = t and some coordinates, the active ones, held at their bounds the smallest is y = Qν −
-μ with multipliers μ, 0 elsewhere. The coordinate i farthest outside is driven towards its bound: a multiplier
-τ of i moves y by −τm, m the projection of e_i on {Qᵀm = 0, m_H = 0}, and μ_H by −τ(W_H W_Hᵀ)⁻¹W_H w_i
-(:mod:`vflens.numerics.estimators.held`). Either i arrives and becomes active, or a multiplier of another one
-reaches 0 before and that one is released. The rows w_j of the active ones always stay independent.
+Hold some coordinates, the active ones, at their bounds. The smallest y with Qᵀy = t is then y = Qν − μ, with
+multipliers μ that are 0 elsewhere. The coordinate i farthest outside moves towards its bound: a multiplier τ
+of i moves y by −τm, m the projection of e_i on {Qᵀm = 0, m_H = 0}, and μ_H by −τ(W_H W_Hᵀ)⁻¹W_H w_i
+(:mod:`vflens.numerics.estimators.held`). Either i arrives and becomes active, or another multiplier reaches 0
+first and that coordinate becomes free. The rows w_j of the active coordinates stay independent.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ import numpy as np
 from vflens.array import Array
 from vflens.numerics.estimators import cholesky, held
 
-#: A coordinate this little outside counts as inside.
+#: A coordinate outside by at most this counts as inside.
 OUTSIDE = 1e-12
 
-#: An |m|² up to this says that i cannot move without the active ones.
+#: With an |m|² up to this, i cannot move without the active ones.
 FIXED = 1e-9
 
-#: The most changes of the active coordinates.
+#: Maximum of changes of the active coordinates.
 CHANGES = 60
 
 
 def smallest(Q: Array, products: Array, t: Array, low: Array, high: Array) -> Array:
-    """ν (r, N) with y = clip(Q ν, low, high) where there is one; ``low`` < 0 < ``high`` are (d, N). Check Qᵀy
-    = t.
+    """ν (r, N) with y = clip(Q ν, low, high), if one exists; ``low`` < 0 < ``high`` are (d, N). Check Qᵀy =
+    t.
 
-    It is found unless a coordinate has to move of which the others leave |m|² up to :data:`FIXED`. A single y
-    can be lost with the last bits of ``t``: as many as 1/|m| multiplies beyond :data:`OUTSIDE`. ``products``
-    are those of :func:`vflens.numerics.estimators.held.products`, of a basis of null Qᵀ.
+    The method fails only if a coordinate must move whose |m|² is at most :data:`FIXED`. It may also lose a
+    unique y to the last bits of ``t``, if 1/|m| lifts them above :data:`OUTSIDE`. ``products``:
+    :func:`vflens.numerics.estimators.held.products` of a basis of null Qᵀ.
     """
     walk, nu = _Walk(Q, products, t, low, high), np.empty_like(t)
     lost = np.zeros(t.shape[1], bool)
@@ -48,11 +48,11 @@ def smallest(Q: Array, products: Array, t: Array, low: Array, high: Array) -> Ar
 
 
 class _Walk:
-    """``rows`` on their way: y; the active coordinates in slots ``at``, at which ``side`` each is, ±1 or 0 in
-    an empty slot, and |μ|.
+    """State of ``rows``: y; active coordinates in slots ``at``; the ``side`` of each, ±1, or 0 in an empty
+    slot; |μ|.
 
-    ``moving`` is the coordinate on its way to its bound, −1 for none, in the direction ``turn``, its own
-    multiplier so far ``push``.
+    ``moving`` is the coordinate that moves to its bound, −1 for none; ``turn`` its direction, ``push`` its
+    multiplier.
     """
 
     def __init__(self, Q: Array, products: Array, t: Array, low: Array, high: Array) -> None:
@@ -70,8 +70,8 @@ class _Walk:
         return nu
 
     def choose(self) -> Array:
-        """Gives every row without a moving coordinate the one farthest outside; returns how far (N,), ∞ for
-        the other rows.
+        """Choose a moving coordinate, the farthest outside, for rows without one; return its distance (N,),
+        else ∞.
         """
         outside = np.maximum(self.low - self.y, self.y - self.high)
         farthest, at, idle = outside.argmax(axis=0), np.arange(len(self.moving)), self.moving < 0
@@ -81,8 +81,8 @@ class _Walk:
         return most
 
     def change(self) -> Array:
-        """Moves to the next change of the active coordinates; returns the rows that have no solution, as far
-        as this method sees.
+        """Move to the next change of the active coordinates; return the rows for which the method finds no
+        solution.
         """
         i, at, turn = self.moving, np.arange(len(self.moving)), self.turn
         bound = np.where(turn > 0, self.high[i, at], self.low[i, at])
@@ -106,7 +106,7 @@ class _Walk:
         return np.asarray(lost)
 
     def _arrive(self, rows: Array, bound: Array) -> None:
-        """The moving coordinates of ``rows`` become active, in their first empty slots."""
+        """Make the moving coordinates of ``rows`` active, in their first empty slots."""
         if (self.side[:, rows] != 0).all(axis=0).any():
             self.at = np.pad(self.at, ((0, 1), (0, 0)), constant_values=len(self.Q))
             self.side, self.mu = (np.pad(slots, ((0, 1), (0, 0))) for slots in (self.side, self.mu))
@@ -115,7 +115,7 @@ class _Walk:
         self.y[i, rows], self.moving[rows], self.push[rows] = bound[rows], -1, 0.0
 
     def _direction(self) -> tuple[Array, Array]:
-        """M (d, N) of the moving coordinates, and how fast the |μ| (a, N) fall."""
+        """Projections m (d, N) of the moving coordinates, and the rates at which the |μ| (a, N) fall."""
         (d, r), i, at = self.Q.shape, self.moving, np.arange(len(self.moving))
         if len(self.at) < r:
             pull = held.pulls(self.products, self.at, self.products[self.at, i])
@@ -133,7 +133,7 @@ class _Walk:
         return move, self.side * self.turn * pull
 
     def keep(self, stay: Array) -> None:
-        """Only these rows go on."""
+        """Keep these rows only."""
         rows = np.flatnonzero(stay)
         for name in ("rows", "t", "low", "high", "y", "at", "side", "mu", "moving", "turn", "push"):
             setattr(self, name, getattr(self, name).take(rows, axis=-1))

@@ -1,4 +1,4 @@
-"""How good an estimate is that is known up to an affine map only."""
+"""The quality of an estimate that is known up to an affine map."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from vflens.array import Array
 def affine_fit(estimate: Array, truth: Array) -> tuple[float, float]:
     """R² and MSE of ``estimate`` (N, m) after the best affine map to ``truth`` (N, d).
 
-    The map is least squares on the rows at even positions, both figures are those of the odd ones, so that a
-    map of many parameters gains nothing by itself. R² = 1 − error / error of the even rows' column means,
-    over all columns together; it may be negative, and is NaN where there is nothing to explain.
+    Least squares on the rows at even positions gives the map; both figures come from the odd ones, so that a
+    map of many parameters has no advantage. R² = 1 − error / error of the even rows' column means, over all
+    columns together. It may be negative, and is NaN if the latter error is 0.
 
     Raises:
         ValueError: fewer than 2 rows.

@@ -2,7 +2,7 @@
 
 The trust-region subproblem (Moré and Sorensen, 1983) has a certificate for its *global* maximum: ‖y‖ ≤ ρ
 maximises yᵀBy + 2gᵀy exactly when (νI − B)y = g, ν(ρ − ‖y‖) = 0, ν ≥ max(0, λ_max(B)) for some ν. A ratio
-is raised by Dinkelbach's method (1967): maximise N − tD at t = N/D until nothing is gained.
+is raised by Dinkelbach's method (1967): maximise N − tD at t = N/D until the ratio stops growing.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 
 from vflens.array import Array
 
-_ROUNDS = 60  # Dinkelbach converges superlinearly: a dozen are many
+_ROUNDS = 60  # Dinkelbach converges superlinearly: a dozen suffice
 
 
 def largest_on_ball(B: Array, g: Array, radius: float) -> Array:
@@ -34,7 +34,7 @@ def largest_on_ball(B: Array, g: Array, radius: float) -> Array:
         nu = brentq(lambda nu: 1 / radius - 1 / np.linalg.norm(at(nu)), start, end, xtol=1e-15 * scale)
         z = at(nu)
         z *= radius / np.linalg.norm(z)
-    elif eigenvalues[-1] >= 0:  # the hard case: no part of g along the top direction, which is free
+    elif eigenvalues[-1] >= 0:  # the hard case: g has no part along the top direction, which is free
         z[-1] = np.copysign(np.sqrt(radius**2 - z[:-1] @ z[:-1]), z[-1])
     y: Array = Q @ z
     return y

@@ -7,17 +7,16 @@ With Q (d, r) an orthonormal basis of the rows of A, A x = b reads Qᵀx = c. Th
 
 1. Newton from s + Q Qᵀ(c − Qᵀs), the nearest solution without the box. In general position it ends exactly
    after two or three steps. Where fewer than r coordinates are inside (a vertex) the matrix is singular.
-   Few coordinates leave the box: the step is solved for those (:mod:`vflens.numerics.estimators.held`).
-2. The rows that are left: the dual active-set method (:mod:`vflens.numerics.estimators.active_set`), exact at
-vertices too. 3. The rows that it did not solve, as a rule without a solution in the box: proximal point steps
-on the dual,
+   Few coordinates leave the box: the step solves for those (:mod:`vflens.numerics.estimators.held`).
+2. The remaining rows: the dual active-set method (:mod:`vflens.numerics.estimators.active_set`), exact at
+   vertices too.
+3. The rows that it did not solve, mostly without a solution in the box: proximal point steps on the dual,
    ν ← argmax θ(·) − ε/2 ‖· − ν‖²_D, each by damped Newton on an invertible matrix. This is the augmented
    Lagrangian method; with D = S⁻² (S the singular values of A) the distance ‖·‖_D is that of the multipliers
-   of A x = b. If no point of the box solves the equations it converges to the answer for the nearest b that
-   one does solve (Chiche and Gilbert 2016): to the point nearest to s among those of least ‖A x − b‖.
-4. Rows that still fail the optimality conditions, or of which these do not tell whether the box holds a
-solution: one by
-   one (:mod:`vflens.numerics.estimators.box_program`).
+   of A x = b. If no point of the box solves the equations, it converges to the answer for the nearest
+   solvable b (Chiche and Gilbert 2016): to the point nearest to s among those of least ‖A x − b‖.
+4. Rows that still fail the optimality conditions, or for which these do not decide whether the box holds a
+   solution: one by one (:mod:`vflens.numerics.estimators.box_program`).
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ from vflens.array import Array
 from vflens.numerics.estimators import active_set, cholesky, held
 from vflens.numerics.linear_system import RANK_RTOL
 
-#: Rows that are worked on together: small enough for the caches, large enough to hide the calls.
+#: Rows in one block: small enough for the caches, large enough to hide the calls.
 CHUNK = 2048
 
 #: Optimality conditions hold when they fail by no more than this (Qᵀx = c, and stationarity of ‖A x − b‖).
 TOLERANCE = 1e-11
 
-#: A distance of A x from b, A's largest singular value scaled to 1, up to which nobody asks whether the box
-#: holds a solution.
+#: Distance of A x from b, A's largest singular value scaled to 1, that counts as a solution in the box
+#: without proof.
 NEAR = 1e-7
 
 #: Entries of Q up to this are rounding: a column that A does not touch must not move with a large ν.
@@ -55,8 +54,8 @@ NEWTON_STEPS = 12
 class Nearest:
     """``x`` (N, d) in the box, ``gap`` (N,), and ``converged`` (N,): the optimality conditions hold.
 
-    ``gap`` is that of the dual, how far ½‖x − s‖² can be from its optimum; where the box holds no solution
-    that of ½‖A x − b‖², from A's largest singular value scaled to 1.
+    ``gap`` bounds the distance of ½‖x − s‖² from its optimum, by the dual. If the box holds no solution it
+    bounds that of ½‖A x − b‖², with A's largest singular value scaled to 1.
     """
 
     x: Array
@@ -67,19 +66,19 @@ class Nearest:
 def nearest_in_box(A: Array, b: Array, center: Array) -> Nearest:
     """The point of [0, 1]^d nearest to ``center`` (d,) or (N, d) among those of least ‖A x − b‖.
 
-    Where the box holds solutions of A x = b that is the nearest of them. Where it holds none, the answer
-    depends on the basis of the equations. ``center`` lies in the box. Beyond the result, memory does not
-    grow with N.
+    If the box holds solutions of A x = b, the answer is the nearest of them. If it holds none, the answer
+    depends on the basis of the equations. ``center`` lies in the box. Beyond the result, memory does not grow
+    with N.
 
-    Accuracy of a converged row x̂ where the box holds solutions, x* the nearest of them, σ₁ ≥ … ≥ σ_r the
-    singular values of A, W an orthonormal basis of its null space, up to rounding of A x̂ and b:
+    Let the box hold solutions, x* be the nearest of them, σ₁ ≥ … ≥ σ_r the singular values of A, and W an
+    orthonormal basis of its null space. The accuracy of a converged row x̂, up to rounding of A x̂ and b, is:
 
     - ‖A x̂ − b‖ ≤ :data:`NEAR` σ₁;
     - ‖x̂ − x*‖ ≤ Λ ‖A x̂ − b‖ / σ_r with Λ² = 1 + 1/σ², σ the least singular value of any independent rows
-      W_H of W. For x̂ is nearest to s among the points with its own t = Qᵀ(x̂ − s), and with the coordinates
-      H at their bounds such a point moves with t by Q − W W_H⁺ Q_H. A coordinate that the equations all but
-      determine has a small row w_i of W: it multiplies what b is off by 1/‖w_i‖, as it must, and no more than
-      that.
+      W_H of W. Reason: x̂ is nearest to s among the points with its own t = Qᵀ(x̂ − s). With the coordinates
+      H at their bounds such a point moves with t by Q − W W_H⁺ Q_H. A coordinate that the equations nearly
+      determine has a small row w_i of W. It multiplies an error of b by 1/‖w_i‖, which no method avoids, and
+      by no more.
     """
     U, S, Vt = np.linalg.svd(A)
     r = int((RANK_RTOL * S.max(initial=0.0) < S).sum())
@@ -113,13 +112,13 @@ class _Dual:
     stretch: Array
 
     def point(self, nu: Array) -> tuple[Array, Array]:
-        """Y = x − s = clip(Q ν, low, high) (d, N), and where it lies strictly between."""
+        """The y = x − s = clip(Q ν, low, high) (d, N), and the entries strictly between."""
         z = self.Q @ nu
         y = np.minimum(np.maximum(z, self.low), self.high)
         return y, y == z
 
     def residual(self, y: Array) -> Array:
-        """T − Qᵀy (r, N), the gradient of θ."""
+        """The gradient t − Qᵀy of θ, (r, N)."""
         F: Array = self.t - self.Q.T @ y
         return F
 
@@ -143,8 +142,8 @@ class _Dual:
         return impossible
 
     def verdict(self, nu: Array, y: Array) -> tuple[Array, Array]:
-        """The gap (N,) of :class:`Nearest`, and whether y is optimal: Qᵀy = t, or no move nears A x to b (to
-        1e3 of the tolerance).
+        """The gap (N,) of :class:`Nearest`, and whether y is optimal: Qᵀy = t, or no move brings A x nearer
+        to b (to 1e3 of the tolerance).
         """
         optimal = self.solved(y)
         gap = np.abs((nu * self.residual(y)).sum(axis=0))
@@ -154,14 +153,14 @@ class _Dual:
         return gap, optimal
 
     def _stationary(self, y: Array) -> tuple[Array, Array]:
-        """Whether ‖A x − b‖ has no descent inside the box, and the most that its slope promises there."""
+        """Whether ‖A x − b‖ has no descent inside the box, and the largest decrease that its slope allows."""
         descent: Array = self.Q @ (self.stretch[:, None] ** 2 * self.residual(y))  # Aᵀ(b − A x), A scaled
         still = np.abs(np.clip(y + descent, self.low, self.high) - y).max(axis=0, initial=0.0)
         promised = (descent * (np.where(descent > 0, self.high, self.low) - y)).sum(axis=0)
         return still <= 1e3 * TOLERANCE, promised
 
     def settled(self, y: Array) -> Array:
-        """Whether y is optimal, near a solution or proof that the box holds none: the slope promises less
+        """Whether y is optimal, near a solution, or proves that the box holds none: the slope allows less
         than the distance.
         """
         optimal, promised = self._stationary(y)
@@ -170,7 +169,7 @@ class _Dual:
         return settled
 
     def smallest(self) -> Array:
-        """Ν (r, N) by the active-set method."""
+        """Dual ν (r, N) by the active-set method."""
         shape = len(self.Q), self.t.shape[1]
         return active_set.smallest(
             self.Q, self.products, self.t, np.broadcast_to(self.low, shape), np.broadcast_to(self.high, shape)
@@ -183,7 +182,7 @@ class _Dual:
 
 
 def _solve(dual: _Dual) -> tuple[Array, Array]:
-    """Y (d, N) and ν (r, N), by the stages of the module."""
+    """Primal y (d, N) and dual ν (r, N), by the stages of the module."""
     nu, left = _newton(dual)
     if len(left):
         part = dual.take(left)
@@ -210,7 +209,7 @@ def _solve(dual: _Dual) -> tuple[Array, Array]:
 
 
 def _newton(dual: _Dual, steps: int = 3) -> tuple[Array, Array]:
-    """ν by undamped Newton, and the rows that it did not solve. Works on the unsolved rows only."""
+    """ν by undamped Newton, and the rows that it did not solve. It works on unsolved rows only."""
     nu = dual.t.copy()
     y, inside = dual.point(nu)
     left, failed = np.flatnonzero(~inside.all(axis=0)), []
@@ -232,9 +231,9 @@ def _newton(dual: _Dual, steps: int = 3) -> tuple[Array, Array]:
 
 
 def _proximal(dual: _Dual, D: Array, most: int, *, certify: bool) -> Array:
-    """ν after proximal point steps, from 0, until Qᵀy = t or y stands still; ``D`` (r, 1) includes ε.
+    """ν after proximal point steps, from 0, until Qᵀy = t or y stays the same; ``D`` (r, 1) includes ε.
 
-    ``certify`` ends also where Qᵀy = t is seen to be impossible.
+    ``certify`` ends also when Qᵀy = t is proved impossible.
     """
     nu, left = np.zeros_like(dual.t), np.arange(dual.t.shape[1])
     before = dual.point(nu)[0]

@@ -1,8 +1,8 @@
-"""One row of :mod:`vflens.numerics.estimators.box` alone, for the rare row on which the batch fails.
+"""One row of :mod:`vflens.numerics.estimators.box`, for rows on which the batch fails.
 
-Where Qᵀy = t has a solution between the bounds the smallest is found by non-negative least squares, which
-ends exactly where the solutions are a single vertex too (interior points do not). Where it has none: first
-the least distance between the bounds.
+If Qᵀy = t has solutions between the bounds, non-negative least squares finds the smallest. It is exact even
+if the only solution is a vertex (interior points are not). If it has none, the least distance between the
+bounds comes first.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from scipy.optimize import lsq_linear, nnls
 from vflens.array import Array
 from vflens.numerics.estimators.active_set import OUTSIDE
 
-#: A slope of ½‖stretch ∘ (Qᵀy − t)‖² beyond this is no rounding: every minimiser stands at that bound.
+#: A slope of ½‖stretch ∘ (Qᵀy − t)‖² beyond this is no rounding: every minimiser is at that bound.
 STEEP = 1e-9
 
-#: A point that misses Qᵀy = t by no more solves it.
+#: A point that misses Qᵀy = t by at most this solves it.
 FEASIBLE = 1e-9
 
 
 def nearest(Q: Array, t: Array, low: Array, high: Array, stretch: Array) -> tuple[Array, Array]:
-    """Y (d,) and ν (r,): the smallest y among those between ``low`` and ``high`` of least ‖stretch ∘ (Qᵀy −
+    """Primal y (d,) and dual ν (r,): the smallest y between ``low`` and ``high`` of least ‖stretch ∘ (Qᵀy −
     t)‖.
 
-    If none reaches Qᵀy = t, the distance is minimised first. Its slope is the same at all minimisers, which
-    therefore share the coordinates that it drives to a bound. Among the others ‖y‖ is minimised with Qᵀy
-    held; ν are the multipliers of that.
+    If no y reaches Qᵀy = t, the distance is minimised first. Its slope is the same at all minimisers, so they
+    share the coordinates that it drives to a bound. Then ‖y‖ is minimised over the others with Qᵀy held; ν
+    are the multipliers of that.
     """
     found = _least_distance(Q, t, low, high)
     if found is None:
@@ -39,11 +39,11 @@ def nearest(Q: Array, t: Array, low: Array, high: Array, stretch: Array) -> tupl
 
 
 def _least_distance(Q: Array, t: Array, low: Array, high: Array) -> tuple[Array, Array] | None:
-    """The smallest y (d,) with Qᵀy = t between the bounds, and ν (r,); None without one (Lawson and Hanson
-    1974, chapter 23).
+    """The smallest y (d,) with Qᵀy = t between the bounds, and ν (r,); or None (Lawson and Hanson 1974,
+    chapter 23).
 
     With y = Q t + W u it is the smallest u under G u ≥ h, whose multipliers are non-negative least squares;
-    the bounds give way by :data:`OUTSIDE`, or rounding leaves nothing of a single vertex.
+    the bounds are widened by :data:`OUTSIDE`, or rounding would remove a single vertex.
     """
     d, r = Q.shape
     W, y = np.linalg.svd(Q)[0][:, r:], Q @ t

@@ -1,14 +1,14 @@
-"""When the two relaxed Chebyshev centres are one: the certificate RCC1 = RCC2 (``docs/estimators.md``).
+"""The certificate that both relaxed Chebyshev centres agree, RCC1 = RCC2 (``docs/estimators.md``).
 
 With v_i = x_i(1 − x_i) at the RCC2 point, RCC1 and RCC2 have equal optimal values exactly if some G ⪰ 0 with
 A G = 0 has the diagonal v; that is, if vectors g_i of length √v_i have Σ_i A_ji g_i = 0 for every equation j.
 
 1. Refuted if P_ii √v_i > Σ_{j≠i} |P_ij| √v_j for some i, P = A⁺A: the vectors cannot close.
 2. One shot: y with ((I − P) ∘ (I − P)) y = v gives G = (I − P) diag(y) (I − P) that diagonal; it certifies if
-G ⪰ 0. 3. Else Newton's method for unit vectors u_i in R^m, m = min(⌈√(2d)⌉ + 1, d − r), with F = Σ_i √v_i q_i
-u_iᵀ = 0: the shortest tangents
-   T_i = √v_i (I − u_i u_iᵀ) Λᵀq_i that close the linearised sum, Σ_i √v_i q_i T_iᵀ = −F, then back to length
-   1. A value of 0 certifies; a value that stays above proves nothing.
+   G ⪰ 0.
+3. Else Newton's method for unit vectors u_i in R^m, m = min(⌈√(2d)⌉ + 1, d − r), with
+   F = Σ_i √v_i q_i u_iᵀ = 0: the shortest tangents T_i = √v_i (I − u_i u_iᵀ) Λᵀq_i that close the linearised
+   sum, Σ_i √v_i q_i T_iᵀ = −F, then back to length 1. A value of 0 certifies; a larger value proves neither.
 """
 
 from __future__ import annotations
@@ -18,16 +18,15 @@ import numpy as np
 from vflens.array import Array
 from vflens.numerics.estimators import cholesky
 
-#: ‖Σ √v_i q_i u_iᵀ‖_F up to this counts as 0. RCC1's value then misses RCC2's by no more than some √d times
+#: ‖Σ √v_i q_i u_iᵀ‖_F up to this counts as 0. RCC1's value then differs from RCC2's by at most some √d times
 #: it.
 CLOSED = 1e-11
 
-#: The most steps of Newton's method, each to this share of the value before, and the most unknowns Λ of one
-#: row: beyond, the
-#: interior point costs less.
+#: Limits of Newton's method: steps, the share of the last value that each must reach, and unknowns Λ per row;
+#: beyond them the interior point costs less.
 STEPS, PACE, UNKNOWNS = 12, 0.7, 200
 
-#: Numbers that are held together.
+#: Numbers in one block.
 CHUNK = 2**20
 
 
@@ -38,13 +37,15 @@ def certified(Q: Array, W: Array, v: Array) -> Array:
     s = np.sqrt(v)
     size = np.abs(Q @ Q.T)
     possible: Array = (2 * s * np.diag(size) <= s @ size + CLOSED).all(axis=1)
-    if Q.shape[1] <= 1:  # of one equation the polygon inequality is also enough; none has nothing to close
+    if (
+        Q.shape[1] <= 1
+    ):  # for one equation the polygon inequality is also sufficient; without equations all is certain
         return possible
     result = np.zeros(len(v), bool)
     left = np.flatnonzero(possible)
     result[left] = _one_shot(W, v[left])
     left = left[~result[left]]
-    m = min(int(np.ceil(np.sqrt(2 * len(Q)))) + 1, W.shape[1])  # G's rank is no more
+    m = min(int(np.ceil(np.sqrt(2 * len(Q)))) + 1, W.shape[1])  # an upper bound on G's rank
     unknowns = Q.shape[1] * m
     if unknowns <= UNKNOWNS:
         size = max(16, CHUNK // (unknowns * (len(Q) + unknowns)))

@@ -1,5 +1,5 @@
-"""The exact Chebyshev centre of the solutions in the box: the smallest ball around their vertices, for a
-whole batch.
+"""The exact Chebyshev centre of the solutions in the box: the smallest ball around their vertices, in
+batches.
 
 With x = x₀ + W u, u in R^p, a vertex has p coordinates of x at 0 or 1 whose rows of W are independent: C(d,
 p) 2^p candidates, of which those inside the box are kept. The smallest ball around points u_v solves the dual
@@ -7,8 +7,8 @@ p) 2^p candidates, of which those inside the box are kept. The smallest ball aro
     max over λ ≥ 0, Σλ_v = 1  of  Σ λ_v ‖u_v‖² − ‖Σ λ_v u_v‖²,          centre Σ λ_v u_v,
 
 by an active-set method: while some point lies outside the ball of the current ones, the farthest joins them,
-and λ moves towards the optimum over their affine hull; what reaches 0 leaves (Wolfe 1976). At most p + 1
-points stay.
+and λ moves towards the optimum over their affine hull. A point whose λ reaches 0 leaves (Wolfe 1976). At most
+p + 1 points stay.
 """
 
 from __future__ import annotations
@@ -27,14 +27,13 @@ INSIDE = 1e-9
 #: A point is outside a ball when its squared distance exceeds the squared radius by more.
 OUTSIDE = 1e-11
 
-#: Added to the Gram matrix of the active points, which is singular while one more than p + 1 of them are
-#: active.
+#: Added to the Gram matrix of the active points, which is singular while p + 2 of them are active.
 RIDGE = 1e-13
 
-#: The most changes of the active points.
+#: Maximum of changes of the active points.
 CHANGES = 200
 
-#: Numbers in the arrays of candidates that are held at once.
+#: Numbers in one block of candidates.
 CHUNK = 2**22
 
 
@@ -53,7 +52,7 @@ class Ball:
 
 
 def candidates(d: int, p: int) -> int:
-    """How many points are tried as vertices."""
+    """Number of candidates for vertices."""
     return comb(d, p) << p
 
 
@@ -110,9 +109,7 @@ def _smallest_ball(u: Array, inside: Array) -> tuple[Array, Array, Array]:
 
 
 class _Walk:
-    """Of N rows the active points: their place in ``u`` (N, K), whether a slot is taken (N, K), their weights
-    λ (N, K).
-    """
+    """Active points of N rows: their places in ``u`` (N, K), used slots (N, K), weights λ (N, K)."""
 
     def __init__(self, u: Array, inside: Array, slots: int) -> None:
         self.u, self.inside = u, inside
@@ -122,7 +119,7 @@ class _Walk:
         self.weights = self.taken.astype(np.float64)
 
     def advance(self) -> tuple[Array, Array, Array]:
-        """One change of the active points. Returns which rows are done, all centres and their dual values."""
+        """Change the active points once. Return which rows are done, all centres and their dual values."""
         points = np.take_along_axis(self.u, self.place[..., None], axis=1)
         best = self._best(points)
         falling = self.taken & (best <= 0)
@@ -143,7 +140,7 @@ class _Walk:
         return full & ~outside, center, lower
 
     def keep(self, stay: Array) -> None:
-        """Only these rows go on."""
+        """Keep these rows only."""
         self.u, self.inside, self.place = self.u[stay], self.inside[stay], self.place[stay]
         self.taken, self.weights = self.taken[stay], self.weights[stay]
 
@@ -165,6 +162,6 @@ class _Walk:
 
 
 def _distances(u: Array, inside: Array, center: Array) -> Array:
-    """Squared, (N, V); −∞ for points outside."""
+    """Squared distances (N, V); −∞ for points outside."""
     squared: Array = np.where(inside, ((u - center[:, None]) ** 2).sum(axis=2), -np.inf)
     return squared

@@ -1,7 +1,7 @@
 """Many small symmetric systems at once: Cholesky with the batch in the last axis.
 
 LAPACK is called once per matrix, and for a handful of unknowns the calls cost more than the arithmetic. Here
-every operation runs over the whole batch, so that an N-fold system costs some r² array operations.
+every operation runs over the whole batch: N systems cost some r² array operations.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def factor(H: Array, singular: float = 0.0) -> Array:
 
 
 def solve(L: Array, g: Array) -> Array:
-    """X (r, N) with L Lᵀ x = g, for ``L`` of :func:`factor` and ``g`` (r, N)."""
+    """Solution x (r, N) of L Lᵀ x = g, for ``L`` of :func:`factor` and ``g`` (r, N)."""
     x = g.copy()
     with np.errstate(invalid="ignore"):
         for j in range(len(x)):
@@ -49,7 +49,7 @@ def solve(L: Array, g: Array) -> Array:
 
 
 def forward(L: Array, G: Array) -> Array:
-    """T (r, c, N) with L T = G, the same right-hand sides ``G`` (r, c) for every matrix."""
+    """Solution T (r, c, N) of L T = G, with the same right-hand sides ``G`` (r, c) for every matrix."""
     r, c = G.shape
     T = np.empty((r, c, L.shape[2]))
     for j in range(r):

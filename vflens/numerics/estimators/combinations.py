@@ -1,9 +1,9 @@
 """All combinations of finitely many values per unknown that satisfy A x = b: meet in the middle.
 
-The unknowns are dealt to two halves. Every combination of a half has its sum of A-columns, and a row b is
-solved by the pairs of sums that add up to it: one half's sums are sorted and searched for b minus each of
-the other's, along one generic direction, then checked in all equations. With M combinations a half, M²
-combinations are decided in M log M steps a row. This is the integer programme of RVG §IX solved exactly.
+The unknowns are divided into two halves. Every combination of a half has a sum of A-columns; two sums that
+add up to b solve a row b. The search sorts one half's sums and looks for b minus each of the other's, along
+one generic direction, then checks all equations. With M combinations per half it decides M² combinations in M
+log M steps per row. It solves the integer programme of RVG §IX exactly.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ import numpy as np
 
 from vflens.array import Array
 
-_CELLS = 1 << 20  # of the table rows × combinations that is searched at a time
-_MOST = 4096  # pairs of sums along the search direction; a row with more is given up
+_CELLS = 1 << 20  # entries of the table rows × combinations in one block
+_MOST = 4096  # pairs of sums along the search direction: the search skips a row with more
 
 
 @dataclass(frozen=True, eq=False)
 class Combinations:
-    """Solutions found, all rows together.
+    """Solutions of all rows.
 
-    ``rows`` int (M,) says whose solution ``values`` (M, d) is, in ascending order. ``complete`` bool (N,):
-    all solutions of that row are there; False where so many combinations come near that the row was given up.
+    ``values`` (M, d) are solutions of ``rows`` int (M,), in ascending order. ``complete`` bool (N,): all
+    solutions of that row are found; False if too many combinations came near and the search skipped the row.
     """
 
     rows: Array
@@ -34,9 +34,7 @@ class Combinations:
 
 
 def halves(letters: Sequence[Array], budget: int) -> tuple[list[int], list[int]] | None:
-    """The unknowns dealt to two halves of at most ``budget`` combinations each, None where that is
-    impossible.
-    """
+    """The unknowns in two halves of at most ``budget`` combinations each; None if that is impossible."""
     sides: tuple[list[int], list[int]] = ([], [])
     sizes = [1, 1]
     for j in sorted(range(len(letters)), key=lambda j: -len(letters[j])):
@@ -52,7 +50,7 @@ def solutions(
     """Every x with x_j among ``letters[j]`` and ‖A x − b‖ ≤ ``tolerance``, for each row of b.
 
     Args:
-        A: (m, d); m may be 0, then every combination is one.
+        A: (m, d); with m = 0 every combination is a solution.
         b: (N, m).
         letters: the d alphabets, each (n_j,) without repetition.
         sides: from :func:`halves`.
@@ -60,7 +58,7 @@ def solutions(
     """
     left, right = (_combinations([letters[j] for j in side]) for side in sides)
     L, R = (c @ A[:, side].T for c, side in zip((left, right), sides, strict=True))
-    direction = np.sqrt(np.arange(2.0, len(A) + 2))  # generic: sums that differ, differ along it
+    direction = np.sqrt(np.arange(2.0, len(A) + 2))  # generic: different sums differ along it
     direction /= np.linalg.norm(direction) or 1.0
     order = np.argsort(R @ direction, kind="stable")
     R, right = R[order], right[order]
@@ -86,7 +84,7 @@ def solutions(
 
 
 def _combinations(letters: Sequence[Array]) -> Array:
-    """All combinations (M, h) of h alphabets; (1, 0) of none."""
+    """All combinations (M, h) of h alphabets; (1, 0) for none."""
     grid = np.meshgrid(*letters, indexing="ij")
     rows: Array = np.stack(grid, -1).reshape(prod(map(len, letters)), -1) if grid else np.zeros((1, 0))
     return rows

@@ -1,12 +1,11 @@
-"""Least squares with some coordinates held, for a whole batch: small systems with as many unknowns as
-coordinates are held.
+"""Least squares with some coordinates held, for a whole batch: systems with one unknown per held coordinate.
 
 With orthonormal Q (d, r) and W (d, d − r), Q Qᵀ + W Wᵀ = I. Holding the coordinates H leaves (Woodbury)
 
     (Qᵀ diag(free) Q)⁻¹ = (I − Q_Hᵀ Q_H)⁻¹ = I + Q_Hᵀ (W_H W_Hᵀ)⁻¹ Q_H.
 
-As a rule few are held: W_H W_Hᵀ is then the smaller matrix, and exact for coordinates that the equations all
-but determine too. Each row of the batch keeps its held coordinates in slots ``at`` (a, N); an empty slot has
+Usually few are held: W_H W_Hᵀ is then the smaller matrix, and stays exact for coordinates that the equations
+nearly determine. Each row of the batch keeps its held coordinates in slots ``at`` (a, N); an empty slot has
 the number d.
 """
 
@@ -27,8 +26,8 @@ def products(W: Array) -> Array:
 
 
 def pulls(products: Array, at: Array, right: Array, singular: float = 0.0) -> Array:
-    """(W_H W_Hᵀ)⁻¹ ``right`` (a, N) by Gauss and Jordan; NaN where a pivot is no more than ``singular``, 0 in
-    empty slots.
+    """(W_H W_Hᵀ)⁻¹ ``right`` (a, N) by Gauss and Jordan; NaN if a pivot is at most ``singular``, 0 in empty
+    slots.
     """
     a = len(at)
     H = products.take(at[:, None] * len(products) + at)
@@ -43,8 +42,8 @@ def pulls(products: Array, at: Array, right: Array, singular: float = 0.0) -> Ar
 
 
 def solve(Q: Array, products: Array, held: Array, g: Array, singular: float = 0.0) -> Array:
-    """X (r, N) with Qᵀ diag(free) Q x = ``g`` for ``held`` bool (d, N); NaN where a pivot, of entries up to
-    1, is no more than ``singular``.
+    """The x (r, N) with Qᵀ diag(free) Q x = ``g`` for ``held`` bool (d, N); NaN if a pivot is at most
+    ``singular``.
     """
     d, r = Q.shape
     count = held.sum(axis=0)

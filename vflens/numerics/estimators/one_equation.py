@@ -1,22 +1,22 @@
 """The relaxed Chebyshev centre of one equation a·x = c (k = 2), without a solver, for a whole batch.
 
-Turned so that a ≥ 0, with y = x − ½ and c − ½Σa_i ≥ 0 written c. Diagonals of a feasible G are the s_i² whose
-lengths a_i s_i close a polygon, so that with j the longest side RCC1 is the concave program
+Reflected so that a ≥ 0, with y = x − ½ and c − ½Σa_i ≥ 0 written c. Diagonals of a feasible G are the s_i²
+whose lengths a_i s_i close a polygon, so that with j the longest side RCC1 is the concave program
 
     max Σ_{i≠j} v_i + min(v_j, S²/a_j²)   over a·y = c,      v_i = ¼ − y_i²,   S = Σ_{i≠j} a_i √v_i.
 
-Where RCC2's point violates the polygon with side j, one of two things holds.
+If RCC2's point violates the polygon with side j, one of two cases holds.
 
-1. y_i = 0 for all i ≠ j, if the minimum is then its second term: nothing can be larger.
+1. y_i = 0 for all i ≠ j, if the minimum is then its second term: no value is larger.
 2. A kink, v_j = S²/a_j². With y_i = ½ sin φ_i its multipliers r, μ solve
 
        sin φ_i + r a_i tan φ_i = μ a_i  (i ≠ j),    sin φ_j − r a_j tan φ_j = μ a_j,
        Σ a_i sin φ_i = 2c,                          Σ_{i≠j} a_i cos φ_i = a_j cos φ_j.
 
-   Newton starts where the segment from RCC2's point to that of 1 meets the kink, and ends after some three
+   Newton starts where the segment from RCC2's point to that of case 1 meets the kink, and takes about three
    steps.
 
-Every answer is judged by bounds that hold for any r and φ: α_i = 1 + r a_i/cos φ_i and the α_j < 1 with
+Bounds that hold for any r and φ judge every answer: α_i = 1 + r a_i/cos φ_i and the α_j < 1 with
 Wᵀdiag(α)W ⪰ I singular are dual feasible, and y(α) with its largest polygon is primal feasible
 (:mod:`vflens.numerics.estimators.relaxed_center`).
 """
@@ -30,14 +30,12 @@ import numpy as np
 from vflens.array import Array
 from vflens.numerics.estimators.relaxed_center import Center
 
-#: Steps of regula falsi for the start, and the most of Newton; a gap with which RCC2's point is kept.
+#: Steps of regula falsi for the start, and at most of Newton; the gap at which RCC2's point stays.
 START, NEWTON, NOTHING = 6, 12, 1e-10
 
 
 def relaxed_center(a: Array, x: Array) -> Center:
-    """RCC1 of a·x = c for ``a`` (d,) not 0 and RCC2's points ``x`` (N, d); rows that it failed have a gap
-    that is not small.
-    """
+    """RCC1 of a·x = c for ``a`` (d,) not 0 and RCC2's points ``x`` (N, d); a failed row has a large gap."""
     sign = np.where(a < 0, -1.0, 1.0)
     a, y = np.abs(a), sign[:, None] * (x.T - 0.5)
     turn = np.where(a @ y < 0, -1.0, 1.0)
@@ -55,8 +53,8 @@ def relaxed_center(a: Array, x: Array) -> Center:
 
 
 def _primal(a: Array, y: Array) -> Array:
-    """Tr G (N,) of the best G for y (d, N): each v_i, but the longest side no longer than the others
-    together.
+    """Tr G (N,) of the best G for y (d, N): the sum of v_i, with the longest side at most the sum of the
+    others.
     """
     v = np.maximum(0.25 - y * y, 0.0)
     side = a[:, None] * np.sqrt(v)
@@ -69,8 +67,8 @@ def _primal(a: Array, y: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class _System:
-    """Rows with the batch in the last axis: ``a`` (d,), RCC2's ``y`` and the ``point`` of 1 (d, N), ``j`` and
-    ``c`` (N,).
+    """Rows with the batch in the last axis: ``a`` (d,), RCC2's ``y`` and the ``point`` of case 1 (d, N),
+    ``j`` and ``c`` (N,).
     """
 
     a: Array
@@ -81,7 +79,7 @@ class _System:
 
     @classmethod
     def of(cls, a: Array, y: Array) -> _System:
-        """The system of RCC2's points."""
+        """The system at RCC2's points."""
         j = (a[:, None] * np.sqrt(np.maximum(0.25 - y * y, 0.0))).argmax(axis=0)
         c, point = a @ y, np.zeros_like(y)
         point[j, np.arange(len(j))] = c / a[j]
@@ -92,13 +90,13 @@ class _System:
         return _System(self.a, self.y[:, rows], self.point[:, rows], self.j[rows], self.c[rows])
 
     def dominated(self) -> tuple[Array, Array]:
-        """Where the answer is ``point``, and its value."""
+        """Whether the answer is ``point``, and its value."""
         yj, aj = self.c / self.a[self.j], self.a[self.j]
         second = ((self.a.sum() - aj) / 2 / aj) ** 2
         return 0.25 - yj * yj >= second, (len(self.a) - 1) / 4 + second
 
     def kink(self) -> tuple[Array, Array, Array]:
-        """Y (d, N), φ(α) and the gap, by Newton."""
+        """The answers y (d, N), φ(α) and the gap, by Newton."""
         at = np.arange(len(self.j))
         aj, w = self.a[self.j], np.repeat(self.a[:, None], len(self.j), axis=1)
         w[self.j, at] = 0.0
@@ -140,8 +138,8 @@ class _System:
 
 
 class _Newton:
-    """Of the kink's equations; ``w`` (d, N) is a with a 0 for j. The φ_i are eliminated, then φ_j, and two
-    unknowns are left.
+    """Newton on the kink's equations; ``w`` (d, N) is a with a 0 for j. Eliminating the φ_i, then φ_j, leaves
+    two unknowns.
     """
 
     def __init__(self, w: Array, aj: Array, c: Array, sine: Array, sine_j: Array) -> None:
@@ -188,6 +186,6 @@ class _Newton:
 
 
 def _inside(angle: Array, step: Array) -> Array:
-    """Angle + step, but from 0 and π/2 no more than three quarters nearer."""
+    """The angle + step, which covers at most three quarters of the way to 0 or π/2."""
     clipped: Array = np.clip(angle + step, angle / 4, angle + 0.75 * (np.pi / 2 - angle))
     return clipped

@@ -1,6 +1,6 @@
-"""One unknown feature seen through an unknown affine map, v = ωX + b₀ (RVG §VI).
+"""One unknown feature behind an unknown affine map, v = ωX + b₀ (RVG §VI).
 
-What the adversary knows of the signs decides:
+The adversary's knowledge of the signs decides:
 
 ===============  ==================================================================================
 signs            reconstruction, v_m and v_M the least and greatest v
@@ -12,14 +12,13 @@ opposite         case 3, ωb₀ < 0: all v share a sign → 0 at the largest |v|
 unknown          ambiguous
 ===============  ==================================================================================
 
-Where it is ambiguous (X̂ or 1 − X̂) the answer is ½, unless the population mean is known: then the
-orientation whose mean is nearer to it (footnote 15). Fewer than two different v determine nothing: ½ as well,
-except for case 1, where a constant v ≠ 0 gives 1.
+An ambiguous case (X̂ or 1 − X̂) gives ½, unless the population mean is known: then the answer is the
+orientation with the nearer mean (footnote 15). Fewer than two different v give ½ as well, except for case 1,
+where a constant v ≠ 0 gives 1.
 
-**Convergence.** X̂ → X as N grows only if X comes arbitrarily near to 0 *and* 1 (case 1: to 1). Lemma 2
-leaves this
-out: for X uniform on [.4, .6] the error stays at .053. With X̂ from case 2 the error is at most
-(X_max − 1)² + X_min². Case 3's inference from a common sign needs mass near 0 too.
+**Convergence.** X̂ → X as N grows only if X comes arbitrarily near to 0 *and* 1 (case 1: to 1). Lemma 2 omits
+this: for X uniform on [.4, .6] the error stays at .053. With X̂ from case 2 the error is at most (X_max − 1)²
++ X_min². Case 3's inference from a common sign needs mass near 0 too.
 """
 
 from __future__ import annotations
@@ -34,11 +33,11 @@ Signs: TypeAlias = Literal["zero_bias", "same", "opposite", "unknown"]
 
 
 def reconstruct(v: Array, signs: Signs, mean: float | None = None) -> tuple[Array, bool]:
-    """X̂ (N,) in [0, 1] from ``v`` (N,), finite, and whether it is a ½ for want of knowledge.
+    """X̂ (N,) in [0, 1] from ``v`` (N,), finite, and whether it is an undecided ½.
 
     Args:
         v: observations.
-        signs: what is known of ω and b₀.
+        signs: knowledge of the signs of ω and b₀.
         mean: the population mean of X, if known.
     """
     unit = _unit(v)
@@ -69,7 +68,7 @@ def _unit(v: Array) -> Array | None:
 
 
 def _oriented(unit: Array, mean: float | None) -> tuple[Array, bool]:
-    """The orientation whose mean is nearer to ``mean``; ½ where both are as near."""
+    """The orientation whose mean is nearer to ``mean``; ½ if both are equally near."""
     up = unit.mean()
     if mean is None or abs(up - mean) == abs(1 - up - mean):
         return _nothing(unit)

@@ -1,4 +1,4 @@
-"""The relaxed Chebyshev centre by primal and dual together, for a whole batch: an interior-point method.
+"""The relaxed Chebyshev centre for a whole batch, by a primal-dual interior-point method.
 
 RCC1 (RVG (16), (31)) is: maximise Tr S over x = x₀ + W u in the box and S ⪰ 0 with G_ii ≤ v_i(x), where G = W
 S Wᵀ, v_i = x_i(1 − x_i) and W (d, p) is an orthonormal basis of null A. Its dual has one unknown per feature:
@@ -7,14 +7,14 @@ S Wᵀ, v_i = x_i(1 − x_i) and W (d, p) is an orthonormal basis of null A. Its
 
 The maximiser x(α) has Wᵀ(α ∘ (1 − 2x)) = 0; with N = W(Z + I)⁻¹Wᵀ, R = W Z⁻¹Wᵀ and a = dα it moves by y =
 ½N((1 − 2x) ∘ a) − N(a ∘ y). The central path of τ has S Z = τI and α_i s_i = τ, s_i = v_i(x) − G_ii.
-Linearised, with dS = τZ⁻¹ − S − sym(S dZ Z⁻¹) (Helmberg et al. 1996) everything but α is eliminated:
+Linearised, with dS = τZ⁻¹ − S − sym(S dZ Z⁻¹) (Helmberg et al. 1996) α alone remains:
 
     (½(1 − 2x)(1 − 2x)ᵀ ∘ N + G ∘ R + diag(s/α)) a = τ(R_ii + 1/α_i) − v_i − (second order, from the step to τ
     = 0),
 
-the predictor and the corrector of Mehrotra (1992) on one factorisation; some 12 steps. Values and gaps are of
-feasible points, whatever the path: α > 0 and Z ≻ 0 (φ(α) ≥ p₁), and fG with S ≻ 0 and f = min v_i/G_ii (f Tr
-G ≤ p₁). Thus ‖x(α) − x₁‖² ≤ φ(α) − p₁ ≤ gap (``docs/estimators.md``).
+the predictor and the corrector of Mehrotra (1992) on one factorisation; some 12 steps. Values and gaps are
+those of feasible points, on any path: α > 0 and Z ≻ 0 (φ(α) ≥ p₁), and fG with S ≻ 0 and f = min v_i/G_ii (f
+Tr G ≤ p₁). Thus ‖x(α) − x₁‖² ≤ φ(α) − p₁ ≤ gap (``docs/estimators.md``).
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ import numpy as np
 from vflens.array import Array
 from vflens.numerics.estimators import cholesky
 
-#: α and τ of the start, the gap that is small enough, and the most steps.
+#: α and τ of the start, the gap at which a row is solved, and the maximum of steps.
 ALPHA, TAU, SMALL, STEPS = 1.5, 0.2, 3e-8, 30
-#: Steps go at most this share of the way to the boundary, are cut by ``CUT`` while beyond it, and aim at a τ
-#: no less than ``FALL`` of the last.
+#: A step covers at most this share of the way to the boundary, shrinks by ``CUT`` while beyond it, and aims
+#: at a τ of at least ``FALL`` times the last.
 SHARE, CUT, FALL = 0.95, 0.8, 0.1
-#: Rows that are worked on together: some d² numbers each, in the caches.
+#: Rows in one block: some d² numbers each, in the caches.
 CHUNK = 2**17
 #: Entries of W up to this are rounding.
 NOTHING = 1e-12
@@ -40,8 +40,8 @@ NOTHING = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Center:
-    """``x`` (N, d), ``value`` (N,) = φ(α) ≥ p₁, and ``gap`` (N,) ≥ φ(α) − p₁, ≥ ‖x − x₁‖²; infinite where
-    nothing was found.
+    """``x`` (N, d), ``value`` (N,) = φ(α) ≥ p₁, and ``gap`` (N,) ≥ φ(α) − p₁, ≥ ‖x − x₁‖²; infinite without a
+    feasible point.
     """
 
     x: Array
@@ -52,10 +52,10 @@ class Center:
 def relaxed_center(W: Array, x0: Array) -> Center:
     """RCC1 for ``W`` (d, p), an orthonormal basis of null A, and ``x0`` (N, d), any solutions of A x = b.
 
-    Rows without a point strictly inside the box end with a gap that is not small.
+    Rows without a point strictly inside the box keep a large gap.
     """
     free = (np.abs(W) > NOTHING).any(axis=1)
-    if not free.all():  # what the equations determine constrains nothing
+    if not free.all():  # a determined coordinate adds no constraint
         part, x = relaxed_center(W[free], x0[:, free]), x0.copy()
         x[:, free] = part.x
         return Center(x, part.value, part.gap)
@@ -69,7 +69,7 @@ def relaxed_center(W: Array, x0: Array) -> Center:
 
 
 def _improve(rows: _Rows, best: Center) -> None:
-    """Keeps in ``best`` the point of least gap of each row."""
+    """Keep in ``best`` each row's point of least gap."""
     left = np.arange(len(best.x))
     for _ in range(STEPS):
         here = _Here.of(rows)
@@ -89,7 +89,7 @@ def _improve(rows: _Rows, best: Center) -> None:
 
 @dataclass(eq=False)
 class _Rows:
-    """Where the rows are: ``x0``, ``alpha`` and ``slack`` = s (N, d), ``S`` (N, p, p), and Z's Cholesky
+    """The state of rows: ``x0``, ``alpha`` and ``slack`` = s (N, d), ``S`` (N, p, p), and Z's Cholesky
     factor (p, p, N).
     """
 
@@ -115,13 +115,13 @@ class _Rows:
         return _Rows(self.W, x0, alpha, slack, S, self.factor[:, :, stay])
 
     def factored(self, alpha: Array, shift: float) -> Array:
-        """Of Wᵀ diag(α) W − shift·I."""
+        """Cholesky factor of Wᵀ diag(α) W − shift·I."""
         M, i = cholesky.gram(self.W, alpha.T), np.arange(self.W.shape[1])
         M[i, i] -= shift
         return cholesky.factor(M)
 
     def advance(self, here: _Here, factor: Array) -> None:
-        """To τ = 0 on trial, then with what that showed to a τ > 0; ``factor`` is that of the matrix in the
+        """A trial step to τ = 0, then the corrected step to a τ > 0; ``factor`` is that of the matrix in the
         module's equation.
         """
         N, R, G, G_ii, R_ii = here.N, here.R, here.G, _diagonal(here.G), _diagonal(here.R)
@@ -142,7 +142,7 @@ class _Rows:
         self._move_primal(ds, dS)
 
     def _tau(self, G: Array, da: Array, dG: Array, ds: Array) -> Array:
-        """The next τ (N, 1), by how far the trial would bring it; G and dG are diagonals."""
+        """The next τ (N, 1), from the τ that the trial reaches; G and dG are diagonals."""
 
         def tau(alpha: Array, G: Array, slack: Array) -> Array:  # (αᵀs + Tr S Z) / (d + p)
             total: Array = (alpha * slack + (alpha - 1) * G).sum(axis=1, keepdims=True)
@@ -172,7 +172,7 @@ class _Rows:
 
 @dataclass(frozen=True, eq=False)
 class _Here:
-    """What follows from :class:`_Rows`: x(α) and v (N, d); N, R and G (N, d, d)."""
+    """Derived from :class:`_Rows`: x(α) and v (N, d); N, R and G (N, d, d)."""
 
     x: Array
     v: Array
@@ -182,7 +182,7 @@ class _Here:
 
     @classmethod
     def of(cls, rows: _Rows) -> _Here:
-        """X(α) and the matrices of the step."""
+        """The maximiser x(α) and the matrices of the step."""
         N = _projected(rows.factored(rows.alpha, 0.0), rows.W)
         x = rows.x0 + _times(N, rows.alpha * (0.5 - rows.x0))
         return cls(x, x * (1 - x), N, _projected(rows.factor, rows.W), rows.W @ rows.S @ rows.W.T)
@@ -192,7 +192,7 @@ class _Here:
         return _Here(*(array[stay] for array in (self.x, self.v, self.N, self.R, self.G)))
 
     def bounds(self, alpha: Array) -> tuple[Array, Array]:
-        """φ(α) and how much it can exceed p₁."""
+        """φ(α), and a bound on φ(α) − p₁."""
         G = _diagonal(self.G)
         fits = np.clip((self.v / G).min(axis=1), 0, 1)
         value = (alpha * self.v).sum(axis=1)
@@ -235,15 +235,13 @@ def _times(matrices: Array, vectors: Array) -> Array:
 
 
 def _room(point: Array, step: Array, share: float) -> Array:
-    """The length (N,) of the step, up to 1, that goes no more than ``share`` of the way from ``point`` > 0 to
-    0.
-    """
+    """Length (N,) of the step, up to 1, that covers at most ``share`` of the way from ``point`` > 0 to 0."""
     length: Array = share / np.maximum((-step / point).max(axis=1), share)
     return length
 
 
 def _inside(factored: Any, length: Array) -> tuple[Array, Array]:
-    """The factors at the step's end and its length, cut where they do not exist."""
+    """The factors at the step's end and its length, cut until the factors exist."""
     factor = factored(length, np.arange(len(length)))
     for _ in range(STEPS):
         outside = np.flatnonzero(~np.isfinite(factor[-1, -1]))

@@ -10,8 +10,9 @@ from vflens.array import Array
 
 
 def relaxed_center(W: Array, x0: Array) -> tuple[Array, float, float]:
-    """X (d,), a bound on p₁ from above and the duality gap, infinite where the solver gave up: minimise ‖u‖²
-    − Tr Δ over Y = [[Δ, u], [uᵀ, 1]] ⪰ 0.
+    """The centre x (d,), an upper bound on p₁ and the duality gap, infinite if the solver failed.
+
+    Minimises ‖u‖² − Tr Δ over Y = [[Δ, u], [uᵀ, 1]] ⪰ 0.
 
     Δ stands for u uᵀ + S (RVG Prop. 2): each feature has w_iᵀΔ w_i + 2 q_i w_iᵀu + q_i² ≤ q_i + w_iᵀu, x = q
     + W u.

@@ -1,8 +1,8 @@
 """RCC1, the relaxed Chebyshev centre of the solutions in the box (RVG Prop. 2), for a whole batch.
 
-RCC2 first. Where the certificate says that the two agree (:mod:`vflens.numerics.estimators.certificate`)
-nothing is left to do. One equation is solved in closed form but for two scalars
-(:mod:`vflens.numerics.estimators.one_equation`). All else goes to an interior-point method
+It computes RCC2 first. Rows with a certificate that the two agree
+(:mod:`vflens.numerics.estimators.certificate`) keep it. One equation has a closed form but for two scalars
+(:mod:`vflens.numerics.estimators.one_equation`). An interior-point method solves the others
 (:mod:`vflens.numerics.estimators.relaxed_center`).
 """
 
@@ -19,14 +19,13 @@ from vflens.numerics.estimators.certificate import certified
 from vflens.numerics.estimators.relaxed_center import Center, relaxed_center
 from vflens.numerics.linear_system import RANGE_RTOL, null_basis, residual_norm, row_basis
 
-#: Rows whose intermediate results are held together.
+#: Rows in one block.
 CHUNK = 2**14
 
-#: A larger gap sends a row from the batch to a conic solver; a larger one after that marks it as not
-#: converged.
+#: A row with a larger gap goes to a conic solver; if the gap stays larger, the row is not converged.
 ACCEPT, CONVERGED = 1e-7, 1e-5
 
-#: RCC2's point is the answer where p₂ is no more: ‖x₁ − x₂‖² ≤ p₁ ≤ p₂.
+#: RCC2's point is the answer if p₂ is at most this: ‖x₁ − x₂‖² ≤ p₁ ≤ p₂.
 POINT = 1e-10
 
 
@@ -67,7 +66,7 @@ def relaxed_chebyshev(A: Array, b: Array) -> Relaxed:
 
 
 def _relax(Q: Array, W: Array, part: Relaxed, rows: Array) -> None:
-    """RCC1 in place of RCC2 in ``rows``; the conic solver takes what the others leave."""
+    """Replace RCC2 by RCC1 in ``rows``; the conic solver solves the rows that the other methods leave."""
     v = np.maximum(part.x[rows] * (1 - part.x[rows]), 0.0)
     part.value[rows] = v.sum(axis=1)
     part.certified[rows] = certified(Q, W, v)
@@ -88,7 +87,7 @@ def _relax(Q: Array, W: Array, part: Relaxed, rows: Array) -> None:
 
 
 def _accept(part: Relaxed, rows: Array, found: Center) -> Array:
-    """Writes the answers with a small gap into ``part`` and returns the other rows."""
+    """Write the answers with a small gap into ``part``; return the other rows."""
     fits = found.gap <= ACCEPT
     done = rows[fits]
     part.x[done], part.value[done], part.gap[done] = found.x[fits], found.value[fits], found.gap[fits]

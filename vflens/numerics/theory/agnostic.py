@@ -1,10 +1,10 @@
-"""A classifier of the adversary's own, on its own columns and labels, for scores that it never saw (VAR §IV).
+"""The adversary's own classifier, on its own columns and labels, for scores that it never received (VAR §IV).
 
-θ = (weights | bias) minimises mean cross-entropy + l2·Σ weights², and, refined by the scores that it did
-receive, + (α/n_p) Σ_j S(f(y_j), c_j) with S(c', c) = Σ_i ln²(c'_i/c_i). The first part is convex, the second
-is not: it starts from the minimum of the first. Full batches, L-BFGS: no draw, hence one answer. It works on
-φ = θ L, L Lᵀ about the curvature of one class's parameters: correlated columns would cost it thousands of
-steps instead of dozens.
+θ = (weights | bias) minimises mean cross-entropy + l2·Σ weights². Received scores refine it: they add (α/n_p)
+Σ_j S(f(y_j), c_j) with S(c', c) = Σ_i ln²(c'_i/c_i). The first part is convex, the second is not, so the
+search starts from the minimum of the first. L-BFGS on full batches draws nothing: there is one answer. It
+works on φ = θ L, with L Lᵀ near the curvature of one class's parameters: correlated columns then cost dozens
+of steps instead of thousands.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from scipy.special import log_softmax
 from vflens.array import Array
 
 _PRECISE = {"maxiter": 5000, "ftol": 1e-14, "gtol": 1e-8}
-_SINGULAR = 1e-9  # of the trace: what makes a singular curvature definite
+_SINGULAR = 1e-9  # share of the trace that makes a singular curvature definite
 
 
 @dataclass(frozen=True, eq=False)
 class ReceivedScores:
-    """Own features (n_p, d_act) of rows whose finite log-probabilities ``log_c`` (n_p, k) arrived; α =
+    """Own features (n_p, d_act) of rows with received, finite log-probabilities ``log_c`` (n_p, k); α =
     ``weight``.
     """
 
@@ -48,8 +48,8 @@ def fit_classifier(
         labels: int (n,), from 0 to ``classes`` − 1.
         classes: k.
         l2: weight of the penalty, ≥ 0.
-        received: rows with scores, which need not be among the labelled ones.
-        start: what it gives without ``received``, where that is known.
+        received: rows with scores; they may lack labels.
+        start: the result without ``received``, if known.
     """
     theta = np.zeros((classes, features.shape[1] + 1)) if start is None else start
     if len(features) and start is None:
@@ -60,7 +60,7 @@ def fit_classifier(
 
 
 def padded(features: Array) -> Array:
-    """``features`` (n, d) with a last column of ones."""
+    """``features`` (n, d), and a last column of ones."""
     return np.column_stack([features, np.ones(len(features))])
 
 

@@ -1,8 +1,8 @@
-"""Which closed form covers an adversary who solves for x with a matrix that need not be the true one.
+"""The closed form for an adversary who solves for x with a matrix that may be wrong.
 
-The right-hand sides are exact, b' = A x; the matrix believed in is Aₙ: another where the passive party
-discloses other weights, or trains on other inputs. The moments are those of the rows themselves, so that
-closed form and measurement on these rows are equal but for rounding.
+The right-hand sides are exact, b' = A x. The adversary uses Aₙ, which differs from A if the passive party
+discloses other weights or trains on other inputs. The moments are those of the given rows, so that closed
+form and measurement on them agree up to rounding.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from vflens.numerics.linear_system import row_basis
 from vflens.numerics.theory import closed_forms as theory
 from vflens.numerics.theory import distortion_theory as distorted
 
-_SAME = 1e-9  # relative: matrices that rounding alone tells apart
+_SAME = 1e-9  # relative: matrices nearer than this differ by rounding
 
 
 @dataclass(frozen=True)
 class Stated:
-    """``statement`` of a paper gives the ``mse`` per feature of an unclipped estimate; NaN for an ``upper``
-    that it does not have.
+    """A paper's ``statement`` and its ``mse`` per feature of an unclipped estimate; ``upper`` is NaN without
+    one.
     """
 
     statement: str
@@ -32,8 +32,8 @@ class Stated:
 
 
 def closed_form(center: float, A: Array, believed: Array, x: Array) -> Stated | None:
-    """What the solution of ``believed`` x = A x nearest to ``center``·1 errs by; None where no statement
-    covers it.
+    """The MSE of the solution of ``believed`` x = A x nearest to ``center``·1; None if no statement covers
+    it.
 
     ===========================================  ========================================
     Aₙ                                           statement
@@ -64,7 +64,7 @@ def closed_form(center: float, A: Array, believed: Array, x: Array) -> Stated | 
 
 
 def reflected(center: float, A: Array, x: Array) -> Stated:
-    """What the solution nearest to ``center``·1 errs by where training used 1 − x: (4/d)Tr(P K_½) more (RVG
+    """The MSE of the solution nearest to ``center``·1 after training on 1 − x: (4/d)Tr(P K_½) more (RVG
     §VII-A).
     """
     plain = theory.nearest_solution_mse(A, theory.second_moment(x, center))

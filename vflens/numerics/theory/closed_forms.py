@@ -1,4 +1,4 @@
-"""What the minimum-norm estimators must err by: closed forms and bounds of RVG §V, Theorem 2.
+"""Errors of the minimum-norm estimators: closed forms and bounds of RVG §V, Theorem 2.
 
 Let x̂ be the solution of A x = b' nearest to a point z: ``ls`` for z = 0, ``half_star`` for z = ½·1,
 ``mean_star`` for z = μ, none of them clipped. With exact scores and P = A⁺A,
@@ -47,7 +47,7 @@ def nearest_solution_mse(A: Array, K: Array) -> float:
         A: (m, d), any rank; m may be 0.
         K: K_z (d, d) for the estimator's own z.
     """
-    W = null_basis(A)  # Tr(WᵀKW): nothing cancels, and an A of full column rank leaves exactly 0
+    W = null_basis(A)  # Tr(WᵀKW): no cancellation, and exactly 0 for an A of full column rank
     return float(np.sum((K @ W) * W)) / len(K)
 
 
@@ -62,7 +62,7 @@ def bounds_before_training(K: Array, equations: int) -> Bounds:
     """Bounds on the MSE of the solution nearest to z for *every* A of full rank r = min(d, equations).
 
     With λ the eigenvalues of K_z in non-increasing order, (1/d) Σ_{i>r} λ_i ≤ MSE ≤ (1/d) Σ_{i≤d−r} λ_i
-    (RVG Theorem 2). A of a lower rank keeps the lower bound and breaks the upper one.
+    (RVG Theorem 2). An A of lower rank keeps the lower bound and breaks the upper one.
 
     Args:
         K: K_z (d, d).
@@ -77,8 +77,8 @@ def bounds_before_training(K: Array, equations: int) -> Bounds:
 def weak_lower_bound(K_mean: Array, equations: int) -> float:
     """(1/d) Σ_{i>r} eig(K_μ): a lower bound for *every* point z at once (RVG Theorem 2, last inequality).
 
-    After training Tr((I − P) K_μ)/d, :func:`nearest_solution_mse` with K_μ, is at least as large and holds
-    too.
+    After training Tr((I − P) K_μ)/d, :func:`nearest_solution_mse` with K_μ, is at least as large and a lower
+    bound too.
     """
     return bounds_before_training(K_mean, equations).lower
 
@@ -86,18 +86,19 @@ def weak_lower_bound(K_mean: Array, equations: int) -> float:
 def reflection_gain(A: Array, K_half: Array) -> float:
     """(4/d) Tr(P K_½): what ls and half* lose when training uses 1 − x instead of x (RVG §VII-A).
 
-    Both unclipped, and both still believing in x. It is at most (4/d) Σ_{i≤r} γ_i, γ the eigenvalues of K_½.
+    Both are unclipped, and both assume training on x. It is at most (4/d) Σ_{i≤r} γ_i, γ the eigenvalues of
+    K_½.
     """
     Q = row_basis(A)
     return float(4 * np.sum((K_half @ Q) * Q)) / len(K_half)
 
 
 def stretched_mse(x: Array, *, mirrored: bool = False) -> float:
-    """Mean of (x̂ − x)², x̂ = (x − x_m)/(x_M − x_m): what the black box errs by on one column (RVG §VI).
+    """Mean of (x̂ − x)², x̂ = (x − x_m)/(x_M − x_m): the error of the black box on one column (RVG §VI).
 
     Args:
-        x: the column's values (N,) in the rows seen, from x_m to x_M > x_m.
-        mirrored: of 1 − x̂, which it believes in where it was wrong about the signs.
+        x: the column's values (N,) in the observed rows, from x_m to x_M > x_m.
+        mirrored: the error of 1 − x̂, its estimate after a wrong guess of the signs.
     """
     low, high = x.min(), x.max()
     unit = (x - low) / (high - low)
@@ -112,6 +113,6 @@ def stretched_bound(x: Array) -> float:
 def order_violations(better: Array, worse: Array, slack: float = 1e-9) -> int:
     """The number of rows whose error norm ``better`` (N,) exceeds ``worse`` (N,) by more than ``slack``.
 
-    Theorem 1 says 0 for (RCC2, half*) and (half*, half). The slack is for rounding.
+    By Theorem 1 it is 0 for (RCC2, half*) and (half*, half). The slack allows for rounding.
     """
     return int(np.count_nonzero(better > worse + slack))

@@ -1,10 +1,9 @@
-"""The distorted weights that mislead the adversary most where their distortion is agreed (VAR §V, cases iii
-and iv).
+"""The weights of given distortion that mislead the adversary most (VAR §V, cases iii and iv).
 
-The distortion of weights Wₙ disclosed instead of W (k, d) is g = ‖W − Wₙ‖²_F/(dk). In both cases the
-adversary's matrix is one direction, Aₙ = J Wₙ, and a shift common to all classes moves Wₙ but not Aₙ: it
-absorbs what is left of ε, so that g = ε exactly while Aₙ may lie anywhere in a ball. The programs are solved
-as they are, not through VAR (57)–(59), which drop terms and invert the singular JᵀJ.
+The distortion of weights Wₙ, disclosed instead of W (k, d), is g = ‖W − Wₙ‖²_F/(dk). In both cases the
+adversary's matrix is one direction, Aₙ = J Wₙ. A shift common to all classes moves Wₙ but not Aₙ. It absorbs
+the rest of ε, so that g = ε exactly and Aₙ may lie anywhere in a ball. The programs are solved directly, not
+through VAR (57)–(59), which drop terms and invert the singular JᵀJ.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ def distortion(W: Array, disclosed: Array) -> float:
 
 
 def largest_distortion(W: Array) -> float:
-    """The end of the admissible range (0, end) of ε for W (k, d); beyond it there is no solution.
+    """The end of the admissible range (0, end) of ε for W (k, d); no solution lies beyond it.
 
     * d = 1: ‖w − w̄1‖²/k, where Aₙ could reach 0 and the error grows without bound;
     * k = 2: ‖A‖²/(4d), for the same reason;
-    * otherwise 4‖W‖²_F/(dk), what Wₙ = −W is apart; this end itself is admissible.
+    * otherwise 4‖W‖²_F/(dk), the distance of Wₙ = −W; this end itself is admissible.
     """
     k, d = W.shape
     if d == 1:
@@ -45,7 +44,7 @@ def largest_rotation(W: Array) -> float:
 def distorted_feature(w: Array, square_mean: float, epsilon: float) -> Array:
     """wₙ (k,) at distortion ε that maximises E[x²](1 − AₙᵀA/(AₙᵀAₙ))², one feature, k ≥ 2 (VAR §V iii).
 
-    The ratio AₙᵀA/AₙᵀAₙ is made as large or as small as the ball allows, whichever misleads more. For k = 2
+    The ratio AₙᵀA/AₙᵀAₙ is the largest or the smallest in the ball: the one that misleads more. For k = 2
     this is w ± √ε(1, −1).
 
     Args:
@@ -71,7 +70,7 @@ def distorted_feature(w: Array, square_mean: float, epsilon: float) -> Array:
 def distorted_two_classes(W: Array, K0: Array, mean: Array, epsilon: float) -> Array:
     """Wₙ (2, d) at distortion ε that maximises the MSE of half*, d > 1 (VAR (53), case iv).
 
-    ‖Aₙ − A‖ ≤ 2√(dε) is exactly what g ≤ ε allows.
+    ‖Aₙ − A‖ ≤ 2√(dε) is equivalent to g ≤ ε.
 
     Args:
         W: (2, d) true weights.
@@ -91,7 +90,7 @@ def distorted_two_classes(W: Array, K0: Array, mean: Array, epsilon: float) -> A
 
 
 def _share(square: float, size: int) -> float:
-    """The entry of a constant vector of ``size`` entries whose squared length is ``square``; rounding below 0
-    is 0.
+    """The entry of a constant vector with ``size`` entries and squared length ``square``; rounding below 0
+    gives 0.
     """
     return float(np.sqrt(max(square, 0.0) / size))

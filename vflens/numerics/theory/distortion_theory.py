@@ -1,9 +1,9 @@
-"""What distorted scores and parameters do to the adversary's error: RVG Theorems 3 and 4, VAR's closed forms.
+"""The adversary's error under distorted scores and parameters: RVG Theorems 3 and 4, VAR's closed forms.
 
 All for **unclipped** estimates, errors per feature. K₀ and K_½ are second moments around 0 and ½·1
-(:func:`vflens.numerics.theory.closed_forms.second_moment`), μ the mean, P = A⁺A. An adversary who believes in
-``believed`` (Aₙ below) instead of A, with the exact right-hand side b' = A x, errs as stated here. The bases
-of the equations are the same for both matrices: J.
+(:func:`vflens.numerics.theory.closed_forms.second_moment`), μ the mean, P = A⁺A. The adversary solves with
+``believed`` (Aₙ below) instead of A, and with the exact right-hand side b' = A x. Both matrices have the same
+basis of equations, J.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from vflens.numerics.linear_system import pseudo_inverse, row_projector
 
 @dataclass(frozen=True, eq=False)
 class WorstTransform:
-    """An orthonormal ``matrix`` H* (d, d) and the MSE that ``ls`` makes of it."""
+    """An orthonormal ``matrix`` H* (d, d) and the ``mse`` of ``ls`` under it."""
 
     matrix: Array
     mse: float
@@ -26,7 +26,7 @@ class WorstTransform:
 
 @dataclass(frozen=True, eq=False)
 class BestNoise:
-    """``direction`` v₁ (k,) of unit length, up to its sign, and the MSE gained at the power asked for."""
+    """``direction`` v₁ (k,) of unit length, up to its sign, and the MSE gained at the given power."""
 
     direction: Array
     gain: float
@@ -47,7 +47,7 @@ def transformed_ls_mse(A: Array, K0: Array, H: Array) -> float:
 def worst_transform(A: Array, K0: Array) -> WorstTransform:
     """H* = −V Uᵀ with U S Vᵀ = svd(P K₀), and [Tr((I + P)K₀) + 2‖P K₀‖_*]/d (RVG Theorem 3).
 
-    Departures from the print: (28)'s first term is Tr((I + P)K₀), and the 1/d is not dropped.
+    Departures from the paper: (28)'s first term is Tr((I + P)K₀), and the 1/d stays.
     """
     PK = row_projector(A) @ K0
     U, s, Vt = np.linalg.svd(PK)
@@ -59,14 +59,14 @@ def worst_transform(A: Array, K0: Array) -> WorstTransform:
 
 
 def logit_moment(noise: Array) -> Array:
-    """S = E nnᵀ (k, k) of ``noise`` on logits (N, k); each row without its mean, which softmax removes."""
+    """S = E nnᵀ (k, k) of ``noise`` on logits (N, k), each row minus its mean, which softmax removes."""
     n = noise - noise.mean(axis=1, keepdims=True)
     S: Array = n.T @ n / len(n)
     return S
 
 
 def noise_weight(A: Array, J: Array) -> Array:
-    """B = JᵀA⁺ᵀA⁺J/d (k, k): noise of second moment S on the logits costs ls and half* Tr(B S).
+    """B = JᵀA⁺ᵀA⁺J/d (k, k): noise of second moment S on the logits adds Tr(B S) to the MSE of ls and half*.
 
     Args:
         A: (k − 1, d), any rank.
@@ -78,12 +78,13 @@ def noise_weight(A: Array, J: Array) -> Array:
 
 
 def noise_gain(A: Array, J: Array, S: Array) -> float:
-    """Tr(A⁺J S Jᵀ A⁺ᵀ)/d: what ls and half* lose to logits z + n with S = E nnᵀ (k, k).
+    """Tr(A⁺J S Jᵀ A⁺ᵀ)/d: the loss of ls and half* with logits z + n, S = E nnᵀ (k, k).
 
     The noise may depend on x: A⁺Jn lies in the row space of A, the error without noise is orthogonal to it.
 
     Args:
-        A: (k − 1, d) of full row rank, or the noise moves b' out of range(A) and this still holds for A⁺.
+        A: (k − 1, d) of full row rank. With less, the noise moves b' out of range(A); the loss of A⁺b' is
+            still this.
         J: the basis of the equations (k − 1, k).
         S: second moment of the noise.
     """
@@ -93,8 +94,8 @@ def noise_gain(A: Array, J: Array, S: Array) -> float:
 def best_noise(A: Array, J: Array, power: float) -> BestNoise:
     """S* = α v₁v₁ᵀ under Tr S ≤ α = ``power``: the gain is σ₁²α/d (RVG Theorem 4).
 
-    v₁ and σ₁ are the leading right singular vector and value of A⁺J. Its sign is free here, and matters once
-    estimates are clipped.
+    v₁ and σ₁ are the leading right singular vector and value of A⁺J. Its sign is free here; it matters for
+    clipped estimates.
     """
     _, s, vt = np.linalg.svd(pseudo_inverse(A) @ J, full_matrices=False)
     return BestNoise(vt[0], float(s[0] ** 2 * power / A.shape[1]))
@@ -136,7 +137,7 @@ def rotated_half_star_mse(A: Array, K0: Array, mean: Array, R: Array) -> float:
 def rotated_half_star_gradient(A: Array, K0: Array, mean: Array, R: Array) -> Array:
     """Gradient (d, d) in R of (1/d)Tr(P(2K₀Rᵀ − K₀ − R M Rᵀ)): (2PK₀ − PR(M + Mᵀ))/d.
 
-    VAR (42) prints the opposite sign, which would help the adversary.
+    VAR (42) has the opposite sign, which would help the adversary.
     """
     P, M = row_projector(A), _mean_matrix(mean)
     gradient: Array = (2 * P @ K0 - P @ R @ (M + M.T)) / len(K0)
