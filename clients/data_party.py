@@ -277,10 +277,10 @@ class DataParty(Party):
         """Build :class:`Prepared` from the party's table; ``order`` int32 (N,) are its file rows."""
         truth, clipped = self._take_up(order, federation.train)
         labels = self.aligned_labels(order)
-        self.owner = Owner(self.name, truth, labels, federation.n_classes, self.parameters, self.role)
+        self.owner = Owner(self.name, truth, labels, federation.n_classes, role=self.role)
         everything = np.arange(federation.rows, dtype=np.int32)
         inputs = self.chain.fold("on_inputs", truth, Exchange(federation.run, Phase.TRAIN, 0, 0), everything)
-        check_family(self.chain.defenses, self.name, federation.network is not None)
+        check_family(self.chain.named, self.name, federation.network is not None)
         model = self._new_model(federation, inputs.shape[1])
         self._prepared = Prepared(federation, truth, inputs, clipped, model)
         self.spending = Spending(self.config, self.chain.claims_at, federation)

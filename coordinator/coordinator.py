@@ -82,10 +82,8 @@ class Coordinator(Party):
         )
         self.log = party_log(self.folder / "events.jsonl", self.name)
         self.metrics = Metrics(self.folder / "metrics.parquet")
-        owner = Owner(self.name, parameters=self.disclosed_parameters)
-        self.chain = DefenseChain(
-            lambda: owner, defenses, self.secret, start_nonce(self.folder, lab=config.lab)
-        )
+        owner, nonce = Owner(self.name), start_nonce(self.folder, lab=config.lab)
+        self.chain = DefenseChain(lambda: owner, defenses, self.secret, nonce, self.disclosed_parameters)
         self.gate = ReleaseGate(self.name, self.chain, self.folder / "released", None)
         self.reached = Reached(self.folder)
         self.scores = ScoreRelease(self.gate, self.metrics)

@@ -31,7 +31,7 @@ def leading_direction(owner: Owner) -> Array:
             f"a scheme along v₁ at {owner.name!r}: it needs the passive parties' weights, only a coordinator "
             "to which they are disclosed has them"
         )
-    weight = owner.parameters()["weight"]
+    weight = owner.parameters["weight"]
     J = first_differences(len(weight))
     A = J @ weight
     if not A.any():

@@ -11,7 +11,6 @@ from pydantic import Field, FiniteFloat, model_validator
 
 from vflens.errors import ConfigError
 from vflens.plugins.defense import Context, Defense
-from vflens.randomness import derive
 from vflens.table_noise.bounded import Bounded
 from vflens.table_noise.bounds import bounds
 from vflens.table_noise.mechanisms import Gaussian, Laplace, Mechanism
@@ -91,9 +90,7 @@ class ReleaseTable(Defense):
         if not x.size:
             return x
         digest = hashlib.blake2b(np.ascontiguousarray(x).data, digest_size=32).hexdigest()
-        key = derive(
-            ctx.secret, "release table", ctx.exchange.run, ctx.position, self.model_dump_json(), digest
-        )
+        key = ctx.key(self.model_dump_json(), digest)
         return self._mechanism(x, ctx.owner).release(x, 0, key)
 
     def _mechanism(self, x: Array, owner: Owner) -> Mechanism:

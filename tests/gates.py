@@ -30,7 +30,9 @@ class Noise(Defense):
 
 
 def chain_of(*defenses: Defense, secret: bytes = b"secret") -> DefenseChain:
-    return DefenseChain(lambda: Owner("party"), defenses, secret)
+    """The defences under the names of their classes."""
+    named = [(type(d).__name__, d) for d in defenses]
+    return DefenseChain(lambda: Owner("party"), named, secret)
 
 
 _OPEN: list[ReleaseGate] = []

@@ -17,21 +17,52 @@ from vflens.types import Array, Exchange
 
 def derive(secret: bytes, purpose: str, *names: str | int) -> bytes:
     """A 32-byte key for ``purpose`` and ``names``, BLAKE2b keyed by ``secret`` (at most 64 bytes)."""
-    message = json.dumps([purpose, *names], separators=(",", ":"), ensure_ascii=False).encode()
-    return hashlib.blake2b(message, key=secret, digest_size=32).digest()
+    return hashlib.blake2b(_message(purpose, *names), key=secret, digest_size=32).digest()
+
+
+class Key:
+    """A key for ``purpose`` and ``names`` under a secret that it does not hold: only keys below it follow.
+
+    BLAKE2b has taken secret and names in, and shows neither. ``Key(s, p, a).derive(b)`` is ``derive(s, p, a,
+    b)``.
+    """
+
+    __slots__ = ("_taken",)
+
+    def __init__(self, secret: bytes, purpose: str, *names: str | int) -> None:
+        self._taken = hashlib.blake2b(_message(purpose, *names)[:-1], key=secret, digest_size=32)
+
+    def derive(self, *names: str | int) -> bytes:
+        """The 32-byte key for ``names``, at least one, below this one."""
+        hashed = self._taken.copy()
+        hashed.update(b"," + _message(*names)[1:])
+        return hashed.digest()
+
+    def stream(self, *names: str | int) -> np.random.Generator:
+        """The generator for ``names``, at least one, below this key."""
+        return generator(self.derive(*names))
 
 
 def stream(secret: bytes, purpose: str, *names: str | int) -> np.random.Generator:
     """The generator (Philox) for ``purpose`` and ``names`` under ``secret``."""
-    key = np.frombuffer(derive(secret, purpose, *names)[:16], dtype="<u8")
-    return np.random.Generator(np.random.Philox(key=key))
+    return generator(derive(secret, purpose, *names))
+
+
+def generator(key: bytes) -> np.random.Generator:
+    """The generator (Philox) under ``key``, of at least 16 bytes."""
+    return np.random.Generator(np.random.Philox(key=np.frombuffer(key[:16], dtype="<u8")))
 
 
 def exchange_stream(
     secret: bytes, purpose: str, exchange: Exchange, *names: str | int
 ) -> np.random.Generator:
     """The generator for what is drawn once in ``exchange``: noise, dropout, keys."""
-    return stream(secret, purpose, exchange.run, str(exchange.phase), exchange.round, exchange.step, *names)
+    return stream(secret, purpose, *exchange_names(exchange), *names)
+
+
+def exchange_names(exchange: Exchange) -> tuple[str | int, ...]:
+    """``exchange`` as the names of a key."""
+    return (exchange.run, str(exchange.phase), exchange.round, exchange.step)
 
 
 def rows_digest(rows: Array) -> str:
@@ -44,3 +75,7 @@ def rows_digest(rows: Array) -> str:
 def secret_from_seed(seed: int | str, *names: str | int) -> bytes:
     """The secret of the party or purpose ``names`` in an experiment with ``seed``."""
     return derive(hashlib.blake2b(str(seed).encode(), digest_size=32).digest(), "secret", *names)
+
+
+def _message(*names: str | int) -> bytes:
+    return json.dumps(names, separators=(",", ":"), ensure_ascii=False).encode()

@@ -6,7 +6,7 @@ Nothing here computes; nothing here knows files or wires. Letters follow ``docs/
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -162,14 +162,15 @@ class Owner:
 
     ``features`` are the model's inputs in [0, 1] (N, d) and ``labels`` int64 (N,), both in aligned order: the
     active party's are those that its defences of labels drew. A passive party may hold labels too: what a
-    party does in the federation is its ``role``.
+    party does in the federation is its ``role``. ``parameters`` are those that others disclosed to it, for a
+    defence that ``needs_parameters``.
     """
 
     name: str
     features: Array | None = None
     labels: Array | None = None
     n_classes: int = 0
-    parameters: Callable[[], Mapping[str, Array]] | None = None
+    parameters: Mapping[str, Array] | None = None
     role: Role = Role.PASSIVE
 
 

@@ -43,7 +43,7 @@ def test_registry_equals_the_files_on_disk() -> None:
 def _owner(classes: int = 5) -> Owner:
     rng = np.random.default_rng(0)
     weight = {"weight": rng.normal(size=(classes, 5))}
-    return Owner("passive", rng.random((6, 5)), rng.integers(0, classes, 6), classes, lambda: weight)
+    return Owner("passive", rng.random((6, 5)), rng.integers(0, classes, 6), classes, weight)
 
 
 def _context(
@@ -221,7 +221,10 @@ def test_a_prediction_row_is_the_same_in_every_request(name: str, hook: str) -> 
     together = getattr(defense, hook)(value, context)
     for step, rows in enumerate((np.arange(199, -1, -1), np.array([7]), np.array([130, 2, 64, 63]))):
         asked = dataclasses.replace(
-            context, exchange=context.exchange._replace(step=step), rows=rows.astype(np.int32)
+            context,
+            exchange=context.exchange._replace(step=step),
+            rows=rows.astype(np.int32),
+            secret=b"secret",
         )
         np.testing.assert_allclose(getattr(defense, hook)(value[rows], asked), together[rows], rtol=1e-12)
 
@@ -241,7 +244,9 @@ def test_noise_belongs_to_its_secret_and_exchange(name: str) -> None:
     defense = CLASSES[name]()
     for hook in defense.hooks():
         context = _context(defense, hook)
-        other = dataclasses.replace(context, exchange=context.exchange._replace(run="another"))
+        other = dataclasses.replace(
+            context, exchange=context.exchange._replace(run="another"), secret=b"secret"
+        )
         stranger = dataclasses.replace(context, secret=b"another")
         outputs = [getattr(defense, hook)(_value(hook), c) for c in (context, other, stranger)]
         assert len({o.tobytes() for o in outputs}) == 3

@@ -313,10 +313,9 @@ class _Idle(Defense):
 def test_a_defence_whose_hooks_never_fired_fails_the_run(tmp_path: Path) -> None:
     local = federation(tmp_path)
     owner = Owner("coordinator")
-    local.coordinator.gate._chain = DefenseChain(lambda: owner, [_Idle()], b"secret")
+    local.coordinator.gate._chain = DefenseChain(lambda: owner, [("idle", _Idle())], b"secret")
     sentence = (
-        "defence 'test_views' of 'coordinator' never acted in this run: remove it, "
-        "or configure what it acts on"
+        "defence 'idle' of 'coordinator' never acted in this run: remove it, or configure what it acts on"
     )
     with pytest.raises(DefenseError, match=f"^{sentence}$"):
         local.run()
@@ -335,7 +334,7 @@ class _Bug(Defense):
 
 def test_a_bug_in_the_middle_of_a_run_is_no_interruption(tmp_path: Path) -> None:
     local = federation(tmp_path)
-    local.coordinator.gate._chain = DefenseChain(lambda: Owner("coordinator"), [_Bug()], b"secret")
+    local.coordinator.gate._chain = DefenseChain(lambda: Owner("coordinator"), [("bug", _Bug())], b"secret")
     with pytest.raises(RuntimeError, match="a bug"):
         local.run()
     status = (tmp_path / "active" / "status.json").read_text(encoding="utf-8")

@@ -12,7 +12,7 @@ from vflens.types import Array, Exchange, Owner, Phase
 
 
 def context_of(defense: Defense, weight: Array, x: Array | None = None, secret: bytes = b"secret") -> Context:
-    owner = Owner("passive", x, parameters=lambda: {"weight": weight})
+    owner = Owner("passive", x, parameters={"weight": weight})
     state = defense.fit(owner, np.random.default_rng(1))
     return Context(owner, Exchange("run", Phase.DISCLOSE, 1, 0), NOTHING, state, "hook", 0, secret)
 

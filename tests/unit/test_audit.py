@@ -92,13 +92,13 @@ def test_known_labels_and_columns_are_used_for_training() -> None:
 def test_defences_act_where_they_would() -> None:
     subject, none = _subject(), np.zeros(0, np.int32)
     rng = np.random.default_rng
-    labels = simulate(subject, "trained", rng(0), [LabelOnly()])
+    labels = simulate(subject, "trained", rng(0), [("label_only", LabelOnly())])
     plain = simulate(subject, "trained", rng(0))
     np.testing.assert_array_equal(np.isfinite(labels.released).sum(axis=1), 1)
     assert module._mean_kl(plain.released, labels.released) == np.inf
     assert module._mean_kl(plain.released, plain.released) == 0.0
     assert labels.accuracy == plain.accuracy
-    withheld = simulate(subject, "trained", rng(0), [WithholdParameters()])
+    withheld = simulate(subject, "trained", rng(0), [("withhold_parameters", WithholdParameters())])
     with pytest.raises(KnowledgeError, match="withheld"):
         withheld.attack(ATTACKS.get("ls")(), np.arange(9, dtype=np.int32), none, rng(0))
 

@@ -268,9 +268,10 @@ def test_a_file_that_is_absent_or_no_toml_is_refused(tmp_path: Path) -> None:
 def test_plugins_are_built_in_order_with_their_parameters() -> None:
     noise = Plugin.model_validate({"name": "gaussian_scores", "sigma": 0.25})
     rounding = Plugin.model_validate({"name": "round_scores", "digits": 3})
-    built = build_plugins(DEFENSES, [rounding, noise])
-    assert [type(d).__name__ for d in built] == ["RoundScores", "GaussianScores"]
-    assert (built[0].digits, built[1].sigma) == (3, 0.25)
+    (first, rounded), (second, noisy) = build_plugins(DEFENSES, [rounding, noise])
+    assert (first, second) == ("round_scores", "gaussian_scores")
+    assert [type(d).__name__ for d in (rounded, noisy)] == ["RoundScores", "GaussianScores"]
+    assert (rounded.digits, noisy.sigma) == (3, 0.25)
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def test_withheld_parameters_stay_withheld_and_end_the_fold(tmp_path: Path) -> N
     gate = open_gate(tmp_path, WithholdParameters(), Noise())
     exchange = Exchange("run", Phase.DISCLOSE, 1, 3)
     assert gate.release(Point.PARAMETERS, exchange, NOTHING, {"weight": np.ones((2, 2))}).tensors is None
-    assert gate.unfired() == ["gates"]
+    assert gate.unfired() == ["Noise"]
 
 
 def test_defences_are_folded_in_configured_order(tmp_path: Path) -> None:
@@ -138,12 +138,12 @@ def test_minus_infinity_may_leave(tmp_path: Path) -> None:
 
 def test_a_defence_that_never_acted_is_named(tmp_path: Path) -> None:
     gate = open_gate(tmp_path, Noise(), GaussianScores())
-    assert gate.unfired() == ["gates", "gaussian_scores"]
+    assert gate.unfired() == ["Noise", "GaussianScores"]
     gate.release(Point.EMBEDDING, train_step(0), positions(0), {"embedding": np.ones((1, 3))})
-    assert gate.unfired() == ["gaussian_scores"]
+    assert gate.unfired() == ["GaussianScores"]
     with pytest.raises(
         DefenseError,
-        match=r"^defence 'gaussian_scores' of 'party' never acted in this run: remove it, or configure what "
+        match=r"^defence 'GaussianScores' of 'party' never acted in this run: remove it, or configure what "
         r"it acts on$",
     ):
         check_fired(gate, "party")
@@ -159,6 +159,6 @@ def test_a_defence_of_nothing_has_not_acted(tmp_path: Path, empty: tuple[int, in
     gate = open_gate(tmp_path, Noise())
     rows = np.arange(empty[0], dtype=np.int32)
     gate.release(Point.EMBEDDING, train_step(0), rows, {"embedding": np.zeros(empty)})
-    assert gate.unfired() == ["gates"]
+    assert gate.unfired() == ["Noise"]
     gate.release(Point.EMBEDDING, train_step(1), positions(7), {"embedding": np.zeros((1, 1))})
     assert not gate.unfired()

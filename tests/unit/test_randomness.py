@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from vflens.randomness import derive, exchange_stream, secret_from_seed, stream
+from vflens.randomness import Key, derive, exchange_stream, secret_from_seed, stream
 from vflens.types import Exchange, Phase
 
 EXCHANGE = Exchange("run", Phase.PREDICT, 1, 7)
@@ -35,6 +35,13 @@ def test_a_key_is_a_keyed_hash_of_the_json_of_its_names() -> None:
     key = np.frombuffer(by_hand, "<u8")[:2]
     expected = np.random.Generator(np.random.Philox(key=key)).random(4)
     np.testing.assert_array_equal(stream(b"secret", "split", "α", 2).random(4), expected)
+
+
+def test_a_key_gives_what_its_secret_gives_below_it() -> None:
+    key = Key(b"secret", "split", "α")
+    assert key.derive(2, "b") == derive(b"secret", "split", "α", 2, "b")
+    assert key.derive(2) == derive(b"secret", "split", "α", 2)  # a key is not used up
+    assert key.stream("b").random() == stream(b"secret", "split", "α", "b").random()
 
 
 def test_whatever_differs_gives_another_stream() -> None:

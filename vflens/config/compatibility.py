@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from vflens.config import ActiveConfig, CoordinatorConfig, PassiveConfig, build_plugins
 from vflens.errors import ConfigError
 from vflens.plugins.attack import Attack
-from vflens.plugins.defense import Defense
+from vflens.plugins.defense import Defense, NamedDefense
 from vflens.registry import ATTACKS, DEFENSES
 from vflens.types import Role
 
@@ -21,8 +21,8 @@ HOOKS = {
 }
 
 
-def build_defenses(config: PassiveConfig | ActiveConfig | CoordinatorConfig) -> list[Defense]:
-    """The configured defences of one party, each of which will come past one of its hooks.
+def build_defenses(config: PassiveConfig | ActiveConfig | CoordinatorConfig) -> list[NamedDefense]:
+    """The configured defences of one party by name, each of which will come past one of its hooks.
 
     Raises:
         PluginError, ConfigError: unknown, wrongly set, or unable to act at this party.
@@ -34,18 +34,18 @@ def build_defenses(config: PassiveConfig | ActiveConfig | CoordinatorConfig) -> 
         available -= {"on_scores"}
     if config.aggregator == "active" and not isinstance(config, PassiveConfig):  # they release no embedding
         available -= {"on_embedding"}
-    defenses: list[Defense] = build_plugins(DEFENSES, config.defenses)
-    for plugin, defense in zip(config.defenses, defenses, strict=True):
+    defenses: list[NamedDefense] = build_plugins(DEFENSES, config.defenses)
+    for name, defense in defenses:
         if not defense.hooks() & available:
             raise ConfigError(
-                f"defence {plugin.name!r} at {config.role} {config.party!r} would never act: it changes "
+                f"defence {name!r} at {config.role} {config.party!r} would never act: it changes "
                 f"{_said(defense.hooks())}, "
                 f"this party comes past {_said(available)}: move it to another party, or disclose what it "
                 "defends"
             )
         if defense.needs_labels and isinstance(config, PassiveConfig) and config.data.label_column is None:
             raise ConfigError(
-                f"defence {plugin.name!r} at {config.party!r} reads labels of its owner: name its own "
+                f"defence {name!r} at {config.party!r} reads labels of its owner: name its own "
                 "data.label_column, or choose another setting"
             )
     return defenses
@@ -77,15 +77,14 @@ def build_attacks(config: PassiveConfig | ActiveConfig) -> dict[str, Attack]:
         PluginError, ConfigError: unknown, wrongly set, or after what this party holds itself: the active
             party's attacks estimate columns, a passive party's labels.
     """
-    attacks: list[Attack] = build_plugins(ATTACKS, config.attacks)
+    attacks: list[tuple[str, Attack]] = build_plugins(ATTACKS, config.attacks)
     others = {Role.ACTIVE: "features", Role.PASSIVE: "labels"}[config.role]
-    for plugin, attack in zip(config.attacks, attacks, strict=True):
+    for name, attack in attacks:
         if attack.estimates != others:
             raise ConfigError(
-                f"attack {plugin.name!r} at {config.role} {config.party!r} estimates "
-                f"{_WORDS[attack.estimates]}"
+                f"attack {name!r} at {config.role} {config.party!r} estimates {_WORDS[attack.estimates]}"
             )
-    return {p.name: a for p, a in zip(config.attacks, attacks, strict=True)}
+    return dict(attacks)
 
 
 def check_device(config: PassiveConfig | ActiveConfig) -> None:
@@ -120,14 +119,13 @@ _WORDS = {
 }
 
 
-def check_family(defenses: Iterable[Defense], party: str, network: bool) -> None:
+def check_family(defenses: Iterable[NamedDefense], party: str, network: bool) -> None:
     """Refuse a defence of networks in a federation that trains softmax regression, and the other way round.
 
     Raises:
         ConfigError: naming it.
     """
-    for defense in defenses:
-        name = type(defense).__module__.rpartition(".")[2]
+    for name, defense in defenses:
         if network and defense.needs_weight:
             raise ConfigError(
                 f"defence {name!r} at {party!r} changes the weight matrix of softmax regression, a split "

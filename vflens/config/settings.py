@@ -164,14 +164,14 @@ class Scoring(Settings):
     )
 
 
-def build_plugins(registry: Registry, plugins: Sequence[Plugin]) -> list[Any]:
-    """The configured plug-ins as objects, in order.
+def build_plugins(registry: Registry, plugins: Sequence[Plugin]) -> list[tuple[str, Any]]:
+    """The configured plug-ins as objects, each with its name, in order.
 
     Raises:
         PluginError: an unknown name.
         ConfigError: a parameter that the plug-in does not have or that is out of range.
     """
-    return [_built(registry, plugin) for plugin in plugins]
+    return [(plugin.name, _built(registry, plugin)) for plugin in plugins]
 
 
 def _built(registry: Registry, plugin: Plugin) -> Any:

@@ -8,7 +8,7 @@ from typing import Any, cast
 from pydantic import TypeAdapter
 
 from vflens.config import validate
-from vflens.errors import ConfigError
+from vflens.errors import ConfigError, DataError
 from vflens.plugins.dataset import Dataset
 from vflens.registry import DATASETS
 
@@ -19,6 +19,7 @@ def dataset(name: str, options: Mapping[str, Any]) -> Dataset:
     Raises:
         PluginError: no data set has this name.
         ConfigError: an option is unknown, missing or out of range.
+        DataError: it has no recipe "authors".
     """
     plugin, colon, number = name.partition(":")
     if colon and (plugin != "openml" or "id" in options):
@@ -26,4 +27,10 @@ def dataset(name: str, options: Mapping[str, Any]) -> Dataset:
             f"data set {name!r}: only openml:ID takes a number after a colon, and then no option id"
         )
     adapter: TypeAdapter[Dataset] = TypeAdapter(cast("type[Dataset]", DATASETS.get(plugin)))
-    return validate(adapter, {**options, "id": number} if colon else dict(options), f"data set {name!r}")
+    made = validate(adapter, {**options, "id": number} if colon else dict(options), f"data set {name!r}")
+    if made.recipe == "authors" and not made.has_scripts():
+        raise DataError(
+            f"data set {name!r} has no recipe 'authors', their scripts do not treat it: "
+            "choose clean or paper, or bank, robot, satellite or synthetic"
+        )
+    return made

@@ -3,25 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from vflens.errors import PluginError
-from vflens.plugins.defense import Context, Defense
+from vflens.plugins.defense import Context, Defense, NamedDefense
 from vflens.randomness import stream
 from vflens.types import Array, Claim, Exchange, Owner
 
 
 class DefenseChain:
-    """The configured defences of one owner, folded in order; remembers which of them ever acted."""
+    """The configured defences of one owner, folded in order; remembers which of them ever acted.
+
+    Args:
+        owner: the owner as it is now.
+        defenses: each with its name.
+        secret: of the owner; a defence gets keys below it (:class:`Context`).
+        nonce: of the owner's start.
+        parameters: what a defence that ``needs_parameters`` is fitted to; None where there are none.
+    """
 
     def __init__(
-        self, owner: Callable[[], Owner], defenses: Sequence[Defense], secret: bytes, nonce: str = ""
+        self,
+        owner: Callable[[], Owner],
+        defenses: Sequence[NamedDefense],
+        secret: bytes,
+        nonce: str = "",
+        parameters: Callable[[], Mapping[str, Array]] | None = None,
     ) -> None:
-        self._owner = owner
+        self._owner, self._parameters = owner, parameters
         self._secret, self._nonce = secret, nonce
-        self.defenses = tuple(defenses)
+        self.named = tuple(defenses)
+        self.defenses = tuple(defense for _, defense in defenses)
         self._states: dict[int, Mapping[str, Array]] = {}
         self._fired: set[int] = set()
         self._by_hook: dict[str, list[int]] = {}
@@ -50,9 +65,7 @@ class DefenseChain:
         """The names of the configured defences that never acted: none of their hooks fired, or on empty
         arrays only.
         """
-        return [
-            type(d).__module__.rpartition(".")[2] for i, d in enumerate(self.defenses) if i not in self._fired
-        ]
+        return [name for position, (name, _) in enumerate(self.named) if position not in self._fired]
 
     def claims(self) -> list[Claim]:
         """What each defence that was fitted guarantees."""
@@ -77,8 +90,10 @@ class DefenseChain:
 
     def _state(self, position: int) -> Mapping[str, Array]:
         if position not in self._states:
-            rng = stream(self._secret, "defense fit", position)
-            self._states[position] = self.defenses[position].fit(self._owner(), rng)
+            defense, owner = self.defenses[position], self._owner()
+            if defense.needs_parameters and self._parameters is not None:
+                owner = replace(owner, parameters=self._parameters())
+            self._states[position] = defense.fit(owner, stream(self._secret, "defense fit", position))
         return self._states[position]
 
 

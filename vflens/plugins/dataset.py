@@ -37,13 +37,14 @@ class Dataset(BaseModel, ABC):
         """The table as the scripts of Rassouli et al. make it.
 
         Raises:
-            DataError: their scripts do not treat this data set.
+            DataError: their scripts do not treat this data set, or the table cannot be used.
         """
-        raise DataError(
-            f"data set {type(self).__module__.rpartition('.')[2]!r} has no recipe 'authors', their scripts "
-            "do not treat it: "
-            "choose clean or paper, or bank, robot, satellite or synthetic"
-        )
+        raise DataError("their scripts do not treat this data set: choose the recipe clean or paper")
+
+    @classmethod
+    def has_scripts(cls) -> bool:
+        """Whether their scripts treat it: it then overrides :meth:`as_coded`."""
+        return cls.as_coded is not Dataset.as_coded
 
     @abstractmethod
     def load(self) -> Table:

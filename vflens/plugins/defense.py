@@ -8,13 +8,13 @@ folds the configured defences over it once, seals it and keeps it, so a retry is
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import InitVar, dataclass, field
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from vflens.randomness import exchange_stream, rows_digest
+from vflens.randomness import Key, derive, exchange_names, generator, rows_digest
 from vflens.types import Array, Claim, Exchange, Owner, Phase, Point
 
 if TYPE_CHECKING:
@@ -34,7 +34,11 @@ INNER_HOOKS = ("on_inputs", "on_labels", "on_outputs", "wrap_model")
 
 @dataclass(frozen=True)
 class Context:
-    """What a hook may know: its owner, the exchange, the rows (int32), its own fitted state."""
+    """What a hook may know: its owner, the exchange, the rows (int32), its own fitted state.
+
+    It is made under the owner's ``secret`` and keeps keys for this defence in this exchange only: from them
+    follow neither the secret nor other draws of the owner.
+    """
 
     owner: Owner
     exchange: Exchange
@@ -42,8 +46,26 @@ class Context:
     state: Mapping[str, Array]
     hook: str
     position: int
-    secret: bytes
+    secret: InitVar[bytes]
     nonce: str = ""  # of the party's start (:mod:`vflens.member.start_nonce`)
+    _in_exchange: Key = field(init=False, repr=False)
+    _in_run: Key = field(init=False, repr=False)
+    _of_block: Mapping[int, bytes] = field(init=False, repr=False)  # by block of prediction rows
+
+    def __post_init__(self, secret: bytes) -> None:
+        names, own = exchange_names(self.exchange), (self.hook, self.position)
+        keys: dict[str, object] = {
+            "_in_exchange": Key(secret, "defense", *names, *own),
+            "_in_run": Key(secret, "defense key", self.exchange.run, self.position),
+            "_of_block": {},
+        }
+        if self.exchange.phase is Phase.PREDICT:
+            keys["_of_block"] = {
+                number: derive(secret, "defense rows", *names[:-1], number, *own, *self._start)
+                for number in set((self.rows // _BLOCK).tolist())
+            }
+        for name, key in keys.items():
+            object.__setattr__(self, name, key)  # the dataclass is frozen
 
     def stream(self, name: str = "") -> np.random.Generator:
         """The generator for this hook of this defence in this exchange; ``name`` tells several apart.
@@ -51,12 +73,20 @@ class Context:
         What leaves in training has its rows in the key: the same noise on other rows would be gone by
         subtraction. What leaves at all has the nonce of the party's start in it.
         """
-        names: tuple[str | int, ...] = (self.hook, self.position, name)
+        names: tuple[str, ...] = (name,)
         if self.hook not in INNER_HOOKS:
             if self.exchange.phase is Phase.TRAIN:
                 names += (rows_digest(self.rows),)
             names += self._start
-        return exchange_stream(self.secret, "defense", self.exchange, *names)
+        return self._in_exchange.stream(*names)
+
+    def key(self, *names: str) -> bytes:
+        """A key of 32 bytes for ``names``, at least one: the same in all hooks and exchanges of a run.
+
+        Draws under it must be for one value only, or their difference shows what they hide: put a digest of
+        the value among ``names``.
+        """
+        return self._in_run.derive(*names)
 
     def draw(self, sample: Callable[[np.random.Generator, int], Array]) -> Array:
         """Noise (n, …) for the rows of this exchange, where ``sample(generator, m)`` gives that of m rows.
@@ -69,14 +99,9 @@ class Context:
             return sample(self.stream(), len(self.rows))
         blocks, places = np.divmod(self.rows, _BLOCK)
         numbers, which = np.unique(blocks, return_inverse=True)
-        drawn = np.concatenate([sample(self._of_block(int(number)), _BLOCK) for number in numbers])
+        drawn = np.concatenate([sample(generator(self._of_block[int(n)]), _BLOCK) for n in numbers])
         found: Array = drawn[which * _BLOCK + places]
         return found
-
-    def _of_block(self, number: int) -> np.random.Generator:
-        """The generator of the prediction rows 64·number, …, 64·number + 63."""
-        exchange = self.exchange._replace(step=number)
-        return exchange_stream(self.secret, "defense rows", exchange, self.hook, self.position, *self._start)
 
     @property
     def _start(self) -> tuple[str, ...]:
@@ -95,7 +120,7 @@ class Defense(BaseModel):
 
     #: It changes the one weight matrix of softmax regression, which a split network does not have.
     needs_weight: ClassVar[bool] = False
-    #: At a coordinator: it reads the passive parties' parameters, each of which must disclose them to it.
+    #: At a coordinator: ``fit`` reads the passive parties' parameters, which they must disclose to it.
     needs_parameters: ClassVar[bool] = False
 
     def check(self, party: str, n_classes: int) -> None:
@@ -162,3 +187,6 @@ class Defense(BaseModel):
         """The names of the hooks that this defence overrides."""
         names = (*INNER_HOOKS, *GATE_HOOKS.values())
         return frozenset(n for n in names if getattr(cls, n) is not getattr(Defense, n))
+
+
+NamedDefense: TypeAlias = tuple[str, Defense]  # the name is that of the registry

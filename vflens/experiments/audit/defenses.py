@@ -11,7 +11,7 @@ from vflens.coordinator.coordinator import Progress
 from vflens.errors import VflensError
 from vflens.experiments.audit.bench import Bench
 from vflens.experiments.audit.models import simulate
-from vflens.plugins.defense import Defense
+from vflens.plugins.defense import Defense, NamedDefense
 from vflens.registry import DEFENSES
 from vflens.types import Array, Document, Facts
 
@@ -78,7 +78,7 @@ def try_defenses(bench: Bench, progress: Progress) -> list[Defended]:
     for done, (name, settings, defense) in enumerate(tried, start=1):
         at = "the coordinator" if "on_scores" in defense.hooks() else "you"
         try:
-            found.append(Defended(name, settings, at, **_measured(fewer, defense(**settings))))
+            found.append(Defended(name, settings, at, **_measured(fewer, (name, defense(**settings)))))
         except (
             Exception
         ) as error:  # a plug-in that needs more than this simulation has must not end the audit
@@ -105,7 +105,7 @@ def fitting(defended: Sequence[Defended], least_error: float, most_loss: float) 
     )
 
 
-def _measured(bench: Bench, defense: Defense) -> Document:
+def _measured(bench: Bench, defense: NamedDefense) -> Document:
     """Means over a few trained models, against the same models undefended."""
     figures: list[tuple[float, float, float]] = []
     errors: dict[str, list[float]] = {}

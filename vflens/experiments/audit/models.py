@@ -20,7 +20,7 @@ from vflens.models.settings import Training
 from vflens.models.softmax_regression import log_softmax, train_alone
 from vflens.plugins.attack import Attack
 from vflens.plugins.chain import DefenseChain
-from vflens.plugins.defense import Defense
+from vflens.plugins.defense import NamedDefense
 from vflens.plugins.view import AdversaryView
 from vflens.storage.journal import Messages
 from vflens.types import Array, Estimate, Exchange, Owner, PartyInfo, Phase, Point, Released, Role
@@ -87,7 +87,7 @@ class World:
 
 
 def simulate(
-    subject: Subject, kind: str, rng: np.random.Generator, defenses: Iterable[Defense] = ()
+    subject: Subject, kind: str, rng: np.random.Generator, defenses: Iterable[NamedDefense] = ()
 ) -> World:
     """A world of ``subject``.
 
@@ -96,8 +96,8 @@ def simulate(
         kind: "random": Gaussian weights; "trained": softmax regression on labels; "given":
             ``subject.weight``.
         rng: draws everything that is not given.
-        defenses: fold over inputs, partial logits, parameters and scores, all with the passive party as
-            owner.
+        defenses: by name, fold over inputs, partial logits, parameters and scores, all with the passive
+            party as owner.
     """
     n, d = subject.x.shape
     everything = np.arange(n, dtype=np.int32)
@@ -105,7 +105,7 @@ def simulate(
     weight, bias = _teacher(np.hstack([subject.x, other]), subject.classes, rng)
     labels = _labels(subject, kind, np.hstack([subject.x, other]) @ weight.T + bias, rng)
     disclosed: dict[str, Array] = {}
-    owner = Owner("passive", subject.x, None, subject.classes, lambda: disclosed)
+    owner = Owner("passive", subject.x, None, subject.classes, parameters=disclosed)
     secret: bytes = rng.bytes(32)
     chain = DefenseChain(lambda: owner, list(defenses), secret)
 

@@ -218,7 +218,7 @@ def _released(
     moment.
     """
     defense = DEFENSES.get(scheme)(**parameters)
-    owner = Owner("coordinator", parameters=lambda: {"weight": model.weight[:, window]})
+    owner = Owner("coordinator", parameters={"weight": model.weight[:, window]})
     state = defense.fit(owner, np.random.default_rng(0))
     exchange = Exchange("figure", Phase.PREDICT, 0, 0)
     rows = np.arange(len(x), dtype=np.int32)

@@ -247,7 +247,7 @@ def _configured(config: PartyConfig, name: str, parameters: Facts) -> Attack:
         )
     own = config.attacks if isinstance(config, DataPartyConfig) else ()
     table = next((a.model_dump() for a in own if a.name == name), {"name": name})
-    (attack,) = build_plugins(ATTACKS, [Plugin(**{**table, **parameters})])
+    ((_, attack),) = build_plugins(ATTACKS, [Plugin(**{**table, **parameters})])
     assert isinstance(attack, Attack)
     return attack
 

@@ -75,9 +75,7 @@ def clip_notes(
     """
     if not isinstance(config, ActiveConfig):
         return {}
-    clips = {
-        p.name: getattr(d, "clip", 0.0) for p, d in zip(config.defenses, build_defenses(config), strict=True)
-    }
+    clips = {name: getattr(d, "clip", 0.0) for name, d in build_defenses(config)}
     return {
         f"{scenario}, {config.party}, "
         f"{name}": f"clip = {clip:g} clips no gradient of logits in a batch of {batch}, whose rows are at "
@@ -124,7 +122,7 @@ def check_budget(config: PassiveConfig | ActiveConfig, federation: Federation) -
     Raises:
         ConfigError: naming both.
     """
-    known = [d for d in build_defenses(config) if type(d).fit is Defense.fit]
+    known = [d for _, d in build_defenses(config) if type(d).fit is Defense.fit]
     spending = Spending(config, lambda hook: [d.claim({}) for d in known if hook in d.hooks()], federation)
     try:
         spending.check_releases(Phase.TRAIN, federation.training.epochs)
@@ -172,7 +170,7 @@ def check_party(config: PassiveConfig | ActiveConfig | CoordinatorConfig) -> Doc
         table = read_party_table(config.data)
         facts |= {"rows": len(table.ids), "columns": len(table.columns), "classes": list(table.class_names)}
         summary += f", {len(table.ids)} rows, {len(table.columns)} columns"
-        for defense in built:
+        for _, defense in built:
             defense.check(config.party, len(table.class_names))
         # Which rows train is known when all parties have met; at least one predicts.
         check_grants(config, len(table.ids) - 1 if table.split is None else int((table.split == 0).sum()))

@@ -143,7 +143,7 @@ def _check_defenses(experiment: Experiment, scenario: Scenario) -> None:
     disclosing = {p: any(g.by in (None, p) for g in grants) for p in experiment.parties.passive}
     check_fed(
         coordinator,
-        build_plugins(DEFENSES, [d for d in scenario.defenses if d.at == coordinator]),
+        [d for _, d in build_plugins(DEFENSES, [d for d in scenario.defenses if d.at == coordinator])],
         disclosing,
     )
 

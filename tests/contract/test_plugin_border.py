@@ -1,0 +1,194 @@
+"""Plug-ins of another package: known by the name they registered, and kept from their host's secret."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from types import CellType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from laboratory import experiment, federation
+
+from vflens.errors import ConfigError, DefenseError
+from vflens.experiments.run.run import run
+from vflens.plugins.defense import Context
+from vflens.types import Exchange, Owner, Phase
+
+PACKAGE = {
+    "other_package/__init__.py": "",
+    "other_package/plugins.py": '''
+from typing import ClassVar
+
+import numpy as np
+
+from vflens.plugins.defense import Defense
+
+GIVEN = []  # what VFLens gave to these defences
+
+
+class Curious(Defense):
+    """Keeps all that it is given, and draws in every way."""
+
+    def fit(self, owner, rng):
+        GIVEN.append((owner, rng))
+        return {"fitted": np.zeros(1)}
+
+    def on_scores(self, log_c, ctx):
+        ctx.stream("a"), ctx.key("b"), ctx.draw(lambda rng, n: rng.random(n))
+        GIVEN.append(ctx)
+        return log_c.copy()
+
+    on_inputs = on_scores
+
+
+class Informed(Curious):
+    needs_parameters: ClassVar[bool] = True
+
+    on_inputs = Defense.on_inputs
+
+
+class Idle(Defense):
+    """Acts on its owner's own predictions, of which there are none."""
+
+    def on_dataset(self, x, ctx):
+        return x
+
+    def on_embedding(self, h, ctx):
+        return h
+
+
+class Layer(Defense):
+    def wrap_model(self, m, ctx):
+        return m
+''',
+    "other_package-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: other-package\nVersion: 1.0\n",
+    "other_package-1.0.dist-info/entry_points.txt": """[vflens.defenses]
+their_curious = other_package.plugins:Curious
+their_informed = other_package.plugins:Informed
+their_idle = other_package.plugins:Idle
+their_layer = other_package.plugins:Layer
+""",
+}
+
+
+@pytest.fixture(autouse=True)
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The package of somebody else, importable while a test runs."""
+    site = tmp_path / "site"
+    for name, text in PACKAGE.items():
+        (site / name).parent.mkdir(parents=True, exist_ok=True)
+        (site / name).write_text(text, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(site))
+    importlib.invalidate_caches()
+    yield
+    for name in [n for n in sys.modules if n.partition(".")[0] == "other_package"]:
+        del sys.modules[name]
+
+
+# -- the secret
+
+
+#: Of each kind of object, what can be read off it.
+_READ: Sequence[tuple[Any, Callable[[Any], Iterable[Any]]]] = (
+    ((type, ModuleType, str, bytes, int, float, np.ndarray), lambda thing: ()),
+    (Mapping, lambda thing: [*thing.keys(), *thing.values()]),
+    ((list, tuple, set, frozenset), list),
+    (partial, lambda thing: [thing.func, *thing.args, *thing.keywords.values()]),
+    (MethodType, lambda thing: [thing.__self__, thing.__func__]),
+    (FunctionType, lambda thing: [*(thing.__closure__ or ()), *(thing.__defaults__ or ())]),
+    (CellType, lambda thing: [thing.cell_contents]),
+    (object, lambda thing: [getattr(thing, n, None) for n in dir(thing) if not n.startswith("__")]),
+)
+
+
+def _parts(thing: Any) -> Iterable[Any]:
+    """Items, attributes, and what a function closes over or is bound to."""
+    return next(read for kind, read in _READ if isinstance(thing, kind))(thing)
+
+
+def _reachable(start: Any) -> list[Any]:
+    """Everything that attributes lead to from ``start``."""
+    found, waiting = {id(start): start}, [start]
+    while waiting:
+        for part in _parts(waiting.pop()):
+            if id(part) not in found and len(found) < 50_000:
+                found[id(part)] = part  # kept alive, so that its id stays its own
+                waiting.append(part)
+    assert len(found) < 50_000
+    return list(found.values())
+
+
+def _given() -> list[Any]:
+    given: list[Any] = sys.modules["other_package.plugins"].GIVEN
+    return given
+
+
+@pytest.mark.parametrize(
+    ("party", "defence"), [("coordinator", "their_informed"), ("passive", "their_curious")]
+)
+def test_a_defence_cannot_reach_its_owners_secret(tmp_path: Path, party: str, defence: str) -> None:
+    disclose = [{"what": "parameters", "to": to} for to in ("coordinator", "active")]
+    local = federation(tmp_path, defenses=[{"name": defence, "at": party}], disclose=disclose)
+    local.run()
+    secret = {m.name: m.secret for m in local.members()}[party]
+    contexts = [g for g in _given() if isinstance(g, Context)]
+    assert {c.exchange.phase for c in contexts} == {Phase.PREDICT if party == "coordinator" else Phase.TRAIN}
+    reached = _reachable(_given())
+    assert secret not in [r for r in reached if isinstance(r, bytes)]
+    assert not [r for r in reached if type(r).__module__.startswith(("vflens.clients", "vflens.coordinator"))]
+
+
+def test_the_walk_finds_what_is_hidden_in_attributes_closures_and_methods() -> None:
+    class Holder:
+        def __init__(self, held: bytes) -> None:
+            self._held = held
+
+        def method(self) -> None: ...
+
+    hidden = b"the secret of a party"
+    for place in (Holder(hidden), Holder(hidden).method, lambda: hidden, partial(print, {"a": [hidden]})):
+        assert hidden in _reachable([place])
+
+
+def test_keys_belong_to_a_defence_and_its_names() -> None:
+    nothing, exchange = np.zeros(0, np.int32), Exchange("run", Phase.TRAIN, 0, 0)
+
+    def key(*names: str, position: int = 0, secret: bytes = b"secret", run: str = "run") -> bytes:
+        context = Context(
+            Owner("party"), exchange._replace(run=run), nothing, {}, "on_inputs", position, secret
+        )
+        return context.key(*names)
+
+    keys = [
+        key("a"),
+        key("b"),
+        key("a", "b"),
+        key("a", position=1),
+        key("a", secret=b"other"),
+        key("a", run="b"),
+    ]
+    assert len({*keys}) == len(keys)
+    assert all(len(k) == 32 for k in keys)
+    later = Context(Owner("party"), exchange._replace(step=3), nothing, {}, "on_dataset", 0, b"secret")
+    assert later.key("a") == key("a")
+
+
+# -- names
+
+
+def test_a_defence_of_another_package_is_reported_by_its_registered_name(tmp_path: Path) -> None:
+    local = federation(tmp_path, defenses=[{"name": "their_idle", "at": "passive"}])
+    local.data_parties["passive"].chain._by_hook.clear()  # so that it never acts
+    with pytest.raises(DefenseError, match=r"^defence 'their_idle' of 'passive' never acted"):
+        local.run()
+
+
+def test_a_refused_defence_of_another_package_is_named_so_too(tmp_path: Path) -> None:
+    refused = experiment(tmp_path, defenses=[{"name": "their_layer", "at": "passive"}])
+    with pytest.raises(ConfigError, match=r"^defence 'their_layer' at 'passive' has no layer to act on"):
+        run(refused, in_process=True)
