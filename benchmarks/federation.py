@@ -24,7 +24,6 @@ from vflens.experiments.run.experiment import Experiment
 from vflens.experiments.run.processes import Processes
 from vflens.experiments.run.run import run
 from vflens.services.process import link_to, start_server
-from vflens.types import Role
 from vflens.wire.channel import open_aio_channel, open_channel
 
 STEP = bytes(256 * (4 + 2 * 8) + 100)  # a position and two float64 a row of a batch, and a head
@@ -87,9 +86,8 @@ def predicting(out: Path, rows: int) -> Iterator[ActiveParty]:
     assert isinstance(config, ActiveConfig)
     roles = {party: role.value for party, role in setup.roles().items()}
     links = {p.name: link_to(p, config) for p in config.peers}
-    coordinator = links[config.peers_of(Role.COORDINATOR)[0].name]
     with Processes(configs, roles):
-        party = ActiveParty(config, coordinator, {})
+        party = ActiveParty(config, links)
         server = start_server(party, config, party.log)
         assert party.begun.wait(60)
         try:

@@ -42,7 +42,7 @@ from vflens.randomness import stream
 from vflens.score.labels import LabelScoring
 from vflens.score.service import milestones
 from vflens.storage.files import save_arrays
-from vflens.types import Array, Exchange, Phase, Point, Released, Role
+from vflens.types import Array, Exchange, Phase, Point, Released
 
 
 class ActiveParty(DataParty):
@@ -50,9 +50,7 @@ class ActiveParty(DataParty):
 
     Args:
         config: its configuration.
-        coordinator: its link to the coordinator.
-        targets: its links to the passive parties, by name: their scoring services, and their embeddings where
-            this party aggregates.
+        links: to the coordinator and the passive parties by name; none for a party that only scores.
     """
 
     config: ActiveConfig
@@ -61,16 +59,13 @@ class ActiveParty(DataParty):
     prediction_ids: Array
     learns_from = Point.EMBEDDING
 
-    def __init__(self, config: ActiveConfig, coordinator: Link, targets: Mapping[str, Link]) -> None:
-        super().__init__(config, targets)
+    def __init__(self, config: ActiveConfig, links: Mapping[str, Link]) -> None:
+        super().__init__(config, links)
         if self.table.labels is None:
             raise ConfigError(
                 f"data.label_column {config.data.label_column!r} gave no labels: name the label column"
             )
         self._file_labels = self.table.labels
-        self._coordinator = coordinator
-        self._aggregator = config.peers_of(Role.COORDINATOR)[0].name
-        self._passive = [targets[name] for name in sorted(targets)]
         self._best_loss, self._epochs_without = np.inf, 0
         self._losses: list[float] = []
         self._requests = 0
@@ -143,7 +138,7 @@ class ActiveParty(DataParty):
         """Train with the passive parties, whose embeddings come straight to this party."""
         self._check_run(act.run)
         self.settle()
-        return run_to_end(DirectTraining(self, self._coordinator, self._passive).run())
+        return run_to_end(DirectTraining(self, self.links[self.coordinator], self._passive()).run())
 
     def take(self, embeddings: Sequence[Released]) -> None:
         """Release the gradient in all passive parties' ``embeddings`` of one step, learn when it has left.
@@ -228,7 +223,9 @@ class ActiveParty(DataParty):
                 rows,
                 self._sent,
             )
-        released = self._coordinator.call(Predict(own))  # meanwhile another request may be prepared
+        released = self.links[self.coordinator].call(
+            Predict(own)
+        )  # meanwhile another request may be prepared
         with self.lock:
             log_c = self._checked_scores(released, rows)
             fresh = ~self._scores.has(rows)
@@ -239,11 +236,15 @@ class ActiveParty(DataParty):
                 return released
             return self.gate.release_rows(Point.SCORES, exchange, rows, self._scores.values)
 
+    def _passive(self) -> list[Link]:
+        """The links to the passive parties, in name order."""
+        return self.links.to(self.run.federation.passive)
+
     def _scored_here(self, exchange: Exchange, rows: Array) -> Released:
         """Scores from the embeddings that the passive parties send straight to this party."""
 
         def compute(fresh: Array) -> Array:
-            embeddings = predicted_embeddings(self.run.federation, self._passive, exchange, fresh)
+            embeddings = predicted_embeddings(self.run.federation, self._passive(), exchange, fresh)
             for embedding in embeddings:
                 self.transcript.record(embedding)
             log_c = self._log_scores(combined(embeddings, self.run.federation), fresh, exchange)
@@ -281,7 +282,7 @@ class ActiveParty(DataParty):
         federation = self.run.federation
         point = Point.EMBEDDING if federation.network else Point.SCORES
         width = federation.combined_width if federation.network else federation.n_classes
-        check_origin(released, self._aggregator, point)
+        check_origin(released, self.coordinator, point)
         values = released.tensor(str(point))
         if released.rows.tobytes() != rows.tobytes() or values.shape != (len(rows), width):
             raise ProtocolError(
@@ -317,7 +318,7 @@ class ActiveParty(DataParty):
             self.adversary.attack(self.gate.released_rows(point, 1)[:milestone], final=milestone == len(rows))
         record_utility(self, self.labels, self.received_scores(rows))
         self.metrics.save()
-        self._coordinator.call(Finished(self.config.run, self.name))
+        self.links[self.coordinator].call(Finished(self.config.run, self.name))
 
     @property
     def step_messages(self) -> int:
@@ -362,7 +363,7 @@ class ActiveParty(DataParty):
             raise ProtocolError(
                 f"step {act.exchange.step} carries no summed embedding of its own exchange and rows"
             )
-        check_origin(act.received, self._aggregator, Point.EMBEDDING)
+        check_origin(act.received, self.coordinator, Point.EMBEDDING)
         federation = self.run.federation
         finite(act.received, "embedding", (len(rows), federation.combined_width), federation.dtype)
         return act.received

@@ -21,7 +21,6 @@ from vflens.plugins.view import AdversaryView, Joint
 from vflens.protocol.acts import Guess, Submission
 from vflens.protocol.checks import MODEL_VERSION
 from vflens.protocol.federation import Federation
-from vflens.protocol.link import Link
 from vflens.randomness import stream
 from vflens.score.service import scorable
 from vflens.storage.files import save_arrays
@@ -38,9 +37,8 @@ class Adversary:
     against the active one.
     """
 
-    def __init__(self, party: Host, targets: Mapping[str, Link]) -> None:
+    def __init__(self, party: Host) -> None:
         self._party = party
-        self._targets = targets
         self.attacks = build_attacks(party.config)
         self._skipped: set[tuple[str, str]] = set()
 
@@ -66,7 +64,12 @@ class Adversary:
             self._attack(target, Phase.PREDICT, predicted, reconstruct, keep=True)
 
     def _attacked(self) -> list[str]:
-        return sorted(self._targets) if self.attacks else []
+        """The names of the parties with what this one lacks, as far as it reaches their scoring services."""
+        if not self.attacks:
+            return []
+        party, federation = self._party, self._party.run.federation
+        others = federation.passive if party.role is Role.ACTIVE else (federation.active,)
+        return [other.name for other in others if other.name in party.links]
 
     def _reconstruction(self) -> Reconstruct:
         """:meth:`_reconstruct` with what all attacks on all targets share."""
@@ -151,7 +154,7 @@ class Adversary:
         guesses = tuple(Guess(name, e.values, numbered(e.status)) for name, e in estimates.items())
         submission = Submission(party.config.run, party.name, scored.value, rows, guesses)
         try:
-            receipt = self._targets[target].call(submission)
+            receipt = party.links[target].call(submission)
         except (ProtocolError, StateError) as refusal:
             party.log.warning("not scored", target=target, reason=str(refusal))
             return

@@ -11,6 +11,7 @@ from structlog.typing import FilteringBoundLogger
 
 from vflens.config import ActiveConfig, PassiveConfig
 from vflens.protocol.federation import Federation
+from vflens.protocol.link import Links
 from vflens.storage.metrics import Metrics
 from vflens.storage.transcript import Transcript
 from vflens.tables.scaling import Scaler
@@ -51,6 +52,7 @@ class Host(Protocol):
 
     name: str
     role: Role
+    links: Links
     secret: bytes
     folder: Path
     table: Table

@@ -48,7 +48,7 @@ from vflens.protocol.acts import (
 )
 from vflens.protocol.checks import MODEL_VERSION, check_exchange, check_version
 from vflens.protocol.federation import Federation
-from vflens.protocol.link import Handlers, Link, Party
+from vflens.protocol.link import Handlers, Link, Links, Party
 from vflens.randomness import secret_from_seed
 from vflens.score.service import ScoringService, disabled
 from vflens.storage.log import party_log
@@ -66,7 +66,7 @@ class DataParty(Party):
 
     Args:
         config: its configuration.
-        targets: its links to the scoring services that its attacks submit to, by name.
+        links: to its peers by name; none for a party that only scores.
 
     Raises:
         DataError: its table cannot be used.
@@ -79,9 +79,10 @@ class DataParty(Party):
     scoring: ScoringService  # once rows are aligned
     labels: Array | None = None  # the true ones, at the active party
 
-    def __init__(self, config: PassiveConfig | ActiveConfig, targets: Mapping[str, Link]) -> None:
-        self.config = config
+    def __init__(self, config: PassiveConfig | ActiveConfig, links: Mapping[str, Link]) -> None:
+        self.config, self.links = config, Links(links)
         self.name, self.role = config.party, Role(config.role)
+        self.coordinator = config.peers_of(Role.COORDINATOR)[0].name
         self.access = DIRECT_ACCESS if config.aggregator == "active" else ACCESS
         self.secret = secret_from_seed(config.seed)
         self.folder = config.out
@@ -89,7 +90,7 @@ class DataParty(Party):
         give_back()
         defenses = build_defenses(config)
         check_device(config)
-        self.adversary = Adversary(self, targets)
+        self.adversary = Adversary(self)
         self.transcript = Transcript(
             self.folder / "transcript", config.transcript.every
         )  # the first write: an unwritable folder is refused here
@@ -105,7 +106,7 @@ class DataParty(Party):
         self.steps = StepLog(self.folder / "recovery" / "steps.bin")
         self.gate = ReleaseGate(self.name, self.chain, self.folder / "released", self.steps)
         self.reached = Reached(self.folder)
-        self.contacted, self.begun, self.stopped = (threading.Event() for _ in range(3))
+        self.begun, self.stopped = threading.Event(), threading.Event()
         self.failure = ""
         self.in_process = False  # set by a run that keeps all parties in one process
         self.lock = threading.RLock()
@@ -131,7 +132,6 @@ class DataParty(Party):
     def describe(self, act: Describe) -> PartyInfo:
         """Name, role and public columns."""
         self._check_run(act.run)
-        self.contacted.set()
         return PartyInfo(self.name, self.role, self.table.columns, len(self.table.class_names))
 
     def salt(self, act: Salt) -> Salted:

@@ -22,7 +22,7 @@ from vflens.protocol.link import Handlers, Link
 from vflens.randomness import stream
 from vflens.score.columns import ColumnScoring
 from vflens.storage.files import save_arrays
-from vflens.types import Array, Exchange, Phase, Point, Released, Role
+from vflens.types import Array, Exchange, Phase, Point, Released
 
 _NO_ROWS = np.zeros(0, np.int32)
 _POINTS = {
@@ -46,9 +46,7 @@ class PassiveParty(DataParty):
     learns_from = Point.GRADIENT
 
     def __init__(self, config: PassiveConfig, links: Mapping[str, Link]) -> None:
-        self._links = links
-        active = config.peers_of(Role.ACTIVE)
-        super().__init__(config, {p.name: links[p.name] for p in active if p.name in links})
+        super().__init__(config, links)
         limits = config.limits
         self._pace = Pace(
             self.name, limits.rows_per_second, min(limits.step_seconds, limits.call_seconds) / 2
@@ -169,8 +167,7 @@ class PassiveParty(DataParty):
         """Attack the labels with what training and disclosures brought, then tell the coordinator."""
         self.adversary.attack_labels()
         self.metrics.save()
-        (coordinator,) = self.config.peers_of(Role.COORDINATOR)
-        self._links[coordinator.name].call(Finished(self.config.run, self.name))
+        self.links[self.coordinator].call(Finished(self.config.run, self.name))
 
     def learned_width(self, sender: str) -> int:
         """See :meth:`DataParty.learned_width`."""

@@ -49,7 +49,7 @@ from vflens.protocol.alignment import Alignment, align, check_salt
 from vflens.protocol.checks import check_exchange, check_origin, finite, part
 from vflens.protocol.embeddings import combined, predicted_embeddings
 from vflens.protocol.federation import Federation
-from vflens.protocol.link import Handlers, Link, Party
+from vflens.protocol.link import Handlers, Link, Links, Party
 from vflens.randomness import secret_from_seed, stream
 from vflens.storage.log import party_log
 from vflens.storage.metrics import Metrics
@@ -89,9 +89,7 @@ class Coordinator(Party):
         self.scores = ScoreRelease(self.gate, self.metrics)
         self.finished, self._unfinished = threading.Event(), set(links)
         self.lock = threading.RLock()
-        self._links, self._progress = links, progress
-        self._passive = [links[p.name] for p in config.peers_of(Role.PASSIVE)]
-        self._active = links[config.peers_of(Role.ACTIVE)[0].name]
+        self.links, self._progress = Links(links), progress
         self.federation: Federation | None = None
         self.clipped = 0  # it holds no values
         self.in_process = False  # set by a run that keeps all parties in one process
@@ -141,7 +139,7 @@ class Coordinator(Party):
         self.federation.combined_width  # noqa: B018 - a network that does not fit is refused before anybody prepares
         # Side by side: whoever has part of a network imports torch now, which takes seconds.
         orders = alignment.orders.items()
-        told = [self._links[name].submit(Prepare(self.federation, order)) for name, order in orders]
+        told = [self.links[name].submit(Prepare(self.federation, order)) for name, order in orders]
         for reply in told:
             reply.result()
         save_summary(self)
@@ -157,12 +155,12 @@ class Coordinator(Party):
     def _trained_here(self) -> Trained:
         logs = (self.gate, self.transcript, self.recovery)
         loop, first = TrainingLoop(self.aligned, self.secret, *logs, self._report), self.recovery.learned + 1
-        return Trained(first, run_to_end(loop.run(self._passive, self._active, first, self._gradient)))
+        return Trained(first, run_to_end(loop.run(self._passive(), self._active(), first, self._gradient)))
 
     def _trained_by_active(self) -> Trained:
         """The active party bounds every step; all together take no longer than that."""
         seconds = self.aligned.steps * self.config.limits.step_seconds
-        return self._active.submit(Train(self.config.run)).result(seconds)
+        return self._active().submit(Train(self.config.run)).result(seconds)
 
     def epoch(self, act: Epoch) -> Order:
         """The order of the rows in the next epoch, where the active party trains without the coordinator."""
@@ -180,12 +178,13 @@ class Coordinator(Party):
     def disclose(self) -> None:
         """Fetch what each passive party grants and relay it, sealed, to whom it is granted."""
         self.reached.advance(Stage.DISCLOSED)
-        for passive in self._passive:
+        active = self._active()
+        for passive in self._passive():
             for released in passive.call(Disclose(self.config.run, 1, self.name)):
                 self.transcript.record(released)
-            for released in passive.call(Disclose(self.config.run, 1, self._active.name)):
-                self._active.call(Deliver(released))
-            for released in self._active.call(Disclose(self.config.run, 1, passive.name)):
+            for released in passive.call(Disclose(self.config.run, 1, active.name)):
+                active.call(Deliver(released))
+            for released in active.call(Disclose(self.config.run, 1, passive.name)):
                 passive.call(Deliver(released))
         if any(d.needs_parameters for d in self.chain.defenses):
             self.disclosed_parameters()  # refuse now what would fail at the first prediction
@@ -198,15 +197,15 @@ class Coordinator(Party):
             KnowledgeError: a defence of that party withheld them.
         """
         latest = {r.sender: r for r in self.transcript.select(Point.PARAMETERS)}
-        check_fed(self.name, self.chain.defenses, {p.name: p.name in latest for p in self._passive})
-        return {"weight": np.hstack([latest[p.name].tensor("weight") for p in self._passive])}
+        check_fed(self.name, self.chain.defenses, {p.name: p.name in latest for p in self.aligned.passive})
+        return {"weight": np.hstack([latest[p.name].tensor("weight") for p in self.aligned.passive])}
 
     def open_predictions(self) -> None:
         """Tell the data parties that the active one may predict and all may attack; first those whom it asks
         itself.
         """
         self.reached.advance(Stage.OPEN)
-        for link in (*self._passive, self._active):
+        for link in (*self._passive(), self._active()):
             link.call(Begin(self.config.run, 1))
 
     def predict(self, act: Predict) -> Released:
@@ -216,7 +215,7 @@ class Coordinator(Party):
         own = act.embedding
         self._check_open()
         check_exchange(own.exchange, self.config.run, Phase.PREDICT)
-        check_origin(own, self._active.name, Point.EMBEDDING)
+        check_origin(own, self.aligned.active.name, Point.EMBEDDING)
         # In a split network the active party's embedding stays with it: it sends rows only.
         finite(own, "embedding", (len(own.rows), 0 if self.aligned.network else self.aligned.n_classes))
         self.aligned.checked_rows(own.rows, Phase.PREDICT)
@@ -244,9 +243,7 @@ class Coordinator(Party):
         """Tell every data party that the run is over, and why if it failed; who is gone already is passed
         over.
         """
-        told = {
-            name: self._links[name].submit(Stop(self.config.run, failure)) for name in sorted(self._links)
-        }
+        told = {name: self.links[name].submit(Stop(self.config.run, failure)) for name in sorted(self.links)}
         for name, reply in told.items():
             try:
                 reply.result(_STOP_SECONDS)
@@ -270,7 +267,7 @@ class Coordinator(Party):
         with unchanged(self.folder):
             state = self.recovery.saved()
             if state:
-                self._gradient = restored(state, self._active.name, self.config.run)
+                self._gradient = restored(state, self.federation.active.name, self.config.run)
             for (gradient,) in self.recovery.missed(1):
                 self._gradient = gradient
             if self._gradient is not None:
@@ -293,8 +290,16 @@ class Coordinator(Party):
         self.metrics.save()
         save_summary(self)
 
+    def _passive(self) -> list[Link]:
+        """The links to the passive parties, in name order."""
+        return self.links.to(self.aligned.passive)
+
+    def _active(self) -> Link:
+        """The link to the active party."""
+        return self.links[self.aligned.active.name]
+
     def _describe(self) -> tuple[PartyInfo, ...]:
-        parties = tuple(self._links[name].call(Describe(self.config.run)) for name in sorted(self._links))
+        parties = tuple(self.links[name].call(Describe(self.config.run)) for name in sorted(self.links))
         roles = {p.name: p.role for p in parties}
         for peer in self.config.peers:
             if roles.get(peer.name) != peer.role:
@@ -305,7 +310,7 @@ class Coordinator(Party):
         return parties
 
     def _align(self) -> Alignment:
-        links = [(name, self._links[name]) for name in sorted(self._links)]
+        links = [(name, self.links[name]) for name in sorted(self.links)]
         salts = b"".join(check_salt(name, link.call(Salt(self.config.run)).salt) for name, link in links)
         identities = {name: link.call(Identify(self.config.run, salts)) for name, link in links}
         return align(identities, self.config.predict_share, stream(self.secret, "split"))
@@ -314,7 +319,7 @@ class Coordinator(Party):
         """The passive parties' embeddings of the prediction rows ``fresh``, in party-name order; none of no
         row.
         """
-        return predicted_embeddings(self.aligned, self._passive if len(fresh) else (), exchange, fresh)
+        return predicted_embeddings(self.aligned, self._passive() if len(fresh) else (), exchange, fresh)
 
     def _combined(self, own: Released, embeddings: Sequence[Released]) -> Array:
         """The combined ``embeddings`` of the rows of ``own``: all of them fresh, where another request did

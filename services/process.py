@@ -142,12 +142,7 @@ def wait_for(peers: tuple[Peer, ...], config: PartyConfig, say: Say) -> None:
 def _serve_data_party(config: PassiveConfig | ActiveConfig, say: Say, progress: Progress) -> None:
     coordinator = config.peers_of(Role.COORDINATOR)[0]
     links: dict[str, Link] = {p.name: link_to(p, config) for p in config.peers}
-    party: PassiveParty | ActiveParty
-    if isinstance(config, ActiveConfig):
-        targets = {p.name: links[p.name] for p in config.peers_of(Role.PASSIVE)}
-        party = ActiveParty(config, links[coordinator.name], targets)
-    else:
-        party = PassiveParty(config, links)
+    party = ActiveParty(config, links) if isinstance(config, ActiveConfig) else PassiveParty(config, links)
     with ExitStack() as end:  # from the last to the first, whatever happens to one of them
         end.callback(party.close)
         for link in links.values():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -15,42 +15,53 @@ from vflens.clients.active import ActiveParty
 from vflens.clients.passive import PassiveParty
 from vflens.coordinator.coordinator import Coordinator
 from vflens.errors import VflensError
-from vflens.experiments.run.in_process import LocalFederation
+from vflens.experiments.run.in_process import LocalFederation, Member
 from vflens.protocol.acts import Act, Step
-from vflens.protocol.link import Handlers, InProcessLink, Link, Party
+from vflens.protocol.link import Handlers, Link, Party, PlainStream
 from vflens.services.process import link_to, start_server
 from vflens.types import Role
-from vflens.wire.grpc_link import GrpcLink
 
 
 class Interrupted(Exception):  # noqa: N818 - not an error
     """The run is cut here."""
 
 
-class Fuse(InProcessLink):
+class Around(Link):
+    """A link around another: what a test changes of it is written in a subclass."""
+
+    def __init__(self, inner: Link) -> None:
+        self.name, self.inner = inner.name, inner
+
+    def submit(self, act: Act[Any]) -> Any:
+        return self.inner.submit(act)
+
+    def stream(self, act: type[Act[Any]]) -> Any:
+        return PlainStream(self)
+
+
+class Fuse(Around):
     """Lets so many training steps through; the next never arrives."""
 
     def __init__(self, inner: Link, steps: int) -> None:
-        assert isinstance(inner, InProcessLink)
-        super().__init__(inner.name, inner._caller, inner._caller_role)
-        self.party, self.inner, self.left = inner.party, inner, steps
+        super().__init__(inner)
+        self.left = steps
 
     def submit(self, act: Act[Any]) -> Any:
         if isinstance(act, Step):
             if not self.left:
                 raise Interrupted
             self.left -= 1
-        return self.inner.submit(act)
+        return super().submit(act)
 
 
 def train_until(local: LocalFederation, steps: int) -> None:
     """Train and stop before the first passive party receives step ``steps``."""
-    links = aggregator(local)._passive
-    links[0] = fuse = Fuse(links[0], steps)
+    links, (first, *_) = aggregator(local).links, local.coordinator.aligned.passive
+    links[first.name] = fuse = Fuse(links[first.name], steps)
     with pytest.raises((Interrupted, VflensError)):  # over gRPC it is one of ours
         local.coordinator.train()
     assert not fuse.left
-    links[0] = fuse.inner
+    links[first.name] = fuse.inner
 
 
 def aggregator(local: LocalFederation) -> Coordinator | ActiveParty:
@@ -59,44 +70,24 @@ def aggregator(local: LocalFederation) -> Coordinator | ActiveParty:
 
 
 class Served(Party):
-    """Whoever stands behind a server now: the party, and after its accident the one built in its place."""
+    """The party that answers to a name now: the first one, and after its accident the one in its place."""
 
-    def __init__(self, party: Party) -> None:
-        self.name, self.role, self.access, self.party = party.name, party.role, party.access, party
-
-    def handlers(self) -> Handlers:
-        return self.party.handlers()
-
-    def perform(self, act: Act[Any], caller: str, caller_role: Role) -> Any:
-        return self.party.perform(act, caller, caller_role)
-
-    def settle(self) -> None:
-        self.party.settle()
-
-
-class WireLink(InProcessLink):
-    """A link over gRPC to a :class:`Served` party, which is changed as that of a link in process is."""
-
-    def __init__(self, caller: InProcessLink, served: Served, link: GrpcLink) -> None:
-        self._served, self._link = served, link
-        super().__init__(caller.name, caller._caller, caller._caller_role)
+    def __init__(self, parties: Mapping[str, Party], name: str) -> None:
+        self._parties, self.name = parties, name
+        self.role, self.access = self._now.role, self._now.access
 
     @property
-    def party(self) -> Party:
-        return self._served.party
+    def _now(self) -> Party:
+        return self._parties[self.name]
 
-    @party.setter
-    def party(self, party: Party) -> None:
-        self._served.party = party
+    def handlers(self) -> Handlers:
+        return self._now.handlers()
 
-    def submit(self, act: Act[Any]) -> Any:
-        return self._link.submit(act)
+    def perform(self, act: Act[Any], caller: str, caller_role: Role) -> Any:
+        return self._now.perform(act, caller, caller_role)
 
-    def call(self, act: Act[Any]) -> Any:
-        return self._link.call(act)
-
-    def stream(self, act: type[Act[Any]]) -> Any:
-        return self._link.stream(act)
+    def settle(self) -> None:
+        self._now.settle()
 
 
 def _stop(server: Any) -> None:
@@ -107,72 +98,41 @@ def _stop(server: Any) -> None:
 def over_grpc(local: LocalFederation) -> Iterator[None]:
     """Serve all parties at their addresses, and let them reach each other there."""
     with ExitStack() as end:
-        served = {member.name: Served(member) for member in local.members()}
         for member in local.members():
-            server = start_server(served[member.name], member.config, member.log)
+            server = start_server(Served(local.parties, member.name), member.config, member.log)
             end.callback(partial(_stop, server))
-
-        def wired(link: Link) -> InProcessLink:
-            assert isinstance(link, InProcessLink)
-            config = next(m.config for m in local.members() if m.name == link._caller)
-            peer = next(p for p in config.peers if p.name == link.name)
-            made = link_to(peer, config)
-            end.callback(made.close)
-            local._joined.append(WireLink(link, served[link.name], made))
-            return local._joined[-1]
-
-        local.links = {name: wired(link) for name, link in local.links.items()}
-        coordinator, active = local.coordinator, local.active
-        coordinator._links = local.links
-        coordinator._passive = [local.links[link.name] for link in coordinator._passive]
-        coordinator._active = local.links[active.name]
-        active._coordinator = wired(active._coordinator)
-        targets = {name: wired(link) for name, link in active.adversary._targets.items()}
-        active.adversary._targets = targets
-        active._passive = [targets[name] for name in sorted(targets)]
-        for passive in local.passive.values():
-            passive._links = {name: wired(link) for name, link in passive._links.items()}
-            passive.adversary._targets = {active.name: passive._links[active.name]}
+        for member in local.members():
+            for peer in member.config.peers:
+                member.links[peer.name] = made = link_to(peer, member.config)
+                end.callback(made.close)
         yield
 
 
-def rebuild_passive(local: LocalFederation, name: str) -> None:
-    old = local.passive[name]
+def rebuild(local: LocalFederation, name: str) -> None:
+    """Let the party ``name`` die, and start it again on its folder."""
+    old = local.parties[name]
     old.close()
-    new = PassiveParty(old.config, old._links)
-    new.resume()
-    local.passive[name] = local.data_parties[name] = new
-    local.join(new)
-
-
-def rebuild_active(local: LocalFederation) -> None:
-    old = local.active
-    old.close()
-    new = ActiveParty(old.config, old._coordinator, old.adversary._targets)
-    new.resume()
-    local.active = local.data_parties["active"] = new
-    local.join(new)
-
-
-def rebuild_coordinator(local: LocalFederation) -> None:
-    old = local.coordinator
-    old.close()
-    new = local.coordinator = Coordinator(old.config, local.links, lambda stage, done, total: None)
+    new = anew(old, old.links)
     new.resume()
     local.join(new)
+
+
+def anew(old: Member, links: Mapping[str, Link]) -> Member:
+    """Another party with the configuration of ``old``, in the same folder."""
+    if isinstance(old, Coordinator):
+        return Coordinator(old.config, links, lambda stage, done, total: None)
+    if isinstance(old, ActiveParty):
+        return ActiveParty(old.config, links)
+    return PassiveParty(old.config, links)
 
 
 def rebuild_all(local: LocalFederation) -> None:
-    for name in local.passive:
-        rebuild_passive(local, name)
-    rebuild_active(local)
-    rebuild_coordinator(local)
+    for member in list(local.members()):
+        rebuild(local, member.name)
 
 
 REBUILD: dict[str, Callable[[LocalFederation], None]] = {
-    "passive": lambda local: rebuild_passive(local, "passive"),
-    "active": rebuild_active,
-    "coordinator": rebuild_coordinator,
+    **{name: partial(rebuild, name=name) for name in ("passive", "active", "coordinator")},
     "everybody": rebuild_all,
 }
 Outcome = tuple[dict[str, bytes], dict[str, str], dict[str, bytes]]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tomli_w
+from accidents import Around
 from laboratory import THREE, close, deal, experiment, federation, finish, transcripts
 
 from vflens.config import load_party
@@ -19,7 +20,7 @@ from vflens.experiments.pages.report import render
 from vflens.experiments.results.folders import read_runs
 from vflens.experiments.run.in_process import LocalFederation
 from vflens.protocol.acts import Act, Epoch, Forward, Order, Predict, Step, Train
-from vflens.protocol.link import InProcessLink
+from vflens.protocol.link import Link
 from vflens.storage import journal
 from vflens.types import Array, Exchange, Phase, Point, Released
 
@@ -152,13 +153,15 @@ def test_only_the_active_party_asks_for_embeddings(local: LocalFederation) -> No
             AccessError,
             match=r"^coordinator 'coordinator' may not ask passive 'a' to .*: only the active may$",
         ):
-            local.links["a"].call(act)
+            local.coordinator.links["a"].call(act)
     with pytest.raises(
         AccessError, match=r"may not ask coordinator 'coordinator' to Predict: nobody may with this"
     ):
-        local.active._coordinator.call(Predict(Released("active", PREDICT, Point.EMBEDDING, rows, {})))
+        local.active.links["coordinator"].call(
+            Predict(Released("active", PREDICT, Point.EMBEDDING, rows, {}))
+        )
     with pytest.raises(AccessError, match=r"to Step: only the active may$"):
-        local.links["active"].call(Step(TRAIN, rows, None))
+        local.coordinator.links["active"].call(Step(TRAIN, rows, None))
 
 
 def test_only_where_it_aggregates(tmp_path: Path) -> None:
@@ -170,11 +173,11 @@ def test_only_where_it_aggregates(tmp_path: Path) -> None:
         with pytest.raises(
             AccessError, match=r"^active 'active' may not ask passive 'a' to .*: only the coordinator may$"
         ):
-            hub.active._passive[0].call(act)
-    asked: list[tuple[InProcessLink, Act[Any]]] = [(hub.links["active"], Train("tiny/run"))]
-    upward = hub.active._coordinator
-    assert isinstance(upward, InProcessLink)
-    asked.append((upward, Epoch("tiny/run", 0)))
+            hub.active.links["a"].call(act)
+    asked: list[tuple[Link, Act[Any]]] = [
+        (hub.coordinator.links["active"], Train("tiny/run")),
+        (hub.active.links["coordinator"], Epoch("tiny/run", 0)),
+    ]
     for link, asking in asked:
         with pytest.raises(AccessError, match=r"nobody may with this aggregator$"):
             link.call(asking)
@@ -183,7 +186,7 @@ def test_only_where_it_aggregates(tmp_path: Path) -> None:
 
 def test_no_row_is_released_half_trained(local: LocalFederation) -> None:
     rows = local.coordinator.aligned.predict[:3]
-    passive = local.active._passive[0]
+    passive = local.active.links["a"]
     with pytest.raises(
         StateError, match=r"^run 'tiny/run' is still training: predictions begin when the coordinator"
     ):
@@ -208,7 +211,7 @@ def _zeros(rows: Array, step: int) -> Released:
 
 def test_noise_is_not_averaged_away_by_asking_a_row_again_and_again(local: LocalFederation) -> None:
     """A cheating active party gets as many embeddings of a row as there are epochs."""
-    passive = local.active._passive[1]
+    passive = local.active.links["b"]
     rows = _batch(local, 0)
     again = (
         r"asks for a row twice, or for one that this epoch asked for before: "
@@ -229,7 +232,7 @@ def test_noise_is_not_averaged_away_by_asking_a_row_again_and_again(local: Local
 def test_a_stale_gradient_is_that_of_the_rows_sent(tmp_path: Path) -> None:
     local = federation(tmp_path, **{**SETTINGS, "training": STALE}, aggregator="active")
     local.coordinator.prepare()
-    passive = local.active._passive[0]
+    passive = local.active.links["a"]
     for step in range(2):
         passive.call(Step(TRAIN._replace(step=step), _batch(local, step), None))
     with pytest.raises(ProtocolError, match=
@@ -302,20 +305,19 @@ def test_a_defence_of_embeddings_belongs_to_who_sends_them(tmp_path: Path) -> No
         federation(tmp_path / "direct", **{**SETTINGS, "defenses": defenses}, aggregator="active")
 
 
-class Liar(InProcessLink):
+class Liar(Around):
     """Gives its own answer to one kind of act."""
 
-    def __init__(self, inner: InProcessLink, kind: type[Act[Any]], answer: Any) -> None:
-        super().__init__(inner.name, inner._caller, inner._caller_role)
-        self.party, self.kind, self.answer = inner.party, kind, answer
+    def __init__(self, inner: Link, kind: type[Act[Any]], answer: Any) -> None:
+        super().__init__(inner)
+        self.kind, self.answer = kind, answer
 
     def call(self, act: Act[Any]) -> Any:
         return self.answer if isinstance(act, self.kind) else super().call(act)
 
 
 def test_an_epoch_holds_every_training_row_once(local: LocalFederation) -> None:
-    train, upward = local.coordinator.aligned.train, local.active._coordinator
-    assert isinstance(upward, InProcessLink)
+    train, upward = local.coordinator.aligned.train, local.active.links["coordinator"]
     wrong: list[tuple[Array, str]] = [
         (train[:-1], "the order of epoch 0 holds 71 rows: every training row, once, is due"),
         (
@@ -325,7 +327,7 @@ def test_an_epoch_holds_every_training_row_once(local: LocalFederation) -> None:
         (local.coordinator.aligned.predict, "is no train row of run 'tiny/run'"),
     ]
     for rows, sentence in wrong:
-        local.active._coordinator = Liar(upward, Epoch, Order(rows))
+        local.active.links["coordinator"] = Liar(upward, Epoch, Order(rows))
         with pytest.raises(ProtocolError, match=sentence):
             local.coordinator.train()
     assert all(p.recovery.learned == -1 for p in local.data_parties.values())

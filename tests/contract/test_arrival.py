@@ -7,25 +7,24 @@ from pathlib import Path
 from typing import Any
 
 import laboratory
-import pytest
+from accidents import Around
 
 from vflens.clients.data_party import DataParty
-from vflens.protocol.link import InProcessLink
-from vflens.types import Phase
+from vflens.types import Phase, Role
 
 
-def test_a_disclosure_is_recorded_after_the_last_step(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disclosure_is_recorded_after_the_last_step(tmp_path: Path) -> None:
     """Over gRPC another thread may bring the disclosure before the step's thread has settled."""
 
-    def unsettled(link: InProcessLink, act: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        future.set_result(link.party.perform(act, link._caller, link._caller_role))
-        return future
+    class Unsettled(Around):
+        def submit(self, act: Any) -> Future[Any]:
+            future: Future[Any] = Future()
+            future.set_result(local.active.perform(act, "coordinator", Role.COORDINATOR))
+            return future
 
-    monkeypatch.setattr(InProcessLink, "submit", unsettled)
     local = laboratory.federation(tmp_path)
+    links = local.coordinator.links
+    links["active"] = Unsettled(links["active"])
     local.coordinator.prepare()
     local.coordinator.train()
     active: DataParty = local.active

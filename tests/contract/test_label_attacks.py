@@ -267,7 +267,7 @@ def _answers(home: Path, labels_of: Callable[[Array], Array], *, lab: bool) -> l
     assert table.labels is not None
     local.active._file_labels = labels_of(table.labels)
     local.coordinator.prepare()
-    train, link = local.coordinator.aligned.train, local.passive["passive"]._links["active"]
+    train, link = local.coordinator.aligned.train, local.passive["passive"].links["active"]
     ungranted = np.setdiff1d(train, local.active.granted_rows("passive"))
     answers = []
     for scored_set in ("train", "predict", "everything"):
@@ -313,7 +313,7 @@ def test_a_thief_may_not_submit_for_another(tmp_path: Path) -> None:
     local = federation(tmp_path, parties=THREE, attacks=[])
     probe = Submission("tiny/run", "b", "train", np.zeros(0, np.int32), ())
     with pytest.raises(AccessError, match="Submission in the name of 'b' came from 'a'"):
-        local.passive["a"]._links["active"].call(probe)
+        local.passive["a"].links["active"].call(probe)
 
 
 @pytest.mark.parametrize("scored_set", ["train", "predict"])
@@ -323,7 +323,7 @@ def test_a_submission_before_rows_are_aligned_is_refused(tmp_path: Path, scored_
     with pytest.raises(
         StateError, match=r"^party 'active' has no aligned rows yet: the coordinator prepares"
     ):
-        local.passive["passive"]._links["active"].call(probe)
+        local.passive["passive"].links["active"].call(probe)
 
 
 def test_a_submission_is_scored_once_per_thief(tmp_path: Path) -> None:
@@ -332,7 +332,7 @@ def test_a_submission_is_scored_once_per_thief(tmp_path: Path) -> None:
     rows = np.sort(local.coordinator.aligned.train)
     guess = Guess("x", np.full((len(rows), 3), 0.3), numbered(statuses(len(rows))))
     for party in ("a", "b"):
-        submit = local.passive[party]._links["active"].call
+        submit = local.passive[party].links["active"].call
         assert submit(Submission("tiny/run", party, "train", rows, (guess,))).rows == len(rows)
         with pytest.raises(StateError, match="were scored before"):
             submit(Submission("tiny/run", party, "train", rows, (guess,)))
@@ -376,7 +376,7 @@ def test_what_cannot_work_is_refused_before_training(tmp_path: Path, changes: An
 def test_only_labels_of_training_rows_are_delivered_to_a_passive_party(tmp_path: Path) -> None:
     local = federation(tmp_path, disclose=[LABELS], attacks=[])
     local.coordinator.prepare()
-    (labels,) = local.links["active"].call(Disclose("tiny/run", 1, "passive"))
+    (labels,) = local.coordinator.links["active"].call(Disclose("tiny/run", 1, "passive"))
     values = labels.tensor("labels")
     cases = [
         (replace(labels, sender="passive"), "auxiliary of 'passive' came where auxiliary of 'active' is due"),
@@ -397,6 +397,6 @@ def test_only_labels_of_training_rows_are_delivered_to_a_passive_party(tmp_path:
     ]
     for released, sentence in cases:
         with pytest.raises(ProtocolError, match=sentence):
-            local.links["passive"].call(Deliver(released))
-    local.links["passive"].call(Deliver(labels))
+            local.coordinator.links["passive"].call(Deliver(released))
+    local.coordinator.links["passive"].call(Deliver(labels))
     close(local)

@@ -64,9 +64,7 @@ def connect(request: pytest.FixtureRequest) -> Iterator[Connect]:
 
         def connected(party: Party, caller: Role = Role.COORDINATOR) -> Link:
             if request.param == "in process":
-                local = InProcessLink("callee", str(caller), caller)
-                local.party = party
-                return local
+                return InProcessLink("callee", str(caller), caller, {"callee": party})
             address = cleanup.enter_context(served(party, tcp=request.param == "port"))
             link = grpc_link(address, caller)
             cleanup.callback(link.close)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from accidents import Around
 from laboratory import NOISY, close, federation, fingerprint, finish, same
 from scipy.special import log_softmax
 
@@ -26,16 +27,15 @@ from vflens.protocol.acts import (
     Prepare,
     Step,
 )
-from vflens.protocol.link import InProcessLink
+from vflens.protocol.link import Link
 from vflens.types import Array, Exchange, Phase, Point, Released
 
 
-class Recorder(InProcessLink):
+class Recorder(Around):
     """Keeps every act that passed and its reply."""
 
-    def __init__(self, inner: InProcessLink) -> None:
-        super().__init__(inner.name, inner._caller, inner._caller_role)
-        self.party = inner.party
+    def __init__(self, inner: Link) -> None:
+        super().__init__(inner)
         self.seen: list[tuple[Act[Any], Any]] = []
 
     def submit(self, act: Act[Any]) -> Any:
@@ -46,14 +46,10 @@ class Recorder(InProcessLink):
 
 def _recorded(local: LocalFederation) -> dict[str, Recorder]:
     """Recorders in place of all links of the coordinator, and of the active party's link to it."""
-    recorders = {name: Recorder(link) for name, link in local.links.items()}
-    coordinator, active = local.coordinator, local.active
-    coordinator._links = dict(recorders)
-    coordinator._passive = [recorders[link.name] for link in coordinator._passive]
-    coordinator._active = recorders[active.name]
-    upward = active._coordinator
-    assert isinstance(upward, InProcessLink)
-    active._coordinator = recorders["coordinator"] = Recorder(upward)
+    downward, upward = local.coordinator.links, local.active.links
+    recorders = {name: Recorder(link) for name, link in downward.items()}
+    downward.update(recorders)
+    upward["coordinator"] = recorders["coordinator"] = Recorder(upward["coordinator"])
     return recorders
 
 
@@ -114,12 +110,8 @@ def test_every_step_sent_twice_trains_the_same_model(tmp_path: Path, local: Loca
     once = federation(tmp_path / "once", defenses=NOISY)
     once.coordinator.prepare()
     once.coordinator.train()
-    for name, link in local.links.items():
-        stutter = Stutter(link)
-        if name == "active":
-            local.coordinator._active = stutter
-        else:
-            local.coordinator._passive = [stutter]
+    links = local.coordinator.links
+    links.update({name: Stutter(link) for name, link in links.items()})
     local.coordinator.train()
     assert fingerprint(local) == fingerprint(once)
     close(once)

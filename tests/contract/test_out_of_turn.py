@@ -61,7 +61,7 @@ def test_before_alignment_nothing_is_answered(tmp_path: Path) -> None:
             StateError,
             match=f"^party '{link}' has no aligned rows yet: the coordinator prepares the run first$",
         ):
-            local.links[link].call(act)
+            local.coordinator.links[link].call(act)
     with pytest.raises(StateError, match=r"^run 'tiny/run' is not aligned yet: wait until the coordinator"):
         local.coordinator.train()
     close(local)
@@ -69,7 +69,7 @@ def test_before_alignment_nothing_is_answered(tmp_path: Path) -> None:
 
 def test_a_skipped_step_is_refused_and_changes_nothing(local: LocalFederation) -> None:
     passive, before = local.passive["passive"], fingerprint(local)
-    link = local.links["passive"]
+    link = local.coordinator.links["passive"]
     for act in (
         _train_step(passive, 3),
         _train_step(passive, 1),
@@ -92,7 +92,7 @@ def test_training_has_an_end(local: LocalFederation) -> None:
 
 def test_a_step_of_another_epoch_is_refused(local: LocalFederation) -> None:
     """Whoever numbered epochs freely would choose what a sampled transcript keeps."""
-    passive, link, before = local.passive["passive"], local.links["passive"], fingerprint(local)
+    passive, link, before = local.passive["passive"], local.coordinator.links["passive"], fingerprint(local)
     act = _train_step(passive, 0)
     words = r"^step 0 is said to be of epoch 2: it belongs to epoch 0, number it so$"
     for party in local.data_parties.values():
@@ -111,7 +111,7 @@ def test_no_step_once_predictions_are_open(local: LocalFederation) -> None:
     """Early stopping leaves steps that nobody took: taken now, they would change a model that already
     answers.
     """
-    passive, link = local.passive["passive"], local.links["passive"]
+    passive, link = local.passive["passive"], local.coordinator.links["passive"]
     link.call(_train_step(passive, 0))
     for party in local.data_parties.values():
         party.begin(Begin("tiny/run", 1))
@@ -130,7 +130,7 @@ def test_no_step_once_predictions_are_open(local: LocalFederation) -> None:
 
 
 def test_a_gradient_of_a_later_step_is_refused(local: LocalFederation) -> None:
-    passive, link = local.passive["passive"], local.links["passive"]
+    passive, link = local.passive["passive"], local.coordinator.links["passive"]
     link.call(_train_step(passive, 0))
     before = fingerprint(local)
     with pytest.raises(StateError, match=r"^step 1 came before step 0: send the missing steps first$"):
@@ -143,7 +143,7 @@ def test_a_gradient_of_a_later_step_is_refused(local: LocalFederation) -> None:
 
 
 def test_a_gradient_of_other_rows_is_refused(local: LocalFederation) -> None:
-    passive, link = local.passive["passive"], local.links["passive"]
+    passive, link = local.passive["passive"], local.coordinator.links["passive"]
     link.call(_train_step(passive, 0))
     before = fingerprint(local)
     others = _gradient(passive, 0, rows=passive.run.federation.train[4:8])
@@ -157,10 +157,9 @@ def test_no_prediction_before_training_is_over(local: LocalFederation) -> None:
     """Half-trained logits of a row would otherwise stay in the logs, and its later scores be wrong."""
     rows = local.active.run.federation.predict[:2]
     sentence = r"^run 'tiny/run' is still training: predictions begin when the coordinator says so$"
-    operator = InProcessLink("active", "operator", Role.OPERATOR)
-    operator.party = local.active
+    operator = InProcessLink("active", "operator", Role.OPERATOR, local.parties)
     own = payload({"embedding": np.zeros((2, 3))}, rows=rows, sender="active", phase=Phase.PREDICT)
-    upward = local.active._coordinator
+    upward = local.active.links["coordinator"]
     acts: list[tuple[Any, Act[Any]]] = [
         (operator, Query("0-1")),
         (upward, Predict(own)),
@@ -211,7 +210,7 @@ GRADIENTS: list[tuple[dict[str, Any], type[VflensError], str]] = [
 def test_a_wrong_gradient_is_refused_and_not_learned(
     local: LocalFederation, changes: dict[str, Any], error: type[VflensError], sentence: str
 ) -> None:
-    passive, link = local.passive["passive"], local.links["passive"]
+    passive, link = local.passive["passive"], local.coordinator.links["passive"]
     link.call(_train_step(passive, 0))
     before = fingerprint(local)
     with pytest.raises(error, match=sentence):
@@ -220,7 +219,7 @@ def test_a_wrong_gradient_is_refused_and_not_learned(
 
 
 def test_a_gradient_of_prediction_rows_is_refused(local: LocalFederation) -> None:
-    passive, link = local.passive["passive"], local.links["passive"]
+    passive, link = local.passive["passive"], local.coordinator.links["passive"]
     link.call(_train_step(passive, 0))
     rows = passive.run.federation.predict[:4]
     with pytest.raises(
@@ -249,11 +248,13 @@ def test_rows_of_another_set_are_refused_everywhere(local: LocalFederation) -> N
     before = fingerprint(local)
     step = local.active.recovery.learned + 1
     calls: list[tuple[Phase, Callable[[Array], Any]]] = [
-        (Phase.TRAIN, lambda r: local.links["passive"].call(_train_step(local.active, step, r))),
-        (Phase.TRAIN, lambda r: local.links["active"].call(_train_step(local.active, step, r))),
+        (Phase.TRAIN, lambda r: local.coordinator.links["passive"].call(_train_step(local.active, step, r))),
+        (Phase.TRAIN, lambda r: local.coordinator.links["active"].call(_train_step(local.active, step, r))),
         (
             Phase.PREDICT,
-            lambda r: local.links["passive"].call(Forward(Exchange("tiny/run", Phase.PREDICT, 1, 0), r)),
+            lambda r: local.coordinator.links["passive"].call(
+                Forward(Exchange("tiny/run", Phase.PREDICT, 1, 0), r)
+            ),
         ),
         (Phase.PREDICT, local.active.ask),
     ]
@@ -278,7 +279,7 @@ def test_a_model_version_that_does_not_exist_draws_no_fresh_noise(local: LocalFe
     ]
     for name, act in acts:
         with pytest.raises(ProtocolError, match=r"^model version 2 does not exist: ask for version 1$"):
-            local.links[name].call(act)
+            local.coordinator.links[name].call(act)
 
 
 def test_an_alignment_that_does_not_fit_is_refused(tmp_path: Path, local: LocalFederation) -> None:
@@ -303,14 +304,14 @@ def test_an_alignment_that_does_not_fit_is_refused(tmp_path: Path, local: LocalF
     ]  # fmt: skip
     for act, sentence in cases:
         with pytest.raises(ProtocolError, match=sentence):
-            fresh.links["passive"].call(act)
+            fresh.coordinator.links["passive"].call(act)
     assert fresh.passive["passive"].federation is None
-    fresh.links["passive"].call(Prepare(whole, order))
+    fresh.coordinator.links["passive"].call(Prepare(whole, order))
     close(fresh)
 
 
 def test_only_disclosures_of_passive_parties_are_delivered(local: LocalFederation) -> None:
-    link = local.links["active"]
+    link = local.coordinator.links["active"]
     weights = Released("passive", Exchange("tiny/run", Phase.DISCLOSE, 1, 3), Point.PARAMETERS, NOTHING, {})
     cases: list[tuple[Released, str]] = [
         (

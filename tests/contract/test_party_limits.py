@@ -61,7 +61,7 @@ def test_a_run_beyond_a_limit_is_refused_and_nothing_is_built(
             limits = party.config.limits.model_copy(update={"max_width": 65536})
             party.config = party.config.model_copy(update={"limits": limits})
         with pytest.raises(ConfigError, match=words.format(party.name)):
-            local.links[party.name].call(Prepare(asked, rows))
+            local.coordinator.links[party.name].call(Prepare(asked, rows))
         assert party.federation is None
 
 

@@ -14,10 +14,10 @@ from accidents import (
     Fuse,
     Interrupted,
     Outcome,
+    anew,
     outcome,
-    rebuild_active,
+    rebuild,
     rebuild_all,
-    rebuild_coordinator,
     train_until,
 )
 from laboratory import (
@@ -30,16 +30,12 @@ from laboratory import (
     trained,
 )
 
-from vflens.clients.active import ActiveParty
-from vflens.clients.data_party import DataParty
 from vflens.clients.passive import PassiveParty
 from vflens.config import PassiveConfig, load_party
-from vflens.coordinator.coordinator import Coordinator
 from vflens.errors import StateError, StorageError
 from vflens.experiments.results.folders import read_runs
-from vflens.experiments.run.in_process import LocalFederation
+from vflens.experiments.run.in_process import LocalFederation, Member
 from vflens.protocol.acts import Act, Step
-from vflens.protocol.link import InProcessLink
 from vflens.randomness import stream
 from vflens.storage.files import load_arrays, save_arrays
 from vflens.tables.order import save_order
@@ -76,7 +72,7 @@ def test_a_party_rebuilt_in_training_changes_nothing(
     train_until(local, moment)
     REBUILD[who](local)
     if who not in ("coordinator", "everybody"):  # this one remembers how far it came only when it resumes
-        rebuild_coordinator(local)
+        rebuild(local, "coordinator")
     local.coordinator.train()
     assert outcome(local, tmp_path) == undisturbed
 
@@ -93,10 +89,10 @@ def test_a_data_party_rebuilt_behind_a_living_coordinator_changes_nothing(
         def submit(self, act: Act[Any]) -> Any:
             if isinstance(act, Step) and act.exchange.step == moment:
                 REBUILD[who](local)
-                self.party = local.passive["passive"]
-            return InProcessLink.submit(self, act)
+            return self.inner.submit(act)
 
-    local.coordinator._passive[0] = Accident(local.coordinator._passive[0], 0)
+    links = local.coordinator.links
+    links["passive"] = Accident(links["passive"], 0)
     local.coordinator.train()
     assert outcome(local, tmp_path) == undisturbed
 
@@ -119,12 +115,13 @@ def test_one_of_three_passive_parties_received_a_step_that_the_others_did_not(tm
         local = federation(home, **SETTINGS, parties=THREE)
         local.coordinator.prepare()
         if accident:
-            second = local.coordinator._passive[1]
-            local.coordinator._passive[1] = Fuse(second, 6)
+            links = local.coordinator.links
+            links["b"] = fuse = Fuse(links["b"], 6)
             with pytest.raises(Interrupted):
                 local.coordinator.train()
             assert [p.recovery.learned for p in local.passive.values()] == [5, 4, 4]
-            rebuild_coordinator(local)
+            rebuild(local, "coordinator")
+            local.coordinator.links["b"] = fuse.inner
         local.coordinator.train()
         outcomes.append(outcome(local, home))
     assert outcomes[0] == outcomes[1]
@@ -138,7 +135,7 @@ def test_a_reply_that_was_lost_is_given_again_after_a_restart(tmp_path: Path) ->
         train_until(local, moment)
         last = local.active.gate.answered(Point.GRADIENT, _exchange(moment - 1))
         assert last is not None
-        rebuild_active(local)
+        rebuild(local, "active")
         before = trained(local)
         (received,) = (
             r
@@ -244,15 +241,9 @@ def test_a_damaged_log_or_checkpoint_is_refused_in_words(tmp_path: Path, who: st
 
 
 @contextmanager
-def _started_again(local: LocalFederation, who: str) -> Iterator[DataParty | Coordinator]:
+def _started_again(local: LocalFederation, who: str) -> Iterator[Member]:
     """A new one in the folder of the party ``who``, not resumed yet; only its logs are closed in the end."""
-    again: DataParty | Coordinator
-    if who == "coordinator":
-        again = Coordinator(local.coordinator.config, local.links, lambda stage, done, total: None)
-    elif who == "active":
-        again = ActiveParty(local.active.config, local.active._coordinator, {})
-    else:
-        again = PassiveParty(local.passive[who].config, {})
+    again = anew(local.parties[who], local.parties[who].links)
     yield again
     for log in (again.transcript, again.recovery, again.gate):
         log.close()
@@ -375,10 +366,10 @@ def test_a_party_killed_right_after_its_reply_changes_nothing(
     local = federation(tmp_path, **SETTINGS)
     local.coordinator.prepare()
     train_until(local, CHECKPOINT + 1)
-    rebuild_coordinator(local)
+    rebuild(local, "coordinator")
     local.data_parties[who].defer = lambda work: None  # type: ignore[method-assign]
     train_until(local, 1)
     REBUILD[who](local)
-    rebuild_coordinator(local)
+    rebuild(local, "coordinator")
     local.coordinator.train()
     assert outcome(local, tmp_path) == undisturbed

@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from accidents import rebuild_active, rebuild_coordinator, rebuild_passive
+from accidents import anew, rebuild
 from laboratory import NOTHING, federation
 
-from vflens.clients.active import ActiveParty
 from vflens.clients.passive import PassiveParty
 from vflens.errors import ProtocolError, StateError, StorageError
 from vflens.experiments.run.in_process import LocalFederation
@@ -49,7 +48,7 @@ def _rows(local: LocalFederation, step: int) -> Array:
 
 def _ask(local: LocalFederation, step: int, rows: Array, received: Released | None = None) -> Array:
     """The embedding that the passive party releases of ``rows`` in ``step``."""
-    released = local.links["passive"].call(Step(_exchange(step), rows, received)).released
+    released = local.coordinator.links["passive"].call(Step(_exchange(step), rows, received)).released
     assert released is not None
     return released.tensor("embedding")
 
@@ -62,7 +61,7 @@ def _gradient(step: int, rows: Array) -> Released:
 def test_a_step_asked_with_other_rows_after_a_restart_is_refused(noisy: LocalFederation) -> None:
     rows = _rows(noisy, 0)
     first = _ask(noisy, 0, rows)
-    rebuild_passive(noisy, "passive")
+    rebuild(noisy, "passive")
     for others in (_rows(noisy, 1), rows[::-1], rows[:-1]):
         with pytest.raises(StateError, match=OTHERS):
             _ask(noisy, 0, others)
@@ -77,7 +76,7 @@ def test_where_the_log_of_steps_was_lost_too_other_rows_get_other_noise(noisy: L
     (a, b), (clean_a, clean_b) = clean, clean.values()
     first = _ask(noisy, 0, np.array(a, np.int32))
     (passive.folder / "recovery" / "steps.bin").unlink()
-    rebuild_passive(noisy, "passive")
+    rebuild(noisy, "passive")
     second = _ask(noisy, 0, np.array(b, np.int32))
     assert np.abs((first - second) - (clean_a - clean_b)).min() > 1.0
 
@@ -85,7 +84,7 @@ def test_where_the_log_of_steps_was_lost_too_other_rows_get_other_noise(noisy: L
 def test_a_row_is_given_once_an_epoch_across_restarts(noisy: LocalFederation) -> None:
     rows, more = _rows(noisy, 0), _rows(noisy, 1)
     _ask(noisy, 0, rows)
-    rebuild_passive(noisy, "passive")
+    rebuild(noisy, "passive")
     mixed = np.append(more[:-1], rows[:1])
     with pytest.raises(
         ProtocolError, match=r"^step 1 asks for a row twice, or for one that this epoch asked for before"
@@ -93,15 +92,15 @@ def test_a_row_is_given_once_an_epoch_across_restarts(noisy: LocalFederation) ->
         _ask(noisy, 1, mixed, _gradient(0, rows))
     _ask(noisy, 1, more)
     for step in (2, 3):
-        rebuild_passive(noisy, "passive")
+        rebuild(noisy, "passive")
         _ask(noisy, step, _rows(noisy, step), _gradient(step - 1, _rows(noisy, step - 1)))
-    rebuild_passive(noisy, "passive")
+    rebuild(noisy, "passive")
     _ask(noisy, 4, rows, _gradient(3, _rows(noisy, 3)))  # another epoch
 
 
 def test_a_gradient_of_other_rows_is_refused_after_a_restart(noisy: LocalFederation) -> None:
     _ask(noisy, 0, _rows(noisy, 0))
-    rebuild_passive(noisy, "passive")
+    rebuild(noisy, "passive")
     with pytest.raises(
         ProtocolError, match=r"^the gradient of step 0 is not that of the rows whose embeddings"
     ):
@@ -135,7 +134,7 @@ def _summed(step: int, rows: Array) -> Step:
 def test_a_refused_step_of_the_active_party_leaves_nothing_that_a_restart_learns(
     local: LocalFederation,
 ) -> None:
-    link, rows = local.links["active"], [_rows(local, s) for s in range(3)]
+    link, rows = local.coordinator.links["active"], [_rows(local, s) for s in range(3)]
     link.call(_summed(0, rows[0]))
     for twice in (np.append(rows[1], rows[0][:1]), np.append(rows[1], rows[1][:1])):
         with pytest.raises(ProtocolError, match=r"^step 1 asks for a row twice, or for one that this epoch"):
@@ -144,7 +143,7 @@ def test_a_refused_step_of_the_active_party_leaves_nothing_that_a_restart_learns
         link.call(_summed(step, rows[step]))
     local.active.settle()
     learned = local.active.parameters()["weight"]
-    rebuild_active(local)
+    rebuild(local, "active")
     assert local.active.recovery.learned == 2
     np.testing.assert_array_equal(local.active.parameters()["weight"], learned)
 
@@ -167,20 +166,20 @@ def test_refused_embeddings_leave_nothing_that_a_restart_learns(tmp_path: Path, 
         else:
             local.active.take([sent])
     local.active.settle()
-    rebuild_active(local)
+    rebuild(local, "active")
     assert [r.rows.tolist() for r in local.active.transcript] == [rows.tolist()]
 
 
 def test_logged_rows_that_the_party_refuses_are_told_as_a_changed_folder(local: LocalFederation) -> None:
     for step in range(2):
-        local.links["active"].call(_summed(step, _rows(local, step)))
+        local.coordinator.links["active"].call(_summed(step, _rows(local, step)))
     local.active.settle()
     (local.active.folder / "recovery" / "steps.bin").unlink()
     other = StepLog(local.active.folder / "recovery" / "steps.bin")
     other.take(_exchange(1), _rows(local, 2))
     other.close()
     local.active.close()
-    again = ActiveParty(local.active.config, local.active._coordinator, {})
+    again = anew(local.active, {})
     with pytest.raises(
         StorageError,
         match=r"do not continue its run \(StateError: step 1 was asked for before with other rows: .*: use a "
@@ -201,8 +200,8 @@ def test_a_rebuilt_party_knows_that_training_is_over(local: LocalFederation, las
         words = r"^step \d after the end of training: disclosures were asked for, go on to predictions$"
         for party in local.data_parties.values():
             party.disclose(Disclose("tiny/run", 1, "coordinator"))
-    rebuild_passive(local, "passive")
-    rebuild_active(local)
+    rebuild(local, "passive")
+    rebuild(local, "active")
     before = {n: p.tobytes() for n, p in local.passive["passive"].parameters().items()}
     summed = Released(
         "coordinator", _exchange(0), Point.EMBEDDING, _rows(local, 0), {"embedding": np.zeros((20, 3))}
@@ -215,7 +214,7 @@ def test_a_rebuilt_party_knows_that_training_is_over(local: LocalFederation, las
     ]
     for name, act in acts:
         with pytest.raises(StateError, match=words):
-            local.links[name].call(act)
+            local.coordinator.links[name].call(act)
     assert {n: p.tobytes() for n, p in local.passive["passive"].parameters().items()} == before
     assert local.passive["passive"].begun.is_set() == local.active.begun.is_set() == (last == "open")
 
@@ -237,7 +236,7 @@ def test_a_coordinator_that_had_opened_predictions_answers_them_after_a_restart(
     local.coordinator.disclose()
     local.coordinator.open_predictions()
     first = local.coordinator.predict(Predict(own)).tensor("scores")
-    rebuild_coordinator(local)
+    rebuild(local, "coordinator")
     again = local.coordinator.predict(Predict(replace(own, exchange=own.exchange._replace(step=1))))
     np.testing.assert_array_equal(again.tensor("scores"), first)
 
@@ -261,7 +260,7 @@ def _served(local: LocalFederation, order: Array, *, lab: bool) -> None:
     old.close()
     config = old.config.model_copy(update={"lab": lab})
     begin(config)
-    local.passive["passive"] = local.data_parties["passive"] = new = PassiveParty(config, {})
+    new = PassiveParty(config, {})
     local.join(new)
     table = new.table.digest()
     new.begin_run(local.coordinator.aligned, order)
@@ -282,7 +281,7 @@ def _noises(local: LocalFederation, learned: float) -> list[Array]:
     _ask(local, 0, _rows(local, 0))
     gradient = replace(_gradient(0, _rows(local, 0)), tensors={"gradient": np.full((20, 3), learned)})
     trained = _ask(local, 1, rows, gradient)
-    rebuild_passive(local, "passive")  # in between its noise stays
+    rebuild(local, "passive")  # in between its noise stays
     passive = local.passive["passive"]
     np.testing.assert_array_equal(_ask(local, 1, rows), trained)
     clean = passive.run.model.forward(passive.run.inputs[rows])

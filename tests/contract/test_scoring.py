@@ -14,13 +14,12 @@ from laboratory import federation, figures
 from vflens import attacks
 from vflens.errors import ProtocolError, StateError, VflensError
 from vflens.protocol.acts import Begin, Forward, Guess, Receipt, Submission
-from vflens.protocol.link import InProcessLink
 from vflens.score.columns import ColumnScoring
 from vflens.score.service import ScoringService, milestones
 from vflens.score.theory import ReleasedModel
 from vflens.storage.log import party_log
 from vflens.storage.metrics import Metrics
-from vflens.types import Array, ColumnInfo, Exchange, Phase, Role, RowStatus, numbered, statuses
+from vflens.types import Array, ColumnInfo, Exchange, Phase, RowStatus, numbered, statuses
 from vflens.wire.messages import RPCS
 
 N, D = 60, 3
@@ -135,12 +134,11 @@ def test_a_malicious_caller_learns_nothing_from_a_whole_party(tmp_path: Path) ->
             table = local.passive["passive"].table
             local.passive["passive"].table = replace(table, features=-table.features)
         local.coordinator.prepare()
-        link = local.links["passive"]
+        link = local.coordinator.links["passive"]
         rows = local.coordinator.aligned.predict
         link.call(Begin("tiny/run", 1))
         link.call(Forward(Exchange("tiny/run", Phase.PREDICT, 1, 0), rows))
-        target = InProcessLink("passive", "active", Role.ACTIVE)
-        target.party = local.passive["passive"]
+        target = local.active.links["passive"]
         width = 4
         probes = [
             Submission(

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from accidents import REBUILD, Outcome, outcome, over_grpc, rebuild_all, rebuild_coordinator, train_until
+from accidents import REBUILD, Outcome, outcome, over_grpc, rebuild, rebuild_all, train_until
 from laboratory import THREE, close, estimates, experiment, federation, finish, trained, transcripts
 from splitcases import CONCATENATED, DIRECT, MODEL, PLACES, SETTINGS, STALE
 from stubparty import short_folder
@@ -111,7 +111,7 @@ def test_a_party_rebuilt_in_training_changes_nothing(
     train_until(local, moment)
     REBUILD[who](local)
     if who not in ("coordinator", "everybody"):
-        rebuild_coordinator(local)
+        rebuild(local, "coordinator")
     local.coordinator.train()
     assert outcome(local, tmp_path) == undisturbed(place)
 
@@ -152,7 +152,7 @@ def test_the_same_over_grpc(
         train_until(local, 5)
         REBUILD[who](local)
         if who not in ("coordinator", "everybody"):
-            rebuild_coordinator(local)
+            rebuild(local, "coordinator")
         local.coordinator.train()
         finish(local)
     close(local)

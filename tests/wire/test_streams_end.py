@@ -125,8 +125,8 @@ def test_a_signal_ends_a_training_wherever_it_strikes(
 
 @pytest.mark.usefixtures("interrupting")
 def test_a_signal_ends_a_training_in_one_process() -> None:
-    link = InProcessLink("callee", "coordinator", Role.COORDINATOR)
-    link.party = Stub(lambda _: StepReply(None), Role.PASSIVE)
+    party = Stub(lambda _: StepReply(None), Role.PASSIVE)
+    link = InProcessLink("callee", "coordinator", Role.COORDINATOR, {"callee": party})
     _interrupted(link, 0.05)
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from functools import cached_property
 from typing import Any, Generic, Protocol, TypeVar
 
 from vflens.errors import StateError
 from vflens.protocol.acts import ACCESS, Access, Act, check_access, check_sender
-from vflens.types import Role
+from vflens.types import PartyInfo, Role
 
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
@@ -100,23 +100,39 @@ class Link(ABC):
         """Let go of the connection."""
 
 
+class Links(dict[str, Link]):
+    """A member's links by the names of its peers, looked up for every call: one can be replaced at any time.
+
+    Without links a member works alone, on its own folder.
+
+    Raises:
+        StateError: a name without a link is looked up.
+    """
+
+    def __missing__(self, name: str) -> Link:
+        raise StateError(f"party {name!r} is no peer here: name it in peers, with address and token")
+
+    def to(self, parties: Iterable[PartyInfo]) -> list[Link]:
+        """The links to ``parties``, in their order."""
+        return [self[party.name] for party in parties]
+
+
 class InProcessLink(Link):
-    """A plain call to ``party``, which is set once it exists; ``submit`` runs at once, its future is
+    """A plain call to whichever of ``parties`` answers to ``name``; ``submit`` runs at once, its future is
     finished.
     """
 
-    party: Party
-
-    def __init__(self, name: str, caller: str, caller_role: Role) -> None:
+    def __init__(self, name: str, caller: str, caller_role: Role, parties: Mapping[str, Party]) -> None:
         self.name = name
-        self._caller, self._caller_role = caller, caller_role
+        self._caller, self._caller_role, self._parties = caller, caller_role, parties
 
     def submit(self, act: Act[R]) -> Future[R]:
         """See :meth:`Link.submit`."""
         future: Future[R] = Future()
         try:
-            reply = self.party.perform(act, self._caller, self._caller_role)
-            self.party.settle()
+            party = self._parties[self.name]
+            reply = party.perform(act, self._caller, self._caller_role)
+            party.settle()
         except Exception as error:
             future.set_exception(error)
         else:
@@ -125,15 +141,15 @@ class InProcessLink(Link):
 
     def stream(self, act: type[Act[R]]) -> Stream[R]:
         """See :meth:`Link.stream`."""
-        return _LocalStream(self)
+        return PlainStream(self)
 
 
-class _LocalStream(Stream[R]):
-    """Every send is a plain call; its reply waits to be received."""
+class PlainStream(Stream[R]):
+    """Every send is a call over ``link``; its reply waits to be received."""
 
-    def __init__(self, link: InProcessLink) -> None:
+    def __init__(self, link: Link) -> None:
         self._link = link
-        self._replies: deque[Future[R]] = deque()
+        self._replies: deque[Reply[R]] = deque()
 
     async def send(self, act: Act[R]) -> None:
         """See :meth:`Stream.send`."""

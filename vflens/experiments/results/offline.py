@@ -27,7 +27,6 @@ from vflens.experiments.results.folders import Metric, read_party
 from vflens.plugins.attack import Attack
 from vflens.protocol.acts import Guess, Submission
 from vflens.protocol.federation import Federation
-from vflens.protocol.link import InProcessLink
 from vflens.randomness import secret_from_seed, stream
 from vflens.registry import ATTACKS
 from vflens.services.folder import claimed
@@ -214,10 +213,7 @@ def _keep_score(config: PassiveConfig | ActiveConfig, submission: Submission) ->
 
 def _alone(config: PassiveConfig | ActiveConfig) -> PassiveParty | ActiveParty:
     """The party of ``config`` without any peer."""
-    if isinstance(config, PassiveConfig):
-        return PassiveParty(config, {})
-    (coordinator,) = config.peers_of(Role.COORDINATOR)
-    return ActiveParty(config, InProcessLink(coordinator.name, config.party, Role.ACTIVE), {})
+    return PassiveParty(config, {}) if isinstance(config, PassiveConfig) else ActiveParty(config, {})
 
 
 def _sides(attack: Attack, party: str, federation: Federation, target: str | None) -> tuple[str, str]:

@@ -7,16 +7,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TypeAlias
 
 from vflens.clients.active import ActiveParty
-from vflens.clients.data_party import DataParty
 from vflens.clients.passive import PassiveParty
 from vflens.config import ActiveConfig, CoordinatorConfig, PassiveConfig, load_party
 from vflens.config.compatibility import build_attacks, build_defenses
 from vflens.coordinator.coordinator import Coordinator, Progress
 from vflens.errors import VflensError
-from vflens.protocol.link import InProcessLink
+from vflens.protocol.link import InProcessLink, Link
 from vflens.services.folder import write_status
+
+Member: TypeAlias = PassiveParty | ActiveParty | Coordinator
+Config: TypeAlias = PassiveConfig | ActiveConfig | CoordinatorConfig
 
 
 class LocalFederation:
@@ -25,37 +28,40 @@ class LocalFederation:
     def __init__(self, configs: Mapping[str, Path], progress: Progress) -> None:
         loaded = [load_party(file) for file in configs.values()]
         _check_plugins(loaded)
-        self.coordinator_config = next(c for c in loaded if isinstance(c, CoordinatorConfig))
-        self._joined: list[InProcessLink] = []
-        self.links: dict[str, InProcessLink] = {
-            p.name: self._link(p.name, self.coordinator_config) for p in self.coordinator_config.peers
-        }
-        self.passive = {
-            c.party: PassiveParty(c, {p.name: self._link(p.name, c) for p in c.peers})
-            for c in loaded
-            if isinstance(c, PassiveConfig)
-        }
-        active = next(c for c in loaded if isinstance(c, ActiveConfig))
-        targets = {name: self._link(name, active) for name in self.passive}
-        self.active = ActiveParty(active, self._link(self.coordinator_config.party, active), targets)
-        self.coordinator = Coordinator(self.coordinator_config, self.links, progress)
-        self.data_parties: dict[str, DataParty] = {**self.passive, active.party: self.active}
-        for member in self.members():
-            self.join(member)
-            member.in_process = True
+        self.parties: dict[str, Member] = {}  # by name, as all links find them
+        for config in loaded:
+            self.join(_member(config, self._links(config), progress))
 
-    def _link(self, name: str, caller: PassiveConfig | ActiveConfig | CoordinatorConfig) -> InProcessLink:
-        self._joined.append(InProcessLink(name, caller.party, caller.role))
-        return self._joined[-1]
+    def _links(self, config: Config) -> dict[str, Link]:
+        return {p.name: InProcessLink(p.name, config.party, config.role, self.parties) for p in config.peers}
 
-    def join(self, member: DataParty | Coordinator) -> None:
-        """Let ``member`` answer to its name."""
-        for link in self._joined:
-            if link.name == member.name:
-                link.party = member
+    def join(self, member: Member) -> None:
+        """Let ``member`` answer to its name, in place of the one before."""
+        self.parties[member.name] = member
+        member.in_process = True
 
-    def members(self) -> Iterator[DataParty | Coordinator]:
-        """All parties."""
+    @property
+    def coordinator(self) -> Coordinator:
+        """The one that leads."""
+        return next(m for m in self.parties.values() if isinstance(m, Coordinator))
+
+    @property
+    def active(self) -> ActiveParty:
+        """The one with the labels."""
+        return next(m for m in self.parties.values() if isinstance(m, ActiveParty))
+
+    @property
+    def passive(self) -> dict[str, PassiveParty]:
+        """Those with features only, by name."""
+        return {name: m for name, m in self.parties.items() if isinstance(m, PassiveParty)}
+
+    @property
+    def data_parties(self) -> dict[str, PassiveParty | ActiveParty]:
+        """Those with rows, by name."""
+        return {**self.passive, self.active.name: self.active}
+
+    def members(self) -> Iterator[Member]:
+        """All parties, the coordinator last."""
         yield from self.data_parties.values()
         yield self.coordinator
 
@@ -93,7 +99,13 @@ class LocalFederation:
                     cleanup.callback(member.close)
 
 
-def _check_plugins(configs: Iterable[PassiveConfig | ActiveConfig | CoordinatorConfig]) -> None:
+def _member(config: Config, links: Mapping[str, Link], progress: Progress) -> Member:
+    if isinstance(config, CoordinatorConfig):
+        return Coordinator(config, links, progress)
+    return PassiveParty(config, links) if isinstance(config, PassiveConfig) else ActiveParty(config, links)
+
+
+def _check_plugins(configs: Iterable[Config]) -> None:
     """Refuse any party's plug-ins before one of the parties opens its logs."""
     for config in configs:
         build_defenses(config)
