@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import NoReturn
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = ("README.md", "docs/quickstart.md", "docs/audit.md", "docs/release.md")
+PAGES = ("README.md", "docs/quickstart.md", "docs/python.md", "docs/audit.md", "docs/release.md")
 
 #: Lines of the pages that do not run here, and why.
 LEFT_OUT = {
@@ -38,15 +38,15 @@ LEFT_OUT = {
 LINE, BEGIN, END = 600.0, 120.0, 60.0
 
 
-def blocks(language: str) -> list[str]:
-    """The fenced blocks of a language, page by page."""
+def blocks(page: str, language: str) -> list[str]:
+    """The fenced blocks of a language on a page."""
     fence = re.compile(rf"^```{language}\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-    return [body for page in PAGES for body in fence.findall((ROOT / page).read_text(encoding="utf-8"))]
+    return fence.findall((ROOT / page).read_text(encoding="utf-8"))
 
 
 def lines() -> list[str]:
     """Each console line once, without its comment and the path of the environment."""
-    found = (line for body in blocks("sh") for line in body.splitlines())
+    found = (line for page in PAGES for body in blocks(page, "sh") for line in body.splitlines())
     words = (shlex.join(shlex.split(line, comments=True)) for line in found)
     return list(dict.fromkeys(line.removeprefix(".venv/bin/") for line in words if line))
 
@@ -74,10 +74,9 @@ def main() -> None:
                 continue
             for command in commands(line):
                 terminals.enter(command)
-        for body in blocks("python"):
-            _run(
-                folder, [".venv/bin/python", "-c", body], "the Python block " + body.strip().splitlines()[-1]
-            )
+        for page in PAGES:
+            program = "\n".join(blocks(page, "python"))
+            _run(folder, [".venv/bin/python", "-c", program], f"the Python blocks of {page}")
 
 
 def _install(folder: Path) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field
 
 from vflens.errors import ConfigError, KnowledgeError
 from vflens.experiments.audit.models import World
@@ -34,12 +35,12 @@ class Plan:
     ``most_loss``.
     """
 
-    models: int = 10
-    known: int = 50
-    rows: int = 1000
-    seed: int = 0
-    least_error: float | None = None
-    most_loss: float = 0.01
+    models: Annotated[int, Field(ge=1, le=1000)] = 10
+    known: Annotated[int, Field(ge=0)] = 50
+    rows: Annotated[int, Field(ge=10)] = 1000
+    seed: Annotated[int, Field(ge=0)] = 0
+    least_error: Annotated[float, Field(ge=0, le=1)] | None = None
+    most_loss: Annotated[float, Field(ge=0, le=1)] = 0.01
 
     def rng(self, *names: str | int) -> np.random.Generator:
         """The generator for what is called ``names``."""

@@ -90,6 +90,16 @@ def load_subject(
     return _checked(subject, classes)
 
 
+def subject_of(name: str, spec: PartyFile, classes: int) -> Subject:
+    """The party called ``name`` whose file ``spec`` describes, for a model of ``classes``.
+
+    Raises:
+        ConfigError: too few or too many classes.
+        DataError: the file cannot be used.
+    """
+    return _checked(_of_table(name, read_party_table(spec), classes), classes)
+
+
 def _checked(subject: Subject, classes: int | None) -> Subject:
     if classes is not None and subject.classes != classes:
         raise ConfigError(f"--classes {classes}: {subject.name} has {subject.classes}, leave it out")

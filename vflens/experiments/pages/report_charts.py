@@ -27,7 +27,8 @@ _GREY = "#808080"
 _SCALE = [[0, "#7f2704"], [0.25, "#d94801"], [0.5, "#fd8d3c"], [0.75, "#fdd0a2"], [1, "#eef2f6"]]
 
 
-def _percent(relative: float) -> str:
+def percent(relative: float) -> str:
+    """A share of the blind error as "12 %"; "–" where it is infinite."""
     return f"{100 * relative:.0f} %" if math.isfinite(relative) else "–"
 
 
@@ -35,22 +36,31 @@ def _clipped(relative: float) -> float | None:
     return min(relative, 1.0) if math.isfinite(relative) else None
 
 
-def heat_maps(runs: Sequence[Run]) -> Iterator[Document]:
-    """One attack × run map per target and scored set, the most successful attack on top."""
-    by_place: dict[tuple[str, str], dict[str, dict[int, Result]]] = {}
+def heat_cells(runs: Sequence[Run]) -> dict[tuple[str, str], dict[str, list[Result | None]]]:
+    """(target, scored set) → attack → its result in each run, the most successful attack first."""
+    cells: dict[tuple[str, str], dict[str, list[Result | None]]] = {}
     for i, run in enumerate(runs):
         for r in final(run):
-            by_place.setdefault((r.target, r.scored_set), {}).setdefault(r.attack, {})[i] = r
+            rows = cells.setdefault((r.target, r.scored_set), {})
+            rows.setdefault(r.attack, [None] * len(runs))[i] = r
+    return {place: dict(sorted(rows.items(), key=_least_relative)) for place, rows in cells.items()}
+
+
+def _least_relative(row: tuple[str, list[Result | None]]) -> float:
+    return min(r.relative for r in row[1] if r)
+
+
+def heat_maps(runs: Sequence[Run]) -> Iterator[Document]:
+    """One attack × run map per target and scored set, the most successful attack on top."""
     columns = [escape(label) for label in labels(runs)]
-    for (target, scored_set), rows in by_place.items():
-        attacks = sorted(rows, key=lambda a: min(r.relative for r in rows[a].values()))
-        cells = [[rows[a].get(i) for i in range(len(runs))] for a in attacks]
+    for (target, scored_set), rows in heat_cells(runs).items():
+        attacks, cells = list(rows), list(rows.values())
         heat = {
             "type": "heatmap",
             "x": columns,
             "y": [escape(a) for a in attacks],
             "z": [[_clipped(c.relative) if c else None for c in row] for row in cells],
-            "text": [[_percent(c.relative) if c else "" for c in row] for row in cells],
+            "text": [[percent(c.relative) if c else "" for c in row] for row in cells],
             "customdata": [[_hover(c) if c else "not scored" for c in row] for row in cells],
             "texttemplate": "%{text}",
             "hovertemplate": "<b>%{y}</b> · %{x}<br>%{customdata}<extra></extra>",

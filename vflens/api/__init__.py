@@ -1,0 +1,1 @@
+"""What ``import vflens`` offers besides the plug-ins' base classes: runs, estimates, audits, releases."""

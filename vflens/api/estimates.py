@@ -1,0 +1,94 @@
+"""``vl.estimate``: an estimator on plain arrays; and what attacks estimated in a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vflens import attacks, types
+from vflens.api.html import paragraphs, table
+from vflens.experiments.results.folders import PartyRun
+from vflens.experiments.results.verdict import figure
+from vflens.storage.files import load_arrays
+from vflens.types import Array, Moments, Role
+
+_SHOWN = 8  # rows, columns
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate(types.Estimate):
+    """``values`` float64 (N, d), columns scaled to [0, 1], as attack ``attack`` estimates them for ``rows``.
+
+    ``status`` (N,) is the :class:`vflens.types.RowStatus` of each row. ``extras`` are arrays per row, such as
+    the "residual" ‖A x̂ − b‖, the "gap" and the "radius" that certify an estimate (``docs/estimators.md``).
+    """
+
+    attack: str = ""
+
+    def _repr_html_(self) -> str:
+        states = ", ".join(
+            f"{n:,} {s}" for s, n in zip(*np.unique(self.status, return_counts=True), strict=True)
+        )
+        size = f"{self.attack or 'an attack'}: {len(self.values):,} rows × {self.values.shape[1]:,} columns"
+        part = self.values[:_SHOWN, :_SHOWN]
+        header = ["row", *(f"x{j + 1}" for j in range(part.shape[1])), "status"]
+        rows = [
+            [str(row), *map(figure, values), status]
+            for row, values, status in zip(self.rows.tolist(), part.tolist(), self.status, strict=False)
+        ]
+        shades = [[0.0, *(1 - v for v in values.clip(0, 1)), 0.0] for values in part]
+        return paragraphs(f"{size}; {states}") + table(header, rows, shades)
+
+
+def estimate(
+    name: str,
+    A: npt.ArrayLike,
+    b: npt.ArrayLike,
+    *,
+    rng: np.random.Generator | int | None = None,
+    moments: Moments | None = None,
+    **params: Any,
+) -> Estimate:
+    """The estimate of x in A x = b, 0 ≤ x ≤ 1, by the linear attack ``name``; no federation is needed.
+
+    Args:
+        name: a linear attack, such as "half_star" or "rcc2".
+        A: (m, d), shared by all rows; m may be 0.
+        b: (N, m), one right-hand side for each row.
+        rng: a generator, or the seed of one, for attacks that draw; None: fresh entropy.
+        moments: mean (d,) and covariance (d, d) of x, for attacks that need them.
+        params: the attack's parameters.
+
+    Raises:
+        PluginError: an unknown name, or an attack that is not linear.
+        ConfigError: an unknown parameter, a value out of its range, or an ``rng`` that is no generator or seed.
+        ProtocolError: arrays that are not finite, too large, or do not fit each other.
+        KnowledgeError: the attack needs moments, and none are given.
+    """
+    found = attacks.estimate(name, A, b, rng=rng, moments=moments, **params)
+    return Estimate(**vars(found), attack=name)
+
+
+def estimates_of(party: PartyRun) -> Iterator[tuple[tuple[str, ...], Estimate]]:
+    """What the adversary in ``party`` kept, by the key of :attr:`vflens.api.runs.Run.estimates`."""
+    for file in sorted((party.folder / "estimates").glob("*.npz")):
+        found, place = _kept(file)
+        columns = party.role is Role.ACTIVE
+        yield (found.target, found.attack, *(() if columns else place)), found
+
+
+def _kept(file: Path) -> tuple[Estimate, tuple[str, str]]:
+    """The estimate in ``file``, and its adversary and scored set."""
+    saved = load_arrays(file, remedy="run the experiment again")
+    extras: dict[str, Array] = {
+        name.removeprefix("extra_"): array for name, array in saved.items() if name.startswith("extra_")
+    }
+    found = Estimate(
+        str(saved["target"]), saved["rows"], saved["values"], saved["status"], extras, str(saved["attack"])
+    )
+    return found, (str(saved["adversary"]), str(saved["scored_set"]))

@@ -1,0 +1,28 @@
+"""``vl.Experiment``: an experiment built in Python."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import ValidationError
+
+from vflens.config.reading import refused
+from vflens.experiments.run import experiment
+
+
+class Experiment(experiment.Experiment):
+    """What ``vl.run`` runs, without a file: keyword arguments are the keys of the file, tables are dicts.
+
+    ``vl.Experiment(name="mine", data={"name": "wine"}, split={"kind": "fraction", "fraction": 0.5},
+    attacks=[{"name": "rcc2"}])``. All keys: ``docs/configuration.md``. Relative paths start at the current
+    folder.
+
+    Raises:
+        ConfigError: a setting that is missing, unknown or out of range; one sentence for all of them.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        try:
+            super().__init__(**settings)
+        except ValidationError as error:
+            raise refused(error, "experiment") from None

@@ -1,0 +1,166 @@
+"""``vl.run`` and ``vl.sweep``: experiments from Python, and their results as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pydantic import TypeAdapter
+
+from vflens.api.estimates import Estimate, estimates_of
+from vflens.api.html import paragraphs, table
+from vflens.config import validate
+from vflens.errors import ConfigError
+from vflens.experiments.pages.report_charts import heat_cells, percent
+from vflens.experiments.results import compare, folders, verdict
+from vflens.experiments.results.results import Result, final
+from vflens.experiments.run.experiment import Experiment, load_experiment
+from vflens.experiments.run.run import run as run_experiment
+from vflens.experiments.sweeps.pool import Pool
+from vflens.experiments.sweeps.sweep import SweepFile, load_sweep, run_sweep
+
+_RESULTS = pa.schema(
+    [(name, pa.string()) for name in ("scenario", "attack", "target", "scored_set")]
+    + [("rows", pa.int64())]
+    + [(name, pa.float64()) for name in ("mse", "blind", "relative")]
+    + [("better", pa.bool_())]
+)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished experiment: ``folder`` holds one folder for each scenario, ``report`` is the page."""
+
+    folder: Path
+    report: Path
+
+    @cached_property
+    def _runs(self) -> tuple[folders.Run, ...]:
+        return folders.read_runs([self.folder])
+
+    @cached_property
+    def scenarios(self) -> dict[str, Run]:
+        """Each scenario alone, by the name of its folder: spaces in its name are hyphens."""
+        homes = [run.parties[0].folder.parent for run in self._runs]
+        return {home.name: Run(home, self.report) for home in homes}
+
+    @property
+    def verdict(self) -> str:
+        """What the results mean, in words."""
+        return str(verdict.verdict(self._runs))
+
+    @cached_property
+    def results(self) -> pa.Table:
+        """One row for each scenario, attack, target and scored set, the most successful attack first.
+
+        ``mse``: mean squared error per feature, of columns scaled to [0, 1], on ``rows`` rows. ``blind``: that
+        of the best blind guess for the same rows. ``relative``: their ratio. ``better``: whether the attack
+        beats the guess beyond chance. As a data frame: ``run.results.to_pandas()``.
+        """
+        rows = [
+            {"scenario": scenario, **{name: getattr(result, name) for name in _RESULTS.names[1:]}}
+            for scenario, run in zip(self.scenarios, self._runs, strict=True)
+            for result in final(run)
+        ]
+        return pa.Table.from_pylist(rows, schema=_RESULTS)
+
+    @cached_property
+    def estimates(self) -> dict[tuple[str, ...], Estimate]:
+        """What the attacks of the only scenario estimated for the prediction rows, by (target, attack).
+
+        The key of an attack on labels is (target, attack, adversary, scored set): several parties may run it.
+
+        Raises:
+            ConfigError: there are several scenarios.
+            StorageError: a file is damaged.
+        """
+        (run,) = self._only("estimates")._runs
+        return dict(pair for party in run.parties for pair in estimates_of(party))
+
+    def compare(self, other: Run) -> dict[str, Any]:
+        """What differs from ``other`` in settings and figures, as in ``vflens compare --json``.
+
+        Raises:
+            ConfigError: one of them has several scenarios.
+        """
+        return compare.compare(self._only("compare").folder, other._only("compare").folder)
+
+    def _only(self, asked: str) -> Run:
+        if len(self._runs) > 1:
+            names = ", ".join(map(repr, self.scenarios))
+            raise ConfigError(
+                f"{asked} is of one scenario, and {self.folder} has {names}: ask run.scenarios[NAME]"
+            )
+        return self
+
+    def _repr_html_(self) -> str:
+        maps = [
+            paragraphs(f"{target}, {scored_set} rows: MSE and its share of the best blind guess's")
+            + table(
+                ["attack", *self.scenarios],
+                [[attack, *map(_cell, row)] for attack, row in rows.items()],
+                [[0.0, *map(_shade, row)] for row in rows.values()],
+            )
+            for (target, scored_set), rows in heat_cells(self._runs).items()
+        ]
+        return paragraphs(self.verdict) + "".join(maps) + paragraphs(f"report: {self.report}")
+
+
+def _cell(result: Result | None) -> str:
+    return f"{verdict.figure(result.mse)} ({percent(result.relative)})" if result else "–"
+
+
+def _shade(result: Result | None) -> float:
+    return max(0.0, 1.0 - result.relative) if result else 0.0
+
+
+def run(
+    experiment: Experiment | Path | str, *, in_process: bool = True, out: Path | str | None = None
+) -> Run:
+    """Run an experiment: deal the data, train, predict, attack, report.
+
+    Args:
+        experiment: a TOML file, or a :class:`vflens.Experiment`.
+        in_process: all parties in this process: quicker, no isolation. False: one process for each party, as
+            in ``vflens run``. The results have the same bits.
+        out: the folder in which the run's folder is made; None: the experiment's own ``out``.
+
+    Raises:
+        VflensError: the reason for which it cannot run, in one sentence.
+    """
+    loaded = experiment if isinstance(experiment, Experiment) else load_experiment(Path(experiment))
+    if out is not None:
+        loaded = loaded.model_copy(update={"out": Path(out)})
+    done = run_experiment(loaded, in_process=in_process)
+    return Run(done.folder, done.report)
+
+
+def sweep(
+    what: Path | str | Mapping[str, Any], *, out: Path | str = "sweep", jobs: int = 1, backend: str = "loky"
+) -> dict[str, Any]:
+    """Run every attack against every defence at every strength, for several seeds; see ``vflens sweep``.
+
+    Args:
+        what: a TOML file with a table ``[sweep]``, or its keys and tables as a dict.
+        out: the folder for ``sweep.parquet`` and ``sweep.html``. An interrupted sweep resumes there.
+        jobs: processes at a time.
+        backend: "loky" (processes here), "ray" or "dask" (a cluster).
+
+    Returns:
+        the facts of ``vflens sweep --json``; ``data`` and ``page`` are the files.
+
+    Raises:
+        ConfigError: a wrong setting, or no attack gave an error in any cell.
+        VflensError: the reason for which a cell failed.
+    """
+    if isinstance(what, Mapping):
+        loaded = validate(TypeAdapter(SweepFile), dict(what), "sweep")
+    else:
+        loaded = load_sweep(Path(what))
+    folder = Path(out)
+    pool = Pool(folder / f".{loaded.name}", jobs, backend)  # type: ignore[arg-type]  # the pool checks it
+    return run_sweep(loaded, pool, folder, f"vl.sweep, {loaded.name}")

@@ -1,0 +1,201 @@
+"""``vl.audit`` and ``vl.release``: a party's own data frame, before it joins a federation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import Field, TypeAdapter
+from threadpoolctl import threadpool_limits
+
+from vflens.api.frames import as_arrow, like, numbered
+from vflens.api.html import paragraphs, table
+from vflens.config import validate
+from vflens.errors import ConfigError, VflensError
+from vflens.experiments.audit import words
+from vflens.experiments.audit.bench import Plan
+from vflens.experiments.audit.run import audit as run_audit
+from vflens.experiments.audit.subject import subject_of
+from vflens.experiments.release.options import Options
+from vflens.experiments.release.page import headline
+from vflens.experiments.release.run import release as release_file
+from vflens.storage.files import write_whole
+from vflens.storage.private import owner_only
+from vflens.tables.description import PartyFile
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """What a federation would learn of a table; ``facts`` has the keys of ``vflens audit --json``."""
+
+    facts: dict[str, Any]
+
+    @property
+    def verdict(self) -> str:
+        """What bounds and attacks mean, in words."""
+        return "\n".join([*words.alarms(self.facts), *words.sentences(self.facts)])
+
+    @property
+    def recommendation(self) -> str:
+        """The cheapest defence that helps, in words."""
+        return words.recommendation(self.facts)
+
+    def write(self, page: Path | str) -> Path:
+        """Write the page of ``vflens audit``.
+
+        Raises:
+            StorageError: it cannot be written.
+        """
+        words.write_audit(self.facts, Path(page))
+        return Path(page)
+
+    def _repr_html_(self) -> str:
+        header, *rows = words.table(self.facts)
+        return paragraphs(*self.verdict.splitlines(), self.recommendation) + table(header, rows)
+
+
+def audit(
+    frame: Any,
+    *,
+    classes: int,
+    id_column: str | None = None,
+    models: int = 10,
+    rows: int = 1000,
+    known: int = 50,
+    seed: int = 0,
+    least_error: float | None = None,
+    most_loss: float = 0.01,
+    **description: Any,
+) -> Audit:
+    """Bounds, attacks and defences for one party's own columns, before any training; see ``docs/audit.md``.
+
+    Args:
+        frame: a pandas, polars or Arrow table, or a mapping from names to arrays (n,); one row per person.
+        classes: of the planned model.
+        id_column: a column that only identifies rows; None: there is none.
+        models: simulated models of each kind.
+        rows: at most so many of the frame's rows are used.
+        known: so many of them are known to the adversary.
+        seed: one seed, one result.
+        least_error: the MSE that the party wants at least; None: .8 of a blind guess's.
+        most_loss: the accuracy that it gives for it at most.
+        description: ``columns``, ``bounds``, ``encode``, ``missing`` and the other keys of a party's ``[data]``.
+
+    Raises:
+        ConfigError: an unknown key or column, or a number out of its range.
+        DataError: the frame cannot be used.
+    """
+    numbers = {"models": models, "rows": rows, "known": known, "seed": seed, "classes": classes}
+    wanted = {"least_error": least_error, "most_loss": most_loss}
+    plan = validate(TypeAdapter(_Asked), {**numbers, **wanted}, "audit")
+    given = as_arrow(frame)
+    given, ids = numbered(given) if id_column is None else (given, id_column)
+    with _written(given) as file, threadpool_limits(1):  # the same bits as `vflens audit`
+        spec = validate(TypeAdapter(PartyFile), {**description, "file": file, "id_column": ids}, "the frame")
+        subject = subject_of("the frame", spec, plan.classes)
+        return Audit(run_audit(subject, plan, _silent))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Asked(Plan):
+    """The arguments of an audit that are numbers."""
+
+    classes: Annotated[int, Field(ge=2)]
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """What the noise of a release hides and what it does not; ``facts`` as the certificate's JSON has them."""
+
+    facts: dict[str, Any]
+    page: str
+
+    @property
+    def headline(self) -> str:
+        """The bound in one sentence."""
+        return headline(self.facts)
+
+    def write(self, page: Path | str) -> Path:
+        """Write the certificate's page.
+
+        Raises:
+            StorageError: it cannot be written.
+        """
+        write_whole(Path(page), self.page)
+        return Path(page)
+
+    def _repr_html_(self) -> str:
+        warnings = (f"warning: {warning}" for warning in self.facts["warnings"])
+        return paragraphs(self.headline, *warnings) + table(
+            ["not protected"], [[thing] for thing in self.facts["not_protected"]]
+        )
+
+
+def release(frame: Any, **options: Any) -> tuple[Any, Certificate]:
+    """A table under noise, with its certificate; see ``docs/release.md``.
+
+    Args:
+        frame: a pandas, polars or Arrow table, or a mapping from names to arrays (n,).
+        options: those of ``vflens release`` by the same names: ``mechanism`` (default "gaussian"),
+            ``lambda_``, ``target_mse``, ``epsilon``, ``delta``, ``diameter``, ``pi``, ``label``, ``ids``,
+            ``encode``, ``missing``, ``seed`` and the others.
+
+    Returns:
+        the noisy table, in the kind of ``frame`` (Arrow for a kind that is not known), and the certificate.
+
+    Raises:
+        ConfigError: an unknown option, or options that do not go together.
+        DataError: the frame cannot be released.
+    """
+    with _written(as_arrow(frame)) as file, threadpool_limits(1):
+        done = release_file(_options(file, options), _silent)
+        return like(pq.read_table(done.table), frame), Certificate(done.facts, done.page.read_text("utf-8"))
+
+
+def _options(file: Path, given: dict[str, Any]) -> Options:
+    known = {field.name for field in fields(Options)} - {"table", "out", "force", "excel_safe"}
+    unknown = next((name for name in given if name not in known), None)
+    if unknown is not None:
+        raise ConfigError(f"release has no option {unknown!r}: it has {', '.join(sorted(known))}")
+    texts = {name: _text(given[name]) for name in ("diameter", "lower", "upper") if name in given}
+    places = {"table": file, "out": file.with_name("released.parquet")}
+    return validate(TypeAdapter(Options), {"mechanism": "gaussian", **given, **texts, **places}, "release")
+
+
+def _text(value: Any) -> Any:
+    """A number, or one for each column, as the command line takes them."""
+    if isinstance(value, int | float):
+        return repr(float(value))
+    return value if value is None or isinstance(value, str) else ",".join(repr(float(v)) for v in value)
+
+
+@contextmanager
+def _written(frame: pa.Table) -> Iterator[Path]:
+    """``frame`` as a parquet file that its owner alone can read, gone afterwards.
+
+    An error that names the file or a flag of the command line names the frame or the argument instead.
+    """
+    with TemporaryDirectory(prefix="vflens-") as folder:
+        file = Path(folder) / "frame.parquet"
+        try:
+            with owner_only():
+                pq.write_table(frame, file)
+            yield file
+        except VflensError as error:
+            sentence = str(error).replace(str(file), "the frame")
+            raise type(error)(re.sub(r"--([a-z][a-z-]*)", _argument, sentence)) from None
+
+
+def _argument(flag: re.Match[str]) -> str:
+    return {"lambda": "lambda_", "id": "ids"}.get(flag[1], flag[1].replace("-", "_"))
+
+
+def _silent(stage: str, done: int, total: int) -> None:
+    """No progress bar."""
