@@ -76,10 +76,12 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
 
 def test_the_import_loads_nothing_else_and_changes_nothing() -> None:
     code = (
-        "import os, signal, sys; before = dict(os.environ), signal.getsignal(signal.SIGINT), set(sys.modules)\n"
+        "import os, signal, sys\n"
+        "before = dict(os.environ), signal.getsignal(signal.SIGINT), set(sys.modules)\n"
         "import vflens\n"
         "print((dict(os.environ), signal.getsignal(signal.SIGINT)) == before[:2])\n"
-        "print(sorted(n for n in set(sys.modules) - before[2] if n.partition('.')[0] not in sys.stdlib_module_names))"
+        "new = set(sys.modules) - before[2]\n"
+        "print(sorted(n for n in new if n.partition('.')[0] not in sys.stdlib_module_names))"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout == "True\n['vflens']\n"

@@ -66,7 +66,7 @@ def estimate(
 
     Raises:
         PluginError: an unknown name, or an attack that is not linear.
-        ConfigError: an unknown parameter, a value out of its range, or an ``rng`` that is no generator or seed.
+        ConfigError: an unknown parameter, a value out of its range, or a wrong ``rng``.
         ProtocolError: arrays that are not finite, too large, or do not fit each other.
         KnowledgeError: the attack needs moments, and none are given.
     """

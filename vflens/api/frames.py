@@ -64,7 +64,7 @@ def _is_of(package: str, frame: Any) -> bool:
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Text as ``string`` and categories as their values: polars has views of text, which Arrow cannot take."""
+    """Text as ``string``, categories as their values. Arrow cannot take polars' views of text by index."""
     if pa.types.is_dictionary(column.type):
         kind = _plain_type(column.type.value_type)
         return pa.chunked_array([c.dictionary.cast(kind).take(c.indices) for c in column.chunks], kind)

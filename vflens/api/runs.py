@@ -22,6 +22,7 @@ from vflens.experiments.run.experiment import Experiment, load_experiment
 from vflens.experiments.run.run import run as run_experiment
 from vflens.experiments.sweeps.pool import Pool
 from vflens.experiments.sweeps.sweep import SweepFile, load_sweep, run_sweep
+from vflens.types import Document
 
 _RESULTS = pa.schema(
     [(name, pa.string()) for name in ("scenario", "attack", "target", "scored_set")]
@@ -57,9 +58,9 @@ class Run:
     def results(self) -> pa.Table:
         """One row for each scenario, attack, target and scored set, the most successful attack first.
 
-        ``mse``: mean squared error per feature, of columns scaled to [0, 1], on ``rows`` rows. ``blind``: that
-        of the best blind guess for the same rows. ``relative``: their ratio. ``better``: whether the attack
-        beats the guess beyond chance. As a data frame: ``run.results.to_pandas()``.
+        ``mse``: mean squared error per feature, of columns scaled to [0, 1], on ``rows`` rows. ``blind``:
+        that of the best blind guess for the same rows. ``relative``: their ratio. ``better``: whether the
+        attack beats the guess beyond chance. As a data frame: ``run.results.to_pandas()``.
         """
         rows = [
             {"scenario": scenario, **{name: getattr(result, name) for name in _RESULTS.names[1:]}}
@@ -81,7 +82,7 @@ class Run:
         (run,) = self._only("estimates")._runs
         return dict(pair for party in run.parties for pair in estimates_of(party))
 
-    def compare(self, other: Run) -> dict[str, Any]:
+    def compare(self, other: Run) -> Document:
         """What differs from ``other`` in settings and figures, as in ``vflens compare --json``.
 
         Raises:
@@ -141,7 +142,7 @@ def run(
 
 def sweep(
     what: Path | str | Mapping[str, Any], *, out: Path | str = "sweep", jobs: int = 1, backend: str = "loky"
-) -> dict[str, Any]:
+) -> Document:
     """Run every attack against every defence at every strength, for several seeds; see ``vflens sweep``.
 
     Args:

@@ -29,13 +29,14 @@ from vflens.experiments.release.run import release as release_file
 from vflens.storage.files import write_whole
 from vflens.storage.private import owner_only
 from vflens.tables.description import PartyFile
+from vflens.types import Document
 
 
 @dataclass(frozen=True, eq=False)
 class Audit:
     """What a federation would learn of a table; ``facts`` has the keys of ``vflens audit --json``."""
 
-    facts: dict[str, Any]
+    facts: Document
 
     @property
     def verdict(self) -> str:
@@ -86,7 +87,7 @@ def audit(
         seed: one seed, one result.
         least_error: the MSE that the party wants at least; None: .8 of a blind guess's.
         most_loss: the accuracy that it gives for it at most.
-        description: ``columns``, ``bounds``, ``encode``, ``missing`` and the other keys of a party's ``[data]``.
+        description: ``columns``, ``bounds``, ``encode``, ``missing`` and other keys of a party's ``[data]``.
 
     Raises:
         ConfigError: an unknown key or column, or a number out of its range.
@@ -112,9 +113,9 @@ class _Asked(Plan):
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """What the noise of a release hides and what it does not; ``facts`` as the certificate's JSON has them."""
+    """What the noise of a release hides and what it does not; ``facts`` as in the certificate's JSON."""
 
-    facts: dict[str, Any]
+    facts: Document
     page: str
 
     @property
