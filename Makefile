@@ -13,7 +13,7 @@ export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-deep test facts golden kernels wheel-check fmt lint types proto check-proto bench docs check clean
+.PHONY: help setup demo demo-deep test facts golden kernels wheel-check fmt lint types proto check-proto bench test-docs docs check clean
 
 help:           ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -34,6 +34,11 @@ $(VENV)/.deep: pyproject.toml constraints.txt | $(VENV)/bin/python
 $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "installing everything into $(VENV) …"
 	$(PIP) install $(EDITABLE) -c constraints.txt -e '.[dev,bench,cluster]'
+	@touch $@ $(VENV)/.core $(VENV)/.deep
+
+$(VENV)/.docs: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo "installing the core, torch and the site's tools into $(VENV) …"
+	$(PIP) install $(EDITABLE) -c constraints.txt -e '.[deep,docs]'
 	@touch $@ $(VENV)/.core $(VENV)/.deep
 
 setup: $(VENV)/.dev     ## create .venv with everything: extras, tests, benchmarks
@@ -90,8 +95,12 @@ check-proto: proto      ## fail when the committed generated code differs from i
 bench: $(VENV)/.dev     ## benchmarks against the alternatives, as ratios
 	$(BIN)/pytest benchmarks -p no:randomly -p no:xdist -s --timeout 1200
 
-docs: $(VENV)/.dev      ## every link and command of the docs exists
+test-docs: $(VENV)/.dev ## every link and command of the docs exists
 	$(BIN)/pytest -q tests/unit/test_docs.py
+
+docs: $(VENV)/.docs     ## the site, with the tutorials executed, into build/site; a broken link or an undocumented name fails
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "look at it, search included: $(BIN)/python -m http.server --bind 127.0.0.1 --directory build/site"
 
 check: lint types check-proto   ## everything static
 
