@@ -9,9 +9,14 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from vflens.config import Limits
-from vflens.wire.channel import grpc, options
+from vflens.wire.process import configure_process
 
-if __name__ == "__main__":
+
+def main() -> None:
+    """Serve until the standard input ends."""
+    configure_process()
+    from vflens.wire.channel import grpc, options
+
     server = grpc.server(ThreadPoolExecutor(4), options=options(Limits()))
     echo: Any = grpc.unary_unary_rpc_method_handler(lambda request, context: request)
     stream: Any = grpc.stream_stream_rpc_method_handler(lambda requests, context: requests)
@@ -20,3 +25,7 @@ if __name__ == "__main__":
     print(f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}", flush=True)
     server.start()
     sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -23,9 +24,7 @@ from vflens.models.settings import SplitNetwork
 from vflens.models.softmax_regression import one_hot
 from vflens.protocol.acts import (
     Answers,
-    Begin,
     Disclose,
-    Done,
     Finished,
     Predict,
     Query,
@@ -34,7 +33,7 @@ from vflens.protocol.acts import (
     Train,
     Trained,
 )
-from vflens.protocol.checks import check_origin, check_version, finite, part
+from vflens.protocol.checks import MODEL_VERSION, check_origin, check_version, finite, part
 from vflens.protocol.embeddings import combined, predicted_embeddings
 from vflens.protocol.federation import Federation
 from vflens.protocol.link import Handlers, Link
@@ -70,6 +69,7 @@ class ActiveParty(DataParty):
         self._losses: list[float] = []
         self._requests = 0
         self._scores = RowLog()
+        self._training = threading.Lock()  # held while this party drives a training
 
     def handlers(self) -> Handlers:
         """See :meth:`vflens.protocol.link.Party.handlers`."""
@@ -137,8 +137,14 @@ class ActiveParty(DataParty):
     def train(self, act: Train) -> Trained:
         """Train with the passive parties, whose embeddings come straight to this party."""
         self._check_run(act.run)
-        self.settle()
-        return run_to_end(DirectTraining(self, self.links[self.coordinator], self._passive()).run())
+        if not self._training.acquire(blocking=False):
+            raise StateError(f"run {act.run!r} is being trained: wait for the answer to the first request")
+        try:
+            self.reached.check_training(self.recovery.learned + 1)
+            self.settle()
+            return run_to_end(DirectTraining(self, self.links[self.coordinator], self._passive()).run())
+        finally:
+            self._training.release()
 
     def take(self, embeddings: Sequence[Released]) -> None:
         """Release the gradient in all passive parties' ``embeddings`` of one step, learn when it has left.
@@ -194,12 +200,9 @@ class ActiveParty(DataParty):
             return self.run.federation.predict
         return super()._scored_rows(scored_set, sender)
 
-    def begin(self, act: Begin) -> Done:
-        """See :meth:`DataParty.begin`; also keeps what attacks may use besides the recorded transcript."""
-        with self.lock:
-            self.settle()
-            save_arrays(self.folder / "own.npz", self.adversary.own())
-        return super().begin(act)
+    def training_over(self) -> None:
+        """Keep what attacks on the recorded transcript may use besides it."""
+        save_arrays(self.folder / "own.npz", self.adversary.own())
 
     def query(self, act: Query) -> Answers:
         """Answer an operator."""
@@ -212,20 +215,16 @@ class ActiveParty(DataParty):
         with self.lock:
             self.settle()
             run, rows = self.run, self.run.federation.checked_rows(rows, Phase.PREDICT)
-            exchange = Exchange(self.config.run, Phase.PREDICT, 1, self._requests)
+            exchange = Exchange(self.config.run, Phase.PREDICT, MODEL_VERSION, self._requests)
             self._requests += 1
             if run.federation.direct:
-                return self._scored_here(exchange, rows)
-            self.spending.check(exchange)
-            own = self.gate.release_rows(
-                Point.EMBEDDING,
-                exchange,
-                rows,
-                self._sent,
-            )
-        released = self.links[self.coordinator].call(
-            Predict(own)
-        )  # meanwhile another request may be prepared
+                fresh = self.gate.unreleased(Point.SCORES, exchange, rows)
+            else:
+                self.spending.check(exchange)
+                own = self.gate.release_rows(Point.EMBEDDING, exchange, rows, self._sent)
+        if run.federation.direct:
+            return self._scored_here(exchange, rows, fresh)
+        released = self.links[self.coordinator].call(Predict(own))  # meanwhile another may be prepared
         with self.lock:
             log_c = self._checked_scores(released, rows)
             fresh = ~self._scores.has(rows)
@@ -240,18 +239,21 @@ class ActiveParty(DataParty):
         """The links to the passive parties, in name order."""
         return self.links.to(self.run.federation.passive)
 
-    def _scored_here(self, exchange: Exchange, rows: Array) -> Released:
-        """Scores from the embeddings that the passive parties send straight to this party."""
+    def _scored_here(self, exchange: Exchange, rows: Array, fresh: Array) -> Released:
+        """Scores of ``rows``; the embeddings of the ``fresh`` ones come straight from the passive parties."""
+        asked = self._passive() if len(fresh) else ()
+        embeddings = predicted_embeddings(self.run.federation, asked, exchange, fresh)  # not under the lock
 
-        def compute(fresh: Array) -> Array:
-            embeddings = predicted_embeddings(self.run.federation, self._passive(), exchange, fresh)
-            for embedding in embeddings:
+        def compute(own: Array) -> Array:  # all fresh rows, where another request did not overtake
+            received = [part(embedding, own) for embedding in embeddings]
+            for embedding in received:
                 self.transcript.record(embedding)
-            log_c = self._log_scores(combined(embeddings, self.run.federation), fresh, exchange)
-            self._scores.add(fresh, log_c, exchange)
+            log_c = self._log_scores(combined(received, self.run.federation), own, exchange)
+            self._scores.add(own, log_c, exchange)
             return log_c
 
-        return self.gate.release_rows(Point.SCORES, exchange, rows, compute)
+        with self.lock:
+            return self.gate.release_rows(Point.SCORES, exchange, rows, compute)
 
     def network_model(self, federation: Federation, network: SplitNetwork) -> Any:
         """See :meth:`DataParty.network_model`."""
@@ -301,9 +303,10 @@ class ActiveParty(DataParty):
 
     def received_scores(self, rows: Array) -> Array:
         """Log-probabilities (n, k) of ``rows`` asked before, after this party's own defences."""
-        exchange = Exchange(self.config.run, Phase.PREDICT, 1, self._requests)
-        log_c: Array = self.chain.fold("on_outputs", self._scores.values(rows), exchange, rows)
-        return log_c
+        with self.lock:
+            exchange = Exchange(self.config.run, Phase.PREDICT, MODEL_VERSION, self._requests)
+            log_c: Array = self.chain.fold("on_outputs", self._scores.values(rows), exchange, rows)
+            return log_c
 
     def predict_and_attack(self) -> None:
         """Ask for all prediction rows, attack at every milestone, then tell the coordinator."""
@@ -315,7 +318,9 @@ class ActiveParty(DataParty):
                 self.ask(rows[done:end])
                 done = end
             self.log.info("progress", stage="predicting", done=done, total=len(rows))
-            self.adversary.attack(self.gate.released_rows(point, 1)[:milestone], final=milestone == len(rows))
+            self.adversary.attack(
+                self.gate.released_rows(point, MODEL_VERSION)[:milestone], final=milestone == len(rows)
+            )
         record_utility(self, self.labels, self.received_scores(rows))
         self.metrics.save()
         self.links[self.coordinator].call(Finished(self.config.run, self.name))
@@ -329,7 +334,11 @@ class ActiveParty(DataParty):
     def learned_width(self, sender: str) -> int:
         """See :meth:`DataParty.learned_width`."""
         federation = self.run.federation
-        return federation.widths[sender] if federation.direct else federation.combined_width
+        if not federation.direct:
+            return federation.combined_width
+        if sender not in federation.widths:
+            raise ProtocolError(f"an embedding of {sender!r}, which is no passive party")
+        return federation.widths[sender]
 
     def relearn(self, logged: Sequence[Released]) -> None:
         """See :meth:`DataParty.relearn`."""
@@ -348,9 +357,12 @@ class ActiveParty(DataParty):
 
     def load(self, state: Mapping[str, Array]) -> None:
         """Take up :meth:`state`."""
+        best, without = state["stopping"].tolist()
+        if not 0 <= without < np.inf:
+            raise ProtocolError(f"the checkpoint counts {without} epochs without improvement: from 0 are due")
         super().load(state)
         self.gate.load(state, self.config.run)
-        self._best_loss, self._epochs_without = float(state["stopping"][0]), int(state["stopping"][1])
+        self._best_loss, self._epochs_without = best, int(without)
         self._losses = state["losses"].tolist()
 
     def _checked(self, act: Step) -> Released:

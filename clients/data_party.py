@@ -19,7 +19,7 @@ from vflens.config import ActiveConfig, PassiveConfig
 from vflens.config.compatibility import build_defenses, check_device, check_family
 from vflens.errors import ConfigError, ProtocolError, StateError
 from vflens.member.gate import ReleaseGate, check_fired
-from vflens.member.recovery import RecoveryLog, check_logged, unchanged
+from vflens.member.recovery import RecoveryLog, as_storage_error, check_logged, check_state
 from vflens.member.stage import Reached, Stage
 from vflens.member.start_nonce import start_nonce
 from vflens.member.step_log import StepLog
@@ -172,7 +172,11 @@ class DataParty(Party):
 
     @abstractmethod
     def learned_width(self, sender: str) -> int:
-        """Numbers per row of what it learns from, if it came from ``sender``."""
+        """Numbers per row of what it learns from, if it came from ``sender``.
+
+        Raises:
+            ProtocolError: it does not learn from ``sender``.
+        """
 
     @abstractmethod
     def relearn(self, logged: Sequence[Released]) -> None:
@@ -198,9 +202,13 @@ class DataParty(Party):
         check_version(act.version)
         with self.lock:
             self.settle()
+            self.training_over()
             self.reached.advance(Stage.OPEN)
         self.begun.set()
         return Done()
+
+    def training_over(self) -> None:
+        """What a party does with its trained model before predictions begin."""
 
     def check_begun(self) -> None:
         """Refuse a prediction before that: a row released now would keep its half-trained values for good.
@@ -337,7 +345,8 @@ class DataParty(Party):
         return self.gate.answered(point, exchange)
 
     def defer(self, work: Callable[[], None]) -> None:
-        """Put ``work`` off until the reply has left."""
+        """Put ``work`` off until the reply has left; what was put off before it is done first."""
+        self.settle()
         self._deferred = work
 
     def settle(self) -> None:
@@ -373,15 +382,15 @@ class DataParty(Party):
         if self.reached.stage is Stage.OPEN:
             self.begun.set()
         self.begin_run(federation, load_order(self.folder, self.table))
-        with unchanged(self.folder):
+        with as_storage_error(self.folder):
             state = self.recovery.saved()
             if state:
+                check_state(state, self.state())
                 self.load(state)
         for logged in self.recovery.missed(self.step_messages):
-            with unchanged(self.folder):
+            with as_storage_error(self.folder):
                 for released in logged:
                     check_logged(released, federation, self.learned_width(released.sender))
-            with unchanged(self.folder, (ProtocolError, StateError)):
                 self.relearn(logged)
             for released in logged:  # beside a sampled transcript the recovery log is written first
                 self.transcript.record(released)

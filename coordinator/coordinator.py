@@ -20,7 +20,7 @@ from vflens.coordinator.training import TrainingLoop, restored
 from vflens.errors import ConfigError, ProtocolError, StateError, VflensError
 from vflens.member.event_loop import run_to_end
 from vflens.member.gate import ReleaseGate, check_fired
-from vflens.member.recovery import RecoveryLog, check_logged, unchanged
+from vflens.member.recovery import RecoveryLog, as_storage_error, check_logged
 from vflens.member.stage import Reached, Stage
 from vflens.member.start_nonce import start_nonce
 from vflens.member.summary import save_summary
@@ -46,7 +46,7 @@ from vflens.protocol.acts import (
     Trained,
 )
 from vflens.protocol.alignment import Alignment, align, check_salt
-from vflens.protocol.checks import check_exchange, check_origin, finite, part
+from vflens.protocol.checks import MODEL_VERSION, check_exchange, check_origin, finite, part
 from vflens.protocol.embeddings import combined, predicted_embeddings
 from vflens.protocol.federation import Federation
 from vflens.protocol.link import Handlers, Link, Links, Party
@@ -180,11 +180,11 @@ class Coordinator(Party):
         self.reached.advance(Stage.DISCLOSED)
         active = self._active()
         for passive in self._passive():
-            for released in passive.call(Disclose(self.config.run, 1, self.name)):
+            for released in passive.call(Disclose(self.config.run, MODEL_VERSION, self.name)):
                 self.transcript.record(released)
-            for released in passive.call(Disclose(self.config.run, 1, active.name)):
+            for released in passive.call(Disclose(self.config.run, MODEL_VERSION, active.name)):
                 active.call(Deliver(released))
-            for released in active.call(Disclose(self.config.run, 1, passive.name)):
+            for released in active.call(Disclose(self.config.run, MODEL_VERSION, passive.name)):
                 passive.call(Deliver(released))
         if any(d.needs_parameters for d in self.chain.defenses):
             self.disclosed_parameters()  # refuse now what would fail at the first prediction
@@ -206,7 +206,7 @@ class Coordinator(Party):
         """
         self.reached.advance(Stage.OPEN)
         for link in (*self._passive(), self._active()):
-            link.call(Begin(self.config.run, 1))
+            link.call(Begin(self.config.run, MODEL_VERSION))
 
     def predict(self, act: Predict) -> Released:
         """Release what the active party asks of its rows, each once: scores, or in a split network
@@ -232,11 +232,12 @@ class Coordinator(Party):
         """A data party has attacked, the active one has predicted too; the run is over when all have."""
         self._check_open()
         self._check_run(act.run)
-        self._unfinished.discard(act.sender)
-        if not self._unfinished and not self.finished.is_set():
-            if self.aligned.network is None:
-                self.scores.record_metrics()
-            self.finished.set()
+        with self.lock:  # the last two may come at a time: figures are recorded once
+            self._unfinished.discard(act.sender)
+            if not self._unfinished and not self.finished.is_set():
+                if self.aligned.network is None:
+                    self.scores.record_metrics()
+                self.finished.set()
         return Done()
 
     def stop(self, failure: str = "") -> None:
@@ -264,10 +265,10 @@ class Coordinator(Party):
         """
         self.federation = Federation.load(self.folder)
         self.reached.restore()
-        with unchanged(self.folder):
+        with as_storage_error(self.folder):
             state = self.recovery.saved()
             if state:
-                self._gradient = restored(state, self.federation.active.name, self.config.run)
+                self._gradient = restored(state, self.federation)
             for (gradient,) in self.recovery.missed(1):
                 self._gradient = gradient
             if self._gradient is not None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from vflens.errors import ProtocolError
 from vflens.member.gate import ReleaseGate
-from vflens.member.recovery import RecoveryLog
+from vflens.member.recovery import RecoveryLog, check_state
 from vflens.models.softmax_regression import batches
 from vflens.protocol.acts import Step, StepReply
 from vflens.protocol.checks import check_origin, finite
@@ -112,8 +112,14 @@ def _state(gradient: Released) -> dict[str, Array]:
     return {"exchange": exchange, "rows": gradient.rows, "gradient": gradient.tensor("gradient")}
 
 
-def restored(state: Mapping[str, Array], sender: str, run: str) -> Released:
-    """The gradient of ``sender`` that a checkpoint of the coordinator holds."""
-    exchange = Exchange(run, Phase.TRAIN, *state["exchange"].tolist())
+def restored(state: Mapping[str, Array], federation: Federation) -> Released:
+    """The active party's gradient that a checkpoint of the coordinator holds.
+
+    Raises:
+        ProtocolError: it holds none.
+    """
+    due: dict[str, Array] = {"exchange": np.zeros(2, np.int64), "rows": np.zeros(0, np.int32)}
+    check_state(state, due | {"gradient": np.zeros((0, 0))})
+    exchange = Exchange(federation.run, Phase.TRAIN, *state["exchange"].tolist())
     tensors = {"gradient": sealed(state["gradient"])}
-    return Released(sender, exchange, Point.GRADIENT, sealed(state["rows"]), tensors)
+    return Released(federation.active.name, exchange, Point.GRADIENT, sealed(state["rows"]), tensors)

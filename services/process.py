@@ -194,13 +194,15 @@ class _Told:
 
 def _until(event: threading.Event, party: PassiveParty | ActiveParty, coordinator: Peer, told: _Told) -> None:
     """Wait for ``event`` or the end of the run, as long as the coordinator lives."""
-    misses, seen, kept = 0, 0, 0
+    misses, seen, flushed = 0, 0, 0
     while not event.wait(1.0) and not party.stopped.is_set():
         told()
-        if kept != party.transcript.received == seen:  # nothing came for a second: a good time to write
+        received = party.transcript.received
+        idle = received == seen  # nothing came for a second: a good time to write
+        if idle and received != flushed:
             party.flush()  # what was computed so far survives whatever comes, even SIGKILL
-            kept = seen
-        seen = party.transcript.received
+            flushed = received
+        seen = received
         misses = 0 if is_healthy(coordinator.address, party.config) else misses + 1
         if misses >= 3:
             raise UnavailableError(

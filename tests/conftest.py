@@ -12,6 +12,9 @@ from laboratory import NOISY, close, federation, let_go
 from threadpoolctl import threadpool_limits
 
 from vflens.experiments.run.in_process import LocalFederation
+from vflens.wire.process import configure_process
+
+configure_process()  # as the command line does; no test imports grpc before
 
 
 @pytest.fixture(scope="session", autouse=True)

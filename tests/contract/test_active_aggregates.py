@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from vflens.experiments.pages.report import render
 from vflens.experiments.results.folders import read_runs
 from vflens.experiments.run.in_process import LocalFederation
 from vflens.protocol.acts import Act, Epoch, Forward, Order, Predict, Step, Train
+from vflens.protocol.embeddings import predicted_embeddings
 from vflens.protocol.link import Link
 from vflens.storage import journal
 from vflens.types import Array, Exchange, Phase, Point, Released
@@ -358,3 +361,55 @@ def test_early_stopping_ends_it_in_both_places_and_stale(tmp_path: Path) -> None
     for (count,) in map(tuple, steps):
         assert 12 <= count < 160
         assert count % 4 == 0
+
+
+class _AskedAgain(Around):
+    """Sends the active party another Train while its first one asks for the order of an epoch."""
+
+    def __init__(self, inner: Link, again: Link) -> None:
+        super().__init__(inner)
+        self._again, self.refusals = again, list[str]()
+
+    def submit(self, act: Act[Any]) -> Any:
+        if isinstance(act, Epoch):
+            with pytest.raises(StateError) as refused:
+                self._again.call(Train(act.run))
+            self.refusals.append(str(refused.value))
+        return super().submit(act)
+
+
+def test_a_second_training_is_refused_while_the_first_runs(local: LocalFederation) -> None:
+    upward = local.active.links["coordinator"]
+    local.active.links["coordinator"] = link = _AskedAgain(upward, local.coordinator.links["active"])
+    local.coordinator.train()
+    sentence = "run 'tiny/run' is being trained: wait for the answer to the first request"
+    assert set(link.refusals) == {sentence}
+    trained = local.coordinator.links["active"].call(Train("tiny/run"))  # its answer got lost
+    assert trained.first == trained.steps == 12
+    local.coordinator.open_predictions()
+    with pytest.raises(StateError, match=r"^step 12 after the end of training: the coordinator opened"):
+        local.coordinator.links["active"].call(Train("tiny/run"))
+
+
+def test_requests_overlap_where_the_active_party_asks(
+    local: LocalFederation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each has the embeddings of rows 3 to 5 before the other has released their scores."""
+    local.coordinator.train()
+    local.coordinator.open_predictions()
+    active, both_asked = local.active, Barrier(2)
+    rows, ask = active.run.federation.predict, predicted_embeddings
+
+    def side_by_side(*args: Any) -> list[Released]:
+        found = ask(*args)
+        both_asked.wait(20)
+        return found
+
+    monkeypatch.setattr("vflens.clients.active.predicted_embeddings", side_by_side)
+    with ThreadPoolExecutor(2) as callers:
+        first, second = callers.map(active.ask, (rows[:6], rows[3:9]))
+    np.testing.assert_array_equal(first.tensor("scores")[3:], second.tensor("scores")[:3])
+    assert sorted(active.gate.released_rows(Point.SCORES, 1)) == sorted(rows[:9])
+    for sender in "abc":
+        recorded = active.transcript.select(Point.EMBEDDING, phases={Phase.PREDICT}, sender=sender)
+        assert sorted(row for r in recorded for row in r.rows.tolist()) == sorted(rows[:9].tolist())

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from threading import Barrier
+from threading import Barrier, BrokenBarrierError
+from time import sleep
 from typing import Any
 
 import numpy as np
@@ -201,6 +203,78 @@ def test_requests_that_overlap_release_each_row_once(local: LocalFederation) -> 
             for row in r.rows.tolist()
         ]
         assert sorted(recorded) == sorted(rows[:9].tolist())
+
+
+class _Meeting(set[str]):
+    """Lets the last two that are discarded meet, where they can."""
+
+    def __init__(self, names: set[str]) -> None:
+        super().__init__(names)
+        self._both = Barrier(2)
+
+    def discard(self, name: object) -> None:
+        super().discard(str(name))
+        with suppress(BrokenBarrierError):
+            self._both.wait(0.3)
+
+
+def test_figures_are_recorded_once_where_the_last_two_parties_finish_at_a_time(
+    local: LocalFederation,
+) -> None:
+    local.coordinator.train()
+    finish_without_attacks(local)
+    coordinator, recorded = local.coordinator, list[int]()
+    coordinator._unfinished = _Meeting({"passive", "active"})
+
+    def record() -> None:
+        recorded.append(1)
+        sleep(0.1)  # meanwhile the other would find that none is left, and nothing finished
+
+    coordinator.scores.record_metrics = record  # type: ignore[method-assign]
+    with ThreadPoolExecutor(2) as callers:
+        list(callers.map(coordinator.finish, (Finished("tiny/run", p) for p in ("passive", "active"))))
+    assert recorded == [1]
+    assert coordinator.finished.is_set()
+
+
+def finish_without_attacks(local: LocalFederation) -> None:
+    local.coordinator.disclose()
+    local.coordinator.open_predictions()
+
+
+def test_a_begin_of_another_run_has_no_effect(local: LocalFederation) -> None:
+    local.coordinator.train()
+    for act in (Begin("another", 1), Begin("tiny/run", 2)):
+        with pytest.raises(ProtocolError):
+            local.coordinator.links["active"].call(act)
+    assert not (local.active.folder / "own.npz").exists()
+    local.coordinator.links["active"].call(Begin("tiny/run", 1))
+    assert (local.active.folder / "own.npz").exists()
+
+
+def test_work_put_off_twice_is_done_in_order(local: LocalFederation) -> None:
+    done: list[str] = []
+    local.active.defer(lambda: done.append("first"))
+    local.active.defer(lambda: done.append("second"))
+    local.active.settle()
+    assert done == ["first", "second"]
+
+
+def test_received_scores_are_read_under_the_lock(local: LocalFederation) -> None:
+    local.coordinator.train()
+    local.coordinator.open_predictions()
+    active, held = local.active, list[bool]()
+    rows = active.run.federation.predict[:2]
+    active.ask(rows)
+    fold = active.chain.fold
+
+    def noting(*args: Any) -> Any:
+        held.append(active.lock._is_owned())  # type: ignore[attr-defined]
+        return fold(*args)
+
+    active.chain.fold = noting  # type: ignore[method-assign,assignment]
+    active.received_scores(rows)
+    assert held == [True]
 
 
 @pytest.mark.parametrize("network", [False, True], ids=["logistic", "network"])

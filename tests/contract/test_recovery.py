@@ -233,7 +233,7 @@ def test_a_damaged_log_or_checkpoint_is_refused_in_words(tmp_path: Path, who: st
         _started_again(local, who) as party,
         pytest.raises(
             StorageError,
-            match=rf"^checkpoint or log of .*{who} do not continue its run \((Protocol|Key)Error: .*: use a "
+            match=rf"^checkpoint or log of .*{who} do not continue its run \(ProtocolError: .*: use a "
             r"folder that",
         ),
     ):
@@ -249,8 +249,27 @@ def _started_again(local: LocalFederation, who: str) -> Iterator[Member]:
         log.close()
 
 
+@pytest.mark.parametrize("who", ["passive", "active", "coordinator"])
+def test_an_array_of_another_shape_in_a_checkpoint_is_refused_in_words(tmp_path: Path, who: str) -> None:
+    local = federation(tmp_path, **SETTINGS)
+    local.coordinator.prepare()
+    train_until(local, 5)
+    close(local)
+    file = tmp_path / who / "recovery" / "checkpoint.npz"
+    saved = load_arrays(file)
+    assert len(saved) > 3
+    for name, array in saved.items():
+        save_arrays(file, {**saved, name: np.zeros((2, *array.shape), array.dtype)})
+        with (
+            _started_again(local, who) as party,
+            pytest.raises(StorageError, match=rf"ProtocolError: the checkpoint holds '{name}' of shape \(2,"),
+        ):
+            party.resume()
+
+
+@pytest.mark.parametrize("defect", ["load", "relearn"])
 def test_a_defect_of_ours_is_not_told_as_a_changed_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, defect: str
 ) -> None:
     local = federation(tmp_path, **SETTINGS)
     local.coordinator.prepare()
@@ -260,7 +279,7 @@ def test_a_defect_of_ours_is_not_told_as_a_changed_folder(
     def defective(*_: object) -> None:
         raise ValueError("ours")
 
-    monkeypatch.setattr(PassiveParty, "relearn", defective)
+    monkeypatch.setattr(PassiveParty, defect, defective)
     with _started_again(local, "passive") as party, pytest.raises(ValueError, match=r"^ours$"):
         party.resume()
 
@@ -301,7 +320,8 @@ def test_a_checkpoint_of_another_table_is_refused(tmp_path: Path) -> None:
     save_order(party.folder, order, party.table.digest())  # a folder put together from two runs
     with pytest.raises(
         StorageError,
-        match=r"^the checkpoint has 15 parameters, this party's block 9: resume with the same table",
+        match=r"ProtocolError: the checkpoint holds 'theta' of shape \(15,\) float64: \(9,\) float64 is "
+        r"due\): use a folder that nobody changed$",
     ):
         party.resume()
     party.transcript.close()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from vflens.errors import AlignmentError, ProtocolError
 from vflens.protocol.acts import Identities
-from vflens.protocol.alignment import align, digests
+from vflens.protocol.alignment import align, digests, drawn_split
 
 KEY = "a key of sixteen or more"
 TWO = np.eye(2, 32, dtype=np.uint8).tobytes()  # rows
@@ -152,3 +152,8 @@ def test_malformed_identities_are_refused(bad: bytes, split: list[int] | None, s
     sent = Identities(bad, None if split is None else np.array(split, np.uint8))
     with pytest.raises(ProtocolError, match=sentence):
         align({"a": _identities(["1", "2"]), "b": sent}, 0.5, _rng())
+
+
+@pytest.mark.parametrize(("share", "predicted"), [(0.001, 1), (0.2, 10), (0.999, 49)])
+def test_a_drawn_split_leaves_rows_on_both_sides(share: float, predicted: int) -> None:
+    assert drawn_split(50, share, np.random.default_rng(0)).sum() == predicted

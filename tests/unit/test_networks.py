@@ -17,6 +17,7 @@ from vflens.errors import ConfigError, ProtocolError, StorageError
 from vflens.models.networks import training
 from vflens.models.networks.architectures import bottom
 from vflens.models.networks.device import placed
+from vflens.models.networks.generator import keyed
 from vflens.models.networks.parameters import from_arrays, to_arrays
 from vflens.models.networks.training import Bottom, Top, Wrap, plain
 from vflens.models.settings import SplitNetwork, Training, image_grid
@@ -387,3 +388,16 @@ def test_what_everybody_imports_does_not_import_torch() -> None:
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "False"
+
+
+def test_the_generator_of_torch_is_as_it_was_after_a_party_s_draws() -> None:
+    """Else a notebook's own draws would follow from the secret of the party that it trained."""
+    torch.manual_seed(7)
+    expected = torch.rand(3).tolist()
+    torch.manual_seed(7)
+    drawn = []
+    for seed in range(2):
+        with keyed(np.random.default_rng(seed)):
+            drawn.append(torch.rand(1).item())
+    assert drawn[0] != drawn[1]
+    assert torch.rand(3).tolist() == expected

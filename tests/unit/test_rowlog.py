@@ -27,3 +27,12 @@ def test_a_row_log_is_a_dictionary(batches: list[list[int]], data: st.DataObject
     asked = data.draw(st.lists(st.sampled_from(sorted(twin)), max_size=30)) if twin else []
     if asked:
         np.testing.assert_array_equal(log.values(positions(*asked)), [[twin[r], -r] for r in asked])
+
+
+def test_reading_changes_nothing() -> None:
+    """Two threads may read at a time."""
+    log = RowLog()
+    log.add(positions(3), np.zeros((1, 2)), predict_step(0))
+    places = log._place
+    assert log.has(positions(2, 3, 10_000)).tolist() == [False, True, False]
+    assert log._place is places

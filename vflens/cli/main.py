@@ -27,6 +27,7 @@ import typer
 from vflens.cli import audit, datasets, evidence, federation, plugins, release, reproduce, secrets
 from vflens.cli.output import note
 from vflens.errors import INTERRUPTED, StorageError, VflensError, exit_codes, shortened
+from vflens.wire.process import configure_process
 
 if _loading:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -92,6 +93,7 @@ def command_line() -> None:
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, signal.default_int_handler)
     try:
+        configure_process()
         app()
     except SystemExit as end:
         if end.code == INTERRUPTED:  # so Typer ends on Ctrl-C, without a word

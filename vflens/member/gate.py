@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from vflens.errors import DefenseError, ProtocolError, StateError
+from vflens.member.recovery import check_state
 from vflens.member.released_rows import RowLog
 from vflens.member.step_log import StepLog
 from vflens.plugins.chain import DefenseChain
@@ -162,10 +163,17 @@ class ReleaseGate:
         return named
 
     def load(self, state: Mapping[str, Array], run: str) -> None:
-        """Take up :meth:`state`; what else ``state`` holds is passed over."""
+        """Take up :meth:`state`; what else ``state`` holds is passed over.
+
+        Raises:
+            ProtocolError: a release lacks its rows or values.
+        """
         for point, place in product(Point, range(self.keep)):
             name = f"{point} {place}"
             if f"{name} exchange" in state:
+                due: dict[str, Array] = {f"{name} exchange": np.zeros(2, np.int64)}
+                due |= {f"{name} rows": np.zeros(0, np.int32), name: np.zeros((0, 0))}
+                check_state(state, due)
                 exchange = Exchange(run, Phase.TRAIN, *state[f"{name} exchange"].tolist())
                 last = self._seal(point, exchange, state[f"{name} rows"], {point: state[name]})
                 self._last.setdefault(point, []).append(last)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from vflens.errors import ProtocolError, StateError, StorageError
+from vflens.errors import KnowledgeError, ProtocolError, StateError, StorageError
 from vflens.protocol.checks import finite
 from vflens.protocol.federation import Federation
 from vflens.storage.files import load_arrays, save_arrays
@@ -105,10 +105,15 @@ class RecoveryLog:
         self._log.restart()
 
     def saved(self) -> dict[str, Array]:
-        """The last checkpoint's state, empty if there is none."""
+        """The last checkpoint's state, empty if there is none.
+
+        Raises:
+            StorageError: it cannot be read; ProtocolError: it does not say which step it is of.
+        """
         if not self._file.exists():
             return {}
         state = load_arrays(self._file)
+        check_state(state, {"learned": np.array(0)})
         self.learned = self._checkpointed = int(state.pop("learned"))
         return state
 
@@ -134,29 +139,44 @@ class RecoveryLog:
         self._log.close()
 
 
-#: What a checkpoint or message that no run wrote raises. LookupError, TypeError and ValueError are NumPy's
-#: own, RuntimeError is torch's.
-_MALFORMED = (ProtocolError, LookupError, TypeError, ValueError, RuntimeError)
-
-
 @contextmanager
-def unchanged(folder: Path, refusals: tuple[type[Exception], ...] = _MALFORMED) -> Iterator[None]:
-    """Around the taking up of what ``folder`` holds of its run: what no run wrote there is refused.
+def as_storage_error(folder: Path) -> Iterator[None]:
+    """Around the taking up of what ``folder`` holds of its run: a refusal names the folder.
 
-    Args:
-        folder: the run folder.
-        refusals: what such a thing raises; by default whatever malformed arrays may raise.
+    Only our own refusals are caught: any other error is a defect of this program, not of the folder.
 
     Raises:
         StorageError: a checkpoint or a logged message lacks something, or holds something else.
     """
     try:
         yield
-    except refusals as error:
+    except (ProtocolError, StateError, KnowledgeError) as error:
         raise StorageError(
             f"checkpoint or log of {folder} do not continue its run ({type(error).__name__}: {error}): use a "
             "folder that nobody changed"
         ) from error
+
+
+def check_state(saved: Mapping[str, Array], own: Mapping[str, Array]) -> None:
+    """Refuse a ``saved`` state without an array of ``own``, or with one of another kind of number or shape.
+
+    A side of length 0 in ``own`` may have any length in ``saved``.
+
+    Raises:
+        ProtocolError: naming the array.
+    """
+    for name, due in own.items():
+        found = saved.get(name)
+        if found is None:
+            raise ProtocolError(f"the checkpoint lacks {name!r}")
+        fits = found.ndim == due.ndim and all(
+            d in (0, n) for n, d in zip(found.shape, due.shape, strict=True)
+        )
+        if found.dtype.kind != due.dtype.kind or not fits:
+            raise ProtocolError(
+                f"the checkpoint holds {name!r} of shape {found.shape} {found.dtype}: {due.shape} "
+                f"{due.dtype} is due"
+            )
 
 
 def check_logged(released: Released, federation: Federation, width: int) -> None:

@@ -44,7 +44,7 @@ class RowLog:
         end = self._count + len(rows)
         if end > len(self._values):
             self._grow(max(end, 2 * self._count), values)
-        self._places(rows)  # makes room for them
+        self._make_room(int(rows.max(initial=-1)) + 1)
         self._values[self._count : end] = values
         self._order[self._count : end] = rows
         self._place[rows] = np.arange(self._count, end)
@@ -55,12 +55,15 @@ class RowLog:
         """Where the values of ``rows`` stand, −1 for those that were not released."""
         try:
             places: Array = self._place.take(rows)
-        except IndexError:  # rows above all of those before
-            size = max(int(rows.max()) + 1, 2 * len(self._place))
-            missing = np.full(size - len(self._place), -1, np.int64)
-            self._place = np.concatenate([self._place, missing])
-            places = self._place.take(rows)
+        except IndexError:  # rows above all that were released
+            places = np.append(self._place, -1).take(np.minimum(rows, len(self._place)))
         return places
+
+    def _make_room(self, size: int) -> None:
+        """For rows below ``size``."""
+        if size > len(self._place):
+            missing = np.full(max(size, 2 * len(self._place)) - len(self._place), -1, np.int64)
+            self._place = np.concatenate([self._place, missing])
 
     def _grow(self, size: int, like: Array) -> None:
         values, order = np.empty((size, like.shape[1]), like.dtype), np.empty(size, np.int32)

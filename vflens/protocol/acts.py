@@ -26,6 +26,12 @@ class Act(Generic[R]):
     """A request; ``R`` is the type of its reply."""
 
 
+class Signed(Act[R]):
+    """A request that names its ``sender``, which must be the caller."""
+
+    sender: str
+
+
 @dataclass(frozen=True)
 class Done:
     """The reply of an act that only has an effect."""
@@ -213,7 +219,7 @@ class Guess:
 
 
 @dataclass(frozen=True, eq=False)
-class Submission(Act["Receipt"]):
+class Submission(Signed["Receipt"]):
     """All attacks of one milestone by the party ``sender``; ``rows`` int32 (n,); ``scored_set`` is "predict"
     or "train".
     """
@@ -237,7 +243,7 @@ class Receipt:
 
 
 @dataclass(frozen=True)
-class Finished(Act[Done]):
+class Finished(Signed[Done]):
     """The data party ``sender`` has attacked, the active one has predicted too."""
 
     run: str
@@ -321,8 +327,8 @@ def check_sender(act: Act[Any], caller: str) -> None:
     Raises:
         AccessError: naming both.
     """
-    sender = getattr(act, "sender", caller)
-    if sender != caller:
+    if isinstance(act, Signed) and act.sender != caller:
         raise AccessError(
-            f"{type(act).__name__} in the name of {sender!r} came from {caller!r}: sign with your own name"
+            f"{type(act).__name__} in the name of {act.sender!r} came from {caller!r}: sign with your "
+            "own name"
         )

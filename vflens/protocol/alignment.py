@@ -111,7 +111,7 @@ def align(parties: Mapping[str, Identities], predict_share: float, rng: np.rando
     orders = {name: keys[name].rows(common) for name in names}
     split = _agreed_split(parties, orders)
     if split is None:
-        split = _drawn_split(len(common), predict_share, rng)
+        split = drawn_split(len(common), predict_share, rng)
     train, predict = (np.flatnonzero(split == part).astype(np.int32) for part in (0, 1))
     if not len(train) or not len(predict):
         raise AlignmentError(
@@ -188,7 +188,8 @@ def _agreed_split(parties: Mapping[str, Identities], orders: Mapping[str, Array]
     return agreed
 
 
-def _drawn_split(rows: int, predict_share: float, rng: np.random.Generator) -> Array:
+def drawn_split(rows: int, predict_share: float, rng: np.random.Generator) -> Array:
+    """uint8 (rows,), 0 train and 1 predict: the nearest number to predict, at least one and not all."""
     split = np.zeros(rows, np.uint8)
-    split[rng.permutation(rows)[: max(1, round(rows * predict_share))]] = 1
+    split[rng.permutation(rows)[: min(max(1, round(rows * predict_share)), rows - 1)]] = 1
     return split

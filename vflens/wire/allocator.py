@@ -5,17 +5,24 @@ Only glibc knows these settings (``mallopt(3)``, ``malloc_trim(3)``); elsewhere 
 
 from __future__ import annotations
 
-import ctypes
+from functools import cache
+from typing import Any
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
-_libc = ctypes.CDLL(None)
+
+
+@cache
+def _libc() -> Any:
+    import ctypes  # takes milliseconds, and a library that is imported loads nothing unasked
+
+    return ctypes.CDLL(None)
 
 
 def keep_large_blocks() -> None:
     """Reuse blocks of up to 32 MiB, whichever thread freed them: mapping a fresh one for every message is ten
     times its copy.
     """
-    mallopt = getattr(_libc, "mallopt", None)
+    mallopt = getattr(_libc(), "mallopt", None)
     if mallopt is not None:
         mallopt(_M_MMAP_THRESHOLD, 32 * 1024 * 1024)
         mallopt(_M_TRIM_THRESHOLD, 128 * 1024 * 1024)
@@ -24,6 +31,6 @@ def keep_large_blocks() -> None:
 
 def give_back() -> None:
     """Return what was freed to the system."""
-    trim = getattr(_libc, "malloc_trim", None)
+    trim = getattr(_libc(), "malloc_trim", None)
     if trim is not None:
         trim(0)

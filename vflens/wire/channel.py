@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from concurrent.futures import ThreadPoolExecutor
 
-import grpc as grpc  # noqa: PLC0414 - re-exported: whoever imports it here has the environment set first
+import grpc as grpc  # noqa: PLC0414 - re-exported: the rest of the code takes it from here
 
 from vflens.config import MIB, Limits, is_local
 from vflens.errors import ConfigError

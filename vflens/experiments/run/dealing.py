@@ -25,8 +25,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from vflens.errors import ConfigError, DataError
 from vflens.names import repeated
+from vflens.protocol.alignment import drawn_split
 from vflens.randomness import stream
-from vflens.tables.table import PREDICT, TRAIN, Table
+from vflens.tables.table import Table
 from vflens.types import Array, ColumnInfo
 
 Blocks: TypeAlias = Mapping[str, Sequence[int]]
@@ -180,7 +181,8 @@ def deal(
     """
     _check(table, passive, active, predict_share, overlap)
     if table.split is None:
-        table = replace(table, split=_drawn_split(len(table.ids), predict_share, secret))
+        drawn = drawn_split(len(table.ids), predict_share, stream(secret, "deal", "split"))
+        table = replace(table, split=drawn)
     blocks = _all_blocks(table, split, passive, active)
     missing_at = _missing_at(len(table.ids), list(blocks), overlap, secret)
     dealt = {}
@@ -213,14 +215,6 @@ def _all_blocks(table: Table, split: AnySplit, passive: Sequence[str], active: s
                 f"or name fewer parties than the {len(passive)} passive ones"
             )
     return blocks
-
-
-def _drawn_split(n: int, predict_share: float, secret: bytes) -> Array:
-    """The split (n,) uint8 with the nearest number of prediction rows, at least one and not all."""
-    count = min(max(1, round(predict_share * n)), n - 1)
-    drawn = np.full(n, TRAIN, np.uint8)
-    drawn[stream(secret, "deal", "split").permutation(n)[:count]] = PREDICT
-    return drawn
 
 
 def _missing_at(n: int, parties: Sequence[str], overlap: float, secret: bytes) -> Array:

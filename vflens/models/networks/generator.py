@@ -15,9 +15,18 @@ _GENERATOR = threading.Lock()
 
 @contextmanager
 def keyed(rng: np.random.Generator) -> Iterator[None]:
-    """With torch's generator seeded from ``rng``, and nobody else's draws between."""
+    """With torch's generator seeded from ``rng``, and no other draws between; afterwards it is as it was.
+
+    Else the draws of a notebook that trains here would follow from a party's secret.
+    """
     with _GENERATOR:
         seed = int(rng.integers(2**63))
-        for generator in (torch.default_generator, *torch.cuda.default_generators):  # those of GPUs in use
+        generators = (torch.default_generator, *torch.cuda.default_generators)  # those of GPUs in use
+        before = [generator.get_state() for generator in generators]
+        for generator in generators:
             generator.manual_seed(seed)
-        yield
+        try:
+            yield
+        finally:
+            for generator, state in zip(generators, before, strict=True):
+                generator.set_state(state)
