@@ -17,7 +17,7 @@ from vflens.config import DataPartyConfig, PartyConfig, load_party
 from vflens.errors import ConfigError, StorageError
 from vflens.storage.files import write_whole
 from vflens.storage.json_file import json_object
-from vflens.storage.private import opened, owner_only, write_private
+from vflens.storage.private import exposure, owner_only, write_private
 
 _OF_A_RUN = (
     "estimates", "events.jsonl", "federation.json", "metrics.parquet", "nonce", "order.npz", "own.npz",
@@ -54,8 +54,8 @@ def check_private(folder: Path) -> None:
     Raises:
         StorageError: naming the command that closes it.
     """
-    if said := opened(folder, 0o700):
-        raise StorageError(f"run folder {folder} {said}, or choose another `out`")
+    if open_to := exposure(folder, 0o700):
+        raise StorageError(f"run folder {folder} {open_to}, or choose another `out`")
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from vflens.config.secrets import EXAMPLE
 from vflens.errors import ConfigError, UnavailableError
 from vflens.protocol.acts import Answers, Query
 from vflens.services.folder import state_of
-from vflens.storage.private import opened
+from vflens.storage.private import exposure
 from vflens.wire.channel import check_address
 from vflens.wire.grpc_link import GrpcLink
 
@@ -68,15 +68,15 @@ def ask_configured(config_file: Path, rows: str) -> list[dict[str, Any]]:
 def _token(file: Path) -> str:
     """The one token that ``file`` holds."""
     try:
-        token, said = file.read_text(encoding="utf-8").strip(), opened(file, 0o600)
+        token, open_to = file.read_text(encoding="utf-8").strip(), exposure(file, 0o600)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"--token-file {file} cannot be read ({error}): check the path") from error
     if not token.isprintable() or not token.isascii() or not token or " " in token:
         raise ConfigError(
             f"--token-file {file} holds no token: write the party's operator_token alone into it"
         )
-    if said and not token.startswith(EXAMPLE):
-        raise ConfigError(f"--token-file {file} {said}")
+    if open_to and not token.startswith(EXAMPLE):
+        raise ConfigError(f"--token-file {file} {open_to}")
     return token
 
 

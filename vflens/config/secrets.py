@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from vflens.errors import ConfigError
-from vflens.storage.private import opened
+from vflens.storage.private import exposure
 
 EXAMPLE = "example-"  # how the secrets of the example configurations begin
 BITS = 128
@@ -46,5 +46,5 @@ def check_secrets(file: Path, secrets: Iterable[tuple[str, str]]) -> None:
             f"{file}: {weak} can be guessed, {BITS} random bits are due: draw better with: vflens secrets "
             f"init {shlex.quote(str(file))}"
         )
-    if own and (said := opened(file, 0o600)):
-        raise ConfigError(f"{file} holds secrets ({', '.join(name for name, _ in own)}) and {said}")
+    if own and (open_to := exposure(file, 0o600)):
+        raise ConfigError(f"{file} holds secrets ({', '.join(name for name, _ in own)}) and {open_to}")

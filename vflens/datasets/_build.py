@@ -1,6 +1,4 @@
-"""From raw columns to a checked :class:`vflens.tables.table.Table`; labels are never looked at to encode a
-feature.
-"""
+"""A checked :class:`vflens.tables.table.Table` from raw columns; no label affects the code of a feature."""
 
 from __future__ import annotations
 
@@ -55,7 +53,7 @@ def table(
     *,
     split: Array | None = None,
 ) -> Table:
-    """The table of data set ``name``, unchecked; every one of ``classes`` (n,) is one of ``class_names``."""
+    """The table of data set ``name``, unchecked; all ``classes`` (n,) are in ``class_names``."""
     order = np.argsort(class_names)
     labels = order[np.searchsorted(np.array(class_names)[order], classes)]
     return Table(
@@ -74,12 +72,12 @@ def given_split(train: int, predict: int) -> Array:
 
 
 def integers(name: str, low: int, high: int, *, pixel: tuple[int, int] | None = None) -> ColumnInfo:
-    """A column of the integers ``low`` to ``high``, which are its bounds and its alphabet."""
+    """A column of the integers ``low`` to ``high``, its bounds and its alphabet."""
     return ColumnInfo(name, float(low), float(high), tuple(map(float, range(low, high + 1))), pixel)
 
 
 def encoded(raw: Mapping[str, Array]) -> tuple[tuple[ColumnInfo, ...], Array]:
-    """Columns of strings as numbers (n, d); one whose strings are not all numbers becomes ordinal codes."""
+    """Columns of strings as numbers (n, d); a column with other text becomes ordinal codes."""
     infos, values = zip(*(_encoded(name, strings) for name, strings in raw.items()), strict=True)
     return infos, np.column_stack(values)
 

@@ -1,4 +1,4 @@
-"""Files of the folder that the environment variable VFLENS_DATA names, verified before they are read."""
+"""Files of the folder in the environment variable VFLENS_DATA, verified before use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ VARIABLE = "VFLENS_DATA"
 
 
 def read(name: str, sha256: str) -> bytes:
-    """The decompressed contents of the gzip file ``name``, whose stored bytes must have this ``sha256``.
+    """The decompressed contents of the gzip file ``name``, if its stored bytes have this ``sha256``.
 
     Raises:
         DataError: VFLENS_DATA is unset, the file is absent, or its checksum is another.
@@ -42,16 +42,16 @@ def read(name: str, sha256: str) -> bytes:
 
 
 def numbers(text: bytes, delimiter: str | None = None) -> Array:
-    """Lines of numbers as float64 (n, columns); no ``delimiter`` means white space."""
+    """Lines of numbers as float64 (n, columns); without a ``delimiter`` white space separates them."""
     return np.loadtxt(text.decode().splitlines(), delimiter=delimiter, ndmin=2)
 
 
 def text_columns(
     text: bytes, names: Sequence[str] | None = None, *, delimiter: str = ","
 ) -> dict[str, Array]:
-    """Delimited lines, blank ones skipped, as one array of strings (n,) per column.
+    """Delimited lines, without blank ones, as one array of strings (n,) per column.
 
-    Without ``names`` the first line holds them.
+    The first line holds the names unless ``names`` does.
     """
     lines = filter(None, csv.reader(text.decode().splitlines(), delimiter=delimiter, skipinitialspace=True))
     header = next(lines) if names is None else names

@@ -1,4 +1,4 @@
-"""From a data set's name and options in a configuration to the data set."""
+"""The data set for a name and options in a configuration."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vflens.registry import DATASETS
 
 
 def dataset(name: str, options: Mapping[str, Any]) -> Dataset:
-    """The data set ``name`` ("digits", "openml:61") with these options; nothing is read yet.
+    """The data set ``name`` ("digits", "openml:61") with these options, not yet read.
 
     Raises:
         PluginError: no data set has this name.

@@ -1,8 +1,8 @@
 """Adult (census income), 48,842 rows, 13 features, 2 classes. Needs VFLENS_DATA.
 
 Source: UCI 2, ``adult.data`` and ``adult.test``, CC BY 4.0; the given split is kept. Of the 14 columns
-``fnlwgt`` is left out: it weighs the survey's sample and says nothing about the person. The papers use
-13 columns without naming the one that they drop.
+``fnlwgt`` is left out: it weighs the survey's sample and does not describe the person. The papers use 13
+columns without naming the omitted one.
 """
 
 from __future__ import annotations

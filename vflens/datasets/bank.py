@@ -1,8 +1,8 @@
 """Bank Marketing, 41,188 rows, 19 features, 2 classes: will a client subscribe? Needs VFLENS_DATA.
 
-Source: UCI 222, ``bank-additional-full.csv``, CC BY 4.0. ``duration`` of the call is left out, as in the
-text of Rassouli et al.: it is known only once the answer is. Their scripts keep it and leave out
-``campaign``, the next column.
+Source: UCI 222, ``bank-additional-full.csv``, CC BY 4.0. ``duration`` of the call is left out, as in the text
+of Rassouli et al.: it is known only after the answer. Their scripts keep it and omit ``campaign``, the next
+column.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Bank(Dataset):
         return checked_table("bank", *encoded(raw), classes, COUNTS)
 
     def as_coded(self) -> Table:
-        """Without ``campaign``; text, and by accident ``cons.conf.idx``, becomes the share of yes over *all*
+        """Without ``campaign``; text, and by mistake ``cons.conf.idx``, becomes the share of yes over *all*
         rows.
         """
         raw = _raw()

@@ -41,5 +41,5 @@ class Mnist(Dataset):
 
 
 def _idx(name: str, sha256: str, *, header: int) -> Array:
-    """The bytes after the header of an idx file, whose shape the checksum vouches for."""
+    """The bytes after the header of an idx file; the checksum guarantees the shape."""
     return np.frombuffer(_local.read(name, sha256), np.uint8, offset=header)

@@ -1,7 +1,7 @@
 """Any classification set of openml.org by its number: ``openml:61``. Downloaded once, then cached.
 
 scikit-learn fetches, verifies and caches it (folder: environment variable SCIKIT_LEARN_DATA). Nominal
-columns get ordinal codes in the sorted order of their categories; a missing one counts as category "?".
+columns get ordinal codes in the sorted order of their categories; a missing value is the category "?".
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class OpenML(Dataset):
         from sklearn.datasets import fetch_openml
 
         try:
-            with warnings.catch_warnings(action="ignore"):  # its retries: the error below says it once
+            with warnings.catch_warnings(action="ignore"):  # its retries: the error below reports them once
                 return fetch_openml(data_id=self.id, as_frame=False, parser="liac-arff")
         except (OSError, ValueError) as error:
             raise DataError(f"data set openml:{self.id} cannot be fetched: {error}") from error

@@ -1,7 +1,7 @@
 """Pen-written digits, 10,992 rows, 16 coordinates, 10 classes. Needs VFLENS_DATA.
 
-Source: UCI 81, ``pendigits.tra`` and ``pendigits.tes``, CC BY 4.0. Eight points (x, y) of the pen's
-way, integers 0..100; the given split (other writers) is kept.
+Source: UCI 81, ``pendigits.tra`` and ``pendigits.tes``, CC BY 4.0. Eight points (x, y) of the pen's path,
+integers 0..100; the given split (other writers) is kept.
 """
 
 from __future__ import annotations

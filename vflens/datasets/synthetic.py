@@ -41,7 +41,7 @@ class Synthetic(Dataset):
         return self._made(redundant=0)
 
     def as_coded(self) -> Table:
-        """With as many redundant columns as their scripts draw, two, where there is room for them."""
+        """With two redundant columns, as in their scripts, if there is room."""
         return scaled_on_all_rows(self._made(redundant=min(2, self.features - self.informative)))
 
     def _made(self, redundant: int) -> Table:

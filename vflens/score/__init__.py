@@ -1,1 +1,1 @@
-"""The scoring services of targets: what a submission was worth, told to nobody but its target."""
+"""The scoring services of targets: only the target learns the errors of a submission."""

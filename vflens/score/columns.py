@@ -19,15 +19,15 @@ from vflens.types import Array, ColumnInfo, RowStatus
 
 
 class ColumnScoring(ScoringService):
-    """Mean squared errors of the target's columns, beside the blind ones.
+    """Mean squared errors of the target's columns, and those of blind guesses.
 
     Args:
         truth: its columns for all aligned rows, float64 (N, d), scaled to [0, 1], before any defence.
         columns: their metadata; a column with an alphabet is scored in bits too.
         training: rows whose column means are the blind guess "column_means".
-        folder: where pictures are drawn from; ``pictures`` rows of them.
-        model: gives the target's part of the trained model, for what theory says of its errors; None where it
-            does not describe the released scores.
+        folder: receives the arrays of pictures, ``pictures`` rows of them.
+        model: returns the target's part of the trained model, for theory; None if it does not describe the
+            released scores.
         service: see :class:`vflens.score.service.ScoringService`.
     """
 
@@ -46,7 +46,7 @@ class ColumnScoring(ScoringService):
         self._truth, self._columns, self._model = truth, columns, model
         trained = np.zeros((len(truth), 1), bool)
         trained[training] = True
-        self._means = truth.mean(axis=0, where=trained)  # of no copy
+        self._means = truth.mean(axis=0, where=trained)  # view, no copy
         self._folder, self._pictures = folder, pictures
 
     def keep_errors(self, submission: Submission) -> dict[str, float]:
@@ -59,7 +59,7 @@ class ColumnScoring(ScoringService):
         return errors
 
     def _blind(self, submission: Submission) -> None:
-        """Errors of the guesses that need no attack; "random" in expectation: E(U − x)² = x² − x + 1/3."""
+        """Errors of guesses without an attack; "random" in expectation: E(U − x)² = x² − x + 1/3."""
         truth = self._truth[submission.rows]
         squares: Mapping[str, Array] = {
             "zero": truth**2,

@@ -1,4 +1,4 @@
-"""The active party's scoring service: beliefs in labels against its own."""
+"""The active party's scoring service: guesses of labels against its own labels."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from vflens.types import Array
 
 
 class LabelScoring(ScoringService):
-    """Share of labels that are named rightly, and AUC of the beliefs, beside the most frequent class.
+    """Share of right labels and AUC of a guess, and the share of the most frequent class.
 
     Args:
         labels: int64 (N,) of all aligned rows.
-        n_classes: k; a guess holds a belief in each class.
+        n_classes: k; a guess has a number for each class.
         training: rows whose most frequent class is the blind guess.
         service: see :class:`vflens.score.service.ScoringService`.
     """

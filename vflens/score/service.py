@@ -1,8 +1,8 @@
-"""The target's scoring service: beliefs come in, a receipt goes out, errors stay at home.
+"""The target's scoring service: it takes guesses, returns a receipt and keeps the errors.
 
-Figures that go back to the submitter would be an oracle for the truth, however rounded or rationed: two
-submissions that differ in one cell give that cell. So the answer depends on nothing private. Only where
-one owner holds all parties (``lab``) do the errors go back too.
+Errors in the answer would be an oracle for the truth, even if rounded or rationed: two submissions that
+differ in one cell reveal that cell. So the answer does not depend on private data. Only with one owner of all
+parties (``lab``) does it contain the errors.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from vflens.protocol.acts import MAX_ATTACKS, Receipt, Submission
 from vflens.storage.metrics import Metrics
 from vflens.types import Array
 
-MIN_ROWS = 50  # fewer rows come close to naming one person's error; allowed in lab mode only
+MIN_ROWS = 50  # fewer rows could reveal one person's error; lab mode allows them
 MAX_NAME = 64  # characters
 _HUGE = 1e70
 _MILESTONES = (1, 2, 5)
@@ -33,21 +33,20 @@ def scorable(values: Array) -> bool:
 
 
 def milestones(total: int) -> list[int]:
-    """How many rows are scored on the way to ``total``: 50, 100, 200, 500, 1000, …, then ``total``."""
+    """Numbers of rows that are scored up to ``total``: 50, 100, 200, 500, 1000, …, then ``total``."""
     steps = [m * 10**e for e in range(1, 9) for m in _MILESTONES]
     return [*(s for s in steps if MIN_ROWS <= s < total), total]
 
 
 class ScoringService(ABC):
-    """Scores submissions against what its owner alone knows; a subclass says what that is.
+    """Scores submissions against data that its owner alone knows; a subclass holds the data.
 
     Args:
         party: the target's name.
         width: numbers per row of a guess.
-        predicting: how many prediction rows there are in the end; outside lab mode their :func:`milestones`
-            are scored.
-        lab: errors go back to the submitter.
-        metrics, log: where the errors are kept, at the target.
+        predicting: number of all prediction rows; outside lab mode their :func:`milestones` are scored.
+        lab: the receipt contains the errors.
+        metrics, log: the target's, which keep the errors.
     """
 
     def __init__(
@@ -61,9 +60,7 @@ class ScoringService(ABC):
         log: FilteringBoundLogger,
     ) -> None:
         self._party, self._width, self._lab = party, width, lab
-        self.due = milestones(
-            predicting
-        )  # outside lab mode so many prediction rows are scored, no other number
+        self.due = milestones(predicting)  # numbers of prediction rows that are scored outside lab mode
         self._scored: set[tuple[str, str, int]] = set()
         self._metrics, self._log = metrics, log
         self._lock = threading.Lock()
@@ -78,7 +75,7 @@ class ScoringService(ABC):
         Raises:
             ProtocolError: rows, names or shapes that do not fit; outside lab mode fewer than 50 rows, or no
                 milestone.
-            StateError: these rows were scored before: repetitions would fill the target's disk.
+            StateError: these rows were scored before; repetitions would fill the target's disk.
         """
         self._check_rows(submission, scored)
         self._check_guesses(submission)
@@ -97,10 +94,10 @@ class ScoringService(ABC):
 
     @abstractmethod
     def keep_errors(self, submission: Submission) -> Mapping[str, float]:
-        """Write the figures of a checked submission into the metrics, blind ones too; attack → error."""
+        """Add the figures of a checked submission to the metrics, blind ones too; return attack → error."""
 
     def adding(self, submission: Submission) -> Callable[..., None]:
-        """``metrics.add`` with what all figures of ``submission`` share."""
+        """Call ``metrics.add`` with the labels that all figures of ``submission`` share."""
         return partial(self._metrics.add, **self._shared(submission))
 
     def add_matrix(self, metric: str, matrix: Array, submission: Submission) -> None:

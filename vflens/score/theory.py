@@ -1,10 +1,9 @@
-"""What theory says of a scored submission, at the target: closed forms and bounds beside the measured errors.
+"""Theory of a scored submission, at the target: closed forms and bounds beside the measured errors.
 
-The target owns its columns, its weights and what it disclosed of them, so it needs nobody to compute this;
-like every figure of its scoring service it stays with it. Closed forms belong to unclipped estimates and to
-the rows whose equations are complete; a clipped estimate errs by no more, since the truth lies in the box.
-What only others know, noise on the scores and errors of guessed ones, is added where the folders meet
-(:mod:`vflens.experiments.results.theory`).
+The target knows its columns, its weights and its disclosures, so it computes this alone, and keeps it like
+every figure of its scoring service. Closed forms cover unclipped estimates and rows with complete equations;
+a clipped estimate errs by no more, since the truth is in the box. Others know the noise on scores and the
+errors of guessed scores: :mod:`vflens.experiments.results.theory` adds these from their folders.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from vflens.protocol.acts import Guess
 from vflens.types import Array, RowStatus, numbered, statuses
 
 CENTERS: Mapping[str, float] = {"ls": 0.0, "half_star": 0.5}
-CLIPPED: Mapping[str, str] = {"clamped_ls": "ls"}  # and what it clips
+CLIPPED: Mapping[str, str] = {"clamped_ls": "ls"}  # and the estimator that it clips
 AGNOSTIC = ("agnostic", "refined_agnostic")
 _ORDER = (("half_star", "half"), ("rcc2", "half_star"))  # Theorem 1: the first errs at most as the second
 
@@ -32,8 +31,8 @@ _ORDER = (("half_star", "half"), ("rcc2", "half_star"))  # Theorem 1: the first 
 class ReleasedModel:
     """The target's part of a model, once trained.
 
-    ``weight`` (k, d) is W_pas for its columns themselves; ``disclosed`` (k, d) what the adversary takes for
-    it, None if withheld. ``reflected``: training used 1 − x.
+    ``weight`` (k, d) is W_pas for its own columns. ``disclosed`` (k, d) is the adversary's version of it,
+    None if withheld. ``reflected``: training used 1 − x.
     """
 
     weight: Array
@@ -42,7 +41,7 @@ class ReleasedModel:
 
     @property
     def exact(self) -> bool:
-        """Whether the adversary believes in the true weights."""
+        """Whether the adversary has the true weights."""
         return self.disclosed is not None and np.array_equal(self.weight, self.disclosed)
 
 
@@ -58,16 +57,16 @@ class Figure(NamedTuple):
 def figures(guesses: Mapping[str, Guess], truth: Array, model: ReleasedModel) -> Iterator[Figure]:
     """``theory_*`` figures of the attacks that a statement covers.
 
-    ``theory_rows`` is the number of rows with complete equations: the others are left out.
-    ``theory_measured`` and ``theory_closed`` are MSE and closed form on the same rows, hence equal but for
-    rounding; of a clipped estimate only ``theory_upper`` is given. ``theory_lower`` and ``theory_upper``
-    bound every model of full rank (the upper one is left out where this model has a lower one);
-    ``theory_any_center`` is Tr((I − P)K_μ)/d; ``theory_disorder`` counts the rows that break Theorem 1.
+    ``theory_rows`` is the number of rows with complete equations: the figures omit the others.
+    ``theory_measured`` and ``theory_closed`` are MSE and closed form on the same rows, equal but for
+    rounding; a clipped estimate has only ``theory_upper``. ``theory_lower`` and ``theory_upper`` bound every
+    model of full rank (without the upper one if this model has a lower rank); ``theory_any_center`` is Tr((I
+    − P)K_μ)/d; ``theory_disorder`` counts the rows that break Theorem 1.
 
     Args:
         guesses: by attack.
         truth: (n, d) of the submitted rows.
-        model: what scores and disclosed weights came from.
+        model: the source of scores and disclosed weights.
     """
     for name, center in _covered(guesses, truth.shape[1], len(model.weight)):
         guess = guesses[name]
@@ -85,8 +84,8 @@ def figures(guesses: Mapping[str, Guess], truth: Array, model: ReleasedModel) ->
 
 
 def noise_weights(model: ReleasedModel) -> Array | None:
-    """B (k, k): noise of second moment S on the logits costs ls and half* Tr(B S); None where no statement
-    says so.
+    """B (k, k): noise of second moment S on the logits adds Tr(B S) to the MSE of ls and half*; None without
+    such a statement.
     """
     if not model.exact:
         return None
@@ -95,7 +94,7 @@ def noise_weights(model: ReleasedModel) -> Array | None:
 
 
 def _covered(guesses: Mapping[str, Guess], d: int, classes: int) -> Iterator[tuple[str, float]]:
-    """Attack and z/1 of the solution nearest to z that it submits, clipped or not."""
+    """Yield an attack and z/1 if it submits the solution nearest to z, clipped or not."""
     for name in guesses:
         if name in AGNOSTIC:
             yield name, CENTERS["ls" if d < classes else "half_star"]
@@ -104,9 +103,7 @@ def _covered(guesses: Mapping[str, Guess], d: int, classes: int) -> Iterator[tup
 
 
 def _complete(guess: Guess) -> Array:
-    """The rows whose equations all arrived; under noise, or with other weights, they may contradict each
-    other.
-    """
+    """Rows with all equations; under noise, or with other weights, these may contradict each other."""
     if guess.has(RowStatus.SATURATED).any():
         return guess.has(RowStatus.OK)
     return guess.has(RowStatus.OK, RowStatus.INCONSISTENT)
@@ -138,7 +135,7 @@ def _upper(name: str, stated: believed.Stated) -> Iterator[Figure]:
 
 
 def _bounds(name: str, truth: Array, A: Array, center: float) -> Iterator[Figure]:
-    """Theorem 2's."""
+    """Figures of Theorem 2."""
     bounds = theory.bounds_before_training(theory.second_moment(truth, center), len(A))
     yield Figure("theory_lower", bounds.lower, name)
     if row_basis(A).shape[1] == min(A.shape):
@@ -148,7 +145,7 @@ def _bounds(name: str, truth: Array, A: Array, center: float) -> Iterator[Figure
 
 
 def _one_column(guess: Guess, truth: Array) -> Iterator[Figure]:
-    """The black box where the adversary told the orientation: RVG §VI."""
+    """The black box, if the adversary decided the orientation: RVG §VI."""
     ok = guess.has(RowStatus.OK)
     x, values = truth[ok, 0], guess.values[ok, 0]
     if truth.shape[1] > 1 or len(np.unique(x)) < 2:

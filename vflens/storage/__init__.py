@@ -1,1 +1,1 @@
-"""What is on disk: arrays, journals, transcripts, metrics, logs."""
+"""Data on disk: arrays, journals, transcripts, metrics, logs."""

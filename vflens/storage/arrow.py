@@ -1,4 +1,4 @@
-"""Between Arrow and NumPy; Arrow's own conversions load pandas where that is installed."""
+"""Between Arrow and NumPy; Arrow's own conversions load an installed pandas."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
 
 def in_numpy(cells: pa.Array | pa.ChunkedArray) -> Array:
-    """Numbers or truth values as float64 (n,), NaN where missing; Arrow's own way loads pandas where that is
-    installed.
+    """Numbers or truth values as float64 (n,), NaN where missing; Arrow's conversion would load pandas.
 
     Raises:
         pyarrow.ArrowException: a cell is no number.
@@ -37,9 +36,7 @@ def in_numpy(cells: pa.Array | pa.ChunkedArray) -> Array:
 
 
 def strings(values: Sequence[str]) -> pa.StringArray:
-    """``values`` as Arrow's strings; pa.array would load pandas, where that is installed, to ask whether they
-    are a series of it.
-    """
+    """``values`` as Arrow's strings; pa.array would load pandas to test for its series."""
     import pyarrow as pa
 
     cells = [value.encode() for value in values]

@@ -18,9 +18,8 @@ from numpy.lib import format as npy
 from vflens.errors import StorageError
 from vflens.types import Array
 
-#: What a damaged archive raises. RuntimeError: compressed or encrypted in a way that nobody here writes, or
-#: nested too deeply.
-#: TokenError, SyntaxError, OverflowError: a header that is no Python, or a shape that no machine holds.
+#: Errors of a damaged archive. RuntimeError: foreign compression or encryption, or too deep nesting.
+#: TokenError, SyntaxError, OverflowError: a header that is no Python, or a shape beyond any memory.
 UNREADABLE = (
     OSError, ValueError, EOFError, TypeError, RuntimeError, MemoryError, OverflowError,
     SyntaxError, TokenError,
@@ -41,7 +40,7 @@ def save_arrays(file: Path, arrays: Mapping[str, Array]) -> None:
     """Write ``arrays`` to ``file``, through a temporary file beside it.
 
     Raises:
-        StorageError: it cannot be written; an earlier ``file`` stays as it was.
+        StorageError: it cannot be written; an earlier ``file`` stays.
     """
     named: dict[str, Any] = dict(arrays)
 
@@ -57,7 +56,7 @@ def write_whole(file: Path, text: str) -> None:
     """Write ``text`` to ``file``, through a temporary file beside it.
 
     Raises:
-        StorageError: it cannot be written; an earlier ``file`` stays as it was.
+        StorageError: it cannot be written; an earlier ``file`` stays.
     """
     _through(file, lambda temporary: temporary.write_text(text, encoding="utf-8"), "another `out`")
 
@@ -89,7 +88,7 @@ def load_arrays(file: Path, *, remedy: str = "give the folder of a whole run") -
 
 
 def read_arrays(file: Path) -> dict[str, Array]:
-    """The arrays in ``file``, which take no more memory than the file has bytes, whoever wrote it.
+    """The arrays in ``file``, which take at most as much memory as the file has bytes, by any writer.
 
     Raises:
         one of UNREADABLE: it is absent, damaged, compressed, or holds pickled objects.
@@ -101,11 +100,10 @@ def read_arrays(file: Path) -> dict[str, Array]:
 
 
 def _check_sizes(stream: BinaryIO) -> None:
-    """Refuse an archive whose directory or headers announce more than it holds, before anything is read into
-    memory.
+    """Refuse an archive whose directory or headers announce more than it holds, before any read into memory.
 
     Raises:
-        ValueError: naming what does; BadZipFile: it is no archive.
+        ValueError: names the entry; BadZipFile: it is no archive.
     """
     with ZipFile(stream) as archive:
         members = archive.infolist()
@@ -126,7 +124,7 @@ def _check_header(data: IO[bytes], member: ZipInfo) -> None:
         raise ValueError(f"{member.filename} is no plain array")
     try:
         shape, _, dtype = _HEADERS[version](data)
-    except ValueError as error:  # whose sentence advises to trust the file
+    except ValueError as error:  # its message advises to trust the file
         raise ValueError(f"the header of {member.filename} cannot be read") from error
     if dtype.hasobject:
         raise ValueError(f"{member.filename} holds Python objects, not numbers")

@@ -1,9 +1,9 @@
 """An append-only log of released payloads: ``index.jsonl`` and ``payload.bin`` in one folder.
 
-A line of the index describes one payload and says where its bytes stand. Everything is written when it is
-appended, by the caller: a writer's thread would fight for the interpreter with every array operation and cost
-three times what writing does. So a killed process loses nothing that it appended; a record torn by a full
-disk or a power failure is dropped when the log is opened.
+A line of the index describes one payload and gives the place of its bytes. The caller's thread writes each
+payload at once: a separate writer's thread would compete for the interpreter and take three times as long. So
+a killed process loses no appended payload. Opening the log drops a record torn by a full disk or a power
+failure.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from vflens.errors import StorageError
 from vflens.types import DTYPES, MAX_DIMENSIONS, Array, Exchange, Phase, Point, Released
 
 BLOCK_BYTES = 64 * 1024  # larger writes stall the page cache
-_LONGEST = 1 << 20  # bytes of an index line: a network of a thousand tensors takes a tenth
+_LONGEST = 1 << 20  # bytes of an index line; a network of a thousand tensors needs a tenth
 _ANY_PHASE = frozenset(Phase)
 
 
 class Journal:
-    """The log in ``folder``, opened for appending and for reading what it holds.
+    """The log in ``folder``, open for appending and reading.
 
     Raises:
-        StorageError: the folder cannot be written, or holds a damaged log; also later, from ``append``, when
-            the disk is full. What had been written stays readable.
+        StorageError: the folder cannot be written, or holds a damaged log; also later, from ``append``, on a
+            full disk. Earlier payloads stay readable.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -55,13 +55,13 @@ class Journal:
         """Write one payload.
 
         Raises:
-            StorageError: it cannot be written; neither can any later one, the log has a torn end.
+            StorageError: it cannot be written; the log has a torn end and takes no later payload either.
         """
         with self._lock:
             self._raise_error()
             line, arrays = _entry(released, self._offset)
-            joined = released.nbytes <= BLOCK_BYTES  # a copy costs less than a second write
-            try:  # payload first: an index line never points at bytes that are not there
+            joined = released.nbytes <= BLOCK_BYTES  # a copy costs less than a second write call
+            try:  # payload first: an index line never points at missing bytes
                 for data in [b"".join(a.data for a in arrays)] if joined else map(_bytes, arrays):
                     _write_blocks(self._payload, data)
                 _write_blocks(self._index, line)
@@ -71,7 +71,7 @@ class Journal:
             self._offset += released.nbytes
 
     def check(self) -> None:
-        """Say again what ended the log, to whom it was not said.
+        """Raise the write error again for callers that did not see it.
 
         Raises:
             StorageError: a payload could not be written.
@@ -79,9 +79,7 @@ class Journal:
         self._raise_error()
 
     def restart(self) -> None:
-        """Forget everything: the log is empty again. Its bytes are written over, which costs a third of
-        growing anew.
-        """
+        """Empty the log. New payloads overwrite its bytes, at a third of the cost of a growing file."""
         with self._lock, self._storage():
             self._index.truncate(0)
             self._offset = self._payload.seek(0)
@@ -113,20 +111,18 @@ class Journal:
 
 
 def read(folder: Path) -> Iterator[Released]:
-    """The payloads of a recorded log, in order; a torn last line is passed over.
+    """The payloads of a log, in order, without a torn last line.
 
     Raises:
         StorageError: the folder holds no log, or the log is damaged.
     """
-    with _opened(folder) as log:
+    with _snapshot(folder) as log:
         for _, entry in _entries(log):
             yield _released(entry, log.data)
 
 
-class _Opened(NamedTuple):
-    """A log's index and how many bytes it had when it was opened, how many the payload had, and those,
-    mapped.
-    """
+class _Snapshot(NamedTuple):
+    """A log's index and its size in bytes at opening, the payload's size, and the payload's bytes, mapped."""
 
     lines: BinaryIO
     length: int
@@ -135,30 +131,29 @@ class _Opened(NamedTuple):
 
 
 @contextlib.contextmanager
-def _opened(folder: Path) -> Iterator[_Opened]:
+def _snapshot(folder: Path) -> Iterator[_Snapshot]:
     """The log in ``folder``."""
     try:
         with (folder / "index.jsonl").open("rb") as index, (folder / "payload.bin").open("rb") as payload:
-            length = index.seek(0, 2)  # first: a log that grows meanwhile has the payload of all these lines
+            length = index.seek(0, 2)  # first: a growing log has the payload of all lines read so far
             size = payload.seek(0, 2)
             data: Any = mmap.mmap(payload.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
-            with _legible(folder):
-                yield _Opened(index, length, size, data)
+            with _reading(folder):
+                yield _Snapshot(index, length, size, data)
     except OSError as error:
         raise _unreadable(folder, error) from error
 
 
 class Reader:
-    """The log in ``folder``, which may grow meanwhile: iterated whole, or by phase, point and sender.
+    """The log in ``folder``, which may grow: iterated whole, or by phase, point and sender.
 
-    Every index line is parsed once to learn where the messages of each kind stand; nothing else is kept of
-    them.
+    It parses every index line once and keeps only the places of the messages of each kind.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._reading = folder, threading.Lock()
-        self._lines: dict[tuple[Phase, Point, str], packed[int]] = {}  # where they begin, in order of arrival
-        self._end = 0  # of the lines known
+        self._lines: dict[tuple[Phase, Point, str], packed[int]] = {}  # their places, in order of arrival
+        self._end = 0  # end of the parsed lines
 
     def __iter__(self) -> Iterator[Released]:
         return read(self._folder)
@@ -166,34 +161,33 @@ class Reader:
     def select(
         self, *points: Point, phases: Collection[Phase] = _ANY_PHASE, sender: str | None = None
     ) -> Iterator[Released]:
-        """What has arrived by now of ``points`` in ``phases`` from ``sender`` (None: from anyone), in order
-        of arrival.
+        """Messages of ``points`` in ``phases`` from ``sender`` (None: any) that arrived so far, in order.
 
         Raises:
             StorageError: the folder holds no log, or the log is damaged.
         """
         with self._reading:
-            self._take_up_new_lines()
+            self._parse_new_lines()
             kinds = (k for k in self._lines if k[0] in phases and k[1] in points and sender in (None, k[2]))
             found = sorted(chain.from_iterable(self._lines[kind] for kind in kinds))
         return self._at(found)
 
-    def _take_up_new_lines(self) -> None:
-        with _opened(self._folder) as log:
+    def _parse_new_lines(self) -> None:
+        with _snapshot(self._folder) as log:
             for end, entry in _entries(log, self._end):
                 kind = (entry.phase, entry.point, entry.sender)
                 self._lines.setdefault(kind, packed("q")).append(self._end)
                 self._end = end
 
     def _at(self, found: Iterable[int]) -> Iterator[Released]:
-        with _opened(self._folder) as log:
+        with _snapshot(self._folder) as log:
             for begin in found:
                 log.lines.seek(begin)
                 yield _released(_Entry.model_validate_json(log.lines.readline()), log.data)
 
 
 class Messages(list[Released]):
-    """Messages in memory, in order of arrival, read as a :class:`Reader` reads its log."""
+    """Messages in memory, in order of arrival, with the methods of a :class:`Reader`."""
 
     def select(
         self, *points: Point, phases: Collection[Phase] = _ANY_PHASE, sender: str | None = None
@@ -215,12 +209,14 @@ def digest(folder: Path) -> str:
 
 
 def _entry(released: Released, offset: int) -> tuple[bytes, list[Array]]:
-    """The index line, built by hand: a fifth of the time of ``json.dumps``, for every message of a run."""
+    """The index line, built by hand in a fifth of the time of ``json.dumps``: each message of a run needs
+    one.
+    """
     tensors = released.tensors or {}
     arrays = [released.rows, *tensors.values()]
     described = []
     for name, array in zip(("", *tensors), arrays, strict=True):
-        described.append(f"{_described(name, array.dtype, array.shape)}{offset}}}")
+        described.append(f"{_description(name, array.dtype, array.shape)}{offset}}}")
         offset += array.nbytes
     e = released.exchange
     withheld = "true" if released.tensors is None else "false"
@@ -232,8 +228,8 @@ def _entry(released: Released, offset: int) -> tuple[bytes, list[Array]]:
     return line.encode(), arrays
 
 
-@lru_cache(maxsize=256)  # a run's arrays are of few shapes
-def _described(name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
+@lru_cache(maxsize=256)  # a run's arrays have few shapes
+def _description(name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
     """An array in an index line, up to its offset."""
     return f'{{"name":{_quoted(name)},"dtype":"{dtype.str}","shape":{list(shape)},"offset":'
 
@@ -244,8 +240,8 @@ def _quoted(text: str) -> str:
 
 
 @contextlib.contextmanager
-def _legible(folder: Path) -> Iterator[None]:
-    """Refuse an index line of the log in ``folder`` that no journal wrote."""
+def _reading(folder: Path) -> Iterator[None]:
+    """Turn the errors of an index line of the log in ``folder`` into one sentence."""
     try:
         yield
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
@@ -259,7 +255,7 @@ def _unreadable(folder: Path, error: Exception) -> StorageError:
 
 
 class _Array(BaseModel):
-    """An array in an index line; an empty one takes no room, whatever its sides."""
+    """An array in an index line; an array without elements takes no bytes."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
     name: str
@@ -269,7 +265,7 @@ class _Array(BaseModel):
 
     @property
     def end(self) -> int:
-        """The byte of the payload behind it."""
+        """The payload's byte after it."""
         return self.offset + math.prod(self.shape) * DTYPES[self.dtype]
 
 
@@ -290,12 +286,12 @@ class _Entry(BaseModel):
 
     @property
     def end(self) -> int:
-        """The byte of the payload behind it."""
+        """The payload's byte after it."""
         return max(array.end for array in (self.rows, *self.tensors))
 
 
 def _lines(index: BinaryIO) -> Iterator[bytes]:
-    """The lines of an index; one that no journal wrote is not read into memory.
+    """The lines of an index, each read into memory only up to the longest that a journal writes.
 
     Raises:
         ValueError: a line is longer.
@@ -306,9 +302,9 @@ def _lines(index: BinaryIO) -> Iterator[bytes]:
         yield line
 
 
-def _entries(log: _Opened, begin: int = 0) -> Iterator[tuple[int, _Entry]]:
-    """The entries from byte ``begin`` of the index, each with the byte behind its line; a torn last line is
-    passed over.
+def _entries(log: _Snapshot, begin: int = 0) -> Iterator[tuple[int, _Entry]]:
+    """The entries from byte ``begin`` of the index, each with the byte after its line, without a torn last
+    line.
 
     Raises:
         ValueError: no journal wrote a line.
@@ -326,7 +322,7 @@ def _entries(log: _Opened, begin: int = 0) -> Iterator[tuple[int, _Entry]]:
 
 
 def _damaged(index: BinaryIO, begin: int) -> StorageError:
-    """The line at byte ``begin`` cannot be read: no crash does that to any but the last."""
+    """Refuse a damaged line at byte ``begin`` with others after it: a crash damages only the last line."""
     index.seek(0)
     ends = takewhile(lambda end: end <= begin, accumulate(map(len, _lines(index))))
     return StorageError(
@@ -337,7 +333,7 @@ def _damaged(index: BinaryIO, begin: int) -> StorageError:
 
 
 def _complete(line: bytes, size: int) -> _Entry | None:
-    """The entry of one index line, or None where the line or its payload is torn.
+    """The entry of one index line, or None if the line or its payload is torn.
 
     Raises:
         ValueError: no journal wrote it.
@@ -371,14 +367,14 @@ def _array(described: _Array, data: Any) -> Array:
 
 
 def _drop_torn_tail(folder: Path) -> int:
-    """Cut both files after the last complete entry; the payload's length."""
+    """Cut both files after the last complete entry; return the payload's length."""
     index, payload = folder / "index.jsonl", folder / "payload.bin"
     if not index.exists() or not payload.exists():
         index.write_bytes(b"")
         payload.write_bytes(b"")
         return 0
     kept = end = 0
-    with _opened(folder) as log:
+    with _snapshot(folder) as log:
         for behind, entry in _entries(log):
             kept, end = behind, entry.end
     with index.open("r+b") as file:

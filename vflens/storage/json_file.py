@@ -1,4 +1,4 @@
-"""JSON from a file that another party, or an accident, may have written."""
+"""JSON from a file that may be damaged or another party's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ def json_object(text: str | bytes) -> dict[str, Any]:
     """The JSON object in ``text``.
 
     Raises:
-        ValueError: it is none, whatever is wrong with it.
+        ValueError: it is no JSON object, for any reason.
     """
     try:
         found = json.loads(text)

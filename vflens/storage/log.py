@@ -26,10 +26,10 @@ def party_log(file: Path, party: str) -> structlog.typing.FilteringBoundLogger:
 
 
 class _Lines:
-    """Appends whole lines to ``file``, opened anew for each: events are rare.
+    """Appends whole lines to ``file``, opened for each one: events are rare.
 
-    A line that cannot be written is lost: a full disk must not keep the party from answering and from
-    ending in order.
+    A line that cannot be written is lost: a full disk must not stop a party from answering or ending in
+    order.
     """
 
     def __init__(self, file: Path) -> None:
@@ -41,4 +41,4 @@ class _Lines:
             out.write(line.encode())
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Do nothing: each line is already written."""

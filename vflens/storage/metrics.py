@@ -15,13 +15,13 @@ from vflens.types import Array
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: Rows of the largest matrix that is kept: a figure for each pair of them.
+#: Rows of the largest matrix in the metrics, which keep a figure for each pair.
 MOST_ROWS = 64
 
 
 class Metrics:
-    """A party's metrics, added to those already in ``file``: metric, value (float64) and the labels attack,
-    adversary (the party it sits in), target, scored_set, column, rows, step.
+    """A party's metrics, added to those in ``file``: metric, value (float64) and the labels attack, adversary
+    (its party), target, scored_set, column, rows, step.
     """
 
     def __init__(self, file: Path) -> None:
@@ -42,35 +42,35 @@ class Metrics:
         rows: int = 0,
         step: int = 0,
     ) -> None:
-        """Remember one number; nothing is written yet."""
+        """Add one number, in memory."""
         row = {"metric": metric, "value": float(value), "attack": attack, "adversary": adversary}
         row |= {"target": target, "scored_set": scored_set, "column": column, "rows": rows, "step": step}
         with self._lock:
             self._rows.append(row)
 
     def add_matrix(self, metric: str, matrix: Array, **labels: Any) -> None:
-        """Remember a symmetric matrix (k, k), k ≤ :data:`MOST_ROWS`: its upper triangle, ``column`` "i,j"."""
+        """Add a symmetric matrix (k, k), k ≤ :data:`MOST_ROWS`: its upper triangle, ``column`` "i,j"."""
         if len(matrix) > MOST_ROWS:
             return
         for i, j in zip(*np.triu_indices(len(matrix)), strict=True):
             self.add(metric, matrix[i, j], column=f"{i},{j}", **labels)
 
     def last(self, metric: str) -> float | None:
-        """The figure called ``metric`` that was added last, None without one."""
+        """The last figure called ``metric``, or None."""
         with self._lock:
             return next((r["value"] for r in reversed(self._rows) if r["metric"] == metric), None)
 
     def save(self) -> None:
-        """Write all of them.
+        """Write all figures.
 
         Raises:
-            StorageError: the file cannot be written; the one written before stays.
+            StorageError: the file cannot be written; an earlier one stays.
         """
         import pyarrow.parquet as pq
 
         temporary = self._file.with_suffix(".tmp")
         try:
-            with self._lock:  # two savers share one temporary file
+            with self._lock:  # two savers would share one temporary file
                 pq.write_table(_table(self._rows), temporary)
                 temporary.replace(self._file)
         except OSError as error:
@@ -99,9 +99,9 @@ def _table(rows: list[dict[str, Any]]) -> pa.Table:
 
 
 def parquet_rows(file: Path) -> list[dict[str, Any]]:
-    """The rows of a small parquet ``file``, read by this thread alone.
+    """The rows of a small parquet ``file``, read in this thread.
 
-    pq.read_table would start threads of Arrow's and load its reader of data sets.
+    pq.read_table would start Arrow's threads and load its reader of data sets.
 
     Raises:
         OSError, ValueError: it cannot be read.

@@ -1,4 +1,4 @@
-"""What is for its owner alone: files of mode 600 in folders of mode 700, whatever the umask."""
+"""Files of mode 600 in folders of mode 700, for their owner alone, under every umask."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _OTHERS = 0o077  # every permission of the group and of others
 
 @contextmanager
 def owner_only() -> Iterator[None]:
-    """Files and folders that this process makes meanwhile, in any thread, are for its user alone."""
+    """Inside, all files and folders that this process makes, in any thread, are for its user alone."""
     before = os.umask(_OTHERS)
     try:
         yield
@@ -21,8 +21,8 @@ def owner_only() -> Iterator[None]:
         os.umask(before)
 
 
-def opened(path: Path, mode: int) -> str:
-    """Who else can open ``path`` and the command that ends it, which sets ``mode``; "" where nobody else can.
+def exposure(path: Path, mode: int) -> str:
+    """A sentence if other users can open ``path``, with the command that sets ``mode``; "" if none can.
 
     Raises:
         OSError: there is no ``path``.
@@ -34,10 +34,10 @@ def opened(path: Path, mode: int) -> str:
 
 
 def write_private(file: Path, text: str) -> None:
-    """Write ``file``, whole or not at all, readable by its owner alone from the start.
+    """Write ``file`` whole or not at all; only its owner can ever read it.
 
     Raises:
-        OSError: it cannot be written; what was there before stays.
+        OSError: it cannot be written; an earlier ``file`` stays.
     """
     temporary = file.with_name(f"{file.name}.new")
     temporary.unlink(missing_ok=True)

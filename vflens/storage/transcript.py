@@ -1,4 +1,4 @@
-"""What a party received: recorded by the receiving endpoint on arrival, once per exchange."""
+"""The messages that a party received; the receiver records each on arrival, once per exchange."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from vflens.types import Exchange, Phase, Point, Released
 
 
 class Transcript(Reader):
-    """The receiver's record in ``folder``, read from the disk as any :class:`Reader` reads a log.
+    """The receiver's record in ``folder``, read from disk as a :class:`Reader` reads a log.
 
-    Sampled, it keeps the training messages of every ``every``-th epoch only; ``received`` and ``nbytes``
-    count what arrived, before a restart too. Training exchanges arrive in increasing order, so one remembered
-    step per (sender, point) tells a replay; prediction and disclosure exchanges are remembered one by one.
+    A sampled transcript keeps the training messages of every ``every``-th epoch only. ``received`` and
+    ``nbytes`` count all arrivals, also before a restart. Training exchanges arrive in increasing order, so
+    the last step per (sender, point) detects a replay; prediction and disclosure exchanges are listed one by
+    one.
     """
 
     def __init__(self, folder: Path, every: int = 1) -> None:
@@ -44,8 +45,8 @@ class Transcript(Reader):
         return self._left_out is None
 
     def record(self, released: Released) -> bool:
-        """Append ``released``, if it is to be kept, unless this exchange was recorded before; says whether it
-        was new.
+        """Append ``released`` unless sampling drops it or this exchange is recorded; return whether it is
+        new.
         """
         if not self._is_new(released):
             return False
@@ -88,9 +89,9 @@ class Transcript(Reader):
 
 
 class _LeftOut:
-    """What arrived and was not kept: messages, bytes and last step of each sender and point, in ``file``.
+    """Messages, bytes and last step of each sender and point that sampling dropped, in ``file``.
 
-    Written in place, in one piece: no number in it ever gets shorter, so nothing older is left at its end.
+    It is written in place, in one piece: no number ever gets shorter, so no old text stays at its end.
     """
 
     def __init__(self, file: Path) -> None:
@@ -129,10 +130,10 @@ class _LeftOut:
 
 
 def _entry(found: tuple[str, Any]) -> tuple[str, list[int]]:
-    """A key and its numbers, as :meth:`_LeftOut.add` wrote them.
+    """A key and its numbers, written by :meth:`_LeftOut.add`.
 
     Raises:
-        ValueError: it wrote no such thing.
+        ValueError: that method does not write this.
     """
     key, counted = found
     point, between, _ = key.partition(" ")

@@ -1,4 +1,4 @@
-"""The SVM (2) solved exactly once it is known which rows lie outside, on and inside the margin."""
+"""The exact solution of the SVM (2) from the sets of rows outside, on and inside the margin."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vflens.table_noise._problem import Problem
 from vflens.types import Array
 
 MAX_CHANGES = 20
-#: A row changes sets when it is wrong by more than this, beside the size of the terms: rounding.
+#: A row changes sets if it is wrong by more than this, relative to the terms; less is rounding.
 ROUNDING = 1e-12
 #: Singular values of the rows on the margin up to this share of the largest count as 0: duplicates.
 RANK_RTOL = 1e-10
@@ -26,31 +26,31 @@ class Sets:
 
     @classmethod
     def near(cls, problem: Problem, w: Array, omega: Array) -> Sets:
-        """The sets that an interior point (w, ω) is closest to."""
+        """The sets nearest to an interior point (w, ω)."""
         gap, share = 1 - problem.A @ w, omega / problem.theta
         inside = gap > abs(1 + problem.rho / problem.theta * gap - share)
         return cls((share > -gap) & ~inside, inside)
 
     def corrected(self, problem: Problem, w: Array, omega: Array) -> Sets:
-        """With the rows that the optimum on these sets puts elsewhere moved."""
+        """The sets after the optimum on these has moved rows."""
         gap, theta = 1 - problem.A @ w, problem.theta
         reach = ROUNDING * (abs(problem.A) @ abs(w) + 1)
-        short, beyond = gap > reach, gap < -reach  # of rows on the margin too: more of them than w can meet
+        short, beyond = gap > reach, gap < -reach  # rows on the margin move too: w cannot meet all of them
         too_much, negative = omega > theta * (1 + ROUNDING), omega < -theta * ROUNDING
         met = (self.inside & beyond) | (~self.inside & ~self.on & short)
         inside = (self.inside & ~beyond) | (self.on & (too_much | short))
         return Sets((self.on & ~too_much & ~negative & ~short & ~beyond) | met, inside)
 
     def same(self, other: Sets) -> bool:
-        """Whether no row differs."""
+        """Whether the sets are equal."""
         return np.array_equal(self.on, other.on) and np.array_equal(self.inside, other.inside)
 
 
 def polish(problem: Problem, w: Array, omega: Array) -> tuple[Array, Array] | None:
-    """(w, ω) to rounding from an interior point's; None when the sets do not settle."""
+    """(w, ω), exact to rounding, from an interior point's; None if the sets do not settle."""
     sets = Sets.near(problem, w, omega)
     for _ in range(MAX_CHANGES):
-        with np.errstate(all="ignore"):  # columns whose sizes lie too far apart: seen in the next line
+        with np.errstate(all="ignore"):  # columns of too different sizes: the next line notices
             w, omega = _optimum(problem, sets, np.clip(omega, 0, problem.theta))
         if not np.isfinite(w).all():
             return None
@@ -64,18 +64,18 @@ def polish(problem: Problem, w: Array, omega: Array) -> tuple[Array, Array] | No
 def _optimum(problem: Problem, sets: Sets, omega: Array) -> tuple[Array, Array]:
     """Min ½wᵀHw + Σ_inside(θξ + ρξ²/2) s.t. a_iᵀw = 1 on the margin, and its multipliers.
 
-    w = w₀ + N u, N a basis of what the rows on the margin leave free. Where their ω are not unique, as for
-    duplicate rows, the nearest to ``omega``.
+    w = w₀ + N u, N a basis of the directions that the rows on the margin leave free. If their ω are not
+    unique (duplicate rows), they are the nearest to ``omega``.
     """
     theta, rho = problem.theta, problem.rho
     on, inside = problem.A[sets.on], problem.A[sets.inside]
     U, singular, Vt = np.linalg.svd(on, full_matrices=len(on) < on.shape[1])
     rank = int((singular > RANK_RTOL * singular.max(initial=0.0)).sum())
     U, singular, R, N = U[:, :rank], singular[:rank], Vt[:rank].T, Vt[rank:].T
-    # H + ρ Σ aaᵀ by its triangular root: multiplied out it would lose columns far from 0
+    # H + ρ Σ aaᵀ by its triangular root: the product itself would lose columns far from 0
     free = np.linalg.qr(np.vstack([problem.root @ N, np.sqrt(rho) * (inside @ N)]), mode="r")
     w, multipliers = np.zeros(len(problem.H)), omega[sets.on]
-    for _ in range(3):  # once, and twice more on what rounding left
+    for _ in range(3):  # once, and twice more on the rest of rounding
         w = w + R @ ((U.T @ (1 - on @ w)) / singular)
         if N.size:
             pull = inside.T @ (theta + rho * (1 - inside @ w)) - problem.H @ w

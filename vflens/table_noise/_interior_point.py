@@ -5,7 +5,7 @@ With s = Aw − 1 + ξ ≥ 0 and ς the multipliers of ξ ≥ 0, the conditions 
     Hw = Aᵀω,   Aw − 1 + ξ = s,   ρξ + θ = ω + ς,   s∘ω = 0,   ξ∘ς = 0.
 
 Eliminating all but w from Newton's equations leaves (H + AᵀDA) dw, D = 1/(1/k + s/ω), k = ρ + ς/ξ: a
-(p+1)×(p+1) system, whatever q.
+(p+1)×(p+1) system for every q.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Point:
     multiplier: Array
 
     def moved(self, direction: Point, step: float) -> Point:
-        """The point ``step`` further along ``direction``."""
+        """The point at ``step`` along ``direction``."""
         return Point(
             self.w + step * direction.w,
             self.slack + step * direction.slack,
@@ -45,12 +45,12 @@ class Point:
 
     @property
     def mu(self) -> float:
-        """The mean of the products that are 0 at the optimum."""
+        """The mean of the products; it is 0 at the optimum."""
         return float(np.vdot(self.slack, self.multiplier)) / self.slack.size
 
 
 class _Newton:
-    """Newton's equations at one point, factored once for predictor and corrector."""
+    """Newton's equations at one point, with one factor for predictor and corrector."""
 
     def __init__(self, problem: Problem, at: Point):
         (s, xi), (omega, sigma) = at.slack, at.multiplier
@@ -75,11 +75,13 @@ class _Newton:
         )
 
     def factor(self) -> None:
-        """Factors the normal equations."""
+        """Factor the normal equations."""
         self._factor = cholesky(self._problem.normal_matrix(self._D))
 
     def towards(self, products: Array) -> Point:
-        """The direction in which residuals vanish and slack∘multiplier changes by −``products`` (2, q)."""
+        """The direction that removes the residuals and in which slack∘multiplier changes by −``products`` (2,
+        q).
+        """
         A, at = self._problem.A, self._at
         c_xi = products[1] / at.slack[1]
         r_xi = self._r_xi + c_xi
@@ -94,8 +96,7 @@ class _Newton:
 def interior_points(
     problem: Problem, start: tuple[Array, float], tolerances: Sequence[float]
 ) -> Iterator[tuple[Array, Array]]:
-    """(w, ω) each time the path reaches the next, smaller one of ``tolerances``; last, where rounding ends
-    it.
+    """Yield (w, ω) when the path reaches the next, smaller one of ``tolerances``, and where rounding ends it.
 
     ``start``: w and ε near the solution of the rounded problem, see :mod:`vflens.table_noise._smoothing`.
     """

@@ -1,4 +1,4 @@
-"""The SVM (2) in columns that are centred and scaled, and how exactly a point solves it."""
+"""The SVM (2) in centred and scaled columns, and the residuals of a point."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vflens.types import Array
 LARGEST = 1e150
 #: θ and ρ beyond it or its inverse overflow when squared and summed.
 LEAST_WEIGHT = 1e-50
-#: Rows taken at a time in AᵀDA: a block and its copy stay in the processor's cache.
+#: Rows of a block in AᵀDA: a block and its copy stay in the processor's cache.
 BLOCK = 4096
 
 
@@ -22,8 +22,8 @@ BLOCK = 4096
 class Kkt:
     """Relative residuals of the optimality conditions; 0 is exact.
 
-    ``stationarity``: Hw − Aᵀω beside the size of its terms, the worst coordinate. ``complementarity``: how
-    far the worst row's (1 − a_iᵀw, ω_i/θ) lies from the three cases outside, on and inside the margin.
+    ``stationarity``: the worst coordinate of Hw − Aᵀω over the size of its terms. ``complementarity``: the
+    largest distance of a row's (1 − a_iᵀw, ω_i/θ) from the three cases outside, on and inside the margin.
     """
 
     stationarity: float
@@ -31,7 +31,7 @@ class Kkt:
 
     @property
     def exact(self) -> bool:
-        """Whether both are small enough that rounding explains them; columns of 1e12 can be beyond it."""
+        """Whether rounding explains both; columns of 1e12 can exceed it."""
         return self.stationarity <= 1e-5 and self.complementarity <= 1e-8
 
     @property
@@ -41,7 +41,7 @@ class Kkt:
 
     @property
     def to_rounding(self) -> bool:
-        """Whether nothing but rounding is left."""
+        """Whether only rounding is left."""
         return self.worst <= 1e-12
 
 
@@ -50,7 +50,7 @@ class Problem:
     """min ½wᵀHw − ``linear``ᵀw + Σ θξ_i + (ρ/2)ξ_i², ξ_i = max(1 − a_iᵀw, 0), rows a_i of ``A`` (q, p+1).
 
     A = diag(y)[X 1]T, H = Tᵀdiag(1, …, 1, ρ)T = ``root``ᵀ ``root``, and T w = (α, β).
-    T centres and scales the columns: large and small ones meet in one matrix without loss, and the problem
+    T centres and scales the columns, so that one matrix holds large and small ones without loss. The problem
     stays (2), whose ``linear`` is 0. Columns of A are contiguous.
     """
 
@@ -64,7 +64,7 @@ class Problem:
 
     @classmethod
     def of(cls, x: Array, y: Array, *, theta: float, rho: float) -> Problem:
-        """Raises as :func:`vflens.table_noise.svm.solve_svm` says."""
+        """See :func:`vflens.table_noise.svm.solve_svm` for the errors."""
         for name, value in (("theta", theta), ("rho", rho)):
             if not LEAST_WEIGHT <= value <= 1 / LEAST_WEIGHT:
                 raise ConfigError(
@@ -87,7 +87,9 @@ class Problem:
         A[:, :p][:, constant] = x[:, constant]
         scale[constant] = abs(mean[constant])
         mean[constant] = 0.0
-        scale = np.maximum(scale, 1.0)  # small columns stay: then neither A nor H has large entries
+        scale = np.maximum(
+            scale, 1.0
+        )  # small columns stay as they are: then neither A nor H has large entries
         A[:, :p] /= scale
         A[:, p] = 1.0
         A *= y[:, None]
@@ -97,7 +99,7 @@ class Problem:
         return cls(A, root.T @ root, T, root, theta, rho, np.zeros(p + 1))
 
     def sample(self, rows: Array) -> Problem:
-        """The problem of a sample of the rows: its optimum is near this one's."""
+        """The problem of a sample of the rows; its optimum is near this one's."""
         share = len(rows) / len(self.A)
         A = np.asfortranarray(self.A[rows])
         return replace(
@@ -105,8 +107,8 @@ class Problem:
         )
 
     def of_rows(self, rows: Array, inside: Array) -> Problem:
-        """The problem in which ``rows`` (q,) alone need deciding: of the others those ``inside`` are, the
-        rest are not.
+        """The problem with only ``rows`` (q,) undecided; the others are fixed, ``inside`` the margin or
+        outside.
         """
         settled = inside & ~rows
         return replace(
@@ -117,7 +119,7 @@ class Problem:
         )
 
     def objective(self, w: Array) -> float:
-        """½wᵀHw + Σ θξ_i + (ρ/2)ξ_i² at the least ξ that w allows."""
+        """½wᵀHw + Σ θξ_i + (ρ/2)ξ_i² at the least feasible ξ."""
         xi = np.maximum(1 - self.A @ w, 0.0)
         root = self.root @ w
         return float(root @ root / 2 + self.theta * xi.sum() + self.rho / 2 * (xi @ xi))
@@ -131,9 +133,7 @@ class Problem:
         return total
 
     def original(self, w: Array, omega: Array) -> tuple[Array, float]:
-        """(α, β). An α that is nothing but rounding is 0: both in Σ ω_i y_i x_i and in what it adds to a
-        margin.
-        """
+        """(α, β). An α becomes 0 if it is only rounding in Σ ω_i y_i x_i and in a margin."""
         original = self.T @ w
         alpha, scale = original[:-1], 1 / np.diag(self.T)[:-1]
         mean = abs(self.T[-1, :-1]) * scale
@@ -143,7 +143,7 @@ class Problem:
         return alpha, float(original[-1])
 
     def kkt(self, w: Array, omega: Array) -> Kkt:
-        """How exactly (w, ω) solves the problem."""
+        """The residuals of (w, ω)."""
         terms = abs(self.H) @ abs(w) + abs(self.A).T @ omega
         residual = abs(self.H @ w - self.A.T @ omega) / np.where(terms > 0, terms, 1.0)
         gap = 1 - self.A @ w
@@ -155,9 +155,7 @@ class Problem:
 
 
 def cholesky(matrix: Array) -> Array:
-    """The lower factor of ``matrix``; where rounding has made it indefinite, with a ridge that outweighs
-    rounding.
-    """
+    """The lower factor of ``matrix``; a ridge above rounding is added if rounding made it indefinite."""
     ridge = np.finfo(float).eps * np.trace(matrix)
     for power in range(8):
         factor, failed = dpotrf(matrix, lower=1)

@@ -1,10 +1,10 @@
-"""Where the interior point starts: the SVM (2) with its hinge rounded off, ever less.
+"""The interior point's start: the SVM (2) with its hinge rounded, less and less.
 
     θ max(g, 0)  →  θ (g + √(g² + 4ε²))/2,   g = 1 − a_iᵀw.
 
-The rounded problem is smooth in the p+1 numbers w, and Newton's method with a line search gets through it in
-any table: no row can block a step, as outlying rows do with an interior point far from its path. Its solution
-lies on that path: with μ = θε, s = (√(g² + 4ε²) − g)/2 + ε and ξ = s + g satisfy μ/s + μ/ξ = θ.
+The rounded problem is smooth in the p+1 numbers w, and Newton's method with a line search solves it for every
+table. No row can block a step, as outlying rows block an interior point far from its path. Its solution lies
+on that path: with μ = θε, s = (√(g² + 4ε²) − g)/2 + ε and ξ = s + g satisfy μ/s + μ/ξ = θ.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from scipy.linalg.lapack import dpotrs
 from vflens.table_noise._problem import Problem, cholesky
 from vflens.types import Array
 
-#: The interior point is the faster once so many rows, by column, or this share of them is within 2ε of the
-#: margin.
+#: The interior point is faster once at most so many rows per column, or this share of them, are within 2ε of
+#: the margin.
 NEAR, NEAR_SHARE = 10, 0.05
 #: Tables with more rows begin with a sample, one row in SHARE.
 LARGE, SHARE = 4096, 8
@@ -47,10 +47,11 @@ def approach(problem: Problem) -> tuple[Array, float]:
 
 @dataclass(frozen=True, eq=False)
 class _Line:
-    """The rounded problem along Newton's ``step`` from a point with ``gap`` = 1 − Aw, which falls by
+    """The rounded problem along Newton's ``step`` from a point with ``gap`` = 1 − Aw, which decreases by
     ``along`` = A·step.
 
-    ``first`` and ``second`` derivative of ½wᵀHw − linearᵀw; ``promise``: the objective's slope at 0, negated.
+    ``first`` and ``second`` derivative of ½wᵀHw − linearᵀw; ``promise``: the negative slope of the objective
+    at 0.
     """
 
     problem: Problem
@@ -64,7 +65,7 @@ class _Line:
 
     @classmethod
     def newton(cls, problem: Problem, epsilon: float, w: Array, gap: Array) -> _Line:
-        """From ``w``."""
+        """The line from ``w``."""
         slope, curvature = _loss(problem, epsilon, gap)
         pull = problem.H @ w - problem.linear
         gradient = pull - problem.A.T @ slope
@@ -73,9 +74,7 @@ class _Line:
         return cls(problem, epsilon, gap, step, problem.A @ step, first, second, -float(gradient @ step))
 
     def length(self) -> float:
-        """How far to go: till no more than a fifth of the slope is left, by Newton's method kept between
-        bounds.
-        """
+        """The step at which at most a fifth of the slope is left, by Newton's method between bounds."""
         t, low, high = 1.0, 0.0, np.inf
         for _ in range(MAX_TRIALS):
             slope, curvature = _loss(self.problem, self.epsilon, self.gap - t * self.along)

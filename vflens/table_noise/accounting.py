@@ -1,15 +1,15 @@
 """(ε, δ)-local differential privacy of one release, per row (FAR Thm 2.5 and the exact values).
 
-Two rows x, x' differ by at most Δ_j in column j, Δ a *public* bound: the certificate states it. For the
-Gaussian everything depends on a = max ‖V^{-1/2}(x − x')‖ = λ^{1/4} ‖Π^{1/4} diag(Δ)‖_{∞,2}.
+Two rows x, x' differ by at most Δ_j in column j. Δ is a *public* bound that the certificate states. For the
+Gaussian ε depends on a = max ‖V^{-1/2}(x − x')‖ = λ^{1/4} ‖Π^{1/4} diag(Δ)‖_{∞,2}.
 
-The theorem's ε, a(1 + √(2 ln 1/δ)), holds for a ≤ 2 only (above it is false, first at a ≈ 3.44). The exact ε
-solves Φ(a/2 − ε/a) − e^ε Φ(−a/2 − ε/a) = δ (Balle and Wang 2018, Thm 8). It is solved here: dp-accounting,
-which has it, pins attrs < 24 and dm-tree and cannot be installed beside this project's dependencies.
+The theorem's ε, a(1 + √(2 ln 1/δ)), holds for a ≤ 2; it is false from a ≈ 3.44 on. The exact ε
+solves Φ(a/2 − ε/a) − e^ε Φ(−a/2 − ε/a) = δ (Balle and Wang 2018, Thm 8). This module solves it:
+dp-accounting, which has it too, pins attrs < 24 and dm-tree and conflicts with this project's dependencies.
 
-All of it holds for the numbers that are released (:mod:`vflens.numerics.discrete_noise`): for whole steps of
-a grid, on which two rows lie at most :data:`ROUNDING` steps a column further apart, and for a sampler whose
-error goes off δ.
+The ε hold for the released numbers (:mod:`vflens.numerics.discrete_noise`). These are whole steps of a grid,
+which moves two rows at most :data:`ROUNDING` steps per column further apart, and the sampler's error is taken
+from δ.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from vflens.types import Array
 
 #: Above this a, Thm 2.5 is not proved and, from 3.44 on, false.
 THEOREM_LIMIT = 2.0
-#: The largest a whose ε is computed; noise is then less than a millionth of the diameter.
+#: Largest a for which ε is computed: noise of less than a millionth of the diameter.
 LARGEST = 1e7
 #: The least δ.
 LEAST_DELTA = 1e-300
-#: Steps of the grid by which rounding can move two values of a column apart: one, and one for float64, which
-#: finds each place to within half a step.
+#: Steps of the grid by which rounding can move two values of a column apart: one for the grid, one for
+#: float64, whose error per value is at most half a step.
 ROUNDING = 2
 
 
@@ -41,7 +41,7 @@ ROUNDING = 2
 class Ldp:
     """ε of one release, one row, at ``delta`` for rows that differ by at most ``diameter`` (p,) per column.
 
-    ``epsilon_theorem`` and ``epsilon_exact`` are None where ``reason`` says why.
+    ``epsilon_theorem`` and ``epsilon_exact`` are None for the reason in ``reason``.
     """
 
     delta: float
@@ -52,7 +52,7 @@ class Ldp:
 
 
 def local_privacy(mechanism: Mechanism, *, delta: float, diameter: Array | float) -> Ldp:
-    """What ``mechanism`` guarantees at ``delta`` in (0, 1) for a public ``diameter``, one number or one per
+    """The guarantee of ``mechanism`` at ``delta`` in (0, 1) for a public ``diameter``, one number or one per
     column.
 
     Raises:
@@ -96,12 +96,12 @@ def _gaussian_privacy(mechanism: Gaussian, delta: float, span: Array) -> Ldp:
 
 
 def rounding(width: int) -> float:
-    """What the grid adds to a: :data:`ROUNDING` steps in each of ``width`` whitened coordinates."""
+    """The grid's addition to a: :data:`ROUNDING` steps in each of ``width`` whitened coordinates."""
     return float(ROUNDING * GAUSSIAN_STEP * np.sqrt(width))
 
 
 def checked_delta(delta: float) -> None:
-    """Raises ConfigError unless 0 < δ < 1, and δ is above :data:`LEAST_DELTA`."""
+    """Raise ConfigError unless :data:`LEAST_DELTA` ≤ δ < 1."""
     if not LEAST_DELTA <= delta < 1:
         raise ConfigError(
             f"delta is {delta}: give a probability from {LEAST_DELTA:g} up to, and below, 1, such as 1e-5"
@@ -119,13 +119,12 @@ def checked_diameter(diameter: Array | float, width: int) -> Array:
 
 
 def sensitivity(pi: Array, lam: float, diameter: Array) -> float:
-    """A = λ^{1/4} ‖Π^{1/4} diag(Δ)‖_{∞,2}; for full Π, where it is NP-hard, its bound
-    (ΣΔ_iΔ_j|Π^{1/2}|_ij)^{1/2}.
+    """The a of the module. For full Π, where it is NP-hard, its bound λ^{1/4} (ΣΔ_iΔ_j|Π^{1/2}|_ij)^{1/2}.
 
     The bound is exact for a diagonal Π.
 
     Raises:
-        ConfigError: it is so small or large that no ε can be computed.
+        ConfigError: a is too small or too large to compute an ε.
     """
     half = Gaussian(pi, lam).pi_power(0.5)
     largest = diameter.max()  # its square may be beyond float64

@@ -4,9 +4,9 @@ Minimising ϑ⁻¹ I + λ E n² over densities γ on [n̲, n̄] with γ = u² gi
 
     u'' + (μ − (λϑ/4) n²) u = 0,   u(n̲) = u(n̄) = 0,   the least μ.
 
-The optimum of the objective is 4μ/ϑ. (11)–(12) of the paper hold in z = Π^{1/2} n with the ends left
-unscaled. With t = n/s, s = (λϑ)^{-1/4}: u'' + (ν − t²/4) u = 0, ν = μ s²; solved by a Galerkin method in
-combinations of Legendre polynomials that vanish at the ends, converged to rounding.
+The optimum of the objective is 4μ/ϑ. (11)–(12) of the paper hold in z = Π^{1/2} n with unscaled ends. With t
+= n/s, s = (λϑ)^{-1/4}: u'' + (ν − t²/4) u = 0, ν = μ s²; a Galerkin method in combinations of Legendre
+polynomials that vanish at the ends solves it to rounding.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from vflens.errors import ConfigError
 from vflens.table_noise.mechanisms import Mechanism, checked_pi, positive, uniforms
 from vflens.types import Array
 
-#: Basis functions: enough for a state a thirtieth of its interval wide; more only adds rounding.
+#: Basis functions: enough for a state of a thirtieth of its interval; more would only add rounding.
 DEGREE = 100
 #: Nodes of the distribution function, about 100 to a standard deviation: cubic between them, error 1e-10.
 NODES = 2001
-#: The way from one to the next on [−1, 1].
+#: Distance of two neighbours on [−1, 1].
 CELL = 2 / (NODES - 1)
-#: Beyond this many s from 0 the density is below e⁻²⁰⁰: cut there.
+#: Beyond this many s from 0 the density is below e⁻²⁰⁰ and cut.
 REACH = 20.0
-#: Wider boxes, and narrower ones than its inverse, have a variance or information beyond float64.
+#: Wider boxes, and boxes narrower than its inverse, have a variance or information beyond float64.
 WIDEST = 1e100
-#: Support narrower than this share of its place is lost in rounding.
+#: Support narrower than this share of its distance from 0 is lost in rounding.
 NARROWEST = 1e-8
 
 
@@ -47,7 +47,7 @@ class GroundState:
 
     @property
     def unit(self) -> float:
-        """S = (λϑ)^{-1/4}; as λ → 0 on a fixed box s grows and the box, not s, sets the width."""
+        """The unit s = (λϑ)^{-1/4}; as λ → 0 on a fixed box s grows, and the box sets the width."""
         return float(self.stiffness**-0.25)
 
     @cached_property
@@ -122,10 +122,10 @@ class GroundState:
 
     @cached_property
     def _distribution(self) -> Array:
-        """F on the cells between ``NODES`` points of [−1, 1]: (4, cells), powers of the way from the left
-        node.
+        """F on the cells between ``NODES`` points of [−1, 1]: (4, cells), powers of the distance from the
+        left node.
 
-        The cubics that agree with F and its slope at the nodes, where both are exact.
+        The cubics have F's exact values and slopes at the nodes.
         """
         half, u = self.interval[1], self._solved[1]
         x = np.linspace(-1, 1, NODES)
@@ -157,9 +157,9 @@ class GroundState:
 class Bounded(Mechanism):
     """Independent noise on [lower_j, upper_j] that minimises Σ_j (I_jj/ϑ_j + λ E n_j²), ϑ = ``pi_diag``.
 
-    Its mean is not 0 unless the box is symmetric about 0; subtracting it afterwards is not the optimum. x̄ is
-    neither in the range of the data nor the best unbiased estimate. As the box grows: N(0, 1/√(λϑ)).
-    As λ → 0 the box alone decides (cos²).
+    Its mean is not 0 unless the box is symmetric about 0; subtracting it afterwards is not the optimum. x̄
+    may leave the range of the data and is not the best unbiased estimate. As the box grows: N(0, 1/√(λϑ)). As
+    λ → 0 the box alone decides (cos²).
 
     Raises:
         ConfigError: an empty box, other lengths, or Π or λ not positive.
@@ -206,7 +206,7 @@ class Bounded(Mechanism):
 
     @cached_property
     def states(self) -> tuple[GroundState, ...]:
-        """One per column; columns with equal boxes share one."""
+        """One state per column; columns with equal boxes share one."""
         made: dict[tuple[float, float, float], GroundState] = {}
         keys = zip(self.lower.tolist(), self.upper.tolist(), (self.lam * self.pi_diag).tolist(), strict=True)
         return tuple(made.setdefault(key, GroundState(*key)) for key in keys)

@@ -1,15 +1,15 @@
-"""What an adversary's error cannot go below, and what one who knows mean and covariance reaches.
+"""Lower bounds of an adversary's error, and the error reached with known mean and covariance.
 
 Per row, with V and I the covariance and Fisher information of the noise, K the covariance of the table:
 
-* Cramér–Rao: I⁻¹. Locally unbiased estimates only; a biased one goes far below it.
+* Cramér–Rao: I⁻¹. Locally unbiased estimates only; a biased one can be far below it.
 * x̄ itself: V + E n (E n)ᵀ.
-* The linear estimate of least error for someone who knows mean and covariance: K − K(K + V)⁻¹K.
+* The linear estimate of least error, with known mean and covariance: K − K(K + V)⁻¹K.
 * van Trees, any estimate, averaged over a prior; here the prior N(mean, K): (I + K⁻¹)⁻¹.
 
-All scale with the row's factor (1 for i.i.d. noise; 1 − v_i² for correlated noise, where this is exact for
-the best estimate from *all* released rows: in a basis that begins with v one row in that direction is
-released without noise, and the prior is the same in every basis).
+All scale with the row's factor: 1 for i.i.d. noise, 1 − v_i² for correlated noise. For the latter it is exact
+for the best estimate from *all* released rows: in a basis that begins with v, one row in that direction has
+no noise, and the prior is the same in every basis.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from vflens.types import Array
 class Bounds:
     """Mean squared errors by column, (p,), averaged over the rows, in the columns' squared units.
 
-    ``min_row``: the Cramér–Rao bound of the row with the least; ``rows``: their number q.
+    ``min_row``: the smallest Cramér–Rao bound of a row; ``rows``: the number q of rows.
     ``variance``: of the columns of the table (private data).
     """
 
@@ -51,9 +51,7 @@ class Bounds:
 
     @property
     def linear_r2(self) -> Array:
-        """R² by column of the linear estimate: 1 is exact, 0 no better than the mean; NaN for a constant
-        column.
-        """
+        """R² by column of the linear estimate: 1 is exact, 0 the mean's; NaN for a constant column."""
         r2: Array = 1 - _ratio(self.linear, self.variance)
         return r2
 
@@ -79,7 +77,8 @@ def bounds(mechanism: Mechanism, moments: TableMoments) -> Bounds:
 def posterior_variance(K: Array, V: Array) -> Array:
     """The diagonal of K − K(K + V)⁻¹K = K(K + V)⁻¹V, by column; K and V positive semidefinite, of any scale.
 
-    The second form subtracts nothing: noise of 1 on a column of 1e12 leaves an error of 1, not of rounding.
+    The second form subtracts no large terms: noise of 1 on a column of 1e12 gives an error of 1, not of
+    rounding.
     """
     d = np.sqrt(np.diag(K) + np.diag(V))
     d[d == 0] = 1.0

@@ -1,7 +1,7 @@
-"""The certificate of a release: what is bounded, for whom, from which data, and what is not protected.
+"""The certificate of a release: its bounds, for whom, from which data, and what stays unprotected.
 
-A model that serialises to JSON (``certificate.model_dump_json(indent=2)``). NaN never appears: None and a
-reason do. The seed, the key and the noise are not in it.
+It serialises to JSON (``certificate.model_dump_json(indent=2)``). Instead of NaN it has None and a reason. It
+omits the seed, the key and the noise.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class _Part(BaseModel):
 class PerFeature(_Part):
     """One column; errors in its squared units, averaged over the rows.
 
-    ``bound``: Cramér–Rao, locally unbiased estimates only. ``share_of_variance``: that bound beside the
+    ``bound``: Cramér–Rao, locally unbiased estimates only. ``share_of_variance``: that bound over the
     column's variance. ``released_error``: of x̄ itself. ``linear_error``, ``linear_r2``: of the best linear
-    estimate by someone who knows mean and covariance. ``van_trees``: below it no estimate goes on average
-    over the stated prior. None: a constant column.
+    estimate with known mean and covariance. ``van_trees``: a lower bound for every estimate, averaged over
+    the stated prior. None: a constant column.
     """
 
     column: str
@@ -68,8 +68,8 @@ class LdpPart(_Part):
 
 
 class ClassifierPart(_Part):
-    """The classifier that correlated noise releases exactly; ``preserved`` only where re-solving gave it
-    again.
+    """The classifier that correlated noise releases exactly; ``preserved`` only if solving again gave the
+    same.
     """
 
     theta: float
@@ -107,9 +107,9 @@ def certify(
 ) -> Certificate:
     """The certificate of ``mechanism`` on the table with ``moments`` and ``columns``.
 
-    ``diameter`` is *public*, never computed from the table; without it, and where Π is computed from the
-    table, no ε holds. ``classifier``, for correlated noise: ``preserving`` (:class:`Preserving`), ``theta``,
-    ``rho``. ``pi_from_data``: Π was computed from the table (standardising), so that it is private too.
+    ``diameter`` is *public*, never computed from the table. Without it, or with Π computed from the table, no
+    ε holds. ``classifier``, for correlated noise: ``preserving`` (:class:`Preserving`), ``theta``, ``rho``.
+    ``pi_from_data``: Π was computed from the table (standardising) and is private too.
     """
     found = bounds(mechanism, moments)
     return Certificate(
@@ -152,7 +152,7 @@ def parameters(mechanism: Mechanism) -> dict[str, Any]:
 
 
 def not_protected(mechanism: Mechanism) -> list[str]:
-    """What the release gives away whatever the numbers say, in words."""
+    """What the release reveals in every case, in words."""
     words = [
         "labels: they are released as they are",
         "the number of rows, the names and the order of the columns",
@@ -180,10 +180,10 @@ def not_protected(mechanism: Mechanism) -> list[str]:
 
 
 def private_entries(mechanism: Mechanism, pi_from_data: bool) -> list[str]:
-    """Entries that are computed from private data, as dotted paths: for the owner, not for publication."""
+    """Dotted paths of entries computed from private data: for the owner, not for publication."""
     of_table = ["share_of_variance", "linear_error", "linear_r2", "van_trees"]
     entries = ["cramer_rao.share_of_total_variance"]
-    if pi_from_data:  # everything about the noise follows from the table's deviations
+    if pi_from_data:  # all parameters of the noise follow from the table's deviations
         entries += ["parameters", "cramer_rao.total", "cramer_rao.min_row"]
         of_table += ["bound", "released_error"]
     if isinstance(mechanism, Correlated):  # α and v follow from the table; the release shows α and hides v
@@ -228,7 +228,7 @@ def _number(value: float) -> float | None:
 
 
 def _ldp(mechanism: Mechanism, delta: float, diameter: Array | float | None, pi_from_data: bool) -> LdpPart:
-    """The part ``ldp``; bounded and correlated noise have no ε for any diameter, which is the reason then."""
+    """The part ``ldp``; for bounded and correlated noise the reason is that no diameter gives an ε."""
     unknown = None
     if pi_from_data:
         unknown = (

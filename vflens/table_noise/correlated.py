@@ -1,8 +1,8 @@
 """Noise that leaves the classifier of the SVM (2) unchanged (FAR Thm 2.10), in O(q p).
 
-With ω the multipliers, v = (ω∘y)/‖ω∘y‖ and â = α/‖α‖, the classifier stays what it is when N α = 0 and
-vᵀN = 0. The paper draws √m·Gaussian in an orthonormal basis of that null space; projecting a full Gaussian,
-(I − vvᵀ) N (I − ââᵀ), is the same law and costs two passes, between which only vᵀN (p numbers) is kept.
+With ω the multipliers, v = (ω∘y)/‖ω∘y‖ and â = α/‖α‖, the classifier stays the same if N α = 0 and vᵀN = 0.
+The paper draws √m·Gaussian in an orthonormal basis of that null space; projecting a full Gaussian, (I − vvᵀ)
+N (I − ââᵀ), is the same law and costs two passes, with vᵀN (p numbers) kept between them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from vflens.errors import ConfigError
 from vflens.table_noise.mechanisms import Mechanism, normals, positive
 from vflens.types import Array
 
-#: Rows drawn at a time in the first pass; part of the result's last bits, so it is fixed.
+#: Rows of a block in the first pass; it affects the result's last bits, so it is fixed.
 BLOCK = 8192
 
 
@@ -28,8 +28,8 @@ class Correlated(Mechanism):
     ``v`` need not be normalised; ``alpha`` = 0 drops its constraint. Cell (i, j) has variance
     m (1 − v_i²)(1 − â_j²), row i trace m (1 − v_i²)(p − 1), the table m (q − 1)(p − 1).
 
-    p = 1 or q = 1 leaves no noise, v_i² = 1 a row without noise. The Cramér–Rao bound holds *given* the
-    combinations that are released exactly (x_iᵀα and Σ v_i x_i), for someone who holds no other row.
+    p = 1 or q = 1 leaves no noise; v_i² = 1 leaves row i without noise. The Cramér–Rao bound holds *given*
+    the combinations that are released exactly (x_iᵀα and Σ v_i x_i), for an adversary who knows no other row.
 
     Raises:
         ConfigError: m is not positive, or v or alpha is not a finite vector.
@@ -46,7 +46,7 @@ class Correlated(Mechanism):
             vector = np.asarray(getattr(self, field), np.float64)
             if vector.ndim != 1 or not vector.size or not np.isfinite(vector).all():
                 raise ConfigError(f"{field} has shape {vector.shape}: give a finite vector")
-            largest = abs(vector).max() or 1.0  # tiny and huge vectors have a norm too
+            largest = abs(vector).max() or 1.0  # so that tiny and huge vectors have a norm too
             vector = vector / largest
             object.__setattr__(self, field, vector / (np.linalg.norm(vector) or 1.0))
 
@@ -75,7 +75,7 @@ class Correlated(Mechanism):
         z = normals(key, start, n_rows, self.width)
         z -= self.v[start : start + n_rows, None] * _across_rows(self, key)
         along = np.zeros(n_rows)
-        for j in range(self.width):  # in a fixed order: BLAS's depends on the number of rows
+        for j in range(self.width):  # in a fixed order: BLAS's order depends on the number of rows
             along += z[:, j] * self.alpha[j]
         z -= along[:, None] * self.alpha
         z *= np.sqrt(self.m)

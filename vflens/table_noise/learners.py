@@ -1,9 +1,8 @@
 """The other learners of FAR: linear regression (§3), and the general learner (17) of §2.4.
 
-(17) is φ* = argmin ℓ(φ; x, y). Prop. 2.11 says that φ* moves little under little noise when ℓ is twice
-continuously differentiable; its constants are unknown, so it can be shown and not certified. Two instances: a
-network with softplus units (C^∞), and the kernel SVM, whose hinge is not C² and which Prop. 2.11 does not
-cover.
+(17) is φ* = argmin ℓ(φ; x, y). By Prop. 2.11 φ* moves little under little noise if ℓ is twice continuously
+differentiable. Its constants are unknown: examples can show it, no certificate can. Two instances: a network
+with softplus units (C^∞), and the kernel SVM, which Prop. 2.11 does not cover: its hinge is not C².
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ Loss = Callable[[Array], tuple[float, Array]]
 def linear_regression(x: Array, y: Array, *, sigma: float = 1e-5) -> Array:
     """Argmin σ‖φ‖² + (1/q) Σ (y_i − φᵀx_i)², without intercept, (p,); the paper's σ is 1e-5.
 
-    Noise of covariance V on x acts, in the mean, as a ridge V.
+    On average, noise of covariance V on x acts as a ridge V.
 
     Raises:
         ConfigError: σ is not positive.
@@ -35,7 +34,7 @@ def linear_regression(x: Array, y: Array, *, sigma: float = 1e-5) -> Array:
     """
     positive("sigma", sigma)
     x, y = _rows(x, y)
-    # one least-squares problem, not the normal equations: columns of 1e-3 and of 1e5 stand side by side
+    # one least-squares problem, not the normal equations: columns may have sizes 1e-3 and 1e5
     q, p = x.shape
     stacked = np.vstack([x / np.sqrt(q), np.sqrt(sigma) * np.eye(p)])
     phi: Array = np.linalg.lstsq(stacked, np.append(y / np.sqrt(q), np.zeros(p)), rcond=None)[0]
@@ -49,7 +48,7 @@ def regression_loss(phi: Array, x: Array, y: Array, *, sigma: float = 1e-5) -> f
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """φ*, ℓ(φ*) and the largest entry of the gradient there: 0 at a stationary point."""
+    """φ*, ℓ(φ*) and the largest entry of its gradient: 0 at a stationary point."""
 
     phi: Array
     loss: float
@@ -71,7 +70,7 @@ class Network:
     hidden: int
 
     def start(self, key: bytes) -> Array:
-        """A φ to start from: normal, scaled by the number of inputs of each unit."""
+        """A starting φ: normal, scaled by the number of inputs of each unit."""
         W = normals(key, 0, self.hidden, self.inputs) / np.sqrt(self.inputs)
         a = normals(key, self.hidden, 1, self.hidden)[0] / np.sqrt(self.hidden)
         return np.concatenate([W.ravel(), np.zeros(self.hidden), a, [0.0]])
@@ -89,7 +88,7 @@ class Network:
     def loss(self, x: Array, y: Array, *, decay: float = 0.0) -> Loss:
         """(1/q) Σ (y_i − f(x_i))² + decay ‖φ‖², with its gradient; the paper has no decay.
 
-        Without it φ* is not isolated (units can be swapped and traded), as Prop. 2.11's proof needs.
+        The proof of Prop. 2.11 needs an isolated φ*; without decay units can be exchanged.
         """
         x, y = _rows(x, y)
 
@@ -130,7 +129,7 @@ def kernel_svm(
 ) -> SvmSolution:
     """The SVM of §2.4 on κ(x): ½‖α‖² + θ Σ max(1 − y_i(κ(x_i)ᵀα + β), 0), as ρ → 0 in (2).
 
-    The paper's row [κᵀ y_i] must read [κᵀ 1]: with y_i the bias would push every row the same way.
+    The paper's row [κᵀ y_i] must read [κᵀ 1]: with y_i the bias would move every row the same way.
     """
     return solve_svm(kappa(np.asarray(x, np.float64)), y, theta=theta, rho=rho)
 

@@ -1,10 +1,10 @@
 """Noise for a released table, x̄ = x + n: the base, the optimal Gaussian and the Laplace baselines (FAR §2).
 
-Every mechanism is frozen data that others judge: its mean, covariance and Fisher information describe one
-row in the table's own units. Noise is drawn from a counter-based generator: cell k of the table reads number
-k of each stream, so that any block of rows can be drawn alone and a table gets the same noise, bit for bit,
-however it is cut. Gaussian and Laplace noise and the rows under them lie on one grid
-(:mod:`vflens.numerics.discrete_noise`): an ε holds for them in floating point. For the others none is stated.
+Every mechanism is frozen data: its mean, covariance and Fisher information describe one row in the table's
+units. Noise comes from a counter-based generator: cell k of the table reads number k of each stream. So any
+block of rows can be drawn alone, and every division of a table into blocks gives the same bits. Gaussian and
+Laplace noise and the rows under them lie on one grid (:mod:`vflens.numerics.discrete_noise`), so that their ε
+holds in floating point. The other mechanisms state no ε.
 """
 
 from __future__ import annotations
@@ -33,10 +33,8 @@ def words(key: bytes, start: int, count: int, *names: int) -> Array:
 
 
 def words_of_rows(key: bytes, start: int, n_rows: int, width: int) -> Words:
-    """A source of words for rows start, …, start + n_rows − 1 of a table; each call reads a stream of its
-    own.
-    """
-    names = chain([()], zip(count(1)))  # the first is that of uniforms(), which has no number
+    """A source of words for rows start, …, start + n_rows − 1 of a table; each call reads a new stream."""
+    names = chain([()], zip(count(1)))  # the stream of uniforms() has no number
     return lambda: words(key, start * width, n_rows * width, *next(names)).reshape(n_rows, width)
 
 
@@ -70,16 +68,14 @@ def positive(name: str, values: Array | float) -> Array:
 
 
 class Mechanism(ABC):
-    """The noise of a table with ``width`` columns; rows are drawn alike unless ``row_factors`` says
-    otherwise.
-    """
+    """The noise of a table with ``width`` columns; all rows have one law but for ``row_factors``."""
 
     name: ClassVar[str]
 
     @property
     @abstractmethod
     def width(self) -> int:
-        """Columns p."""
+        """Number p of columns."""
 
     @abstractmethod
     def covariance(self) -> Array:
@@ -97,7 +93,7 @@ class Mechanism(ABC):
         """
 
     def release(self, x: Array, start: int, key: bytes) -> Array:
-        """x̄: ``x`` (n, p), which are rows start, … of the table, under the noise of ``key``."""
+        """x̄: ``x`` (n, p), the rows start, … of the table, plus the noise of ``key``."""
         noisy: Array = x + self.sample(start, len(x), key)
         return noisy
 
@@ -118,7 +114,7 @@ class Mechanism(ABC):
         return inverse
 
     def row_factors(self, start: int, n_rows: int) -> Array:
-        """What multiplies covariance and Cramér–Rao bound of each of these rows, (n_rows,)."""
+        """Factors of covariance and Cramér–Rao bound of these rows, (n_rows,)."""
         return np.ones(n_rows)
 
 
@@ -174,14 +170,12 @@ class Gaussian(Mechanism):
         return self._times(gaussian(words_of_rows(key, start, n_rows, self.width)), self._step)
 
     def release(self, x: Array, start: int, key: bytes) -> Array:
-        """The rows' whitened coordinates in whole steps of a grid, under noise in such steps, as a table
-        again.
-        """
+        """The rows with whitened coordinates in whole steps of a grid, plus noise in such steps."""
         steps = np.rint(self._times(x, self._per_step))
         return self._times(steps + gaussian(words_of_rows(key, start, len(x), self.width)), self._step)
 
     def finest(self) -> Array:
-        """For a full Π so small that whitening errs by less than half a step: see
+        """For a full Π the step is so small that whitening errs by less than half of it: see
         :mod:`vflens.table_noise.accounting`.
         """
         if self.diagonal:
@@ -193,7 +187,7 @@ class Gaussian(Mechanism):
         if self.diagonal:
             scaled: Array = rows * np.diag(matrix)
             return scaled
-        # column by column: BLAS would add in an order that depends on the number of rows
+        # column by column: the order of BLAS's additions depends on the number of rows
         product = np.zeros_like(rows)
         for j in range(self.width):
             product += rows[:, j : j + 1] * matrix[j]
@@ -269,14 +263,14 @@ class Laplace(Mechanism):
         return noise
 
     def release(self, x: Array, start: int, key: bytes) -> Array:
-        """The rows in whole steps of a grid by column, under noise in such steps."""
+        """The rows in whole steps of a grid per column, plus noise in such steps."""
         step = LAPLACE_STEP * self.scale
         noisy: Array = step * (np.rint(x / step) + laplace(words_of_rows(key, start, len(x), self.width)))
         return noisy
 
 
 def checked_pi(pi: Array) -> Array:
-    """Π as a diagonal (p,) where it is one, else as a symmetric positive definite matrix (p, p).
+    """Π as a diagonal (p,) if it is one, else as a symmetric positive definite matrix (p, p).
 
     Raises:
         ConfigError: it is not square, not symmetric or not positive definite.

@@ -1,4 +1,4 @@
-"""Mean and covariance of a table that is read block by block."""
+"""Mean and covariance of a table, block by block."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from vflens.types import Array
 
 @dataclass(frozen=True, eq=False)
 class TableMoments:
-    """Of the rows added so far: ``count`` q, ``mean`` (p,), ``scatter`` Σ (x − mean)(x − mean)ᵀ (p, p)."""
+    """Moments of the rows so far: ``count`` q, ``mean`` (p,), ``scatter`` Σ (x − mean)(x − mean)ᵀ (p, p)."""
 
     count: int
     mean: Array
@@ -33,7 +33,7 @@ class TableMoments:
         return cls(len(x), mean, centred.T @ centred)
 
     def add(self, x: Array) -> TableMoments:
-        """With the rows of ``x`` added (Chan's update; no cancellation)."""
+        """These moments and the rows of ``x`` (Chan's update; no cancellation)."""
         more = TableMoments.of(x)
         count = self.count + more.count
         step = more.mean - self.mean

@@ -1,4 +1,4 @@
-"""From what an owner wants to Π and λ: a target error, an (ε, δ) for a public diameter, noise in proportion.
+"""Π and λ from the owner's aim: a target error, an (ε, δ) for a public diameter, proportional noise.
 
 Gaussian   E‖Π^{1/2}(x − x̂)‖² ≥ Tr Π^{1/2} / √λ for unbiased x̂, so λ = (Tr Π^{1/2} / T)² for a target T.
 """
@@ -47,7 +47,8 @@ def standardising_pi(deviation: Array) -> Array:
 
 
 def lambda_for_error(pi: Array, target: float) -> float:
-    """λ whose Cramér–Rao bound per row, E‖Π^{1/2}(x − x̂)‖², is ``target``; the squared error where Π = I.
+    """λ whose Cramér–Rao bound per row, E‖Π^{1/2}(x − x̂)‖², is ``target``; for Π = I that is the squared
+    error.
 
     For the optimal Gaussian, and for Laplace noise matched by Cramér–Rao bound.
     """
@@ -68,8 +69,8 @@ def lambda_for_privacy(
     """The largest λ (least noise) that gives (ε, δ) exactly for rows within ``diameter``; Laplace has δ = 0.
 
     Raises:
-        ConfigError: no λ does: ε is beyond what the sampler keeps, or so small that the grid's rounding is
-            more.
+        ConfigError: no λ does, because ε exceeds the sampler's limit or is below the cost of the grid's
+            rounding.
     """
     positive("epsilon", epsilon)
     checked_delta(delta)

@@ -10,16 +10,16 @@ from vflens.table_noise.correlated import Correlated
 from vflens.table_noise.svm import SvmSolution, solve_svm
 from vflens.types import Array
 
-#: The released table keeps the classifier when α, β and ξ come out again to this relative precision.
+#: Relative precision of α, β and ξ to which the released table must give the classifier again.
 PRESERVED = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class Preserving:
-    """A release and its check; the claim is ``preserved``, and ``change`` its size.
+    """A release and its check: ``preserved`` is the claim, ``change`` the measured difference.
 
-    The receiver gets the same classifier only with the same θ, ρ and labels, all rows, and every digit of
-    the file: no scaling, splitting or rounding (17 digits, or binary float64).
+    The receiver gets the same classifier only with the same θ, ρ and labels, all rows, and all digits of the
+    file (17, or binary float64): without scaling, splitting or rounding.
     """
 
     mechanism: Correlated
@@ -28,8 +28,8 @@ class Preserving:
 
     @property
     def preserved(self) -> bool:
-        """Whether the release may be called classifier-preserving: ω is exact, and the same classifier came
-        out.
+        """Whether the release is classifier-preserving: ω is exact, and solving again gave the same
+        classifier.
         """
         return self.solution.polished and self.change <= PRESERVED
 
@@ -47,7 +47,7 @@ def release_preserving(
 ) -> tuple[Array, Preserving]:
     """The released table x̄ (q, p) and its check.
 
-    Never raises because the claim fails: ask ``preserved``.
+    A failed claim does not raise: see ``preserved``.
     """
     mechanism, solution = preserving_noise(x, y, theta=theta, rho=rho, m=m)
     released = np.asarray(x, np.float64) + mechanism.sample(0, len(x), key)
@@ -57,6 +57,6 @@ def release_preserving(
 def check_preserved(
     released: Array, y: Array, mechanism: Correlated, solution: SvmSolution, *, theta: float, rho: float
 ) -> Preserving:
-    """Solves (2) on ``released``, from nothing, and compares: what a file was read back as, for example."""
+    """Solve (2) on ``released`` from scratch and compare; ``released`` may come from a file."""
     again = solve_svm(released, y, theta=theta, rho=rho)
     return Preserving(mechanism, solution, solution.change(again))

@@ -1,14 +1,14 @@
-"""The regularised soft-margin SVM (2) of FAR, exact and with its multipliers.
+"""The regularised soft-margin SVM (2) of FAR, exact, with multipliers.
 
     min ½‖α‖² + (ρ/2)(β² + ‖ξ‖²) + θ 1ᵀξ   s.t.   y_i(αᵀx_i + β) ≥ 1 − ξ_i,  ξ ≥ 0,   y_i = ±1.
 
 Multipliers ω ≥ 0 of the margins: α = Σ ω_i y_i x_i, β = Σ ω_i y_i / ρ, ξ_i = max((ω_i − θ)/ρ, 0). ω_i may
-exceed θ and Σ ω_i y_i ≠ 0. No other SVM has this solution.
+exceed θ, and Σ ω_i y_i ≠ 0 in general. Other SVMs have other solutions.
 
-Three stages: Newton's method on a rounded hinge comes near; a primal-dual interior-point method, in a large
-table on the rows near the margin alone, finds which rows lie outside, on and inside it; then, these sets held
-fixed, the optimum is a small linear system of all rows, and rows that end on the wrong side change sets until
-none does.
+Three stages. Newton's method on a rounded hinge gives a start. A primal-dual interior-point method finds the
+rows outside, on and inside the margin; in a large table it uses only the rows near the margin. With these
+sets fixed, the optimum is a small linear system of all rows; rows on the wrong side change sets until none is
+left.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from vflens.table_noise._problem import Kkt, Problem
 from vflens.table_noise._smoothing import LARGE, approach
 from vflens.types import Array
 
-#: The interior point needs to be good enough to tell the sets: it goes on when they do not settle.
+#: Tolerances of the interior point: the next one follows if the sets do not settle.
 TOLERANCES = (1e-8, 1e-10, 1e-12, 1e-14)
-#: Rows so many ε from the margin, where the interior point starts, rarely end on the other side.
+#: Rows at so many ε from the margin, at the interior point's start, rarely change sides.
 FAR = 50
 
 
@@ -34,8 +34,8 @@ FAR = 50
 class SvmSolution:
     """``alpha`` (p,), ``beta``, ``slack`` ξ (q,), ``multipliers`` ω (q,), and how exact they are.
 
-    ``polished`` is False when the sets of the last stage did not settle or rounding spoils it, and the
-    interior point's answer, which this then is, is not exact to rounding either: ``kkt`` says how good it is.
+    ``polished`` is False if the last stage failed, because its sets did not settle or by rounding. The answer
+    is then the interior point's, which is not exact to rounding; ``kkt`` has its residuals.
     """
 
     alpha: Array
@@ -52,7 +52,7 @@ class SvmSolution:
     def change(self, other: SvmSolution) -> float:
         """The largest relative difference from ``other``, of as many rows.
 
-        α beside its norm; β and ξ beside their size or the margin, 1, whichever is larger.
+        α over its norm; β and ξ over the larger of their size and the margin, 1.
         """
         differences = (
             np.linalg.norm(other.alpha - self.alpha) / (np.linalg.norm(self.alpha) or 1.0),
@@ -87,10 +87,9 @@ def solve_svm(x: Array, y: Array, *, theta: float, rho: float) -> SvmSolution:
 
 
 def _worse_than_nothing(x: Array, y: Array, alpha: Array, beta: float, *, theta: float, rho: float) -> bool:
-    """Whether rounding on the way back to the units of the table left more than the objective of α = 0, β =
-    0.
+    """Whether rounding, on return to the table's units, made the objective larger than at α = 0, β = 0.
 
-    It does where a column at 10¹² varies by 10⁻³: a step of float64 there is as large.
+    It does for a column at 10¹² that varies by 10⁻³, which is a step of float64 there.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         slack = np.maximum(1 - y * (x @ alpha + beta), 0)
@@ -100,7 +99,7 @@ def _worse_than_nothing(x: Array, y: Array, alpha: Array, beta: float, *, theta:
 
 
 def _solved(problem: Problem) -> tuple[Array, Array, bool]:
-    """(w, ω), and whether the last stage settled; else the best interior point."""
+    """(w, ω) of the last stage, or the best interior point, and whether the last stage settled."""
     points: list[tuple[Array, Array]] = []
     for point in _points(problem):
         exact = polish(problem, *point)
@@ -111,7 +110,7 @@ def _solved(problem: Problem) -> tuple[Array, Array, bool]:
 
 
 def _points(problem: Problem) -> Iterator[tuple[Array, Array]]:
-    """Ever better (w, ω) to polish: first, in a large table, from the rows near the margin alone."""
+    """Yield ever better (w, ω) to polish; in a large table the first use the rows near the margin alone."""
     start = approach(problem)
     if len(problem.A) > LARGE:
         yield from _near_the_margin(problem, start)
@@ -119,9 +118,7 @@ def _points(problem: Problem) -> Iterator[tuple[Array, Array]]:
 
 
 def _near_the_margin(problem: Problem, start: tuple[Array, float]) -> Iterator[tuple[Array, Array]]:
-    """(w, ω) in which the rows far from the margin stay on the side where ``start`` has them, if that is the
-    optimum.
-    """
+    """(w, ω) with the rows far from the margin on ``start``'s side of it, if that is the optimum."""
     reach = FAR * start[1]
     gap = 1 - problem.A @ start[0]
     near, inside = abs(gap) < reach, gap > 0
@@ -138,8 +135,8 @@ def _near_the_margin(problem: Problem, start: tuple[Array, float]) -> Iterator[t
 
 
 def _better(problem: Problem, exact: tuple[Array, Array], point: tuple[Array, Array]) -> bool:
-    """Whether rounding left the last stage's answer what it should be: exact, and not above the interior
-    point's, nor w = 0.
+    """Whether the last stage's answer is exact, and its objective not above those of the interior point and
+    of w = 0.
     """
     known = min(problem.objective(w) for w in (point[0], np.zeros_like(point[0])))
     near = known + 1e-9 * problem.theta

@@ -1,5 +1,5 @@
-"""What a party says of its own file. Nothing is guessed from the values: a column is numbers, or ``encode``
-says how its text becomes numbers.
+"""A party's description of its own file. Values do not decide the type of a column: it holds numbers, or
+``encode`` states how its text becomes numbers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _Place = Annotated[int, Field(ge=0, le=MAX_PIXEL)]
 
 
 class PartyFile(BaseModel):
-    """What a party's file holds. Bounds, alphabets and pixels are public metadata of its columns."""
+    """The contents of a party's file. Bounds, alphabets and pixels are public metadata of its columns."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -1,4 +1,4 @@
-"""What both readers of tables, a party's and a release's, refuse in the same words."""
+"""Refusals that both readers of tables share, a party's and a release's."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vflens.types import Array
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_EXACT = 2.0**53  # up to here float64 holds every integer
+_EXACT = 2.0**53  # float64 holds every integer up to here
 _INTEGER = r"^\s*[+-]?[0-9]{16,}\s*$"  # 2^53 has 16 digits
 
 
@@ -33,24 +33,22 @@ def as_floats(cells: pa.Array) -> Array:
 
 
 def beyond_exact(numbers: Array) -> bool:
-    """Whether ``numbers`` float64 (n,), NaN where missing, hold one so large that an integer may have been
-    rounded to it.
-    """
+    """Whether ``numbers`` float64 (n,), NaN where missing, hold one that may be a rounded integer."""
     return bool((np.abs(numbers) >= _EXACT).any())
 
 
 def refuse_rounded(name: str, cells: pa.Array, first: int) -> None:
-    """Refuse an integer that float64 does not hold: two values of a column would silently become one.
+    """Refuse an integer that float64 cannot hold: two values of a column would silently become one.
 
     Decimal fractions and exponents are measurements, read as the nearest float64.
 
     Args:
         name: of the column.
         cells: (n,) text or numbers.
-        first: the data row of the first of them, counted from 0.
+        first: the data row of the first cell, counted from 0.
 
     Raises:
-        DataError: naming column, value and row.
+        DataError: names column, value and row.
     """
     import pyarrow as pa
 
@@ -67,13 +65,12 @@ def refuse_rounded(name: str, cells: pa.Array, first: int) -> None:
 
 
 def long_row(error: Exception, block_bytes: int, after: int) -> str | None:
-    """What to say where pyarrow's ``error`` means that a row of a CSV file is longer than a block, None if it
-    means another thing.
+    """A sentence if pyarrow's ``error`` means that a row of a CSV file is longer than a block, else None.
 
     Args:
         error: of the reading.
-        block_bytes: how much is read at a time.
-        after: how many data rows were read before.
+        block_bytes: size of a block.
+        after: number of data rows read before.
     """
     if "straddl" in str(error):
         place = f"data row {after}" if after else "the header"
@@ -90,7 +87,7 @@ def long_row(error: Exception, block_bytes: int, after: int) -> str | None:
 
 
 def _large_integers(cells: pa.Array) -> Array:
-    """Which cells are integers that may be beyond 2^53, bool (n,)."""
+    """Which cells are integers that may exceed 2^53, bool (n,)."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

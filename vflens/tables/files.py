@@ -1,7 +1,6 @@
-"""A party's own file, CSV (``.csv``, ``.csv.gz``; UTF-8, commas) or parquet, read as its :class:`PartyFile`
-describes it.
+"""Reads a party's own CSV (``.csv``, ``.csv.gz``; UTF-8, commas) or parquet file by its :class:`PartyFile`.
 
-A file that does not fit its description is refused with the column, the row and the remedy. An empty
+A refusal of a file that does not fit its description names the column, the row and the remedy. An empty
 cell, ``NA``, ``N/A``, ``NaN``, ``nan``, ``NULL`` and ``null`` are missing; ``?`` and ``unknown`` are text.
 """
 
@@ -35,7 +34,7 @@ def read_party_table(spec: PartyFile, base: Path = Path()) -> Table:
     """The table that ``spec`` describes; a relative ``spec.file`` is relative to ``base``.
 
     Raises:
-        DataError: the file or one of its values is not as described: the sentence says which and what to do.
+        DataError: the file or one of its values is not as described; the message names it and the remedy.
     """
     import pyarrow as pa
 
@@ -45,7 +44,7 @@ def read_party_table(spec: PartyFile, base: Path = Path()) -> Table:
             table = table_of(spec, cells)
     except DataError as error:
         raise DataError(f"{path}: {error}") from error.__cause__
-    pa.default_memory_pool().release_unused()  # else as much as the file again is kept for a next one
+    pa.default_memory_pool().release_unused()  # else Arrow keeps as much memory as the file for later use
     return table
 
 
@@ -101,7 +100,7 @@ def _description(table: Table) -> PartyFile:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Cells]:
-    if path.exists() and not path.is_file():  # a pipe would be waited for
+    if path.exists() and not path.is_file():  # reading a pipe would wait
         raise DataError("it is no file: name a CSV or parquet file")
     if path.name.endswith((".csv", ".csv.gz")):
         yield _CsvCells(path)
@@ -118,14 +117,14 @@ def _opened(path: Path) -> Iterator[Cells]:
 
 @contextmanager
 def _reading(after: int = 0) -> Iterator[None]:
-    """Around the reading of a file whose first ``after`` rows were read."""
+    """Turn errors of reading a file into sentences; ``after`` rows were read before."""
     import pyarrow as pa
 
     try:
         yield
     except FileNotFoundError as error:
         raise DataError("there is no such file: check the path") from error
-    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:  # the last: a column's name
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:  # the last line: a column's name
         raise DataError(
             long_row(error, _BLOCK_BYTES, after)
             or f"it cannot be read ({error}): check that it is whole, UTF-8, and what its suffix says"
@@ -133,13 +132,11 @@ def _reading(after: int = 0) -> Iterator[None]:
 
 
 class _ParquetCells:
-    """See :class:`vflens.tables.reading.Cells`; column by column, because all at once take three times their
-    memory.
-    """
+    """See :class:`vflens.tables.reading.Cells`; column by column, in a third of the memory."""
 
     def __init__(self, file: pq.ParquetFile) -> None:
         self._file = file
-        # pandas writes the row numbers of a filtered table along, and takes them for no column when it reads.
+        # pandas also writes the row numbers of a filtered table, and does not read them as a column.
         self.names: Sequence[str] = [n for n in file.schema_arrow.names if not _ROW_NUMBERS.fullmatch(n)]
 
     def chunks(self, names: Sequence[str]) -> Iterator[tuple[int, str, pa.Array]]:
@@ -149,22 +146,22 @@ class _ParquetCells:
             with _reading():
                 batches = self._file.iter_batches(_CHUNK_ROWS, columns=[name], use_threads=False)
             for batch in _each(batches):
-                # By name once more: asked for "a", the library also reads "a.b".
+                # Select by name again: for "a" the library also reads "a.b".
                 yield start, name, batch.column(name)
                 start += len(batch)
 
 
 class _CsvCells:
-    """See :class:`vflens.tables.reading.Cells`; read through once a call, all columns together and as text:
-    types guessed from the
-    first rows would fail on later ones."""
+    """See :class:`vflens.tables.reading.Cells`; each call reads the file once, all columns together and as
+    text: types guessed from the first rows would fail on later ones.
+    """
 
     def __init__(self, path: Path) -> None:
         from pyarrow import csv
 
         self._path = path
         self._blocks = csv.ReadOptions(block_size=_BLOCK_BYTES)
-        self._lines = csv.ParseOptions(newlines_in_values=True)  # a quoted cell may hold several
+        self._lines = csv.ParseOptions(newlines_in_values=True)  # a quoted cell may hold several lines
         with _reading(), csv.open_csv(path, self._blocks, self._lines) as file:
             self.names: Sequence[str] = file.schema.names
         if len(self.names) == 1 and any(mark in self.names[0] for mark in ";\t|"):
@@ -181,7 +178,7 @@ class _CsvCells:
             strings_can_be_null=True,
             null_values=MISSING,
         )
-        if not names:  # none would mean all
+        if not names:  # without names the library reads all
             return
         start = 0
         with _reading():
@@ -194,7 +191,7 @@ class _CsvCells:
 
 
 def _each(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """``batches``; what goes wrong in reading one is said as such, what its receiver makes of it is not."""
+    """Yield ``batches``; only errors of reading one become sentences, not errors of their receiver."""
     remaining, rows = iter(batches), 0
     while True:
         with _reading(rows):

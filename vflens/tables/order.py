@@ -13,9 +13,7 @@ from vflens.types import Array
 
 
 def save_order(folder: Path, order: Array, table: Array) -> None:
-    """Write ``order.npz``: the file row int32 (N,) of each aligned row, and the digest of the ``table`` that
-    has them.
-    """
+    """Write ``order.npz``: the file row int32 (N,) of each aligned row, and the digest of ``table``."""
     save_arrays(folder / "order.npz", {"order": order, "table": table})
 
 

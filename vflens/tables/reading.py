@@ -1,8 +1,7 @@
-"""From the cells of a party's file to a :class:`vflens.tables.table.Table`, or a sentence that says what is
-wrong.
+"""From the cells of a party's file to a :class:`vflens.tables.table.Table`, or a sentence about the fault.
 
 Steps: names, text (ids, labels, split, encoded columns), rows with missing values, then numbers, chunk by
-chunk into the one array that is kept: a file is never held beside its table. Whoever calls adds the name of
+chunk into the table's one array: memory never holds both the file and its table. The caller adds the name of
 the file to the message.
 """
 
@@ -31,18 +30,18 @@ _CHUNK_ROWS = 1 << 13
 
 
 class Cells(Protocol):
-    """The cells of a file, read when they are asked for."""
+    """The cells of a file, read on demand."""
 
     names: Sequence[str]
 
     def chunks(self, names: Sequence[str]) -> Iterator[tuple[int, str, pa.Array]]:
-        """(first row, name, values) of some cells at a time, until all of ``names`` were given; those of a
-        column in order.
+        """Yield (first row, name, values) of some cells at a time, until all of ``names`` are read; a
+        column's in order.
         """
 
 
 def coded(name: str, categories: int) -> ColumnInfo:
-    """A column of the codes 0, 1, … of so many categories; at least two, or bounds would leave no width."""
+    """A column of the codes 0, 1, … of so many categories; at least two, so that its bounds differ."""
     alphabet = tuple(map(float, range(max(2, categories))))
     return ColumnInfo(name, 0.0, alphabet[-1], alphabet)
 
@@ -55,9 +54,7 @@ def table_of(spec: PartyFile, cells: Cells) -> Table:
     """
     names = _feature_names(spec, cells.names)
     text = _text(spec, cells)
-    ids = _ids(
-        spec, text.pop(spec.id_column)
-    )  # text is let go where it was read: it takes as much as numbers
+    ids = _ids(spec, text.pop(spec.id_column))  # free text after its use: it takes as much memory as numbers
     kept = _kept(spec, cells, names, text, ids)
     if not kept.any():
         raise DataError(
@@ -89,8 +86,8 @@ def table_of(spec: PartyFile, cells: Cells) -> Table:
 
 
 def _refuse_unprintable(names: Iterable[str]) -> None:
-    """Names reach the terminals and pages of all parties: a line end or an ESC in one would forge what they
-    say.
+    """Refuse control characters: names reach terminals and pages of all parties, where a line end or ESC
+    could forge text.
     """
     wrong = next((name for name in names if has_controls(name)), None)
     if wrong is not None:
@@ -116,7 +113,7 @@ def _feature_names(spec: PartyFile, found: Sequence[str]) -> tuple[str, ...]:
 
 
 def _text(spec: PartyFile, cells: Cells) -> dict[str, pa.ChunkedArray]:
-    """The columns that are read as text; a parquet file may hold lists or raw bytes there."""
+    """The text columns; a parquet file may hold lists or raw bytes there."""
     import pyarrow as pa
 
     special = filter(None, (spec.id_column, spec.label_column, spec.split_column))
@@ -150,7 +147,7 @@ def _ids(spec: PartyFile, column: pa.ChunkedArray) -> Array:
         )
     width = pc.max(pc.binary_length(column)).as_py()
     ids = np.zeros(len(column), f"S{width or 1}")
-    for start in range(0, len(ids), _CHUNK_ROWS):  # of Python's objects a few at a time
+    for start in range(0, len(ids), _CHUNK_ROWS):  # a few Python objects at a time
         chunk = column.slice(start, _CHUNK_ROWS)
         ids[start : start + _CHUNK_ROWS] = chunk.cast(pa.binary()).to_pylist()
     ordered = np.sort(ids)
@@ -224,12 +221,12 @@ def _split(spec: PartyFile, text: Text, ids: Array) -> Array | None:
 
 
 def _encoded(spec: PartyFile, name: str, text: Text, ids: Array) -> tuple[list[ColumnInfo], Array]:
-    """Metadata of the column, or when one-hot of the columns, that ``name`` becomes; and its codes (n,)."""
+    """Metadata of the column that ``name`` becomes, or of its one-hot columns; and its codes (n,)."""
     column = text.pop(name)
     _refuse_missing(spec, name, _is_empty(column), ids)
     categories = spec.categories.get(name) or tuple(sorted(column.unique().to_pylist()))
     codes = _codes(column, categories, f"column {name!r}", f"categories.{name}", ids)
-    codes = codes.astype(np.min_scalar_type(len(categories)))  # held until its numbers are written
+    codes = codes.astype(np.min_scalar_type(len(categories)))  # kept until its numbers are written
     if spec.encode[name] == "one_hot":
         return [ColumnInfo(f"{name}={category}", 0.0, 1.0, (0.0, 1.0)) for category in categories], codes
     return [coded(name, len(categories))], codes
@@ -241,7 +238,7 @@ def _info(spec: PartyFile, name: str) -> ColumnInfo:
 
 
 def _fill(cells: Cells, place: Mapping[str, int], kept: Array, features: Array) -> None:
-    """Write the numbers of the ``kept`` rows into ``features`` (n, d), each column at its place."""
+    """Write the numbers of the ``kept`` rows into ``features`` (n, d), each column in its place."""
     for start, name, values in _numbers(cells, list(place)):
         rows = kept[start : start + len(values)]
         if len(rows) < len(values):
@@ -251,7 +248,7 @@ def _fill(cells: Cells, place: Mapping[str, int], kept: Array, features: Array) 
 
 
 def _check(spec: PartyFile, column: ColumnInfo, values: Array, ids: Array, training: Array) -> None:
-    """Refuse numbers (n,) that are not as described; missing ones become the mean, if so configured."""
+    """Refuse numbers (n,) that are not as described; missing numbers become the mean, if so configured."""
     name, low, high = column.name, column.low, column.high
     missing = np.isnan(values)
     if spec.missing == "refuse" or column.alphabet is not None:

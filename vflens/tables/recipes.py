@@ -1,9 +1,9 @@
-"""How a data set becomes columns in [0, 1]: three recipes, fitted on more and more than they should see.
+"""Three recipes that scale a data set to [0, 1]; each fits on more data than the one before.
 
 =========  =========================================================================================
-clean      the default: nothing here; bounds are public, scalers are fitted on training rows only
+clean      the default: no step here; bounds are public, scalers are fitted on training rows only
 paper      as Rassouli et al. write it: min–max to [0, 1] over *all* rows, prediction rows included
-authors    as their scripts do it: see each data set's ``as_coded``; labels leak into Bank's columns
+authors    as in their scripts: see each data set's ``as_coded``; labels leak into Bank's columns
 =========  =========================================================================================
 """
 
@@ -20,7 +20,7 @@ from vflens.types import Array, ColumnInfo
 
 
 def scaled_on_all_rows(table: Table) -> Table:
-    """``table`` min–max scaled over all its rows, declared bounds ignored, split dropped: 80/20 is drawn."""
+    """``table`` min–max scaled over all its rows, without its bounds and its split: 80/20 is drawn."""
     return replace(_own_extremes(table, table.features), split=None)
 
 
@@ -36,7 +36,7 @@ def scaled_apart(table: Table) -> Table:
 
 
 def _own_extremes(table: Table, rows: Array) -> Table:
-    """The columns of ``table`` scaled by the extremes of ``rows``, holding just these rows' features."""
+    """``table`` with only the features of ``rows``, scaled by the extremes of these rows."""
     scaler = Scaler.fit([replace(c, low=None, high=None) for c in table.columns], rows)
     return replace(table, columns=scaler.columns(), features=scaler.transform(rows)[0])
 
@@ -44,8 +44,8 @@ def _own_extremes(table: Table, rows: Array) -> Table:
 def target_encoded(raw: Mapping[str, Array], positive: Array) -> tuple[tuple[ColumnInfo, ...], Array]:
     """Columns of strings as numbers (n, d); text becomes the share of ``positive`` (n,) rows with this text.
 
-    The share is over all rows: labels of prediction rows leak into the features. A column counts as text
-    when its *first* value holds anything but digits and one point, so a negative first number makes it text.
+    The share is over all rows: labels of prediction rows leak into the features. A column is text if its
+    *first* value holds other characters than digits and one point. So a negative first number makes it text.
     """
     encoded = [_numbers(s) if _is_number(s[0]) else _shares(s, positive) for s in raw.values()]
     return tuple(map(ColumnInfo, raw)), np.column_stack(encoded)

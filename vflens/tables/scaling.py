@@ -1,12 +1,12 @@
 """Scaling of columns to [0, 1]: by declared bounds, else by the extremes of the training rows.
 
-Values outside are clipped and counted: the attacks' theory holds in the box only, and without the clip
-a third of wine's prediction rows would leave it.
+Values outside are clipped and counted: the attacks' theory holds in the box only, and without clipping a
+third of wine's prediction rows would be outside.
 
 ===============================  ====================================================================
 column                           scaled
 ===============================  ====================================================================
-declared bounds                  (x − low) / (high − low), whatever the training rows hold
+declared bounds                  (x − low) / (high − low), for any training rows
 no declared bounds               the same with the least and greatest training value
 constant in training, no bounds  0 for every x; an x other than the constant counts as clipped
 ===============================  ====================================================================
@@ -69,7 +69,7 @@ class Scaler:
         return cls(tuple(columns), low, high)
 
     def transform(self, x: Array) -> tuple[Array, int]:
-        """``x`` (n, d) scaled and clipped to [0, 1], and the number of values that lay outside.
+        """``x`` (n, d) scaled and clipped to [0, 1], and the number of values outside.
 
         Raises:
             DataError: another number of columns.
@@ -81,7 +81,7 @@ class Scaler:
         return _stretched(scaled, self.low, self.high), clipped
 
     def transform_in_place(self, x: Array) -> int:
-        """:meth:`transform` of ``x`` itself; the number of values that lay outside."""
+        """:meth:`transform` of ``x`` in place; the number of values outside."""
         clipped = 0
         for start in range(0, len(x), _CHUNK):
             part = x[start : start + _CHUNK]
@@ -95,7 +95,7 @@ class Scaler:
         return raw
 
     def columns(self) -> tuple[ColumnInfo, ...]:
-        """The public metadata in scaled units: bounds 0 and 1, alphabets as :meth:`transform` maps them."""
+        """The public metadata in scaled units: bounds 0 and 1, alphabets mapped by :meth:`transform`."""
         return tuple(
             replace(c, low=0.0, high=1.0, alphabet=self._alphabet(j, c)) for j, c in enumerate(self.raw)
         )
@@ -117,7 +117,7 @@ def _extremes(features: Array, rows: Array) -> tuple[Array, Array]:
 
 
 def _stretched(x: Array, low: Array, high: Array) -> Array:
-    """``x`` within ``low`` and ``high`` to [0, 1], in place; 0 where they are equal."""
+    """Scale ``x`` from ``low`` and ``high`` to [0, 1], in place; 0 where they are equal."""
     x -= low
     width = high - low
     np.divide(x, width, out=x, where=width > 0)

@@ -17,9 +17,9 @@ TRAIN, PREDICT = 0, 1
 class Table:
     """Rows of one owner, in the units of its file.
 
-    ``ids`` (n,) unique, UTF-8 (a quarter of what text takes); ``features`` float64 (n, d), finite; ``labels``
-    int64 (n,) in 0..k−1 or None; ``class_names`` the k names; ``split`` uint8 (n,), 0 train and 1 predict, or
-    None when the coordinator is to draw it.
+    ``ids`` (n,) unique, UTF-8 bytes (a quarter of the memory of text); ``features`` float64 (n, d), finite;
+    ``labels`` int64 (n,) in 0..k−1 or None; ``class_names`` the k names; ``split`` uint8 (n,), 0 train and 1
+    predict, or None if the coordinator draws it.
     """
 
     ids: Array
@@ -30,9 +30,7 @@ class Table:
     split: Array | None = None
 
     def digest(self) -> Array:
-        """Of ids, values and labels in their order, uint8 (32,): by it a party knows the table of its run
-        again.
-        """
+        """Digest of ids, values and labels in order, uint8 (32,): it identifies a run's table."""
         total = blake2b(digest_size=32)
         for part in (self.ids, self.features, self.labels):
             if part is not None:
