@@ -16,7 +16,7 @@ from vflens.types import Estimate, Knowledge, Phase, statuses
 class ReleasedTable(Attack):
     """x̂ = x̄."""
 
-    needs: ClassVar[frozenset[Knowledge]] = frozenset({Knowledge.AUXILIARY})
+    needs: ClassVar[frozenset[Knowledge]] = frozenset({Knowledge.RELEASED_TABLE})
     phases: ClassVar[frozenset[Phase]] = frozenset({Phase.DISCLOSE})
 
     def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:

@@ -20,7 +20,7 @@ class ShrunkTable(Attack):
     estimates.
     """
 
-    needs: ClassVar[frozenset[Knowledge]] = frozenset({Knowledge.AUXILIARY, Knowledge.MOMENTS})
+    needs: ClassVar[frozenset[Knowledge]] = frozenset({Knowledge.RELEASED_TABLE, Knowledge.MOMENTS})
     phases: ClassVar[frozenset[Phase]] = frozenset({Phase.DISCLOSE})
 
     def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:

@@ -17,6 +17,7 @@ from vflens.config.compatibility import build_attacks
 from vflens.errors import KnowledgeError, PluginError, ProtocolError, StateError
 from vflens.numerics.theory.distortion_theory import logit_moment
 from vflens.plugins.attack import Attack
+from vflens.plugins.reads import read_only
 from vflens.plugins.view import AdversaryView, Joint
 from vflens.protocol.acts import Guess, Submission
 from vflens.protocol.checks import MODEL_VERSION
@@ -40,6 +41,7 @@ class Adversary:
     def __init__(self, party: Host) -> None:
         self._party = party
         self.attacks = build_attacks(party.config)
+        self._received = Reader(party.folder / "transcript")  # which cannot write to it
         self._skipped: set[tuple[str, str]] = set()
 
     def attack(self, rows: Array, *, final: bool) -> None:
@@ -88,7 +90,7 @@ class Adversary:
             self._submit(target, scored, rows, estimates)
 
     def _trained(self, target: str) -> Array:
-        return scored_training_rows(self._party.run.federation, self._party.transcript, target)
+        return scored_training_rows(self._party.run.federation, self._received, target)
 
     def own(self) -> dict[str, Array]:
         """What the adversary's party owns, as :class:`vflens.plugins.view.AdversaryView` takes it."""
@@ -100,7 +102,7 @@ class Adversary:
             own["parameters"] = run.model.weight
         elif party.role is Role.PASSIVE:
             own["embeddings"] = self._embedded()
-        return {name: _read_only(array) for name, array in own.items()}
+        return {name: read_only(array) for name, array in own.items()}
 
     def _embedded(self) -> Array:
         """The party's embeddings (N, w) of all its rows as its model gives them in predictions, its own
@@ -125,7 +127,7 @@ class Adversary:
             party=party.name,
             target=target,
             rows=rows,
-            transcript=party.transcript,
+            transcript=self._received,
             own=own,
             every=party.config.transcript.every,
             joint=joint,
@@ -182,7 +184,7 @@ class Adversary:
         }
         if not guessed:
             return
-        log_c = _received_scores(self._party.transcript, rows)
+        log_c = _received_scores(self._received, rows)
         known = np.isfinite(log_c).all(axis=1)
         for name, logits in guessed.items():
             if known.any():
@@ -255,12 +257,6 @@ def _received_scores(transcript: Reader, rows: Array) -> Array:
     order = np.argsort(arrived, kind="stable")
     found: Array = log_c[order[np.searchsorted(arrived, rows, sorter=order)]]
     return found
-
-
-def _read_only(array: Array) -> Array:
-    view = array.view()
-    view.flags.writeable = False
-    return view
 
 
 def _check_estimate(estimate: Estimate, view: AdversaryView, attack: Attack) -> None:

@@ -62,7 +62,8 @@ class Point(StrEnum):
 class Knowledge(StrEnum):
     """What an attack may declare that it needs.
 
-    MOMENTS is also met by AUXILIARY: whoever holds rows can estimate their moments.
+    MOMENTS is also met by AUXILIARY: whoever holds rows can estimate their moments. RELEASED_TABLE is what a
+    defence made of a table: noisy rows, which nobody granted.
     """
 
     SCORES = "scores"
@@ -74,6 +75,7 @@ class Knowledge(StrEnum):
     AUXILIARY = "auxiliary"
     KNOWN_LABELS = "known_labels"
     MOMENTS = "moments"
+    RELEASED_TABLE = "released_table"
     METADATA = "metadata"
     ARCHITECTURE = "architecture"
 

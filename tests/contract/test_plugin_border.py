@@ -17,6 +17,9 @@ from laboratory import experiment, federation
 from vflens.errors import ConfigError, DefenseError
 from vflens.experiments.run.run import run
 from vflens.plugins.defense import Context
+from vflens.protocol.link import Party
+from vflens.storage.journal import Journal, Reader
+from vflens.storage.transcript import Transcript
 from vflens.types import Exchange, Owner, Phase
 
 PACKAGE = {
@@ -26,9 +29,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from vflens.plugins.attack import Attack
 from vflens.plugins.defense import Defense
+from vflens.types import Estimate, Knowledge, statuses
 
-GIVEN = []  # what VFLens gave to these defences
+GIVEN = []  # what VFLens gave to these plug-ins
 
 
 class Curious(Defense):
@@ -65,9 +70,21 @@ class Idle(Defense):
 class Layer(Defense):
     def wrap_model(self, m, ctx):
         return m
+
+
+class Looking(Attack):
+    """Keeps its view."""
+
+    needs: ClassVar[frozenset[Knowledge]] = frozenset(Knowledge)
+
+    def reconstruct(self, view, *, rng):
+        GIVEN.append(view)
+        return Estimate(view.target, view.rows, np.full((len(view.rows), 4), 0.5), statuses(len(view.rows)))
 ''',
     "other_package-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: other-package\nVersion: 1.0\n",
-    "other_package-1.0.dist-info/entry_points.txt": """[vflens.defenses]
+    "other_package-1.0.dist-info/entry_points.txt": """[vflens.attacks]
+their_looking = other_package.plugins:Looking
+[vflens.defenses]
 their_curious = other_package.plugins:Curious
 their_informed = other_package.plugins:Informed
 their_idle = other_package.plugins:Idle
@@ -141,6 +158,14 @@ def test_a_defence_cannot_reach_its_owners_secret(tmp_path: Path, party: str, de
     reached = _reachable(_given())
     assert secret not in [r for r in reached if isinstance(r, bytes)]
     assert not [r for r in reached if type(r).__module__.startswith(("vflens.clients", "vflens.coordinator"))]
+
+
+def test_a_view_leads_to_no_log_that_can_be_written_and_to_no_party(tmp_path: Path) -> None:
+    federation(tmp_path, attacks=[{"name": "their_looking"}]).run()
+    (view,) = {id(g): g for g in _given()}.values()
+    reached = _reachable(view)
+    assert [r for r in reached if isinstance(r, Reader)]
+    assert not [r for r in reached if isinstance(r, Transcript | Journal | Party)]
 
 
 def test_the_walk_finds_what_is_hidden_in_attributes_closures_and_methods() -> None:

@@ -114,7 +114,7 @@ def test_unclipped_errors_are_the_closed_forms(attack: Any, k: int, d: int) -> N
         log_c = next(iter(view.received(Point.SCORES))).tensor("scores")[:100]
         seen = ReceivedScores(known[:100], log_c, 1.0)
     theta = fit_classifier(known[rows], np.asarray(view._own["labels"])[rows], k, 1e-4, seen)
-    exact = next(view._transcript.select(Point.SCORES)).tensor("scores")
+    exact = next(view._select(Point.SCORES)).tensor("scores")
     off = (_scores(theta, known) - exact) @ J.T
     K_cc = off.T @ off / len(off)
     expected = (
@@ -142,7 +142,7 @@ def test_only_the_first_scores_that_arrived_count_and_saturated_ones_do_not() ->
     scores = next(iter(view.received(Point.SCORES)))
     spoilt = np.array(scores.tensor("scores"))
     spoilt[7, 1] = -np.inf
-    view._transcript = Messages([replace(scores, tensors={"scores": spoilt})])
+    view._select = Messages([replace(scores, tensors={"scores": spoilt})]).select
     rows, log_c = RefinedAgnostic(received=50)._first(view)
     np.testing.assert_array_equal(rows, [i for i in range(50) if i != 7])
     assert np.isfinite(log_c).all()

@@ -10,7 +10,7 @@ import pytest
 from scipy.special import log_softmax
 
 from vflens import attacks
-from vflens.errors import KnowledgeError, ProtocolError
+from vflens.errors import KnowledgeError, PluginError, ProtocolError
 from vflens.plugins.attack import LinearAttack, linear_estimate
 from vflens.plugins.view import AdversaryView, Joint
 from vflens.registry import ATTACKS
@@ -119,6 +119,55 @@ def test_undeclared_possessions_are_refused(name: str, knowledge: str) -> None:
 def test_undeclared_reads_are_refused(read: Any, knowledge: str) -> None:
     with pytest.raises(KnowledgeError, match=f"read '{knowledge}' without declaring it"):
         read(_view(needs=EVERYTHING - {Knowledge(knowledge)}))
+
+
+def test_a_released_table_is_knowledge_of_its_own() -> None:
+    arrived = [_released("wards", Point.DATASET, {"dataset": np.zeros((2, 2))})]
+    granted = frozenset({Knowledge.AUXILIARY})
+    with pytest.raises(KnowledgeError, match="read 'released_table' without declaring it"):
+        _view(arrived, needs=granted).released_table()
+    with pytest.raises(KnowledgeError, match="read 'released_table' without declaring it"):
+        list(_view(arrived, needs=granted).received(Point.DATASET))
+    assert list(_view(arrived, needs=frozenset({Knowledge.RELEASED_TABLE})).received(Point.DATASET))
+
+
+@pytest.mark.parametrize("rows", [[-1], [0, 6], [0.5], [[1]], [True]], ids=str)
+def test_rows_that_are_no_positions_are_refused(rows: Any) -> None:
+    view = _view(own={"features": np.arange(6.0)})
+    with pytest.raises(PluginError, match=r"^rows = .*: positions below 6 are whole numbers in an array"):
+        view.own("features", np.array(rows))
+
+
+@pytest.mark.parametrize("read", [AdversaryView.embeddings, AdversaryView.gradients])
+def test_a_negative_row_is_no_row_of_a_message(read: Any) -> None:
+    with pytest.raises(PluginError, match=r"^rows = array\(\[-1\]\): positions are whole numbers"):
+        read(_view(), np.array([-1]))
+
+
+def test_an_undeclared_phase_is_refused_and_not_called_absent() -> None:
+    view = _view(phases=frozenset({Phase.PREDICT}))
+    sentence = r"^the attack read phase 'train' without declaring it in `phases`$"
+    with pytest.raises(KnowledgeError, match=sentence):
+        view.embeddings(phase=Phase.TRAIN)
+    with pytest.raises(KnowledgeError, match="read phase 'train'"):
+        view.gradients()
+
+
+def test_scores_do_not_come_in_batches() -> None:
+    with pytest.raises(PluginError, match=r"^batches\('scores'\): only embeddings and gradients"):
+        _view().batches(Point.SCORES, Phase.PREDICT)
+
+
+def test_the_active_party_has_no_unknown_columns() -> None:
+    sentence = r"^party 'clinic' has no unknown columns: those are of insurer, wards$"
+    with pytest.raises(KnowledgeError, match=sentence):
+        _view(target="clinic").columns()
+
+
+def test_a_view_cannot_be_written_to() -> None:
+    view = _view(rows=[0, 1])
+    assert not view.rows.flags.writeable
+    assert not view.training_rows.flags.writeable
 
 
 def test_nothing_else_can_be_asked_of_oneself() -> None:

@@ -1,10 +1,31 @@
-"""Covariance from few rows."""
+"""Mean and covariance from few rows."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
 from vflens.array import Array
+
+
+def estimated_moments(rows: Array) -> tuple[Array, Array | None]:
+    """Mean (d,) and :func:`shrunk_covariance` (d, d) of ``rows`` float64 (n, d); None of a single row, which
+    has no spread to measure.
+    """
+    return rows.mean(axis=0), shrunk_covariance(rows) if len(rows) > 1 else None
+
+
+def block_diagonal(blocks: Sequence[Array]) -> Array:
+    """The square ``blocks`` float64 along the diagonal of a matrix, with zeros beside them; of
+    ``scipy.linalg.block_diag`` the case that needs no SciPy.
+    """
+    ends = np.cumsum([len(block) for block in blocks])
+    matrix = np.zeros((ends[-1], ends[-1]))
+    for block, end in zip(blocks, ends, strict=True):
+        own = slice(end - len(block), end)
+        matrix[own, own] = block
+    return matrix
 
 
 def shrunk_covariance(rows: Array) -> Array:

@@ -1,19 +1,20 @@
 """What an adversary has: its party's transcript, what was disclosed to it, what it owns. Nothing else.
 
-Every read is checked against the attack's declared knowledge and phases.
+What every party knows is free to read: who takes part, how many columns a party has, which rows train. Every
+other read is checked against the attack's declared knowledge and phases.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Protocol, TypeAlias
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
-from vflens.errors import KnowledgeError
+from vflens.errors import KnowledgeError, PluginError
 from vflens.models.settings import SplitNetwork
-from vflens.numerics.shrinkage import shrunk_covariance
+from vflens.numerics.shrinkage import block_diagonal, estimated_moments
+from vflens.plugins.reads import POINT_KNOWLEDGE, CheckedReads, Log, read_only
 from vflens.types import (
     Array,
     ColumnInfo,
@@ -24,19 +25,9 @@ from vflens.types import (
     PartyInfo,
     Phase,
     Point,
-    Released,
     Role,
 )
 
-_POINT_KNOWLEDGE = {
-    Point.SCORES: Knowledge.SCORES,
-    Point.PARAMETERS: Knowledge.PARAMETERS,
-    Point.EMBEDDING: Knowledge.EMBEDDINGS,
-    Point.GRADIENT: Knowledge.GRADIENTS,
-    Point.AUXILIARY: Knowledge.AUXILIARY,
-    Point.MOMENTS: Knowledge.MOMENTS,
-    Point.DATASET: Knowledge.AUXILIARY,
-}
 _OWN_KNOWLEDGE = {
     "features": Knowledge.OWN_FEATURES,
     "embeddings": Knowledge.OWN_FEATURES,
@@ -48,18 +39,7 @@ _OWN_KNOWLEDGE = {
 Joint: TypeAlias = list[tuple[object, Estimate]]  # attacks, and what they found of all unknown columns
 
 
-class Log(Protocol):
-    """What a party received; :class:`vflens.storage.journal.Reader` and
-    :class:`vflens.storage.journal.Messages` are such.
-    """
-
-    def select(
-        self, *points: Point, phases: Collection[Phase] = ..., sender: str | None = None
-    ) -> Iterator[Released]:
-        """Messages of ``points`` in ``phases`` from ``sender`` (None: from anyone), in order of arrival."""
-
-
-class AdversaryView:
+class AdversaryView(CheckedReads):
     """The view of an adversary in ``party`` on ``target``'s columns for ``rows``.
 
     Args:
@@ -94,18 +74,15 @@ class AdversaryView:
         every: int = 1,
         joint: Joint | None = None,
     ) -> None:
-        self.party = party
+        super().__init__(
+            party=party, rows=read_only(rows), log=transcript, needs=needs, phases=phases, every=every
+        )
         self.target = target
-        self.rows = rows
         self.n_classes = n_classes
-        self.training_rows: Array = np.zeros(0, np.int32) if training is None else training
-        self._transcript = transcript
+        self.training_rows = read_only(np.zeros(0, np.int32) if training is None else training)
         self._own = own
         self._parties = {p.name: p for p in parties}
-        self._needs = needs
-        self._phases = phases
         self._network = network
-        self._every = every
         self._joint: Joint = [] if joint is None else joint
 
     def shared(self, attack: object, solve: Callable[[], Estimate], rng: np.random.Generator) -> Estimate:
@@ -123,15 +100,6 @@ class AdversaryView:
             self._joint.append((attack, found))
         return found
 
-    def received(self, point: Point, sender: str | None = None) -> Iterator[Released]:
-        """What arrived of ``point`` in the declared phases, in order of arrival.
-
-        Raises:
-            KnowledgeError: the attack did not declare it.
-        """
-        self._check(_POINT_KNOWLEDGE[point])
-        return self._transcript.select(point, phases=self._phases, sender=sender)
-
     def own(self, name: str, rows: Array | None = None) -> Array:
         """ "features" (N, d), "labels" (N,) or "embeddings" (N, w) of ``rows``, or the "parameters" (k, d) of
         the party itself.
@@ -142,6 +110,7 @@ class AdversaryView:
 
         Raises:
             KnowledgeError: the attack did not declare it, or the party has none.
+            PluginError: ``rows`` are no positions of the aligned order.
         """
         if name not in _OWN_KNOWLEDGE:
             raise KnowledgeError(f"own({name!r}): a party owns {sorted(_OWN_KNOWLEDGE)}")
@@ -149,9 +118,8 @@ class AdversaryView:
         if name not in self._own:
             holder = ": a passive party of a split network has them" if name == "embeddings" else ""
             raise KnowledgeError(f"party {self.party!r} has no {name} of its own{holder}")
-        return (
-            self._own[name] if name == "parameters" else self._own[name][self.rows if rows is None else rows]
-        )
+        found = self._own[name]
+        return found if name == "parameters" else found[self._asked(rows, len(found))]
 
     def metadata(self) -> Sequence[ColumnInfo]:
         """Names, bounds and finite alphabets of the target's columns."""
@@ -169,8 +137,16 @@ class AdversaryView:
         return {p.name: len(p.columns) for p in sorted(others, key=lambda p: p.name)}
 
     def columns(self) -> slice:
-        """Where the target's columns stand among all unknown columns."""
+        """Where the target's columns stand among all unknown columns.
+
+        Raises:
+            KnowledgeError: the target is the active party, whose columns are not among them.
+        """
         widths = self.widths()
+        if self.target not in widths:
+            raise KnowledgeError(
+                f"party {self.target!r} has no unknown columns: those are of {', '.join(widths) or 'nobody'}"
+            )
         start = sum(w for name, w in widths.items() if name < self.target)
         return slice(start, start + widths[self.target])
 
@@ -206,19 +182,22 @@ class AdversaryView:
         part of a concatenation, or as a sum to which no other party added.
 
         Raises:
-            KnowledgeError: none arrived of some row, or only sums with other parties'.
+            KnowledgeError: none arrived of some row, or only sums with other parties'; the attack did not
+                declare them or ``phase``.
+            PluginError: ``rows`` are no positions.
         """
         found = ((r, values) for _, r, values in self.batches(Point.EMBEDDING, phase))
-        return self._latest(found, self.rows if rows is None else rows, f"embeddings of {self.target!r}")
+        return self._latest(found, rows, f"embeddings of {self.target!r}")
 
     def gradients(self, rows: Array | None = None) -> Array:
         """The gradient (N, w) of each row's own loss in what this party sent, as it arrived last.
 
         Raises:
-            KnowledgeError: none arrived of some row.
+            KnowledgeError: none arrived of some row, or the attack did not declare them.
+            PluginError: ``rows`` are no positions.
         """
         found = ((r, values) for _, r, values in self.batches(Point.GRADIENT, Phase.TRAIN))
-        return self._latest(found, self.rows if rows is None else rows, "gradients")
+        return self._latest(found, rows, "gradients")
 
     def batches(self, point: Point, phase: Phase) -> Iterator[tuple[Exchange, Array, Array]]:
         """The messages of ``point`` in ``phase``, in order of arrival: exchange, rows (n,) and values (n, w).
@@ -229,9 +208,14 @@ class AdversaryView:
 
         Raises:
             KnowledgeError: the attack did not declare it; only sums with other parties' embeddings arrived.
+            PluginError: ``point`` is neither.
         """
-        self._check(_POINT_KNOWLEDGE[point])
-        messages = self._transcript.select(point, phases=self._phases & {phase})
+        if point not in (Point.EMBEDDING, Point.GRADIENT):
+            raise PluginError(f"batches({point.value!r}): only embeddings and gradients come in batches")
+        self._check(POINT_KNOWLEDGE[point])
+        if phase not in self._phases:
+            raise KnowledgeError(f"the attack read phase {phase.value!r} without declaring it in `phases`")
+        messages = self._select(point, phases={phase})
         if point is Point.GRADIENT:
             return ((r.exchange, r.rows, r.tensor("gradient") * len(r.rows)) for r in messages)
         aggregator = next((r.sender for r in self.received(point)), self.target)
@@ -259,7 +243,7 @@ class AdversaryView:
         """
         released = self._only(Point.DATASET, self.target)
         table = released.tensor("dataset")
-        return table, self._latest([(released.rows, table)], self.rows, f"the table of {self.target!r}")
+        return table, self._latest([(released.rows, table)], None, f"the table of {self.target!r}")
 
     def known_labels(self) -> tuple[Array, Array]:
         """The labels that were granted: positions int32 (m,) and classes int64 (m,).
@@ -280,7 +264,7 @@ class AdversaryView:
             KnowledgeError: the scores of a row never arrived.
         """
         found = ((r.rows, r.tensor("scores")) for r in self.received(Point.SCORES))
-        return self._latest(found, self.rows, "the scores").reshape(len(self.rows), self.n_classes)
+        return self._latest(found, None, "the scores").reshape(len(self.rows), self.n_classes)
 
     def unknown_parameters(self) -> tuple[Array, Array]:
         """Disclosed weights (k, d) of all unknown columns in party-name order, and the bias (k,).
@@ -299,8 +283,8 @@ class AdversaryView:
     def moments(self) -> Moments:
         """Mean and covariance of all unknown columns: disclosed, or estimated from auxiliary rows.
 
-        Parties that were granted apart are taken as uncorrelated. The covariance estimated from rows is
-        shrunk (Ledoit and Wolf, 2004).
+        Parties that were granted apart are taken as uncorrelated. See
+        :func:`vflens.numerics.shrinkage.estimated_moments` for those of rows.
 
         Raises:
             KnowledgeError: a party disclosed neither.
@@ -308,14 +292,8 @@ class AdversaryView:
         self._check(Knowledge.MOMENTS)
         parts = [self._moments_of(sender) for sender in self.widths()]
         mean = np.concatenate([p.mean for p in parts])
-        if any(p.covariance is None for p in parts):
-            return Moments(mean)
-        covariance = np.zeros((len(mean), len(mean)))
-        first = 0
-        for p in parts:
-            own = slice(first, first := first + len(p.mean))
-            covariance[own, own] = p.covariance
-        return Moments(mean, covariance)
+        covariances = [p.covariance for p in parts if p.covariance is not None]
+        return Moments(mean, block_diagonal(covariances) if len(covariances) == len(parts) else None)
 
     def _moments_of(self, sender: str) -> Moments:
         disclosed = self._disclosed(Point.MOMENTS, sender)
@@ -326,10 +304,7 @@ class AdversaryView:
             raise KnowledgeError(
                 f"party {sender!r} disclosed neither moments nor auxiliary rows to {self.party!r}"
             )
-        rows = auxiliary.tensor("features")
-        if len(rows) < 2:  # no spread to measure
-            return Moments(rows.mean(axis=0))
-        return Moments(rows.mean(axis=0), shrunk_covariance(rows))
+        return Moments(*estimated_moments(auxiliary.tensor("features")))
 
     def _part_of_combination(self) -> slice:
         """Where the target's numbers stand in what the coordinator makes of all embeddings."""
@@ -344,50 +319,3 @@ class AdversaryView:
         widths = {name: self._network.embedding_width(self._parties[name].columns) for name in others}
         start = sum(width for name, width in widths.items() if name < self.target)
         return slice(start, start + widths[self.target])
-
-    def _latest(self, found: Iterable[tuple[Array, Array]], rows: Array, what: str) -> Array:
-        """The last value (N, w) of each of ``rows`` among (rows, values) in order of arrival, of which one is
-        held at a time.
-        """
-        distinct, place = np.unique(rows, return_inverse=True)
-        index = np.full(distinct.max(initial=-1) + 2, -1)  # the last for all that are not asked for
-        index[distinct] = np.arange(len(distinct))
-        values, seen = np.zeros((len(distinct), 0)), np.zeros(len(distinct), bool)
-        for arrived, new in found:
-            if not values.size:
-                values = np.zeros((len(distinct), new.shape[1]))
-            at = index[np.minimum(arrived, len(index) - 1)]
-            asked = at >= 0
-            values[at[asked]] = new[asked]
-            seen[at[asked]] = True
-        missing = rows[~seen[place]]
-        if len(missing):
-            raise KnowledgeError(
-                f"{what} of {len(missing)} rows (first: {int(missing[0])}) never reached "
-                f"{self.party!r}{self.sampling()}"
-            )
-        return values[place]
-
-    def sampling(self) -> str:
-        """An addition to sentences about missing messages; empty if the transcript is whole."""
-        return (
-            f", or stood in an epoch that its transcript leaves out (transcript.every = {self._every})"
-            if self._every > 1
-            else ""
-        )
-
-    def _disclosed(self, point: Point, sender: str) -> Released | None:
-        """The latest disclosure: that of the model version whose scores arrive now."""
-        found = self._transcript.select(point, phases=self._phases & {Phase.DISCLOSE}, sender=sender)
-        return next(iter(deque(found, maxlen=1)), None)
-
-    def _only(self, point: Point, sender: str) -> Released:
-        self._check(_POINT_KNOWLEDGE[point])
-        released = self._disclosed(point, sender)
-        if released is None:
-            raise KnowledgeError(f"party {sender!r} never disclosed its {point} to {self.party!r}")
-        return released
-
-    def _check(self, knowledge: Knowledge) -> None:
-        if knowledge not in self._needs:
-            raise KnowledgeError(f"the attack read {knowledge.value!r} without declaring it in `needs`")
