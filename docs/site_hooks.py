@@ -21,6 +21,7 @@ ROOT = Path(__file__).parents[1]
 LISTED = {"attacks": "Attacks", "defenses": "Defences"}
 _LINK = re.compile(r"(\]\()([^)\s#:]+)(#[^)\s]*)?(\))")
 _FETCHED = re.compile(r"<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)=[\"']?(?:https?:)?//[^>]*>")
+_ROLE = re.compile(r":[a-z]+:<code>~?(?:[\w.]*\.)?(\w+)</code>")
 _FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 
 
@@ -84,7 +85,7 @@ def undocumented() -> list[str]:
     shown = set(re.findall(r"^::: (\S+)$", (ROOT / "docs/api.md").read_text(encoding="utf-8"), re.MULTILINE))
     return [
         name
-        for name in getattr(package, "__all__", ())
+        for name in package.__all__
         if f"vflens.{name}" not in shown or not inspect.getdoc(getattr(package, name))
     ]
 
@@ -133,6 +134,11 @@ def _expanded(entries: list[str], files: Any) -> list[str]:
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     """Lead the links of every page to places of the site."""
     return relinked(markdown, page.file.src_uri)
+
+
+def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
+    """Show what a docstring marks as a name, such as :class:`~vflens.Run`, as the name."""
+    return _ROLE.sub(r"<code>\1</code>", html)
 
 
 def on_post_page(output: str, page: Any, config: Any) -> str:

@@ -71,9 +71,19 @@ def test_a_list_names_every_page_by_its_title(hooks: Any) -> None:
 def test_a_public_name_without_docstring_or_place_is_reported(
     hooks: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    package = types.SimpleNamespace(__all__=["estimate", "silent"], estimate=len, silent=object.__new__)
+    silent = type("Silent", (), {})
+    package = types.SimpleNamespace(__all__=["run", "Run", "unplaced"], run=len, Run=silent, unplaced=len)
     monkeypatch.setattr(hooks, "import_module", lambda name: package)
-    assert "silent" in hooks.undocumented()
+    assert hooks.undocumented() == ["Run", "unplaced"]
+
+
+def test_every_public_name_is_documented(hooks: Any) -> None:
+    assert hooks.undocumented() == []
+
+
+def test_a_role_of_a_docstring_is_shown_as_its_name(hooks: Any) -> None:
+    html = "see :class:<code>~vflens.api.runs.Run</code> and <code>ls</code>"
+    assert hooks.on_page_content(html, None, None, None) == "see <code>Run</code> and <code>ls</code>"
 
 
 def test_a_page_that_fetches_from_another_site_is_found(hooks: Any) -> None:

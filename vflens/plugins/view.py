@@ -49,7 +49,8 @@ class AdversaryView(CheckedReads):
             regression.
         parties: the public description of all parties.
         rows: int32 positions to estimate.
-        needs, phases: what the attack declared.
+        needs: the knowledge that the attack declared.
+        phases: the phases whose messages it declared.
         training: int32 positions of the training rows, which every party knows.
         network: the split network that the federation trains, None for softmax regression.
         every: the transcript keeps the training messages of every so many epochs.
