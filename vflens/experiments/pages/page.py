@@ -23,18 +23,17 @@ def templates() -> Environment:
 
 
 def plotly() -> Markup:
-    """Plotly's script, to stand in a page."""
+    """Plotly's script, for embedding in a page."""
     from plotly.offline import get_plotlyjs
 
-    # The browser hashes what it parsed: with bare newlines, and not cut short by a closing tag in a string.
+    # The browser hashes the parsed text: newlines must be bare, and no string may hold a closing tag.
     return Markup(get_plotlyjs().replace("\r\n", "\n").replace("</script", "<\\/script"))
 
 
 def write_page(file: Path, page: str) -> None:
-    """Write ``page`` beside ``file``, then rename: a reader sees the old page or the new one, never half of
-    it.
+    """Write ``page`` beside ``file``, then rename: a reader sees the old page or the new one.
 
-    A page is to be shown: who may read it, and a folder made for it, the umask says.
+    Pages are for other readers: the umask sets the modes of the page and of a new folder.
 
     Raises:
         StorageError: it cannot be written.

@@ -1,4 +1,4 @@
-"""The report's pictures: samples of targets whose columns are pixels, beside what each attack believes."""
+"""The report's pictures: samples of targets with pixels as columns, beside each attack's estimate."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _SAMPLES = 8  # rows shown per run and target
 
 
 def pictures(runs: Sequence[Run], names: Mapping[str, str]) -> Iterator[Document]:
-    """Per run and target: a row of images per sample; attacks stand in one order in all runs.
+    """Per run and target: a row of images per sample; attacks have one order in all runs.
 
     Raises:
-        DataError: kept pictures have another number of columns than the party has pixels.
+        DataError: the pictures' number of columns differs from the party's number of pixels.
     """
     order = ranking(runs)
     for run in runs:

@@ -1,7 +1,6 @@
-"""Plots as plotly's JSON in plain dictionaries: lines with intervals, bars, heat maps; one palette for all
-pages.
+"""Plots as plotly's JSON in dictionaries: lines with intervals, bars, heat maps, in one palette.
 
-Names are untrusted: whatever plotly reads as pseudo-HTML is escaped here.
+Names are untrusted: plotly's pseudo-HTML in them is escaped here.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from vflens.types import Document
 
 Plot: TypeAlias = Document
 
-# Okabe and Ito's palette without black and yellow: told apart by the colour-blind, visible on light and dark.
+# Okabe and Ito's palette without black and yellow: distinct for the colour-blind, visible on light and dark.
 COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 _DASHES = ("solid", "dot", "dashdot")
 _SCALE = [[0, "#eef2f6"], [0.25, "#fdd0a2"], [0.5, "#fd8d3c"], [0.75, "#d94801"], [1, "#7f2704"]]
@@ -23,9 +22,7 @@ _SCALE = [[0, "#eef2f6"], [0.25, "#fdd0a2"], [0.5, "#fd8d3c"], [0.75, "#d94801"]
 
 @dataclass(frozen=True)
 class Series:
-    """One line: ``y`` over ``x``, with 95 % half widths and names of points (shown on hover) where they are
-    known.
-    """
+    """One line: ``y`` over ``x``, with optional 95 % half widths and names of points (shown on hover)."""
 
     name: str
     x: Sequence[float]
@@ -35,7 +32,7 @@ class Series:
 
 
 def plot(title: str, data: list[Document], height: int, **layout: Any) -> Plot:
-    """What the pages' macro ``plot`` draws."""
+    """Argument of the pages' macro ``plot``."""
     return {"title": title, "height": height, "spec": {"data": data, "layout": {"height": height, **layout}}}
 
 
@@ -112,7 +109,7 @@ def heat_map(
     symmetric: bool = False,
     shares: bool = False,
 ) -> Plot:
-    """``values`` by row and column, dark is large; ``symmetric`` centres a two-sided scale on 0.
+    """``values`` by row and column; dark means large; ``symmetric`` centres a two-sided scale on 0.
 
     ``shares`` of a blind error: from dark at 0 to light at 1 and above, as in reports.
     """

@@ -1,8 +1,8 @@
 """One self-contained ``report.html`` from run folders: it opens offline and loads nothing.
 
-A panel stands in the report only when its numbers exist. Party names, reasons and configurations are
-untrusted text: the template escapes them, plotly's pseudo-HTML gets them escaped, and a content security
-policy lets only the report's own two scripts run.
+A panel appears only if its numbers exist. Party names, reasons and configurations are untrusted text: the
+template escapes them, also for plotly's pseudo-HTML, and a content security policy allows only the report's
+own two scripts.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def render(runs: Sequence[Run]) -> str:
 
 
 def _headlines(runs: Sequence[Run], names: Mapping[str, str]) -> Document:
-    """What the page says first: the verdict, and the threat model of the undefended run."""
+    """The top of the page: the verdict, and the threat model of the undefended run."""
     undefended = runs[v.baseline(runs)]
     return {
         "verdict": v.verdict(runs),
@@ -113,7 +113,7 @@ def _of_every_run(runs: Sequence[Run], names: Mapping[str, str]) -> Document:
 
 
 def _states(runs: Sequence[Run], names: Mapping[str, str]) -> Document:
-    """How the runs were made, and what is missing from their folders."""
+    """The runs' settings, and the files missing from their folders."""
     parties = [(r, p) for r in runs for p in r.parties]
     every = [(names[r.name], p.name, p.settings.transcript.get("every", 1)) for r, p in parties]
     absent = {r.name: sorted(r.infos().keys() - {p.name for p in r.parties}) for r in runs}
@@ -145,7 +145,7 @@ def _table(runs: Sequence[Run], values: Mapping[str, Mapping[str, float]]) -> Do
 
 
 def _progress(run: Run) -> dict[str, float]:
-    """How far and how fast training came; bytes per step are all bytes received, those of predictions too."""
+    """Steps and speed of training; bytes per step count all received bytes, also those of predictions."""
     found = {name: run.value(name) for name in _PROGRESS}
     received, steps = found["bytes_received"], found["steps"]
     found["bytes_per_step"] = received / steps if received is not None and steps else None
@@ -153,12 +153,12 @@ def _progress(run: Run) -> dict[str, float]:
 
 
 def _flagged(runs: Sequence[Run], names: Mapping[str, str], flag: str) -> list[str]:
-    """The runs in which a party says so in ``federation.json``."""
+    """The runs in which a party's ``federation.json`` has this flag."""
     return [names[r.name] for r in runs if any(getattr(p.federation, flag) for p in r.parties)]
 
 
 def _attacks(runs: Sequence[Run], names: Mapping[str, str]) -> list[Document]:
-    """Every configured or scored attack: what it is, needs and reads, and why it did not run."""
+    """Every configured or scored attack: its description, needs and reads, and why it did not run."""
     configured = [str(t.get("name", "?")) for r in runs for p in r.parties for t in p.settings.attacks]
     scored = [s.attack for r in runs for s in final(r)]
     skipped: dict[str, dict[str, list[str]]] = {}
@@ -196,8 +196,8 @@ def _grants(runs: Sequence[Run], names: Mapping[str, str]) -> dict[tuple[str, ..
 
 
 def _in_the_clear(run: Run) -> str:
-    """What training gave away in ``run``, as its messages crossed: to the coordinator, the active and the
-    passive parties.
+    """What training revealed in ``run`` by its messages: to the coordinator, the active and the passive
+    parties.
     """
     known = next((p.federation for p in run.parties if p.federation.parties), None)
     if known is None or known.network is None:

@@ -1,6 +1,6 @@
 """The report's figures: plotly's JSON as plain dictionaries; the page's script adds the theme.
 
-Party names and labels are untrusted: whatever plotly reads as pseudo-HTML is escaped here.
+Party names and labels are untrusted: plotly's pseudo-HTML in them is escaped here.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SCALE = [[0, "#7f2704"], [0.25, "#d94801"], [0.5, "#fd8d3c"], [0.75, "#fdd0a2"]
 
 
 def percent(relative: float) -> str:
-    """A share of the blind error as "12 %"; "–" where it is infinite."""
+    """A share of the blind error as "12 %"; "–" if it is infinite."""
     return f"{100 * relative:.0f} %" if math.isfinite(relative) else "–"
 
 
@@ -86,7 +86,7 @@ def _hover(r: Result) -> str:
 
 
 def _best_columns(runs: Sequence[Run], target: str) -> Iterator[tuple[Run, Result, tuple[ColumnError, ...]]]:
-    """Of each run, the most successful attack on ``target`` whose columns were scored."""
+    """For each run the most successful attack on ``target`` with scored columns."""
     for run in runs:
         for r in (r for r in final(run) if r.target == target):
             if columns := column_errors(run, r):
@@ -129,7 +129,7 @@ def features(runs: Sequence[Run], names: Mapping[str, str]) -> Iterator[Document
 
 
 def pixel_maps(runs: Sequence[Run], names: Mapping[str, str]) -> Iterator[Document]:
-    """The same errors where the columns are pixels, as an image per run."""
+    """The same errors as an image per run, if the columns are pixels."""
     for target in targets(runs):
         for run, r, columns in _best_columns(runs, target):
             places = {c.name: c.pixel for c in run.infos()[target].columns} if target in run.infos() else {}
@@ -172,7 +172,7 @@ def _milestones(title: str, group: Sequence[Result], ranks: Mapping[str, int]) -
     dashed = {"color": _GREY, "dash": "dash", "width": 2}
     lines.append({"type": "scatter", "mode": "lines", "name": "best blind guess", "line": dashed})
     lines[-1] |= {"x": list(blind), "y": list(blind.values())}
-    # An attack without bounds can err a hundred times worse than blind: such a line may leave the frame.
+    # An unbounded attack can be a hundred times worse than blind: its line may leave the frame.
     top = max(2 * max(blind.values()), 1.2 * min(r.mse for r in group))
     rows = {"type": "log", "title": {"text": "rows"}, "tickvals": list(blind)}
     return plot(title, lines, 340, xaxis=rows, yaxis={"title": {"text": "MSE"}, "range": [0, top]})

@@ -1,7 +1,6 @@
-"""Two runs side by side: what differs in configuration, and what differs in the figures.
+"""Two runs side by side: the differences in configuration and in figures.
 
-An attack's error appears with the blind error of its own run; one that has none is left out, as
-everywhere.
+An attack's error appears with the blind error of its own run; without one it is left out, as in all reports.
 """
 
 from __future__ import annotations
@@ -22,28 +21,27 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _SECRET = re.compile(r"(^|_)(seed|token|secret|password|key)s?(_|$)")
-_PLACES = {"run", "out", "address"}  # a name or a place changes no result, and differs in almost every pair
+_PLACES = {"run", "out", "address"}  # names and places change no result, and differ in almost every pair
 _MASK = "(secret)"
 _ATTACK_FIGURES = {"mse", "mse_stderr", "blind_mse", "unusable"}
 _ATTACK_FIGURES |= {"column_mse", "column_blind_mse", "column_entropy", "column_conditional_entropy"}
-_TIMES = {"train_seconds", "steps_per_second"}  # of no two runs alike
+_TIMES = {"train_seconds", "steps_per_second"}  # times differ in every two runs
 _METRIC_KEY = ("party", "metric", "attack", "target", "scored_set", "column", "rows", "step")
 _ERROR_KEY = ("attack", "target", "scored_set", "rows", "column")
 
 
 def compare(run_a: Path, run_b: Path) -> Document:
-    """What differs between two runs, each the folder of a run or of one of its parties.
+    """The differences between two runs, each the folder of a run or of one of its parties.
 
     Returns:
-        ``a``, ``b``: the runs' names. ``only_a``, ``only_b``: the parties whose folder one side alone holds;
-        all else is of the parties that both hold. ``configuration``: ``{party, key, a, b}`` for every
-        flattened key that differs, secrets masked, None where a side lacks it; names and addresses are left
-        out. ``errors``: ``{attack, target, scored_set, rows, column, a, b, blind_a, blind_b, difference}`` of
+        ``a``, ``b``: the runs' names. ``only_a``, ``only_b``: parties with a folder on one side only; all
+            else covers the parties with both. ``configuration``: ``{party, key, a, b}`` for every flattened
+            key that differs: secrets masked, None for a missing key, without names and addresses. ``errors``:
+            ``{attack, target, scored_set, rows, column, a, b, blind_a, blind_b, difference}`` of
         each attack's last milestone, as a whole (``column`` "") and column by column. ``metrics``: ``{party,
         metric, attack, target, scored_set, column, rows, step, a, b, difference}`` of the other figures.
-        Equal figures are left out; ``difference`` is b − a, None where a side lacks the figure. A figure that
-        is not finite stays as it is; ``vflens compare --json`` writes null for it. ``equal``: whether nothing
-        differs but times.
+        Equal figures are left out; ``difference`` is b − a, None if a side lacks the figure. Infinite figures
+        stay; ``vflens compare --json`` writes null for them. ``equal``: whether only times differ.
 
     Raises:
         ConfigError: a folder holds several runs, or they have no party in common.
@@ -69,7 +67,7 @@ def compare(run_a: Path, run_b: Path) -> Document:
 
 
 def table(comparison: Facts) -> Table:
-    """:func:`compare`'s answer for the terminal, without markup: settings, errors of whole targets, other
+    """The result of :func:`compare` for the terminal, without markup: settings, errors of targets, other
     figures.
     """
     from rich.table import Table
@@ -94,7 +92,7 @@ def table(comparison: Facts) -> Table:
 
 
 def masked(config: Facts) -> Document:
-    """A configuration that may be shown: seeds, tokens, keys and passwords are replaced, at any depth."""
+    """A configuration without secrets: seeds, tokens, keys and passwords are replaced, at any depth."""
     return {k: _MASK if _is_secret(k) else _masked_value(v) for k, v in config.items()}
 
 
@@ -126,7 +124,7 @@ def _without(run: Run, names: set[str]) -> Run:
 
 
 def _configuration(a: Run, b: Run) -> Iterator[Document]:
-    """Compared in the clear, shown masked: that two seeds differ is worth knowing."""
+    """Compare values in the clear, show them masked: different seeds are shown as such."""
     sides = [{(p.name, k): v for p in run.parties for k, v in _flat(p.config)} for run in (a, b)]
     for party, key in dict.fromkeys([*sides[0], *sides[1]]):
         one, other = (side.get((party, key)) for side in sides)
@@ -188,5 +186,5 @@ def _of_an_attack(metric: str) -> bool:
 
 
 def _sides(a: float | None, b: float | None) -> dict[str, float | None]:
-    """Both figures and b − a, None where one is missing."""
+    """Both figures and b − a, None if one is missing."""
     return {"a": a, "b": b, "difference": None if a is None or b is None else b - a}

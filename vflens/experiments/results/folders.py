@@ -1,7 +1,7 @@
-"""Run folders as data: what each party left in ``runs/RUN/PARTY/``, and which parties make one run.
+"""Run folders as data: the files of each party in ``runs/RUN/PARTY/``, and the parties of one run.
 
-An owner holds only its own folders, and an interrupted party leaves only some of its files. So every
-file may be absent; a file that is present and cannot be read is refused with one sentence.
+An owner has only its own folders, and an interrupted party leaves only some of its files. So every file may
+be absent. An unreadable file is refused in one sentence.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class _File(BaseModel):
 
 
 class Settings(_File):
-    """The part of ``config.toml`` that a report reads; plug-ins and disclosures as their tables."""
+    """The part of ``config.toml`` in reports; plug-ins and disclosures stay tables."""
 
     party: str = ""
     role: Role | None = None
@@ -44,7 +44,7 @@ class Settings(_File):
 
 
 class Federation(_File):
-    """``federation.json``: what the party knew of its federation; ``clipped`` counts its own values."""
+    """``federation.json``: the party's view of its federation; ``clipped`` counts its own values."""
 
     run: str = ""
     party: str = ""
@@ -63,7 +63,7 @@ class Federation(_File):
 
 
 class Status(_File):
-    """``status.json``: how the run ended; a party that left none was cut off."""
+    """``status.json``: the end of the run; an interrupted party may have none."""
 
     state: Literal["finished", "interrupted", "failed", "running"] = "interrupted"
     reason: str = "it left no status"
@@ -71,7 +71,7 @@ class Status(_File):
 
 @dataclass(frozen=True)
 class Metric:
-    """One row of ``metrics.parquet``; strings are "" and numbers 0 where they do not apply."""
+    """One row of ``metrics.parquet``; "" and 0 mean: does not apply."""
 
     metric: str
     value: float
@@ -117,11 +117,12 @@ class PartyRun:
 
     @property
     def role(self) -> Role | None:
-        """The party's role, None when no file says it."""
+        """The party's role, None without a file that names it."""
         return self.federation.role
 
     def pictures(self) -> dict[str, Array]:
-        """``rows`` (m,), ``original`` and ``estimate:NAME`` (m, d) of the party's columns; {} without any.
+        """``rows`` (m,), ``original`` and ``estimate:NAME`` (m, d) of the party's columns; {} without
+        pictures.
 
         Raises:
             DataError: the file is damaged, or its shapes do not fit one another.
@@ -131,7 +132,8 @@ class PartyRun:
             return _pictures(path) if path.exists() else {}
 
     def crossings(self) -> tuple[Crossing, ...]:
-        """What the party received, by sender, phase and kind, in order of arrival; read line by line.
+        """Messages that the party received, by sender, phase and kind, in order of arrival, read line by
+        line.
 
         Raises:
             DataError: a line other than a torn last one is damaged.
@@ -151,7 +153,7 @@ class PartyRun:
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """The folders that one report was given of one run; targets come first, so that their figures win."""
+    """The folders of one run in one report; targets come first, so that their figures win."""
 
     name: str
     parties: tuple[PartyRun, ...]
@@ -161,15 +163,15 @@ class Run:
         return (m for p in self.parties for m in p.metrics if m.metric == metric)
 
     def value(self, metric: str) -> float | None:
-        """The last figure called ``metric`` of the first party that measured it, None when nobody did.
+        """The last figure called ``metric`` of the first party that measured it, or None.
 
-        A party that was restarted adds to its figures from before.
+        A restarted party adds to its earlier figures.
         """
         measured = ([m.value for m in p.metrics if m.metric == metric] for p in self.parties)
         return next((values[-1] for values in measured if values), None)
 
     def infos(self) -> dict[str, PartyInfo]:
-        """The public description of every party, by name, as far as any folder tells it."""
+        """The public description of every party that the folders know, by name."""
         told = {i.name: i for p in self.parties for i in p.federation.parties}
         held = {p.name: PartyInfo(p.name, p.role) for p in self.parties if p.role}
         return {**held, **told}
@@ -179,7 +181,7 @@ class Run:
         return sorted(i.name for i in self.infos().values() if i.role == role)
 
     def holds(self, role: Role) -> bool:
-        """Whether a folder of a party with ``role`` was given."""
+        """Whether there is a folder of a party with ``role``."""
         return any(p.role == role for p in self.parties)
 
 
@@ -187,7 +189,7 @@ def read_party(folder: Path) -> PartyRun:
     """The folder of one party.
 
     Raises:
-        DataError: a file of it is damaged.
+        DataError: one of its files is damaged.
     """
     config = _config(folder / "config.toml")
     with _reading(folder / "config.toml", "a configuration"):
@@ -199,9 +201,9 @@ def read_party(folder: Path) -> PartyRun:
 
 
 def read_runs(folders: Sequence[Path]) -> tuple[Run, ...]:
-    """The runs whose parties' folders are given: those without defences first, else in order of appearance.
+    """The runs of the given folders: runs without defences first, else in order of appearance.
 
-    A folder that is no party's stands for the party folders inside it, two levels down at most.
+    Any other folder means the party folders inside it, at most two levels down.
 
     Raises:
         ConfigError: two folders claim to be the same party of the same run.
@@ -242,7 +244,7 @@ def _descend(folder: Path, depth: int) -> list[Path]:
 
 @contextmanager
 def _reading(path: Path, what: str) -> Iterator[None]:
-    """Turn whatever a damaged file causes into one sentence."""
+    """Turn the errors of a damaged file into one sentence."""
     try:
         yield
     except _UNREADABLE as error:
@@ -264,7 +266,7 @@ def _config(path: Path) -> Document:
 
 
 def _json(path: Path, model: type[_File]) -> Document:
-    """The object in ``path`` checked against ``model``, only the fields that it has; {} without the file."""
+    """The object in ``path``, checked against ``model``, without absent fields; {} without the file."""
     with _reading(path, "JSON"):
         text = path.read_text(encoding="utf-8") if path.exists() else "{}"
         return model.model_validate_json(text).model_dump(exclude_unset=True)
@@ -283,7 +285,7 @@ def _entries(path: Path) -> Iterator[Document]:
     with path.open("rb") as lines:
         for line in lines:
             if not line.endswith(b"\n"):
-                return  # a torn tail: the party died while writing it
+                return  # a torn last line: the party died while writing it
             yield json_object(line)
 
 

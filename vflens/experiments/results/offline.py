@@ -1,4 +1,4 @@
-"""Attacks on a recorded transcript, and scoring at the target, without any party running."""
+"""Attacks on a recorded transcript, and scoring at the target, while no party runs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from vflens.storage.journal import Reader
 from vflens.storage.private import owner_only
 from vflens.types import Array, Document, Estimate, Facts, Phase, Point, Role, RowStatus, numbered
 
-#: What an estimate's file holds for its scoring: kinds of dtype, number of axes.
+#: Arrays of an estimate's file: kinds of dtype, number of axes.
 _SAVED = dict.fromkeys(("run", "adversary", "attack", "scored_set", "target"), ("U", 0))
 _SAVED |= {"rows": ("iu", 1), "values": ("iuf", 2), "status": ("U", 1)}
 
@@ -51,18 +51,16 @@ def attack_recorded(
 ) -> Document:
     """Run attack ``name`` on a party's ``folder`` and write the estimate to ``out`` (npz).
 
-    Attacks on columns sit in the active party's folder. Those on labels sit in any other party's: the
-    gradients of training reach the passive parties and the coordinator alike, and their target is the active
-    party.
+    Attacks on columns use the active party's folder. Attacks on labels use any other party's: the gradients
+    of training reach the passive parties and the coordinator, and their target is the active party.
 
     Args:
-        folder: of the party that it sits in.
+        folder: of the attacking party.
         name: of the attack.
-        target: which passive party, None for the only one.
+        target: a passive party, None for the only one.
         out: the file.
-        parameters: of the attack, over those that the run configured for it, if it did; else over its
-            defaults.
-        scored: which rows it estimates; None: prediction rows if it can, else training rows.
+        parameters: of the attack; they override the run's parameters for it, or its defaults.
+        scored: the kind of rows to estimate; None: prediction rows if it can, else training rows.
 
     Raises:
         StorageError: the folder is no party's run folder, or cannot be read.
@@ -75,7 +73,7 @@ def attack_recorded(
     attack = _configured(config, name, parameters or {})
     party, target = _sides(attack, config.party, federation, target)
     transcript = Reader(folder / "transcript")
-    kept = folder / "own.npz"  # a passive party has it if it was granted labels
+    kept = folder / "own.npz"  # a passive party has it if labels were granted
     scored = _scored(attack, name, scored)
     view = view_of(
         attack,
@@ -88,7 +86,7 @@ def attack_recorded(
         every=config.transcript.every,
     )
     estimate = attack.reconstruct(view, rng=stream(secret_from_seed(config.seed), "attack", name, target))
-    with owner_only():  # what is believed of the target's rows
+    with owner_only():  # the guess of the target's rows
         save_estimate(out, estimate, run=federation.run, adversary=party, attack=name, scored=scored)
     return {
         "attack": name,
@@ -101,9 +99,7 @@ def attack_recorded(
 
 
 def _certificates(e: Estimate) -> Document:
-    """How many rows are in each state, and median and largest of the figures that travel with them
-    (``docs/estimators.md``).
-    """
+    """Number of rows in each state; median and largest of the figures per row (``docs/estimators.md``)."""
     states = {str(s): int((e.status == s).sum()) for s in np.unique(e.status)}
     extras = {
         name: {"median": float(np.median(extra)), "largest": float(extra.max())}
@@ -114,10 +110,10 @@ def _certificates(e: Estimate) -> Document:
 
 
 def given_parameters(texts: Sequence[str]) -> Document:
-    """KEY=VALUE texts as an attack's parameters; a value is read as TOML would, and is text if that fails.
+    """KEY=VALUE texts as an attack's parameters; a value is TOML, else text.
 
     Raises:
-        ConfigError: a text without "=", or a key that is named twice.
+        ConfigError: a text without "=", or a repeated key.
     """
     found: Document = {}
     for text in texts:
@@ -138,15 +134,15 @@ def _value(text: str) -> Any:
 
 
 def score_estimate(file: Path, config_file: Path) -> Document:
-    """The target scores ``file``, of :func:`attack_recorded` or of a run's ``estimates/``, against its own
-    table; the errors are kept in its folder and returned to it.
+    """Score ``file``, of :func:`attack_recorded` or of a run's ``estimates/``, against the target's own
+    table.
 
-    A passive party scores columns, the active party beliefs in labels.
+    The errors go into the target's folder and are returned. A passive party scores columns, the active party
+    guesses of labels.
 
     Raises:
-        ConfigError: not a data party's configuration, another party's than the target's, or the party is
-            running.
-        DataError: ``file`` is no estimate, or not by another party of the run.
+        ConfigError: not a data party's configuration, not the target's, or the party is running.
+        DataError: ``file`` is no estimate by another party of the run.
         StorageError: the folder holds no run, or one of another table.
         ProtocolError: an estimate of other rows or columns.
     """
@@ -200,24 +196,22 @@ def _by_column(figures: Iterable[Metric]) -> dict[str, dict[str, float]]:
 def _keep_score(config: PassiveConfig | ActiveConfig, submission: Submission) -> None:
     unpictured = config.scoring.model_copy(update={"pictures": 0})  # the run's own pictures stay
     party = _alone(config.model_copy(update={"scoring": unpictured}))
-    party.in_process = read_party(config.out).federation.in_process  # closing it writes this again
+    party.in_process = read_party(config.out).federation.in_process  # closing the scoring writes it again
     try:
         party.resume()
-        party.scoring.due = [
-            len(submission.rows)
-        ]  # the run is over, and may have ended early: this is all there is
+        party.scoring.due = [len(submission.rows)]  # the run is over, perhaps early: no more rows will come
         party.score(submission)
     finally:
         party.close()
 
 
 def _alone(config: PassiveConfig | ActiveConfig) -> PassiveParty | ActiveParty:
-    """The party of ``config`` without any peer."""
+    """The party of ``config``, without peers."""
     return PassiveParty(config, {}) if isinstance(config, PassiveConfig) else ActiveParty(config, {})
 
 
 def _sides(attack: Attack, party: str, federation: Federation, target: str | None) -> tuple[str, str]:
-    """Who attacks whom."""
+    """Adversary and target."""
     active = federation.active.name
     if attack.estimates == "features":
         if party != active:
@@ -236,7 +230,7 @@ def _sides(attack: Attack, party: str, federation: Federation, target: str | Non
 
 
 def _configured(config: PartyConfig, name: str, parameters: Facts) -> Attack:
-    """The attack as the run configured it, with ``parameters`` over that."""
+    """The attack with the run's parameters, overridden by ``parameters``."""
     if "name" in parameters:
         raise ConfigError(
             f"--set name={parameters['name']}: an attack's name is no parameter, give it as --attack"
@@ -249,7 +243,7 @@ def _configured(config: PartyConfig, name: str, parameters: Facts) -> Attack:
 
 
 def _scored(attack: Attack, name: str, wanted: Phase | None) -> Phase:
-    """The kind of rows that ``attack`` estimates: as ``wanted``, else prediction rows if it can."""
+    """The kind of rows to estimate: ``wanted``, else prediction rows if ``attack`` can."""
     able = attack.estimated_rows
     if wanted is None:
         return Phase.PREDICT if Phase.PREDICT in able else Phase.TRAIN
@@ -271,14 +265,14 @@ def _target(federation: Federation, named: str | None) -> str:
 def _estimated(
     attack: Attack, federation: Federation, transcript: Reader, target: str, scored: Phase
 ) -> Array:
-    """The rows that the target scores: labels of prediction rows need no prediction."""
+    """The rows to score: labels of prediction rows need no prediction."""
     if scored is Phase.TRAIN:
         return scored_training_rows(federation, transcript, target)
     return federation.predict if attack.estimates == "labels" else _predicted(transcript)
 
 
 def _predicted(transcript: Reader) -> Array:
-    """The rows whose scores, or embeddings in a split network, arrived, in order of first arrival."""
+    """The rows with received scores, or embeddings in a split network, in order of first arrival."""
     received = transcript.select(Point.SCORES, Point.EMBEDDING, phases={Phase.PREDICT})
     arrived = [r.rows for r in received]
     if not arrived:
@@ -289,7 +283,7 @@ def _predicted(transcript: Reader) -> Array:
 
 
 def _read(file: Path) -> tuple[str, str, Submission]:
-    """The names of attack and target, and what is submitted."""
+    """Names of attack and target, and the submission."""
     saved = load_arrays(file, remedy="write one with `vflens attack`")
     try:
         for name, (kinds, axes) in _SAVED.items():
@@ -308,7 +302,7 @@ def _read(file: Path) -> tuple[str, str, Submission]:
 
 
 def _states(file: Path, status: Array) -> Array:
-    """The states of the rows as a submission has them."""
+    """The states of the rows, as in a submission."""
     try:
         return numbered(status.tolist())
     except KeyError as error:

@@ -1,8 +1,8 @@
-"""What runs recorded, as data: each attack's error beside its blind baseline, and the utility of a run.
+"""Results of runs as data: each attack's error beside its blind baseline, and the utility of a run.
 
-A result is an attack's mean squared error per feature, in units of columns scaled to [0, 1], that stands
-beside the best blind guess for the same rows; an error without one is no result. An attack is better
-than blind when even the upper end of its 95 % interval (1.96 standard errors over rows) lies below.
+A result is an attack's mean squared error per feature, in units of columns scaled to [0, 1], with that of the
+best blind guess on the same rows. An error without a blind one is no result. An attack is better than blind
+if the upper end of its 95 % interval (1.96 standard errors over rows) is below the blind error.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _UTILITY = (
 
 @dataclass(frozen=True)
 class Result:
-    """One attack's error on ``rows`` rows of ``target``, beside the least blind error on the same rows.
+    """One attack's error on ``rows`` rows of ``target``, and the least blind error on the same rows.
 
-    ``half_width`` is that of the 95 % interval, None when no standard error was recorded; ``unusable``
-    the share of rows that the attack itself flagged.
+    ``half_width`` is that of the 95 % interval, None without a recorded standard error; ``unusable`` is the
+    share of rows that the attack flagged.
     """
 
     attack: str
@@ -49,12 +49,12 @@ class Result:
 
     @property
     def relative(self) -> float:
-        """Error over blind error: 0 is exact, 1 no better than blind; infinite where blind is exact."""
+        """Error over blind error: 0 is exact, 1 no better than blind; infinite if blind is exact."""
         return self.mse / self.blind if self.blind else math.inf
 
     @property
     def better(self) -> bool:
-        """Whether the attack beats the best blind guess beyond chance."""
+        """Whether the attack is better than the best blind guess beyond chance."""
         return self.mse + (self.half_width or 0.0) < self.blind
 
 
@@ -72,9 +72,9 @@ class ColumnError:
         return self.mse / self.blind if self.blind else math.inf
 
 
-@lru_cache(maxsize=64)  # a report asks for every panel and sentence
+@lru_cache(maxsize=64)  # a report needs it for every panel and sentence
 def results(run: Run) -> tuple[Result, ...]:
-    """Every scored milestone of ``run``; where adversary and target both hold a figure, the target's."""
+    """Every scored milestone of ``run``; of two figures, the adversary's and the target's, the target's."""
     errors = _first(run, "mse")
     affine = {attack for attack in {m.attack for m in errors.values()} if up_to_affine(attack)}
     stderr, unusable, blind = _first(run, "mse_stderr"), _first(run, "unusable"), _best_blind(run)
@@ -92,7 +92,7 @@ def results(run: Run) -> tuple[Result, ...]:
 
 
 def up_to_affine(attack: str) -> bool:
-    """Whether the values of ``attack`` are the columns up to an affine map: their plain MSE means nothing."""
+    """Whether the values of ``attack`` are the columns up to an affine map: plain MSE has no meaning."""
     try:
         return bool(ATTACKS.get(attack).up_to_affine)  # type: ignore[attr-defined]
     except PluginError:
@@ -100,19 +100,19 @@ def up_to_affine(attack: str) -> bool:
 
 
 def explained(run: Run) -> dict[tuple[str, str], float]:
-    """(attack, target) → R² on training rows after the best affine map, of the attacks that need one."""
+    """(attack, target) → R² on training rows after the best affine map, for attacks that need one."""
     found = _first(run, "affine_r2").values()
     return {(m.attack, m.target): m.value for m in found if up_to_affine(m.attack) and math.isfinite(m.value)}
 
 
 def final(run: Run) -> tuple[Result, ...]:
-    """The last milestone of each attack on each target and scored set, the most successful first."""
+    """The last milestone per attack, target and scored set, the most successful first."""
     last = {(r.attack, r.target, r.scored_set): r for r in sorted(results(run), key=lambda r: r.rows)}
     return tuple(sorted(last.values(), key=lambda r: (r.relative, r.mse)))
 
 
 def column_errors(run: Run, result: Result) -> tuple[ColumnError, ...]:
-    """The errors of ``result`` column by column, in the target's order, where a blind error stands beside."""
+    """The errors of ``result`` column by column, in the target's order, if there is a blind error."""
 
     def same(m: Metric) -> bool:
         return (m.target, m.scored_set, m.rows) == (result.target, result.scored_set, result.rows)
@@ -124,17 +124,16 @@ def column_errors(run: Run, result: Result) -> tuple[ColumnError, ...]:
 
 @dataclass(frozen=True)
 class Leak:
-    """A column that ``attack`` reconstructs though its error over all columns may be no better than blind."""
+    """A column that ``attack`` reconstructs; its error over all columns may be no better than blind."""
 
     attack: str
     error: ColumnError
 
 
 def leaking_columns(run: Run, target: str) -> tuple[Leak, ...]:
-    """The columns of ``target`` where some attack errs by less than half of the column's best blind guess,
-    worst first.
+    """The columns of ``target`` with an error of less than half that of the best blind guess, worst first.
 
-    Half, because a column has no interval of its own and many are looked at; fewer than 50 rows say nothing.
+    Half, because a column has no interval and there are many columns; fewer than 50 rows do not count.
     """
     least: dict[str, Leak] = {}
     for r in final(run):
@@ -155,7 +154,7 @@ class ColumnBits:
 
 
 def column_bits(run: Run, target: str) -> tuple[ColumnBits, ...]:
-    """For each finite column of ``target`` the attack that leaves the fewest bits, at the last milestone."""
+    """For each finite column of ``target`` the attack that leaves the fewest bits, at its last milestone."""
     last = max((r.rows for r in results(run) if r.target == target), default=0)
     here = [m for m in run.metrics("column_conditional_entropy") if (m.target, m.rows) == (target, last)]
     blind = {m.column: m.value for m in run.metrics("column_entropy") if (m.target, m.rows) == (target, last)}
@@ -167,7 +166,7 @@ def column_bits(run: Run, target: str) -> tuple[ColumnBits, ...]:
 
 
 def utility(run: Run) -> dict[str, float]:
-    """What the federation is good for: accuracy and AUC, alone and gained, mean KL (nats), arg-max kept."""
+    """Utility of the federation: accuracy and AUC, alone and gained, mean KL (nats), arg-max kept."""
     found: dict[str, float] = {}
     for name in _UTILITY:
         if (value := run.value(name)) is not None:
@@ -179,9 +178,7 @@ def utility(run: Run) -> dict[str, float]:
 
 
 def releases(run: Run) -> list[dict[str, object]]:
-    """Each released table: its target, the errors by cell that its noise is claimed to leave, what attacks
-    reached.
-    """
+    """Each released table: its target, the errors per cell that its noise claims, the errors of attacks."""
     linear = {m.target: m.value for m in run.metrics("released_linear")}
     bounds = {m.target: m.value for m in run.metrics("released_bound")}
     reached = [r for r in final(run) if r.attack in ("released_table", "shrunk_table")]
@@ -197,9 +194,7 @@ def releases(run: Run) -> list[dict[str, object]]:
 
 
 def privacy(run: Run) -> list[dict[str, object]]:
-    """Each party whose noise is counted: how often a row was released in each phase, its total ε (None: none
-    can be stated), their δ, the budget.
-    """
+    """Each party with counted noise: releases of a row per phase, total ε (None: unknown), δ, the budget."""
     names = ("training_releases", "training_epsilon", "prediction_releases", "prediction_epsilon")
     found = {name: {m.target: m.value for m in run.metrics(name)} for name in names}
     epsilons = {
@@ -224,8 +219,8 @@ def privacy(run: Run) -> list[dict[str, object]]:
 
 @dataclass(frozen=True)
 class LabelResult:
-    """Shares of the labels of ``rows`` rows of ``scored_set`` that an attack in the party ``adversary`` and
-    the blind guess name rightly; AUC of its beliefs.
+    """Shares of right labels on ``rows`` rows of ``scored_set``: of an attack in the party ``adversary`` and
+    of the blind guess; AUC of the attack.
     """
 
     attack: str
@@ -238,19 +233,19 @@ class LabelResult:
 
     @property
     def relative(self) -> float:
-        """Share named wrongly over that of the blind guess: 0 is exact, 1 no better than blind; infinite
-        where blind is exact.
+        """Share of wrong labels over the blind guess's: 0 is exact, 1 no better than blind; infinite if blind
+        is exact.
         """
         return (1 - self.accuracy) / (1 - self.blind) if self.blind < 1 else math.inf
 
     @property
     def kind(self) -> str:
-        """Which rows they are: "training" or "prediction"."""
+        """The kind of rows: "training" or "prediction"."""
         return {"train": "training", "predict": "prediction"}[self.scored_set]
 
 
 def label_results(run: Run) -> tuple[LabelResult, ...]:
-    """What the active party scored of attacks on its labels, the most successful first."""
+    """The active party's scores of attacks on its labels, the most successful first."""
     blind = {(m.adversary, m.scored_set, m.rows): m.value for m in run.metrics("blind_label_accuracy")}
     auc = {(m.attack, m.adversary, m.scored_set, m.rows): m.value for m in run.metrics("label_auc")}
     found = {
@@ -262,7 +257,7 @@ def label_results(run: Run) -> tuple[LabelResult, ...]:
 
 
 def targets(runs: Sequence[Run]) -> list[str]:
-    """Every target that some attack was scored on, in order of appearance."""
+    """Every target of a scored attack, in order of appearance."""
     return list(dict.fromkeys(r.target for run in runs for r in final(run)))
 
 

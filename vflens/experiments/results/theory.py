@@ -1,14 +1,13 @@
-"""Theory next to measurement: what closed forms and bounds say of an attack's error, beside what it reached.
+"""Theory next to measurement: closed forms and bounds of an attack's error, beside the measured error.
 
-Like with like: unclipped estimates on rows with complete equations, exact scores, the weights that the
-adversary believes in. Measurement and closed form use the same rows and their own moments, so they agree but
-for rounding, without any interval; where they do not, either something acted that no statement covers, or a
-number is wrong, and every report says so loudly.
+They compare unclipped estimates on rows with complete equations, exact scores and the adversary's weights.
+Measurement and closed form use the same rows and their moments, so they agree up to rounding, without an
+interval. If they differ, an unknown defence acted or a number is wrong, and every report shows it first.
 
-What the target alone cannot know joins here, from the folders of one owner: noise on released scores (the
-coordinator's, RVG Theorem 4) and errors of scores that the adversary guessed (the active party's, VAR (13)
-and (21)). Either costs the solution nearest to a fixed point Tr(B S), B from the target's weights, S the
-second moment on the same rows.
+Folders of one owner add what the target does not know: noise on released scores (the coordinator's, RVG
+Theorem 4) and errors of scores that the adversary guessed (the active party's, VAR (13) and (21)). Both add
+Tr(B S) to the MSE of the solution nearest to a fixed point, with B from the target's weights and S the second
+moment on the same rows.
 """
 
 from __future__ import annotations
@@ -36,9 +35,9 @@ _THEOREM_2 = "RVG Theorem 2"
 class Comparison:
     """One ``statement`` on one attack: ``rows`` of ``scored`` rows have complete equations.
 
-    ``closed`` is NaN where there are bounds only, as for a clipped estimate; a bound that is not there is
-    NaN. ``excuse`` says why the statement does not cover this run, "" if it does. ``mirrored`` is what the
-    black box errs by where it takes 1 − x for x.
+    ``closed`` is NaN if there are only bounds, as for a clipped estimate; a missing bound is NaN. ``excuse``
+    is the reason why the statement does not cover this run, "" if it does. ``mirrored`` is the error of the
+    black box if it takes 1 − x for x.
     """
 
     attack: str
@@ -57,26 +56,26 @@ class Comparison:
 
     @property
     def difference(self) -> float:
-        """|measured − closed|, as a share of the closed form; of 1e-12 where that is smaller."""
+        """|measured − closed| over the closed form, or over 1e-12 if that is larger."""
         return abs(self.measured - self.closed) / max(self.closed, 1e-12)
 
     @property
     def agrees(self) -> bool:
         """Whether closed form and every bound hold, up to rounding."""
         low, high = self.measured * (1 - TOLERANCE) - 1e-18, self.measured * (1 + TOLERANCE) + 1e-18
-        below = any(bound > high for bound in (self.lower, self.any_center))  # never of a NaN
+        below = any(bound > high for bound in (self.lower, self.any_center))  # False for NaN
         return not (below or self.upper < low or self.difference > TOLERANCE)
 
     @property
     def verdict(self) -> str:
-        """ "agrees", "disagrees" or why they cannot be compared."""
+        """ "agrees", "disagrees" or the reason why they cannot be compared."""
         if self.excuse:
             return f"not comparable: {self.excuse}"
         return "agrees" if self.agrees else "disagrees"
 
     @property
     def alarm(self) -> str:
-        """The sentence that every report says loudly; "" unless they disagree."""
+        """The sentence that every report shows first; "" unless they disagree."""
         if self.verdict != "disagrees":
             return ""
         said = [f"{self.statement} says {self.closed:.6g}"] if math.isfinite(self.closed) else []
@@ -110,7 +109,7 @@ def comparisons(run: Run) -> tuple[Comparison, ...]:
 
 
 def disorders(run: Run) -> tuple[Disorder, ...]:
-    """Theorem 1's count of each attack, at the last milestone."""
+    """Theorem 1's count for each attack, at the last milestone."""
     excuse = _unknown_scores(run) or _defended_scores(run)
     return tuple(Disorder(m.attack, m.target, int(m.value), excuse) for m in _last(run, "theory_disorder"))
 
@@ -122,9 +121,7 @@ def alarms(run: Run) -> list[str]:
 
 
 def beside(run: Run) -> dict[tuple[str, str, str], Document]:
-    """(attack, target, scored set) → ``statement``, ``closed`` and ``alarm`` of what theory says, for rows of
-    a table.
-    """
+    """(attack, target, scored set) → ``statement``, ``closed`` and ``alarm``, for rows of a table."""
     found: dict[tuple[str, str, str], Document] = {}
     for c in comparisons(run):
         compared = not c.excuse and math.isfinite(c.closed)
@@ -138,7 +135,7 @@ def beside(run: Run) -> dict[tuple[str, str, str], Document]:
 
 
 def to_json(run: Run) -> Document:
-    """The comparisons under stable keys, and the alarms; a figure that is not there is None."""
+    """The comparisons under stable keys, and the alarms; a missing figure is None."""
     compared = [
         {
             **{k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in vars(c).items()},
@@ -188,7 +185,7 @@ def _beside(run: Run, m: Metric, metric: str, absent: float = math.nan) -> float
 
 
 def _joined(run: Run, m: Metric, c: Comparison) -> Comparison:
-    """``c`` with what others know of its scores, or with the reason why it cannot be compared."""
+    """``c`` with the other parties' figures on its scores, or with the reason why it cannot be compared."""
     excuse = _unknown_scores(run)
     if excuse:
         return replace(c, excuse=excuse)
@@ -201,7 +198,7 @@ def _joined(run: Run, m: Metric, c: Comparison) -> Comparison:
 
 
 def _noisy(run: Run, m: Metric, c: Comparison, defended: str) -> Comparison:
-    """Theorem 4's gain on top of Theorem 2, from what the coordinator kept of its noise."""
+    """Theorem 4's gain on top of Theorem 2, from the coordinator's moments of its noise."""
     noise = [f for f in run.metrics("score_noise") if f.rows == c.rows == c.scored]
     weights = [f for f in run.metrics("theory_noise_weight") if (f.target, f.rows) == (m.target, m.rows)]
     embedded = _acting(run, frozenset({"on_embedding"}))
@@ -209,14 +206,14 @@ def _noisy(run: Run, m: Metric, c: Comparison, defended: str) -> Comparison:
         return replace(c, excuse=defended)
     B, S = _matrix(weights), _matrix(noise)
     gain, most = float(np.vdot(B, S)), float(np.linalg.eigvalsh(B)[-1] * np.trace(S))
-    if not math.isfinite(c.closed):  # clipped: the truth lies in the box, so it errs by no more
+    if not math.isfinite(c.closed):  # clipped: the truth is in the box, so its error is at most this
         return replace(c, statement="RVG Theorem 4", upper=c.upper + gain)
     with_noise = replace(c, statement="RVG Theorem 4", closed=c.closed + gain, any_center=math.nan)
     return replace(with_noise, lower=c.closed, upper=c.closed + most)
 
 
 def _agnostic(run: Run, m: Metric, c: Comparison) -> Comparison:
-    """Theorem 2 and what the guessed scores cost: VAR (13) for ls, (21) for half*."""
+    """Theorem 2 and the cost of guessed scores: VAR (13) for ls, (21) for half*."""
     outside = _parameter(run, c.attack, "outside", "clip")
     missed = [
         f
@@ -249,7 +246,7 @@ def _agnostic(run: Run, m: Metric, c: Comparison) -> Comparison:
 
 
 def _misled(run: Run, c: Comparison) -> str:
-    """Why a black box need not err as on the column in its own orientation."""
+    """Why a black box's error may differ from that on the column in its own orientation."""
     signs = _parameter(run, c.attack, "signs", "same")
     if signs is None:
         return "it was made from the record, with parameters that nobody kept"
@@ -275,7 +272,7 @@ def _unknown(run: Run, target: str) -> int:
 
 
 def _parameter(run: Run, attack: str, name: str, default: str) -> Any:
-    """As configured for the adversary's ``attack``; None if the run did not configure it."""
+    """The configuration of the adversary's ``attack``, or None."""
     tables = (t for p in run.parties for t in p.settings.attacks if t.get("name") == attack)
     return next((t.get(name, default) for t in tables), None)
 
@@ -286,13 +283,13 @@ def _unknown_scores(run: Run) -> str:
 
 
 def _defended_scores(run: Run) -> str:
-    """Why released scores need not be exact; "" if they are."""
+    """Why released scores may be inexact; "" if they are exact."""
     acting = _acting(run, frozenset({"on_embedding", "on_scores"}))
     return f"defended by {', '.join(acting)}" if acting else ""
 
 
 def _acting(run: Run, hooks: frozenset[str]) -> list[str]:
-    """The configured defences that act at one of ``hooks``, and where."""
+    """The configured defences that act at one of ``hooks``, and their parties."""
     return [
         f"{table.get('name')} at {party.name}"
         for party in run.parties

@@ -1,6 +1,6 @@
-"""What the results of one or more runs mean: in plain words, as a table and as JSON.
+"""The meaning of the results of one or more runs: in words, as a table and as JSON.
 
-Of several runs the first that has results is the baseline; runs without defences come first.
+The first run with results is the baseline; runs without defences come first.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from vflens.registry import ATTACKS
 from vflens.types import Document, Facts, Phase, Role
 
 _NOTHING = "Nothing can be said yet about what leaks: no reconstruction was scored beside a blind guess."
-_NO_COLUMNS = "No reconstruction of columns was scored beside a blind guess."  # but something else was
-_SPOKEN_RUNS = 4  # more would drown the verdict; the heat map shows all
+_NO_COLUMNS = "No reconstruction of columns was scored beside a blind guess."  # other results exist
+_SPOKEN_RUNS = 4  # the heat map shows the others
 
 
 @dataclass(frozen=True)
@@ -53,13 +53,13 @@ def describe(plugin: Facts) -> str:
 
 
 def labels(runs: Sequence[Run]) -> list[str]:
-    """What to call each run: its defences; its name too where that leaves two alike or is not known."""
+    """A title for each run: its defences; also its name if two titles are equal or the defences unknown."""
     plain = [" + ".join(defenses(r)) or ("no defence" if r.holds(Role.COORDINATOR) else r.name) for r in runs]
     return [f"{p} · {r.name}" if plain.count(p) > 1 else p for p, r in zip(plain, runs, strict=True)]
 
 
 def reads_training(attack: str) -> bool:
-    """Whether ``attack`` reads training traffic; one that is not installed here counts as if it did not."""
+    """Whether ``attack`` reads training traffic; False if it is not installed."""
     try:
         return Phase.TRAIN in ATTACKS.get(attack).phases  # type: ignore[attr-defined]
     except (PluginError, ConfigError):  # unknown here, or its extra is not installed
@@ -67,7 +67,7 @@ def reads_training(attack: str) -> bool:
 
 
 def baseline(runs: Sequence[Run]) -> int:
-    """The position of the run that the others are compared with: the first that has results, else 0."""
+    """The position of the baseline: the first run with results, else 0."""
     return next((i for i, r in enumerate(runs) if final(r)), 0)
 
 
@@ -86,7 +86,7 @@ def verdict(runs: Sequence[Run]) -> Verdict:
 
 
 def alarms(runs: Sequence[Run]) -> list[str]:
-    """What reports say loudly: where theory and measurement disagree."""
+    """Sentences that reports show first: where theory and measurement disagree."""
     return [
         f"THEORY AND MEASUREMENT DISAGREE, with {label}: {alarm}"
         for run, label in zip(runs, labels(runs), strict=True)
@@ -120,9 +120,9 @@ def result_table(runs: Sequence[Run]) -> tuple[tuple[str, ...], list[tuple[str, 
 
 
 def to_json(runs: Sequence[Run]) -> Document:
-    """Everything above under stable keys.
+    """All of the above under stable keys.
 
-    A figure that is not finite, as ``mean_kl`` under label_only, becomes None: strict JSON has no infinity.
+    An infinite figure, such as ``mean_kl`` under label_only, becomes None: strict JSON has no infinity.
     """
     return {
         "verdict": str(verdict(runs)),
@@ -203,7 +203,7 @@ def _outcome(run: Run, r: Result, *, several: bool) -> str:
 
 
 def _but_columns(run: Run, target: str) -> str:
-    """What an error over all columns hides: single columns that leak."""
+    """Single columns that leak although the error over all columns is high."""
     leaks = leaking_columns(run, target)
     if not leaks:
         return ""
@@ -224,7 +224,7 @@ def _accuracy_change(run: Run, base: Run) -> list[str]:
 
 
 def attacker(run: Run, attack: str | None = None) -> str:
-    """The party in words that runs ``attack``, else any; the active party when no folder tells who does."""
+    """The party that runs ``attack``, in words; any attacking party otherwise, or the active party."""
     names = [
         p.name for p in run.parties if any(attack in (None, a.get("name")) for a in p.settings.attacks)
     ] or run.of_role(Role.ACTIVE)
@@ -232,7 +232,7 @@ def attacker(run: Run, attack: str | None = None) -> str:
 
 
 def named(run: Run, party: str) -> str:
-    """A party in words: by its role, and its name where that is another."""
+    """A party in words: its role, and its name if that differs."""
     info = run.infos().get(party)
     if info is None:
         return f"party {party}"
@@ -240,7 +240,7 @@ def named(run: Run, party: str) -> str:
 
 
 def things(run: Run, target: str) -> str:
-    """What the target's columns are: "pixels" or "columns"."""
+    """The word for the target's columns: "pixels" or "columns"."""
     columns = run.infos()[target].columns if target in run.infos() else ()
     return "pixels" if columns and all(c.pixel for c in columns) else "columns"
 
@@ -257,7 +257,7 @@ def _assumption(runs: Sequence[Run]) -> str:
 
 
 def _worth_of_secure_training(runs: Sequence[Run]) -> str:
-    """What unprotected training gives away, as attacks measured it: the most of several runs."""
+    """The leak of unprotected training, as attacks measured it: the largest of several runs."""
     told = sorted(((key, r2) for run in runs for key, r2 in explained(run).items()), key=lambda t: t[1])
     shares = dict(told)  # the last of a key is its largest
     columns = "".join(

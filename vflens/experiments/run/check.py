@@ -1,4 +1,4 @@
-"""``vflens check``: everything that can be refused before a run, refused before it."""
+"""``vflens check``: refuses an experiment or a configuration as early as possible."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from vflens.types import Document, Exchange, Owner, PartyInfo, Phase, Role
 
 
 def check(file: Path) -> Document:
-    """What ``file`` configures, in words, once all of it was found to fit.
+    """Check ``file`` and describe in words what it configures.
 
     Raises:
-        VflensError: the first thing that does not.
+        VflensError: the first fault.
     """
     if "role" in read_toml(file):
         return check_party(load_party(file))
@@ -67,11 +67,11 @@ def check(file: Path) -> Document:
 def clip_notes(
     scenario: str, config: PassiveConfig | ActiveConfig | CoordinatorConfig, batch: int
 ) -> dict[str, str]:
-    """A sentence per defence of gradients whose ``clip`` is longer than any row of logits' gradient in a
-    batch of ``batch`` rows.
+    """A sentence per defence of gradients whose ``clip`` exceeds every row of logits' gradient in a batch of
+    ``batch``.
 
-    A batch's gradient is that of its mean loss: its rows are (p − y)/batch, at most 2/batch long in L1.
-    Behind a top model they are as much longer as its weights make them, so it is no refusal.
+    A batch's gradient is that of its mean loss: its rows are (p − y)/batch, with L1 norm at most 2/batch. A
+    top model multiplies them by its weights, so this is a note and no refusal.
     """
     if not isinstance(config, ActiveConfig):
         return {}
@@ -89,8 +89,8 @@ def clip_notes(
 def check_rows(
     experiment: Experiment, configs: Sequence[PassiveConfig | ActiveConfig], tables: Mapping[str, Table]
 ) -> Federation:
-    """Align ``tables`` as the coordinator will: how many rows train and predict is then known, which ones is
-    not.
+    """Align ``tables`` as the coordinator will; it gives the numbers of training and prediction rows, not the
+    rows.
 
     Raises:
         AlignmentError: no common row, contradicting splits, or no row left to train or to predict.
@@ -120,7 +120,7 @@ def check_budget(config: PassiveConfig | ActiveConfig, federation: Federation) -
     """Refuse a run that releases a row of this party more often than its budget covers.
 
     Raises:
-        ConfigError: naming both.
+        ConfigError: names both.
     """
     known = [d for _, d in build_defenses(config) if type(d).fit is Defense.fit]
     spending = Spending(config, lambda hook: [d.claim({}) for d in known if hook in d.hooks()], federation)
@@ -132,11 +132,11 @@ def check_budget(config: PassiveConfig | ActiveConfig, federation: Federation) -
 
 
 def check_messages(federation: Federation, limits: Limits, rows: Mapping[str, int]) -> None:
-    """Refuse a limit below the largest message of alignment and training; ``rows`` are those of each party's
-    table.
+    """Refuse a limit below the largest message of alignment and training; ``rows``: number of rows of each
+    party.
 
     Raises:
-        ConfigError: naming the message and what it takes.
+        ConfigError: names the message and its size.
     """
     batch = min(federation.training.batch_size, len(federation.train))
     width = max(federation.combined_width, *federation.widths.values())
@@ -153,7 +153,7 @@ def check_messages(federation: Federation, limits: Limits, rows: Mapping[str, in
 
 def check_party(config: PassiveConfig | ActiveConfig | CoordinatorConfig) -> Document:
     """The same for one party's configuration."""
-    from vflens.wire.channel import check_address, check_port_free  # gRPC, which a figure does without
+    from vflens.wire.channel import check_address, check_port_free  # gRPC, which figures do not need
 
     for address in (config.address, *(p.address for p in config.peers)):
         check_address(address, insecure=config.insecure)
@@ -172,7 +172,7 @@ def check_party(config: PassiveConfig | ActiveConfig | CoordinatorConfig) -> Doc
         summary += f", {len(table.ids)} rows, {len(table.columns)} columns"
         for _, defense in built:
             defense.check(config.party, len(table.class_names))
-        # Which rows train is known when all parties have met; at least one predicts.
+        # Alignment decides which rows train; at least one predicts.
         check_grants(config, len(table.ids) - 1 if table.split is None else int((table.split == 0).sum()))
         build_attacks(config)
         check_device(config)
@@ -184,8 +184,7 @@ def check_party(config: PassiveConfig | ActiveConfig | CoordinatorConfig) -> Doc
 def check_network(
     network: SplitNetwork, configs: Sequence[PassiveConfig | ActiveConfig | CoordinatorConfig]
 ) -> None:
-    """Build every party's part of ``network`` with its defences, as it will be built when the run is
-    prepared.
+    """Build every party's part of ``network`` with its defences, as the run's preparation will.
 
     Raises:
         KnowledgeError: an attack names a layer that its target's model does not have.
@@ -213,14 +212,14 @@ def check_network(
 
 
 def _check_wrapped(config: PassiveConfig | ActiveConfig, module: Any) -> None:
-    """Let the defences of ``config`` wrap ``module``, to see whether they can."""
+    """Test that the defences of ``config`` can wrap ``module``."""
     owner = Owner(config.party, role=Role(config.role))
     chain = DefenseChain(lambda: owner, build_defenses(config), b"")
     chain.fold("wrap_model", module, Exchange(config.run, Phase.TRAIN, 0, 0), np.zeros(0, np.int32))
 
 
 def check_writable(folder: Path) -> None:
-    """Refuse a folder that cannot be written; of one that does not exist yet, the nearest above it.
+    """Refuse a folder that cannot be written; for a missing folder, test the nearest existing one above it.
 
     Raises:
         StorageError: it is no folder, or not ours.

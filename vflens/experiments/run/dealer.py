@@ -1,8 +1,9 @@
-"""The dealer: one experiment becomes one folder per party, each with its own file, secrets and configuration.
+"""The dealer: makes one folder per party from an experiment, each with its own table, secrets and
+configuration.
 
 It is the only code that sees all columns together. In lab mode every party's secret follows from the
-experiment's seed: one seed gives one result, and whoever knows the seed, a small public number, can redraw
-any party's noise. Otherwise the dealer adds 32 random bytes that nobody keeps, and no party can.
+experiment's seed. One seed gives one result, and anyone with the seed, a small public number, can redraw any
+party's noise. Otherwise the dealer adds 32 random bytes and keeps no copy, so that no party can.
 """
 
 from __future__ import annotations
@@ -37,18 +38,18 @@ from vflens.tables.table import Table
 from vflens.types import Document, Role
 from vflens.wire.sockets import check_path, doubt, path_of
 
-#: Below the range from which the system numbers outgoing connections (ephemeral ports): such a number may be
-#: somebody's before the party listens, even that of a peer that tries to reach it.
+#: Below the range from which the system numbers outgoing connections (ephemeral ports): another connection
+#: may use such a number before the party listens, even that of a peer to the party.
 _PORTS = range(20_000, 32_000)
-_SOCKETS = "vflens-"  # how a folder of sockets is called
-SERVICES = "services"  # VFLENS_NETWORK: parties reach each other under their names, as in docker compose
+_SOCKETS = "vflens-"  # prefix of a folder of sockets
+SERVICES = "services"  # VFLENS_NETWORK: parties are services by name, as in docker compose
 
 
 def deal_tables(experiment: Experiment) -> dict[str, Table]:
     """Each data party's table; empty when the parties bring their own files.
 
     Raises:
-        DataError, ConfigError: the data set or the split cannot be had.
+        DataError, ConfigError: the data set or the split is unusable.
     """
     if experiment.data is None or experiment.split is None:
         return {}
@@ -65,7 +66,7 @@ def deal_tables(experiment: Experiment) -> dict[str, Table]:
 
 
 def draw_root(experiment: Experiment) -> str:
-    """What all secrets of ``experiment`` follow from: its seed; outside lab mode random bytes as well."""
+    """The root of all secrets of ``experiment``: its seed; outside lab mode random bytes as well."""
     seed = str(experiment.seed)
     return seed if experiment.lab else f"{seed}:{secrets.token_bytes(32).hex()}"
 
@@ -79,16 +80,16 @@ def write_parties(
 ) -> dict[str, Path]:
     """Write ``folder/PARTY/config.toml`` and the dealt table for every party; the configurations by party.
 
-    Sockets lie beside them where their paths fit and no other user can change them, else in a temporary
-    folder: see :func:`remove_sockets`. A run that a party's folder holds moves to ``earlier-N`` there, with
-    its configuration and table: results never stand beside others'.
+    Sockets lie beside them if their paths are short enough and no other user can change them, else in a
+    temporary folder: see :func:`remove_sockets`. An earlier run in a party's folder moves to ``earlier-N``
+    there, with its configuration and table, so that the folder holds one run's results.
 
     Args:
         experiment: what to deal.
-        scenario: whose defences to write.
+        scenario: its defences are written.
         tables: from :func:`deal_tables`.
         folder: gets one folder per party.
-        root: from :func:`draw_root`, the same for scenarios that share their draws; None: drawn here.
+        root: from :func:`draw_root`, the same for scenarios that share their draws; None: a new one.
 
     Raises:
         ConfigError: a folder's party is running, or VFLENS_NETWORK is unknown.
@@ -101,7 +102,7 @@ def write_parties(
     root = draw_root(experiment) if root is None else root
     homes = {party: folder / party for party in experiment.roles()}
     with ExitStack() as claims:
-        # All before the first is written: none keeps the secrets of another dealing.
+        # All before the first is written: no party keeps the secrets of another dealing.
         for home in homes.values():
             claims.enter_context(claimed(home))
         for party, role in experiment.roles().items():
@@ -132,9 +133,7 @@ def remove_sockets(configs: Mapping[str, Path]) -> None:
 
 
 def _check_defenses(experiment: Experiment, scenario: Scenario) -> None:
-    """Refuse before the start what a party would refuse when the run is prepared, or the coordinator after
-    training.
-    """
+    """Refuse before the start what parties would refuse in preparation, or the coordinator after training."""
     for party in experiment.roles():
         named = [d for d in scenario.defenses if d.at == party]
         check_family(build_plugins(DEFENSES, named), party, experiment.model is not None)
@@ -212,7 +211,7 @@ def _token(root: str, a: str, b: str) -> str:
 
 
 def _addresses(experiment: Experiment, folder: Path) -> dict[str, tuple[str, str]]:
-    """Party → (where it listens, where others reach it)."""
+    """Party → (its own address, its address for others)."""
     names = list(experiment.roles())
     if _as_services():
         port = experiment.network.port
@@ -228,7 +227,7 @@ def _addresses(experiment: Experiment, folder: Path) -> dict[str, tuple[str, str
 
 
 def _is_fit(address: str) -> bool:
-    """Whether ``address`` fits a socket that no other user can put there."""
+    """Whether ``address`` is short enough for a socket, and no other user can put one there."""
     try:
         check_path(address)
         return not doubt(path_of(address))
@@ -240,7 +239,7 @@ def _as_services() -> bool:
     """Whether parties reach each other under their names.
 
     Raises:
-        ConfigError: VFLENS_NETWORK says something else.
+        ConfigError: VFLENS_NETWORK has an unknown value.
     """
     said = os.environ.get("VFLENS_NETWORK", "")
     if said not in ("", SERVICES):
@@ -249,8 +248,8 @@ def _as_services() -> bool:
 
 
 def free_addresses(count: int) -> list[str]:
-    """``count`` distinct loopback addresses with ports that were free a moment ago, drawn from
-    :data:`_PORTS`.
+    """``count`` distinct loopback addresses with free ports from :data:`_PORTS`; another process may take
+    one.
     """
     free = filter(_is_free, random.SystemRandom().sample(_PORTS, len(_PORTS)))
     return [f"127.0.0.1:{port}" for port in islice(free, count)]
@@ -264,7 +263,7 @@ def _is_free(port: int) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """``value`` as TOML can write it: enumerations as text, no None."""
+    """``value`` for TOML: enumerations as text, without None."""
     if isinstance(value, Mapping):
         return {str(k): _plain(v) for k, v in value.items() if v is not None}
     if isinstance(value, list | tuple):

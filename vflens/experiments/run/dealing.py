@@ -1,4 +1,4 @@
-"""Who gets which columns, and the dealing of one table into one table per party.
+"""Splits of columns, and dealing one table into one table per party.
 
 ``[split]`` in a configuration is one of five kinds::
 
@@ -6,11 +6,11 @@
     kind = "window"        start = 3, width = 5        … a cyclic window of columns
     kind = "image_halves"                              … the right half of every image
     kind = "image_tiles"   rows = 2, columns = 2       a tile of every image each, in reading order
-    kind = "columns"       columns.clinic = ["a", "b"] … exactly these, party by party
+    kind = "columns"       columns.clinic = ["a", "b"] … these, party by party
 
-What the passive parties share is dealt to them in contiguous blocks, in the order in which they are
-named; the first blocks are the longer ones. The active party has the other columns, and the labels; of images
-cut into as many tiles as there are passive parties (one tile: the whole image) it has the labels alone.
+The passive parties get contiguous blocks of their columns in the order of their names in the file; the first
+blocks are the longer ones. The active party has the other columns and the labels. With as many tiles as
+passive parties (one tile: the whole image) it has the labels alone.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ class _Split(BaseModel, ABC):
         """Positions of the columns of each passive party.
 
         Raises:
-            ConfigError: these columns cannot be split so.
+            ConfigError: the split does not fit these columns.
         """
 
 
 class Columns(_Split):
-    """Explicit: the names of the columns of each passive party."""
+    """The names of the columns of each passive party."""
 
     kind: Literal["columns"]
     columns: dict[str, tuple[str, ...]]
@@ -167,12 +167,12 @@ def deal(
     predict_share: float = 0.2,
     overlap: float = 1.0,
 ) -> dict[str, Table]:
-    """One table per party, the active one last: its columns, its rows in an order of its own.
+    """One table per party, the active one last: its columns, and its rows in its own order.
 
-    ``overlap`` is the share of rows that all parties hold, at least one row; every other row is missing
-    at one party, drawn at random. If the table has no split, ``predict_share`` of its rows, at least one
-    and not all, become prediction rows. All parties hold the same split; only ``active`` holds labels.
-    Every draw follows from ``secret``, a party's order of rows also from its name.
+    ``overlap`` is the share of rows that all parties hold, at least one row. Each other row is missing at one
+    party, drawn at random. If the table has no split, ``predict_share`` of its rows, at least one and not
+    all, become prediction rows. All parties hold the same split; only ``active`` holds labels. All draws
+    follow from ``secret``, a party's order of rows also from its name.
 
     Raises:
         ConfigError: a share out of range, no passive party, a party named twice or left without columns,
@@ -218,7 +218,7 @@ def _all_blocks(table: Table, split: AnySplit, passive: Sequence[str], active: s
 
 
 def _missing_at(n: int, parties: Sequence[str], overlap: float, secret: bytes) -> Array:
-    """For each of n rows the party that lacks it, "" for those that all hold."""
+    """For each of n rows the party without it, "" if all have it."""
     rng = stream(secret, "deal", "overlap")
     missing_at = rng.choice(np.array(parties), n)
     missing_at[rng.permutation(n)[: max(1, round(overlap * n))]] = ""

@@ -1,4 +1,4 @@
-"""An experiment: one TOML file that the dealer turns into one configuration per party and scenario."""
+"""An experiment: one TOML file, from which the dealer writes a configuration per party and scenario."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Network(Settings):
 
 
 class Experiment(Settings):
-    """The whole file. Data come from ``data`` and ``split``, or from ``files``: a party's own table each."""
+    """The whole file. Data come from ``data`` and ``split``, or from ``files``, each party's own table."""
 
     name: Title
     seed: int = Field(
@@ -194,7 +194,7 @@ class Experiment(Settings):
         for name in named:
             if name not in members:
                 raise ValueError(f"party {name!r} is none of {members}")
-        titles = [s.name.replace(" ", "-") for s in self.scenarios]  # as their folders are called
+        titles = [s.name.replace(" ", "-") for s in self.scenarios]  # the names of their folders
         if len(set(titles)) < len(titles):
             raise ValueError(f"scenarios {titles}: give every scenario its own name")
         return self

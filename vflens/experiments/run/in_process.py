@@ -1,6 +1,4 @@
-"""All parties of a run in one process: quick, deterministic, the same protocol — and no isolation between
-them.
-"""
+"""All parties of a run in one process: quick, deterministic, the same protocol, but no isolation."""
 
 from __future__ import annotations
 
@@ -28,7 +26,7 @@ class LocalFederation:
     def __init__(self, configs: Mapping[str, Path], progress: Progress) -> None:
         loaded = [load_party(file) for file in configs.values()]
         _check_plugins(loaded)
-        self.parties: dict[str, Member] = {}  # by name, as all links find them
+        self.parties: dict[str, Member] = {}  # by name: all links look here
         for config in loaded:
             self.join(_member(config, self._links(config), progress))
 
@@ -36,28 +34,28 @@ class LocalFederation:
         return {p.name: InProcessLink(p.name, config.party, config.role, self.parties) for p in config.peers}
 
     def join(self, member: Member) -> None:
-        """Let ``member`` answer to its name, in place of the one before."""
+        """Replace the party of ``member``'s name by ``member``."""
         self.parties[member.name] = member
         member.in_process = True
 
     @property
     def coordinator(self) -> Coordinator:
-        """The one that leads."""
+        """The coordinator."""
         return next(m for m in self.parties.values() if isinstance(m, Coordinator))
 
     @property
     def active(self) -> ActiveParty:
-        """The one with the labels."""
+        """The active party."""
         return next(m for m in self.parties.values() if isinstance(m, ActiveParty))
 
     @property
     def passive(self) -> dict[str, PassiveParty]:
-        """Those with features only, by name."""
+        """The passive parties, by name."""
         return {name: m for name, m in self.parties.items() if isinstance(m, PassiveParty)}
 
     @property
     def data_parties(self) -> dict[str, PassiveParty | ActiveParty]:
-        """Those with rows, by name."""
+        """The data parties, by name."""
         return {**self.passive, self.active.name: self.active}
 
     def members(self) -> Iterator[Member]:
@@ -66,7 +64,7 @@ class LocalFederation:
         yield self.coordinator
 
     def run(self) -> None:
-        """One whole run; every party's folder says how it ended."""
+        """One whole run; the status in every party's folder records its end."""
         with self._statuses():
             self.coordinator.lead()
             self.attack()
@@ -93,7 +91,7 @@ class LocalFederation:
             state, reason = "failed", f"{type(error).__name__}: {error}"
             raise
         finally:
-            with ExitStack() as cleanup:  # everybody's, even if one of them cannot write
+            with ExitStack() as cleanup:  # every party's, even if one cannot write
                 for member in self.members():
                     cleanup.callback(write_status, member.folder, state, reason)
                     cleanup.callback(member.close)
@@ -106,7 +104,7 @@ def _member(config: Config, links: Mapping[str, Link], progress: Progress) -> Me
 
 
 def _check_plugins(configs: Iterable[Config]) -> None:
-    """Refuse any party's plug-ins before one of the parties opens its logs."""
+    """Refuse any party's plug-ins before a party opens its logs."""
     for config in configs:
         build_defenses(config)
         if not isinstance(config, CoordinatorConfig):

@@ -1,7 +1,7 @@
-"""The launcher: one local process per party, watched until all have ended.
+"""The launcher: one local process per party; it waits until all have ended.
 
-The launcher holds every child's standard input: when the launcher is gone, however it went, its children
-see the end of it and stop. When one party fails, the others are told to stop.
+The launcher holds every child's standard input. If the launcher ends in any way, its children read the end of
+that input and stop. If one party fails, the launcher stops the others.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from vflens.storage.json_file import json_object
 from vflens.storage.private import owner_only
 from vflens.types import Document
 
-_PATIENCE_SECONDS = 15.0  # between being told to stop and being killed
-_SILENT_SECONDS = 4.0  # of it, before the user learns who is waited for
-_END_SECONDS = 8.0  # after one party has failed, for the others to notice and to end by themselves
+_PATIENCE_SECONDS = 15.0  # between the request to stop and the kill
+_SILENT_SECONDS = 4.0  # of it, before the user sees the names of late parties
+_END_SECONDS = 8.0  # after one party failed, for the others to notice it and end
 
-ENTRY = "vflens.cli.main"  # the module that a party's process runs
+ENTRY = "vflens.cli.main"  # module of a party's process
 
 Event = Callable[[Document], None]
 
 
 class Processes:
-    """The party processes of one run; a context manager that leaves none behind.
+    """The party processes of one run; leaving the context ends them all.
 
     Args:
         configs: the configuration file of every party.
@@ -62,17 +62,17 @@ class Processes:
         self.stop()
 
     def wait(self, tell: Event) -> None:
-        """Wait until every party has ended; ``tell`` is given what they log meanwhile.
+        """Wait until every party has ended; call ``tell`` with each event that they log.
 
         Raises:
-            VflensError: of the class and with the sentence of the party that failed by itself.
+            VflensError: with class and sentence of the party that failed first.
         """
         followed = [_follow(folder / "events.jsonl") for folder in self._folders.values()]
         deadline = float("inf")
         while self._running() and time.monotonic() < deadline:
             _pass_on(followed, tell)
             if self._codes().keys() - self._succeeded():
-                # The others learn of it and end by themselves, each saying why; who does not is told to.
+                # The others notice and end with a reason; a party that does not gets a signal.
                 deadline = min(deadline, time.monotonic() + _END_SECONDS)
             time.sleep(0.1)
         ended = self._codes()
@@ -96,13 +96,13 @@ class Processes:
             )
         self._wait_until(begun + _PATIENCE_SECONDS)
         for child in self._children.values():
-            child.kill()  # does nothing to one that has ended
+            child.kill()  # no effect on an ended process
             child.wait()
             if child.stdin:
                 child.stdin.close()
 
     def _wait_until(self, deadline: float) -> None:
-        """Until every process has ended, or the ``deadline`` on the monotonic clock has passed."""
+        """Wait until every process has ended, or until ``deadline`` on the monotonic clock."""
         while self._running() and time.monotonic() < deadline:
             time.sleep(0.02)
 
@@ -110,21 +110,21 @@ class Processes:
         return [c for c in self._children.values() if c.poll() is None]
 
     def _codes(self) -> dict[str, int]:
-        """Party → exit code, of those that have ended."""
+        """Party → exit code, for ended processes."""
         return {p: c.returncode for p, c in self._children.items() if c.poll() is not None}
 
     def _succeeded(self) -> set[str]:
         return {p for p, code in self._codes().items() if code == 0}
 
     def _note_killed(self) -> None:
-        """A party that was killed could not write how it ended."""
+        """Write the end of a killed party, which could not write it."""
         for party, code in self._codes().items():
             if code < 0:
                 with suppress(StorageError):
                     write_status(self._folders[party], "failed", _killed(party, code))
 
     def _raise_failure(self, ended: Mapping[str, int]) -> None:
-        """The party that failed by itself comes before those that only lost another one."""
+        """The party that failed itself comes before parties that only lost another one."""
         failed = {p: code for p, code in ended.items() if code}
         if not failed:
             return
@@ -145,7 +145,7 @@ def _killed(party: str, code: int) -> str:
 
 
 def _pass_on(followed: Iterable[Iterator[list[Document]]], tell: Event) -> None:
-    """Tell what the parties logged since the last time, the earliest first."""
+    """Report the parties' new events, the earliest first."""
     events = (event for of_party in followed for event in next(of_party))
     for event in sorted(events, key=lambda event: str(event.get("timestamp"))):
         tell(event)
@@ -155,7 +155,7 @@ def _start(role: str, file: Path) -> subprocess.Popen[bytes]:
     environment = {**os.environ, LAUNCHED: "1", "PYTHONUNBUFFERED": "1"}
     command = [sys.executable, "-P", "-m", ENTRY, "serve", role, "--config", str(file)]
     with owner_only(), (file.parent / "output.log").open("ab") as output:
-        # A session of its own: Ctrl-C reaches the launcher alone, which then ends its children in order.
+        # Its own session: Ctrl-C reaches only the launcher, which then ends its children in order.
         return subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -167,7 +167,7 @@ def _start(role: str, file: Path) -> subprocess.Popen[bytes]:
 
 
 def _follow(file: Path) -> Iterator[list[Document]]:
-    """At every step, the events appended to ``file`` since the last one."""
+    """Yield at every step the events appended to ``file`` since the last step."""
     offset, rest = 0, b""
     while True:
         if file.exists():
@@ -182,7 +182,7 @@ def _follow(file: Path) -> Iterator[list[Document]]:
 
 
 def _event(line: bytes) -> Document:
-    """The event in ``line``; {} where a full disk cut it short."""
+    """The event in ``line``; {} if a full disk cut it."""
     try:
         return json_object(line)
     except ValueError:
@@ -190,7 +190,7 @@ def _event(line: bytes) -> Document:
 
 
 def _reason(folder: Path) -> str:
-    """Why the party failed: what its status says, else what it said before it had one."""
+    """Why the party failed: the reason in its status, else its last output."""
     try:
         reason = str(json_object((folder / "status.json").read_text(encoding="utf-8"))["reason"])
     except (OSError, ValueError, KeyError, TypeError):

@@ -1,4 +1,4 @@
-"""An experiment run: deal, start the parties, wait, report."""
+"""Run an experiment: deal, start the parties, wait, report."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Tell = Callable[[str, Document], None]
 
 @dataclass(frozen=True)
 class Run:
-    """What an experiment left: one folder per scenario, and the report over all of them."""
+    """The output of an experiment: one folder per scenario, and the report on all of them."""
 
     folder: Path
     scenarios: tuple[Path, ...]
@@ -38,11 +38,10 @@ def run(
     Args:
         experiment: what to run.
         in_process: keep all parties in this process: quick, and no isolation (the report says so).
-        tell: given the scenario and its events: "started" and "finished", and between them each that a party
-            logs.
+        tell: called with the scenario and each event: "started", those that parties log, "finished".
 
     Raises:
-        VflensError: what went wrong, in the party where it did. Scenarios already run stay, reported.
+        VflensError: the error of the party that failed. Earlier scenarios stay, with a report.
     """
     tables, root = deal_tables(experiment), draw_root(experiment)
     folder = fresh_folder(experiment.out / experiment.name)
@@ -60,14 +59,14 @@ def run(
             tell(scenario.name, {"event": "finished"})
     except BaseException:
         if scenarios:
-            with suppress(VflensError):  # why the run ended matters more than why its report failed
+            with suppress(VflensError):  # the run's error matters more than the report's
                 write_report(scenarios, report)
         raise
     return Run(folder, tuple(scenarios), write_report(scenarios, report))
 
 
 def fresh_folder(folder: Path) -> Path:
-    """Make ``folder``, or ``folder-2``, ``folder-3``, … where it exists, for its owner alone: two runs never
+    """Make ``folder``, or ``folder-2``, ``folder-3``, … if it exists, for its owner alone: two runs never
     share one.
 
     Raises:
@@ -98,5 +97,5 @@ def _run_one(
     def progress(stage: str, done: int, total: int) -> None:
         tell(scenario.name, {"event": "progress", "stage": stage, "done": done, "total": total})
 
-    with owner_only(), threadpool_limits(1):  # the same bits as processes with one numeric thread each
+    with owner_only(), threadpool_limits(1):  # one numeric thread, for the same bits as in processes
         LocalFederation(configs, progress).run()

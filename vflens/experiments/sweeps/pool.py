@@ -1,14 +1,14 @@
-"""Independent pieces of a sweep or figure through joblib, on processes of this machine or on a cluster.
+"""Runs independent cells of a sweep or figure with joblib, in processes of this machine or on a cluster.
 
 Guarantees:
 
 * each finished cell is one parquet file in ``folder``, written whole or not at all, by the calling process;
-* run again with the same cells, folder and code, only what is missing is computed; in kept rows every key of
-  their cell is present, None where a row had it not;
-* results come in the order of the cells, whatever the order in which they finished.
+* a second run with the same cells, folder and code computes only missing cells; rows from a file have all
+  keys of their cell, None where a row had none;
+* results come in the order of the cells, in whatever order they finish.
 
-``backend``: "loky" (processes here), "ray" or "dask": all of a cluster at RAY_ADDRESS or
-DASK_SCHEDULER_ADDRESS, else a local one of ``jobs`` workers.
+``backend``: "loky" (local processes), "ray" or "dask": the whole cluster at RAY_ADDRESS or
+DASK_SCHEDULER_ADDRESS, else a local one with ``jobs`` workers.
 """
 
 from __future__ import annotations
@@ -36,30 +36,24 @@ _PACKAGES = {"ray": "ray", "dask": "distributed"}
 
 @dataclass(frozen=True)
 class Cell:
-    """One piece of work: ``key`` names it (JSON values; it decides what counts as the same), ``arguments``
-    feed it.
-    """
+    """One computation: ``key`` identifies it (JSON values), ``arguments`` are its input."""
 
     key: Facts
     arguments: tuple[Any, ...] = ()
 
     def file(self) -> str:
-        """The name of its file: a digest of the key and of the code, so that nothing resumes what other code
-        began.
-        """
+        """The name of its file: a digest of key and code, so that changed code computes it again."""
         text = _code() + json.dumps(self.key, sort_keys=True, default=str)
         return hashlib.blake2b(text.encode(), digest_size=12).hexdigest() + ".parquet"
 
 
 @cache
 def _code() -> str:
-    """A digest of the sources that results depend on; libraries and plug-ins from elsewhere are not looked
-    at.
-    """
+    """A digest of the sources that results depend on, without libraries and external plug-ins."""
     found, package = hashlib.blake2b(digest_size=12), Path(__file__).parents[2]
     for room in sorted(
         package.iterdir()
-    ):  # one by one: a search of the whole package would not follow its links
+    ):  # folder by folder: a search of the whole package would not follow its links
         for file in sorted(room.rglob("*.py")):
             found.update(file.relative_to(package).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
     return found.hexdigest()
@@ -67,7 +61,7 @@ def _code() -> str:
 
 @dataclass(frozen=True)
 class Pool:
-    """Where cells run and where their results are kept; ``progress(done, total)`` is told of each."""
+    """Where cells run and where their results go; each finished cell calls ``progress(done, total)``."""
 
     folder: Path
     jobs: int = 1
@@ -81,8 +75,8 @@ class Pool:
             raise ConfigError(f"backend = {self.backend!r}: choose one of {', '.join(get_args(Backend))}")
 
     def run(self, work: Callable[..., Rows], cells: Sequence[Cell]) -> list[Rows]:
-        """``work(*cell.arguments)`` for every cell, at module level so that it can travel; one list of rows
-        each.
+        """``work(*cell.arguments)`` for every cell, one list of rows each; ``work`` is a module's function,
+        for pickling.
 
         Raises:
             ConfigError: the backend is not installed.
@@ -108,7 +102,7 @@ class Pool:
             pool = Parallel(n_jobs=self.jobs, return_as="generator_unordered", batch_size=1)
             yield from pool(call(work, i, cells[i].arguments) for i in missing)
             return
-        # A cluster hands back lists only: an interruption costs one of them.
+        # A cluster returns whole lists only: an interruption costs one of them.
         step = 4 * self.jobs
         with Parallel(n_jobs=-1) as pool:  # the same workers for all lists
             for start in range(0, len(missing), step):
@@ -124,7 +118,7 @@ class Pool:
             return None
 
     def forget(self) -> None:
-        """Remove the kept cells: what was asked for is whole."""
+        """Remove the cells' files: the result is complete."""
         for file in self.folder.glob("*.parquet*"):  # a killed process leaves .parquet.tmp
             file.unlink(missing_ok=True)
         if self.folder.is_dir() and not any(self.folder.iterdir()):
@@ -147,7 +141,7 @@ def _write(file: Path, rows: Rows) -> None:
     buffer = BytesIO()
     names = dict.fromkeys(
         name for row in rows for name in row
-    )  # pyarrow alone would take those of the first row
+    )  # pyarrow alone would take the keys of the first row
     pq.write_table(pa.Table.from_pylist([{name: row.get(name) for name in names} for row in rows]), buffer)
     temporary = file.with_name(file.name + ".tmp")
     try:
@@ -185,7 +179,7 @@ def _backend(name: Backend, jobs: int) -> Iterator[None]:
 
 
 def _end_workers() -> None:
-    """A command that loaded gRPC leaves without Python's teardown, which would have ended them."""
+    """End the workers: a command that loaded gRPC skips Python's teardown, which would end them."""
     from joblib.externals.loky import get_reusable_executor
 
     get_reusable_executor().shutdown(wait=True, kill_workers=True)

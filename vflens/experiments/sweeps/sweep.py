@@ -1,8 +1,8 @@
-"""A sweep: one experiment under every strength of every defence and several seeds, all its attacks each time.
+"""A sweep: one experiment under every strength of every defence and several seeds, always with all attacks.
 
-Each cell is a whole federation in one process, in a folder that is gone afterwards: every attack meets every
-defence on the protocol itself. Cells run through :class:`vflens.experiments.sweeps.pool.Pool`: interrupted,
-the sweep resumes.
+Each cell is a whole federation in one process, in a temporary folder, so that every attack meets every
+defence in the real protocol. :class:`vflens.experiments.sweeps.pool.Pool` runs the cells; an interrupted
+sweep resumes.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class SweptDefense(DefenseAt):
 
 
 class Sweep(Settings):
-    """What is varied. The undefended federation is always among the cells."""
+    """The variations. The undefended federation is always one of the cells."""
 
     seeds: int = Field(3, ge=1, description="repetitions; their seeds count up from the experiment's")
     defenses: tuple[SweptDefense, ...] = Field((), description="each at all of its strengths")
@@ -77,7 +77,7 @@ class Sweep(Settings):
 
 
 class SweepFile(Experiment):
-    """An experiment with a table ``[sweep]``; it has no scenarios of its own."""
+    """An experiment with a table ``[sweep]`` and without scenarios."""
 
     sweep: Sweep
 
@@ -113,8 +113,7 @@ def load_sweep(file: Path) -> SweepFile:
 def cells(sweep: SweepFile) -> list[Cell]:
     """One cell per seed and defence at one strength, the undefended ones first.
 
-    Their keys hold digests of the parties' own files: a sweep that resumes does not mix the rows of two
-    tables.
+    Their keys hold digests of the parties' own files: a resumed sweep never mixes rows of two tables.
     """
     plain = sweep.model_dump(mode="json", exclude={"sweep", "scenarios", "out"}, exclude_none=True)
     contents = {name: _digest(spec.file) for name, spec in sweep.files.items()}
@@ -132,7 +131,7 @@ def cells(sweep: SweepFile) -> list[Cell]:
 
 
 def _digest(file: Path) -> str | None:
-    """Of the file's bytes; None where it cannot be read, which its reader says better."""
+    """Digest of the file's bytes; None if it cannot be read: its reader gives the better error."""
     try:
         with file.open("rb") as stream:
             return hashlib.file_digest(stream, "blake2b").hexdigest()
@@ -141,18 +140,17 @@ def _digest(file: Path) -> str | None:
 
 
 def run_cell(place: Document, settings: Document, *, scratch: str) -> Rows:
-    """Run one federation; a row per attack, target and scored set, and one (``refused``) for what gave no
-    error.
+    """Run one federation; a row per attack, target and scored set, and one (``refused``) per failure.
 
     Rows of attacks on labels name the ``adversary``, since several parties may run the same one. Their error
-    is the share of labels that they name wrongly.
+    is the share of wrong labels.
 
-    Its folder, with every party's table, is made under ``scratch`` and gone afterwards.
+    Its folder, with every party's table, lies under ``scratch`` and is removed at the end.
     """
     from vflens.experiments.results.folders import read_runs
     from vflens.experiments.run.run import run
 
-    Path(scratch).mkdir(parents=True, exist_ok=True)  # a cluster's machine may not have it
+    Path(scratch).mkdir(parents=True, exist_ok=True)  # a cluster's machine may lack it
     with tempfile.TemporaryDirectory(dir=scratch) as home:
         experiment = Experiment.model_validate({**settings, "out": home})
         try:
@@ -194,15 +192,15 @@ def _column_row(r: Result) -> Document:
 
 
 def run_sweep(sweep: SweepFile, pool: Pool, out: Path, command: str) -> Document:
-    """Run what is missing of ``sweep``, then write ``out/sweep.parquet`` and ``out/sweep.html``.
+    """Run the missing cells of ``sweep``, then write ``out/sweep.parquet`` and ``out/sweep.html``.
 
     Raises:
         ConfigError: no attack gave an error in any cell.
-        VflensError: what else went wrong in a cell; finished ones are kept.
+        VflensError: another error in a cell; finished cells stay.
     """
     with tempfile.TemporaryDirectory(
         prefix="vflens-sweep-"
-    ) as scratch:  # an interruption kills workers in a cell
+    ) as scratch:  # an interruption may kill workers within a cell
         work = partial(run_cell, scratch=scratch)
         everything = [row for part in pool.run(work, cells(sweep)) for row in part]
     rows = [{k: v for k, v in r.items() if k != "refused"} for r in everything if not r.get("refused")]
@@ -230,7 +228,7 @@ def run_sweep(sweep: SweepFile, pool: Pool, out: Path, command: str) -> Document
 
 
 def disagreements(rows: Sequence[Document]) -> list[str]:
-    """One sentence per cell and attack whose error is not what theory says."""
+    """One sentence per cell and attack whose error disagrees with theory."""
     return [
         f"{called(r['defense'], r['strength'], ' at ')}, seed {r['seed']}: {r['alarm']}"
         for r in rows
@@ -239,7 +237,7 @@ def disagreements(rows: Sequence[Document]) -> list[str]:
 
 
 def refusals(rows: Sequence[Document]) -> list[str]:
-    """One sentence per refused strength of a defence, and per attack that gave nothing against it."""
+    """One sentence per refused strength of a defence, and per attack without a result against it."""
     found = {}
     for r in rows:
         if r.get("refused"):

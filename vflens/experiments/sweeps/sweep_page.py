@@ -1,4 +1,4 @@
-"""What a sweep's page shows: a heat map over all cells, and what each defence costs for what it buys."""
+"""The page of a sweep: a heat map of all cells, and for each defence its cost against its protection."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _COSTS = {"mean_kl": "mean KL between true and released scores, nats", "accuracy
 
 
 def called(defense: str, strength: float | None, between: str = " ") -> str:
-    """A place of the sweep in words: a defence, and its strength where it has one."""
+    """A point of the sweep in words: a defence, and its strength if it has one."""
     return defense if defense == UNDEFENDED or strength is None else f"{defense}{between}{strength:g}"
 
 
 def drawing(rows: Rows, refused: Sequence[str]) -> Drawing:
-    """The page of ``rows``: per target, scored set and thief of labels a heat map, per defence and cost a
-    trade-off curve.
+    """The page of ``rows``: a heat map per target, scored set and thief of labels, a trade-off curve per
+    defence and cost.
     """
     shown: list[Plot] = []
     for where in dict.fromkeys(_attacked(r) for r in rows):
@@ -45,7 +45,7 @@ def drawing(rows: Rows, refused: Sequence[str]) -> Drawing:
 
 
 def _attacked(row: Facts) -> str:
-    """What a row is about: a party's columns, or the labels of the active party that another party names."""
+    """The subject of a row: a party's columns, or the labels and the party that guesses them."""
     thief = row.get("adversary")
     what = f"labels of {row['target']}, named by {thief}" if thief else row["target"]
     return f"{what}, {row['scored_set']} rows"
@@ -56,7 +56,7 @@ def _counted(seeds: int) -> str:
 
 
 def _beyond_the_axis(rows: Rows) -> list[str]:
-    """A sentence on the strengths that cost infinitely many nats."""
+    """A sentence on the strengths with infinite cost in nats."""
     found = dict.fromkeys(called(r["defense"], r["strength"]) for r in rows if r.get("mean_kl") == math.inf)
     if not found:
         return []
@@ -116,10 +116,9 @@ def _hover(values: Sequence[float]) -> str:
 
 
 def _trade_offs(where: str, defense: str, rows: Rows) -> list[Plot]:
-    """Error against each cost that all cells know, strength by strength, the undefended point first.
+    """Error against each cost that all cells have, strength by strength, the undefended point first.
 
-    A strength that costs infinitely much for some seed is on no axis: the mean over the others is not its
-    cost.
+    A strength with infinite cost for some seed has no point: the mean over the others is not its cost.
     """
     places: list[tuple[str, float | None]] = [("undefended", 0.0)]
     places += list(dict.fromkeys((r["defense"], r["strength"]) for r in rows if r["defense"] == defense))
@@ -142,7 +141,7 @@ def _trade_offs(where: str, defense: str, rows: Rows) -> list[Plot]:
 
 
 def _theory(where: str, defense: str, rows: Rows) -> list[Plot]:
-    """Measured errors beside their closed forms at each strength, of the attacks that theory covers."""
+    """Measured errors and closed forms at each strength, for attacks that theory covers."""
     covered = [
         r
         for r in rows
