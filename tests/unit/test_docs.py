@@ -93,6 +93,22 @@ def test_pages_are_there() -> None:
         assert f"({page.name})" in index
 
 
+def test_every_decision_has_a_date_a_status_and_alternatives() -> None:
+    for page in sorted((ROOT / "docs/adr").glob("0*.md")):
+        title, empty, dated, *rest = page.read_text(encoding="utf-8").split("\n")
+        assert re.fullmatch(rf"# {int(page.name[:4])}\. .+", title), page.name
+        assert empty == ""
+        assert re.fullmatch(r"2\d{3}-\d\d-\d\d · (accepted|superseded by .+)", dated), page.name
+        assert any(line.startswith("**Alternatives**") for line in rest), page.name
+
+
+def test_every_benchmark_has_a_place_on_the_page_of_costs() -> None:
+    page = (ROOT / "docs/performance.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(benchmarks/\w+\.py)`", page))
+    assert all((ROOT / name).is_file() for name in named)
+    assert {f"benchmarks/{p.name}" for p in (ROOT / "benchmarks").glob("test_*.py")} <= named
+
+
 #: What every page says, in order; a page may say more in between.
 SECTIONS = {
     "attacks": ["What it needs", "What it does", "What bounds it", "How to run it"],

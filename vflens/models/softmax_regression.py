@@ -49,7 +49,7 @@ class LinearBlock:
         """
         np.matmul(gradient.T, x, out=self._weight_gradient)
         if self.bias is not None:
-            # The column sums; sum(axis=0) costs four times as much on a narrow array.
+            # The column sums; sum(axis=0) is slower on a narrow array: docs/performance.md, small choices.
             np.matmul(np.ones(len(gradient)), gradient, out=self._bias_gradient)
         self._penalised_gradient += self._penalty * self._penalised
         self._optimizer.update(self._theta, self._gradient)
@@ -94,7 +94,7 @@ def loss_gradient(z: Array, y: Array) -> tuple[float, Array]:
     """Mean cross-entropy of logits (n, k) against soft labels (n, k), and its gradient (c Σy − y)/n float64
     (n, k).
     """
-    # Classes lead inside: reducing the short axis of a row-major array costs five times as much.
+    # Classes lead inside: reducing a short last axis is slower (docs/performance.md, small choices).
     z = np.array(z.T, np.float64, order="C")  # a copy in any case: it is changed below
     y = np.ascontiguousarray(y.T)
     z -= z.max(axis=0)

@@ -92,7 +92,7 @@ class Adam:
         step /= root
         step *= self.rate * c2 / c1
         theta -= step
-        # Without gradient they fade to subnormal numbers, which make a step five times as slow.
+        # Without gradient they fade to subnormal numbers, slow on some processors: docs/performance.md.
         if self._steps % 100 == 0:
             self._moments *= abs(self._moments) > 1e-290
 

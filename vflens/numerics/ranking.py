@@ -29,7 +29,7 @@ def auc(scores: Array, labels: Array) -> float:
 
 
 def _ranks(values: Array) -> Array:
-    """Ranks from 1, ties at their mean; importing scipy.stats for it costs a second and 24 MiB."""
+    """Ranks from 1, ties at their mean. scipy.stats loads slowly (docs/performance.md, small choices)."""
     ordered = np.sort(values)
     below, up_to = (np.searchsorted(ordered, values, side) for side in ("left", "right"))
     ranks: Array = (below + up_to + 1) / 2

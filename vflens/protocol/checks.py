@@ -83,8 +83,8 @@ def finite(released: Released, name: str, shape: tuple[int, ...], dtype: np.dtyp
         raise ProtocolError(
             f"{name} of {released.sender!r} has shape {value.shape} {value.dtype}: {shape} {dtype} is due"
         )
-    # Σx² is small only if every x is a number and none is huge; a dot product costs a fifth of looking at
-    # each.
+    # Σx² is small only if every x is a number and none is huge; a dot product is quicker than looking at
+    # each (docs/performance.md, small choices).
     if not np.vdot(value, value) < _most_squared(dtype):
         raise ProtocolError(
             f"{name} of {released.sender!r} holds NaN, infinite or huge numbers in step "

@@ -79,7 +79,9 @@ class Journal:
         self._raise_error()
 
     def restart(self) -> None:
-        """Empty the log. New payloads overwrite its bytes, at a third of the cost of a growing file."""
+        """Empty the log. New payloads overwrite its bytes, which is cheaper than a growing file
+        (docs/performance.md, small choices).
+        """
         with self._lock, self._storage():
             self._index.truncate(0)
             self._offset = self._payload.seek(0)
@@ -209,9 +211,7 @@ def digest(folder: Path) -> str:
 
 
 def _entry(released: Released, offset: int) -> tuple[bytes, list[Array]]:
-    """The index line, built by hand in a fifth of the time of ``json.dumps``: each message of a run needs
-    one.
-    """
+    """The index line, built by hand: quicker than ``json.dumps`` (docs/performance.md, small choices)."""
     tensors = released.tensors or {}
     arrays = [released.rows, *tensors.values()]
     described = []

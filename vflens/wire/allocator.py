@@ -19,8 +19,8 @@ def _libc() -> Any:
 
 
 def keep_large_blocks() -> None:
-    """Reuse blocks of up to 32 MiB, whichever thread freed them: mapping a fresh one for every message is ten
-    times its copy.
+    """Reuse blocks of up to 32 MiB, whichever thread freed them: mapping a fresh one for every message takes
+    longer than its copy (docs/performance.md, memory and messages).
     """
     mallopt = getattr(_libc(), "mallopt", None)
     if mallopt is not None:

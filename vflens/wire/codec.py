@@ -137,7 +137,7 @@ def decode_released(message: pb.Released) -> Released:
 
 
 def _without_nan(name: str, array: Array) -> Array:
-    # Σx² is NaN exactly when an element is; a dot product costs a fifth of looking at each.
+    # Σx² is NaN exactly when an element is; a dot product is quicker (docs/performance.md, small choices).
     if array.dtype.kind == "f" and math.isnan(np.vdot(array, array)):
         raise ProtocolError(f"tensor {name!r} holds NaN: send finite numbers (−inf only among scores)")
     return array

@@ -5,8 +5,8 @@ import os
 from vflens.wire.allocator import keep_large_blocks
 
 _SETTINGS = {
-    # gRPC reads its settings once, when it is imported. The event engine's own threads cost a third of the
-    # speed of small messages (docs/adr/0013); fork support is not needed.
+    # gRPC reads its settings once, when it is imported. The event engine's own threads slow small
+    # messages down (docs/performance.md, memory and messages); fork support is not needed.
     "GRPC_EXPERIMENTS": "-event_engine_client,-event_engine_listener",
     "GRPC_ENABLE_FORK_SUPPORT": "0",
     "GRPC_VERBOSITY": "NONE",

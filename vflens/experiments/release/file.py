@@ -232,7 +232,7 @@ class TableFile:
             ) from error
 
 
-# pyarrow's own ways between its arrays and NumPy's load pandas, a third of a second; these do not.
+# pyarrow's own ways between its arrays and NumPy's load pandas, which is slow; these do not.
 
 
 def cells(column: pa.Array) -> Array:

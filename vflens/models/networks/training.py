@@ -132,7 +132,7 @@ class _Model:
         self._gradient += self._penalty * self._theta
         self._optimizer.update(self._theta, self._gradient)
         # Rounds what is negligible to zero: the penalty shrinks the weights of dead units until they are
-        # subnormal numbers, with which a product of matrices takes ten times as long.
+        # subnormal numbers, which some processors multiply slowly (docs/performance.md, small choices).
         self._theta += self._negligible
         self._theta -= self._negligible
 
