@@ -6,14 +6,13 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-import tomli_w
-
 from vflens.config import DataPartyConfig, PartyConfig, load_party
+from vflens.config.writing import toml_text
 from vflens.errors import ConfigError, StorageError
 from vflens.storage.files import write_whole
 from vflens.storage.json_file import json_object
@@ -85,7 +84,7 @@ def begin(config: PartyConfig) -> None:
         if (config.out / "status.json").exists() or (file.exists() and not kept):
             _move_aside(config.out, config_too=not kept)
         if not kept:
-            write_private(file, tomli_w.dumps(_plain(_at_home(config))))
+            write_private(file, toml_text(_at_home(config)))
     except OSError as error:
         raise StorageError(
             f"{config.out} cannot be written ({error.strerror}): choose another `out`"
@@ -101,7 +100,7 @@ def write_status(folder: Path, state: str, reason: str = "") -> None:
     """
     file, text = folder / "status.json", json.dumps({"state": state, "reason": reason})
     try:
-        write_whole(file, text)
+        write_whole(file, text.encode())
     except StorageError:
         if not _overwritten(file, text):
             raise
@@ -199,7 +198,7 @@ def _keep_table(was: PartyConfig, earlier: Path) -> None:
         linked = _linked(was.data.file, was.out, earlier)
         home = home.model_copy(update={"data": was.data.model_copy(update={"file": linked})})
     if load_party(earlier / "config.toml") != home:
-        write_private(earlier / "config.toml", tomli_w.dumps(_plain(_at_home(home))))
+        write_private(earlier / "config.toml", toml_text(_at_home(home)))
 
 
 def _linked(table: Path, folder: Path, earlier: Path) -> Path:
@@ -217,10 +216,3 @@ def _linked(table: Path, folder: Path, earlier: Path) -> Path:
     except OSError:
         return table
     return link
-
-
-def _plain(value: Any) -> Any:
-    """``value`` without None, which TOML lacks."""
-    if isinstance(value, Mapping):
-        return {k: _plain(v) for k, v in value.items() if v is not None}
-    return [_plain(v) for v in value] if isinstance(value, list) else value

@@ -23,7 +23,7 @@ def test_a_folder_in_the_file_s_place_is_refused_and_nothing_is_left(
     with pytest.raises(StorageError, match=refused):
         save_arrays(Path(place), {"x": np.zeros(3)})
     with pytest.raises(StorageError, match=refused):
-        write_whole(Path(place), "text")
+        write_whole(Path(place), b"text")
     assert sorted(p.name for p in tmp_path.rglob("*")) == ["at", "there"]
 
 

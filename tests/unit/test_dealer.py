@@ -212,7 +212,7 @@ def test_a_run_folder_holds_the_configuration_in_use(tmp_path: Path) -> None:
 def test_how_a_run_ended_is_said_on_a_full_disk_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_status(tmp_path, "running", "a reason that is longer than the next one")
 
-    def full(file: Path, text: str) -> None:
+    def full(file: Path, data: bytes) -> None:
         raise StorageError("no space left")
 
     monkeypatch.setattr("vflens.services.folder.write_whole", full)

@@ -13,7 +13,7 @@ from laboratory import payload, same
 
 from vflens.errors import KnowledgeError, StorageError
 from vflens.plugins.view import AdversaryView
-from vflens.storage import journal
+from vflens.storage import index, journal
 from vflens.storage.journal import Messages
 from vflens.storage.transcript import Transcript
 from vflens.types import Exchange, Knowledge, PartyInfo, Phase, Point, Released, Role
@@ -122,8 +122,8 @@ def test_a_read_parses_nothing_twice_and_takes_up_no_other_message(tmp_path: Pat
     for sender in ("a", "b"):
         transcript.record(payload(ONE, sender=sender, point=Point.PARAMETERS, phase=Phase.DISCLOSE))
     with (
-        patch.object(journal, "_complete", wraps=journal._complete) as parsed,
-        patch.object(journal, "_released", wraps=journal._released) as taken_up,
+        patch.object(journal, "complete_entry", wraps=index.complete_entry) as parsed,
+        patch.object(journal, "released_at", wraps=index.released_at) as taken_up,
     ):
         for _ in range(10):
             assert [r.sender for r in transcript.select(Point.PARAMETERS, sender="b")] == ["b"]

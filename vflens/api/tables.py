@@ -129,7 +129,7 @@ class Certificate:
         Raises:
             StorageError: it cannot be written.
         """
-        write_whole(Path(page), self.page)
+        write_whole(Path(page), self.page.encode())
         return Path(page)
 
     def _repr_html_(self) -> str:

@@ -34,7 +34,7 @@ class Reached:
         Raises:
             StorageError: it cannot be written.
         """
-        write_whole(self._file, json.dumps({"stage": self.stage}))
+        write_whole(self._file, json.dumps({"stage": self.stage}).encode())
 
     def advance(self, stage: Stage) -> None:
         """Go on to ``stage``; never back.
@@ -44,7 +44,7 @@ class Reached:
         """
         stages = list(Stage)
         if stages.index(stage) > stages.index(self.stage):
-            write_whole(self._file, json.dumps({"stage": stage}))
+            write_whole(self._file, json.dumps({"stage": stage}).encode())
             self.stage = stage
 
     def restore(self) -> None:

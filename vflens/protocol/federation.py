@@ -183,7 +183,7 @@ class Federation:
         }
         members = json.dumps({**agreed, **more})
         rows = {"train": self.train, "predict": self.predict}
-        write_whole(folder / "federation.json", members)
+        write_whole(folder / "federation.json", members.encode())
         save_arrays(folder / "rows.npz", {**rows, "agreed": _digest(json.loads(members), rows)})
 
     @classmethod

@@ -1,11 +1,12 @@
-"""Arrays of rows, npz files and texts: written whole or not at all, read without pickle."""
+"""Files written whole or not at all; named arrays in an npz file, read without pickle."""
 
 from __future__ import annotations
 
 import math
+import os
 import zlib
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from io import SEEK_END
 from pathlib import Path
 from tokenize import TokenError
@@ -36,42 +37,57 @@ def repeats(rows: Array) -> bool:
     return bool((ordered[1:] == ordered[:-1]).any())
 
 
-def save_arrays(file: Path, arrays: Mapping[str, Array]) -> None:
-    """Write ``arrays`` to ``file``, through a temporary file beside it.
+@contextmanager
+def whole(file: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
+    """A stream whose bytes are ``file`` once the block has ended well; else ``file`` stays as it was.
+
+    Args:
+        file: its folder is made where it is missing.
+        mode: permissions, less those that the umask takes; nobody else could read the bytes before.
 
     Raises:
-        StorageError: it cannot be written; an earlier ``file`` stays.
+        OSError: it cannot be written; nothing is left beside it.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+    temporary = file.parent / f"{file.name}.{os.getpid()}.tmp"
+    temporary.unlink(missing_ok=True)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    try:
+        with os.fdopen(descriptor, "wb") as out:
+            yield out
+        temporary.replace(file)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_whole(file: Path, data: bytes, mode: int = 0o666, *, remedy: str = "another folder") -> None:
+    """Write ``data`` to ``file``, whole or not at all; see :func:`whole`.
+
+    Raises:
+        StorageError: it cannot be written; the sentence advises to choose ``remedy``.
+    """
+    with _storage(file, remedy), whole(file, mode) as out:
+        out.write(data)
+
+
+def save_arrays(file: Path, arrays: Mapping[str, Array]) -> None:
+    """Write ``arrays`` to ``file`` as npz, whole or not at all.
+
+    Raises:
+        StorageError: it cannot be written; an earlier ``file`` stays as it was.
     """
     named: dict[str, Any] = dict(arrays)
-
-    def write(temporary: Path) -> None:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("wb") as out:
-            np.savez(out, **named)
-
-    _through(file, write, "another folder")
+    with _storage(file, "another folder"), whole(file) as out:
+        np.savez(out, **named)
 
 
-def write_whole(file: Path, text: str) -> None:
-    """Write ``text`` to ``file``, through a temporary file beside it.
-
-    Raises:
-        StorageError: it cannot be written; an earlier ``file`` stays.
-    """
-    _through(file, lambda temporary: temporary.write_text(text, encoding="utf-8"), "another `out`")
-
-
-def _through(file: Path, write: Callable[[Path], object], remedy: str) -> None:
-    """Write ``file`` through a temporary one beside it, which is removed if ``write`` fails."""
-    temporary = file.parent / f"{file.name}.tmp"
+@contextmanager
+def _storage(file: Path, remedy: str) -> Iterator[None]:
     try:
-        write(temporary)
-        temporary.replace(file)
+        yield
     except OSError as error:
-        with suppress(OSError):
-            temporary.unlink()
         raise StorageError(
-            f"{file} cannot be written ({error.strerror}): free space or choose {remedy}"
+            f"{file} cannot be written ({error.strerror or error}): free space or choose {remedy}"
         ) from error
 
 

@@ -10,22 +10,19 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
-import math
 import mmap
 import threading
 from array import array as packed
 from collections.abc import Collection, Iterable, Iterator
-from functools import lru_cache
 from itertools import accumulate, chain, takewhile
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError
 
 from vflens.errors import StorageError
-from vflens.types import DTYPES, MAX_DIMENSIONS, Array, Exchange, Phase, Point, Released
+from vflens.storage.index import Entry, complete_entry, index_line, released_at
+from vflens.types import Array, Phase, Point, Released
 
 BLOCK_BYTES = 64 * 1024  # larger writes stall the page cache
 _LONGEST = 1 << 20  # bytes of an index line; a network of a thousand tensors needs a tenth
@@ -59,7 +56,7 @@ class Journal:
         """
         with self._lock:
             self._raise_error()
-            line, arrays = _entry(released, self._offset)
+            line, arrays = index_line(released, self._offset)
             joined = released.nbytes <= BLOCK_BYTES  # a copy costs less than a second write call
             try:  # payload first: an index line never points at missing bytes
                 for data in [b"".join(a.data for a in arrays)] if joined else map(_bytes, arrays):
@@ -120,7 +117,7 @@ def read(folder: Path) -> Iterator[Released]:
     """
     with _snapshot(folder) as log:
         for _, entry in _entries(log):
-            yield _released(entry, log.data)
+            yield released_at(entry, log.data)
 
 
 class _Snapshot(NamedTuple):
@@ -185,7 +182,7 @@ class Reader:
         with _snapshot(self._folder) as log:
             for begin in found:
                 log.lines.seek(begin)
-                yield _released(_Entry.model_validate_json(log.lines.readline()), log.data)
+                yield released_at(Entry.model_validate_json(log.lines.readline()), log.data)
 
 
 class Messages(list[Released]):
@@ -210,35 +207,6 @@ def digest(folder: Path) -> str:
     return state.hexdigest()
 
 
-def _entry(released: Released, offset: int) -> tuple[bytes, list[Array]]:
-    """The index line, built by hand: quicker than ``json.dumps`` (docs/performance.md, small choices)."""
-    tensors = released.tensors or {}
-    arrays = [released.rows, *tensors.values()]
-    described = []
-    for name, array in zip(("", *tensors), arrays, strict=True):
-        described.append(f"{_description(name, array.dtype, array.shape)}{offset}}}")
-        offset += array.nbytes
-    e = released.exchange
-    withheld = "true" if released.tensors is None else "false"
-    line = (
-        f'{{"sender":{_quoted(released.sender)},"run":{_quoted(e.run)},"phase":"{e.phase}","round":{e.round},'
-        f'"step":{e.step},"point":"{released.point}","rows":{described[0]},"tensors":[{",".join(described[1:])}],'
-        f'"nbytes":{released.nbytes},"withheld":{withheld}}}\n'
-    )
-    return line.encode(), arrays
-
-
-@lru_cache(maxsize=256)  # a run's arrays have few shapes
-def _description(name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
-    """An array in an index line, up to its offset."""
-    return f'{{"name":{_quoted(name)},"dtype":"{dtype.str}","shape":{list(shape)},"offset":'
-
-
-@lru_cache(maxsize=256)
-def _quoted(text: str) -> str:
-    return json.dumps(text)
-
-
 @contextlib.contextmanager
 def _reading(folder: Path) -> Iterator[None]:
     """Turn the errors of an index line of the log in ``folder`` into one sentence."""
@@ -254,42 +222,6 @@ def _unreadable(folder: Path, error: Exception) -> StorageError:
     )
 
 
-class _Array(BaseModel):
-    """An array in an index line; an array without elements takes no bytes."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-    name: str
-    dtype: Literal[*DTYPES]  # type: ignore[valid-type]
-    shape: list[NonNegativeInt] = Field(max_length=MAX_DIMENSIONS)
-    offset: NonNegativeInt
-
-    @property
-    def end(self) -> int:
-        """The payload's byte after it."""
-        return self.offset + math.prod(self.shape) * DTYPES[self.dtype]
-
-
-class _Entry(BaseModel):
-    """An index line, as :func:`_entry` writes it."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-    sender: str
-    run: str
-    phase: Phase
-    round: NonNegativeInt
-    step: NonNegativeInt
-    point: Point
-    rows: _Array
-    tensors: list[_Array]
-    nbytes: NonNegativeInt
-    withheld: bool
-
-    @property
-    def end(self) -> int:
-        """The payload's byte after it."""
-        return max(array.end for array in (self.rows, *self.tensors))
-
-
 def _lines(index: BinaryIO) -> Iterator[bytes]:
     """The lines of an index, each read into memory only up to the longest that a journal writes.
 
@@ -302,7 +234,7 @@ def _lines(index: BinaryIO) -> Iterator[bytes]:
         yield line
 
 
-def _entries(log: _Snapshot, begin: int = 0) -> Iterator[tuple[int, _Entry]]:
+def _entries(log: _Snapshot, begin: int = 0) -> Iterator[tuple[int, Entry]]:
     """The entries from byte ``begin`` of the index, each with the byte after its line, without a torn last
     line.
 
@@ -312,7 +244,7 @@ def _entries(log: _Snapshot, begin: int = 0) -> Iterator[tuple[int, _Entry]]:
     """
     log.lines.seek(begin)
     for line in _lines(log.lines):
-        entry, end = _complete(line, log.size), begin + len(line)
+        entry, end = complete_entry(line, log.size), begin + len(line)
         if begin >= log.length or (entry is None and end >= log.length):
             return
         if entry is None:
@@ -330,40 +262,6 @@ def _damaged(index: BinaryIO, begin: int) -> StorageError:
         "other lines follow it: "
         "bring back the folder as it was, or run again"
     )
-
-
-def _complete(line: bytes, size: int) -> _Entry | None:
-    """The entry of one index line, or None if the line or its payload is torn.
-
-    Raises:
-        ValueError: no journal wrote it.
-    """
-    if not line.endswith(b"\n"):
-        return None
-    try:
-        entry = _Entry.model_validate_json(line)
-    except ValidationError as error:
-        problem = error.errors(include_url=False, include_context=False)[0]
-        if problem["type"] == "json_invalid" and "recursion" not in problem["msg"]:
-            return None
-        raise ValueError(f"{'.'.join(map(str, problem['loc'])) or 'a line'}: {problem['msg']}") from None
-    return entry if entry.end <= size else None
-
-
-def _released(entry: _Entry, data: Any) -> Released:
-    exchange = Exchange(entry.run, entry.phase, entry.round, entry.step)
-    tensors = None if entry.withheld else {t.name: _array(t, data) for t in entry.tensors}
-    return Released(entry.sender, exchange, entry.point, _array(entry.rows, data), tensors)
-
-
-def _array(described: _Array, data: Any) -> Array:
-    count = math.prod(described.shape)
-    if count:
-        array = np.frombuffer(data, described.dtype, count, described.offset).reshape(described.shape)
-    else:
-        array = np.zeros(described.shape, described.dtype)
-    array.flags.writeable = False
-    return array
 
 
 def _drop_torn_tail(folder: Path) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from vflens.errors import StorageError
 from vflens.storage.arrow import strings
+from vflens.storage.files import write_whole
 from vflens.types import Array
 
 if TYPE_CHECKING:
@@ -68,16 +70,10 @@ class Metrics:
         """
         import pyarrow.parquet as pq
 
-        temporary = self._file.with_suffix(".tmp")
-        try:
-            with self._lock:  # two savers would share one temporary file
-                pq.write_table(_table(self._rows), temporary)
-                temporary.replace(self._file)
-        except OSError as error:
-            raise StorageError(
-                f"{self._file} cannot be written ({error.strerror or error}): free space; earlier results "
-                "are kept"
-            ) from error
+        written = BytesIO()
+        with self._lock:
+            pq.write_table(_table(self._rows), written)
+            write_whole(self._file, written.getvalue(), remedy="another `out`; earlier results are kept")
 
 
 def _table(rows: list[dict[str, Any]]) -> pa.Table:

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from vflens.storage.files import whole
+
 _OTHERS = 0o077  # every permission of the group and of others
 
 
@@ -39,13 +41,5 @@ def write_private(file: Path, text: str) -> None:
     Raises:
         OSError: it cannot be written; an earlier ``file`` stays.
     """
-    temporary = file.with_name(f"{file.name}.new")
-    temporary.unlink(missing_ok=True)
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as out:
-            out.write(text)
-        temporary.replace(file)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with whole(file, 0o600) as out:
+        out.write(text.encode())

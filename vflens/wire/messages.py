@@ -6,24 +6,18 @@ descriptors and with :data:`vflens.protocol.acts.ACCESS`.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from google.protobuf.message import DecodeError
-from pydantic import ValidationError
 
-from vflens.config import describe_problem
 from vflens.errors import ProtocolError, from_peer
-from vflens.models.settings import AGGREGATORS, SplitNetwork, Training
-from vflens.names import has_controls
 from vflens.protocol import acts
 from vflens.protocol.alignment import check_salts
-from vflens.protocol.federation import Federation
 from vflens.protos import vfl_pb2 as pb
-from vflens.types import MAX_PIXEL, Array, ColumnInfo, PartyInfo, Role, RowStatus
+from vflens.types import Array, RowStatus
 from vflens.wire.codec import (
     decode_exchange,
     decode_released,
@@ -34,10 +28,8 @@ from vflens.wire.codec import (
     encode_rows,
     encode_tensor,
 )
+from vflens.wire.federation import decode_federation, decode_party, encode_federation, encode_party
 from vflens.wire.parts import check_parts
-
-MAX_CLASSES = MAX_COLUMNS = 65_536  # what a peer announces decides how much memory this party allocates
-_MEMBERS = frozenset({Role.PASSIVE, Role.ACTIVE, Role.COORDINATOR})
 
 
 @dataclass(frozen=True)
@@ -68,125 +60,6 @@ class Rpc:
                 f"party {party!r} answered with {len(data)} bytes that are no {self.reply.__name__}: use the "
                 "same version everywhere"
             ) from None
-
-
-def encode_party(info: PartyInfo) -> pb.PartyInfo:
-    """``info`` as a message."""
-    columns = [
-        pb.Column(name=c.name, low=c.low, high=c.high, alphabet=c.alphabet or (), pixel=c.pixel or ())
-        for c in info.columns
-    ]
-    return pb.PartyInfo(name=info.name, role=info.role.value, columns=columns, n_classes=info.n_classes)
-
-
-def decode_party(message: pb.PartyInfo) -> PartyInfo:
-    """The party in ``message``.
-
-    Raises:
-        ProtocolError: an unknown role, too many columns or classes, a bound or a pixel that is none.
-    """
-    if message.role not in _MEMBERS:
-        raise ProtocolError(
-            f"party {message.name!r} has role {message.role!r}: passive, active or coordinator is due"
-        )
-    if not 0 <= message.n_classes <= MAX_CLASSES:
-        raise ProtocolError(
-            f"party {message.name!r} announces {message.n_classes} classes: from 0 to {MAX_CLASSES} can be "
-            "learned"
-        )
-    if len(message.columns) > MAX_COLUMNS:
-        raise ProtocolError(
-            f"party {message.name!r} announces {len(message.columns)} columns: up to {MAX_COLUMNS} are "
-            "learned from"
-        )
-    return PartyInfo(
-        message.name, Role(message.role), tuple(map(_column, message.columns)), message.n_classes
-    )
-
-
-def _column(message: pb.Column) -> ColumnInfo:
-    if has_controls(message.name):
-        raise ProtocolError(f"the column name {message.name!r} holds control characters: rename it")
-    if not all(map(math.isfinite, (message.low, message.high, *message.alphabet))):
-        raise ProtocolError(f"column {message.name!r} has a bound or value that is not finite: send numbers")
-    if len(message.pixel) not in (0, 2):
-        raise ProtocolError(
-            f"column {message.name!r} has a pixel of {len(message.pixel)} coordinates: row and column are due"
-        )
-    if not all(0 <= place <= MAX_PIXEL for place in message.pixel):
-        raise ProtocolError(
-            f"column {message.name!r} is pixel {list(message.pixel)}: row and column from 0 to {MAX_PIXEL} "
-            "are drawn"
-        )
-    return ColumnInfo(
-        message.name,
-        message.low if message.HasField("low") else None,
-        message.high if message.HasField("high") else None,
-        tuple(message.alphabet) or None,
-        (message.pixel[0], message.pixel[1]) if message.pixel else None,
-    )
-
-
-def encode_federation(federation: Federation) -> pb.Federation:
-    """``federation`` as a message."""
-    return pb.Federation(
-        run=federation.run,
-        parties=[encode_party(p) for p in federation.parties],
-        rows=federation.rows,
-        train=encode_rows(federation.train),
-        predict=encode_rows(federation.predict),
-        training=pb.Training(**federation.training.model_dump()),
-        lab=federation.lab,
-        aggregator=federation.aggregator,
-        network=pb.SplitNetwork(**federation.network.model_dump()) if federation.network else None,
-    )
-
-
-def decode_federation(message: pb.Federation) -> Federation:
-    """The federation in ``message``.
-
-    Raises:
-        ProtocolError: settings out of range, or not exactly one active party with classes.
-    """
-    t = message.training
-    try:
-        training = Training(**_fields(t))
-        network = SplitNetwork(**_fields(message.network)) if message.HasField("network") else None
-    except ValidationError as error:
-        problems = "; ".join(map(describe_problem, error.errors()))
-        raise ProtocolError(f"training settings out of range: {problems}") from None
-    if message.aggregator not in AGGREGATORS:
-        raise ProtocolError(
-            f"a federation with aggregator {message.aggregator!r}: {' or '.join(AGGREGATORS)} is due"
-        )
-    parties = tuple(map(decode_party, message.parties))
-    roles, names = [p.role for p in parties], [p.name for p in parties]
-    if len(set(names)) < len(names):
-        raise ProtocolError(f"a federation of {names}: every party has its own name")
-    if roles.count(Role.ACTIVE) != 1 or Role.PASSIVE not in roles:
-        raise ProtocolError(
-            f"a federation of roles {[r.value for r in roles]}: one active and at least one passive party "
-            "are due"
-        )
-    if parties[roles.index(Role.ACTIVE)].n_classes < 1:
-        raise ProtocolError("a federation without classes: the active party has at least one")
-    return Federation(
-        message.run,
-        parties,
-        message.rows,
-        decode_rows(message.train),
-        decode_rows(message.predict),
-        training,
-        message.lab,
-        network,
-        message.aggregator,
-    )
-
-
-def _fields(message: Any) -> dict[str, Any]:
-    """The fields of a flat message; a repeated one as a list."""
-    values = {f.name: getattr(message, f.name) for f in message.DESCRIPTOR.fields}
-    return {n: v if isinstance(v, str | int | float) else list(v) for n, v in values.items()}
 
 
 def _encode_identities(reply: acts.Identities) -> pb.Identities:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from vflens.errors import StorageError
+from vflens.storage.files import write_whole
 
 
 def templates() -> Environment:
@@ -38,18 +37,7 @@ def write_page(file: Path, page: str) -> None:
     Raises:
         StorageError: it cannot be written.
     """
-    temporary = file.with_name(f".{file.name}.{os.getpid()}")
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            temporary.write_text(page, encoding="utf-8", newline="\n")
-            temporary.replace(file)
-        finally:
-            temporary.unlink(missing_ok=True)
-    except OSError as error:
-        raise StorageError(
-            f"the report {file} cannot be written ({error.strerror}): choose another place"
-        ) from error
+    write_whole(file, page.encode(), remedy="another place")
 
 
 def _sha256(script: str) -> str:

@@ -1,19 +1,12 @@
-"""Tables as files: CSV, plain or compressed, and parquet, read block by block and written whole or not at
-all.
-"""
+"""Tables as files: CSV, plain or compressed, and parquet, read block by block."""
 
 from __future__ import annotations
 
-import csv as text_csv
-import io
-import os
 import re
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import csv
 
-from vflens.errors import DataError, StorageError
+from vflens.errors import DataError
 from vflens.names import repeated
 from vflens.tables.exact_numbers import beyond_exact, long_row, refuse_rounded
 from vflens.types import Array
@@ -261,13 +254,6 @@ def as_column(values: Array) -> pa.Array:
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, data])
 
 
-def as_text(values: Sequence[str]) -> pa.Array:
-    """Texts (n,) as a column."""
-    encoded = [value.encode() for value in values]
-    ends = np.cumsum([0, *map(len, encoded)]).astype(np.int32)
-    return pa.StringArray.from_buffers(len(encoded), pa.py_buffer(ends), pa.py_buffer(b"".join(encoded)))
-
-
 def not_numeric(path: Path, column: str, what: str, hint: str = "") -> DataError:
     """The refusal of a column that holds something other than numbers."""
     return DataError(
@@ -287,95 +273,3 @@ def _all_numbers(column: pa.Array) -> bool:
             (pc.utf8_trim_whitespace(column) if trim else column).cast(pa.float64())
             return True
     return False
-
-
-_FORMULA = r"^[=+\-@\t\r]"  # how a text begins that a spreadsheet runs, unless it is a number
-_NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
-
-
-class _Writer(Protocol):
-    def write_batch(self, batch: pa.RecordBatch) -> None: ...
-    def close(self) -> None: ...
-
-
-class TableSink:
-    """Writes blocks of columns as CSV or parquet, by the suffix of ``path``.
-
-    Floats are written with the digits, up to 17, that read back bit for bit. ``formulas`` counts the names
-    and texts that a spreadsheet takes for formulas; ``excel_safe`` puts an apostrophe before each.
-    """
-
-    def __init__(self, path: Path, schema: pa.Schema, *, quoted: bool, excel_safe: bool) -> None:
-        self._schema, kind = schema, suffix(path)
-        self._safe, self.formulas = excel_safe, 0
-        self._file: Any = pa.OSFile(str(path), "wb")
-        if kind == ".parquet":
-            self._writer: _Writer = pq.ParquetWriter(self._file, schema)
-            return
-        if SUFFIXES[kind]:
-            self._file = pa.CompressedOutputStream(self._file, SUFFIXES[kind])
-        self._file.write(_header(self._text(as_text(schema.names)).to_pylist()))
-        options = csv.WriteOptions(include_header=False, quoting_style="needed" if quoted else "none")
-        self._writer = csv.CSVWriter(self._file, schema, write_options=options)
-
-    def write(self, columns: Sequence[pa.Array]) -> None:
-        """Append a block; ``columns`` in the order of the schema."""
-        written = [self._text(c) if pa.types.is_string(c.type) else c for c in columns]
-        self._writer.write_batch(pa.record_batch(written, schema=self._schema))
-
-    def _text(self, column: pa.Array) -> pa.Array:
-        """A column of text as it is written."""
-        self.formulas += pc.sum(_formulas(column)).as_py() or 0
-        return as_shown(column) if self._safe else column
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._writer.close()
-        self._file.close()
-
-
-def as_shown(column: pa.Array) -> pa.Array:
-    """Texts with an apostrophe before each that a spreadsheet takes for a formula: it then shows the text."""
-    return pc.if_else(_formulas(column), pc.binary_join_element_wise("'", column, ""), column)
-
-
-def _formulas(column: pa.Array) -> pa.Array:
-    number = pc.match_substring_regex(column, _NUMBER)
-    return pc.and_(pc.match_substring_regex(column, _FORMULA), pc.invert(number))
-
-
-def _header(names: Sequence[str]) -> bytes:
-    line = io.StringIO()
-    text_csv.writer(line, lineterminator="\n").writerow(names)
-    return line.getvalue().encode()
-
-
-@contextmanager
-def replacing(files: Sequence[Path]) -> Iterator[list[Path]]:
-    """A temporary file beside each of ``files``, for the owner only; all take their places, in order, once
-    the body ends well.
-
-    Raises:
-        StorageError: the folder cannot be written.
-    """
-    temporary: list[Path] = []
-    try:
-        for file in files:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(dir=file.parent, prefix=".release-", suffix=f"-{file.name}")
-            os.close(handle)
-            temporary.append(Path(name))
-        yield temporary
-        for source, file in zip(temporary, files, strict=True):
-            source.replace(file)
-    except OSError as error:
-        raise StorageError(
-            f"{files[0].parent} cannot be written ({error}): free space, or choose another --out"
-        ) from error
-    finally:
-        for path in temporary:
-            path.unlink(missing_ok=True)

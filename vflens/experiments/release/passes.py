@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from vflens.errors import ConfigError, DataError
 from vflens.experiments.release.columns import Block, Columns
-from vflens.experiments.release.file import TableSink
+from vflens.experiments.release.sink import TableSink
 from vflens.table_noise.mechanisms import Mechanism
 from vflens.table_noise.moments import TableMoments
 from vflens.types import Array

@@ -19,7 +19,7 @@ import numpy as np
 from vflens.errors import ConfigError
 from vflens.experiments.release.columns import Block, Columns, blocks, plan_columns
 from vflens.experiments.release.facts import Classifier, certificate_facts
-from vflens.experiments.release.file import Progress, TableFile, as_shown, as_text, floats, replacing, suffix
+from vflens.experiments.release.file import Progress, TableFile, floats, suffix
 from vflens.experiments.release.options import Options, mechanism_for
 from vflens.experiments.release.page import render
 from vflens.experiments.release.passes import (
@@ -31,7 +31,9 @@ from vflens.experiments.release.passes import (
     signs,
     write,
 )
+from vflens.experiments.release.sink import as_shown, replacing
 from vflens.randomness import derive, secret_from_seed
+from vflens.storage.arrow import strings
 from vflens.table_noise.mechanisms import Mechanism
 from vflens.table_noise.preserving import check_preserved, preserving_noise
 from vflens.types import Array, Document
@@ -124,7 +126,7 @@ def _correlated(options: Options, plan: Columns, rows: Callable[..., Iterable[Bl
         mechanism, solution = preserving_noise(x, y, theta=theta, rho=rho, m=m)
 
     def check(written: Path, progress: Progress) -> Classifier:
-        names = as_shown(as_text(plan.names)).to_pylist() if options.excel_safe else plan.names
+        names = as_shown(strings(plan.names)).to_pylist() if options.excel_safe else plan.names
         released = _features(TableFile(written), names, progress)
         with _solving(f"the noise drowns it: choose a smaller --m than {m:g}"):
             found = check_preserved(released, y, mechanism, solution, theta=theta, rho=rho)

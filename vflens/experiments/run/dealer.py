@@ -18,12 +18,10 @@ from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any
-
-import tomli_w
 
 from vflens.config import build_plugins, read_toml
 from vflens.config.compatibility import check_family, check_fed
+from vflens.config.writing import toml_text
 from vflens.datasets._resolve import dataset
 from vflens.errors import ConfigError, StorageError
 from vflens.experiments.run.dealing import deal
@@ -114,7 +112,7 @@ def write_parties(
                     **data,
                     **_of_role(experiment, party, role, root),
                 }
-                write_private(homes[party] / "config.toml", tomli_w.dumps(_plain(config)))  # it holds secrets
+                write_private(homes[party] / "config.toml", toml_text(config))  # it holds secrets
             except OSError as error:
                 raise StorageError(
                     f"{homes[party]} cannot be written ({error.strerror}): choose another `out`"
@@ -260,12 +258,3 @@ def _is_free(port: int) -> bool:
         probe.bind(("127.0.0.1", port))
         return True
     return False
-
-
-def _plain(value: Any) -> Any:
-    """``value`` for TOML: enumerations as text, without None."""
-    if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in value.items() if v is not None}
-    if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
-    return str(value) if isinstance(value, str | Path) else value

@@ -25,7 +25,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast, get_args
 
-from vflens.errors import ConfigError, StorageError
+from vflens.errors import ConfigError
+from vflens.storage.files import write_whole
 from vflens.storage.metrics import parquet_rows
 from vflens.types import Document, Facts
 
@@ -87,7 +88,7 @@ class Pool:
         missing = [i for i in range(len(cells)) if i not in done]
         with _backend(self.backend, self.jobs):
             for i, rows in self._computed(work, cells, missing):
-                _write(self.folder / cells[i].file(), rows)
+                write_rows(self.folder / cells[i].file(), rows)
                 done[i] = rows
                 self.progress(len(done), len(cells))
         return [done[i] for i in range(len(cells))]
@@ -119,7 +120,7 @@ class Pool:
 
     def forget(self) -> None:
         """Remove the cells' files: the result is complete."""
-        for file in self.folder.glob("*.parquet*"):  # a killed process leaves .parquet.tmp
+        for file in self.folder.glob("*.parquet*"):  # a killed process leaves .tmp files
             file.unlink(missing_ok=True)
         if self.folder.is_dir() and not any(self.folder.iterdir()):
             self.folder.rmdir()
@@ -131,10 +132,6 @@ def write_rows(file: Path, rows: Rows) -> None:
     Raises:
         StorageError: it cannot be written.
     """
-    _write(file, rows)
-
-
-def _write(file: Path, rows: Rows) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -143,15 +140,7 @@ def _write(file: Path, rows: Rows) -> None:
         name for row in rows for name in row
     )  # pyarrow alone would take the keys of the first row
     pq.write_table(pa.Table.from_pylist([{name: row.get(name) for name in names} for row in rows]), buffer)
-    temporary = file.with_name(file.name + ".tmp")
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_bytes(buffer.getvalue())
-        temporary.replace(file)
-    except OSError as error:
-        raise StorageError(
-            f"{file} cannot be written ({error.strerror}): free space or choose another --out"
-        ) from error
+    write_whole(file, buffer.getvalue(), remedy="another --out")
 
 
 def _numbered(work: Callable[..., Rows], i: int, arguments: tuple[Any, ...]) -> tuple[int, Rows]:
