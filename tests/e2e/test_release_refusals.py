@@ -82,7 +82,7 @@ REFUSED: dict[str, tuple[str, tuple[str, ...], int, str]] = {
     "box": ("a,y\n1,u\n2,v\n", ("--mechanism", "bounded", "--lambda", "1", "--lower", "2", "--upper", "1"), 2,
         "lower"),
     "encode": ("a,y\n1,u\nx,v\n", ("--lambda", "1", "--encode", "a=hash"), 2,
-        "--encode 'a=hash': say ordinal or one-hot"),
+        "--encode 'a=hash': give ordinal or one-hot"),
     "encode whom": ("a,y\n1,u\nx,v\n", ("--lambda", "1", "--encode", "z=ordinal"), 2,
         "there is no column 'z' to release"),
     "id whom": ("a,y\n1,u\n2,v\n", ("--lambda", "1", "--id", "z"), 2, "has no column 'z'"),

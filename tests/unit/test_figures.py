@@ -199,7 +199,7 @@ def test_distortion_against_size_holds_its_epsilon_and_says_what_it_left_out(
     assert all(r["mse"] > r["half_star"] for r in drawing.rows if "mse" in r)
     refused = sum("refused" in r for r in drawing.rows)
     assert refused
-    assert "closed forms agree with what was measured, to " in drawing.notes[0]
+    assert "closed forms agree with measurement, to " in drawing.notes[0]
     assert drawing.notes[1:] == [f"small: {refused} windows do not admit their ε: no point there"]
 
 
@@ -224,7 +224,7 @@ def test_closed_forms_stand_in_the_rows_of_figures_and_a_wrong_one_is_loud() -> 
     assert {r["statement"] for r in distorted} == {"VAR (40)"}
     for rows, measured in ((distorted, "mse"), (noisy, "half_star")):
         (said,) = theory_notes(rows, measured)
-        assert said.startswith(f"{len(rows)} closed forms agree with what was measured, to ")
+        assert said.startswith(f"{len(rows)} closed forms agree with measurement, to ")
         (loud,) = theory_notes([*rows[:-1], {**rows[-1], measured: rows[-1][measured] * 1.01}], measured)
         assert loud.startswith(f"THEORY AND MEASUREMENT DISAGREE in 1 of {len(rows)} rows, by 1.0e-02")
     assert theory_notes([{"mse": 0.1}]) == []

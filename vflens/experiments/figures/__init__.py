@@ -1,7 +1,7 @@
 """The papers' figures: ``vflens reproduce NAME`` makes one as data (parquet) and as one self-contained page.
 
 **To add a figure**, put it into a module of this folder and list it in that module's ``PAGES``, a tuple of
-:class:`Page`; nothing else names it::
+:class:`Page`::
 
     PAGES = (Page("rvg-fig6", "Mean and variance of each feature (RVG, Fig. 6)", means_and_variances),)
 
@@ -11,10 +11,9 @@
         return Drawing(rows, [shown], lead="What is plotted, how it was computed.", notes=["…"])
 
 ``options.quick`` asks for a coarse version in seconds, ``options.seed`` decides all draws. Heavy work goes
-through ``options.pool.run(work, cells)`` (:mod:`vflens.experiments.sweeps.pool`): ``work`` is a function at
-module level, so that it can travel to other processes, and what is finished survives an interruption. What is
-absent (a data set) is named in ``notes`` and left out. Modules are imported to be listed: import what is slow
-inside functions.
+through ``options.pool.run(work, cells)`` (:mod:`vflens.experiments.sweeps.pool`): ``work`` is a function of a
+module, for pickling, and finished cells survive an interruption. Absent data sets are named in ``notes`` and
+left out. Listing imports all modules: put slow imports inside functions.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from vflens.types import Document
 
 @dataclass(frozen=True)
 class Options:
-    """What a figure is asked for; results depend on ``quick`` and ``seed`` only."""
+    """Options of a figure; results depend on ``quick`` and ``seed`` only."""
 
     pool: Pool
     quick: bool = False
@@ -44,13 +43,14 @@ class Options:
 
     @property
     def key(self) -> Document:
-        """What every cell's key of this figure must hold besides its own place."""
+        """Entries of every cell's key besides the cell's own."""
         return {"quick": self.quick, "seed": self.seed}
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """``rows`` are the data, ``plots`` what the page shows, ``lead`` how it came about, ``notes`` its limits.
+    """``rows`` are the data, ``plots`` those of the page, ``lead`` explains the computation, ``notes`` its
+    limits.
 
     ``printed`` are numbers of the paper beside ours.
     """
@@ -64,7 +64,7 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Page:
-    """``name`` is what `vflens reproduce` takes, ``title`` what the page is called."""
+    """``name`` is the argument of `vflens reproduce`, ``title`` the page's title."""
 
     name: str
     title: str
@@ -80,17 +80,17 @@ def figures() -> Mapping[str, Page]:
 
 
 def _place(page: Page) -> list[tuple[str, int]]:
-    """Its name with numbers as numbers."""
+    """Sort key: its name, with numbers as numbers."""
     return [(text, int(number or 0)) for text, number in re.findall(r"(\D+)(\d*)", page.name)]
 
 
 def reproduce(name: str, options: Options, out: Path) -> Document:
-    """Write ``out/NAME.parquet`` and ``out/NAME.html``, the coarse version as ``NAME-quick``; what they hold,
-    as facts.
+    """Write ``out/NAME.parquet`` and ``out/NAME.html``, the coarse version as ``NAME-quick``; return their
+    facts.
 
     Raises:
         ConfigError: no figure has this name.
-        DataError: none of its data sets is here.
+        DataError: all its data sets are absent.
         StorageError: ``out`` cannot be written.
     """
     known = figures()
@@ -100,7 +100,7 @@ def reproduce(name: str, options: Options, out: Path) -> Document:
     drawing = figure.make(options)
     if not drawing.rows:
         raise DataError(f"figure {name!r} has no data: {'; '.join(drawing.notes)}")
-    stem = f"{name}-quick" if options.quick else name  # the full figure, hours of work, stays beside it
+    stem = f"{name}-quick" if options.quick else name  # the full figure, hours of work, stays
     data, page = out / f"{stem}.parquet", out / f"{stem}.html"
     write_rows(data, drawing.rows)
     title = f"{figure.title}, coarse" if options.quick else figure.title
@@ -117,7 +117,7 @@ def reproduce(name: str, options: Options, out: Path) -> Document:
 
 
 def render(title: str, drawing: Drawing, *, data: str, command: str) -> str:
-    """The page: title, lead, notes, plots, how to run it again."""
+    """The page: title, lead, notes, plots, the command."""
     page = templates().get_template("figure.html.j2")
     return page.render(title=title, drawing=drawing, data=data, command=command, plotly=plotly())
 

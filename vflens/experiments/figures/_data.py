@@ -1,4 +1,4 @@
-"""The data sets of the LR papers' figures, dealt and trained once per process."""
+"""The data sets of the LR papers' figures; each is dealt and trained once per process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from vflens.types import Array
 
 RVG_SETS = ("bank", "robot", "satellite", "synthetic")
 _AUTHORS = frozenset(RVG_SETS)
-#: As RVG's text has it: 50,000 rows of 10 features; their script draws 20,000.
+#: As in RVG's text: 50,000 rows of 10 features; their script draws 20,000.
 _SYNTHETIC = {"rows": 50_000, "features": 10, "classes": 2, "informative": 3}
 _L2 = {"synthetic": 1e-7}
 _DEFENDED_L2 = {"bank": 1e-3, "robot": 1e-3, "satellite": 2e-4, "synthetic": 1e-4}
@@ -27,7 +27,7 @@ QUICK_EPOCHS = 100
 
 @dataclass(frozen=True, eq=False)
 class Dealt:
-    """A data set in [0, 1]: ``x`` (n, d_t), ``labels`` (n,), and which rows train and predict."""
+    """A data set in [0, 1]: ``x`` (n, d_t), ``labels`` (n,), and its training and prediction rows."""
 
     name: str
     columns: tuple[str, ...]
@@ -38,7 +38,7 @@ class Dealt:
     predict_rows: Array
 
     def predictions(self, count: int, seed: int) -> Array:
-        """``count`` prediction rows (all, where there are fewer), drawn without repetition."""
+        """``count`` prediction rows (all, if there are fewer), drawn without repetition."""
         rows = np.random.default_rng((seed, 1)).permutation(self.predict_rows)
         drawn: Array = self.x[rows[:count]]
         return drawn
@@ -46,11 +46,10 @@ class Dealt:
 
 @lru_cache(maxsize=8)
 def dealt(name: str, seed: int, recipe: str | None = None) -> Dealt:
-    """``name`` by ``recipe``: None is the authors' where there is one, else the paper's; 80/20 unless a split
-    is given.
+    """``name`` by ``recipe`` (None: the authors', else the paper's), split 80/20 unless it has a split.
 
     Raises:
-        DataError: the file is not here.
+        DataError: the file is absent.
     """
     options = dict(_SYNTHETIC, seed=seed) if name == "synthetic" else {}
     recipe = recipe or ("authors" if name in _AUTHORS else "paper")
@@ -70,7 +69,7 @@ def dealt(name: str, seed: int, recipe: str | None = None) -> Dealt:
 
 @lru_cache(maxsize=16)
 def trained(name: str, seed: int, quick: bool, defended: bool = False, recipe: str | None = None) -> Model:
-    """The model of ``name`` on all columns: by the authors' schedule, or ``defended``, as their models of the
+    """The model of ``name`` on all columns, by the authors' schedule; ``defended``: as in their figures of
     defences.
     """
     d = dealt(name, seed, recipe)
@@ -82,7 +81,7 @@ def trained(name: str, seed: int, quick: bool, defended: bool = False, recipe: s
 
 
 def epoch_rng(seed: int) -> Callable[[int], np.random.Generator]:
-    """Draws the batches of an epoch."""
+    """The generator of an epoch's batches."""
     return lambda epoch: np.random.default_rng((seed, 2, epoch))
 
 
@@ -103,7 +102,7 @@ def defended_training(name: str, quick: bool) -> Training:
 
 
 def available(names: Sequence[str], seed: int) -> tuple[list[Dealt], list[str]]:
-    """The data sets that are here, and a note on each that is not."""
+    """The present data sets, and a note on each absent one."""
     here, notes = [], []
     for name in names:
         try:
@@ -114,13 +113,13 @@ def available(names: Sequence[str], seed: int) -> tuple[list[Dealt], list[str]]:
 
 
 def sizes(width: int, quick: bool) -> list[int]:
-    """Window sizes 1 … ``width``; five of them where ``quick``."""
+    """Window sizes 1 … ``width``; five of them if ``quick``."""
     everything = list(range(1, width + 1))
     return everything if not quick else sorted({*np.linspace(1, width, 5).round().astype(int).tolist()})
 
 
 def windows(width: int, d: int, quick: bool) -> Array:
-    """Columns (w, d) of all cyclic windows of ``d`` of ``width`` adjacent features; four of them where
+    """Columns (w, d) of all cyclic windows of ``d`` of ``width`` adjacent features; four of them if
     ``quick``.
     """
     starts = (

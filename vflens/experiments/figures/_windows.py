@@ -22,15 +22,13 @@ from vflens.score.theory import CENTERS
 from vflens.types import Array, Document, Estimate, Facts, RowStatus
 
 PREDICTIONS, QUICK_PREDICTIONS = 1000, 100
-_NOTHING = (
-    1e-9  # an error that is 0 in theory is rounding in measurement, blown up by the equations' condition
-)
+_NOTHING = 1e-9  # an error of 0 in theory is rounding in measurement, times the equations' condition
 GIA_ROWS = 50  # a thousand steps for each of up to 1,296 windows
 
 
 @dataclass(frozen=True)
 class Estimator:
-    """A linear attack as it stands in a figure; ``rows`` limits the rows that it is given."""
+    """A linear attack in a figure; ``rows`` limits its rows."""
 
     label: str
     attack: str
@@ -44,7 +42,7 @@ def named(*attacks: str) -> tuple[Estimator, ...]:
 
 
 def predictions(options: Options) -> int:
-    """N, how many predictions a figure averages over."""
+    """Number N of predictions in a figure's means."""
     return QUICK_PREDICTIONS if options.quick else PREDICTIONS
 
 
@@ -64,12 +62,12 @@ def window_errors(
     :meth:`vflens.experiments.sweeps.pool.Pool.run`.
 
     Args:
-        place: stands in every row; "seed" is for estimators that draw, "after" says that the passive party
-            trained on 1 − x and the adversary does not know.
+        place: part of every row. "seed": for estimators that draw. "after": the passive party trained on 1 −
+            x without the adversary's knowledge.
         model: of all columns.
         x: prediction rows (N, d_t).
         columns: windows (w, d).
-        estimators: who attacks.
+        estimators: the attacks.
     """
     rows: Rows = []
     for w, window in enumerate(columns):
@@ -80,17 +78,15 @@ def window_errors(
                 head(system, e.rows), rng=np.random.default_rng((place["seed"], len(window), w))
             )
             truth = x[: len(estimate.values), window]
-            told = _told(e.attack, system.A, truth, reflected=place["after"])
+            closed = _closed_form(e.attack, system.A, truth, reflected=place["after"])
             rows.append(
-                {**place, "window": w, "estimator": e.label, **_scored(estimate, truth), "closed": told}
+                {**place, "window": w, "estimator": e.label, **_scored(estimate, truth), "closed": closed}
             )
     return rows
 
 
-def _told(attack: str, A: Array, truth: Array, *, reflected: bool) -> float | None:
-    """What theory says of ``attack`` on these rows (RVG Theorem 2, §VII-A); None of an attack that it does
-    not cover.
-    """
+def _closed_form(attack: str, A: Array, truth: Array, *, reflected: bool) -> float | None:
+    """The closed form of ``attack`` on these rows (RVG Theorem 2, §VII-A), or None."""
     center = CENTERS.get(attack)
     if center is None:
         return None
@@ -99,7 +95,7 @@ def _told(attack: str, A: Array, truth: Array, *, reflected: bool) -> float | No
 
 
 def theory_notes(rows: Rows, measured: str = "mse") -> list[str]:
-    """How far the closed forms among ``rows`` are from what was measured; loud beyond rounding."""
+    """The difference between closed forms and measurements in ``rows``; a warning beyond rounding."""
     both = [(r[measured], r["closed"]) for r in rows if r.get("closed") is not None]
     if not both:
         return []
@@ -111,14 +107,14 @@ def theory_notes(rows: Rows, measured: str = "mse") -> list[str]:
             f"THEORY AND MEASUREMENT DISAGREE in {wrong} of {len(both)} rows, by {worst:.1e} of the closed "
             "form at most"
         ]
-    return [f"{len(both)} closed forms agree with what was measured, to {worst:.1e}"]
+    return [f"{len(both)} closed forms agree with measurement, to {worst:.1e}"]
 
 
 def window_system(model: Model, x: Array, window: Array, *, reflected: bool = False) -> LinearSystem:
     """A x = b' of the adversary whose passive columns are ``window``, from the exact scores of ``x``.
 
     ``reflected``: the optimum on 1 − x has weights −W_pas and bias + W_pas·1, the same scores, so that the
-    adversary's equations hold for 1 − x (the bias unpenalised; RVG Prop. 4).
+    adversary's equations hold for 1 − x (bias without penalty; RVG Prop. 4).
     """
     weight = model.weight[:, window]
     bias = model.bias + weight.sum(axis=1) if reflected else model.bias
@@ -165,9 +161,7 @@ def window_cells(
 
 
 def averaged(rows: Rows, *by: str, value: str = "mse") -> dict[tuple[Any, ...], tuple[float, float]]:
-    """Mean and 95 % half width of ``value`` over what is left, usually the windows, for each combination of
-    ``by``.
-    """
+    """Mean and 95 % half width of ``value`` for each combination of ``by``, over the other keys."""
     groups: dict[tuple[Any, ...], list[float]] = {}
     for row in rows:
         groups.setdefault(tuple(row[b] for b in by), []).append(row[value])

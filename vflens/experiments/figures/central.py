@@ -1,6 +1,6 @@
 """Central training of logistic regression on all columns at once, for sweeps and figures.
 
-A federation adds its parties' logits and hands everyone the same gradient, so its parameters are those of
+A federation adds its parties' logits and sends all of them the same gradient. So its parameters are those of
 central training on the same batches (to 1e-10: ``tests/unit/test_central.py``), and a sweep over vertical
 splits trains once.
 """
@@ -17,7 +17,7 @@ from vflens.models.settings import Training
 from vflens.models.softmax_regression import LinearBlock, batches, log_softmax, loss_gradient, one_hot
 from vflens.types import Array
 
-#: As the scripts of Rassouli et al. train: their 1,000 epochs are 1,001.
+#: As in the scripts of Rassouli et al., whose 1,000 epochs are 1,001.
 AUTHORS = Training(optimizer="adam", epochs=1001, batch_size=1000, learning_rate=0.1, l2=1e-4)
 _EVERY, _SLOWER = 100, 1.5
 
@@ -34,7 +34,7 @@ class Model:
         return log_softmax(x @ self.weight.T + self.bias)
 
     def accuracy(self, x: Array, labels: Array) -> float:
-        """Share of the rows of ``x`` (n, d) whose largest score is that of their label, int (n,)."""
+        """Share of the rows of ``x`` (n, d) with the largest score at their label, int (n,)."""
         return float((self.log_scores(x).argmax(axis=1) == labels).mean())
 
 
@@ -54,12 +54,12 @@ def train(
         labels: integers below ``classes``.
         classes: k.
         training: as in a federation.
-        rng_of_epoch: draws the batches of an epoch.
+        rng_of_epoch: the generator of an epoch's batches.
         authors_schedule: divide the rate by 1.5 when the mean loss of an epoch divisible by 100, penalty
             included, exceeds that of 100 epochs before.
 
     Raises:
-        ConfigError: ``training`` asks for early stopping, which sweeps do not have.
+        ConfigError: ``training`` asks for early stopping.
     """
     if training.patience:
         raise ConfigError(f"patience = {training.patience}: sweeps train to the end, set it to 0")

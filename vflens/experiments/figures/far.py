@@ -1,6 +1,6 @@
 """FAR's figures by name: ``FIGURES["far-fig5"](simulations=100, seed=0)`` makes a :class:`Figure`.
 
-The paper prints curves without numbers and leaves several settings open: what was chosen stands in ``notes``.
+The paper prints curves without numbers and omits several settings; ``notes`` names our choices.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""FAR's figures 5 to 7: what optimal noise and both Laplace baselines leave of a learner's success."""
+"""FAR's figures 5 to 7: a learner's success under optimal noise and both Laplace baselines."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def figure5(*, simulations: int = 100, seed: int = 0, on_step: Callable[[int, in
 
 
 def figure6(*, simulations: int = 100, seed: int = 0, on_step: Callable[[int, int], None] = silent) -> Figure:
-    """Adult: success on the original rows against λ; categories as integers, raw, 13 columns."""
+    """Adult: success on the original rows against λ; 13 raw columns, categories as integers."""
     x, y = labelled("adult", ">50K")
     data = curve(
         x, np.logspace(-4, 0, 5), success(x, y), simulations=simulations, key=f"{seed} fig6", on_step=on_step
@@ -140,7 +140,7 @@ def curve(
 def _curves(
     title: str, data: dict[str, list[Any]], what: str, printed: tuple[Printed, ...], notes: tuple[str, ...]
 ) -> Figure:
-    """One curve a mechanism with its standard errors, and the original as a level."""
+    """One curve per mechanism with its standard errors, and the original as a level."""
     traces = []
     rows = list(zip(*data.values(), strict=True))
     lambdas = sorted({row[1] for row in rows if row[1] is not None})

@@ -1,4 +1,4 @@
-"""FAR's figures 1 to 4: what Theorem 2.5 allows, and two clouds of points under noise."""
+"""FAR's figures 1 to 4: the range of Theorem 2.5, and two clouds of points under noise."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from vflens.types import Array
 
 #: Of the SVM (2) in every figure (§3.1).
 THETA, RHO = 1.0, 1e-2
-#: Draws of the clouds in figure 4, by simulation: a median of 100 moves by 3.
+#: Draws of the clouds in figure 4 per simulation: the median of 100 varies by 3.
 _DRAWS = 10
 
 
 def figure1(*, simulations: int = 100, seed: int = 0, on_step: Callable[[int, int], None] = silent) -> Figure:
-    """The (ε, δ) that Thm 2.5 allows at λ^{1/4}‖Π^{1/4}‖_{∞,2} = 0.1, Δ = 1, beside the exact boundary."""
+    """The (ε, δ) of Thm 2.5 at λ^{1/4}‖Π^{1/4}‖_{∞,2} = 0.1, Δ = 1, and the exact boundary."""
     a, delta = 0.1, np.logspace(-10, -0.01, 100)
     theorem = a * (1 + np.sqrt(2 * np.log(1 / delta)))
     exact = np.array([gaussian_epsilon(a, d) for d in delta])

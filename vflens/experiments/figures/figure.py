@@ -1,4 +1,4 @@
-"""What a reproduced figure is: data in long form, the paper's printed numbers beside ours, a plot."""
+"""A reproduced figure: data in long form, the paper's printed numbers beside ours, a plot."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vflens.types import Array, Document, Facts
 
 @dataclass(frozen=True)
 class Printed:
-    """A number that the paper prints, and ours; ``error`` is ours' standard error or None."""
+    """A number of the paper, and ours; ``error`` is the standard error of ours or None."""
 
     what: str
     paper: float
@@ -33,7 +33,7 @@ class Figure:
 
 
 class MakeFigure(Protocol):
-    """Makes a figure from so many simulations; ``on_step`` hears (done, total)."""
+    """Makes a figure from so many simulations; calls ``on_step(done, total)``."""
 
     def __call__(
         self, *, simulations: int = 100, seed: int = 0, on_step: Callable[[int, int], None] = ...
@@ -42,11 +42,11 @@ class MakeFigure(Protocol):
 
 
 def silent(done: int, total: int) -> None:
-    """Hears progress and says nothing."""
+    """Ignore progress."""
 
 
 def line(name: str, x: Array | list[float], y: Array | list[float], **more: Any) -> Document:
-    """A curve; ``more`` is plotly's."""
+    """A curve; ``more`` goes to plotly."""
     return {
         "type": "scatter",
         "mode": "lines",

@@ -1,4 +1,4 @@
-"""The three recipes side by side: what a data set's preparation changes in accuracy and errors."""
+"""The three recipes side by side: the effect of a data set's preparation on accuracy and errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ESTIMATORS = named("half", "ls", "clamped_ls", "half_star", "rcc2", "rcc1")
 
 
 def side_by_side(options: Options) -> Drawing:
-    """Every recipe of every data set that has all three."""
+    """Every recipe of the data sets with all three."""
     here, absent = available(_SETS, options.seed)
     cells = [_cell(d.name, recipe, options) for d in here for recipe in RECIPES]
     rows = [row for part in options.pool.run(recipe_rows, cells) for row in part]

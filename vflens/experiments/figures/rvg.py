@@ -110,7 +110,7 @@ _CURVES = (
 
 
 def theorem_two(options: Options) -> Drawing:
-    """Fig. 5: measured beside closed form and bounds, moments from the whole data."""
+    """Fig. 5: measurement, closed form and bounds, with moments from the whole data."""
     here, absent = available(RVG_SETS, options.seed)
     cells = [cell for d in here for cell in _theory_cells(d, options)]
     rows = [row for part in options.pool.run(theory_rows, cells) for row in part]
@@ -131,10 +131,9 @@ def theorem_two(options: Options) -> Drawing:
             )
         )
     lead = (
-        "Theorem 2 for unclipped least squares and half*: closed form from the moments of all rows, bounds "
-        "that hold for "
-        f"any model, and what was measured, means over {averaged_over(options)}. The bounds cover these two "
-        "estimators only."
+        "Theorem 2 for unclipped least squares and half*: closed form from the moments of all rows, "
+        f"bounds that hold for any model, and measurement, means over {averaged_over(options)}. "
+        "The bounds cover these two estimators only."
     )
     return Drawing(rows, shown, lead, absent)
 

@@ -1,6 +1,4 @@
-"""RVG's defences: x ↦ 1−x before and after (Figs. 8–11), what it does to the scores (12), schemes that move
-them (13).
-"""
+"""RVG's defences: x ↦ 1−x before and after (Figs. 8–11), its effect on scores (12), schemes (13)."""
 
 from __future__ import annotations
 
@@ -66,10 +64,8 @@ def before_and_after(name: str) -> Callable[[Options], Drawing]:
         rows = [row for part in options.pool.run(window_errors, cells) for row in part]
         lead = (
             "Before: the passive party trains on x. After: it trains on 1 − x and the adversary still "
-            "believes in x. The model "
-            "after is the exact image of the model before (weights −W, bias + W·1), as it is at the optimum "
-            "with an unpenalised bias. "
-            f"Means over {averaged_over(options)}."
+            "assumes x. The model after is the exact image of the model before (weights −W, bias + W·1), "
+            f"as it is at the optimum with an unpenalised bias. Means over {averaged_over(options)}."
         )
         return Drawing(rows, [_before_after_plot(name, rows)], lead, theory_notes(rows))
 
@@ -91,7 +87,7 @@ def _before_after_plot(name: str, rows: Rows) -> Plot:
 
 
 def lossless(options: Options) -> Drawing:
-    """Mean KL between the scores of a model trained on x and one trained on 1 − x, from the same batches."""
+    """Mean KL between the scores of models trained on x and on 1 − x, with the same batches."""
     here, absent = available(RVG_SETS, options.seed)
     cells = [cell for d in here for cell in _kl_cells(d, options)]
     rows = [row for part in options.pool.run(reflected_kl, cells) for row in part]
@@ -103,9 +99,8 @@ def lossless(options: Options) -> Drawing:
     shown = lines("training twice", "passive share of the features", "mean KL, nats", series, log_y=True)
     notes = [f"{d.name}: {min(_KL_ROWS, len(d.x)):,} of the {_KL_ROWS:,} rows that RVG uses" for d in here]
     lead = (
-        "Both models are trained, with L2 on the weights only; two windows a size. What is left is how far "
-        "training is from its "
-        "optimum: there the scores are equal."
+        "Both models are trained, with L2 on the weights only; two windows a size. "
+        "The rest is the distance of training from its optimum, where the scores are equal."
     )
     return Drawing(rows, [shown], lead, [*notes, *absent])
 
@@ -121,7 +116,7 @@ def _kl_cells(d: Dealt, options: Options) -> list[Cell]:
 
 
 def reflected_kl(place: Facts, d: Dealt, window: Array, quick: bool, seed: int) -> Rows:
-    """Train on the turned columns and compare the scores."""
+    """Train on the reflected columns and compare the scores."""
     turned = d.x.copy()
     turned[:, window] = 1 - turned[:, window]
     rows = d.train_rows
@@ -156,13 +151,12 @@ def schemes(options: Options) -> Drawing:
         axis = "mean KL between true and released scores, nats"
         shown.append(lines(f"{name}, d = {d}", axis, "MSE per feature of clamped half*", series, log_x=True))
     lead = (
-        "Noise on the scores that keeps the label: clamped half* (what the authors' scripts plot) against "
-        "what it costs. The paper "
-        "names neither data set nor d."
+        "Noise on the scores that keeps the label: clamped half* (as in the authors' scripts) against its "
+        "cost. The paper names neither data set nor d."
     )
     notes = [
-        "Both senses of v₁ are shown for schemes 1 and 2: the sign is free, and matters once estimates are "
-        "clipped.",
+        "Both senses of v₁ are shown for schemes 1 and 2: the sign is free, "
+        "and matters for clipped estimates.",
         "Strengths: α of schemes 1, 2 and 3; of label_only the probability left to the other classes.",
     ]
     return Drawing(rows, shown, lead, [*theory_notes(rows, "half_star"), *notes, *absent])
@@ -214,7 +208,7 @@ def _variants() -> list[tuple[str, Document]]:
 def _released(
     scheme: str, parameters: Facts, model: Model, x: Array, window: Array
 ) -> tuple[LinearSystem, float, Array]:
-    """The adversary's system after the coordinator's defence, the mean KL that it costs, its noise's second
+    """The adversary's system after the coordinator's defence, the defence's mean KL, its noise's second
     moment.
     """
     defense = DEFENSES.get(scheme)(**parameters)
@@ -237,7 +231,7 @@ PAGES = (
             f"{name.capitalize()} before and after x ↦ 1−x (RVG, Fig. {number})", before_and_after(name))
         for number, name in ((8, "satellite"), (9, "bank"), (10, "robot"), (11, "synthetic"))
     ),
-    Page("rvg-fig12", "What x ↦ 1−x does to the scores (RVG, Fig. 12)", lossless),
+    Page("rvg-fig12", "The effect of x ↦ 1−x on the scores (RVG, Fig. 12)", lossless),
     Page("rvg-fig13", "Half* against mean KL under schemes 1, 2, 3 and the class label (RVG, Fig. "
                       "13)", schemes),
 )  # fmt: skip

@@ -1,6 +1,4 @@
-"""What the data sets look like: mean and variance of each feature (RVG Fig. 6, VAR Fig. 2), covariances (VAR
-Fig. 6).
-"""
+"""The data sets: mean and variance of each feature (RVG Fig. 6, VAR Fig. 2), covariances (VAR Fig. 6)."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ VAR_SETS = ("bank", "adult", "satellite", "pendigits", "grid")
 
 
 def means_and_variances(names: Sequence[str], options: Options) -> Drawing:
-    """Per feature, over all rows."""
+    """Mean and variance per feature, over all rows."""
     here, notes = available(names, options.seed)
     rows: Rows = [
         {"dataset": d.name, "feature": j, "column": name, "mean": float(mean), "variance": float(variance)}
@@ -29,8 +27,8 @@ def means_and_variances(names: Sequence[str], options: Options) -> Drawing:
     ]
     drawn = [_bars(d) for d in here]
     lead = (
-        "Mean and variance of every feature, scaled to [0, 1], over all rows. Features whose means are near "
-        "one half with small variances are blind-guessed well by ½."
+        "Mean and variance of every feature, scaled to [0, 1], over all rows. "
+        "A blind guess of ½ is good for features with means near one half and small variances."
     )
     return Drawing(rows, drawn, lead, notes)
 

@@ -49,11 +49,9 @@ def attack_curves(names: Sequence[str], received: Sequence[int]) -> Any:
                     )
                 )
         lead = (
-            "AM puts the scores of a classifier of its own (own columns and labels of training rows) in "
-            "place of scores that it never "
-            "saw; RAM refines it by some received ones. LS below k passive features, half* from there on, "
-            "clipped to [0, 1]. "
-            f"Means over {averaged_over(options)}."
+            "AM replaces scores that it never received by those of its own classifier (own columns and "
+            "labels of training rows); RAM refines it by some received ones. LS below k passive features, "
+            f"half* from there on, clipped to [0, 1]. Means over {averaged_over(options)}."
         )
         return Drawing(rows, shown, lead, [*_notes(here, options), *absent])
 
@@ -61,7 +59,7 @@ def attack_curves(names: Sequence[str], received: Sequence[int]) -> Any:
 
 
 def accuracies(options: Options) -> Drawing:
-    """Accuracy of AM's classifier against its number of features, beside the federation's."""
+    """Accuracy of AM's classifier against its number of features, and the federation's."""
     rows, here, absent = _computed(FIVE, (), options)
     rows = [r for r in rows if (r["attack"], r["part"]) == ("am", "predict")]
     found = averaged(rows, "dataset", "active", value="accuracy")
@@ -123,11 +121,11 @@ def agnostic_rows(
     """A row per window, attack and part of the data.
 
     Args:
-        place: stands in every row.
+        place: part of every row.
         source: the data and the federation's model.
-        drawn: the rows that classifiers are fitted on, and those attacked in each part.
+        drawn: the rows to fit classifiers on, and the attacked rows of each part.
         columns: windows (w, d).
-        received: numbers of scores that RAM has.
+        received: numbers of RAM's scores.
     """
     (data, model), (fitted, samples) = source, drawn
     rows: Rows = []

@@ -1,4 +1,4 @@
-"""VAR's distorted parameters: MSE of half* against the agreed distortion ε and d (Figs. 9 to 13)."""
+"""VAR's distorted parameters: MSE of half* against the distortion ε and d (Figs. 9 to 13)."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from vflens.plugins.defense import Context
 from vflens.registry import DEFENSES
 from vflens.types import Array, Exchange, Facts, Owner, Phase
 
-#: ε as shares of the largest that each window's weights admit.
+#: ε as shares of the largest for each window's weights.
 _SHARES, _QUICK_SHARES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8), (0.05, 0.4)
-#: ε of Fig. 12 on Satellite; the text names none of the other sets'.
+#: ε of Fig. 12 on Satellite; the text names no others.
 _EPSILONS = (0.001, 0.01, 0.022)
 _SETS = ("satellite", "bank", "adult", "pendigits")
 
@@ -36,8 +36,8 @@ _SETS = ("satellite", "bank", "adult", "pendigits")
 def against_distortion(
     places: Sequence[tuple[str, int]], title: str, cases: Mapping[str, bool]
 ) -> Callable[[Options], Drawing]:
-    """MSE against ε for each (data set, d) of ``places`` and each case, whose value says that it rotates two
-    classes too.
+    """MSE against ε for each (data set, d) of ``places`` and each case; a case's value: whether it also
+    rotates two classes.
     """
 
     def draw(options: Options) -> Drawing:
@@ -66,7 +66,7 @@ def against_distortion(
             "most; the scores stay "
             f"exact. At ε = 0: half* itself. Means over {averaged_over(options)}."
         )
-        lead += " The paper does not say which d it shows." if len({d for _, d in places}) > 1 else ""
+        lead += " The paper does not name its d." if len({d for _, d in places}) > 1 else ""
         left = {(r["dataset"], r["d"], r["case"], r["share"]) for r in rows if r.get("refused")}
         notes = [
             f"{name}, d = {size}, {case}: some windows have no solution at {share:g}, the mean is over the "
@@ -103,7 +103,7 @@ def against_size(options: Options) -> Drawing:
 def _size_plot(name: str, rows: Rows) -> Plot:
     distorted = averaged([r for r in rows if r.get("mse") is not None], "epsilon", "d")
     for r in rows:
-        if r.get("refused"):  # the mean over fewer windows is of other features
+        if r.get("refused"):  # fewer windows would mean other features
             distorted.pop((r["epsilon"], r["d"]), None)
     series = []
     for epsilon in _EPSILONS:
@@ -124,8 +124,8 @@ def _cells(
     case: str = "",
     rotate: bool = False,
 ) -> list[Cell]:
-    """A cell for each window of ``size``: ``epsilons``, else shares of the largest ε that the case without
-    rotations admits.
+    """A cell for each window of ``size``: ``epsilons``, else shares of the largest ε of the case without
+    rotations.
     """
     model, x = trained(d.name, options.seed, options.quick), d.predictions(predictions(options), options.seed)
     shares = _QUICK_SHARES if options.quick else _SHARES
@@ -149,10 +149,10 @@ def distorted_rows(
 
     Args:
         place: stands in every row.
-        source: all rows, whose moments the passive party uses, the model, and the prediction rows.
+        source: all rows (the passive party uses their moments), the model, and the prediction rows.
         window: the passive columns.
-        levels: each ε, after the share that it is of the largest that the weights admit.
-        rotate: of two classes too, the weights are rotated.
+        levels: pairs of the share of the largest ε, and ε.
+        rotate: whether weights of two classes are rotated too.
     """
     everything, model, x = source
     weight, half = model.weight[:, window], np.full(len(window), 0.5)

@@ -1,4 +1,4 @@
-"""What becomes of each column of a table that is released: numbers, encoded text, the label, identifiers."""
+"""The columns of a released table: numbers, encoded text, the label, identifiers."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from vflens.experiments.release.options import Options
 from vflens.names import repeated
 from vflens.types import Array
 
-#: More different texts than this are taken for identifiers.
+#: A column with more different texts counts as identifiers.
 MOST_CATEGORIES = 1000
-#: Beyond this a square, or a sum of squares, leaves the range of float64.
+#: Squares of larger values, or their sums, may leave the range of float64.
 LARGEST = 1e150
 
 
@@ -48,7 +48,7 @@ class Encoding:
 
 @dataclass(frozen=True)
 class Columns:
-    """The plan of a release: ``features`` in file order, ``kept`` the columns that pass through."""
+    """The plan of a release: ``features`` in file order, ``kept`` the copied columns."""
 
     file: TableFile
     features: tuple[str, ...]
@@ -58,12 +58,12 @@ class Columns:
 
     @property
     def kept(self) -> tuple[str, ...]:
-        """Columns that are copied as they are."""
+        """The copied columns."""
         return (*(() if self.label is None else (self.label,)), *self.kept_ids)
 
     @property
     def names(self) -> list[str]:
-        """The released columns p that carry noise."""
+        """The p released columns with noise."""
         return list(chain.from_iterable(self._names(f) for f in self.features))
 
     def groups(self) -> Iterator[tuple[str, slice]]:
@@ -75,7 +75,7 @@ class Columns:
             start = stop
 
     def schema(self) -> pa.Schema:
-        """Of the released file: the order of the original, encoded columns in the place of their text."""
+        """Schema of the released file: the original's order, with encoded columns for text."""
         fields: list[pa.Field] = []
         for name in self.file.names:
             if name in self.features:
@@ -91,13 +91,13 @@ class Columns:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Rows of the table: ``features`` float64 (n, p), and the columns that are copied."""
+    """Rows of the table: ``features`` float64 (n, p), and the copied columns."""
 
     features: Array
     kept: Mapping[str, pa.Array]
 
     def columns(self, plan: Columns) -> list[pa.Array]:
-        """As :meth:`Columns.schema` orders them."""
+        """In the order of :meth:`Columns.schema`."""
         by_name = dict(self.kept)
         for j, name in enumerate(plan.names):
             by_name[name] = as_column(self.features[:, j])
@@ -110,8 +110,8 @@ def as_text(column: pa.Array) -> pa.Array:
 
 
 def plan_columns(file: TableFile, options: Options, progress: Progress) -> Columns:
-    """Who is who in ``file``; ``options.encode``: ``COLUMN=KIND``, or ``KIND`` for every column that is not
-    numeric.
+    """The roles of the columns of ``file``; ``options.encode``: ``COLUMN=KIND``, or ``KIND`` for all text
+    columns.
 
     Raises:
         ConfigError: an unknown column or kind, a column with two roles, or no column left to release.
@@ -143,7 +143,7 @@ def plan_columns(file: TableFile, options: Options, progress: Progress) -> Colum
 
 
 def blocks(plan: Columns, *, drop_missing: bool, stage: str, progress: Progress) -> Iterator[Block]:
-    """The rows of the file; with ``drop_missing`` without those that miss a value.
+    """The rows of the file, without incomplete ones if ``drop_missing``.
 
     Raises:
         DataError: a value is missing, infinite or too large, or the label is missing.
@@ -199,7 +199,7 @@ def _kinds(
         column, _, kind = text.rpartition("=")
         if kind not in ("ordinal", "one-hot"):
             raise ConfigError(
-                f"--encode {text!r}: say ordinal or one-hot, or COLUMN=ordinal or COLUMN=one-hot"
+                f"--encode {text!r}: give ordinal or one-hot, or COLUMN=ordinal or COLUMN=one-hot"
             )
         if "=" in text and column not in features:
             raise ConfigError(
@@ -232,7 +232,7 @@ def _categories(file: TableFile, kinds: Mapping[str, str], progress: Progress) -
 
 
 def _in_order(categories: set[str]) -> tuple[str, ...]:
-    """By size where all are numbers, else as text."""
+    """Sorted by size if all are numbers, else as text."""
     try:
         return tuple(sorted(categories, key=lambda c: (float(c), c)))
     except ValueError:

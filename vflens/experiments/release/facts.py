@@ -1,5 +1,5 @@
-"""The certificate of a released file: what :func:`vflens.table_noise.certificate.certify` says, and what only
-the file shows.
+"""The certificate of a released file: that of :func:`vflens.table_noise.certificate.certify`, and facts of
+the file.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from vflens.types import Document
 
 @dataclass(frozen=True, eq=False)
 class Classifier:
-    """What re-solving the written file gave; ``positive`` is the label that counts as +1."""
+    """The result of solving the written file again; ``positive`` is the label that counts as +1."""
 
     preserving: Preserving
     theta: float
@@ -67,7 +67,7 @@ def certificate_facts(
         n: {"kind": e.kind, "categories": list(e.categories)} for n, e in plan.encodings.items()
     }
     facts["undone_by_rounding"] = effect.undone
-    # codes name their categories here alone, one-hot columns in the released file too
+    # only here codes name their categories; one-hot columns also do in the released file
     codes = [f"encodings.{n}.categories" for n, e in plan.encodings.items() if e.kind == "ordinal"]
     facts["private"] += ["undone_by_rounding", "warnings", *codes]
     facts["not_protected"] = [*_of_labels(facts["not_protected"], plan), *_exposed(plan)]
@@ -110,8 +110,8 @@ def _of_columns(plan: Columns, found: Scan) -> Iterator[str]:
         )
     if plan.kept_ids:
         yield (
-            f"identifiers pass through ({_some(plan.kept_ids)}): "
-            "whoever holds them elsewhere re-links the rows"
+            f"identifiers pass through ({_some(plan.kept_ids)}): anyone who has them elsewhere can re-link "
+            "the rows"
         )
 
 
@@ -136,7 +136,7 @@ def _of_formulas(options: Options, effect: Effect) -> Iterator[str]:
         return
     begins = "names or cells of the released file begin like a formula (=, +, -, @, tab)"
     if options.excel_safe:
-        yield f"{effect.formulas} {begins}: an apostrophe stands before each"
+        yield f"{effect.formulas} {begins}: each has an apostrophe before it"
     else:
         yield (
             f"{effect.formulas} {begins}: a spreadsheet may run them, "
@@ -150,9 +150,9 @@ def _one_hot(plan: Columns, feature: str) -> bool:
 
 def _of_noise(options: Options, mechanism: Mechanism, classifier: Classifier | None) -> Iterator[str]:
     if options.seed is not None:
-        yield "the noise follows from --seed: whoever learns or guesses the seed removes all of it"
+        yield "the noise follows from --seed: anyone who learns or guesses the seed can remove all of it"
     if (abs(mechanism.mean()) > 1e-9 * np.sqrt(np.diag(mechanism.covariance()))).any():
-        yield "this noise has a mean: parameters.mean says by how much each column moves"
+        yield "this noise has a mean: parameters.mean gives the shift of each column"
     if classifier is not None and not classifier.preserving.preserved:
         yield (
             "this release is not classifier-preserving: solved again, the classifier moves by "

@@ -1,4 +1,4 @@
-"""Tables as files: CSV, plain or compressed, and parquet, read block by block."""
+"""Tables as files: CSV, plain or compressed, and parquet, read in blocks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from vflens.names import repeated
 from vflens.tables.exact_numbers import beyond_exact, long_row, refuse_rounded
 from vflens.types import Array
 
-#: What pandas takes for missing.
+#: The missing values of pandas.
 MISSING = (
     *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
     *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
@@ -31,15 +31,15 @@ _PARSE = csv.ParseOptions(newlines_in_values=True)
 _CONVERSION = re.compile(
     r"In CSV column #(\d+): Row #(\d+): CSV conversion error to double: invalid value '(.*)'", re.S
 )
-#: Told of the stage, what is done and the whole, in bytes of the file read.
+#: Called with the stage, and the read and total bytes of the file.
 Progress = Callable[[str, int, int], None]
 
 
 def suffix(path: Path) -> str:
-    """The part of the name that says what the file is.
+    """The part of the name that gives the file's format.
 
     Raises:
-        DataError: it is none of :data:`SUFFIXES`.
+        DataError: it is not one of :data:`SUFFIXES`.
     """
     for known in SUFFIXES:
         if path.name.endswith(known):
@@ -51,7 +51,7 @@ class TableFile:
     """A table on disk; ``names`` are its columns in their order.
 
     Raises:
-        DataError: it cannot be read, has no columns, or names one twice.
+        DataError: it cannot be read, has no columns, or repeats a name.
     """
 
     def __init__(self, path: Path) -> None:
@@ -71,8 +71,7 @@ class TableFile:
             )
 
     def kept_type(self, name: str) -> pa.DataType:
-        """The type of a column that passes through: its own in parquet, text in CSV; text however stored is a
-        string.
+        """The type of a copied column: its own in parquet, text in CSV; every storage of text becomes string.
 
         Raises:
             DataError: its cells are lists, records or bytes.
@@ -112,7 +111,7 @@ class TableFile:
             yield from read(numbers, others, stage, progress)
 
     def text_columns(self, among: Sequence[str], progress: Progress) -> list[str]:
-        """Those of ``among`` that hold something other than numbers."""
+        """The columns of ``among`` with other cells than numbers."""
         if self._is_parquet:
             return [n for n in among if not _is_number(self._schema.field(n).type)]
         found: set[str] = set()
@@ -122,7 +121,7 @@ class TableFile:
 
     @property
     def separator_hint(self) -> str:
-        """What to say where a header is one name with another separator in it; else nothing."""
+        """A hint if the header is one name with another separator in it, else ""."""
         found = next((s for s in _OTHER_SEPARATORS if s in self.names[0]), None)
         if found is None or len(self.names) > 1:
             return ""
@@ -143,11 +142,11 @@ class TableFile:
             _, stream = self._opened()
         reading = csv.ReadOptions(
             use_threads=False, block_size=_BLOCK_BYTES
-        )  # with threads errors name no row
+        )  # with threads, errors name no row
         return csv.open_csv(stream, read_options=reading, parse_options=_PARSE, convert_options=options)
 
     def _opened(self) -> tuple[pa.OSFile, Any]:
-        """The file and, where compressed, the stream of its contents."""
+        """The file and, if compressed, the stream of its contents."""
         raw, kind = pa.OSFile(str(self.path)), SUFFIXES[self._suffix]
         return raw, pa.CompressedInputStream(raw, kind) if kind else raw
 
@@ -169,7 +168,7 @@ class TableFile:
             self._rows += len(batch)
 
     def _refuse_rounded_text(self, name: str) -> None:
-        """Read a column of a CSV file again, as text: its numbers do not show whether they were rounded."""
+        """Read a column of a CSV file again, as text: numbers do not show whether they are rounded."""
         first = 0
         for batch in self._csv(None, [(name, pa.string())]):
             self._refuse_rounded(name, batch.column(0), first)
@@ -225,11 +224,11 @@ class TableFile:
             ) from error
 
 
-# pyarrow's own ways between its arrays and NumPy's load pandas, which is slow; these do not.
+# pyarrow's own conversions to NumPy load pandas, which is slow; these do not.
 
 
 def cells(column: pa.Array) -> Array:
-    """The numbers of a column (n,); anything where it is null."""
+    """The numbers of a column (n,), arbitrary where it is null."""
     data = [None, column.buffers()[1]]
     values: Array = np.from_dlpack(
         pa.Array.from_buffers(column.type, len(column), data, offset=column.offset)
@@ -255,7 +254,7 @@ def as_column(values: Array) -> pa.Array:
 
 
 def not_numeric(path: Path, column: str, what: str, hint: str = "") -> DataError:
-    """The refusal of a column that holds something other than numbers."""
+    """The refusal of a column with other cells than numbers."""
     return DataError(
         f"{path}: column {column!r} {what}, which is not a number: choose --encode {column}=ordinal or "
         f"--encode {column}=one-hot, "
@@ -268,7 +267,7 @@ def _is_number(kind: pa.DataType) -> bool:
 
 
 def _all_numbers(column: pa.Array) -> bool:
-    for trim in (False, True):  # trimming takes as long as reading the numbers, and few need it
+    for trim in (False, True):  # trimming takes as long as reading the numbers; few need it
         with suppress(pa.ArrowInvalid):
             (pc.utf8_trim_whitespace(column) if trim else column).cast(pa.float64())
             return True

@@ -1,4 +1,4 @@
-"""What the owner asks for, and the mechanism that follows from it and from the table's moments."""
+"""The owner's options, and the mechanism that follows from them and the table's moments."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from vflens.table_noise.parameters import (
 )
 from vflens.types import Array
 
-#: The options that each mechanism reads; any other is refused beside it.
+#: The options that each mechanism reads; others are refused.
 TAKES = {
     "gaussian": ("lambda", "target-mse", "epsilon", "pi"),
     "laplace": ("lambda", "target-mse", "epsilon", "pi", "matched"),
@@ -34,7 +34,7 @@ MATCHED = ("cramer-rao", "variance")
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """The flags of ``vflens release``, by the same names; None: not given."""
+    """The flags of ``vflens release``, with the same names; None: absent."""
 
     table: Path
     out: Path
@@ -74,7 +74,7 @@ class Options:
         self._check_fit()
 
     def given(self, flag: str) -> Any:
-        """The value of ``--flag``; None when not given."""
+        """The value of ``--flag``, or None."""
         return getattr(self, {"lambda": "lambda_"}.get(flag, flag.replace("-", "_")))
 
     @property
@@ -83,13 +83,13 @@ class Options:
         return self.pi == "standardise"
 
     def span(self, width: int) -> Array | None:
-        """The public diameter (p,), None when not given."""
+        """The public diameter (p,), or None."""
         return (
             None if self.diameter is None else positive("diameter", numbers("diameter", self.diameter, width))
         )
 
     def as_key(self) -> list[str]:
-        """All that the noise depends on besides secret and table, as text."""
+        """All other inputs of the noise than secret and table, as text."""
         plumbing = {"table", "out", "seed", "force", "excel_safe"}
         return [f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if f.name not in plumbing]
 
@@ -115,7 +115,7 @@ class Options:
                 )
         if self.epsilon is not None and self.diameter is None:
             raise ConfigError(
-                "--epsilon without --diameter: say by how much two rows can differ, a public bound"
+                "--epsilon without --diameter: give a public bound on the difference of two rows"
             )
         if self.epsilon is not None and self.pi_from_data:
             raise ConfigError(
@@ -128,7 +128,7 @@ def mechanism_for(options: Options, moments: TableMoments, names: Sequence[str])
     """The noise of the i.i.d. mechanisms for a table with these ``moments`` and column ``names``.
 
     Raises:
-        ConfigError: a value is out of range, or of another length than the table is wide.
+        ConfigError: a value is out of range, or its length is not the table's width.
     """
     pi = _pi(options, moments, names)
     width = len(names)
@@ -198,7 +198,7 @@ def _pi_file(path: Path, width: int) -> Array:
         )
     except OSError as error:
         raise ConfigError(
-            f"--pi {str(path)!r} cannot be read ({error.strerror}): say identity, standardise or a file"
+            f"--pi {str(path)!r} cannot be read ({error.strerror}): give identity, standardise or a file"
         ) from error
     except ValueError:
         raise ConfigError(

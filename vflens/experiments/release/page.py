@@ -1,6 +1,4 @@
-"""The certificate as one page that opens offline: the trade-off, each column before and after, what is not
-protected.
-"""
+"""The certificate as one offline page: the trade-off, columns before and after, unprotected facts."""
 
 from __future__ import annotations
 
@@ -39,25 +37,25 @@ def render(facts: Document, mechanism: Mechanism, moments: TableMoments, effect:
 
 
 def headline(facts: Document) -> str:
-    """The certificate in one sentence: what the bound is, and what it does not stop."""
+    """The certificate in one sentence: the bound, and what it does not prevent."""
     columns = facts["cramer_rao"]["per_feature"]
     known = [c for c in columns if c["linear_r2"] is not None]
-    said = (
+    bound = (
         f"A row's squared error is at least {facts['cramer_rao']['min_row']:.4g} for locally unbiased "
         "estimators"
         f" ({_percent(facts['cramer_rao']['share_of_total_variance'])} of a row's variance on average)"
     )
     if not known:
-        return said + "."
+        return bound + "."
     worst = max(known, key=lambda c: c["linear_r2"])
     return (
-        f"{said}; someone who knows mean and covariance still explains {_percent(worst['linear_r2'])} of "
-        f"{worst['column']!r}."
+        f"{bound}; with known mean and covariance, linear estimates still explain "
+        f"{_percent(worst['linear_r2'])} of {worst['column']!r}."
     )
 
 
 def _unbroken(share: float | None) -> str:
-    """A percentage that no narrow column breaks in two."""
+    """A percentage without line breaks."""
     return _percent(share).replace(" ", "\N{NO-BREAK SPACE}")
 
 
@@ -68,7 +66,7 @@ def _percent(share: float | None) -> str:
 
 
 def _trade_off(mechanism: Mechanism, moments: TableMoments) -> Document:
-    """Three errors as shares of a row's variance against the size of the noise, the chosen point marked."""
+    """Three errors as shares of a row's variance against the size of the noise; a mark shows this release."""
     field = "m" if isinstance(mechanism, Correlated) else "lam"
     chosen = getattr(mechanism, field)
     points = _POINTS if mechanism.width <= _WIDE else 9

@@ -1,4 +1,4 @@
-"""The two passes over a table: what the first learns, what the second writes. Memory does not grow with the
+"""The two passes over a table: the first computes moments, the second writes. Memory does not grow with the
 rows.
 """
 
@@ -20,9 +20,8 @@ from vflens.table_noise.mechanisms import Mechanism
 from vflens.table_noise.moments import TableMoments
 from vflens.types import Array
 
-#: Noise must exceed the spacing of float64 at the column's largest value so many times. Then no value is more
-#: than
-#: 2⁵⁰ steps of the noise's grid from 0, and float64 finds its place there to within half a step.
+#: The noise's deviation must be at least so many spacings of float64 at the column's largest value. Then no
+#: value is more than 2⁵⁰ steps of the noise's grid from 0, and float64 locates it to within half a step.
 TIMES = 2**16
 #: Above it neighbouring whole numbers share one float64.
 _WHOLE = 2.0**53
@@ -31,7 +30,7 @@ _BINS, _DRAWN_ROWS, _DRAWN_COLUMNS = 40, 200_000, 24
 
 @dataclass(eq=False)
 class Scan:
-    """What the first pass learns: by released column (p,), first values of the label, a digest."""
+    """Results of the first pass, by released column (p,); first values of the label, a digest."""
 
     moments: TableMoments
     low: Array
@@ -44,7 +43,7 @@ class Scan:
 
     @property
     def rows(self) -> int:
-        """Rows q that are released."""
+        """Number q of released rows."""
         return self.moments.count
 
 
@@ -78,7 +77,7 @@ def scan(plan: Columns, blocks: Iterable[Block]) -> Scan:
 
 
 def _constant(labels: Sequence[str]) -> bool:
-    """Whether these are one value, as text or, "1" beside "1.0", as a number."""
+    """Whether these are one value, as text or as a number ("1" and "1.0")."""
     try:
         return len({float(label) for label in labels[:2]}) == 1
     except ValueError:
@@ -108,7 +107,7 @@ def _whole(x: Array) -> Array:
 
 
 def _note_kept(plan: Columns, found: Scan, block: Block) -> None:
-    """The label's values, three at most, and whether text needs quotes in CSV."""
+    """The label's values, at most three, and whether text needs quotes in CSV."""
     if plan.label is not None and len(found.labels) < 3:
         values = pc.unique(block.kept[plan.label].cast(pa.string())).to_pylist()
         found.labels = list(dict.fromkeys([*found.labels, *values]))[:3]
@@ -118,7 +117,7 @@ def _note_kept(plan: Columns, found: Scan, block: Block) -> None:
 
 
 def refuse_invisible(plan: Columns, found: Scan, deviation: Array) -> None:
-    """Refuse noise that float64 rounds away beside the numbers that it should hide.
+    """Refuse noise that float64 would round away beside the numbers that it hides.
 
     Raises:
         ConfigError: in some column the noise's ``deviation`` (p,) is within 65,536 steps of float64.
@@ -135,7 +134,7 @@ def refuse_invisible(plan: Columns, found: Scan, deviation: Array) -> None:
 
 
 def refuse_refuted(plan: Columns, found: Scan, diameter: Array) -> None:
-    """Refuse a public ``diameter`` (p,) that the table itself refutes: no ε would hold between its own rows.
+    """Refuse a public ``diameter`` (p,) that the table refutes: no ε would hold between its own rows.
 
     Raises:
         DataError: two rows differ by more in some column.
@@ -159,10 +158,10 @@ class Noise:
 
 @dataclass(eq=False)
 class Effect:
-    """What the second pass saw: before and after as histograms, and what simple decoding undoes.
+    """Results of the second pass: histograms before and after, and the share that simple decoding restores.
 
     ``undone``: by feature, the share of cells (of rows, for one-hot) that rounding (arg-max) gives back.
-    ``formulas``: names and texts in the file that a spreadsheet takes for formulas.
+    ``formulas``: names and texts in the file that a spreadsheet would run.
     """
 
     edges: Array
@@ -176,11 +175,11 @@ class Effect:
 def write(
     plan: Columns, blocks: Iterable[Block], found: Scan, noise: Noise, path: Path, *, excel_safe: bool = False
 ) -> Effect:
-    """Write x + n to ``path``, in the format that its suffix says; ``excel_safe``: see
+    """Write x + n to ``path``, in the format of its suffix; ``excel_safe``: see
     :class:`vflens.experiments.release.file.TableSink`.
 
     Raises:
-        DataError: these are not the numbers that the first pass read.
+        DataError: the numbers differ from those of the first pass.
     """
     effect = _canvas(plan, found, noise.mechanism)
     decoders = [(f, place) for f, place in plan.groups() if _decodable(plan, found, f, place)]
@@ -239,7 +238,7 @@ def _draw(effect: Effect, x: Array, released: Array) -> None:
 
 
 def signs(values: Sequence[str], labels: Array) -> tuple[Array, str]:
-    """Labels (q,) as ±1, and the value that became +1: the larger number, else the later text.
+    """Labels (q,) as ±1, and the value of +1: the larger number, or the later text.
 
     Raises:
         ConfigError: there are not exactly two values.

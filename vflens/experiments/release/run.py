@@ -43,7 +43,7 @@ THETA, RHO = 1.0, 1e-2
 
 @dataclass(frozen=True)
 class Release:
-    """What was written, and the certificate as JSON holds it."""
+    """The written files, and the certificate as in JSON."""
 
     table: Path
     certificate: Path
@@ -52,17 +52,17 @@ class Release:
 
 
 def release(options: Options, progress: Progress) -> Release:
-    """Release ``options.table`` as ``options.out``, with its certificate: all of it, or nothing.
+    """Release ``options.table`` as ``options.out``, with its certificate: all files or none.
 
     Raises:
-        ConfigError: options that cannot work together, or an output that exists and is not to be replaced.
-        DataError: a table that cannot be released.
+        ConfigError: contradicting options, or an existing output without ``--force``.
+        DataError: the table cannot be released.
         StorageError: the output cannot be written.
     """
     page, certificate = (
         options.out.with_name(f"{options.out.name}.certificate.{s}") for s in ("html", "json")
     )
-    outputs = [page, certificate, options.out]  # the table last: where it stands, so does its certificate
+    outputs = [page, certificate, options.out]  # the table last: if it exists, so does its certificate
     _refuse_overwriting(options, outputs)
     plan = plan_columns(TableFile(options.table), options, progress)
     rows = partial(blocks, plan, drop_missing=options.missing == "drop-row", progress=progress)
@@ -108,7 +108,7 @@ def _independent(options: Options, plan: Columns, rows: Callable[..., Iterable[B
 
 
 def _correlated(options: Options, plan: Columns, rows: Callable[..., Iterable[Block]]) -> _Prepared:
-    """Holds the table: the classifier needs all of it."""
+    """Keeps the table in memory: the classifier needs all rows."""
     if len(plan.names) == 1:
         raise ConfigError(
             f"--mechanism correlated on the one column {plan.names[0]!r} leaves no room for noise: choose "
@@ -144,7 +144,7 @@ def _solving(remedy: str) -> Iterator[None]:
 
 
 def _features(file: TableFile, names: Sequence[str], progress: Progress) -> Array:
-    """The released numbers as the file gives them back, (q, p)."""
+    """The released numbers, read back from the file, (q, p)."""
     read = file.blocks(names, (), "checking", progress)
     return np.concatenate([np.column_stack([floats(block[n]) for n in names]) for block in read])
 
@@ -163,13 +163,13 @@ def _refuse_overwriting(options: Options, outputs: Sequence[Path]) -> None:
         raise ConfigError(f"{folder} is a folder: name another --out")
     existing = next((o for o in outputs if o.exists()), None)
     if existing is not None and not options.force:
-        raise ConfigError(f"{existing} exists: name another --out, or say --force to replace it")
+        raise ConfigError(f"{existing} exists: name another --out, or give --force to replace it")
 
 
 def _key(options: Options, found: Scan) -> bytes:
-    """The key of the noise: fresh, or from the seed, the numbers and the options together.
+    """The key of the noise: random, or from seed, numbers and options together.
 
-    One seed never gives two releases the same noise in different sizes: their difference would show it.
+    So one seed never gives two releases the same noise in different sizes; their difference would reveal it.
     """
     if options.seed is None:
         return secrets.token_bytes(32)

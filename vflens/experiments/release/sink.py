@@ -21,7 +21,7 @@ from vflens.errors import StorageError
 from vflens.experiments.release.file import SUFFIXES, suffix
 from vflens.storage.arrow import strings
 
-_FORMULA = r"^[=+\-@\t\r]"  # how a text begins that a spreadsheet runs, unless it is a number
+_FORMULA = r"^[=+\-@\t\r]"  # first characters of a text that a spreadsheet runs, unless it is a number
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 
 
@@ -33,8 +33,8 @@ class _Writer(Protocol):
 class TableSink:
     """Writes blocks of columns as CSV or parquet, by the suffix of ``path``.
 
-    Floats are written with the digits, up to 17, that read back bit for bit. ``formulas`` counts the names
-    and texts that a spreadsheet takes for formulas; ``excel_safe`` puts an apostrophe before each.
+    Floats have as many digits, up to 17, as reading them back bit for bit needs. ``formulas`` counts the
+    names and texts that a spreadsheet would run; ``excel_safe`` puts an apostrophe before each.
     """
 
     def __init__(self, path: Path, schema: pa.Schema, *, quoted: bool, excel_safe: bool) -> None:
@@ -56,7 +56,7 @@ class TableSink:
         self._writer.write_batch(pa.record_batch(written, schema=self._schema))
 
     def _text(self, column: pa.Array) -> pa.Array:
-        """A column of text as it is written."""
+        """A column of text for the file."""
         self.formulas += pc.sum(_formulas(column)).as_py() or 0
         return as_shown(column) if self._safe else column
 
@@ -71,7 +71,7 @@ class TableSink:
 
 
 def as_shown(column: pa.Array) -> pa.Array:
-    """Texts with an apostrophe before each that a spreadsheet takes for a formula: it then shows the text."""
+    """Texts with an apostrophe before each that a spreadsheet would run: it then shows the text."""
     return pc.if_else(_formulas(column), pc.binary_join_element_wise("'", column, ""), column)
 
 
@@ -88,8 +88,8 @@ def _header(names: Sequence[str]) -> bytes:
 
 @contextmanager
 def replacing(files: Sequence[Path]) -> Iterator[list[Path]]:
-    """A temporary file beside each of ``files``, for the owner only; all take their places, in order, once
-    the body ends well.
+    """A temporary file beside each of ``files``, for the owner only; after success each replaces its file, in
+    order.
 
     Raises:
         StorageError: the folder cannot be written.

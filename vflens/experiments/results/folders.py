@@ -172,9 +172,9 @@ class Run:
 
     def infos(self) -> dict[str, PartyInfo]:
         """The public description of every party that the folders know, by name."""
-        told = {i.name: i for p in self.parties for i in p.federation.parties}
+        described = {i.name: i for p in self.parties for i in p.federation.parties}
         held = {p.name: PartyInfo(p.name, p.role) for p in self.parties if p.role}
-        return {**held, **told}
+        return {**held, **described}
 
     def of_role(self, role: Role) -> list[str]:
         """The names of the parties with ``role``, sorted."""

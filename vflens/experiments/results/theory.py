@@ -78,12 +78,12 @@ class Comparison:
         """The sentence that every report shows first; "" unless they disagree."""
         if self.verdict != "disagrees":
             return ""
-        said = [f"{self.statement} says {self.closed:.6g}"] if math.isfinite(self.closed) else []
+        parts = [f"{self.statement} says {self.closed:.6g}"] if math.isfinite(self.closed) else []
         lows = [b for b in (self.lower, self.any_center) if math.isfinite(b)]
-        said += [f"at least {max(lows):.6g}"] if lows else []
-        said += [f"at most {self.upper:.6g}"] if math.isfinite(self.upper) else []
+        parts += [f"at least {max(lows):.6g}"] if lows else []
+        parts += [f"at most {self.upper:.6g}"] if math.isfinite(self.upper) else []
         where = f"{self.attack} on {self.target} ({self.rows} {self.scored_set} rows)"
-        return f"{where} measured {self.measured:.6g}, {', '.join(said)}"
+        return f"{where} measured {self.measured:.6g}, {', '.join(parts)}"
 
 
 @dataclass(frozen=True)
@@ -116,8 +116,8 @@ def disorders(run: Run) -> tuple[Disorder, ...]:
 
 def alarms(run: Run) -> list[str]:
     """Every disagreement between theory and measurement in ``run``, a sentence each."""
-    said = [c.alarm for c in comparisons(run)] + [d.alarm for d in disorders(run)]
-    return [sentence for sentence in said if sentence]
+    alarms = [c.alarm for c in comparisons(run)] + [d.alarm for d in disorders(run)]
+    return [sentence for sentence in alarms if sentence]
 
 
 def beside(run: Run) -> dict[tuple[str, str, str], Document]:
@@ -125,8 +125,8 @@ def beside(run: Run) -> dict[tuple[str, str, str], Document]:
     found: dict[tuple[str, str, str], Document] = {}
     for c in comparisons(run):
         compared = not c.excuse and math.isfinite(c.closed)
-        said = {"statement": c.statement, "closed": c.closed} if compared else {}
-        found[c.attack, c.target, c.scored_set] = {**said, **({"alarm": c.alarm} if c.alarm else {})}
+        closed = {"statement": c.statement, "closed": c.closed} if compared else {}
+        found[c.attack, c.target, c.scored_set] = {**closed, **({"alarm": c.alarm} if c.alarm else {})}
     for d in disorders(run):
         if d.alarm:
             row = found.setdefault((d.attack, d.target, "predict"), {})

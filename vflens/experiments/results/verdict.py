@@ -80,8 +80,8 @@ def verdict(runs: Sequence[Run]) -> Verdict:
     others = [
         _compared(r, n, runs[first]) for i, (r, n) in enumerate(zip(runs, names, strict=True)) if i != first
     ]
-    unsaid = len(others) - _SPOKEN_RUNS
-    more = [f"{unsaid} more runs stand in the heat map below."] if unsaid > 0 else []
+    hidden = len(others) - _SPOKEN_RUNS
+    more = [f"{hidden} more runs stand in the heat map below."] if hidden > 0 else []
     return Verdict(_headline(runs[first], names[first]), (*others[:_SPOKEN_RUNS], *more), _assumption(runs))
 
 
@@ -258,8 +258,8 @@ def _assumption(runs: Sequence[Run]) -> str:
 
 def _worth_of_secure_training(runs: Sequence[Run]) -> str:
     """The leak of unprotected training, as attacks measured it: the largest of several runs."""
-    told = sorted(((key, r2) for run in runs for key, r2 in explained(run).items()), key=lambda t: t[1])
-    shares = dict(told)  # the last of a key is its largest
+    found = sorted(((key, r2) for run in runs for key, r2 in explained(run).items()), key=lambda t: t[1])
+    shares = dict(found)  # the last of a key is its largest
     columns = "".join(
         f" Trained in the clear, {attack} explains R² = {figure(r2)} of the variance of {target}'s training "
         "rows, up to one affine map."

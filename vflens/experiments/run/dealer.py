@@ -239,10 +239,10 @@ def _as_services() -> bool:
     Raises:
         ConfigError: VFLENS_NETWORK has an unknown value.
     """
-    said = os.environ.get("VFLENS_NETWORK", "")
-    if said not in ("", SERVICES):
-        raise ConfigError(f"VFLENS_NETWORK = {said!r} is unknown: set it to {SERVICES!r}, or not at all")
-    return said == SERVICES
+    network = os.environ.get("VFLENS_NETWORK", "")
+    if network not in ("", SERVICES):
+        raise ConfigError(f"VFLENS_NETWORK = {network!r} is unknown: set it to {SERVICES!r}, or not at all")
+    return network == SERVICES
 
 
 def free_addresses(count: int) -> list[str]:
