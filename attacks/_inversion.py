@@ -11,7 +11,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from vflens.errors import ConfigError
-from vflens.models.settings import image_grid
+from vflens.models.pixels import image_grid
 from vflens.plugins.attack import Attack
 from vflens.plugins.view import AdversaryView
 from vflens.types import Array, ColumnInfo, Estimate, statuses

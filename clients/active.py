@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from vflens.errors import ConfigError, ProtocolError, StateError
 from vflens.member.event_loop import run_to_end
 from vflens.member.released_rows import RowLog
 from vflens.member.stage import Stage
-from vflens.models.settings import SplitNetwork
+from vflens.models.part import ActivePart, Learn, Site
 from vflens.models.softmax_regression import one_hot
 from vflens.protocol.acts import (
     Answers,
@@ -44,7 +43,7 @@ from vflens.storage.files import save_arrays
 from vflens.types import Array, Exchange, Phase, Point, Released
 
 
-class ActiveParty(DataParty):
+class ActiveParty(DataParty[ActivePart]):
     """Learns from summed logits, gives gradients, asks for predictions, attacks.
 
     Args:
@@ -221,7 +220,12 @@ class ActiveParty(DataParty):
                 fresh = self.gate.unreleased(Point.SCORES, exchange, rows)
             else:
                 self.spending.check(exchange)
-                own = self.gate.release_rows(Point.EMBEDDING, exchange, rows, self._sent)
+                own = self.gate.release_rows(
+                    Point.EMBEDDING,
+                    exchange,
+                    rows,
+                    lambda fresh: run.model.forward(run.inputs.take(fresh, axis=0), exchange),
+                )
         if run.federation.direct:
             return self._scored_here(exchange, rows, fresh)
         released = self.links[self.coordinator].call(Predict(own))  # meanwhile another may be prepared
@@ -231,7 +235,7 @@ class ActiveParty(DataParty):
             if fresh.any():  # what was received before says nothing new
                 self.transcript.record(part(released, rows[fresh]))
                 self._scores.add(rows[fresh], log_c[fresh], exchange)
-            if run.federation.network is None:
+            if run.federation.scored_by_coordinator:
                 return released
             return self.gate.release_rows(Point.SCORES, exchange, rows, self._scores.values)
 
@@ -255,35 +259,14 @@ class ActiveParty(DataParty):
         with self.lock:
             return self.gate.release_rows(Point.SCORES, exchange, rows, compute)
 
-    def network_model(self, federation: Federation, network: SplitNetwork) -> Any:
-        """See :meth:`DataParty.network_model`."""
-        from vflens.models.networks.training import Top
-
-        return Top(
-            network,
-            self.table.columns,
-            width=federation.combined_width,
-            classes=federation.n_classes,
-            training=federation.training,
-            secret=self.secret,
-            wrap=self.wrapped,
-            device=self.config.device,
-        )
-
-    def _sent(self, rows: Array) -> Array:
-        """What the coordinator gets of ``rows``: partial logits; nothing in a split network, whose top is
-        here.
-        """
-        if self.run.federation.network is not None:
-            return np.zeros((len(rows), 0))
-        partial: Array = self.run.model.forward(self.run.inputs.take(rows, axis=0))
-        return partial
+    def new_part(self, federation: Federation, site: Site) -> ActivePart:
+        """See :meth:`DataParty.new_part`."""
+        return federation.model.active_part(site)
 
     def _checked_scores(self, released: Released, rows: Array) -> Array:
-        """The scores (n, k) that the coordinator released, or that the top model computes."""
+        """The scores (n, k) that the coordinator released, or those that this part gives its embeddings."""
         federation = self.run.federation
-        point = Point.EMBEDDING if federation.network else Point.SCORES
-        width = federation.combined_width if federation.network else federation.n_classes
+        point, width = federation.predicted
         check_origin(released, self.coordinator, point)
         values = released.tensor(str(point))
         if released.rows.tobytes() != rows.tobytes() or values.shape != (len(rows), width):
@@ -291,15 +274,14 @@ class ActiveParty(DataParty):
                 f"the coordinator answered with {point} of shape {values.shape}, or of other rows: {point} "
                 f"of the {len(rows)} rows asked are due"
             )
-        if federation.network is None:
+        if federation.scored_by_coordinator:
             return values
         finite(released, "embedding", values.shape, federation.dtype)
         return self._log_scores(values, rows, released.exchange)
 
     def _log_scores(self, embeddings: Array, rows: Array, exchange: Exchange) -> Array:
-        """What the top model makes of the combined ``embeddings`` of ``rows``."""
-        log_c: Array = self.run.model.log_scores(embeddings, self.run.inputs.take(rows, axis=0), exchange)
-        return log_c
+        """What this part makes of the combined ``embeddings`` of ``rows``."""
+        return self.run.model.log_scores(embeddings, self.run.inputs.take(rows, axis=0), exchange)
 
     def received_scores(self, rows: Array) -> Array:
         """Log-probabilities (n, k) of ``rows`` asked before, after this party's own defences."""
@@ -310,8 +292,9 @@ class ActiveParty(DataParty):
 
     def predict_and_attack(self) -> None:
         """Ask for all prediction rows, attack at every milestone, then tell the coordinator."""
-        rows = self.run.federation.predict
-        done, point = 0, Point.SCORES if self.run.federation.network else Point.EMBEDDING
+        federation = self.run.federation
+        rows = federation.predict
+        done, point = 0, Point.EMBEDDING if federation.scored_by_coordinator else Point.SCORES
         for milestone in milestones(len(rows)):
             while done < milestone:
                 end = min(done + self.config.predict_batch, milestone)
@@ -380,23 +363,23 @@ class ActiveParty(DataParty):
         finite(act.received, "embedding", (len(rows), federation.combined_width), federation.dtype)
         return act.received
 
-    def _release_gradient(self, received: Sequence[Released]) -> tuple[Released, Callable[[], None]]:
+    def _release_gradient(self, received: Sequence[Released]) -> tuple[Released, Learn]:
         """Release the gradient in the combined embeddings ``received``; return it and what learns from it."""
         model, (exchange, rows) = self.run.model, (received[0].exchange, received[0].rows)
         inputs, labels = self.run.inputs.take(rows, axis=0), self.soft_labels.take(rows, axis=0)
-        loss, gradient = model.loss_gradient(
+        loss, gradient, learn = model.loss_gradient(
             combined(received, self.run.federation), inputs, labels, exchange
         )
         released = self.gate.release(Point.GRADIENT, exchange, rows, {"gradient": gradient})
         self._note_loss(exchange, loss)
-        return released, lambda: model.learn(inputs, gradient, exchange)
+        return released, learn
 
-    def _learn_and_remember(self, learn: Callable[[], None], received: Released) -> None:
+    def _learn_and_remember(self, learn: Learn, received: Released) -> None:
         learn()
         self.recovery.learned = received.exchange.step
         self.remember(received)
 
-    def _learned(self, learn: Callable[[], None], embeddings: Sequence[Released]) -> None:
+    def _learned(self, learn: Learn, embeddings: Sequence[Released]) -> None:
         """The same for embeddings that were logged before."""
         learn()
         self.recovery.learned = embeddings[0].exchange.step

@@ -98,8 +98,8 @@ class Adversary:
         own = {"features": run.inputs}
         if party.labels is not None:
             own["labels"] = party.labels
-        if run.federation.network is None:
-            own["parameters"] = run.model.weight
+        if run.federation.model.linear:
+            own["parameters"] = run.model.parameters()["weight"]
         elif party.role is Role.PASSIVE:
             own["embeddings"] = self._embedded()
         return {name: read_only(array) for name, array in own.items()}
@@ -238,7 +238,7 @@ def view_of(
         needs=attack.needs,
         phases=attack.phases,
         training=federation.train,
-        network=federation.network,
+        model=federation.model,
         every=every,
         joint=joint,
     )

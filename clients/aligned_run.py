@@ -5,11 +5,12 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Generic, Protocol, TypeVar
 
 from structlog.typing import FilteringBoundLogger
 
 from vflens.config import ActiveConfig, PassiveConfig
+from vflens.models.part import Part
 from vflens.protocol.federation import Federation
 from vflens.protocol.link import Links
 from vflens.storage.metrics import Metrics
@@ -18,19 +19,22 @@ from vflens.tables.scaling import Scaler
 from vflens.tables.table import Table
 from vflens.types import Array, Role
 
+P_co = TypeVar("P_co", bound=Part, covariant=True)
 
-@dataclass(eq=False)
-class Prepared:
+
+@dataclass(frozen=True, eq=False)
+class Prepared(Generic[P_co]):
     """A run after alignment: all arrays in aligned order.
 
-    ``truth`` (N, d) are the party's own columns scaled to [0, 1], ``inputs`` the same after its defences.
+    ``truth`` (N, d) are the party's own columns scaled to [0, 1], ``inputs`` the same after its defences,
+    ``model`` is its part of the model.
     """
 
     federation: Federation
     truth: Array
     inputs: Array
     clipped: int
-    model: Any  # LinearBlock; a Bottom or Top of vflens.models.networks, which import torch
+    model: P_co
 
 
 def aligned_in_place(features: Array, order: Array, scaler: Scaler) -> tuple[Array, int]:
@@ -73,5 +77,5 @@ class Host(Protocol):
         """The true labels int64 (N,) in aligned order, at the active party."""
 
     @property
-    def run(self) -> Prepared:
+    def run(self) -> Prepared[Part]:
         """Rows, inputs and model of the run."""

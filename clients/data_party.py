@@ -6,26 +6,25 @@ import threading
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Generic
 
 import numpy as np
 
 from vflens.clients.adversary import Adversary
-from vflens.clients.aligned_run import Prepared, aligned_in_place
+from vflens.clients.aligned_run import P_co, Prepared, aligned_in_place
 from vflens.clients.identification import Identification
 from vflens.clients.membership import check_membership, check_order
 from vflens.clients.spending import Spending
 from vflens.config import ActiveConfig, PassiveConfig
 from vflens.config.compatibility import build_defenses, check_device, check_family
-from vflens.errors import ConfigError, ProtocolError, StateError
+from vflens.errors import ProtocolError, StateError
 from vflens.member.gate import ReleaseGate, check_fired
 from vflens.member.recovery import RecoveryLog, as_storage_error, check_logged, check_state
 from vflens.member.stage import Reached, Stage
 from vflens.member.start_nonce import start_nonce
 from vflens.member.step_log import StepLog
 from vflens.member.summary import save_summary
-from vflens.models.settings import SplitNetwork
-from vflens.models.softmax_regression import LinearBlock
+from vflens.models.part import Site
 from vflens.plugins.chain import DefenseChain
 from vflens.protocol.acts import (
     ACCESS,
@@ -60,8 +59,11 @@ from vflens.tables.scaling import Scaler
 from vflens.types import Array, Exchange, Owner, PartyInfo, Phase, Point, Released, Role
 from vflens.wire.allocator import give_back
 
+if TYPE_CHECKING:
+    from torch.nn import Module
 
-class DataParty(Party):
+
+class DataParty(Party, Generic[P_co]):
     """A party with rows; everything it writes goes to its run folder ``config.out``.
 
     Args:
@@ -110,7 +112,7 @@ class DataParty(Party):
         self.failure = ""
         self.in_process = False  # set by a run that keeps all parties in one process
         self.lock = threading.RLock()
-        self._prepared: Prepared | None = None
+        self._prepared: Prepared[P_co] | None = None
         self._identification = Identification(config, self.secret)
         self._deferred: Callable[[], None] | None = None
 
@@ -269,7 +271,7 @@ class DataParty(Party):
         return 0 if self._prepared is None else self._prepared.clipped
 
     @property
-    def run(self) -> Prepared:
+    def run(self) -> Prepared[P_co]:
         """Rows, inputs and model of the run.
 
         Raises:
@@ -288,8 +290,9 @@ class DataParty(Party):
         self.owner = Owner(self.name, truth, labels, federation.n_classes, role=self.role)
         everything = np.arange(federation.rows, dtype=np.int32)
         inputs = self.chain.fold("on_inputs", truth, Exchange(federation.run, Phase.TRAIN, 0, 0), everything)
-        check_family(self.chain.named, self.name, federation.network is not None)
-        model = self._new_model(federation, inputs.shape[1])
+        check_family(self.chain.named, self.name, federation.model)
+        federation.model.check_device(self.config.device, f" at {self.name!r}")
+        model = self.new_part(federation, self._site(federation, inputs.shape[1]))
         self._prepared = Prepared(federation, truth, inputs, clipped, model)
         self.spending = Spending(self.config, self.chain.claims_at, federation)
         self.gate.keep = 1 + federation.training.staleness
@@ -303,25 +306,29 @@ class DataParty(Party):
         self.table = replace(self.table, features=features[:0])
         return aligned_in_place(features, order, scaler)
 
-    def _new_model(self, federation: Federation, width: int) -> Any:
-        if federation.network is not None:
-            return self.network_model(federation, federation.network)
-        if self.config.device != "cpu":
-            raise ConfigError(
-                f"device = {self.config.device!r} at {self.name!r}: softmax regression computes on the "
-                "processor, leave device out"
-            )
-        holds_bias = federation.passive[0].name == self.name
-        return LinearBlock(width, federation.n_classes, bias=holds_bias, training=federation.training)
-
     @abstractmethod
-    def network_model(self, federation: Federation, network: SplitNetwork) -> Any:
-        """The party's part of a split network; imports torch."""
+    def new_part(self, federation: Federation, site: Site) -> P_co:
+        """A new part of the model, which may import torch."""
 
-    def wrapped(self, module: Any) -> Any:
+    def _site(self, federation: Federation, features: int) -> Site:
+        return Site(
+            party=self.name,
+            columns=self.table.columns,
+            features=features,
+            classes=federation.n_classes,
+            training=federation.training,
+            secret=self.secret,
+            wrap=self.wrapped,
+            device=self.config.device,
+            received=federation.combined_width,
+            holds_bias=federation.passive[0].name == self.name,
+        )
+
+    def wrapped(self, module: Module) -> Module:
         """A new torch module after the party's defences of models."""
         exchange = Exchange(self.config.run, Phase.TRAIN, 0, 0)
-        return self.chain.fold("wrap_model", module, exchange, np.zeros(0, np.int32))
+        wrapped: Module = self.chain.fold("wrap_model", module, exchange, np.zeros(0, np.int32))
+        return wrapped
 
     def aligned_labels(self, order: Array) -> Array | None:
         """The labels in aligned order, for the party that has them."""
@@ -329,8 +336,7 @@ class DataParty(Party):
 
     def parameters(self) -> Mapping[str, Array]:
         """Copies of this party's parameters."""
-        named: Mapping[str, Array] = self.run.model.parameters()
-        return named
+        return self.run.model.parameters()
 
     def answered(self, point: Point, exchange: Exchange) -> Released | None:
         """The kept answer if this training exchange is a repetition, None if it is due."""
@@ -363,8 +369,7 @@ class DataParty(Party):
 
     def state(self) -> dict[str, Array]:
         """All that training changed, as arrays."""
-        named: dict[str, Array] = self.run.model.state()
-        return named
+        return self.run.model.state()
 
     def load(self, state: Mapping[str, Array]) -> None:
         """Take up :meth:`state`."""

@@ -16,6 +16,7 @@ from vflens.clients.aligned_run import Prepared
 from vflens.errors import ProtocolError, UnavailableError
 from vflens.member.gate import ReleaseGate
 from vflens.member.recovery import RecoveryLog
+from vflens.models.part import Part
 from vflens.protocol.acts import Epoch, Trained
 from vflens.protocol.embeddings import TrainingStreams
 from vflens.protocol.link import Link
@@ -30,7 +31,7 @@ class Trainer(Protocol):
     recovery: RecoveryLog
 
     @property
-    def run(self) -> Prepared:
+    def run(self) -> Prepared[Part]:
         """Members, rows and model of the run."""
 
     def take(self, embeddings: Sequence[Released]) -> None:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from vflens.errors import ProtocolError
+from vflens.models.family import Shapes
 from vflens.protocol.federation import Federation
 from vflens.types import Phase, Point, Released
-
-Shapes = Mapping[str, tuple[int, ...]]
 
 
 def check_disclosed(released: Released, federation: Federation) -> None:
@@ -49,9 +46,7 @@ def _shapes(released: Released, federation: Federation) -> Shapes | None:
         return {"features": (len(released.rows), columns)}
     if released.point is Point.MOMENTS:
         return {"mean": (columns,), "covariance": (columns, columns)}
-    if federation.network is not None:
-        return None
-    return {"weight": (federation.n_classes, columns), "bias": (federation.n_classes,)}
+    return federation.model.disclosed_shapes(columns, federation.n_classes)
 
 
 def _check_tensors(released: Released, shapes: Shapes | None) -> None:

@@ -45,9 +45,9 @@ def check_membership(
             f"transcript.every = {every} at {config.party!r} leaves out the last of "
             f"{federation.training.epochs} epochs: choose a divisor"
         )
-    if federation.direct and federation.network is None:
+    if federation.direct and federation.scored_by_coordinator:
         raise ProtocolError(
-            "softmax regression with aggregator 'active': its scores leave at the coordinator"
+            f"{federation.model.title} with aggregator 'active': its scores leave at the coordinator"
         )
     if federation.direct and isinstance(config, ActiveConfig):
         _check_reached(federation, config)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from vflens.config import PassiveConfig
 from vflens.config.compatibility import check_grants
 from vflens.errors import ProtocolError, StateError
 from vflens.member.stage import Stage
-from vflens.models.settings import SplitNetwork
+from vflens.models.part import PassivePart, Site
 from vflens.protocol.acts import Deliver, Disclose, Done, Finished, Forward, Step, StepReply
 from vflens.protocol.checks import MODEL_VERSION, check_exchange, check_origin, check_version, finite
 from vflens.protocol.federation import Federation
@@ -33,7 +32,7 @@ _POINTS = {
 }
 
 
-class PassiveParty(DataParty):
+class PassiveParty(DataParty[PassivePart]):
     """Answers the steps of whoever aggregates with embeddings, and submissions with receipts; attacks the
     labels.
 
@@ -179,12 +178,9 @@ class PassiveParty(DataParty):
         inputs = self.run.inputs.take(released.rows, axis=0)
         self.run.model.learn(inputs, released.tensor("gradient"), released.exchange)
 
-    def network_model(self, federation: Federation, network: SplitNetwork) -> Any:
-        """See :meth:`DataParty.network_model`."""
-        from vflens.models.networks.training import Bottom
-
-        training, device = federation.training, self.config.device
-        return Bottom(network, self.table.columns, training, self.secret, self.wrapped, device=device)
+    def new_part(self, federation: Federation, site: Site) -> PassivePart:
+        """See :meth:`DataParty.new_part`."""
+        return federation.model.passive_part(site)
 
     def _learn(self, received: Released) -> None:
         federation = self.run.federation

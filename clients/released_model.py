@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from vflens.clients.aligned_run import Prepared
+from vflens.models.part import Part
 from vflens.score.theory import ReleasedModel
 from vflens.types import Array
 
@@ -16,7 +17,7 @@ _CLOSE = 1e-9  # columns lie in [0, 1]
 
 
 def released_model(
-    run: Prepared, disclosed: Callable[[], Mapping[str, Array] | None]
+    run: Prepared[Part], disclosed: Callable[[], Mapping[str, Array] | None]
 ) -> ReleasedModel | None:
     """The trained model of a party's ``run``; None where no closed form covers it.
 
@@ -24,7 +25,7 @@ def released_model(
     one passive party under softmax regression that trains on H x, or on 1 − x. Several parties' columns are
     solved for together: A, P and K are then no party's alone.
     """
-    if len(run.federation.passive) > 1 or run.federation.network is not None:
+    if len(run.federation.passive) > 1 or not run.federation.model.closed_forms:
         return None
     moved, own = _input_map(run.truth, run.inputs), run.model.parameters()
     told = disclosed()

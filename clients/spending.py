@@ -24,9 +24,9 @@ def releases(federation: Federation, party: str) -> Mapping[Phase, tuple[Point, 
         embedding = (Point.EMBEDDING, federation.widths[party])
         return {Phase.TRAIN: embedding, Phase.PREDICT: embedding}
     training = {Phase.TRAIN: (Point.GRADIENT, federation.combined_width)}
-    if federation.network is not None:  # the top model is at home: no prediction row leaves
+    if not federation.sent_by_active:  # its part computes the scores: no prediction row leaves
         return training
-    return {**training, Phase.PREDICT: (Point.EMBEDDING, federation.n_classes)}
+    return {**training, Phase.PREDICT: (Point.EMBEDDING, federation.sent_by_active)}
 
 
 class Spending:

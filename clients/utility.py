@@ -9,7 +9,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from vflens.clients.aligned_run import Host
-from vflens.models.softmax_regression import log_softmax, train_alone
+from vflens.models.alone import train_alone
+from vflens.models.part import Site, plain
 from vflens.numerics.ranking import auc
 from vflens.randomness import derive, stream
 from vflens.types import Array, ColumnInfo, Point
@@ -41,29 +42,21 @@ def _trained(party: Host, labels: Array, purpose: str, tables: Mapping[str, Arra
     federation = party.run.federation
     x = np.hstack([party.run.inputs, *tables.values()]) if tables else party.run.inputs
     train, new = federation.train, x[federation.predict]
-    rng = stream(party.secret, purpose)
-    network, classes = federation.network, federation.n_classes
-    if network is None:
-        block = train_alone(x, labels, train, classes, federation.training, rng=rng)
-        return log_softmax(block.forward(new))
-    from vflens.models.networks.alone import train_network_alone
-
     described = {p.name: p.columns for p in federation.passive}
     columns: tuple[ColumnInfo, ...] = sum((described[name] for name in tables), party.table.columns)
-    secret = derive(party.secret, purpose)
-    scores = train_network_alone(
-        network,
-        x,
-        labels,
-        train,
-        training=federation.training,
+    site = Site(
+        party=party.name,
         columns=columns,
-        classes=classes,
-        width=federation.combined_width,
-        secret=secret,
-        rng=rng,
+        features=x.shape[1],
+        classes=federation.n_classes,
+        training=federation.training,
+        secret=derive(party.secret, purpose),
+        wrap=plain,
         device=party.config.device,
+        received=federation.combined_width,
+        holds_bias=True,
     )
+    scores = train_alone(federation.model, site, x, labels, train, rng=stream(party.secret, purpose))
     return scores(new)
 
 

@@ -136,7 +136,7 @@ class Coordinator(Party):
             config.model,
             config.aggregator,
         )
-        self.federation.combined_width  # noqa: B018 - a network that does not fit is refused before anybody prepares
+        self.federation.combined_width  # noqa: B018 - a model that does not fit is refused before anybody prepares
         # Side by side: whoever has part of a network imports torch now, which takes seconds.
         orders = alignment.orders.items()
         told = [self.links[name].submit(Prepare(self.federation, order)) for name, order in orders]
@@ -216,17 +216,19 @@ class Coordinator(Party):
         self._check_open()
         check_exchange(own.exchange, self.config.run, Phase.PREDICT)
         check_origin(own, self.aligned.active.name, Point.EMBEDDING)
-        # In a split network the active party's embedding stays with it: it sends rows only.
-        finite(own, "embedding", (len(own.rows), 0 if self.aligned.network else self.aligned.n_classes))
+        # Where the active party computes the scores its embedding stays with it: it sends rows only.
+        finite(own, "embedding", (len(own.rows), self.aligned.sent_by_active))
         self.aligned.checked_rows(own.rows, Phase.PREDICT)
-        point = Point.EMBEDDING if self.aligned.network else Point.SCORES
+        point, _ = self.aligned.predicted
         with self.lock:
             fresh = self.gate.unreleased(point, own.exchange, own.rows)
         embeddings = self._embeddings(own.exchange, fresh)  # meanwhile another request may be released
         with self.lock:
-            if self.aligned.network is not None:
-                return self._release_embeddings(own, embeddings)
-            return self.scores.release(own, lambda mine: self._combined(mine, embeddings))
+            if self.aligned.scored_by_coordinator:
+                return self.scores.release(
+                    own, lambda mine: self._combined(mine, embeddings), self.aligned.model.scores
+                )
+            return self._release_embeddings(own, embeddings)
 
     def finish(self, act: Finished) -> Done:
         """A data party has attacked, the active one has predicted too; the run is over when all have."""
@@ -235,7 +237,7 @@ class Coordinator(Party):
         with self.lock:  # the last two may come at a time: figures are recorded once
             self._unfinished.discard(act.sender)
             if not self._unfinished and not self.finished.is_set():
-                if self.aligned.network is None:
+                if self.aligned.scored_by_coordinator:
                     self.scores.record_metrics()
                 self.finished.set()
         return Done()

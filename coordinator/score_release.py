@@ -9,13 +9,13 @@ from collections.abc import Callable
 import numpy as np
 
 from vflens.member.gate import ReleaseGate
-from vflens.models.softmax_regression import log_softmax
 from vflens.numerics.theory.distortion_theory import logit_moment
 from vflens.protocol.checks import part
 from vflens.storage.metrics import Metrics
 from vflens.types import Array, Point, Released
 
 Logits = Callable[[Released], Array]
+Scores = Callable[[Array], Array]
 
 
 class ScoreRelease:
@@ -27,17 +27,17 @@ class ScoreRelease:
         self._moment: Array | float = 0.0  # Σ nnᵀ (k, k) of the noise n on the logits of ``_moved`` rows
         self._moved = 0
 
-    def release(self, own: Released, passive_logits: Logits) -> Released:
+    def release(self, own: Released, passive_logits: Logits, scores: Scores) -> Released:
         """The scores of ``own.rows``; ``own``, the active party's partial logits, was checked.
 
         ``passive_logits`` is given the part of ``own`` that was not yet released, and nothing if there is
-        none.
+        none; ``scores`` turns summed logits (n, k) into scores.
         """
         exact: list[tuple[Array, Array]] = []
 
         def compute(fresh: Array) -> Array:
             mine = part(own, fresh)
-            exact.append((fresh, log_softmax(passive_logits(mine) + mine.tensor("embedding"))))
+            exact.append((fresh, scores(passive_logits(mine) + mine.tensor("embedding"))))
             return exact[0][1]
 
         released = self._gate.release_rows(Point.SCORES, own.exchange, own.rows, compute)

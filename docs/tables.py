@@ -42,7 +42,8 @@ from vflens.experiments.run.experiment import (
     Scenario,
 )
 from vflens.experiments.sweeps.sweep import Sweep, SweptDefense
-from vflens.models.settings import SplitNetwork, Training
+from vflens.models.families.split_network import SplitNetwork
+from vflens.models.settings import Training
 from vflens.protocol.acts import ACCESS, DIRECT_ACCESS, Access
 from vflens.tables.description import PartyFile
 from vflens.wire.messages import RPCS

@@ -125,28 +125,8 @@ class Training(_message.Message):
     staleness: int
     def __init__(self, optimizer: _Optional[str] = ..., epochs: _Optional[int] = ..., batch_size: _Optional[int] = ..., learning_rate: _Optional[float] = ..., l2: _Optional[float] = ..., patience: _Optional[int] = ..., tolerance: _Optional[float] = ..., penalise_bias: bool = ..., staleness: _Optional[int] = ...) -> None: ...
 
-class SplitNetwork(_message.Message):
-    __slots__ = ("architecture", "width", "hidden", "top", "trainable_top", "combine", "dropout", "precision")
-    ARCHITECTURE_FIELD_NUMBER: _ClassVar[int]
-    WIDTH_FIELD_NUMBER: _ClassVar[int]
-    HIDDEN_FIELD_NUMBER: _ClassVar[int]
-    TOP_FIELD_NUMBER: _ClassVar[int]
-    TRAINABLE_TOP_FIELD_NUMBER: _ClassVar[int]
-    COMBINE_FIELD_NUMBER: _ClassVar[int]
-    DROPOUT_FIELD_NUMBER: _ClassVar[int]
-    PRECISION_FIELD_NUMBER: _ClassVar[int]
-    architecture: str
-    width: int
-    hidden: _containers.RepeatedScalarFieldContainer[int]
-    top: _containers.RepeatedScalarFieldContainer[int]
-    trainable_top: bool
-    combine: str
-    dropout: float
-    precision: str
-    def __init__(self, architecture: _Optional[str] = ..., width: _Optional[int] = ..., hidden: _Optional[_Iterable[int]] = ..., top: _Optional[_Iterable[int]] = ..., trainable_top: bool = ..., combine: _Optional[str] = ..., dropout: _Optional[float] = ..., precision: _Optional[str] = ...) -> None: ...
-
 class Federation(_message.Message):
-    __slots__ = ("run", "parties", "rows", "train", "predict", "training", "lab", "network", "aggregator")
+    __slots__ = ("run", "parties", "rows", "train", "predict", "training", "lab", "aggregator", "model")
     RUN_FIELD_NUMBER: _ClassVar[int]
     PARTIES_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
@@ -154,8 +134,8 @@ class Federation(_message.Message):
     PREDICT_FIELD_NUMBER: _ClassVar[int]
     TRAINING_FIELD_NUMBER: _ClassVar[int]
     LAB_FIELD_NUMBER: _ClassVar[int]
-    NETWORK_FIELD_NUMBER: _ClassVar[int]
     AGGREGATOR_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
     run: str
     parties: _containers.RepeatedCompositeFieldContainer[PartyInfo]
     rows: int
@@ -163,9 +143,9 @@ class Federation(_message.Message):
     predict: bytes
     training: Training
     lab: bool
-    network: SplitNetwork
     aggregator: str
-    def __init__(self, run: _Optional[str] = ..., parties: _Optional[_Iterable[_Union[PartyInfo, _Mapping]]] = ..., rows: _Optional[int] = ..., train: _Optional[bytes] = ..., predict: _Optional[bytes] = ..., training: _Optional[_Union[Training, _Mapping]] = ..., lab: bool = ..., network: _Optional[_Union[SplitNetwork, _Mapping]] = ..., aggregator: _Optional[str] = ...) -> None: ...
+    model: str
+    def __init__(self, run: _Optional[str] = ..., parties: _Optional[_Iterable[_Union[PartyInfo, _Mapping]]] = ..., rows: _Optional[int] = ..., train: _Optional[bytes] = ..., predict: _Optional[bytes] = ..., training: _Optional[_Union[Training, _Mapping]] = ..., lab: bool = ..., aggregator: _Optional[str] = ..., model: _Optional[str] = ...) -> None: ...
 
 class Done(_message.Message):
     __slots__ = ()

@@ -9,7 +9,9 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from vflens.models.settings import AGGREGATORS, SplitNetwork, Training
+from vflens.models.families.softmax_regression import SOFTMAX_REGRESSION
+from vflens.models.families.split_network import SplitNetwork
+from vflens.models.settings import AGGREGATORS, Training
 from vflens.protocol import acts
 from vflens.protocol.federation import Federation
 from vflens.types import (
@@ -103,7 +105,7 @@ FEDERATIONS = st.builds(
     ROWS,
     TRAININGS,
     st.booleans(),
-    st.none() | NETWORKS,
+    st.just(SOFTMAX_REGRESSION) | NETWORKS,
     st.sampled_from(AGGREGATORS),
 )
 STATUS = st.lists(st.sampled_from(RowStatus), max_size=4).map(numbered)

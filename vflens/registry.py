@@ -120,4 +120,5 @@ class Registry:
 
 ATTACKS = Registry("vflens.attacks", "vflens.attacks", "vflens.plugins.attack:Attack")
 DEFENSES = Registry("vflens.defenses", "vflens.defenses", "vflens.plugins.defense:Defense")
+MODELS = Registry("vflens.models.families", "vflens.models", "vflens.models.family:ModelFamily")
 DATASETS = Registry("vflens.datasets", "vflens.datasets", "vflens.plugins.dataset:Dataset")

@@ -10,6 +10,7 @@ import laboratory
 from accidents import Around
 
 from vflens.clients.data_party import DataParty
+from vflens.models.part import Part
 from vflens.types import Phase, Role
 
 
@@ -27,7 +28,7 @@ def test_a_disclosure_is_recorded_after_the_last_step(tmp_path: Path) -> None:
     links["active"] = Unsettled(links["active"])
     local.coordinator.prepare()
     local.coordinator.train()
-    active: DataParty = local.active
+    active: DataParty[Part] = local.active
     assert active._deferred is not None
     local.coordinator.disclose()
     active.settle()

@@ -156,8 +156,8 @@ def test_a_row_has_its_own_scores_wherever_it_stands_in_a_request(tmp_path: Path
     rows = plain.active.run.federation.predict
     for asked in ([4, 1], [1, 7, 4, 0], [9, 0, 8, 7, 2]):
         released = plain.active.ask(rows[asked])
-        blocks = [(p.run.truth[rows[asked]], p.run.model) for p in plain.data_parties.values()]
-        z = sum(x @ m.weight.T + (0 if m.bias is None else m.bias) for x, m in blocks)
+        blocks = [(p.run.truth[rows[asked]], p.run.model.parameters()) for p in plain.data_parties.values()]
+        z = sum(x @ m["weight"].T + m.get("bias", 0) for x, m in blocks)
         np.testing.assert_allclose(released.tensor("scores"), log_softmax(z, axis=1), rtol=1e-12, atol=1e-14)
 
 

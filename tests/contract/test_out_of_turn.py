@@ -14,6 +14,7 @@ from laboratory import NOISY, NOTHING, close, federation, fingerprint, payload
 from vflens.clients.data_party import DataParty
 from vflens.errors import AccessError, ProtocolError, StateError, VflensError
 from vflens.experiments.run.in_process import LocalFederation
+from vflens.models.part import Part
 from vflens.protocol.acts import (
     ACCESS,
     Act,
@@ -31,18 +32,18 @@ from vflens.protocol.link import InProcessLink
 from vflens.types import Array, Exchange, Phase, Point, Released, Role
 
 
-def _exchange(party: DataParty, step: int) -> Exchange:
+def _exchange(party: DataParty[Part], step: int) -> Exchange:
     return Exchange("tiny/run", Phase.TRAIN, step // party.run.federation.epoch_steps, step)
 
 
 def _train_step(
-    party: DataParty, step: int, rows: Array | None = None, received: Released | None = None
+    party: DataParty[Part], step: int, rows: Array | None = None, received: Released | None = None
 ) -> Step:
     rows = party.run.federation.train[4 * step :][:4] if rows is None else rows
     return Step(_exchange(party, step), rows, received)
 
 
-def _gradient(party: DataParty, step: int, **changes: Any) -> Released:
+def _gradient(party: DataParty[Part], step: int, **changes: Any) -> Released:
     """A gradient as the active party would send it for ``step``."""
     rows = party.run.federation.train[4 * step :][:4]
     sealed = Released("active", _exchange(party, step), Point.GRADIENT, rows, {"gradient": np.ones((4, 3))})

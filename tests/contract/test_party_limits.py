@@ -11,7 +11,8 @@ from laboratory import SYNTHETIC, federation
 
 from vflens.errors import ConfigError
 from vflens.experiments.run.check import check
-from vflens.models.settings import SplitNetwork, Training
+from vflens.models.family import checked_model
+from vflens.models.settings import Training
 from vflens.protocol.acts import Prepare
 from vflens.protocol.federation import Federation
 
@@ -53,7 +54,7 @@ def test_a_run_beyond_a_limit_is_refused_and_nothing_is_built(
         rows[72:],
         Training(**training),
         True,
-        model and SplitNetwork(**model),
+        checked_model(model),
     )
     for party in local.data_parties.values():
         monkeypatch.setattr(party, "begin_run", lambda *_: pytest.fail("built"))

@@ -26,6 +26,7 @@ from vflens.storage.files import load_arrays
 from vflens.tables.order import save_order
 from vflens.types import Array, Exchange, Phase, Point, Released
 
+PREDICTED = Exchange("tiny/run", Phase.PREDICT, 1, 0)
 LOUD = [{"name": "dp_gaussian", "at": "passive", "clip": 1.0, "level": 500.0}]
 OTHERS = r"^step 0 was asked for before with other rows: ask for the same rows, or for the next step$"
 
@@ -71,7 +72,8 @@ def test_a_step_asked_with_other_rows_after_a_restart_is_refused(noisy: LocalFed
 def test_where_the_log_of_steps_was_lost_too_other_rows_get_other_noise(noisy: LocalFederation) -> None:
     passive = noisy.passive["passive"]
     clean = {
-        tuple(r): passive.run.model.forward(passive.run.inputs[r]) for r in (_rows(noisy, 0), _rows(noisy, 1))
+        tuple(r): passive.run.model.forward(passive.run.inputs[r], PREDICTED)
+        for r in (_rows(noisy, 0), _rows(noisy, 1))
     }
     (a, b), (clean_a, clean_b) = clean, clean.values()
     first = _ask(noisy, 0, np.array(a, np.int32))
@@ -284,11 +286,11 @@ def _noises(local: LocalFederation, learned: float) -> list[Array]:
     rebuild(local, "passive")  # in between its noise stays
     passive = local.passive["passive"]
     np.testing.assert_array_equal(_ask(local, 1, rows), trained)
-    clean = passive.run.model.forward(passive.run.inputs[rows])
+    clean = passive.run.model.forward(passive.run.inputs[rows], PREDICTED)
     passive.begin(Begin("tiny/run", 1))
-    forward = Forward(Exchange("tiny/run", Phase.PREDICT, 1, 0), predicted)
+    forward = Forward(PREDICTED, predicted)
     answers = passive.forward(forward).tensor("embedding")
-    return [trained - clean, answers - passive.run.model.forward(passive.run.inputs[predicted])]
+    return [trained - clean, answers - passive.run.model.forward(passive.run.inputs[predicted], PREDICTED)]
 
 
 @pytest.mark.parametrize("lab", [False, True])

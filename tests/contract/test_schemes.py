@@ -26,7 +26,7 @@ def _at(name: str, at: str = "coordinator", **params: Any) -> dict[str, Any]:
 def test_a_scheme_acts_on_the_disclosed_weights_of_all_passive_parties(tmp_path: Path, scheme: str) -> None:
     local = federation(tmp_path, defenses=[_at(scheme, alpha=2.0)], disclose=TO_BOTH, parties=THREE)
     local.run()
-    passive = [local.passive[n].run.model.weight for n in sorted(local.passive)]
+    passive = [local.passive[n].run.model.parameters()["weight"] for n in sorted(local.passive)]
     np.testing.assert_array_equal(local.coordinator.disclosed_parameters()["weight"], np.hstack(passive))
     received = [r for r in local.coordinator.transcript if r.point is Point.PARAMETERS]
     assert [r.sender for r in received] == ["a", "b", "c"]
@@ -98,7 +98,7 @@ def test_disclosed_weights_move_and_scores_do_not(tmp_path: Path, name: str) -> 
     rows = plain.active.run.federation.predict
     np.testing.assert_array_equal(plain.active.received_scores(rows), moved.active.received_scores(rows))
     sent = [r.tensor("weight") for r in moved.active.transcript if r.point is Point.PARAMETERS]
-    true = moved.passive["passive"].run.model.weight
+    true = moved.passive["passive"].run.model.parameters()["weight"]
     assert np.abs(sent[0] - true).max() > 1e-3
     if name == "distorted_parameters":
         np.testing.assert_allclose(np.mean((sent[0] - true) ** 2), 1e-3, rtol=1e-9)

@@ -14,9 +14,10 @@ import pytest
 import torch
 
 from vflens.errors import KnowledgeError
+from vflens.models.families.softmax_regression import SOFTMAX_REGRESSION
+from vflens.models.families.split_network import SplitNetwork
 from vflens.models.networks.architectures import bottom
 from vflens.models.networks.parameters import to_arrays
-from vflens.models.settings import SplitNetwork
 from vflens.plugins.attack import Attack
 from vflens.plugins.view import AdversaryView
 from vflens.registry import ATTACKS
@@ -110,7 +111,7 @@ class World:
             "parties": [me, target],
             "needs": needs,
             "phases": frozenset(Phase),
-            "network": self.network,
+            "model": self.network,
         }
         settings |= changes
         settings["transcript"] = Messages(settings["transcript"])
@@ -240,7 +241,7 @@ def test_a_unit_that_granted_rows_leave_silent_does_not_drown_the_others() -> No
 @pytest.mark.parametrize(
     ("name", "changes", "message"),
     [
-        ("wmi", {"network": None}, "the federation trains softmax regression"),
+        ("wmi", {"model": SOFTMAX_REGRESSION}, "the federation trains softmax regression"),
         ("wmi", {"transcript": ()}, "never disclosed its parameters to 'me'"),
         ("bmi", {"transcript": ()}, "never disclosed its auxiliary to 'me'"),
         ("gradient_sign", {"transcript": ()}, "gradients of 12 rows .first: 60. never reached 'me'"),
@@ -265,7 +266,7 @@ def test_embeddings_of_several_parties_are_told_apart_only_where_they_are_not_su
     rows = np.arange(TRAIN, TRAIN + N, dtype=np.int32)
     transcript = [_released("coordinator", Phase.PREDICT, Point.EMBEDDING, rows, embedding=both)]
     concatenating = world.network.model_copy(update={"combine": "concatenate"})
-    view = world.view(parties=parties, transcript=transcript, network=concatenating)
+    view = world.view(parties=parties, transcript=transcript, model=concatenating)
     np.testing.assert_array_equal(view.embeddings(), world.h[TRAIN:])
 
 

@@ -16,6 +16,7 @@ from scipy.stats import chi2
 from vflens.clients.data_party import DataParty
 from vflens.config.compatibility import HOOKS
 from vflens.experiments.run.in_process import LocalFederation
+from vflens.models.part import Part
 from vflens.models.softmax_regression import one_hot
 from vflens.plugins.defense import Defense
 from vflens.protocol.acts import Begin, Forward, Step
@@ -60,7 +61,7 @@ def _defended(home: Path, name: str, role: Role) -> LocalFederation:
     return local
 
 
-def _twice(party: DataParty, act: Step) -> Released:
+def _twice(party: DataParty[Part], act: Step) -> Released:
     first, again = party.step(act).released, party.step(act).released
     assert first is not None
     assert again is not None
@@ -81,7 +82,7 @@ def _exchanged(local: LocalFederation) -> tuple[Released, Released, Released]:
 def _undefended(local: LocalFederation, summed: Released) -> dict[str, Array]:
     """What both parties' models give before the gate."""
     passive, active, rows = local.passive["passive"], local.active, summed.rows
-    _, gradient = active.run.model.loss_gradient(
+    _, gradient, _ = active.run.model.loss_gradient(
         summed.tensor("embedding"), active.run.inputs[rows], active.soft_labels[rows], EXCHANGE
     )
     return {
@@ -94,7 +95,7 @@ def _undefended(local: LocalFederation, summed: Released) -> dict[str, Array]:
 def test_a_defence_on_a_real_exchange(tmp_path: Path, name: str, role: Role, hook: str) -> None:
     local = _defended(tmp_path, name, role)
     embedding, summed, gradient = _exchanged(local)
-    party: DataParty = local.active if role is Role.ACTIVE else local.passive["passive"]
+    party: DataParty[Part] = local.active if role is Role.ACTIVE else local.passive["passive"]
     assert party.gate.unfired() == []
     (claim,) = party.chain.claims()
     released = {"on_embedding": embedding.tensor("embedding"), "on_gradient": gradient.tensor("gradient")}

@@ -18,15 +18,18 @@ from laboratory import THREE, close, estimates, experiment, federation, finish, 
 from splitcases import CONCATENATED, DIRECT, MODEL, PLACES, SETTINGS, STALE
 from stubparty import short_folder
 
+from vflens.clients.data_party import DataParty
 from vflens.defenses.passport import Passport
 from vflens.experiments.results.folders import read_party
 from vflens.experiments.run.experiment import load_experiment
 from vflens.experiments.run.in_process import LocalFederation
 from vflens.experiments.run.run import run
+from vflens.models.families.split_network import SplitNetwork
 from vflens.models.networks.architectures import bottom
 from vflens.models.networks.parameters import to_arrays
 from vflens.models.networks.passport import Passport as PassportLayer
-from vflens.models.settings import SplitNetwork
+from vflens.models.networks.training import Bottom, Top
+from vflens.models.part import Part
 from vflens.models.softmax_regression import batches, one_hot
 from vflens.plugins.defense import Context
 from vflens.randomness import stream
@@ -289,7 +292,7 @@ def test_a_passive_party_with_labels_of_its_own_guards_its_last_layer(tmp_path: 
     passive = local.passive["passive"]
     passive.aligned_labels = lambda order: np.zeros(len(order), np.int64)  # type: ignore[method-assign]
     local.coordinator.prepare()
-    guarded = [n for n, m in passive.run.model.module.named_modules() if hasattr(m, "rekey")]
+    guarded = [n for n, m in _modules(passive).named_modules() if hasattr(m, "rekey")]
     assert guarded == ["bottom.3"]
     close(local)
 
@@ -326,14 +329,20 @@ def test_of_embeddings_side_by_side_each_party_gets_its_own_gradient(tmp_path: P
 # -- against one network -------------------------------------------------------------------------------
 
 
+def _modules(party: DataParty[Part]) -> torch.nn.ModuleDict:
+    part = party.run.model
+    assert isinstance(part, Bottom | Top)
+    return part.module
+
+
 def _one_network(local: LocalFederation, network: SplitNetwork) -> dict[str, torch.Tensor]:
     """All parameters after plain gradient descent on the whole network, from the same start, on the same
     batches.
     """
     active, coordinator = local.active, local.coordinator
     parties = [*local.passive.values()]
-    top = active.run.model.module["top"]
-    bottoms = [p.run.model.module["bottom"] for p in parties] + [active.run.model.module["bottom"]]
+    top = _modules(active)["top"]
+    bottoms = [_modules(p)["bottom"] for p in (*parties, active)]
     inputs = [torch.tensor(p.run.inputs) for p in (*parties, active)]
     labels = torch.tensor(one_hot(active.labels, active.run.federation.n_classes))
     parameters = [p for m in (*bottoms, top) for p in m.parameters()]
@@ -364,8 +373,8 @@ def test_the_federation_learns_what_one_network_learns(tmp_path: Path, combine: 
     alone = federation(tmp_path / "alone", **settings, parties=THREE)
     alone.coordinator.prepare()
     one = _one_network(alone, SplitNetwork(**model))
-    models = [p.run.model.module["bottom"] for p in (*federated.passive.values(), federated.active)]
-    learned = [p for m in (*models, federated.active.run.model.module["top"]) for p in m.parameters()]
+    models = [_modules(p)["bottom"] for p in (*federated.passive.values(), federated.active)]
+    learned = [p for m in (*models, _modules(federated.active)["top"]) for p in m.parameters()]
     assert len(learned) == len(one)
     for ours, theirs in zip(learned, one.values(), strict=True):
         np.testing.assert_allclose(ours.detach().numpy(), theirs.numpy(), rtol=0, atol=1e-10)

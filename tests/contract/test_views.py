@@ -177,7 +177,11 @@ def test_an_attack_that_writes_into_its_view_changes_no_run(tmp_path: Path) -> N
         local.run()
         run_ = local.active.run
         scores = local.active.received_scores(run_.federation.predict)
-        own = [run_.inputs.tobytes(), local.active.labels.tobytes(), run_.model.weight.tobytes()]
+        own = [
+            run_.inputs.tobytes(),
+            local.active.labels.tobytes(),
+            run_.model.parameters()["weight"].tobytes(),
+        ]
         order = local.active.gate.released_rows(Point.EMBEDDING, 1).tolist()
         found.append((trained(local), scores.tobytes(), own, order, _mse(tmp_path / name, "half_star")))
     assert vandal.done

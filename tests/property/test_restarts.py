@@ -205,7 +205,7 @@ class Aggregator(RuleBasedStateMachine):
         exchange, values = released.exchange, released.tensor("embedding")
         if exchange.phase is Phase.PREDICT:  # a row keeps its answer, in whatever request it is asked
             exchange = exchange._replace(step=0)
-        clean = self.party.run.model.forward(self.party.run.inputs[released.rows])
+        clean = self.party.run.model.forward(self.party.run.inputs[released.rows], exchange)
         clean = clean / np.maximum(1.0, np.linalg.norm(clean, axis=1, keepdims=True))
         for row, value, exact in zip(released.rows.tolist(), values, clean, strict=True):
             known = self.answers.setdefault((exchange, row), value.tobytes())

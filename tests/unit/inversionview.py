@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from vflens.models.settings import SplitNetwork
+from vflens.models.families.split_network import SplitNetwork
 from vflens.plugins.view import AdversaryView
 from vflens.storage.journal import Messages
 from vflens.types import Array, ColumnInfo, Exchange, Knowledge, PartyInfo, Phase, Point, Released, Role
@@ -46,5 +46,5 @@ def inversion_view(
         parties=[PartyInfo("me", Role.ACTIVE), PartyInfo("target", Role.PASSIVE, columns)],
         needs=frozenset(Knowledge),
         phases=frozenset(Phase),
-        network=network,
+        model=network,
     )

@@ -183,7 +183,7 @@ def test_after_training_the_closed_form_is_what_is_measured(tmp_path: Path) -> N
     local = federation(tmp_path)
     local.run()
     subject = load_subject(str(local.passive["passive"].folder), classes=None, columns=None, id_column="id")
-    weight = local.passive["passive"].run.model.weight
+    weight = local.passive["passive"].run.model.parameters()["weight"]
     np.testing.assert_array_equal(subject.weight, weight)
     found = audit(subject, Plan(known=0), _silent)
     assert {a["kind"] for a in found["attacks"]} == {"given"}

@@ -33,10 +33,9 @@ def test_the_federation_gives_the_parameters_of_central_training(tmp_path: Path,
         run.federation.training,
         lambda epoch: stream(local.coordinator.secret, "batches", epoch),
     )
-    parts = [local.passive[n].run.model for n in names] + [run.model]
-    np.testing.assert_allclose(np.hstack([p.weight for p in parts]), model.weight, atol=1e-10)
-    assert parts[0].bias is not None
-    np.testing.assert_allclose(parts[0].bias, model.bias, atol=1e-10)
+    parts = [local.passive[n].run.model.parameters() for n in names] + [run.model.parameters()]
+    np.testing.assert_allclose(np.hstack([p["weight"] for p in parts]), model.weight, atol=1e-10)
+    np.testing.assert_allclose(parts[0]["bias"], model.bias, atol=1e-10)
     asked = run.federation.predict
     np.testing.assert_allclose(local.active.received_scores(asked), model.log_scores(x[asked]), atol=1e-10)
 

@@ -327,7 +327,7 @@ WRONG: list[tuple[Config, str]] = [
     ({"split": {"kind": "fraction", "fraction": 1.0}},
             "split.fraction.fraction: Input should be less than 1"),
     ({"aggregator": "active"},
-            r"aggregator = 'active' without a \[model\]: softmax regression releases its scores at"),
+            r"aggregator = 'active': softmax regression releases its scores at"),
     ({"training": {"staleness": 1}},
             "training.staleness = 1 needs aggregator = 'active': through the coordinator every"),
     ({"training": {"staleness": 2}}, "training.staleness: Input should be less than or equal to 1"),

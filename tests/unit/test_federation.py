@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from vflens.errors import StorageError
-from vflens.models.settings import SplitNetwork, Training
+from vflens.models.families.split_network import SplitNetwork
+from vflens.models.settings import Training
 from vflens.protocol.federation import Federation
 from vflens.storage.files import load_arrays, save_arrays
 from vflens.types import ColumnInfo, PartyInfo, Role
@@ -33,7 +34,7 @@ PARTIES = (
 def _federation(**training: int) -> Federation:
     train, predict = np.array([0, 2, 4, 5, 6], np.int32), np.array([1, 3], np.int32)
     return Federation(
-        "name/run", PARTIES, 7, train, predict, Training.model_validate(training), True, None, "active"
+        "name/run", PARTIES, 7, train, predict, Training.model_validate(training), True, aggregator="active"
     )
 
 
@@ -41,7 +42,7 @@ def test_what_was_saved_is_loaded(tmp_path: Path) -> None:
     saved = _federation(epochs=7, patience=2)
     saved.save(tmp_path, party="a", clipped=3)
     loaded = Federation.load(tmp_path)
-    for field in ("run", "parties", "rows", "training", "lab", "aggregator"):
+    for field in ("run", "parties", "rows", "training", "lab", "model", "aggregator"):
         assert getattr(loaded, field) == getattr(saved, field)
     for field in ("train", "predict"):
         np.testing.assert_array_equal(getattr(loaded, field), getattr(saved, field), strict=True)
@@ -91,8 +92,8 @@ def test_a_damaged_folder_is_a_sentence(tmp_path: Path, name: str, text: str | N
 CHANGED: dict[str, Callable[[dict[str, Any]], Any]] = {
     "optimizer": lambda members: members["training"].update(optimizer="sgd"),
     "out of range": lambda members: members["training"].update(epochs=0),
-    "precision": lambda members: members["network"].update(precision="float64"),
-    "no network": lambda members: members.update(network=None),
+    "precision": lambda members: members["model"].update(precision="float64"),
+    "no network": lambda members: members.update(model={"family": "softmax_regression"}),
     "run": lambda members: members.update(run="name/other"),
     "lab": lambda members: members.update(lab=False),
     "rows": lambda members: members.update(aligned_rows=8),
@@ -104,7 +105,7 @@ CHANGED: dict[str, Callable[[dict[str, Any]], Any]] = {
 @pytest.mark.parametrize("change", CHANGED)
 def test_a_federation_that_was_changed_is_refused(tmp_path: Path, change: str) -> None:
     """A run taken up with other settings than the ones it began with would go on to other figures."""
-    replace(_federation(), network=SplitNetwork(architecture="mlp")).save(tmp_path, party="a")
+    replace(_federation(), model=SplitNetwork(architecture="mlp")).save(tmp_path, party="a")
     file = tmp_path / "federation.json"
     members = json.loads(file.read_text(encoding="utf-8"))
     CHANGED[change](members)

@@ -11,9 +11,9 @@ from inversionview import inversion_view
 
 from vflens.attacks._inversion import Inversion
 from vflens.attacks.wmi import WhiteBoxInversion
+from vflens.models.families.split_network import SplitNetwork
 from vflens.models.networks.architectures import bottom
 from vflens.models.networks.parameters import to_arrays
-from vflens.models.settings import SplitNetwork
 from vflens.plugins.view import AdversaryView
 from vflens.types import Array, ColumnInfo
 

@@ -9,10 +9,14 @@ import numpy as np
 import pytest
 import torch
 
+from vflens.models.families.softmax_regression import SOFTMAX_REGRESSION
+from vflens.models.families.split_network import SplitNetwork, bottom_size, top_size
+from vflens.models.family import ModelFamily
 from vflens.models.networks.architectures import bottom, top
-from vflens.models.settings import SplitNetwork, Training
+from vflens.models.settings import Training
+from vflens.models.size import Size
 from vflens.protocol.federation import Federation
-from vflens.protocol.model_size import Size, bottom_size, memory, part_size, top_size, widest
+from vflens.protocol.model_size import memory, widest
 from vflens.types import ColumnInfo, PartyInfo, Role
 
 
@@ -51,31 +55,38 @@ def test_a_top_is_as_large_as_computed(architecture: Any, hidden: tuple[int, ...
     assert counted.outputs <= size.outputs <= 3 * counted.outputs + 11
 
 
-def _federation(network: SplitNetwork | None, **training: int) -> Federation:
+def _federation(model: ModelFamily, **training: int) -> Federation:
     parties = (
         PartyInfo("a", Role.PASSIVE, _pixels(1, 4)),
         PartyInfo("b", Role.PASSIVE, _pixels(1, 6)),
         PartyInfo("active", Role.ACTIVE, _pixels(1, 5), 3),
     )
     train, predict = np.arange(80, dtype=np.int32), np.arange(80, 100, dtype=np.int32)
-    return Federation("run", parties, 100, train, predict, Training.model_validate(training), True, network)
+    return Federation("run", parties, 100, train, predict, Training.model_validate(training), True, model)
+
+
+def _part(federation: Federation, party: PartyInfo) -> Size:
+    received, classes = federation.combined_width, federation.n_classes
+    return federation.model.part_size(party.role, party.columns, received, classes)
 
 
 def test_each_party_holds_its_part() -> None:
-    plain = _federation(None)
-    assert [part_size(plain, p).parameters for p in plain.parties] == [3 * 5, 3 * 7, 3 * 6]
+    plain = _federation(SOFTMAX_REGRESSION)
+    assert [_part(plain, p).parameters for p in plain.parties] == [3 * 5, 3 * 7, 3 * 6]
     network = SplitNetwork(architecture="mlp", width=8, hidden=(30,), top=(10,), combine="concatenate")
     split = _federation(network)
     layers = ([4, 30, 8], [6, 30, 8], [5, 30, 8], [24, 10, 3])
     a, b, bottom_, top_ = (sum(m * n + n for m, n in pairwise(widths)) for widths in layers)
-    assert [part_size(split, p).parameters for p in split.parties] == [a, b, bottom_ + top_]
+    assert [_part(split, p).parameters for p in split.parties] == [a, b, bottom_ + top_]
     assert widest(split) == 30
     assert widest(plain) == 3
 
 
 def test_memory_grows_with_rows_parameters_and_batch() -> None:
-    party = _federation(None).parties[0]
-    assert memory(_federation(None, batch_size=10), party) == 100 * 4 * 16 + 15 * 32 + 10 * 3 * 16
+    party = _federation(SOFTMAX_REGRESSION).parties[0]
+    assert (
+        memory(_federation(SOFTMAX_REGRESSION, batch_size=10), party) == 100 * 4 * 16 + 15 * 32 + 10 * 3 * 16
+    )
     wide = SplitNetwork(architecture="mlp", width=8192, hidden=(65536,) * 3)
     assert memory(_federation(wide, batch_size=1), party) > 32 * 2 * 65536**2
     assert memory(_federation(wide, batch_size=99), party) == memory(_federation(wide, batch_size=80), party)

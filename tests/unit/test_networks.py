@@ -14,13 +14,16 @@ import torch
 
 from vflens.defenses.passport import Passport
 from vflens.errors import ConfigError, ProtocolError, StorageError
+from vflens.models.families.split_network import SplitNetwork
 from vflens.models.networks import training
 from vflens.models.networks.architectures import bottom
 from vflens.models.networks.device import placed
 from vflens.models.networks.generator import keyed
 from vflens.models.networks.parameters import from_arrays, to_arrays
-from vflens.models.networks.training import Bottom, Top, Wrap, plain
-from vflens.models.settings import SplitNetwork, Training, image_grid
+from vflens.models.networks.training import Bottom, Top
+from vflens.models.part import LossGradient, Wrap, plain
+from vflens.models.pixels import image_grid
+from vflens.models.settings import Training
 from vflens.plugins.defense import Context
 from vflens.types import Array, ColumnInfo, Exchange, Owner, Phase, Role
 
@@ -154,8 +157,8 @@ class Pair:
     def step(self, step: int) -> float:
         rows = np.random.default_rng(step).permutation(60)[:20]
         h = self.bottom.forward(self.x[rows], _exchange(step))
-        loss, g = self.top.loss_gradient(h, self.own[rows], self.y[rows], _exchange(step))
-        self.top.learn(self.own[rows], g, _exchange(step))
+        loss, g, learn = self.top.loss_gradient(h, self.own[rows], self.y[rows], _exchange(step))
+        learn()
         self.bottom.learn(self.x[rows], g, _exchange(step))
         return loss
 
@@ -185,8 +188,8 @@ def test_a_restart_in_the_middle_ends_with_the_same_bits(wrap: bool, optimizer: 
     fresh.top.load(resumed.top.state())
     rows = np.random.default_rng(5).permutation(60)[:20]
     h = resumed.bottom.forward(resumed.x[rows], _exchange(5))  # then it was killed
-    _, g = fresh.top.loss_gradient(h, fresh.own[rows], fresh.y[rows], _exchange(5))
-    fresh.top.learn(fresh.own[rows], g, _exchange(5))
+    _, g, learn = fresh.top.loss_gradient(h, fresh.own[rows], fresh.y[rows], _exchange(5))
+    learn()
     fresh.bottom.learn(fresh.x[rows], g, _exchange(5))
     whole.step(5)
     for step in range(6, 9):
@@ -204,14 +207,14 @@ def test_two_halves_learn_as_one_network(wrap: bool) -> None:
 
     def loss() -> float:
         h = pair.bottom.forward(pair.x[rows], exchange)
-        return pair.top.loss_gradient(h, pair.own[rows], pair.y[rows], exchange)[0]
+        return pair.top.loss_gradient(h, pair.own[rows], pair.y[rows], exchange).loss
 
     weight = next(
         p for n, p in pair.bottom.module.named_parameters() if n.endswith("0.weight") or "layer.weight" in n
     )
     h = pair.bottom.forward(pair.x[rows], exchange)
-    _, g = pair.top.loss_gradient(h, pair.own[rows], pair.y[rows], exchange)
-    pair.bottom._apply = lambda: None  # type: ignore[method-assign]  # the gradient alone
+    _, g, _ = pair.top.loss_gradient(h, pair.own[rows], pair.y[rows], exchange)
+    pair.bottom._apply = lambda gradient: None  # type: ignore[method-assign]  # the gradient alone
     pair.bottom.learn(pair.x[rows], g, exchange)
     assert weight.grad is not None
     gradient = weight.grad.clone()
@@ -224,6 +227,25 @@ def test_two_halves_learn_as_one_network(wrap: bool) -> None:
                 else:
                     weight.data[index] += change
         np.testing.assert_allclose(float(gradient[index]), (sides[0] - sides[1]) / 2e-6, rtol=1e-5, atol=1e-8)
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
+def test_each_gradient_is_learned_by_its_own_step(optimizer: str) -> None:
+    """Two gradients are computed before either is learned from, then both in order."""
+    pair, twin = (Pair(SplitNetwork(**NETWORKS["float64"]), optimizer=optimizer) for _ in range(2))
+    first, second = np.arange(20), np.arange(20, 40)
+    h = [pair.bottom.forward(pair.x[rows], _exchange(0, Phase.PREDICT)) for rows in (first, second)]
+
+    def gradient(of: Pair, which: int) -> LossGradient:
+        rows = (first, second)[which]
+        return of.top.loss_gradient(h[which], of.own[rows], of.y[rows], _exchange(which))
+
+    learn, later = gradient(pair, 0).learn, gradient(pair, 1).learn
+    gradient(twin, 0).learn()
+    learn()
+    assert pair.bits() == twin.bits()
+    later()
+    assert pair.bits() != twin.bits()
 
 
 def test_weights_that_fade_become_zero_and_not_subnormal() -> None:
@@ -244,7 +266,7 @@ def test_gradients_of_rows_that_are_certain_are_zero_and_not_subnormal() -> None
     network = SplitNetwork(architecture="mlp", width=2, trainable_top=False)
     top = Top(network, (), width=2, classes=2, training=TRAINING, secret=b"s")
     z = np.array([[95.0, 0.0], [0.0, 1.0]], np.float32)
-    _, g = top.loss_gradient(z, np.zeros((2, 0)), np.eye(2)[[0, 1]], _exchange(0))
+    _, g, _ = top.loss_gradient(z, np.zeros((2, 0)), np.eye(2)[[0, 1]], _exchange(0))
     assert (g[0] == 0).all()
     assert (g[1] != 0).all()
 
@@ -253,12 +275,12 @@ def test_summed_logits_without_a_top_give_the_gradient_of_softmax() -> None:
     network = SplitNetwork(architecture="mlp", width=3, trainable_top=False, precision="float64")
     top = Top(network, (), width=3, classes=3, training=TRAINING, secret=b"s")
     z, y = np.random.default_rng(0).normal(size=(5, 3)), np.eye(3)[[0, 1, 2, 0, 1]]
-    loss, g = top.loss_gradient(z, np.zeros((5, 0)), y, _exchange(0))
+    loss, g, learn = top.loss_gradient(z, np.zeros((5, 0)), y, _exchange(0))
     c = np.exp(z) / np.exp(z).sum(1, keepdims=True)
     np.testing.assert_allclose(g, (c - y) / 5, atol=1e-12)
     np.testing.assert_allclose(loss, -np.log(c[y == 1]).mean(), rtol=1e-12)
     np.testing.assert_allclose(np.exp(top.log_scores(z, np.zeros((5, 0)), _exchange(0, Phase.PREDICT))), c)
-    top.learn(z, g, _exchange(0))  # nothing to learn
+    learn()  # there is nothing
     assert top.parameters() == {}
 
 

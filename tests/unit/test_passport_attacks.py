@@ -13,10 +13,10 @@ from vflens.attacks._passports import Guessed, behind
 from vflens.attacks.wmi import WhiteBoxInversion
 from vflens.attacks.wmi_moments import MomentInversion, signs
 from vflens.errors import KnowledgeError
+from vflens.models.families.split_network import SplitNetwork
 from vflens.models.networks.architectures import bottom
 from vflens.models.networks.parameters import to_arrays
 from vflens.models.networks.passport import Passport, passport_place, with_passport
-from vflens.models.settings import SplitNetwork
 from vflens.plugins.view import AdversaryView
 from vflens.types import Array, ColumnInfo
 

@@ -104,6 +104,7 @@ def federation(**changes: Any) -> pb.Federation:
     right: dict[str, Any] = {
         "parties": [party(), party(name="b", role="active", n_classes=2)],
         "aggregator": "coordinator",
+        "model": '{"family": "softmax_regression"}',
         "training": pb.Training(**training | changes.pop("training", {})),
     }
     return pb.Federation(**right | changes)

@@ -8,6 +8,7 @@
 from vflens.config.party import (
     AGGREGATOR,
     DEVICE,
+    MODEL,
     OPERATOR,
     ActiveConfig,
     CoordinatorConfig,
@@ -38,6 +39,7 @@ __all__ = [
     "AGGREGATOR",
     "DEVICE",
     "MIB",
+    "MODEL",
     "OPERATOR",
     "ActiveConfig",
     "CoordinatorConfig",

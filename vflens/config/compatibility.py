@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from vflens.config import ActiveConfig, CoordinatorConfig, PassiveConfig, build_plugins
 from vflens.errors import ConfigError
+from vflens.models.family import ModelFamily
 from vflens.plugins.attack import Attack
 from vflens.plugins.defense import Defense, NamedDefense
 from vflens.registry import ATTACKS, DEFENSES
@@ -30,8 +31,10 @@ def build_defenses(config: PassiveConfig | ActiveConfig | CoordinatorConfig) -> 
     available = HOOKS[config.role]
     if isinstance(config, PassiveConfig) and not any(d.what == "parameters" for d in config.disclose):
         available -= {"on_parameters"}
-    if isinstance(config, CoordinatorConfig) and config.model is not None:  # the active party computes scores
-        available -= {"on_scores"}
+    if isinstance(config, CoordinatorConfig):
+        available -= config.model.unused_hooks
+        if config.model.scores_leave_at is Role.ACTIVE:
+            available -= {"on_scores"}
     if config.aggregator == "active" and not isinstance(config, PassiveConfig):  # they release no embedding
         available -= {"on_embedding"}
     defenses: list[NamedDefense] = build_plugins(DEFENSES, config.defenses)
@@ -119,22 +122,22 @@ _WORDS = {
 }
 
 
-def check_family(defenses: Iterable[NamedDefense], party: str, network: bool) -> None:
-    """Refuse a defence of networks in a federation that trains softmax regression, and the other way round.
+def check_family(defenses: Iterable[NamedDefense], party: str, model: ModelFamily) -> None:
+    """Refuse a defence that has nothing to act on in this family of models.
 
     Raises:
         ConfigError: naming it.
     """
     for name, defense in defenses:
-        if network and defense.needs_weight:
+        if defense.needs_weight and not model.linear:
             raise ConfigError(
-                f"defence {name!r} at {party!r} changes the weight matrix of softmax regression, a split "
-                "network has none: withhold_parameters acts on both"
+                f"defence {name!r} at {party!r} changes the weight matrix of softmax regression, "
+                f"{model.title} has none: withhold_parameters acts on both"
             )
-        if not network and defense.hooks() == {"wrap_model"}:
+        if defense.hooks() <= model.unused_hooks:
             raise ConfigError(
-                f"defence {name!r} at {party!r} has no layer to act on, softmax regression has none: train a "
-                "split network with a [model] section"
+                f"defence {name!r} at {party!r} has nothing to act on, {model.title} never comes past "
+                f"{_said(defense.hooks())}: leave it out, or train another model"
             )
 
 

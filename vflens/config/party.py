@@ -21,12 +21,18 @@ from vflens.config.settings import (
     Token,
 )
 from vflens.errors import ConfigError
-from vflens.models.settings import Aggregator, SplitNetwork, Training
+from vflens.models.families.softmax_regression import SOFTMAX_REGRESSION
+from vflens.models.family import AnyModel, ModelFamily
+from vflens.models.settings import Aggregator, Training
 from vflens.names import Name, repeated
 from vflens.tables.description import PartyFile
 from vflens.types import Role
 
 OPERATOR = "operator"  # what the person who asks a running party is called; no party has this name
+MODEL = (
+    "the family of models and its settings, by default a split network (the extra `deep`); absent: "
+    "softmax regression"
+)
 AGGREGATOR = (
     "who receives the passive parties' embeddings, the same at every party; `active`: split networks only"
 )
@@ -208,9 +214,7 @@ class CoordinatorConfig(PartyConfig):
 
     role: Literal[Role.COORDINATOR]
     training: Training = Training()
-    model: SplitNetwork | None = Field(
-        None, description="a split network (the extra `deep`); absent: softmax regression"
-    )
+    model: AnyModel = Field(SOFTMAX_REGRESSION, description=MODEL)
     predict_share: float = Field(
         0.2, gt=0, lt=1, description="share of rows kept for prediction when no file has a split column"
     )
@@ -282,17 +286,16 @@ def checked(settings: dict[str, Any], file: Path) -> PassiveConfig | ActiveConfi
     return validate(_ANY, settings, str(file))
 
 
-def check_aggregator(aggregator: Aggregator, model: SplitNetwork | None, training: Training) -> None:
+def check_aggregator(aggregator: Aggregator, model: ModelFamily, training: Training) -> None:
     """Refuse a place of aggregation that the model or the training cannot have.
 
     Raises:
         ValueError: naming the setting, for pydantic.
     """
-    if aggregator == "active" and model is None:
+    if aggregator == "active" and model.scores_leave_at is Role.COORDINATOR:
         raise ValueError(
-            "aggregator = 'active' without a [model]: softmax regression releases its scores at the "
-            "coordinator, "
-            "leave aggregator out or train a split network"
+            f"aggregator = 'active': {model.title} releases its scores at the coordinator, leave aggregator "
+            "out or train a split network"
         )
     if training.staleness and aggregator != "active":
         raise ValueError(

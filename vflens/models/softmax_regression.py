@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from vflens.errors import StorageError
+from vflens.models.part import LossGradient
 from vflens.models.settings import Training
 from vflens.numerics.optimizer import OPTIMIZERS
 from vflens.types import Array, Exchange
@@ -39,9 +40,14 @@ class LinearBlock:
 
     def loss_gradient(
         self, received: Array, x: Array, y: Array, exchange: Exchange | None = None
-    ) -> tuple[float, Array]:
+    ) -> LossGradient:
         """:func:`loss_gradient` of the others' logits ``received`` (n, k) and those of ``x`` (n, d)."""
-        return loss_gradient(received + self.forward(x), y)
+        loss, gradient = loss_gradient(received + self.forward(x), y)
+        return LossGradient(loss, gradient, lambda: self.learn(x, gradient))
+
+    def log_scores(self, received: Array, x: Array, exchange: Exchange | None = None) -> Array:
+        """Log-probabilities (n, k) of the others' logits ``received`` (n, k) and those of ``x`` (n, d)."""
+        return log_softmax(received + self.forward(x))
 
     def learn(self, x: Array, gradient: Array, exchange: Exchange | None = None) -> None:
         """One optimiser step, from the batch's inputs (n, d) and the gradient of its mean loss in the logits

@@ -133,7 +133,7 @@ class LinearAttack(JointAttack):
             ]
         weight, bias = view.unknown_parameters()
         known = view.own("features") @ view.own("parameters").T + bias
-        return LinearSystem.from_scores(view.scores(), known, weight)
+        return view.linear_systems(known, weight)
 
 
 def linear_estimate(values: Array, A: Array, b: Array) -> Estimate:

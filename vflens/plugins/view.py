@@ -12,7 +12,10 @@ from typing import TypeAlias
 import numpy as np
 
 from vflens.errors import KnowledgeError, PluginError
-from vflens.models.settings import SplitNetwork
+from vflens.models.families.softmax_regression import SOFTMAX_REGRESSION
+from vflens.models.families.split_network import SplitNetwork
+from vflens.models.family import ModelFamily
+from vflens.numerics.linear_system import LinearSystem
 from vflens.numerics.shrinkage import block_diagonal, estimated_moments
 from vflens.plugins.reads import POINT_KNOWLEDGE, CheckedReads, Log, read_only
 from vflens.types import (
@@ -52,7 +55,7 @@ class AdversaryView(CheckedReads):
         needs: the knowledge that the attack declared.
         phases: the phases whose messages it declared.
         training: int32 positions of the training rows, which every party knows.
-        network: the split network that the federation trains, None for softmax regression.
+        model: what the federation trains.
         every: the transcript keeps the training messages of every so many epochs.
         joint: what attacks found for all targets of the same rows; the views of those targets are given one
             list.
@@ -71,7 +74,7 @@ class AdversaryView(CheckedReads):
         needs: frozenset[Knowledge],
         phases: frozenset[Phase],
         training: Array | None = None,
-        network: SplitNetwork | None = None,
+        model: ModelFamily = SOFTMAX_REGRESSION,
         every: int = 1,
         joint: Joint | None = None,
     ) -> None:
@@ -83,7 +86,7 @@ class AdversaryView(CheckedReads):
         self.training_rows = read_only(np.zeros(0, np.int32) if training is None else training)
         self._own = own
         self._parties = {p.name: p for p in parties}
-        self._network = network
+        self._model = model
         self._joint: Joint = [] if joint is None else joint
 
     def shared(self, attack: object, solve: Callable[[], Estimate], rng: np.random.Generator) -> Estimate:
@@ -155,14 +158,14 @@ class AdversaryView(CheckedReads):
         """The split network that the federation trains.
 
         Raises:
-            KnowledgeError: the attack did not declare it, or softmax regression is trained.
+            KnowledgeError: the attack did not declare it, or another family is trained.
         """
         self._check(Knowledge.ARCHITECTURE)
-        if self._network is None:
+        if not isinstance(self._model, SplitNetwork):
             raise KnowledgeError(
-                "the federation trains softmax regression: this attack is made for split networks"
+                f"the federation trains {self._model.title}: this attack is made for split networks"
             )
-        return self._network
+        return self._model
 
     def target_network(self) -> Mapping[str, Array]:
         """The disclosed parameters of the target's bottom model by name.
@@ -281,6 +284,14 @@ class AdversaryView(CheckedReads):
                 bias = released.tensor("bias")
         return np.concatenate(weights, axis=1), bias
 
+    def linear_systems(self, known: Array, weight: Array) -> list[tuple[Array, LinearSystem]]:
+        """The equations that :meth:`scores` give; see :meth:`ModelFamily.linear_systems`.
+
+        Raises:
+            KnowledgeError: the scores of a row never arrived, or give no linear equations.
+        """
+        return self._model.linear_systems(self.scores(), known, weight)
+
     def moments(self) -> Moments:
         """Mean and covariance of all unknown columns: disclosed, or estimated from auxiliary rows.
 
@@ -310,13 +321,13 @@ class AdversaryView(CheckedReads):
     def _part_of_combination(self) -> slice:
         """Where the target's numbers stand in what the coordinator makes of all embeddings."""
         others = self.widths()
-        if self._network is None or self._network.combine == "sum":
+        if not self._model.concatenates:
             if len(others) > 1:
                 raise KnowledgeError(
                     f"party {self.party!r} saw sums of the embeddings of {', '.join(others)} only: this "
                     f"attack needs those of {self.target!r}"
                 )
             return slice(None)
-        widths = {name: self._network.embedding_width(self._parties[name].columns) for name in others}
+        widths = {name: self._model.width_of(self._parties[name].columns, self.n_classes) for name in others}
         start = sum(width for name, width in widths.items() if name < self.target)
         return slice(start, start + widths[self.target])

@@ -14,14 +14,16 @@ from typing import Any
 import numpy as np
 
 from vflens.errors import ProtocolError, StorageError
-from vflens.models.settings import SplitNetwork, Training
+from vflens.models.families.softmax_regression import SOFTMAX_REGRESSION
+from vflens.models.family import ModelFamily, checked_model
+from vflens.models.settings import Training
 from vflens.storage.files import load_arrays, save_arrays, write_whole
 from vflens.storage.json_file import json_object
-from vflens.types import Array, ColumnInfo, Exchange, PartyInfo, Phase, Released, Role, sealed
+from vflens.types import Array, ColumnInfo, Exchange, PartyInfo, Phase, Point, Released, Role, sealed
 
 #: The fields of ``federation.json`` that a run agreed on; its others are facts for reports.
 _AGREED = (
-    *("run", "lab", "aligned_rows", "train_rows", "predict_rows", "training", "network", "aggregator"),
+    *("run", "lab", "aligned_rows", "train_rows", "predict_rows", "training", "model", "aggregator"),
     "parties",
 )
 
@@ -37,7 +39,7 @@ class Federation:
     predict: Array
     training: Training
     lab: bool
-    network: SplitNetwork | None = None  # None: softmax regression
+    model: ModelFamily = SOFTMAX_REGRESSION
     aggregator: str = "coordinator"  # who receives the passive parties' embeddings: one of AGGREGATORS
 
     @property
@@ -60,10 +62,9 @@ class Federation:
         """Passive party → numbers per row of what it sends: the classes, or its embedding's width.
 
         Raises:
-            ConfigError: the network does not fit a party's columns.
+            ConfigError: the model does not fit a party's columns.
         """
-        network, k = self.network, self.n_classes
-        return {p.name: network.embedding_width(p.columns) if network else k for p in self.passive}
+        return {p.name: self.model.width_of(p.columns, self.n_classes) for p in self.passive}
 
     @cached_property
     def combined_width(self) -> int:
@@ -72,20 +73,30 @@ class Federation:
         Raises:
             ConfigError: the embeddings cannot be combined.
         """
-        if self.network is None:
-            return self.n_classes
-        return self.network.combined_width(list(self.widths.values()), self.n_classes)
+        return self.model.combined_width(list(self.widths.values()), self.n_classes)
 
     @cached_property
-    def concatenates(self) -> bool:
-        """Whether the active party receives embeddings side by side; otherwise their sum."""
-        return self.network is not None and self.network.combine == "concatenate"
+    def scored_by_coordinator(self) -> bool:
+        """Whether scores leave at the coordinator; otherwise the active party computes them."""
+        return self.model.scores_leave_at is Role.COORDINATOR
+
+    @cached_property
+    def sent_by_active(self) -> int:
+        """Numbers per row that the active party sends of prediction rows; 0 where it computes scores."""
+        return self.n_classes if self.scored_by_coordinator else 0
+
+    @cached_property
+    def predicted(self) -> tuple[Point, int]:
+        """What the coordinator answers of prediction rows, scores or combined embeddings; numbers per row."""
+        if self.scored_by_coordinator:
+            return Point.SCORES, self.n_classes
+        return Point.EMBEDDING, self.combined_width
 
     def gradient_for(self, party: str, gradient: Released) -> Released:
         """What passive ``party`` gets of the sealed ``gradient``: of embeddings side by side its own columns
         only.
         """
-        if not self.concatenates:
+        if not self.model.concatenates:
             return gradient
         start = sum(width for name, width in self.widths.items() if name < party)
         own = gradient.tensor("gradient")[:, start : start + self.widths[party]]
@@ -94,12 +105,12 @@ class Federation:
     @cached_property
     def dtype(self) -> np.dtype[Any]:
         """Of embeddings and their gradients."""
-        return np.dtype(self.network.precision if self.network else np.float64)
+        return self.model.dtype
 
     def combined(self, embeddings: Sequence[Array]) -> Array:
         """The parties' ``embeddings`` (n, width) as one: their sum in the order given, so that bits do not
         depend on who answers first, or side by side."""
-        if self.concatenates:
+        if self.model.concatenates:
             return np.concatenate(embeddings, axis=1)
         total = embeddings[0]
         for embedding in embeddings[1:]:
@@ -177,7 +188,7 @@ class Federation:
             "train_rows": len(self.train),
             "predict_rows": len(self.predict),
             "training": self.training.model_dump(),
-            "network": self.network.model_dump() if self.network else None,
+            "model": self.model.model_dump(mode="json"),
             "aggregator": self.aggregator,
             "parties": [asdict(p) for p in self.parties],
         }
@@ -203,7 +214,6 @@ class Federation:
                 )
             parties = tuple(map(party_from_dict, members["parties"]))
             training = Training(**members["training"])
-            network = SplitNetwork(**members["network"]) if members["network"] else None
             return cls(
                 members["run"],
                 parties,
@@ -212,7 +222,7 @@ class Federation:
                 rows["predict"],
                 training,
                 members["lab"],
-                network,
+                checked_model(members["model"]),
                 members["aggregator"],
             )
         except (OSError, ValueError, KeyError, TypeError) as error:

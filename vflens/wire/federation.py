@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from pydantic import ValidationError
 
 from vflens.config import describe_problem
-from vflens.errors import ProtocolError
-from vflens.models.settings import AGGREGATORS, SplitNetwork, Training
+from vflens.errors import PluginError, ProtocolError
+from vflens.models.family import ModelFamily, checked_model
+from vflens.models.settings import AGGREGATORS, Training
 from vflens.names import has_controls
 from vflens.protocol.federation import Federation
 from vflens.protos import vfl_pb2 as pb
+from vflens.storage.json_file import json_object
 from vflens.types import MAX_PIXEL, ColumnInfo, PartyInfo, Role
 from vflens.wire.codec import decode_rows, encode_rows
 
 MAX_CLASSES = MAX_COLUMNS = 65_536  # what a peer announces decides how much memory this party allocates
+MAX_MODEL = 65_536  # characters of JSON
 _MEMBERS = frozenset({Role.PASSIVE, Role.ACTIVE, Role.COORDINATOR})
 
 
@@ -88,7 +90,7 @@ def encode_federation(federation: Federation) -> pb.Federation:
         training=pb.Training(**federation.training.model_dump()),
         lab=federation.lab,
         aggregator=federation.aggregator,
-        network=pb.SplitNetwork(**federation.network.model_dump()) if federation.network else None,
+        model=federation.model.model_dump_json(),
     )
 
 
@@ -100,8 +102,8 @@ def decode_federation(message: pb.Federation) -> Federation:
     """
     t = message.training
     try:
-        training = Training(**_fields(t))
-        network = SplitNetwork(**_fields(message.network)) if message.HasField("network") else None
+        training = Training(**{f.name: getattr(t, f.name) for f in t.DESCRIPTOR.fields})
+        model = _model(message.model)
     except ValidationError as error:
         problems = "; ".join(map(describe_problem, error.errors()))
         raise ProtocolError(f"training settings out of range: {problems}") from None
@@ -128,12 +130,27 @@ def decode_federation(message: pb.Federation) -> Federation:
         decode_rows(message.predict),
         training,
         message.lab,
-        network,
+        model,
         message.aggregator,
     )
 
 
-def _fields(message: Any) -> dict[str, Any]:
-    """The fields of a flat message; a repeated one as a list."""
-    values = {f.name: getattr(message, f.name) for f in message.DESCRIPTOR.fields}
-    return {n: v if isinstance(v, str | int | float) else list(v) for n, v in values.items()}
+def _model(text: str) -> ModelFamily:
+    """The model that the JSON ``text`` describes.
+
+    Raises:
+        ProtocolError: no JSON, too long, or of a family that is not installed here.
+        ValidationError: settings out of range.
+    """
+    if len(text) > MAX_MODEL:
+        raise ProtocolError(f"a model described in {len(text)} characters: up to {MAX_MODEL} are read")
+    try:
+        settings = json_object(text)
+    except ValueError as error:
+        raise ProtocolError(
+            f"a federation whose model is no JSON object ({error}): use the same version everywhere"
+        ) from None
+    try:
+        return checked_model(settings)
+    except PluginError as error:
+        raise ProtocolError(f"the federation's model: {error}; install its package at every party") from None

@@ -180,7 +180,7 @@ def _of_run(folder: Path) -> Subject:
                 run.truth[predict],
                 run.federation.n_classes,
                 run.clipped,
-                weight=run.model.weight.copy(),
+                weight=run.model.parameters()["weight"] if run.federation.model.linear else None,
             )
         finally:
             party.close()

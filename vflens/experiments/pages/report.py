@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import tomli_w
+from pydantic import ValidationError
 
 from vflens.errors import PluginError
 from vflens.experiments.pages import report_charts as charts
@@ -34,6 +35,7 @@ from vflens.experiments.results.results import (
     utility,
 )
 from vflens.experiments.results.theory import comparisons, disorders
+from vflens.models.family import IN_THE_CLEAR, checked_model
 from vflens.plugins.defense import GATE_HOOKS
 from vflens.registry import ATTACKS, DEFENSES
 from vflens.types import Document, Phase
@@ -200,26 +202,12 @@ def _in_the_clear(run: Run) -> str:
     parties.
     """
     known = next((p.federation for p in run.parties if p.federation.parties), None)
-    if known is None or known.network is None:
-        return (
-            "the active party sees the summed logits of every step, and even with parameters withheld it "
-            "recovers all training "
-            "features up to one linear map; the gradient c − y tells the coordinator and every passive party "
-            "the label of every training row."
-        )
-    labels = "every passive party sees the gradient of its own embedding, which can tell labels."
-    if known.aggregator == "active":
-        return (
-            "embeddings went straight to the active party, which sees each passive party's own embedding of "
-            "every row, in training and "
-            f"prediction; the coordinator sees neither embeddings nor gradients; {labels}"
-        )
-    seen = "their sum" if known.network.get("combine") == "sum" else "all of them side by side"
-    return (
-        "the coordinator sees each passive party's own embedding of every row, in training and prediction, "
-        "and all gradients; "
-        f"the active party sees {seen}; {labels}"
-    )
+    if known is None or known.model is None:
+        return IN_THE_CLEAR
+    try:
+        return checked_model(known.model).in_the_clear(direct=known.aggregator == "active")
+    except (PluginError, ValidationError):  # its package is not installed here
+        return IN_THE_CLEAR
 
 
 def _traffic(run: Run) -> list[Document]:

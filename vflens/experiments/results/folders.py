@@ -58,7 +58,7 @@ class Federation(_File):
     parties: tuple[PartyInfo, ...] = ()
     versions: dict[str, str] = {}
     transcript_digest: str = ""
-    network: Document | None = None  # None: softmax regression
+    model: Document | None = None
     aggregator: str = "coordinator"
 
 

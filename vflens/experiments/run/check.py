@@ -17,7 +17,9 @@ from vflens.config.compatibility import build_attacks, build_defenses, check_dev
 from vflens.errors import ConfigError, StateError, StorageError
 from vflens.experiments.run.dealer import deal_tables, remove_sockets, write_parties
 from vflens.experiments.run.experiment import Experiment, load_experiment
-from vflens.models.settings import SplitNetwork
+from vflens.models.family import ModelFamily
+from vflens.models.part import Site, plain
+from vflens.models.settings import Training
 from vflens.plugins.chain import DefenseChain
 from vflens.plugins.defense import Defense
 from vflens.protocol.acts import Identities
@@ -49,8 +51,7 @@ def check(file: Path) -> Document:
                 for party, config in loaded.items():
                     facts[f"{scenario.name}, {party}"] = check_party(config)["summary"]
                     facts |= clip_notes(scenario.name, config, experiment.training.batch_size)
-                if experiment.model is not None:
-                    check_network(experiment.model, list(loaded.values()))
+                check_modules(experiment.model, list(loaded.values()))
             finally:
                 remove_sockets(configs)
         data_parties += [c for c in loaded.values() if not isinstance(c, CoordinatorConfig)]
@@ -181,34 +182,31 @@ def check_party(config: PassiveConfig | ActiveConfig | CoordinatorConfig) -> Doc
     return {**facts, "summary": summary + (f", defended by {', '.join(defenses)}" if defenses else "")}
 
 
-def check_network(
-    network: SplitNetwork, configs: Sequence[PassiveConfig | ActiveConfig | CoordinatorConfig]
+def check_modules(
+    model: ModelFamily, configs: Sequence[PassiveConfig | ActiveConfig | CoordinatorConfig]
 ) -> None:
-    """Build every party's part of ``network`` with its defences, as the run's preparation will.
+    """Build what parties' defences wrap and attacks name of ``model``, as it will be built in the run.
 
     Raises:
         KnowledgeError: an attack names a layer that its target's model does not have.
         ConfigError: it does not fit the columns, embeddings do not combine, or a defence finds no layer;
             torch is missing.
     """
-    from vflens.models.networks.architectures import bottom, top
-
-    tables = {c.party: read_party_table(c.data) for c in configs if not isinstance(c, CoordinatorConfig)}
+    if "wrap_model" in model.unused_hooks:
+        return
+    parties = {c.party: c for c in configs if not isinstance(c, CoordinatorConfig)}
+    tables = {name: read_party_table(c.data) for name, c in sorted(parties.items())}
     active = next(c for c in configs if isinstance(c, ActiveConfig))
     classes = len(tables[active.party].class_names)
-    widths = [network.embedding_width(t.columns) for p, t in sorted(tables.items()) if p != active.party]
-    width = network.combined_width(widths, classes)
-    if tables[active.party].columns:
-        width = network.combined_width(
-            [width, network.embedding_width(tables[active.party].columns)], classes
-        )
-    for config in configs:
+    widths = [model.width_of(t.columns, classes) for name, t in tables.items() if name != active.party]
+    received = model.combined_width(widths, classes)
+    for name, config in parties.items():
+        columns = tables[name].columns
+        site = Site(name, columns, len(columns), classes, Training(), b"", plain, received=received)
+        _check_wrapped(config, model.module(Role(config.role), site))
         if isinstance(config, PassiveConfig):
-            columns = tables[config.party].columns
-            _check_wrapped(config, bottom(network, columns))
             for attack in build_attacks(active).values():
-                attack.check(bottom(network, columns))
-    _check_wrapped(active, top(network, width, classes))
+                attack.check(model.module(Role.PASSIVE, site))
 
 
 def _check_wrapped(config: PassiveConfig | ActiveConfig, module: Any) -> None:

@@ -134,7 +134,7 @@ def _check_defenses(experiment: Experiment, scenario: Scenario) -> None:
     """Refuse before the start what parties would refuse in preparation, or the coordinator after training."""
     for party in experiment.roles():
         named = [d for d in scenario.defenses if d.at == party]
-        check_family(build_plugins(DEFENSES, named), party, experiment.model is not None)
+        check_family(build_plugins(DEFENSES, named), party, experiment.model)
     coordinator = experiment.parties.coordinator
     grants = [g for g in experiment.disclose if g.what == "parameters" and g.to == coordinator]
     disclosing = {p: any(g.by in (None, p) for g in grants) for p in experiment.parties.passive}
@@ -179,10 +179,9 @@ def _common(
 def _of_role(experiment: Experiment, party: str, role: Role, root: str) -> Document:
     if role is Role.COORDINATOR:
         training = experiment.training.model_dump()
-        model = experiment.model.model_dump() if experiment.model else None
         return {
             "training": training,
-            "model": model,
+            "model": experiment.model.model_dump(),
             "predict_share": experiment.predict_share,
             "after": experiment.after,
         }

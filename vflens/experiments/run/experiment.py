@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 from vflens.config import (
     AGGREGATOR,
     DEVICE,
+    MODEL,
     Device,
     Disclosure,
     Limits,
@@ -24,7 +25,9 @@ from vflens.config import (
     validate,
 )
 from vflens.experiments.run.dealing import VerticalSplit
-from vflens.models.settings import Aggregator, SplitNetwork, Training
+from vflens.models.families.softmax_regression import SOFTMAX_REGRESSION
+from vflens.models.family import AnyModel
+from vflens.models.settings import Aggregator, Training
 from vflens.names import Title
 from vflens.tables.description import PartyFile
 from vflens.types import Role
@@ -127,9 +130,7 @@ class Experiment(Settings):
     overlap: float = Field(1.0, gt=0, le=1, description="share of the rows that all parties hold")
     parties: Members = Members()
     training: Training = Training()
-    model: SplitNetwork | None = Field(
-        None, description="a split network (the extra `deep`); absent: softmax regression"
-    )
+    model: AnyModel = Field(SOFTMAX_REGRESSION, description=MODEL)
     aggregator: Aggregator = Field("coordinator", description=AGGREGATOR)
     device: Device = Field("cpu", description=DEVICE)
     attacks: tuple[AttackAt, ...] = Field((), description="the adversary's")
@@ -162,11 +163,11 @@ class Experiment(Settings):
         return self
 
     @model_validator(mode="after")
-    def _networks_have_devices(self) -> Experiment:
-        if self.device != "cpu" and self.model is None:
+    def _models_have_devices(self) -> Experiment:
+        if self.device not in self.model.devices:
             raise ValueError(
-                f"device = {self.device!r} without a [model]: softmax regression computes on the processor, "
-                "leave device out or train a split network"
+                f"device = {self.device!r}: {self.model.title} computes on the processor, leave device out "
+                "or train a split network"
             )
         return self
 

@@ -11,7 +11,8 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from vflens.models.settings import SplitNetwork, image_grid
+from vflens.models.families.split_network import SplitNetwork
+from vflens.models.pixels import image_grid
 from vflens.types import ColumnInfo
 
 DTYPES: Mapping[str, torch.dtype] = {"float32": torch.float32, "float64": torch.float64}

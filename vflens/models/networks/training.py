@@ -6,8 +6,9 @@ computed again (a retry, a restart) gives the same bits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,13 @@ import torch
 from torch import Tensor, nn
 
 from vflens.errors import StorageError
+from vflens.models.families.split_network import SplitNetwork
 from vflens.models.networks.architectures import DTYPES, AsImage, bottom, top
 from vflens.models.networks.device import placed
 from vflens.models.networks.generator import keyed
 from vflens.models.networks.parameters import to_arrays
-from vflens.models.settings import SplitNetwork, Training
+from vflens.models.part import LossGradient, Wrap, plain
+from vflens.models.settings import Training
 from vflens.models.softmax_regression import loss_gradient
 from vflens.numerics.optimizer import OPTIMIZERS
 from vflens.randomness import exchange_stream, stream
@@ -30,12 +33,6 @@ _NEVER_DRAW = (
     *(nn.ModuleDict, nn.Sequential, nn.Identity, nn.Linear, nn.Conv2d, nn.ReLU, nn.MaxPool2d, nn.Flatten),
     AsImage,
 )
-Wrap = Callable[[nn.Module], nn.Module]
-
-
-def plain(module: nn.Module) -> nn.Module:
-    """No defence around the model."""
-    return module
 
 
 class _Model:
@@ -128,9 +125,8 @@ class _Model:
         # The product has this gradient; given as such, torch imports sympy for a second to check its shape.
         torch.autograd.backward(torch.dot(output.flatten(), self._placed(gradient).flatten()))
 
-    def _apply(self) -> None:
-        self._gradient += self._penalty * self._theta
-        self._optimizer.update(self._theta, self._gradient)
+    def _apply(self, gradient: Any) -> None:
+        self._optimizer.update(self._theta, gradient + self._penalty * self._theta)
         # Rounds what is negligible to zero: the penalty shrinks the weights of dead units until they are
         # subnormal numbers, which some processors multiply slowly (docs/performance.md, small choices).
         self._theta += self._negligible
@@ -184,7 +180,7 @@ class Bottom(_Model):
         assert self._pending is not None
         embedding, self._pending = self._pending[1], None
         self._backward(embedding, gradient)
-        self._apply()
+        self._apply(self._gradient)
 
     def _embedded(self, x: Array) -> Tensor:
         embedding: Tensor = self.module["bottom"](self._placed(x))
@@ -219,7 +215,11 @@ class Top(_Model):
             )
         self._sums = network.combine == "sum"
 
-    def loss_gradient(self, received: Array, x: Array, y: Array, exchange: Exchange) -> tuple[float, Array]:
+    def forward(self, x: Array, exchange: Exchange) -> Array:
+        """Nothing (n, 0): the own embedding stays with the top model."""
+        return np.zeros((len(x), 0))
+
+    def loss_gradient(self, received: Array, x: Array, y: Array, exchange: Exchange) -> LossGradient:
         """Mean cross-entropy against soft labels ``y`` (n, k); its gradient in ``received`` (n, width)."""
         embedding = self._placed(received).requires_grad_()
         with self._at(exchange):
@@ -228,11 +228,8 @@ class Top(_Model):
         gradient[np.abs(gradient) < self._negligible] = 0  # see _apply: of rows that are almost certain
         self._backward(logits, gradient)
         assert embedding.grad is not None
-        return loss, _array(embedding.grad)
-
-    def learn(self, x: Array, gradient: Array, exchange: Exchange) -> None:
-        """The optimiser step of the batch whose gradient was computed last."""
-        self._apply()
+        own = deepcopy(self._gradient)  # the next batch's takes its place
+        return LossGradient(loss, _array(embedding.grad), lambda: self._apply(own))
 
     def log_scores(self, received: Array, x: Array, exchange: Exchange) -> Array:
         """Log-probabilities float64 (n, k)."""

@@ -1,0 +1,36 @@
+"""A model whose passive parties send nothing: what the active party learns on its own columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from vflens.models.family import ModelFamily
+from vflens.models.part import Site
+from vflens.models.softmax_regression import batches, one_hot
+from vflens.types import Array, Exchange, Phase
+
+
+def train_alone(
+    model: ModelFamily, site: Site, x: Array, labels: Array, rows: Array, *, rng: np.random.Generator
+) -> Callable[[Array], Array]:
+    """Train on ``rows`` of ``x`` (n, d) as the federation trains; return scores (m, k) of other rows (m, d).
+
+    ``site`` describes the active party, with the width that it receives in the federation.
+    """
+    width, step = model.width_alone(site.columns, site.received), 0
+    part = model.active_part(replace(site, received=width))
+    for epoch in range(site.training.epochs):
+        for batch in batches(rows, site.training.batch_size, rng):
+            y = one_hot(labels[batch], site.classes)
+            exchange = Exchange("alone", Phase.TRAIN, epoch, step)
+            part.loss_gradient(np.zeros((len(batch), width)), x[batch], y, exchange).learn()
+            step += 1
+
+    def scores(new: Array) -> Array:
+        """Scores float64 (m, k) of the rows ``new`` (m, d)."""
+        return part.log_scores(np.zeros((len(new), width)), new, Exchange("alone", Phase.PREDICT, 1, 0))
+
+    return scores

@@ -1,0 +1,1 @@
+"""The families of models that a federation can train, one per file."""

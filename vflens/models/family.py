@@ -1,0 +1,177 @@
+"""The base of every family of models: what a federation asks of the kind of model that it trains.
+
+A family is a plug-in: one file in :mod:`vflens.models.families`, or an entry point of the group
+``vflens.models``. Its settings are its fields. They travel to every party, which checks them again.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
+
+import numpy as np
+from pydantic import BaseModel, BeforeValidator, ConfigDict, SerializeAsAny, TypeAdapter
+
+from vflens.errors import ConfigError, KnowledgeError
+from vflens.models.part import ActivePart, PassivePart, Site
+from vflens.models.size import Size
+from vflens.models.softmax_regression import log_softmax
+from vflens.numerics.linear_system import LinearSystem
+from vflens.registry import MODELS
+from vflens.types import Array, ColumnInfo, Role
+
+if TYPE_CHECKING:
+    from torch.nn import Module
+
+#: What training gives away where nothing more is known.
+IN_THE_CLEAR = "whoever receives embeddings or gradients of training rows can read them."
+#: Tensor → shape of what a party discloses of its part.
+Shapes: TypeAlias = Mapping[str, tuple[int, ...]]
+
+
+class ModelFamily(BaseModel, ABC):
+    """One kind of model: frozen settings as fields, and the parts that parties build of it.
+
+    A subclass declares ``family: Literal["NAME"] = "NAME"``, its name as a plug-in. k counts classes.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    family: str
+
+    #: What messages and reports call it.
+    title: ClassVar[str]
+    #: The coordinator, where scores follow from the sum of what parties send; else the active party.
+    scores_leave_at: ClassVar[Role] = Role.COORDINATOR
+    #: A part is ``weight`` (k, d) and, at one passive party, ``bias`` (k,); it sends x Wᵀ + b.
+    linear: ClassVar[bool] = False
+    #: Its released scores are those of softmax regression, for which the papers give closed forms.
+    closed_forms: ClassVar[bool] = False
+    #: Hooks of defences that a run of it never comes past.
+    unused_hooks: ClassVar[frozenset[str]] = frozenset({"wrap_model"})
+    #: Where a part can compute.
+    devices: ClassVar[frozenset[str]] = frozenset({"cpu"})
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of what passive parties send, and of the gradients in it."""
+        return np.dtype(np.float64)
+
+    @property
+    def concatenates(self) -> bool:
+        """Whether the active party receives the passive parties' numbers side by side; else their sum."""
+        return False
+
+    @property
+    def layer_widths(self) -> Sequence[int]:
+        """Numbers per row of the layers that its settings name."""
+        return ()
+
+    def width_of(self, columns: Sequence[ColumnInfo], classes: int) -> int:
+        """Numbers per row of what a passive party with ``columns`` sends.
+
+        Raises:
+            ConfigError: the model does not fit these columns.
+        """
+        return classes
+
+    def combined_width(self, widths: Sequence[int], classes: int) -> int:
+        """Numbers per row of what the active party receives of parties with these ``widths``.
+
+        Raises:
+            ConfigError: they cannot be combined.
+        """
+        return classes
+
+    def width_alone(self, columns: Sequence[ColumnInfo], received: int) -> int:
+        """The width of the zeros that stand for ``received`` where a party trains on ``columns`` alone."""
+        return received
+
+    def part_size(self, role: Role, columns: Sequence[ColumnInfo], received: int, classes: int) -> Size:
+        """What the part of a party with ``columns`` takes; ``received`` as in :class:`Site`.
+
+        Raises:
+            ConfigError: the model does not fit these columns.
+        """
+        return Size(classes * (len(columns) + 1), classes)
+
+    @abstractmethod
+    def passive_part(self, site: Site) -> PassivePart:
+        """A new part of a passive party."""
+
+    @abstractmethod
+    def active_part(self, site: Site) -> ActivePart:
+        """A new part of the active party."""
+
+    def module(self, role: Role, site: Site) -> Module:
+        """The new torch module that defences of models wrap at ``role``; not asked where none can.
+
+        Raises:
+            ConfigError: the model does not fit the columns; torch is missing.
+        """
+        raise NotImplementedError(f"{self.title} has no torch module")
+
+    def scores(self, combined: Array) -> Array:
+        """The scores (n, k) that leave at the coordinator, from the sum (n, k) of what all parties sent."""
+        return log_softmax(combined)
+
+    def linear_systems(self, scores: Array, known: Array, weight: Array) -> list[tuple[Array, LinearSystem]]:
+        """The equations that released ``scores`` (n, k) give about the unknown columns, by groups of rows.
+
+        ``known`` (n, k) is what the adversary computes itself, ``weight`` (k, d) that of the unknown columns.
+
+        Raises:
+            KnowledgeError: they give no linear equations.
+        """
+        raise KnowledgeError(f"the scores of {self.title} give no linear equations: choose another attack")
+
+    def disclosed_shapes(self, columns: int, classes: int) -> Shapes | None:
+        """What a part of so many ``columns`` discloses, the first always; None: the reader compares."""
+        return {"weight": (classes, columns), "bias": (classes,)} if self.linear else None
+
+    def in_the_clear(self, *, direct: bool) -> str:
+        """What training gives away, as reports say it; ``direct``: straight to the active party."""
+        return IN_THE_CLEAR
+
+    def check_device(self, device: str, where: str) -> None:
+        """Refuse a device on which no part of it computes.
+
+        Raises:
+            ConfigError: naming it.
+        """
+        if device not in self.devices:
+            raise ConfigError(
+                f"device = {device!r}{where}: {self.title} computes on the processor, leave device out"
+            )
+
+
+def model_from(settings: object) -> object:
+    """The family that the table ``settings`` names as ``family``, a split network if it names none.
+
+    None is softmax regression; what is neither is left to pydantic.
+
+    Raises:
+        PluginError: no installed family has that name.
+        ValidationError: a setting that it does not have, or out of range.
+    """
+    if settings is None:
+        settings = {"family": "softmax_regression"}
+    if not isinstance(settings, dict):
+        return settings
+    kind: type[ModelFamily] = MODELS.get(str(settings.get("family", "split_network")))
+    return kind.model_validate(settings)
+
+
+#: A field that holds any family, read from a table of a configuration file.
+AnyModel: TypeAlias = Annotated[SerializeAsAny[ModelFamily], BeforeValidator(model_from)]
+_ANY: TypeAdapter[ModelFamily] = TypeAdapter(AnyModel)
+
+
+def checked_model(settings: object) -> ModelFamily:
+    """The family in ``settings``, as its ``model_dump`` has them.
+
+    Raises:
+        PluginError, ValidationError: see :func:`model_from`; or they are no table.
+    """
+    return _ANY.validate_python(settings)

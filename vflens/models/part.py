@@ -1,0 +1,96 @@
+"""A party's part of a model, whatever the family: what it sends, how it learns, what it keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+
+from vflens.models.settings import Training
+from vflens.types import Array, ColumnInfo, Exchange
+
+if TYPE_CHECKING:
+    from torch.nn import Module
+
+#: Takes the optimiser step of one gradient, whatever was computed since.
+Learn: TypeAlias = Callable[[], None]
+#: A party's defences of models around a new module.
+Wrap: TypeAlias = Callable[["Module"], "Module"]
+
+
+def plain(module: Module) -> Module:
+    """No defence around the module."""
+    return module
+
+
+@dataclass(frozen=True)
+class Site:
+    """What a family builds one party's part from.
+
+    ``features`` is the number of its inputs, which defences made of its ``columns``. ``received`` is the
+    width of what arrives at the active party. One passive party ``holds_bias``. What a part draws follows
+    from ``secret``; ``device`` is "cpu" or "cuda".
+    """
+
+    party: str
+    columns: Sequence[ColumnInfo]
+    features: int
+    classes: int
+    training: Training
+    secret: bytes
+    wrap: Wrap
+    device: str = "cpu"
+    received: int = 0
+    holds_bias: bool = False
+
+
+class LossGradient(NamedTuple):
+    """What the active party's part makes of a batch of n rows.
+
+    ``loss`` is the mean loss, ``gradient`` (n, width) its gradient in what arrived, which leaves for the
+    passive parties, and ``learn`` takes the part's own step.
+    """
+
+    loss: float
+    gradient: Array
+    learn: Learn
+
+
+class Part(Protocol):
+    """What both kinds of data party hold of a model."""
+
+    def forward(self, x: Array, exchange: Exchange) -> Array:
+        """What leaves for the aggregator of the rows ``x`` (n, d): (n, width), width 0 for nothing."""
+
+    def parameters(self) -> dict[str, Array]:
+        """Copies of the parameters by name, as a disclosure grants them."""
+
+    def state(self) -> dict[str, Array]:
+        """All that training changed, for :meth:`load`."""
+
+    def load(self, state: Mapping[str, Array]) -> None:
+        """Take up :meth:`state`.
+
+        Raises:
+            StorageError: it is the state of a part of another size or architecture.
+        """
+
+
+class PassivePart(Part, Protocol):
+    """A passive party's part: it learns from the gradient in what it sent."""
+
+    def learn(self, x: Array, gradient: Array, exchange: Exchange) -> None:
+        """One optimiser step from the gradient (n, width) of the mean loss of the batch ``x`` (n, d)."""
+
+
+class ActivePart(Part, Protocol):
+    """The active party's part: it has the loss."""
+
+    def loss_gradient(self, received: Array, x: Array, y: Array, exchange: Exchange) -> LossGradient:
+        """The loss of a batch against soft labels ``y`` (n, k); its gradient in ``received`` (n, width).
+
+        ``x`` (n, d) are the party's own inputs of the same rows. Nothing is learned before ``learn``.
+        """
+
+    def log_scores(self, received: Array, x: Array, exchange: Exchange) -> Array:
+        """The scores float64 (n, k) from what arrived (n, width) and the own inputs (n, d)."""
