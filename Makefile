@@ -88,6 +88,7 @@ types: $(VENV)/.dev     ## mypy --strict
 # The generator is pinned to the oldest runtime that pyproject.toml admits.
 proto: .venv-proto/.ready   ## regenerate protos/*_pb2*
 	.venv-proto/bin/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. protos/vfl.proto
+	sed -i "s/DESCRIPTOR, 'protos\.vfl_pb2'/DESCRIPTOR, 'vflens.protos.vfl_pb2'/" protos/vfl_pb2.py
 
 check-proto: proto      ## fail when the committed generated code differs from its source
 	git diff --exit-code -- protos
