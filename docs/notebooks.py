@@ -7,6 +7,7 @@ can be older than the code. Each build runs every cell; one that fails ends the 
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 SECONDS = 300  # a cell's deadline; a whole tutorial takes less than a minute on two idle cores
@@ -19,9 +20,10 @@ def executed(notebook: Path) -> str:
     from traitlets.config import Config
 
     read = nbformat.read(notebook, as_version=4)
-    place = {"metadata": {"path": str(Path(__file__).parents[1])}}
-    local = Config(KernelManager={"transport": "ipc"})  # a socket's file, no port
-    return page(NotebookClient(read, timeout=SECONDS, resources=place, config=local).execute())
+    place = {"metadata": {"path": str(notebook.parent)}}
+    with TemporaryDirectory() as folder:  # the kernel's sockets are files there: no port
+        config = Config(KernelManager={"transport": "ipc", "ip": f"{folder}/kernel"})
+        return page(NotebookClient(read, timeout=SECONDS, resources=place, config=config).execute())
 
 
 def page(notebook: Any) -> str:
@@ -33,7 +35,18 @@ def _cell(cell: Any) -> list[str]:
     source = "".join(cell["source"])
     if cell["cell_type"] != "code":
         return [source]
-    return [f"```python\n{source}\n```", *(_output(output) for output in cell["outputs"])]
+    return [f"```python\n{source}\n```", *(_output(output) for output in _joined(cell["outputs"]))]
+
+
+def _joined(outputs: list[Any]) -> list[Any]:
+    """``outputs`` with what was printed piece by piece as one."""
+    joined: list[Any] = []
+    for output in outputs:
+        if joined and joined[-1].get("name") == output.get("name") == "stdout":
+            joined[-1] = {**output, "text": joined[-1]["text"] + output["text"]}
+        else:
+            joined.append(output)
+    return joined
 
 
 def _output(output: Any) -> str:

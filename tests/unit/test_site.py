@@ -97,7 +97,8 @@ def test_a_page_that_fetches_from_another_site_is_found(hooks: Any) -> None:
 
 def test_cells_become_text_code_and_what_it_gave(hooks: Any) -> None:
     outputs = [
-        {"output_type": "stream", "text": "hello\n"},
+        {"output_type": "stream", "name": "stdout", "text": "hel"},
+        {"output_type": "stream", "name": "stdout", "text": "lo\n"},
         {"output_type": "execute_result", "data": {"text/plain": "1", "text/html": "<b>1</b>"}},
         {"output_type": "display_data", "data": {"image/png": "aGk=\n"}},
     ]
