@@ -55,10 +55,9 @@ class ActiveParty(DataParty[ActivePart]):
     labels: Array
     prediction_rows: Array
     prediction_ids: Array
-    learns_from = Point.EMBEDDING
 
-    def __init__(self, config: ActiveConfig, links: Mapping[str, Link]) -> None:
-        super().__init__(config, links)
+    def __init__(self, config: ActiveConfig, links: Mapping[str, Link], *, in_process: bool = False) -> None:
+        super().__init__(config, links, learns_from=Point.EMBEDDING, in_process=in_process)
         if self.table.labels is None:
             raise ConfigError(
                 f"data.label_column {config.data.label_column!r} gave no labels: name the label column"
@@ -127,7 +126,7 @@ class ActiveParty(DataParty[ActivePart]):
                 )
             received = self._checked(act)
             self.spending.check(act.exchange)
-            self.steps.take(act.exchange, received.rows)  # what it refuses is never learned, so not logged
+            self.gate.take(act.exchange, received.rows)  # what it refuses is never learned, so not logged
             self.recovery.append(received)  # first: whoever has the gradient does not give it again
             released, learn = self._release_gradient([received])
             self.defer(lambda: self._learn_and_remember(learn, received))
@@ -135,7 +134,7 @@ class ActiveParty(DataParty[ActivePart]):
 
     def train(self, act: Train) -> Trained:
         """Train with the passive parties, whose embeddings come straight to this party."""
-        self._check_run(act.run)
+        self.check_run(act.run)
         if not self._training.acquire(blocking=False):
             raise StateError(f"run {act.run!r} is being trained: wait for the answer to the first request")
         try:
@@ -153,7 +152,7 @@ class ActiveParty(DataParty[ActivePart]):
         """
         with self.lock:
             self.spending.check(embeddings[0].exchange)
-            self.steps.take(embeddings[0].exchange, embeddings[0].rows)  # as in a step
+            self.gate.take(embeddings[0].exchange, embeddings[0].rows)  # as in a step
             for embedding in embeddings:
                 self.recovery.append(embedding)
             if self.run.federation.training.staleness:
@@ -170,7 +169,7 @@ class ActiveParty(DataParty[ActivePart]):
 
     def disclose(self, act: Disclose) -> tuple[Released, ...]:
         """The labels that the configuration grants to ``act.to``, through the gate."""
-        self._check_run(act.run)
+        self.check_run(act.run)
         check_version(act.version)
         with self.lock:
             self.settle()
@@ -205,12 +204,12 @@ class ActiveParty(DataParty[ActivePart]):
 
     def query(self, act: Query) -> Answers:
         """Answer an operator."""
-        self.check_begun()
+        self.check_open()
         return answers(self, act.rows)
 
     def ask(self, rows: Array) -> Released:
         """The released scores of prediction ``rows`` int32 (n,), recorded on arrival."""
-        self.check_begun()
+        self.check_open()
         with self.lock:
             self.settle()
             run, rows = self.run, self.run.federation.checked_rows(rows, Phase.PREDICT)
@@ -340,10 +339,10 @@ class ActiveParty(DataParty[ActivePart]):
 
     def load(self, state: Mapping[str, Array]) -> None:
         """Take up :meth:`state`."""
+        super().load(state)
         best, without = state["stopping"].tolist()
         if not 0 <= without < np.inf:
             raise ProtocolError(f"the checkpoint counts {without} epochs without improvement: from 0 are due")
-        super().load(state)
         self.gate.load(state, self.config.run)
         self._best_loss, self._epochs_without = best, int(without)
         self._losses = state["losses"].tolist()
@@ -376,13 +375,13 @@ class ActiveParty(DataParty[ActivePart]):
 
     def _learn_and_remember(self, learn: Learn, received: Released) -> None:
         learn()
-        self.recovery.learned = received.exchange.step
+        self.recovery.mark_learned(received.exchange.step)
         self.remember(received)
 
     def _learned(self, learn: Learn, embeddings: Sequence[Released]) -> None:
         """The same for embeddings that were logged before."""
         learn()
-        self.recovery.learned = embeddings[0].exchange.step
+        self.recovery.mark_learned(embeddings[0].exchange.step)
         for embedding in embeddings:
             self.transcript.record(embedding)
         self.recovery.checkpoint_if_due(self.state)

@@ -13,7 +13,6 @@ from typing import TypeAlias
 import numpy as np
 
 from vflens.clients.aligned_run import Host
-from vflens.config.compatibility import build_attacks
 from vflens.errors import KnowledgeError, PluginError, ProtocolError, StateError
 from vflens.numerics.theory.distortion_theory import logit_moment
 from vflens.plugins.attack import Attack
@@ -38,9 +37,8 @@ class Adversary:
     against the active one.
     """
 
-    def __init__(self, party: Host) -> None:
-        self._party = party
-        self.attacks = build_attacks(party.config)
+    def __init__(self, party: Host, attacks: Mapping[str, Attack]) -> None:
+        self._party, self.attacks = party, dict(attacks)
         self._received = Reader(party.folder / "transcript")  # which cannot write to it
         self._skipped: set[tuple[str, str]] = set()
 

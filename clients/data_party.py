@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Generic
 
@@ -16,19 +16,13 @@ from vflens.clients.identification import Identification
 from vflens.clients.membership import check_membership, check_order
 from vflens.clients.spending import Spending
 from vflens.config import ActiveConfig, PassiveConfig
-from vflens.config.compatibility import build_defenses, check_device, check_family
+from vflens.config.compatibility import build_attacks, check_device, check_family
 from vflens.errors import ProtocolError, StateError
-from vflens.member.gate import ReleaseGate, check_fired
-from vflens.member.recovery import RecoveryLog, as_storage_error, check_logged, check_state
-from vflens.member.stage import Reached, Stage
-from vflens.member.start_nonce import start_nonce
-from vflens.member.step_log import StepLog
-from vflens.member.summary import save_summary
+from vflens.member.member import Member
+from vflens.member.recovery import check_state
+from vflens.member.stage import Stage
 from vflens.models.part import Site
-from vflens.plugins.chain import DefenseChain
 from vflens.protocol.acts import (
-    ACCESS,
-    DIRECT_ACCESS,
     Begin,
     Deliver,
     Describe,
@@ -47,12 +41,8 @@ from vflens.protocol.acts import (
 )
 from vflens.protocol.checks import MODEL_VERSION, check_exchange, check_version
 from vflens.protocol.federation import Federation
-from vflens.protocol.link import Handlers, Link, Links, Party
-from vflens.randomness import secret_from_seed
+from vflens.protocol.link import Handlers, Link
 from vflens.score.service import ScoringService, disabled
-from vflens.storage.log import party_log
-from vflens.storage.metrics import Metrics
-from vflens.storage.transcript import Transcript
 from vflens.tables.files import read_party_table
 from vflens.tables.order import load_order, save_order
 from vflens.tables.scaling import Scaler
@@ -63,12 +53,14 @@ if TYPE_CHECKING:
     from torch.nn import Module
 
 
-class DataParty(Party, Generic[P_co]):
-    """A party with rows; everything it writes goes to its run folder ``config.out``.
+class DataParty(Member, Generic[P_co]):
+    """A member with rows, which a coordinator leads.
 
     Args:
         config: its configuration.
         links: to its peers by name; none for a party that only scores.
+        learns_from: what it receives in training.
+        in_process: whether all parties run in one process.
 
     Raises:
         DataError: its table cannot be used.
@@ -76,45 +68,30 @@ class DataParty(Party, Generic[P_co]):
         PluginError, ConfigError: a defence that is unknown or wrongly set, or a GPU that is absent.
     """
 
-    learns_from: Point  # what it receives in training
+    config: PassiveConfig | ActiveConfig
     spending: Spending  # once rows are aligned
     scoring: ScoringService  # once rows are aligned
     labels: Array | None = None  # the true ones, at the active party
 
-    def __init__(self, config: PassiveConfig | ActiveConfig, links: Mapping[str, Link]) -> None:
-        self.config, self.links = config, Links(links)
-        self.name, self.role = config.party, Role(config.role)
-        self.coordinator = config.peers_of(Role.COORDINATOR)[0].name
-        self.access = DIRECT_ACCESS if config.aggregator == "active" else ACCESS
-        self.secret = secret_from_seed(config.seed)
-        self.folder = config.out
+    def __init__(
+        self,
+        config: PassiveConfig | ActiveConfig,
+        links: Mapping[str, Link],
+        *,
+        learns_from: Point,
+        in_process: bool,
+    ) -> None:
         self.table = read_party_table(config.data)
         give_back()
-        defenses = build_defenses(config)
         check_device(config)
-        self.adversary = Adversary(self)
-        self.transcript = Transcript(
-            self.folder / "transcript", config.transcript.every
-        )  # the first write: an unwritable folder is refused here
-        self.recovery = RecoveryLog.beside(
-            self.transcript, self.learns_from, self.folder / "recovery", config.limits.checkpoint_steps
-        )
-        self.log = party_log(self.folder / "events.jsonl", self.name)
-        self.metrics = Metrics(self.folder / "metrics.parquet")
-        self.owner = Owner(self.name)
-        self.chain = DefenseChain(
-            lambda: self.owner, defenses, self.secret, start_nonce(self.folder, lab=config.lab)
-        )
-        self.steps = StepLog(self.folder / "recovery" / "steps.bin")
-        self.gate = ReleaseGate(self.name, self.chain, self.folder / "released", self.steps)
-        self.reached = Reached(self.folder)
+        attacks = build_attacks(config)
+        super().__init__(config, links, learns_from=learns_from, asked_for_rows=True, in_process=in_process)
+        self.adversary = Adversary(self, attacks)
+        self.coordinator = config.peers_of(Role.COORDINATOR)[0].name
         self.begun, self.stopped = threading.Event(), threading.Event()
         self.failure = ""
-        self.in_process = False  # set by a run that keeps all parties in one process
-        self.lock = threading.RLock()
         self._prepared: Prepared[P_co] | None = None
         self._identification = Identification(config, self.secret)
-        self._deferred: Callable[[], None] | None = None
 
     def handlers(self) -> Handlers:
         """See :meth:`vflens.protocol.link.Party.handlers`."""
@@ -133,23 +110,23 @@ class DataParty(Party, Generic[P_co]):
 
     def describe(self, act: Describe) -> PartyInfo:
         """Name, role and public columns."""
-        self._check_run(act.run)
+        self.check_run(act.run)
         return PartyInfo(self.name, self.role, self.table.columns, len(self.table.class_names))
 
     def salt(self, act: Salt) -> Salted:
         """Its part of the salt; see :class:`vflens.clients.identification.Identification`."""
-        self._check_run(act.run)
+        self.check_run(act.run)
         return Salted(self._identification.salt(self.table))
 
     def identify(self, act: Identify) -> Identities:
         """Keyed digests of the row ids; see :class:`vflens.clients.identification.Identification`."""
-        self._check_run(act.run)
+        self.check_run(act.run)
         with self.lock:
             return self._identification.identities(self.table, act.salts)
 
     def prepare(self, act: Prepare) -> Done:
         """Scale the aligned rows, defend the inputs, start the model. A second call changes nothing."""
-        self._check_run(act.federation.run)
+        self.check_run(act.federation.run)
         with self.lock:
             if self._prepared is None:
                 give_back()  # what sending the digests took
@@ -158,7 +135,7 @@ class DataParty(Party, Generic[P_co]):
                 table = self.table.digest()
                 order = self._identification.file_rows(act.order)
                 self.begin_run(act.federation, order)
-                save_summary(self)
+                self.save_summary()
                 save_order(self.folder, order, table)
                 self.reached.save()
         return Done()
@@ -167,26 +144,9 @@ class DataParty(Party, Generic[P_co]):
     def step(self, act: Step) -> StepReply:
         """One training step; see :class:`vflens.protocol.acts.Step`."""
 
-    @property
-    def step_messages(self) -> int:
-        """How many messages this party learns from in one training step."""
-        return 1
-
-    @abstractmethod
-    def learned_width(self, sender: str) -> int:
-        """Numbers per row of what it learns from, if it came from ``sender``.
-
-        Raises:
-            ProtocolError: it does not learn from ``sender``.
-        """
-
-    @abstractmethod
-    def relearn(self, logged: Sequence[Released]) -> None:
-        """Learn again from the logged messages of one training step."""
-
     def disclose(self, act: Disclose) -> tuple[Released, ...]:
         """What this party grants to ``act.to``; nothing, unless its kind has something to grant."""
-        self._check_run(act.run)
+        self.check_run(act.run)
         return ()
 
     def deliver(self, act: Deliver) -> Done:
@@ -200,7 +160,7 @@ class DataParty(Party, Generic[P_co]):
 
     def begin(self, act: Begin) -> Done:
         """Training and disclosures are over: predictions may be asked for."""
-        self._check_run(act.run)
+        self.check_run(act.run)
         check_version(act.version)
         with self.lock:
             self.settle()
@@ -212,17 +172,6 @@ class DataParty(Party, Generic[P_co]):
     def training_over(self) -> None:
         """What a party does with its trained model before predictions begin."""
 
-    def check_begun(self) -> None:
-        """Refuse a prediction before that: a row released now would keep its half-trained values for good.
-
-        Raises:
-            StateError: training is not over.
-        """
-        if not self.begun.is_set():
-            raise StateError(
-                f"run {self.config.run!r} is still training: predictions begin when the coordinator says so"
-            )
-
     @abstractmethod
     def check_disclosed(self, released: Released) -> None:
         """Refuse what nobody discloses to this party: it would be recorded, and read by attacks.
@@ -231,14 +180,14 @@ class DataParty(Party, Generic[P_co]):
             ProtocolError: of another sender or kind, or malformed.
         """
 
-    def score(self, act: Submission) -> Receipt:
+    def score(self, act: Submission, *, ended: bool = False) -> Receipt:
         """Score an adversary's beliefs; see :class:`vflens.score.service.ScoringService`."""
-        self._check_run(act.run)
+        self.check_run(act.run)
         if not self.config.scoring.enabled:
             raise disabled()
         # First: the service is there once rows are aligned.
         rows = self._scored_rows(act.scored_set, act.sender)
-        return self.scoring.score(act, rows)
+        return self.scoring.score(act, rows, ended=ended)
 
     def _scored_rows(self, scored_set: str, sender: str) -> Array:
         """The rows on which ``sender`` is scored, in order; what was granted to it is left out."""
@@ -255,7 +204,7 @@ class DataParty(Party, Generic[P_co]):
 
     def stop(self, act: Stop) -> Done:
         """The run is over: let the process end."""
-        self._check_run(act.run)
+        self.check_run(act.run)
         self.failure = act.failure
         self.stopped.set()
         return Done()
@@ -295,7 +244,7 @@ class DataParty(Party, Generic[P_co]):
         model = self.new_part(federation, self._site(federation, inputs.shape[1]))
         self._prepared = Prepared(federation, truth, inputs, clipped, model)
         self.spending = Spending(self.config, self.chain.claims_at, federation)
-        self.gate.keep = 1 + federation.training.staleness
+        self.gate.keep_last(1 + federation.training.staleness)
         self.log.info("prepared", rows=federation.rows, columns=len(self.table.columns), clipped=clipped)
 
     def _take_up(self, order: Array, train: Array) -> tuple[Array, int]:
@@ -350,18 +299,6 @@ class DataParty(Party, Generic[P_co]):
         self.settle()
         return self.gate.answered(point, exchange)
 
-    def defer(self, work: Callable[[], None]) -> None:
-        """Put ``work`` off until the reply has left; what was put off before it is done first."""
-        self.settle()
-        self._deferred = work
-
-    def settle(self) -> None:
-        """See :meth:`vflens.protocol.link.Party.settle`."""
-        with self.lock:
-            deferred, self._deferred = self._deferred, None
-            if deferred is not None:
-                deferred()
-
     def remember(self, released: Released) -> None:
         """Record a training message that was logged before and learned from."""
         self.transcript.record(released)
@@ -372,64 +309,17 @@ class DataParty(Party, Generic[P_co]):
         return self.run.model.state()
 
     def load(self, state: Mapping[str, Array]) -> None:
-        """Take up :meth:`state`."""
+        """See :meth:`vflens.member.member.Member.load`."""
+        check_state(state, self.state())
         self.run.model.load(state)
 
-    def resume(self) -> None:
-        """Rebuild the run that this folder holds: members, stage, last checkpoint, then the recovery log step
-        by step.
-
-        Raises:
-            StorageError: the folder holds no prepared run, one of another table, or one that was changed.
-        """
-        federation = Federation.load(self.folder)
-        self.reached.restore()
+    def take_up(self, federation: Federation) -> None:
+        """See :meth:`vflens.member.member.Member.take_up`."""
         if self.reached.stage is Stage.OPEN:
             self.begun.set()
         self.begin_run(federation, load_order(self.folder, self.table))
-        with as_storage_error(self.folder):
-            state = self.recovery.saved()
-            if state:
-                check_state(state, self.state())
-                self.load(state)
-        for logged in self.recovery.missed(self.step_messages):
-            with as_storage_error(self.folder):
-                for released in logged:
-                    check_logged(released, federation, self.learned_width(released.sender))
-                self.relearn(logged)
-            for released in logged:  # beside a sampled transcript the recovery log is written first
-                self.transcript.record(released)
 
-    def flush(self) -> None:
-        """Do what was put off and write the figures so far.
-
-        Raises:
-            StorageError: they cannot be written, or a log could not: the coordinator may have been told
-                first.
-        """
-        self.settle()
-        for log in (self.transcript, self.recovery, self.gate):
-            log.check()
-        self.metrics.save()
-
-    def close(self) -> None:
-        """Write what is not yet written and close the logs."""
-        try:
-            self.settle()
-        finally:
-            for log in (self.transcript, self.recovery, self.gate):
-                log.close()
+    def record_totals(self) -> None:
+        """What the releases cost the rows."""
         if self._prepared is not None:
-            self.spending.record(self.metrics, self.gate, self.steps.epoch + 1)
-        self.metrics.save()
-        save_summary(self)
-
-    def check_defenses(self) -> None:
-        """Refuse a run whose configured defence did nothing; see :func:`vflens.member.gate.check_fired`."""
-        check_fired(self.gate, self.name)
-
-    def _check_run(self, run: str) -> None:
-        if run != self.config.run:
-            raise ProtocolError(
-                f"run {run!r} is not this party's: {self.name!r} is configured for run {self.config.run!r}"
-            )
+            self.spending.record(self.metrics, self.gate)

@@ -42,10 +42,9 @@ class PassiveParty(DataParty[PassivePart]):
     """
 
     config: PassiveConfig
-    learns_from = Point.GRADIENT
 
-    def __init__(self, config: PassiveConfig, links: Mapping[str, Link]) -> None:
-        super().__init__(config, links)
+    def __init__(self, config: PassiveConfig, links: Mapping[str, Link], *, in_process: bool = False) -> None:
+        super().__init__(config, links, learns_from=Point.GRADIENT, in_process=in_process)
         limits = config.limits
         self._pace = Pace(
             self.name, limits.rows_per_second, min(limits.step_seconds, limits.call_seconds) / 2
@@ -93,7 +92,7 @@ class PassiveParty(DataParty[PassivePart]):
                 )
             rows = self.run.federation.checked_rows(act.rows, Phase.TRAIN)
             self.spending.check(act.exchange)
-            self.steps.take(act.exchange, rows)  # refused before the model holds them for its next gradient
+            self.gate.take(act.exchange, rows)  # refused before the model holds them for its next gradient
             embedding = self.run.model.forward(self.run.inputs.take(rows, axis=0), act.exchange)
             return StepReply(self.gate.release(Point.EMBEDDING, act.exchange, rows, {"embedding": embedding}))
 
@@ -125,7 +124,7 @@ class PassiveParty(DataParty[PassivePart]):
         """Release the embedding of prediction rows, each row once."""
         check_exchange(act.exchange, self.config.run, Phase.PREDICT)
         run = self.run
-        self.check_begun()
+        self.check_open()
         self.spending.check(act.exchange)
         self._pace.wait(len(act.rows))
         with self.lock:
@@ -140,7 +139,7 @@ class PassiveParty(DataParty[PassivePart]):
 
     def disclose(self, act: Disclose) -> tuple[Released, ...]:
         """What the configuration grants to ``act.to``, through the gate."""
-        self._check_run(act.run)
+        self.check_run(act.run)
         check_version(act.version)
         granted = [d for d in self.config.disclose if d.to == act.to]
         wanted: list[tuple[str, int]] = [(d.what, d.rows) for d in granted]
@@ -189,7 +188,7 @@ class PassiveParty(DataParty[PassivePart]):
         check_origin(received, federation.active.name, Point.GRADIENT)
         finite(received, "gradient", (len(received.rows), federation.widths[self.name]), federation.dtype)
         federation.checked_rows(received.rows, Phase.TRAIN)
-        sent = self.steps.rows(received.exchange.step)
+        sent = self.gate.rows_of(received.exchange.step)
         if sent is not None and sent != received.rows.tobytes():
             raise ProtocolError(
                 f"the gradient of step {received.exchange.step} is not that of the rows whose embeddings "
@@ -197,7 +196,7 @@ class PassiveParty(DataParty[PassivePart]):
             )
         self.recovery.append(received)  # before the reply leaves: nobody gives it again to who replied
         self.relearn([received])
-        self.recovery.learned = received.exchange.step
+        self.recovery.mark_learned(received.exchange.step)
         self.defer(lambda: self.remember(received))
 
     def disclosed(self, what: str, count: int, version: int) -> Released:

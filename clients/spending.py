@@ -74,13 +74,13 @@ class Spending:
         if budget is not None and phase in self.accountants:
             self.accountants[phase].check(count, budget, f"{_WHAT[phase]} of {self._party!r}")
 
-    def record(self, metrics: Metrics, gate: ReleaseGate, epochs: int) -> None:
+    def record(self, metrics: Metrics, gate: ReleaseGate) -> None:
         """How often a training row was released, at most, and the ε that this and one prediction come to;
         NaN: none can be stated.
         """
         predicted = bool(len(gate.released_rows(Point.EMBEDDING, MODEL_VERSION)))
         for phase, name, count in (
-            (Phase.TRAIN, "training", epochs),
+            (Phase.TRAIN, "training", gate.epochs),
             (Phase.PREDICT, "prediction", int(predicted)),
         ):
             if count and phase in self.accountants and self.accountants[phase].counts:

@@ -14,21 +14,16 @@ from typing import Protocol
 import numpy as np
 
 from vflens.config import CoordinatorConfig
-from vflens.config.compatibility import build_defenses, check_fed
+from vflens.config.compatibility import check_fed
 from vflens.coordinator.score_release import ScoreRelease
 from vflens.coordinator.training import TrainingLoop, restored
 from vflens.errors import ConfigError, ProtocolError, StateError, VflensError
 from vflens.member.event_loop import run_to_end
-from vflens.member.gate import ReleaseGate, check_fired
-from vflens.member.recovery import RecoveryLog, as_storage_error, check_logged
-from vflens.member.stage import Reached, Stage
-from vflens.member.start_nonce import start_nonce
-from vflens.member.summary import save_summary
+from vflens.member.member import Member
+from vflens.member.recovery import check_logged
+from vflens.member.stage import Stage
 from vflens.models.softmax_regression import batches
-from vflens.plugins.chain import DefenseChain
 from vflens.protocol.acts import (
-    ACCESS,
-    DIRECT_ACCESS,
     Begin,
     Deliver,
     Describe,
@@ -49,12 +44,9 @@ from vflens.protocol.alignment import Alignment, align, check_salt
 from vflens.protocol.checks import MODEL_VERSION, check_exchange, check_origin, finite, part
 from vflens.protocol.embeddings import combined, predicted_embeddings
 from vflens.protocol.federation import Federation
-from vflens.protocol.link import Handlers, Link, Links, Party
-from vflens.randomness import secret_from_seed, stream
-from vflens.storage.log import party_log
-from vflens.storage.metrics import Metrics
-from vflens.storage.transcript import Transcript
-from vflens.types import Array, Exchange, Owner, PartyInfo, Phase, Point, Released, Role
+from vflens.protocol.link import Handlers, Link
+from vflens.randomness import stream
+from vflens.types import Array, Exchange, PartyInfo, Phase, Point, Released
 
 _STOP_SECONDS = 5.0  # who does not answer by then notices that the coordinator is gone
 _NO_ROWS = np.zeros(0, np.int32)
@@ -67,37 +59,41 @@ class Progress(Protocol):
         """``done`` of ``total`` units of ``stage``."""
 
 
-class Coordinator(Party):
+class Coordinator(Member):
     """Drives one run over ``links``, one link to every data party by name."""
 
-    def __init__(self, config: CoordinatorConfig, links: Mapping[str, Link], progress: Progress) -> None:
-        self.config, self.name, self.role = config, config.party, Role.COORDINATOR
-        self.access = DIRECT_ACCESS if config.aggregator == "active" else ACCESS
-        self.secret = secret_from_seed(config.seed)
-        self.folder = config.out
-        defenses = build_defenses(config)
-        self.transcript = Transcript(self.folder / "transcript", config.transcript.every)
-        self.recovery = RecoveryLog.beside(
-            self.transcript, Point.GRADIENT, self.folder / "recovery", config.limits.checkpoint_steps
+    config: CoordinatorConfig
+
+    def __init__(
+        self,
+        config: CoordinatorConfig,
+        links: Mapping[str, Link],
+        progress: Progress,
+        *,
+        in_process: bool = False,
+    ) -> None:
+        super().__init__(
+            config,
+            links,
+            learns_from=Point.GRADIENT,
+            asked_for_rows=False,
+            parameters=self.disclosed_parameters,
+            in_process=in_process,
         )
-        self.log = party_log(self.folder / "events.jsonl", self.name)
-        self.metrics = Metrics(self.folder / "metrics.parquet")
-        owner, nonce = Owner(self.name), start_nonce(self.folder, lab=config.lab)
-        self.chain = DefenseChain(lambda: owner, defenses, self.secret, nonce, self.disclosed_parameters)
-        self.gate = ReleaseGate(self.name, self.chain, self.folder / "released", None)
-        self.reached = Reached(self.folder)
         self.scores = ScoreRelease(self.gate, self.metrics)
         self.finished, self._unfinished = threading.Event(), set(links)
-        self.lock = threading.RLock()
-        self.links, self._progress = Links(links), progress
-        self.federation: Federation | None = None
-        self.clipped = 0  # it holds no values
-        self.in_process = False  # set by a run that keeps all parties in one process
+        self._progress = progress
+        self._federation: Federation | None = None
         self._gradient: Released | None = None  # that training goes on after
 
     def handlers(self) -> Handlers:
         """See :meth:`vflens.protocol.link.Party.handlers`."""
         return {Epoch: self.epoch, Predict: self.predict, Finished: self.finish}
+
+    @property
+    def federation(self) -> Federation | None:
+        """See :meth:`vflens.member.member.Member.federation`."""
+        return self._federation
 
     @property
     def aligned(self) -> Federation:
@@ -106,11 +102,11 @@ class Coordinator(Party):
         Raises:
             StateError: before :meth:`prepare`.
         """
-        if self.federation is None:
+        if self._federation is None:
             raise StateError(
                 f"run {self.config.run!r} is not aligned yet: wait until the coordinator has prepared it"
             )
-        return self.federation
+        return self._federation
 
     def lead(self) -> None:
         """Lead a whole run to where the active party predicts and attacks."""
@@ -125,7 +121,7 @@ class Coordinator(Party):
         alignment = self._align()
         rows = len(alignment.train) + len(alignment.predict)
         config = self.config
-        self.federation = Federation(
+        federation = self._federation = Federation(
             config.run,
             parties,
             rows,
@@ -136,13 +132,13 @@ class Coordinator(Party):
             config.model,
             config.aggregator,
         )
-        self.federation.combined_width  # noqa: B018 - a model that does not fit is refused before anybody prepares
+        federation.combined_width  # noqa: B018 - a model that does not fit is refused before anybody prepares
         # Side by side: whoever has part of a network imports torch now, which takes seconds.
         orders = alignment.orders.items()
-        told = [self.links[name].submit(Prepare(self.federation, order)) for name, order in orders]
+        told = [self.links[name].submit(Prepare(federation, order)) for name, order in orders]
         for reply in told:
             reply.result()
-        save_summary(self)
+        self.save_summary()
         self.reached.save()
         self.log.info("aligned", rows=rows, train=len(alignment.train), predict=len(alignment.predict))
 
@@ -164,7 +160,7 @@ class Coordinator(Party):
 
     def epoch(self, act: Epoch) -> Order:
         """The order of the rows in the next epoch, where the active party trains without the coordinator."""
-        self._check_run(act.run)
+        self.check_run(act.run)
         epochs = self.aligned.training.epochs
         if not 0 <= act.number <= epochs:
             raise ProtocolError(f"epoch {act.number} of a training of {epochs}: ask for those from 0")
@@ -213,7 +209,7 @@ class Coordinator(Party):
         embeddings.
         """
         own = act.embedding
-        self._check_open()
+        self.check_open()
         check_exchange(own.exchange, self.config.run, Phase.PREDICT)
         check_origin(own, self.aligned.active.name, Point.EMBEDDING)
         # Where the active party computes the scores its embedding stays with it: it sends rows only.
@@ -232,8 +228,8 @@ class Coordinator(Party):
 
     def finish(self, act: Finished) -> Done:
         """A data party has attacked, the active one has predicted too; the run is over when all have."""
-        self._check_open()
-        self._check_run(act.run)
+        self.check_open()
+        self.check_run(act.run)
         with self.lock:  # the last two may come at a time: figures are recorded once
             self._unfinished.discard(act.sender)
             if not self._unfinished and not self.finished.is_set():
@@ -253,45 +249,31 @@ class Coordinator(Party):
             except VflensError as error:
                 self.log.warning("not told to stop", peer=name, reason=str(error))
 
-    def check_defenses(self) -> None:
-        """Refuse a run whose configured defence did nothing; see :func:`vflens.member.gate.check_fired`."""
-        check_fired(self.gate, self.name)
+    def take_up(self, federation: Federation) -> None:
+        """Training goes on after the last gradient received: who answered that step before does so again."""
+        self._federation = federation
 
-    def resume(self) -> None:
-        """Rebuild the run that this folder holds: training goes on after the last gradient received.
+    def load(self, state: Mapping[str, Array]) -> None:
+        """Take up the gradient that a checkpoint holds."""
+        self._gradient = restored(state, self.aligned)
+        check_logged(self._gradient, self.aligned, self.aligned.combined_width)
 
-        Parties that answered that step before do so again, from their logs.
+    def learned_width(self, sender: str) -> int:
+        """See :meth:`vflens.member.member.Member.learned_width`."""
+        return self.aligned.combined_width
 
-        Raises:
-            StorageError: the folder holds no prepared run, or one that was changed.
-        """
-        self.federation = Federation.load(self.folder)
-        self.reached.restore()
-        with as_storage_error(self.folder):
-            state = self.recovery.saved()
-            if state:
-                self._gradient = restored(state, self.federation)
-            for (gradient,) in self.recovery.missed(1):
-                self._gradient = gradient
-            if self._gradient is not None:
-                check_logged(self._gradient, self.federation, self.federation.combined_width)
+    def relearn(self, logged: Sequence[Released]) -> None:
+        """See :meth:`vflens.member.member.Member.relearn`."""
+        (self._gradient,) = logged
 
     def flush(self) -> None:
-        """Write the figures so far.
+        """See :meth:`vflens.member.member.Member.flush`; reports find the run while it goes on."""
+        super().flush()
+        self.save_summary()
 
-        Raises:
-            StorageError: they cannot be written.
-        """
-        self.metrics.save()
-        save_summary(self)
-
-    def close(self) -> None:
-        """Write what is not yet written and close the logs."""
+    def record_totals(self) -> None:
+        """What arrived."""
         self.metrics.add("bytes_received", self.transcript.nbytes)
-        for log in (self.transcript, self.recovery, self.gate):
-            log.close()
-        self.metrics.save()
-        save_summary(self)
 
     def _passive(self) -> list[Link]:
         """The links to the passive parties, in name order."""

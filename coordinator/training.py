@@ -81,7 +81,7 @@ class TrainingLoop:
         """Log ``gradient``, unless a restart found it in the log: transcripts may leave its epoch out."""
         if gradient is not None and gradient.exchange.step > self.recovery.learned:
             self.recovery.append(gradient)
-            self.recovery.learned = gradient.exchange.step
+            self.recovery.mark_learned(gradient.exchange.step)
 
     def _record(self, gradient: Released | None) -> None:
         if gradient is not None:

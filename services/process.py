@@ -166,7 +166,7 @@ def _serve_data_party(config: PassiveConfig | ActiveConfig, say: Say, progress: 
         party.flush()  # a log that could not be written is this party's own failure, whatever it was told
     if party.failure:
         raise UnavailableError(f"the run ended early: {party.failure}")
-    party.check_defenses()
+    party.gate.check_fired()
     say(where(config))
 
 
@@ -228,7 +228,7 @@ def _serve_coordinator(config: CoordinatorConfig, say: Say, progress: Progress) 
             wait_for(config.peers, config, say)
             say(f"all parties are up: run {config.run!r} begins")
             run(coordinator, lambda: _check_alive(config))
-            coordinator.check_defenses()
+            coordinator.gate.check_fired()
             coordinator.flush()
             say(of_coordinator(coordinator))
             failure = ""

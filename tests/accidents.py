@@ -15,7 +15,7 @@ from vflens.clients.active import ActiveParty
 from vflens.clients.passive import PassiveParty
 from vflens.coordinator.coordinator import Coordinator
 from vflens.errors import VflensError
-from vflens.experiments.run.in_process import LocalFederation, Member
+from vflens.experiments.run.in_process import Joined, LocalFederation
 from vflens.protocol.acts import Act, Step
 from vflens.protocol.link import Handlers, Link, Party, PlainStream
 from vflens.services.process import link_to, start_server
@@ -117,7 +117,7 @@ def rebuild(local: LocalFederation, name: str) -> None:
     local.join(new)
 
 
-def anew(old: Member, links: Mapping[str, Link]) -> Member:
+def anew(old: Joined, links: Mapping[str, Link]) -> Joined:
     """Another party with the configuration of ``old``, in the same folder."""
     if isinstance(old, Coordinator):
         return Coordinator(old.config, links, lambda stage, done, total: None)

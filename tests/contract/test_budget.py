@@ -37,7 +37,7 @@ def test_the_release_beyond_the_budget_is_not_made(tmp_path: Path, at: str, rest
         rebuild_all(local)
     with pytest.raises(StateError, match=f"^{BEYOND.format(at)}"):
         local.coordinator.train()
-    assert local.data_parties[at].steps.epoch == 1
+    assert local.data_parties[at].gate.epochs == 2
     close(local)
 
 

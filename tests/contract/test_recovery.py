@@ -34,7 +34,7 @@ from vflens.clients.passive import PassiveParty
 from vflens.config import PassiveConfig, load_party
 from vflens.errors import StateError, StorageError
 from vflens.experiments.results.folders import read_runs
-from vflens.experiments.run.in_process import LocalFederation, Member
+from vflens.experiments.run.in_process import Joined, LocalFederation
 from vflens.protocol.acts import Act, Step
 from vflens.randomness import stream
 from vflens.storage.files import load_arrays, save_arrays
@@ -198,7 +198,7 @@ def test_a_party_rebuilt_between_predictions_releases_the_same_rows(
     assert trained(local) == undisturbed[0]
     local.active.predict_and_attack()
     for member in local.members():
-        member.check_defenses()
+        member.gate.check_fired()
     close(local)
 
 
@@ -241,7 +241,7 @@ def test_a_damaged_log_or_checkpoint_is_refused_in_words(tmp_path: Path, who: st
 
 
 @contextmanager
-def _started_again(local: LocalFederation, who: str) -> Iterator[Member]:
+def _started_again(local: LocalFederation, who: str) -> Iterator[Joined]:
     """A new one in the folder of the party ``who``, not resumed yet; only its logs are closed in the end."""
     again = anew(local.parties[who], local.parties[who].links)
     yield again

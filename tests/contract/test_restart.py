@@ -19,7 +19,6 @@ from vflens.errors import ProtocolError, StateError, StorageError
 from vflens.experiments.run.in_process import LocalFederation
 from vflens.member.start_nonce import start_nonce
 from vflens.member.step_log import StepLog
-from vflens.member.summary import save_summary
 from vflens.protocol.acts import Begin, Disclose, Forward, Predict, Step
 from vflens.services.folder import begin
 from vflens.storage.files import load_arrays
@@ -266,7 +265,7 @@ def _served(local: LocalFederation, order: Array, *, lab: bool) -> None:
     local.join(new)
     table = new.table.digest()
     new.begin_run(local.coordinator.aligned, order)
-    save_summary(new)
+    new.save_summary()
     save_order(new.folder, order, table)
     new.reached.save()
 

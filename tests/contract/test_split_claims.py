@@ -96,7 +96,7 @@ def test_a_defence_on_a_real_exchange(tmp_path: Path, name: str, role: Role, hoo
     local = _defended(tmp_path, name, role)
     embedding, summed, gradient = _exchanged(local)
     party: DataParty[Part] = local.active if role is Role.ACTIVE else local.passive["passive"]
-    assert party.gate.unfired() == []
+    party.gate.check_fired()
     (claim,) = party.chain.claims()
     released = {"on_embedding": embedding.tensor("embedding"), "on_gradient": gradient.tensor("gradient")}
     before = _undefended(local, summed).get(hook)

@@ -26,7 +26,7 @@ def _message(step: int) -> Released:
 def _learn(log: RecoveryLog, steps: range) -> None:
     for step in steps:
         assert log.is_due(_message(step).exchange)
-        log.learned = step
+        log.mark_learned(step)
         log.append(_message(step))
         log.checkpoint_if_due(lambda: {"theta": np.full(3, float(step))})  # noqa: B023 - called at once
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field, TypeAdapter, model_validator
 
@@ -240,11 +240,12 @@ class CoordinatorConfig(PartyConfig):
         return self
 
 
-AnyConfig = Annotated[PassiveConfig | ActiveConfig | CoordinatorConfig, Field(discriminator="role")]
-_ANY: TypeAdapter[PassiveConfig | ActiveConfig | CoordinatorConfig] = TypeAdapter(AnyConfig)
+MemberConfig: TypeAlias = PassiveConfig | ActiveConfig | CoordinatorConfig
+AnyConfig = Annotated[MemberConfig, Field(discriminator="role")]
+_ANY: TypeAdapter[MemberConfig] = TypeAdapter(AnyConfig)
 
 
-def load_party(file: Path) -> PassiveConfig | ActiveConfig | CoordinatorConfig:
+def load_party(file: Path) -> MemberConfig:
     """The party's configuration in ``file``; relative paths in it are relative to the file's folder.
 
     Raises:
@@ -271,7 +272,7 @@ def _from(base: Path, address: str) -> str:
     return address if path in (address, "") or path.startswith("/") else f"unix:{(base / path).resolve()}"
 
 
-def checked(settings: dict[str, Any], file: Path) -> PassiveConfig | ActiveConfig | CoordinatorConfig:
+def checked(settings: dict[str, Any], file: Path) -> MemberConfig:
     """The party's configuration that ``settings`` of ``file`` are, its paths as they stand there.
 
     Raises:

@@ -44,7 +44,7 @@ class ReleaseGate:
         self._chain = chain
         self._journal = Journal(folder)
         self._steps = steps
-        self.keep = 1  # training releases of a point
+        self._keep = 1  # training releases of a point
         self._last: dict[Point, list[Released]] = {}  # the newest comes last
         self._disclosed: dict[tuple[Point, Exchange], Released] = {}
         self._rows: defaultdict[tuple[Point, int], RowLog] = defaultdict(RowLog)
@@ -52,6 +52,24 @@ class ReleaseGate:
             self._log_of(released.point, released.exchange).add(
                 released.rows, *_single(released.tensors), released.exchange
             )
+
+    def keep_last(self, count: int) -> None:
+        """Keep the last ``count`` training releases of a point: a stale gradient leaves a step later."""
+        self._keep = count
+
+    def take(self, exchange: Exchange, rows: Array) -> None:
+        """Write the rows of a training step; see :meth:`vflens.member.step_log.StepLog.take`."""
+        if self._steps is not None:
+            self._steps.take(exchange, rows)
+
+    def rows_of(self, step: int) -> bytes | None:
+        """The rows of training ``step``, int32; None where they are no longer known."""
+        return None if self._steps is None else self._steps.rows(step)
+
+    @property
+    def epochs(self) -> int:
+        """The number of epochs in which rows were released to train."""
+        return 0 if self._steps is None else self._steps.epoch + 1
 
     def answered(self, point: Point, exchange: Exchange) -> Released | None:
         """The release of this training exchange if it was made before.
@@ -88,13 +106,13 @@ class ReleaseGate:
             raise StateError("prediction rows are released with release_rows")
         if exchange.phase is Phase.DISCLOSE and (point, exchange) in self._disclosed:
             return self._disclosed[point, exchange]
-        if exchange.phase is Phase.TRAIN and self._steps is not None:
-            self._steps.take(exchange, rows)  # first: what is not on disk has not been released
+        if exchange.phase is Phase.TRAIN:
+            self.take(exchange, rows)  # first: what is not on disk has not been released
         released = self._seal(point, exchange, rows, self._defended(point, exchange, rows, tensors))
         if exchange.phase is Phase.DISCLOSE:
             self._disclosed[point, exchange] = released
         else:
-            self._last[point] = [*self._last.get(point, ()), released][-self.keep :]
+            self._last[point] = [*self._last.get(point, ()), released][-self._keep :]
         return released
 
     def release_rows(
@@ -146,9 +164,18 @@ class ReleaseGate:
         used = (e.step for log in self._rows.values() for e in log.exchanges)
         return 1 + max(used, default=-1)
 
-    def unfired(self) -> list[str]:
-        """See :meth:`DefenseChain.unfired`."""
-        return self._chain.unfired()
+    def check_fired(self) -> None:
+        """Refuse a finished run in which a configured defence never acted.
+
+        Raises:
+            DefenseError: naming it.
+        """
+        unfired = self._chain.unfired()
+        if unfired:
+            raise DefenseError(
+                f"defence {unfired[0]!r} of {self._sender!r} never acted in this run: remove it, or "
+                "configure what it acts on"
+            )
 
     def state(self) -> dict[str, Array]:
         """The last training releases as arrays by point: "P exchange" (round, step), "P rows" int32 (n,), "P"
@@ -168,7 +195,7 @@ class ReleaseGate:
         Raises:
             ProtocolError: a release lacks its rows or values.
         """
-        for point, place in product(Point, range(self.keep)):
+        for point, place in product(Point, range(self._keep)):
             name = f"{point} {place}"
             if f"{name} exchange" in state:
                 due: dict[str, Array] = {f"{name} exchange": np.zeros(2, np.int64)}
@@ -209,20 +236,6 @@ class ReleaseGate:
     ) -> Released:
         contents = None if tensors is None else {name: sealed(t) for name, t in tensors.items()}
         return Released(self._sender, exchange, point, sealed(rows), contents)
-
-
-def check_fired(gate: ReleaseGate, party: str) -> None:
-    """Refuse a finished run in which a configured defence of ``party`` never acted.
-
-    Raises:
-        DefenseError: naming it.
-    """
-    unfired = gate.unfired()
-    if unfired:
-        raise DefenseError(
-            f"defence {unfired[0]!r} of {party!r} never acted in this run: remove it, or configure what it "
-            "acts on"
-        )
 
 
 def _single(tensors: Mapping[str, Array] | None) -> tuple[Array]:

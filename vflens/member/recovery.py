@@ -61,7 +61,7 @@ class RecoveryLog:
         self._file = folder / "checkpoint.npz"
         self._every = every
         self._checkpointed = -1
-        self.learned = -1  # the last training step learned from, set by the party
+        self._learned = -1
 
     @classmethod
     def beside(cls, transcript: Transcript, point: Point, folder: Path, every: int) -> RecoveryLog:
@@ -84,6 +84,15 @@ class RecoveryLog:
         if exchange.step > due:
             raise StateError(f"step {exchange.step} came before step {due}: send the missing steps first")
         return exchange.step == due or self.learned < 0
+
+    @property
+    def learned(self) -> int:
+        """The last training step learned from, -1 before the first."""
+        return self._learned
+
+    def mark_learned(self, step: int) -> None:
+        """Note that ``step`` was learned from; its messages were logged before."""
+        self._learned = step
 
     def append(self, released: Released) -> None:
         """Log ``released``, which is learned from now or later."""
@@ -114,7 +123,7 @@ class RecoveryLog:
             return {}
         state = load_arrays(self._file)
         check_state(state, {"learned": np.array(0)})
-        self.learned = self._checkpointed = int(state.pop("learned"))
+        self._learned = self._checkpointed = int(state.pop("learned"))
         return state
 
     def missed(self, senders: int) -> Iterator[list[Released]]:
@@ -128,7 +137,7 @@ class RecoveryLog:
             messages = {released.sender: released for released in logged}
             if step > self.learned and len(messages) == senders:
                 yield list(map(_copied, messages.values()))
-                self.learned = step
+                self._learned = step
 
     def check(self) -> None:
         """See :meth:`vflens.storage.journal.Journal.check`."""

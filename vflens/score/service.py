@@ -60,24 +60,25 @@ class ScoringService(ABC):
         log: FilteringBoundLogger,
     ) -> None:
         self._party, self._width, self._lab = party, width, lab
-        self.due = milestones(predicting)  # numbers of prediction rows that are scored outside lab mode
+        self._milestones = milestones(predicting)  # numbers of prediction rows scored outside lab mode
         self._scored: set[tuple[str, str, int]] = set()
         self._metrics, self._log = metrics, log
         self._lock = threading.Lock()
 
-    def score(self, submission: Submission, scored: Array) -> Receipt:
+    def score(self, submission: Submission, scored: Array, *, ended: bool = False) -> Receipt:
         """Keep the errors of every guess; answer with a receipt.
 
         Args:
             submission: the guesses.
             scored: the rows that may be scored, in order; the submission names the first n of them.
+            ended: the run is over, perhaps early: any number of prediction rows is scored, no milestones.
 
         Raises:
             ProtocolError: rows, names or shapes that do not fit; outside lab mode fewer than 50 rows, or no
                 milestone.
             StateError: these rows were scored before; repetitions would fill the target's disk.
         """
-        self._check_rows(submission, scored)
+        self._check_rows(submission, scored, ended=ended)
         self._check_guesses(submission)
         with self._lock:
             self._check_once(submission)
@@ -112,7 +113,7 @@ class ScoringService(ABC):
             "rows": len(submission.rows),
         }
 
-    def _check_rows(self, submission: Submission, scored: Array) -> None:
+    def _check_rows(self, submission: Submission, scored: Array, *, ended: bool) -> None:
         n = len(submission.rows)
         if n == 0 or not np.array_equal(submission.rows, scored[:n]):
             raise ProtocolError(
@@ -126,7 +127,10 @@ class ScoringService(ABC):
                 f"submission of {n} rows: fewer than {MIN_ROWS} are scored in lab mode only, wait for more "
                 "predictions"
             )
-        if n not in (self.due if submission.scored_set == "predict" else [len(scored)]):
+        due = [len(scored)]
+        if submission.scored_set == "predict":
+            due = [n] if ended else self._milestones
+        if n not in due:
             raise ProtocolError(
                 f"submission of {n} {submission.scored_set} rows: the first 50, 100, 200, 500, … are scored, "
                 "and all of them at the end"

@@ -168,8 +168,8 @@ def _of_run(folder: Path) -> Subject:
     if not isinstance(config, PassiveConfig):
         raise ConfigError(f"{folder} belongs to the {config.role} party: an audit is a passive one's")
     with claimed(config.out):  # two writers would spoil its logs
-        party = PassiveParty(config, {})
-        party.in_process = read_party(config.out).federation.in_process  # closing it writes this again
+        in_process = read_party(config.out).federation.in_process  # closing it writes this again
+        party = PassiveParty(config, {}, in_process=in_process)
         try:
             party.resume()
             run = party.run

@@ -196,18 +196,19 @@ def _by_column(figures: Iterable[Metric]) -> dict[str, dict[str, float]]:
 def _keep_score(config: PassiveConfig | ActiveConfig, submission: Submission) -> None:
     unpictured = config.scoring.model_copy(update={"pictures": 0})  # the run's own pictures stay
     party = _alone(config.model_copy(update={"scoring": unpictured}))
-    party.in_process = read_party(config.out).federation.in_process  # closing the scoring writes it again
     try:
         party.resume()
-        party.scoring.due = [len(submission.rows)]  # the run is over, perhaps early: no more rows will come
-        party.score(submission)
+        party.score(submission, ended=True)
     finally:
         party.close()
 
 
 def _alone(config: PassiveConfig | ActiveConfig) -> PassiveParty | ActiveParty:
     """The party of ``config``, without peers."""
-    return PassiveParty(config, {}) if isinstance(config, PassiveConfig) else ActiveParty(config, {})
+    in_process = read_party(config.out).federation.in_process  # closing it writes this again
+    if isinstance(config, PassiveConfig):
+        return PassiveParty(config, {}, in_process=in_process)
+    return ActiveParty(config, {}, in_process=in_process)
 
 
 def _sides(attack: Attack, party: str, federation: Federation, target: str | None) -> tuple[str, str]:

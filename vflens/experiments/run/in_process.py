@@ -9,15 +9,14 @@ from typing import TypeAlias
 
 from vflens.clients.active import ActiveParty
 from vflens.clients.passive import PassiveParty
-from vflens.config import ActiveConfig, CoordinatorConfig, PassiveConfig, load_party
+from vflens.config import CoordinatorConfig, MemberConfig, PassiveConfig, load_party
 from vflens.config.compatibility import build_attacks, build_defenses
 from vflens.coordinator.coordinator import Coordinator, Progress
 from vflens.errors import VflensError
 from vflens.protocol.link import InProcessLink, Link
 from vflens.services.folder import write_status
 
-Member: TypeAlias = PassiveParty | ActiveParty | Coordinator
-Config: TypeAlias = PassiveConfig | ActiveConfig | CoordinatorConfig
+Joined: TypeAlias = PassiveParty | ActiveParty | Coordinator
 
 
 class LocalFederation:
@@ -26,17 +25,16 @@ class LocalFederation:
     def __init__(self, configs: Mapping[str, Path], progress: Progress) -> None:
         loaded = [load_party(file) for file in configs.values()]
         _check_plugins(loaded)
-        self.parties: dict[str, Member] = {}  # by name: all links look here
+        self.parties: dict[str, Joined] = {}  # by name: all links look here
         for config in loaded:
             self.join(_member(config, self._links(config), progress))
 
-    def _links(self, config: Config) -> dict[str, Link]:
+    def _links(self, config: MemberConfig) -> dict[str, Link]:
         return {p.name: InProcessLink(p.name, config.party, config.role, self.parties) for p in config.peers}
 
-    def join(self, member: Member) -> None:
+    def join(self, member: Joined) -> None:
         """Replace the party of ``member``'s name by ``member``."""
         self.parties[member.name] = member
-        member.in_process = True
 
     @property
     def coordinator(self) -> Coordinator:
@@ -58,7 +56,7 @@ class LocalFederation:
         """The data parties, by name."""
         return {**self.passive, self.active.name: self.active}
 
-    def members(self) -> Iterator[Member]:
+    def members(self) -> Iterator[Joined]:
         """All parties, the coordinator last."""
         yield from self.data_parties.values()
         yield self.coordinator
@@ -70,7 +68,7 @@ class LocalFederation:
             self.attack()
             for member in self.members():
                 member.flush()
-                member.check_defenses()
+                member.gate.check_fired()
 
     def attack(self) -> None:
         """The active party predicts, all data parties attack."""
@@ -97,13 +95,15 @@ class LocalFederation:
                     cleanup.callback(member.close)
 
 
-def _member(config: Config, links: Mapping[str, Link], progress: Progress) -> Member:
+def _member(config: MemberConfig, links: Mapping[str, Link], progress: Progress) -> Joined:
     if isinstance(config, CoordinatorConfig):
-        return Coordinator(config, links, progress)
-    return PassiveParty(config, links) if isinstance(config, PassiveConfig) else ActiveParty(config, links)
+        return Coordinator(config, links, progress, in_process=True)
+    if isinstance(config, PassiveConfig):
+        return PassiveParty(config, links, in_process=True)
+    return ActiveParty(config, links, in_process=True)
 
 
-def _check_plugins(configs: Iterable[Config]) -> None:
+def _check_plugins(configs: Iterable[MemberConfig]) -> None:
     """Refuse any party's plug-ins before a party opens its logs."""
     for config in configs:
         build_defenses(config)

@@ -1,0 +1,241 @@
+"""A member of a federation: what every party is made of, whatever its role and however rows are dealt.
+
+A member goes through these states, in this order. The last three are on disk (``state.json``).
+
+=========  =================================  ==========================================================
+state      begins with                        what is answered
+=========  =================================  ==========================================================
+new        ``__init__``                       what the party is; its part in the alignment
+training   ``take_up``, of a new run or of    training steps
+           the one that its folder holds
+           (``resume``)
+disclosed  the first disclosure asked for     disclosures; no step any more: the model stays as it is
+open       the coordinator's ``Begin``        predictions and submissions
+closed     ``close``                          nothing
+=========  =================================  ==========================================================
+
+These calls do not change what is answered:
+
+===========  ==============================  ============================================================
+call         allowed                         does
+===========  ==============================  ============================================================
+``settle``   always, any number of times     what was put off until a reply had left (``defer``)
+``flush``    until ``close``, repeatedly     ``settle``; writes the figures so far; raises what a log
+                                             could not write
+``finish``   in *open*, at the coordinator   notes that a data party has attacked; with the last of them
+                                             the run is complete
+``stop``     always                          the run is over, complete or not: at a data party the process
+                                             may end; the coordinator tells all of them
+``close``    once, in any state, last        ``settle``; closes the logs; writes the last figures
+===========  ==============================  ============================================================
+"""
+
+from __future__ import annotations
+
+import platform
+import threading
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import version
+
+from vflens.config import MemberConfig
+from vflens.config.compatibility import build_defenses
+from vflens.errors import ProtocolError, StateError
+from vflens.member.gate import ReleaseGate
+from vflens.member.recovery import RecoveryLog, as_storage_error, check_logged
+from vflens.member.stage import Reached, Stage
+from vflens.member.start_nonce import start_nonce
+from vflens.member.step_log import StepLog
+from vflens.plugins.chain import DefenseChain
+from vflens.protocol.acts import ACCESS, DIRECT_ACCESS
+from vflens.protocol.federation import Federation
+from vflens.protocol.link import Link, Links, Party
+from vflens.randomness import secret_from_seed
+from vflens.storage import journal
+from vflens.storage.log import party_log
+from vflens.storage.metrics import Metrics
+from vflens.storage.transcript import Transcript
+from vflens.types import Array, Owner, Point, Released, Role
+
+
+class Member(Party):
+    """A party with its links, secret, defences, gate, logs and figures; it writes to ``config.out`` only.
+
+    Args:
+        config: its configuration.
+        links: to its peers, by name; none for a party that works alone, on its own folder.
+        learns_from: what it receives in training, and logs for a restart.
+        asked_for_rows: whether another party draws the rows of its training steps; it then keeps them.
+        parameters: those that others disclosed to it, for defences that need them.
+        in_process: whether all parties run in one process, for reports.
+
+    Raises:
+        StorageError: its folder cannot be written.
+        PluginError, ConfigError: a defence that is unknown or wrongly set.
+    """
+
+    def __init__(
+        self,
+        config: MemberConfig,
+        links: Mapping[str, Link],
+        *,
+        learns_from: Point,
+        asked_for_rows: bool,
+        parameters: Callable[[], Mapping[str, Array]] | None = None,
+        in_process: bool,
+    ) -> None:
+        self.config, self.links, self.in_process = config, Links(links), in_process
+        self.name, self.role, self.folder = config.party, Role(config.role), config.out
+        self.access = DIRECT_ACCESS if config.aggregator == "active" else ACCESS
+        self.secret = secret_from_seed(config.seed)
+        self.owner = Owner(self.name, role=self.role)
+        defenses = build_defenses(config)
+        # The first write: a folder that cannot be written is refused here.
+        self.transcript = Transcript(self.folder / "transcript", config.transcript.every)
+        recovery, every = self.folder / "recovery", config.limits.checkpoint_steps
+        self.recovery = RecoveryLog.beside(self.transcript, learns_from, recovery, every)
+        self.log = party_log(self.folder / "events.jsonl", self.name)
+        self.metrics = Metrics(self.folder / "metrics.parquet")
+        nonce = start_nonce(self.folder, lab=config.lab)
+        self.chain = DefenseChain(lambda: self.owner, defenses, self.secret, nonce, parameters)
+        steps = StepLog(recovery / "steps.bin") if asked_for_rows else None
+        self.gate = ReleaseGate(self.name, self.chain, self.folder / "released", steps)
+        self.reached = Reached(self.folder)
+        self.lock = threading.RLock()
+        self._deferred: Callable[[], None] | None = None
+
+    @property
+    @abstractmethod
+    def federation(self) -> Federation | None:
+        """The run's members and rows, None while the member is new."""
+
+    @property
+    def clipped(self) -> int:
+        """How many of the party's own values lay outside their bounds."""
+        return 0
+
+    @abstractmethod
+    def take_up(self, federation: Federation) -> None:
+        """Go on with the run that the folder holds, up to its untrained model."""
+
+    @abstractmethod
+    def load(self, state: Mapping[str, Array]) -> None:
+        """Take up what a checkpoint holds.
+
+        Raises:
+            ProtocolError: it lacks something, or holds something else.
+        """
+
+    @property
+    def step_messages(self) -> int:
+        """How many messages this party learns from in one training step."""
+        return 1
+
+    @abstractmethod
+    def learned_width(self, sender: str) -> int:
+        """Numbers per row of what it learns from, if it came from ``sender``.
+
+        Raises:
+            ProtocolError: it does not learn from ``sender``.
+        """
+
+    @abstractmethod
+    def relearn(self, logged: Sequence[Released]) -> None:
+        """Learn again from the logged messages of one training step."""
+
+    def resume(self) -> None:
+        """Rebuild the run that the folder holds: members, state, last checkpoint, then the log step by step.
+
+        Raises:
+            StorageError: the folder holds no prepared run, one of another table, or one that was changed.
+        """
+        federation = Federation.load(self.folder)
+        self.reached.restore()
+        self.take_up(federation)
+        with as_storage_error(self.folder):
+            state = self.recovery.saved()
+            if state:
+                self.load(state)
+        for logged in self.recovery.missed(self.step_messages):
+            with as_storage_error(self.folder):
+                for released in logged:
+                    check_logged(released, federation, self.learned_width(released.sender))
+                self.relearn(logged)
+            for released in logged:  # beside a sampled transcript the recovery log is written first
+                self.transcript.record(released)
+
+    def check_run(self, run: str) -> None:
+        """Refuse an act of another run.
+
+        Raises:
+            ProtocolError: naming both.
+        """
+        if run != self.config.run:
+            raise ProtocolError(
+                f"run {run!r} is not this party's: {self.name!r} is configured for run {self.config.run!r}"
+            )
+
+    def check_open(self) -> None:
+        """Refuse what comes after training: a row released now would keep its half-trained values for good.
+
+        Raises:
+            StateError: predictions are not open.
+        """
+        if self.reached.stage is not Stage.OPEN:
+            raise StateError(
+                f"run {self.config.run!r} is still training: predictions begin when the coordinator says so"
+            )
+
+    def defer(self, work: Callable[[], None]) -> None:
+        """Put ``work`` off until the reply has left; what was put off before it is done first."""
+        self.settle()
+        self._deferred = work
+
+    def settle(self) -> None:
+        """See :meth:`vflens.protocol.link.Party.settle`."""
+        with self.lock:
+            deferred, self._deferred = self._deferred, None
+            if deferred is not None:
+                deferred()
+
+    def flush(self) -> None:
+        """Do what was put off and write the figures so far.
+
+        Raises:
+            StorageError: they cannot be written, or a log failed earlier: the error may have reached only
+                the coordinator.
+        """
+        self.settle()
+        for log in (self.transcript, self.recovery, self.gate):
+            log.check()
+        self.metrics.save()
+
+    def close(self) -> None:
+        """Do what was put off, close the logs, write the last figures."""
+        try:
+            self.settle()
+        finally:
+            for log in (self.transcript, self.recovery, self.gate):
+                log.close()
+        self.record_totals()
+        self.metrics.save()
+        self.save_summary()
+
+    @abstractmethod
+    def record_totals(self) -> None:
+        """Add the figures that are known at the end only."""
+
+    def save_summary(self) -> None:
+        """Write ``federation.json``, for reports and attacks on recorded transcripts; nothing while new."""
+        if self.federation is None:
+            return
+        self.federation.save(
+            self.folder,
+            party=self.name,
+            role=self.role,
+            in_process=self.in_process,
+            clipped=self.clipped,
+            versions={name: version(name) for name in ("vflens", "numpy", "grpcio", "protobuf")}
+            | {"python": platform.python_version()},
+            transcript_digest=journal.digest(self.folder / "transcript"),
+        )
