@@ -8,6 +8,7 @@ import numpy as np
 
 from vflens.numerics.linear_system import first_differences, nearest_solution, residual_norm
 from vflens.numerics.theory.agnostic import padded
+from vflens.plugins.declared import Stated
 from vflens.plugins.view import AdversaryView
 from vflens.types import Array, Estimate, statuses
 
@@ -16,6 +17,8 @@ OUTSIDE = (
     "values outside [0, 1]: clip them, replace each by ½, replace its whole row by ½, "
     "or keep them, as the theory does"
 )
+
+STATED = Stated(center=0.5, if_determined=0.0, guessed=True)
 
 
 def solve_with_classifier(view: AdversaryView, theta: Array, outside: Outside) -> Estimate:
@@ -31,7 +34,7 @@ def solve_with_classifier(view: AdversaryView, theta: Array, outside: Outside) -
     A = J @ weight
     logits = padded(features) @ theta.T
     b = (logits - features @ view.own("parameters").T - bias) @ J.T
-    center = np.full(weight.shape[1], 0.0 if weight.shape[1] < view.n_classes else 0.5)
+    center = np.full(weight.shape[1], STATED.center_of(weight.shape[1], view.n_classes))
     x = inside(nearest_solution(A, b, center), outside)
     extras = {"residual": residual_norm(A, b, x), "logits": logits}
     return Estimate(view.target, view.rows, x, statuses(len(x)), extras)

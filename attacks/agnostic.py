@@ -10,9 +10,10 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from vflens.attacks._agnostic import OUTSIDE, Outside, solve_with_classifier
+from vflens.attacks._agnostic import OUTSIDE, STATED, Outside, solve_with_classifier
 from vflens.numerics.theory.agnostic import fit_classifier
 from vflens.plugins.attack import JointAttack
+from vflens.plugins.declared import Audited, Stated
 from vflens.plugins.view import AdversaryView
 from vflens.types import Estimate, Knowledge, Phase
 
@@ -24,6 +25,8 @@ class Agnostic(JointAttack):
         {Knowledge.PARAMETERS, Knowledge.OWN_FEATURES, Knowledge.OWN_LABELS}
     )
     estimated_rows: ClassVar[frozenset[Phase]] = frozenset({Phase.TRAIN, Phase.PREDICT})
+    audited: ClassVar[Audited | None] = None  # the audit's adversary has the scores
+    stated: ClassVar[Stated | None] = STATED
 
     l2: float = Field(1e-4, ge=0, allow_inf_nan=False, description="penalty on the classifier's weights")
     outside: Outside = Field("clip", description=OUTSIDE)

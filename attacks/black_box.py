@@ -14,6 +14,7 @@ from pydantic import Field
 from vflens.errors import KnowledgeError
 from vflens.numerics.estimators.one_feature import Signs, contradicts, reconstruct
 from vflens.plugins.attack import Attack
+from vflens.plugins.declared import Audited, Stated
 from vflens.plugins.view import AdversaryView
 from vflens.types import Array, Estimate, Knowledge, RowStatus, statuses
 
@@ -26,6 +27,8 @@ class BlackBox(Attack):
     )
     rowwise: ClassVar[bool] = False
     unknown_columns: ClassVar[int | None] = 1
+    audited: ClassVar[Audited | None] = Audited(settings={"signs": "unknown", "population_mean": "disclosed"})
+    stated: ClassVar[Stated | None] = Stated(stretched=True)
 
     signs: Signs = Field(
         "same",

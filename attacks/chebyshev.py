@@ -7,6 +7,8 @@ rank A.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 from pydantic import Field
 
@@ -15,11 +17,14 @@ from vflens.numerics.estimators.box import nearest_in_box
 from vflens.numerics.estimators.chebyshev import candidates, chebyshev_center
 from vflens.numerics.linear_system import null_basis
 from vflens.plugins.attack import LinearAttack
+from vflens.plugins.declared import Audited
 from vflens.types import Array, Estimate, Moments
 
 
 class ChebyshevCenter(LinearAttack):
     """x̂ = the centre of the smallest ball that holds {x : A x = b', 0 ≤ x ≤ 1}."""
+
+    audited: ClassVar[Audited | None] = None  # it lists vertices; rcc1 and rcc2 stand for it
 
     most: int = Field(
         50_000, ge=1, description="the most candidate vertices; with more, rows are marked not_converged"

@@ -5,7 +5,7 @@ The minimiser is not unique: what comes out depends on the start, so the start i
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 import numpy as np
 from pydantic import BeforeValidator, Field
@@ -15,6 +15,7 @@ from vflens.errors import ConfigError
 from vflens.numerics.estimators.box import nearest_in_box
 from vflens.numerics.linear_system import nearest_solution
 from vflens.plugins.attack import LinearAttack
+from vflens.plugins.declared import Audited
 from vflens.types import Array, Estimate, Moments
 
 Named = Literal["clamped_ls", "zero", "half", "random"]
@@ -38,6 +39,8 @@ def _name_or_point(value: Any) -> str | tuple[float, ...]:
 
 class ConstrainedLeastSquares(LinearAttack):
     """x̂ = the point nearest to the start among argmin ‖A x − b'‖ over 0 ≤ x ≤ 1."""
+
+    audited: ClassVar[Audited | None] = None  # rcc2 stands for it
 
     start: Annotated[Named | tuple[float, ...], BeforeValidator(_name_or_point)] = Field(
         "clamped_ls",

@@ -43,6 +43,11 @@ class FiniteAlphabet(LinearAttack):
     budget: int = Field(1 << 14, ge=1, le=1 << 22, description="most combinations in each half of the search")
     tolerance: float = Field(1e-9, gt=0, lt=1, description="of ‖A x − b'‖, as a share of ‖b'‖ + ‖A‖")
 
+    def suits(self, columns: Sequence[ColumnInfo]) -> bool:
+        """Whether there are alphabets, and few enough combinations: else it is rcc2."""
+        alphabets = [np.array(c.alphabet) for c in columns if c.alphabet]
+        return bool(alphabets) and halves(alphabets, self.budget) is not None
+
     def joint(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
         """Takes the alphabets from the metadata; see :meth:`vflens.plugins.attack.LinearAttack.joint`."""
         if self.alphabets is not None:

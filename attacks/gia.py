@@ -15,6 +15,7 @@ from vflens.attacks._box import box_reach
 from vflens.numerics.gradient_inversion import invert
 from vflens.numerics.linear_system import LinearSystem
 from vflens.plugins.attack import LinearAttack, linear_estimate
+from vflens.plugins.declared import Audited
 from vflens.types import Array, Estimate, Moments, RowStatus
 
 
@@ -23,6 +24,7 @@ class GradientInversion(LinearAttack):
 
     exact: ClassVar[bool] = False
     rowwise: ClassVar[bool] = False  # rounding differs between batches, and Adam carries it to 1e-5
+    audited: ClassVar[Audited | None] = None  # it steps towards what rcc2 solves
 
     start: Literal["zero", "half", "random"] = Field(
         "zero", description="0 (as first published), ½·1 (RVG §VIII-E), or a uniform draw for each row"

@@ -6,16 +6,21 @@ Often equal to ``rcc2``, and then so certified. No theorem orders it: single row
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from vflens.attacks._box import box_estimate
 from vflens.numerics.estimators.relaxed_chebyshev import relaxed_chebyshev
 from vflens.plugins.attack import LinearAttack
+from vflens.plugins.declared import Audited
 from vflens.types import Array, Estimate, Moments
 
 
 class RelaxedChebyshev1(LinearAttack):
     """x̂ = the x of max Tr S, S ⪰ 0, (W S Wᵀ)_ii ≤ x_i(1 − x_i), over A x = b', 0 ≤ x ≤ 1 (RVG (16), (31))."""
+
+    audited: ClassVar[Audited | None] = Audited(rows=20)
 
     def solve(
         self, A: Array, b: Array, *, rng: np.random.Generator, moments: Moments | None = None

@@ -5,16 +5,21 @@ With exact scores no row is estimated worse than by ``half_star`` (RVG Theorem 1
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from vflens.attacks._box import box_estimate, box_spread
 from vflens.numerics.estimators.box import nearest_in_box
 from vflens.plugins.attack import LinearAttack
+from vflens.plugins.declared import Stated
 from vflens.types import Array, Estimate, Moments
 
 
 class RelaxedChebyshev2(LinearAttack):
     """x̂ = argmax 1ᵀx − ‖x‖² over A x = b', 0 ≤ x ≤ 1 (RVG (32), (33), Remark 2)."""
+
+    stated: ClassVar[Stated | None] = Stated(no_worse_than=("half_star",))
 
     def solve(
         self, A: Array, b: Array, *, rng: np.random.Generator, moments: Moments | None = None

@@ -10,9 +10,10 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from vflens.attacks._agnostic import OUTSIDE, Outside, solve_with_classifier
+from vflens.attacks._agnostic import OUTSIDE, STATED, Outside, solve_with_classifier
 from vflens.numerics.theory.agnostic import ReceivedScores, fit_classifier
 from vflens.plugins.attack import JointAttack
+from vflens.plugins.declared import Audited, Stated
 from vflens.plugins.view import AdversaryView
 from vflens.types import Array, Estimate, Knowledge, Phase, Point
 
@@ -24,6 +25,8 @@ class RefinedAgnostic(JointAttack):
         {Knowledge.SCORES, Knowledge.PARAMETERS, Knowledge.OWN_FEATURES, Knowledge.OWN_LABELS}
     )
     estimated_rows: ClassVar[frozenset[Phase]] = frozenset({Phase.TRAIN, Phase.PREDICT})
+    audited: ClassVar[Audited | None] = None  # the audit's adversary has all scores
+    stated: ClassVar[Stated | None] = STATED
 
     received: int = Field(100, ge=1, description="n_p: how many scores it uses, the first that arrived")
     alpha: float = Field(1.0, ge=0, allow_inf_nan=False, description="α: what they weigh")

@@ -8,6 +8,7 @@ a score do not tell them (:mod:`vflens.numerics.discrete_noise`).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -24,6 +25,8 @@ class GaussianScores(Defense):
     Log-probabilities are logits up to a constant per row, which softmax removes: noise on either is the
     same. −∞ stays −∞.
     """
+
+    strengths: ClassVar[tuple[Mapping[str, Any], ...]] = ({"sigma": 0.3}, {"sigma": 1.0}, {"sigma": 3.0})
 
     sigma: float = Field(1.0, ge=1e-9, le=1e100, description="standard deviation of the noise, in logits")
 

@@ -7,6 +7,7 @@ maximisers.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -22,6 +23,8 @@ class RoundScores(Defense):
     cancels in every log-ratio. Where even the largest rounds to 0 (many classes, few digits) it is
     released as one unit of the last decimal, so that a label is left.
     """
+
+    strengths: ClassVar[tuple[Mapping[str, Any], ...]] = ({"digits": 3}, {"digits": 2}, {"digits": 1})
 
     digits: int = Field(2, ge=1, le=15, description="decimals kept")
 

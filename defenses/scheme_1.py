@@ -6,7 +6,7 @@ The label stays. The coordinator must know the passive parties' weights, which t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -24,6 +24,7 @@ class Scheme1(Defense):
     """
 
     needs_parameters: ClassVar[bool] = True
+    strengths: ClassVar[tuple[Mapping[str, Any], ...]] = ({"alpha": 1.0}, {"alpha": 10.0}, {"alpha": 100.0})
 
     alpha: float = Field(
         1.0, gt=0, allow_inf_nan=False, description="power α = ‖n‖² of the noise on the logits"

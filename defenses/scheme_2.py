@@ -6,7 +6,7 @@ Where the noise moved the arg-max, label and usurper tie exactly, unless a margi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -25,6 +25,7 @@ class Scheme2(Defense):
     """
 
     needs_parameters: ClassVar[bool] = True
+    strengths: ClassVar[tuple[Mapping[str, Any], ...]] = ({"alpha": 1.0}, {"alpha": 10.0}, {"alpha": 100.0})
 
     alpha: float = Field(1.0, gt=0, allow_inf_nan=False, description="power α of the noise on the logits")
     margin: float = Field(

@@ -6,6 +6,7 @@ The order of the scores stays; who knows α undoes it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from pydantic import Field
 from scipy.special import log_softmax
@@ -16,6 +17,8 @@ from vflens.types import Array, Claim
 
 class Scheme3(Defense):
     """z̃ = (1 − α)z + α1, hence c̃ ∝ c^(1−α): a temperature of 1/(1 − α)."""
+
+    strengths: ClassVar[tuple[Mapping[str, Any], ...]] = ({"alpha": 0.3}, {"alpha": 0.6}, {"alpha": 0.9})
 
     alpha: float = Field(0.5, gt=0, lt=1, description="how far the logits are drawn together")
 

@@ -23,14 +23,20 @@ from vflens.experiments.figures._data import dealt, trained
 from vflens.experiments.figures._windows import window_system
 from vflens.experiments.figures.rvg_black_box import COUNTS, instance_rows
 from vflens.experiments.figures.var_agnostic import agnostic_rows
-from vflens.types import Moments
+from vflens.plugins.attack import LinearAttack, installed
+from vflens.registry import ATTACKS
+from vflens.types import Knowledge, Moments
 
 DOCS = Path(__file__).parent
 BLUE, RED, GREY = "#2a6fb0", "#c0392b", "#808080"
-LINEAR = (
-    "zero", "random_guess", "half", "ls", "clamped_ls", "half_star", "cls", "gia", "rcc1", "rcc2",
-    "chebyshev", "mean_star", "lmmse",
-)  # fmt: skip
+
+
+def linear() -> list[str]:
+    """The attacks that solve A x = b and read no alphabets."""
+    kinds = {name: installed(name) for name in ATTACKS.names()}
+    return [
+        n for n, k in kinds.items() if k and issubclass(k, LinearAttack) and Knowledge.METADATA not in k.needs
+    ]
 
 
 def attack_errors() -> str:
@@ -41,7 +47,7 @@ def attack_errors() -> str:
     system, truth = window_system(model, x, columns), x[:, columns]
     moments = Moments(known.mean(axis=0), np.cov(known.T, bias=True))
     found = {}
-    for name in LINEAR:
+    for name in linear():
         estimate = attacks.estimate(name, system.A, system.b, rng=np.random.default_rng(0), moments=moments)
         found[name] = float(((estimate.values - truth) ** 2).mean())
     rows = agnostic_rows(

@@ -12,15 +12,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from laboratory import experiment, federation
+from laboratory import experiment, federation, figures
+from pydantic import BaseModel
 
 from vflens.errors import ConfigError, DefenseError
+from vflens.experiments.audit.bench import Plan
+from vflens.experiments.audit.run import audit
+from vflens.experiments.audit.subject import Subject
+from vflens.experiments.audit.words import left_out
 from vflens.experiments.run.run import run
 from vflens.plugins.defense import Context
 from vflens.protocol.link import Party
+from vflens.registry import Registry
 from vflens.storage.journal import Journal, Reader
 from vflens.storage.transcript import Transcript
-from vflens.types import Exchange, Owner, Phase
+from vflens.types import ColumnInfo, Exchange, Facts, Owner, Phase
 
 PACKAGE = {
     "other_package/__init__.py": "",
@@ -29,7 +35,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from vflens.plugins.attack import Attack
+from vflens.numerics.linear_system import nearest_solution
+from vflens.plugins.attack import Attack, LinearAttack, linear_estimate
+from vflens.plugins.declared import Audited, Stated
 from vflens.plugins.defense import Defense
 from vflens.types import Estimate, Knowledge, statuses
 
@@ -80,13 +88,48 @@ class Looking(Attack):
     def reconstruct(self, view, *, rng):
         GIVEN.append(view)
         return Estimate(view.target, view.rows, np.full((len(view.rows), 4), 0.5), statuses(len(view.rows)))
+
+
+class Center(LinearAttack):
+    """The solution nearest to one quarter."""
+
+    stated: ClassVar[Stated | None] = Stated(center=0.25)
+
+    def solve(self, A, b, *, rng, moments=None):
+        return linear_estimate(nearest_solution(A, b, np.full(A.shape[1], 0.25)), A, b)
+
+
+class Few(Center):
+    audited: ClassVar[Audited | None] = Audited(rows=5)
+
+
+class Skipping(Center):
+    audited: ClassVar[Audited | None] = None
+
+
+class Failing(Center):
+    def solve(self, A, b, *, rng, moments=None):
+        raise ZeroDivisionError("a bug of theirs")
+
+
+class Drawn(Defense):
+    strengths: ClassVar[tuple] = ({"towards": 0.4}, {"towards": 0.6})
+    towards: float = 0.5
+
+    def on_inputs(self, x, ctx):
+        return x + self.towards * (0.5 - x)
 ''',
     "other_package-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: other-package\nVersion: 1.0\n",
     "other_package-1.0.dist-info/entry_points.txt": """[vflens.attacks]
 their_looking = other_package.plugins:Looking
+their_center = other_package.plugins:Center
+their_few = other_package.plugins:Few
+their_skipping = other_package.plugins:Skipping
+their_failing = other_package.plugins:Failing
 [vflens.defenses]
 their_curious = other_package.plugins:Curious
 their_informed = other_package.plugins:Informed
+their_drawn = other_package.plugins:Drawn
 their_idle = other_package.plugins:Idle
 their_layer = other_package.plugins:Layer
 """,
@@ -119,6 +162,7 @@ _READ: Sequence[tuple[Any, Callable[[Any], Iterable[Any]]]] = (
     (MethodType, lambda thing: [thing.__self__, thing.__func__]),
     (FunctionType, lambda thing: [*(thing.__closure__ or ()), *(thing.__defaults__ or ())]),
     (CellType, lambda thing: [thing.cell_contents]),
+    (BaseModel, lambda thing: [*vars(thing).values(), *(thing.__pydantic_private__ or {}).values()]),
     (object, lambda thing: [getattr(thing, n, None) for n in dir(thing) if not n.startswith("__")]),
 )
 
@@ -215,5 +259,49 @@ def test_a_defence_of_another_package_is_reported_by_its_registered_name(tmp_pat
 
 def test_a_refused_defence_of_another_package_is_named_so_too(tmp_path: Path) -> None:
     refused = experiment(tmp_path, defenses=[{"name": "their_layer", "at": "passive"}])
-    with pytest.raises(ConfigError, match=r"^defence 'their_layer' at 'passive' has no layer to act on"):
+    with pytest.raises(ConfigError, match=r"^defence 'their_layer' at 'passive' has nothing to act on"):
         run(refused, in_process=True)
+
+
+# -- audit and theory
+
+
+def _audited(monkeypatch: pytest.MonkeyPatch) -> Facts:
+    """An audit with the plug-ins of the other package alone."""
+    monkeypatch.setattr(Registry, "_files", lambda registry: {})
+    x = np.random.default_rng(0).random((40, 3))
+    subject = Subject("mine.csv", tuple(ColumnInfo(f"c{j}", 0.0, 1.0) for j in range(3)), x, 3)
+    return audit(subject, Plan(models=1, known=5, rows=40), lambda stage, done, total: None)
+
+
+def test_an_attack_of_another_package_enters_the_audit_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = _audited(monkeypatch)
+    reached = {(a["attack"], a["kind"]): a for a in found["attacks"]}
+    assert set(reached) == {(n, k) for n in ("their_center", "their_few") for k in ("random", "trained")}
+    assert {n: reached[n, "trained"]["rows"] for n in ("their_center", "their_few")} == {
+        "their_center": 35,
+        "their_few": 5,
+    }
+    assert found["failed"] == {"their_failing": "ZeroDivisionError: a bug of theirs"}
+    assert "Attack their_failing failed: ZeroDivisionError: a bug of theirs." in left_out(found)
+
+
+def test_theory_stands_beside_an_attack_of_another_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its closed form is that of its own centre, and what was measured: the bounds are known too."""
+    found = _audited(monkeypatch)
+    (center,) = [a for a in found["attacks"] if (a["attack"], a["kind"]) == ("their_center", "random")]
+    assert center["closed"] == pytest.approx(center["mse"], rel=1e-7)
+    assert found["bounds"]["their_center"]["lower"] <= center["mse"]
+
+
+def test_a_defence_of_another_package_is_tried_in_its_own_strengths(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = [d for d in _audited(monkeypatch)["defenses"] if d["defense"] == "their_drawn"]
+    assert [d["settings"] for d in tried] == [{"towards": 0.4}, {"towards": 0.6}]
+    assert all(d["mse"] is not None for d in tried)
+
+
+def test_the_target_computes_theory_of_an_attack_of_another_package(tmp_path: Path) -> None:
+    federation(tmp_path, attacks=[{"name": "their_center"}]).run()
+    figure = figures(tmp_path / "passive")
+    measured = figure["theory_measured", "their_center", "RVG Theorem 2"]
+    assert figure["theory_closed", "their_center", ""] == pytest.approx(measured, rel=1e-7)

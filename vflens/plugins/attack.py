@@ -7,14 +7,18 @@ An attack never meets the truth: its view is built from what its party received 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
+from vflens.errors import ConfigError, PluginError
 from vflens.numerics.linear_system import LinearSystem, in_range, residual_norm
+from vflens.plugins.declared import Audited, Stated
 from vflens.plugins.view import AdversaryView
-from vflens.types import Array, Estimate, Knowledge, Moments, Phase, RowStatus, statuses
+from vflens.registry import ATTACKS
+from vflens.types import Array, ColumnInfo, Estimate, Knowledge, Moments, Phase, RowStatus, statuses
 
 if TYPE_CHECKING:
     from torch.nn import Module
@@ -30,7 +34,8 @@ class Attack(BaseModel, ABC):
     ``up_to_affine`` says that its values are the target's columns up to an affine map, which only the target
     can fit. ``exact`` says that the answer is exact where what was received determines it; an iteration that
     stops early, or an estimate from a sample, is not. ``unknown_columns`` is the number of unknown columns
-    that it is made for, None for any.
+    that it is made for, None for any. ``audited`` is how ``vflens audit`` runs it, None where another attack
+    covers it. ``stated`` is what theory says of its error, None where it says nothing.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -43,6 +48,12 @@ class Attack(BaseModel, ABC):
     exact: ClassVar[bool] = True
     unknown_columns: ClassVar[int | None] = None
     estimates: ClassVar[Literal["features", "labels"]] = "features"
+    audited: ClassVar[Audited | None] = Audited()
+    stated: ClassVar[Stated | None] = None
+
+    def suits(self, columns: Sequence[ColumnInfo]) -> bool:
+        """Whether it is made for these unknown ``columns``."""
+        return self.unknown_columns in (None, len(columns))
 
     def check(self, bottom: Module) -> None:
         """Refuse, before a run, what a target's bottom model in torch, new and untrained, rules out.
@@ -58,6 +69,15 @@ class Attack(BaseModel, ABC):
         Raises:
             KnowledgeError: something undeclared, withheld or never disclosed was read.
         """
+
+
+def installed(name: str) -> type[Attack] | None:
+    """The class of the attack called ``name``; None if it is not installed or needs an extra that is not."""
+    try:
+        found: type[Attack] = ATTACKS.get(name)
+    except (ConfigError, PluginError):
+        return None
+    return found
 
 
 class JointAttack(Attack):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import InitVar, dataclass, field
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
@@ -122,6 +122,8 @@ class Defense(BaseModel):
     needs_weight: ClassVar[bool] = False
     #: At a coordinator: ``fit`` reads the passive parties' parameters, which they must disclose to it.
     needs_parameters: ClassVar[bool] = False
+    #: Settings over its defaults with which ``vflens audit`` tries it, from weak to strong.
+    strengths: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)
 
     def check(self, party: str, n_classes: int) -> None:
         """Refuse, before a run, what this party's number of classes rules out (0: it has no labels).

@@ -18,13 +18,10 @@ from vflens.numerics.linear_system import first_differences, row_basis
 from vflens.numerics.theory import believed
 from vflens.numerics.theory import closed_forms as theory
 from vflens.numerics.theory.distortion_theory import noise_weight
+from vflens.plugins.attack import installed
+from vflens.plugins.declared import Stated
 from vflens.protocol.acts import Guess
 from vflens.types import Array, RowStatus, numbered, statuses
-
-CENTERS: Mapping[str, float] = {"ls": 0.0, "half_star": 0.5}
-CLIPPED: Mapping[str, str] = {"clamped_ls": "ls"}  # and the estimator that it clips
-AGNOSTIC = ("agnostic", "refined_agnostic")
-_ORDER = (("half_star", "half"), ("rcc2", "half_star"))  # Theorem 1: the first errs at most as the second
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,19 +65,23 @@ def figures(guesses: Mapping[str, Guess], truth: Array, model: ReleasedModel) ->
         truth: (n, d) of the submitted rows.
         model: the source of scores and disclosed weights.
     """
-    for name, center in _covered(guesses, truth.shape[1], len(model.weight)):
-        guess = guesses[name]
+    stated = {name: found for name in guesses if (found := statements(name))}
+    for name, of in stated.items():
+        guess, center = guesses[name], of.center_of(truth.shape[1], len(model.weight))
         ok = _complete(guess)
-        if ok.any():
-            clipped = name in CLIPPED
-            yield from _stated(name, guess.values[ok], truth[ok], model, center, clipped=clipped)
-    if "black_box" in guesses:
-        yield from _one_column(guesses["black_box"], truth)
+        if center is not None and ok.any():
+            yield from _stated(name, guess.values[ok], truth[ok], model, center, clipped=of.clipped)
+    for name, of in stated.items():
+        if of.stretched:
+            yield from _one_column(guesses[name], truth)
     if model.exact:
-        yield from _orders(
-            {**guesses, "half": Guess("half", np.full(truth.shape, 0.5), numbered(statuses(len(truth))))},
-            truth,
-        )
+        yield from _orders(guesses, stated, truth)
+
+
+def statements(attack: str) -> Stated | None:
+    """What theory says of the attack called ``attack``; None of one that is not installed here."""
+    kind = installed(attack)
+    return None if kind is None else kind.stated
 
 
 def noise_weights(model: ReleasedModel) -> Array | None:
@@ -91,15 +92,6 @@ def noise_weights(model: ReleasedModel) -> Array | None:
         return None
     J = first_differences(len(model.weight))
     return noise_weight(J @ model.weight, J)
-
-
-def _covered(guesses: Mapping[str, Guess], d: int, classes: int) -> Iterator[tuple[str, float]]:
-    """Yield an attack and z/1 if it submits the solution nearest to z, clipped or not."""
-    for name in guesses:
-        if name in AGNOSTIC:
-            yield name, CENTERS["ls" if d < classes else "half_star"]
-        elif (plain := CLIPPED.get(name, name)) in CENTERS:
-            yield name, CENTERS[plain]
 
 
 def _complete(guess: Guess) -> Array:
@@ -157,10 +149,13 @@ def _one_column(guess: Guess, truth: Array) -> Iterator[Figure]:
     yield Figure("theory_mirrored", theory.stretched_mse(x, mirrored=True), guess.attack)
 
 
-def _orders(known: Mapping[str, Guess], truth: Array) -> Iterator[Figure]:
-    for better, worse in _ORDER:
-        if better in known and worse in known:
-            yield from _theorem_1(known[better], known[worse], truth)
+def _orders(guesses: Mapping[str, Guess], stated: Mapping[str, Stated], truth: Array) -> Iterator[Figure]:
+    half = Guess("half", np.full(truth.shape, 0.5), numbered(statuses(len(truth))))
+    known = {**guesses, "half": half}
+    for name, of in stated.items():
+        for worse in of.no_worse_than:
+            if worse in known:
+                yield from _theorem_1(known[name], known[worse], truth)
 
 
 def _theorem_1(better: Guess, worse: Guess, truth: Array) -> Iterator[Figure]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
@@ -13,17 +13,24 @@ from pydantic import Field
 from vflens.errors import ConfigError, KnowledgeError
 from vflens.experiments.audit.models import World
 from vflens.experiments.audit.subject import Subject
-from vflens.numerics.estimators.combinations import halves
-from vflens.plugins.attack import Attack
+from vflens.plugins.attack import Attack, installed
+from vflens.plugins.declared import Audited
 from vflens.randomness import secret_from_seed, stream
 from vflens.registry import ATTACKS
-from vflens.types import Array, Document, Knowledge
+from vflens.types import Array, Knowledge, Phase
 
-#: Those of them that are installed run. The blind guesses stand beside them.
-_ATTACKS = ("lmmse", "mean_star", "finite_alphabet", "rcc1", "rcc2", "half_star", "ls", "black_box")
-#: Attacks that take milliseconds a row (RCC1 where it is not certified) see so many rows of each model.
-FEW_ROWS: Mapping[str, int] = {"rcc1": 20}
-_SETTINGS: Mapping[str, Document] = {"black_box": {"signs": "unknown", "population_mean": "disclosed"}}
+#: What the adversary of an audit has: scores, disclosed parameters, some rows, and its own data.
+KNOWN = frozenset(
+    {
+        Knowledge.SCORES,
+        Knowledge.PARAMETERS,
+        Knowledge.OWN_FEATURES,
+        Knowledge.OWN_LABELS,
+        Knowledge.AUXILIARY,
+        Knowledge.MOMENTS,
+        Knowledge.METADATA,
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -55,6 +62,7 @@ class Bench:
     plan: Plan
     rows: Array
     known: Array
+    failed: dict[str, str] = field(default_factory=dict)  # attacks, and what they raised
 
     @classmethod
     def set_up(cls, subject: Subject, plan: Plan) -> Bench:
@@ -97,31 +105,41 @@ class Bench:
     @cached_property
     def attacks(self) -> dict[str, Attack]:
         """The installed ones that fit the columns and what the adversary knows."""
-        found: dict[str, Attack] = {}
-        for name in (n for n in _ATTACKS if n in ATTACKS.names()):
-            attack: Any = ATTACKS.get(name)
-            fits = attack.unknown_columns in (None, len(self.subject.columns))
-            informed = len(self.known) >= 2 or Knowledge.MOMENTS not in attack.needs
-            if fits and informed:
-                found[name] = attack(**_SETTINGS.get(name, {}))
-        alphabets = [np.array(c.alphabet) for c in self.subject.columns if c.alphabet]
-        search: Any = found.get("finite_alphabet")
-        if search and not (alphabets and halves(alphabets, search.budget)):
-            del found["finite_alphabet"]  # it would fall back to rcc2
-        return found
+        found = {name: kind(**of.settings) for name, kind, of in audited() if self._informs(kind)}
+        return {name: attack for name, attack in found.items() if attack.suits(self.subject.columns)}
+
+    def _informs(self, kind: type[Attack]) -> bool:
+        """Whether its rows are enough for what ``kind`` needs."""
+        return len(self.known) >= 2 or not kind.needs & {Knowledge.MOMENTS, Knowledge.AUXILIARY}
 
     def estimates(
         self, world: World, kind: str, model: int, *, slow: bool = True
     ) -> Iterator[tuple[str, Array, Array]]:
-        """Each attack's name, the rows that it sees and their estimates (n, d); those that lack knowledge are
-        left out, unless ``slow`` the slow ones too.
+        """Each attack's name, the rows that it sees and their estimates (n, d); those that lack knowledge or
+        fail are left out, unless ``slow`` the slow ones too.
         """
-        rng = self.plan.rng("attack", kind, model)
         for name, attack in self.attacks.items():
-            if name in FEW_ROWS and not slow:
+            most = attack.audited.rows if attack.audited else None
+            if most is not None and not slow:
                 continue
-            rows = self.rows[: FEW_ROWS.get(name)]
+            rows, rng = self.rows[:most], self.plan.rng("attack", kind, model, name)
             try:
                 yield name, rows, world.attack(attack, rows, self.known, rng).values
             except KnowledgeError:
                 continue
+            except Exception as error:  # a plug-in's bug must not end the audit
+                self.failed[name] = f"{type(error).__name__}: {error}".partition("\n")[0]
+
+
+def audited() -> Iterator[tuple[str, type[Attack], Audited]]:
+    """Name, class and declaration of every installed attack that an audit can run.
+
+    It estimates columns of prediction rows from what the adversary has. What needs nothing is a blind guess,
+    beside which the others stand.
+    """
+    for name in ATTACKS.names():
+        kind = installed(name)
+        if kind is None or kind.audited is None or kind.estimates != "features" or kind.up_to_affine:
+            continue
+        if kind.needs and kind.needs <= KNOWN and Phase.PREDICT in kind.estimated_rows:
+            yield name, kind, kind.audited

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,13 +16,6 @@ from vflens.registry import DEFENSES
 from vflens.types import Array, Document, Facts
 
 _ACTING = frozenset({"on_inputs", "on_embedding", "on_scores", "on_parameters"})
-_STRENGTHS: Mapping[str, tuple[Document, ...]] = {  # others with their defaults
-    "round_scores": ({"digits": 3}, {"digits": 2}, {"digits": 1}),
-    "gaussian_scores": ({"sigma": 0.3}, {"sigma": 1.0}, {"sigma": 3.0}),
-    "scheme_1": ({"alpha": 1.0}, {"alpha": 10.0}, {"alpha": 100.0}),
-    "scheme_2": ({"alpha": 1.0}, {"alpha": 10.0}, {"alpha": 100.0}),
-    "scheme_3": ({"alpha": 0.3}, {"alpha": 0.6}, {"alpha": 0.9}),
-}
 _MODELS, _ROWS = 3, 300  # for every strength of every defence
 
 
@@ -51,7 +44,7 @@ def candidates() -> Iterator[tuple[str, Document, type[Defense]]]:
     """Name, settings and class of everything that is tried: what acts on what a prediction releases."""
     for name, defense in _loadable()[0].items():
         if defense.hooks() & _ACTING:
-            yield from ((name, settings, defense) for settings in _STRENGTHS.get(name, ({},)))
+            yield from ((name, dict(settings), defense) for settings in defense.strengths)
 
 
 def left_out() -> dict[str, str]:

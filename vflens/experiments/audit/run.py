@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from vflens.coordinator.coordinator import Progress
-from vflens.experiments.audit.bench import Bench, Plan
+from vflens.experiments.audit.bench import Bench, Plan, audited
 from vflens.experiments.audit.defenses import fitting, left_out, try_defenses
 from vflens.experiments.audit.models import simulate
 from vflens.experiments.audit.subject import Subject
@@ -22,8 +22,6 @@ from vflens.numerics.entropy import conditional_entropy, entropy
 from vflens.numerics.linear_system import first_differences
 from vflens.numerics.theory import closed_forms as theory
 from vflens.types import Array, Document
-
-_CENTERS = {"ls": 0.0, "half_star": 0.5}
 
 
 @dataclass(frozen=True)
@@ -73,6 +71,7 @@ def audit(subject: Subject, plan: Plan, progress: Progress) -> Document:
         "column_entropy": _column_entropies(bench),
         "defenses": [asdict(d) for d in defended],
         "left_out": left_out(),
+        "failed": bench.failed,
         "wanted": {"least_error": least, "most_loss": plan.most_loss},
         "fitting": [asdict(d) for d in fitting(defended, least, plan.most_loss)],
         "plan": asdict(plan),
@@ -120,12 +119,19 @@ def _known(bits: Array) -> tuple[float | None, ...]:
     return tuple(None if np.isnan(b) else float(b) for b in bits)
 
 
+def _centers() -> dict[str, float]:
+    """Z of each audited attack that submits the solution nearest to z·1, the least first."""
+    stated = {name: kind.stated for name, kind, _ in audited()}
+    centers = {n: s.center for n, s in stated.items() if s and s.center is not None and not s.clipped}
+    return dict(sorted(centers.items(), key=lambda item: item[1]))
+
+
 def _bounds(bench: Bench) -> dict[str, dict[str, float]]:
     """Theorem 2 before training, for every model of full rank, on the attacked rows."""
     x, equations = bench.truth, bench.subject.classes - 1
     weak = theory.weak_lower_bound(theory.second_moment(x, x.mean(axis=0)), equations)
     bounds = {
-        n: theory.bounds_before_training(theory.second_moment(x, c), equations) for n, c in _CENTERS.items()
+        n: theory.bounds_before_training(theory.second_moment(x, c), equations) for n, c in _centers().items()
     }
     return {name: {**asdict(b), "any_center": weak} for name, b in bounds.items()}
 
@@ -135,7 +141,7 @@ def _after_training(bench: Bench) -> Document:
     if bench.subject.weight is None:
         return {}
     A = first_differences(bench.subject.classes) @ bench.subject.weight
-    moments = {n: theory.second_moment(bench.truth, c) for n, c in _CENTERS.items()}
+    moments = {n: theory.second_moment(bench.truth, c) for n, c in _centers().items()}
     return {
         name: {
             "mse": theory.nearest_solution_mse(A, K),
@@ -173,7 +179,7 @@ def _closed_forms(bench: Bench, weight: Array) -> dict[str, float]:
     """Theorem 2 on the attacked rows for one undefended model."""
     A = first_differences(bench.subject.classes) @ weight
     return {
-        n: theory.nearest_solution_mse(A, theory.second_moment(bench.truth, c)) for n, c in _CENTERS.items()
+        n: theory.nearest_solution_mse(A, theory.second_moment(bench.truth, c)) for n, c in _centers().items()
     }
 
 

@@ -59,8 +59,9 @@ def recommendation(found: Facts) -> str:
 
 
 def left_out(found: Facts) -> list[str]:
-    """A sentence for each defence that could not be loaded."""
-    return [f"Defence {name} is left out: {reason}." for name, reason in found["left_out"].items()]
+    """A sentence for each defence that could not be loaded, and each attack that failed."""
+    absent = [f"Defence {name} is left out: {reason}." for name, reason in found["left_out"].items()]
+    return absent + [f"Attack {name} failed: {reason}." for name, reason in found["failed"].items()]
 
 
 def table(found: Facts) -> list[tuple[str, ...]]:

@@ -18,7 +18,7 @@ from vflens.numerics.linear_system import LinearSystem
 from vflens.numerics.theory import believed
 from vflens.plugins.attack import LinearAttack
 from vflens.registry import ATTACKS
-from vflens.score.theory import CENTERS
+from vflens.score.theory import statements
 from vflens.types import Array, Document, Estimate, Facts, RowStatus
 
 PREDICTIONS, QUICK_PREDICTIONS = 1000, 100
@@ -87,9 +87,10 @@ def window_errors(
 
 def _closed_form(attack: str, A: Array, truth: Array, *, reflected: bool) -> float | None:
     """The closed form of ``attack`` on these rows (RVG Theorem 2, §VII-A), or None."""
-    center = CENTERS.get(attack)
-    if center is None:
+    of = statements(attack)
+    if of is None or of.center is None or of.clipped or of.guessed:
         return None
+    center = of.center
     stated = believed.reflected(center, A, truth) if reflected else believed.closed_form(center, A, A, truth)
     return None if stated is None else stated.mse
 

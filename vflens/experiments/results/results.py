@@ -14,8 +14,10 @@ from functools import lru_cache
 
 from vflens.errors import PluginError
 from vflens.experiments.results.folders import Metric, Run
+from vflens.plugins.attack import installed
 from vflens.registry import ATTACKS
 from vflens.score.service import MIN_ROWS
+from vflens.types import Knowledge
 
 BLIND_GUESSES = {
     "zero": "all zeros",
@@ -177,11 +179,16 @@ def utility(run: Run) -> dict[str, float]:
     return found
 
 
+def _reads_released_tables(attack: str) -> bool:
+    kind = installed(attack)
+    return kind is not None and Knowledge.RELEASED_TABLE in kind.needs
+
+
 def releases(run: Run) -> list[dict[str, object]]:
     """Each released table: its target, the errors per cell that its noise claims, the errors of attacks."""
     linear = {m.target: m.value for m in run.metrics("released_linear")}
     bounds = {m.target: m.value for m in run.metrics("released_bound")}
-    reached = [r for r in final(run) if r.attack in ("released_table", "shrunk_table")]
+    reached = [r for r in final(run) if _reads_released_tables(r.attack)]
     return [
         {
             "target": target,

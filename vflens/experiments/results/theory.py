@@ -22,7 +22,7 @@ import numpy as np
 from vflens.errors import ConfigError, PluginError
 from vflens.experiments.results.folders import Metric, Run
 from vflens.registry import DEFENSES
-from vflens.score.theory import AGNOSTIC
+from vflens.score.theory import statements
 from vflens.storage.metrics import MOST_ROWS
 from vflens.types import Array, Document, Role
 
@@ -191,7 +191,8 @@ def _joined(run: Run, m: Metric, c: Comparison) -> Comparison:
         return replace(c, excuse=excuse)
     if c.statement == "RVG §VI":
         return replace(c, excuse=_misled(run, c) or _defended_scores(run))
-    if c.attack in AGNOSTIC:
+    of = statements(c.attack)
+    if of is not None and of.guessed:
         return _agnostic(run, m, c)
     defended = _defended_scores(run)
     return _noisy(run, m, c, defended) if defended else c
