@@ -1,4 +1,4 @@
-"""A party's run folder: its configuration, its status, and what becomes of an earlier run's files."""
+"""A party's run folder: its configuration, its status, and the files of an earlier run."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _OF_A_RUN = (
 
 
 @contextmanager
-def claimed(folder: Path) -> Iterator[None]:
-    """Hold ``folder`` for this process alone; the claim ends with the process, however it ends.
+def exclusive(folder: Path) -> Iterator[None]:
+    """Hold ``folder`` for this process alone, until it ends in any way.
 
-    What is written meanwhile is for the process's user alone.
+    Files written meanwhile are for the process's user alone.
 
     Raises:
         ConfigError: another process holds it.
@@ -51,7 +51,7 @@ def check_private(folder: Path) -> None:
     """Refuse a run folder that other users can open: it holds the party's columns, labels and secrets.
 
     Raises:
-        StorageError: naming the command that closes it.
+        StorageError: names the command that closes it.
     """
     if open_to := exposure(folder, 0o700):
         raise StorageError(f"run folder {folder} {open_to}, or choose another `out`")
@@ -70,11 +70,10 @@ def _locked(lock: IO[str], folder: Path) -> Iterator[None]:
 
 
 def begin(config: PartyConfig) -> None:
-    """Make ``config.out`` ready for a run: earlier results moved to ``earlier-N``, configuration and status
-    written.
+    """Prepare ``config.out`` for a run: move earlier results to ``earlier-N``, write configuration and
+    status.
 
-    ``config.toml`` is then the configuration in use; it is left as it is, comments and all, where it says the
-    same.
+    ``config.toml`` is then the configuration in use; an equivalent file stays, with its comments.
 
     Raises:
         StorageError: it cannot be written.
@@ -93,10 +92,10 @@ def begin(config: PartyConfig) -> None:
 
 
 def write_status(folder: Path, state: str, reason: str = "") -> None:
-    """``status.json``: running, finished, interrupted or failed, and why.
+    """Write ``status.json``: running, finished, interrupted or failed, and the reason.
 
     Raises:
-        StorageError: it cannot be written; the status before stays.
+        StorageError: it cannot be written; the earlier status stays.
     """
     file, text = folder / "status.json", json.dumps({"state": state, "reason": reason})
     try:
@@ -107,14 +106,16 @@ def write_status(folder: Path, state: str, reason: str = "") -> None:
 
 
 def state_of(folder: Path) -> str:
-    """What :func:`write_status` said last in ``folder``, "" if nothing that can be read."""
+    """The last status of :func:`write_status` in ``folder``, "" without a readable one."""
     with suppress(OSError, ValueError, KeyError, TypeError):
         return str(json_object((folder / "status.json").read_text(encoding="utf-8"))["state"])
     return ""
 
 
 def _overwritten(file: Path, text: str) -> bool:
-    """Whether ``text`` took the place of what ``file`` held: on a full disk it still has its own block."""
+    """Overwrite ``file`` with ``text`` in place and return success: on a full disk it still has its own
+    block.
+    """
     with suppress(OSError), file.open("r+", encoding="utf-8") as out:
         out.write(text)
         out.truncate()
@@ -129,7 +130,7 @@ def _says(file: Path, config: PartyConfig) -> bool:
 
 
 def _loaded(file: Path) -> PartyConfig | None:
-    """The configuration in ``file``, None if it holds none."""
+    """The configuration in ``file``, or None."""
     try:
         return load_party(file)
     except ConfigError:
@@ -137,8 +138,8 @@ def _loaded(file: Path) -> PartyConfig | None:
 
 
 def _at_home(config: PartyConfig) -> dict[str, Any]:
-    """``config`` as its file in ``config.out`` says it: that folder is ".", the data file relative where it
-    lies below.
+    """``config`` for its file in ``config.out``: that folder is ".", a data file below it has a relative
+    path.
     """
     settings = {**config.model_dump(mode="json"), "out": "."}
     if isinstance(config, DataPartyConfig):
@@ -149,7 +150,7 @@ def _at_home(config: PartyConfig) -> dict[str, Any]:
 
 
 def clear(folder: Path) -> None:
-    """Make ``folder`` ready to be dealt into: a run in it moves to ``earlier-N``, with its configuration and
+    """Prepare ``folder`` for the dealer: a run in it moves to ``earlier-N``, with its configuration and
     table.
 
     Raises:
@@ -159,14 +160,14 @@ def clear(folder: Path) -> None:
         earlier, table = _move_aside(folder, config_too=True), folder / "data.parquet"
         if table.exists():
             table.replace(earlier / table.name)
-            table.unlink(missing_ok=True)  # where both were links to one file, nothing was moved
+            table.unlink(missing_ok=True)  # two links to one file: no move happened
 
 
 def _move_aside(folder: Path, *, config_too: bool) -> Path:
-    """Move a run's files to ``earlier-N``, which is returned.
+    """Move a run's files to ``earlier-N``; return that folder.
 
-    A ``config.toml`` that stays is copied, unless it was changed after the run had ended: then it is not the
-    run's. The table stays too; the configuration of the earlier run goes on to name it.
+    ``config.toml`` is copied, unless it changed after the run's end and so is not the run's. The table stays
+    too; the configuration of the earlier run still names it.
     """
     number = 1
     while (folder / f"earlier-{number}").exists():
@@ -182,7 +183,7 @@ def _move_aside(folder: Path, *, config_too: bool) -> Path:
     for name in _OF_A_RUN:
         if (folder / name).exists():
             (folder / name).rename(target / name)
-    if state_of(target) == "running":  # nobody does: the folder is claimed
+    if state_of(target) == "running":  # no process does: this one holds the folder
         write_status(target, "interrupted", "the process was killed")
     if was is not None and (target / "config.toml").exists():
         _keep_table(was, target.resolve())
@@ -190,8 +191,8 @@ def _move_aside(folder: Path, *, config_too: bool) -> Path:
 
 
 def _keep_table(was: PartyConfig, earlier: Path) -> None:
-    """Let ``config.toml`` in ``earlier`` mean what it did as ``was``: the run's table, and as its folder the
-    one that it is in.
+    """Adapt ``config.toml`` in ``earlier``, from ``was``: it names the run's table, and its own folder as
+    ``out``.
     """
     home = was.model_copy(update={"out": earlier})
     if isinstance(was, DataPartyConfig):
@@ -202,10 +203,9 @@ def _keep_table(was: PartyConfig, earlier: Path) -> None:
 
 
 def _linked(table: Path, folder: Path, earlier: Path) -> Path:
-    """The ``table``, which stays, in ``earlier`` as well if it lies in ``folder``: what replaces it there
-    leaves the link.
+    """Link ``table`` into ``earlier`` if it lies in ``folder``: a new table in ``folder`` leaves the link.
 
-    Where there are no links it is known in ``folder`` alone.
+    Without links it is in ``folder`` alone.
     """
     if not table.is_relative_to(folder):
         return table

@@ -1,6 +1,4 @@
-"""gRPC's health service, and who asks it; a container does so with ``python -m vflens.services.healthcheck
-ADDRESS``.
-"""
+"""gRPC's health service and its client: containers run ``python -m vflens.services.healthcheck ADDRESS``."""
 
 from __future__ import annotations
 
@@ -16,14 +14,14 @@ _SERVING = health_pb2.HealthCheckResponse(status=health_pb2.HealthCheckResponse.
 
 
 class HealthServicer(grpc.GenericRpcHandler):
-    """Answers Check: whoever runs serves.
+    """Answers Check: a running process serves.
 
-    It asks for no token, so it must not wait: as a stream it answers before the request has arrived. The
-    library's own servicer keeps a thread for every caller who opens a check and never sends it.
+    It needs no token, so it must not wait: as a stream it answers before the request arrives. The library's
+    own servicer would keep a thread for every check without a request.
     """
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
-        """The handler of Check; None for anything else."""
+        """The handler of Check; None for other methods."""
         if handler_call_details.method != "/grpc.health.v1.Health/Check":
             return None
         return grpc.stream_stream_rpc_method_handler(
@@ -34,7 +32,7 @@ class HealthServicer(grpc.GenericRpcHandler):
 
 
 def serves(address: str, limits: Limits, seconds: float) -> bool:
-    """Whether somebody at ``address`` answers within ``seconds`` that it serves."""
+    """Whether a process at ``address`` answers within ``seconds`` that it serves."""
     with open_channel(address, limits) as channel:
         try:
             answer = health_pb2_grpc.HealthStub(channel).Check(

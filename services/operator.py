@@ -1,6 +1,4 @@
-"""The operator of an active party: asks the running process for scores, with a token of its own and nothing
-else.
-"""
+"""The operator of an active party: asks the running process for scores, with its own token only."""
 
 from __future__ import annotations
 
@@ -25,14 +23,14 @@ def ask(address: str, token_file: Path, rows: str, *, insecure: bool = False) ->
 
     Args:
         address: "host:port" or "unix:PATH", seen from the current folder.
-        token_file: holds the party's ``operator_token`` and nothing else.
-        rows: which.
+        token_file: holds only the party's ``operator_token``.
+        rows: the rows to ask for.
         insecure: allow an address other than loopback without TLS.
 
     Raises:
         ConfigError: the address or the rows are wrong, or other users can open the file.
         UnavailableError: the party does not run.
-        StateError: it predicts nothing yet.
+        StateError: it does not predict yet.
     """
     check_address(address, insecure=insecure)
     return _asked(
@@ -54,7 +52,7 @@ def ask_configured(config_file: Path, rows: str) -> list[dict[str, Any]]:
             "asked there"
         )
     state = state_of(config.out)
-    if state not in ("running", ""):  # another run may answer at this address, about other rows
+    if state not in ("running", ""):  # another run may answer at this address, for other rows
         raise UnavailableError(
             f"party {config.party!r} does not run in {config.out}, its run there is {state}: start it, or "
             "give the configuration in the folder of the one that runs"
@@ -66,7 +64,7 @@ def ask_configured(config_file: Path, rows: str) -> list[dict[str, Any]]:
 
 
 def _token(file: Path) -> str:
-    """The one token that ``file`` holds."""
+    """The token in ``file``."""
     try:
         token, open_to = file.read_text(encoding="utf-8").strip(), exposure(file, 0o600)
     except (OSError, UnicodeDecodeError) as error:

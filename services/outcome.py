@@ -1,4 +1,4 @@
-"""What a run came to, in words for the person at the terminal."""
+"""The results of a run, in words for the terminal."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ def of_coordinator(coordinator: Coordinator) -> str:
     return (
         f"the run is complete: {figure('steps') or 0:.0f} training steps in "
         f"{figure('train_seconds') or 0:.1f} s, scores of {figure('predict_rows') or 0:.0f} rows released; "
-        "what leaked stands in the folder of each target "
+        "the folder of each target has what leaked "
         f"({', '.join(p.name for p in coordinator.aligned.passive)})"
     )
 
 
 def of_active(party: ActiveParty) -> str:
-    """What the predictions are worth, and what was attacked."""
+    """Accuracy of the predictions, and the attacks."""
     figure = party.metrics.last
     return (
         f"predicted {len(party.run.federation.predict)} rows with accuracy {figure('accuracy') or 0:.3f} "

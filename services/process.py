@@ -1,8 +1,8 @@
-"""One party as a process: its server, its wait for the others, its end.
+"""One party as a process: it serves, waits for the other parties, and ends in order.
 
-A process ends when the coordinator says so, when the coordinator is gone, on SIGINT or SIGTERM, or when
-the launcher that holds its standard input is gone. Whatever the end, logs are flushed, ``status.json``
-says what happened, and the exit code is the error's.
+A process ends when the coordinator ends the run or is gone, on SIGINT or SIGTERM, or when the launcher that
+holds its standard input is gone. In every case it flushes its logs, ``status.json`` records the end, and the
+exit code is the error's.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from vflens.coordinator.coordinator import Coordinator, Progress
 from vflens.errors import INTERRUPTED, ConfigError, StorageError, UnavailableError, VflensError
 from vflens.member.event_loop import ENDING
 from vflens.protocol.link import Link, Party
-from vflens.services.folder import begin, claimed, write_status
+from vflens.services.folder import begin, exclusive, write_status
 from vflens.services.healthcheck import HealthServicer, serves
 from vflens.services.outcome import of_active, of_coordinator, where
 from vflens.services.servicer import CALLS, Servicer
@@ -33,10 +33,10 @@ from vflens.wire.channel import check_address, check_port_free, grpc, new_server
 from vflens.wire.grpc_link import GrpcLink
 from vflens.wire.sockets import make_folder
 
-LAUNCHED = "VFLENS_LAUNCHED"  # set by the launcher: standard input is its lifeline
-_SPARE_WORKERS = 4  # for health probes and for refusals, when every caller holds all the calls that it may
+LAUNCHED = "VFLENS_LAUNCHED"  # set by the launcher: the process ends when its standard input closes
+_SPARE_WORKERS = 4  # for health probes and refusals, while every caller has its maximum of open calls
 _GRACE_SECONDS = 2.0
-_LAST_RESORT_SECONDS = 30.0  # between a signal and the end of a process that hangs in its orderly end
+_LAST_RESORT_SECONDS = 30.0  # between a signal and the exit of a process that hangs in its orderly end
 
 _signalled = threading.Event()  # set by the first signal
 
@@ -44,21 +44,22 @@ Say = Callable[[str], None]
 
 
 def serve(config: PassiveConfig | ActiveConfig | CoordinatorConfig, say: Say, progress: Progress) -> None:
-    """Run one party until its run is over; the process is this party's alone: 30 s after a signal it is gone.
+    """Run one party, alone in the process, until its run is over; the process exits 30 s after a signal at
+    the latest.
 
     Args:
         config: the party's configuration.
-        say: told, in words, what the process waits for.
-        progress: told how far the coordinator has come.
+        say: called with sentences about the state of the run.
+        progress: called with the coordinator's progress.
 
     Raises:
-        VflensError: why the run failed; ``KeyboardInterrupt``: it was interrupted. ``status.json`` says the
+        VflensError: the run failed; ``KeyboardInterrupt``: it was interrupted. ``status.json`` records the
             same.
     """
     _stop_on_signals()
     for address in (config.address, *(p.address for p in config.peers)):
         check_address(address, insecure=config.insecure)
-    with claimed(config.out):
+    with exclusive(config.out):
         check_port_free(config.address)
         make_folder(config.address)
         begin(config)
@@ -71,7 +72,7 @@ def serve(config: PassiveConfig | ActiveConfig | CoordinatorConfig, say: Say, pr
 
 @contextmanager
 def _status(config: PartyConfig) -> Iterator[None]:
-    """Write how the run ended; a status that cannot be written does not hide why it ended."""
+    """Write the end of the run; a failure to write does not hide the run's own error."""
     try:
         yield
     except BaseException as error:
@@ -113,23 +114,23 @@ def link_to(peer: Peer, config: PartyConfig) -> GrpcLink:
 
 
 def is_healthy(address: str, config: PartyConfig, seconds: float = 2.0) -> bool:
-    """Whether somebody serves at ``address``."""
+    """Whether a party serves at ``address``."""
     return serves(address, config.limits, seconds)
 
 
 def wait_for(peers: tuple[Peer, ...], config: PartyConfig, say: Say) -> None:
-    """Wait, with back-off, until all ``peers`` serve; says for whom.
+    """Wait, with back-off, until all ``peers`` serve; report the missing ones.
 
     Raises:
-        UnavailableError: naming who never came.
+        UnavailableError: names a missing party.
     """
     deadline, pause, missing = time.monotonic() + config.limits.wait_seconds, 0.1, list(peers)
-    told: list[str] = []
+    reported: list[str] = []
     while missing := [p for p in missing if not is_healthy(p.address, config)]:
         names = [f"{p.role} {p.name!r} at {p.address}" for p in missing]
-        if names != told:
+        if names != reported:
             say(f"waiting for {', '.join(names)}")
-            told = names
+            reported = names
         if time.monotonic() > deadline:
             raise UnavailableError(
                 f"{names[0]} did not come within {config.limits.wait_seconds:g} s: start it, or raise "
@@ -143,18 +144,18 @@ def _serve_data_party(config: PassiveConfig | ActiveConfig, say: Say, progress: 
     coordinator = config.peers_of(Role.COORDINATOR)[0]
     links: dict[str, Link] = {p.name: link_to(p, config) for p in config.peers}
     party = ActiveParty(config, links) if isinstance(config, ActiveConfig) else PassiveParty(config, links)
-    with ExitStack() as end:  # from the last to the first, whatever happens to one of them
+    with ExitStack() as end:  # last to first; all run even if one fails
         end.callback(party.close)
         for link in links.values():
             end.callback(link.close)
         server = start_server(party, config, party.log)
         end.callback(lambda: server.stop(_GRACE_SECONDS).wait())
-        end.callback(party.stopped.set)  # a training that it drives ends with its step
+        end.callback(party.stopped.set)  # its own training ends with the current step
         end.callback(_no_more_interrupts)
         wait_for((coordinator,), config, say)
         say(f"{party.role} {party.name!r} is ready at {config.address}")
-        told = _Told(party, say, progress)
-        _until(party.begun, party, coordinator, told)
+        report = _Reporter(party, say, progress)
+        _until(party.begun, party, coordinator, report)
         if not party.stopped.is_set():
             if isinstance(party, ActiveParty):
                 party.predict_and_attack()
@@ -162,45 +163,47 @@ def _serve_data_party(config: PassiveConfig | ActiveConfig, say: Say, progress: 
             else:
                 party.attack()
             party.flush()
-        _until(party.stopped, party, coordinator, told)
-        party.flush()  # a log that could not be written is this party's own failure, whatever it was told
+        _until(party.stopped, party, coordinator, report)
+        party.flush()  # a failed log is this party's own error, whatever the coordinator sent
     if party.failure:
         raise UnavailableError(f"the run ended early: {party.failure}")
     party.gate.check_fired()
     say(where(config))
 
 
-class _Told:
-    """What a data party tells its person while it waits: the aligned rows, then the epochs."""
+class _Reporter:
+    """Reports a data party's progress while it waits: the aligned rows, then the epochs."""
 
     def __init__(self, party: PassiveParty | ActiveParty, say: Say, progress: Progress) -> None:
         self._party, self._say, self._progress = party, say, progress
         self._aligned = False
 
     def __call__(self) -> None:
-        """Say what is new."""
+        """Report changes."""
         federation = self._party.federation
         if federation is None:
             return
         if not self._aligned:
             self._aligned = True
             self._say(f"aligned: {len(federation.train)} rows to train, {len(federation.predict)} to predict")
-        epochs = federation.training.epochs  # as the coordinator counts
+        epochs = federation.training.epochs  # the same count as the coordinator's
         done = min((self._party.recovery.learned + 1) * epochs // federation.steps, epochs)
         if self._party.begun.is_set():  # training is over, perhaps before its last epoch
             done = epochs = max(done, 1)
         self._progress("training", done, epochs)
 
 
-def _until(event: threading.Event, party: PassiveParty | ActiveParty, coordinator: Peer, told: _Told) -> None:
+def _until(
+    event: threading.Event, party: PassiveParty | ActiveParty, coordinator: Peer, report: _Reporter
+) -> None:
     """Wait for ``event`` or the end of the run, as long as the coordinator lives."""
     misses, seen, flushed = 0, 0, 0
     while not event.wait(1.0) and not party.stopped.is_set():
-        told()
+        report()
         received = party.transcript.received
-        idle = received == seen  # nothing came for a second: a good time to write
+        idle = received == seen  # no message for a second: a good time to write
         if idle and received != flushed:
-            party.flush()  # what was computed so far survives whatever comes, even SIGKILL
+            party.flush()  # results so far then survive even SIGKILL
             flushed = received
         seen = received
         misses = 0 if is_healthy(coordinator.address, party.config) else misses + 1
@@ -209,14 +212,14 @@ def _until(event: threading.Event, party: PassiveParty | ActiveParty, coordinato
                 f"coordinator {coordinator.name!r} at {coordinator.address} is gone: restart it, then this "
                 "party"
             )
-    told()  # a quick run is over before the first look
+    report()  # report once more: a short run may end before the first poll
 
 
 def _serve_coordinator(config: CoordinatorConfig, say: Say, progress: Progress) -> None:
     links = {p.name: link_to(p, config) for p in config.peers}
     coordinator = Coordinator(config, links, progress)
     failure = "the coordinator was interrupted"
-    with ExitStack() as end:  # from the last to the first, whatever happens to one of them
+    with ExitStack() as end:  # last to first; all run even if one fails
         end.callback(coordinator.close)
         for link in links.values():
             end.callback(link.close)
@@ -233,20 +236,20 @@ def _serve_coordinator(config: CoordinatorConfig, say: Say, progress: Progress) 
             say(of_coordinator(coordinator))
             failure = ""
             if config.after == "serve":
-                with suppress(KeyboardInterrupt):  # that is how it ends
+                with suppress(KeyboardInterrupt):  # Ctrl-C ends it normally
                     say("serving predictions until stopped (Ctrl-C, SIGTERM)")
                     threading.Event().wait()
         except VflensError as error:
             failure = str(error)
             raise
-        except Exception as error:  # whoever writes the status logs it, with its traceback
+        except Exception as error:  # the writer of the status logs it, with its traceback
             failure = f"the coordinator failed: unexpected {type(error).__name__}, look at its log"
             raise
     say(where(config))
 
 
 def run(coordinator: Coordinator, check_alive: Callable[[], None]) -> None:
-    """One whole run: up to the predictions, then wait until the data parties have predicted and attacked."""
+    """Run up to the predictions, then wait until the data parties have predicted and attacked."""
     coordinator.lead()
     while not coordinator.finished.wait(1.0):
         check_alive()
@@ -266,7 +269,7 @@ def _stop_on_signals() -> None:
         for number in ENDING:
             if (
                 signal.getsignal(number) is not signal.SIG_IGN
-            ):  # as nohup and a shell's background jobs have it
+            ):  # as under nohup and in a shell's background jobs
                 signal.signal(number, _interrupt)
         threading.Thread(target=_last_resort, name="last resort", daemon=True).start()
     if os.environ.get(LAUNCHED):
@@ -274,13 +277,13 @@ def _stop_on_signals() -> None:
 
 
 def _interrupt(*_: object) -> None:
-    """End in order; a second signal must not disturb that, it takes seconds."""
+    """End in order, which takes seconds; ignore a second signal."""
     _end_in_time()
     raise KeyboardInterrupt
 
 
 def _no_more_interrupts() -> None:
-    """The end has begun: a first signal now only sees to it that it does not take for ever."""
+    """In the orderly end a first signal only limits its time."""
     if threading.current_thread() is threading.main_thread():
         for number in ENDING:
             if signal.getsignal(number) is _interrupt:
@@ -288,14 +291,14 @@ def _no_more_interrupts() -> None:
 
 
 def _end_in_time(*_: object) -> None:
-    """An orderly end that hangs needs no kill -9: the process ends by itself."""
+    """Exit the process if its orderly end hangs: no kill -9 is needed."""
     for number in ENDING:
         signal.signal(number, signal.SIG_IGN)
     _signalled.set()
 
 
 def _last_resort() -> None:
-    """Started before any signal: a handler that starts a thread may hang in the lock that it interrupted."""
+    """Start the thread before any signal: a handler that starts one may hang in an interrupted lock."""
     _signalled.wait()
     time.sleep(_LAST_RESORT_SECONDS)
     os._exit(INTERRUPTED)

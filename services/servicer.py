@@ -1,11 +1,10 @@
-"""One servicer for every act: prove who calls, decode, delegate, encode, map errors. Nothing else.
+"""One servicer for every act: authenticate the caller, decode, delegate, encode, map errors. Nothing else.
 
-The caller's name and token stand in the metadata of each call and of each stream's opening; what it may
-ask is :data:`vflens.protocol.acts.ACCESS`, checked by the party. Methods that are no act do not exist.
-
-Who may not call is refused before its request has arrived: the library keeps a thread waiting for each
-request, and strangers who open calls and never send one would otherwise hold all of them. For the same reason
-a known caller may have only so many calls open.
+The metadata of each call and of each stream's opening holds the caller's name and token. The party checks
+:data:`vflens.protocol.acts.ACCESS` for its permissions. Methods that are no act do not exist. Unknown callers
+are refused before their request arrives: the library keeps a thread waiting for each request, and strangers
+who open calls without a request could hold all threads. For the same reason a known caller has a limit of
+open calls.
 """
 
 from __future__ import annotations
@@ -30,26 +29,26 @@ from vflens.wire.parts import check_parts
 from vflens.wire.status import CODES, ERROR_KEY
 
 Credentials = Mapping[str, tuple[Role, str]]
-CALLS = 6  # of one caller at a time: a server has threads for all of its callers (vflens.services.process)
+CALLS = 6  # open calls of one caller: a server has threads for all of its callers (vflens.services.process)
 # characters of a refusal, each up to 12 bytes on its way: gRPC has 8 KiB for trailers, and it may repeat what
 # a caller sent
 _MOST = 600
-_LOGGED = 1000  # refusals; later ones now and then: whoever is refused must not fill the disk
+_LOGGED = 1000  # logged refusals; of later ones a few: refused callers must not fill the disk
 
 
 class Servicer(grpc.GenericRpcHandler):
-    """Serves ``party``; ``credentials`` gives the role and the token of every caller it knows."""
+    """Serves ``party``; ``credentials`` has the role and the token of every known caller."""
 
     def __init__(self, party: Party, credentials: Credentials, log: Any) -> None:
         self._party, self._credentials, self._log = party, credentials, log
         self._refusals = itertools.count(1)
         self._open: Counter[str] = Counter()
         self._lock = threading.Lock()
-        # Every act of every party: who may not ask here is refused in words, as in process.
+        # All acts of every party: unknown callers get our error text, not UNIMPLEMENTED, as in process.
         self._rpcs = {rpc.path: (act, rpc) for act, rpc in RPCS.items()}
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
-        """The handler of a method; None, that is UNIMPLEMENTED, for anything that is no act."""
+        """The handler of a method; None (UNIMPLEMENTED) for methods that are no act."""
         found = self._rpcs.get(handler_call_details.method)
         if found is None:
             return None
@@ -58,9 +57,9 @@ class Servicer(grpc.GenericRpcHandler):
             caller = self._identify(dict(handler_call_details.invocation_metadata or ()), act)
         except VflensError as error:
             return grpc.stream_stream_rpc_method_handler(self._refused(error))
-        # Requests stay bytes here: what cannot be decoded is answered by us, not by a traceback of the
-        # library.
-        # Single calls are streams of one request: of others the library tells nobody that they wait for it.
+        # Requests stay bytes here: our error answers a malformed one, not a traceback of the library.
+        # Single calls are streams of one request: for other calls the library gives no sign of a missing
+        # request.
         if rpc.stream:
             return grpc.stream_stream_rpc_method_handler(
                 self._answered(rpc, caller), None, rpc.reply.SerializeToString
@@ -70,7 +69,7 @@ class Servicer(grpc.GenericRpcHandler):
         )
 
     def _refused(self, error: VflensError) -> Callable[[Iterator[bytes], grpc.ServicerContext], NoReturn]:
-        """As a stream, whatever the method is: no request is waited for."""
+        """A stream for every method: the library waits for no request."""
         return lambda requests, context: self._abort(context, error)
 
     def _answered(
@@ -81,7 +80,7 @@ class Servicer(grpc.GenericRpcHandler):
                 with self._counted(caller[0]):
                     for request in requests:
                         yield self._perform(rpc, request, caller)
-                        self._party.settle()  # the library asks for the next reply once this one has left
+                        self._party.settle()  # the library asks for the next reply after sending this one
             except Exception as error:
                 self._abort(context, error)
 
@@ -94,7 +93,7 @@ class Servicer(grpc.GenericRpcHandler):
             try:
                 with self._counted(caller[0]):
                     reply = self._perform(rpc, _only(requests, rpc), caller)
-                    self._party.settle()  # no later reply could say what went wrong
+                    self._party.settle()  # no later reply could carry the error
                     return reply
             except Exception as error:
                 self._abort(context, error)
@@ -103,7 +102,7 @@ class Servicer(grpc.GenericRpcHandler):
 
     @contextmanager
     def _counted(self, caller: str) -> Iterator[None]:
-        """One more open call of ``caller``.
+        """Count one more open call of ``caller``.
 
         Raises:
             StateError: it has too many already.
@@ -125,10 +124,10 @@ class Servicer(grpc.GenericRpcHandler):
         return rpc.encode_reply(self._party.perform(decode_request(rpc, request), *caller))
 
     def _identify(self, sent: Mapping[str, Any], act: type[Act[Any]]) -> tuple[str, Role]:
-        """Name and role of the caller, who may ask for ``act``, from the metadata it ``sent``.
+        """Name and role of a caller that may ask for ``act``, from its metadata ``sent``.
 
         Raises:
-            AccessError: it may not, or it could not prove who it is.
+            AccessError: it may not, or its token is wrong.
         """
         name = str(sent.get(PARTY_KEY, ""))
         role, token = self._credentials.get(name, (Role.OPERATOR, ""))
@@ -164,7 +163,7 @@ def _only(requests: Iterator[bytes], rpc: Rpc) -> bytes:
     """The request of a single call.
 
     Raises:
-        ProtocolError: the caller closed the call without one, which is no empty message.
+        ProtocolError: the caller closed the call without a request, which is no empty message.
     """
     request = next(requests, None)
     if request is None:

@@ -272,15 +272,15 @@ NEVER: list[tuple[dict[str, Any], list[dict[str, Any]], str]] = [
     (
         {"name": "label_only", "at": "passive"},
         [],
-        "^defence 'label_only' at passive 'passive' would never act: it changes scores, this party comes "
-        "past dataset, "
-        "embedding, inputs, wrap_model: move it to another party, or disclose what it defends$",
+        "^defence 'label_only' at passive 'passive' would never act: it changes scores, "
+        "this party handles dataset, embedding, inputs, wrap_model: move it to another party, "
+        "or disclose what it changes$",
     ),
     (
         {"name": "withhold_parameters", "at": "passive"},
         [],
         "^defence 'withhold_parameters' at passive 'passive' would never act: it changes parameters, this "
-        "party comes past",
+        "party handles",
     ),
     (
         {"name": "gaussian_scores", "at": "active"},
@@ -291,7 +291,7 @@ NEVER: list[tuple[dict[str, Any], list[dict[str, Any]], str]] = [
         {"name": "withhold_parameters", "at": "coordinator"},
         [{"what": "parameters", "to": "active"}],
         "^defence 'withhold_parameters' at coordinator 'coordinator' would never act: it changes parameters, "
-        "this party comes past embedding, scores",
+        "this party handles embedding, scores",
     ),
 ]
 
@@ -308,7 +308,7 @@ def test_a_defence_that_can_never_act_is_refused_before_the_start(
 
 
 class _Idle(Defense):
-    """Defends what never comes past."""
+    """Defends a value that never occurs."""
 
     def on_dataset(self, x: Array, ctx: Context) -> Array:
         return x + 1

@@ -22,7 +22,7 @@ from vflens.experiments.audit.subject import load_subject
 from vflens.experiments.results.folders import read_party
 from vflens.experiments.results.offline import attack_recorded, score_estimate
 from vflens.experiments.run.run import run
-from vflens.services.folder import claimed
+from vflens.services.folder import exclusive
 from vflens.storage.files import load_arrays, save_arrays
 from vflens.types import Array, Phase
 
@@ -299,7 +299,7 @@ def test_a_running_party_is_left_alone(tmp_path: Path, home: Path) -> None:
     estimate, config = tmp_path / "estimate.npz", home / "a" / "config.toml"
     attack_recorded(home / "active", "zero", "a", estimate)
     with (
-        claimed(home / "a"),
+        exclusive(home / "a"),
         pytest.raises(ConfigError, match=r"^run folder .* is in use by another party's process: "),
     ):
         score_estimate(estimate, config)

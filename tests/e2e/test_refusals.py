@@ -118,7 +118,7 @@ WRONG_EXPERIMENTS = [
     (
         f"{BASE}[parties]\npassive = ['operator']".encode(),
         2,
-        "party 'operator': this name is kept for people who ask, choose another",
+        "party 'operator': this name is reserved for operators, choose another",
     ),
     (f"{BASE}[parties]\npassive = ['a', 'a']".encode(), 2, "give every party its own name"),
 ]
@@ -262,7 +262,7 @@ class TestWrongParties:
     def test_the_wrong_role(self, refused: Callable[..., str], dealt: Path) -> None:
         file = dealt / "passive/config.toml"
         assert refused(2, "serve", "active", "--config", file) == (
-            f"{file} configures role 'passive', not 'active': say `vflens serve passive`, or give another "
+            f"{file} configures role 'passive', not 'active': run `vflens serve passive`, or give another "
             "file"
         )
 

@@ -108,7 +108,7 @@ REFUSED: list[tuple[Config, str]] = [
     ),
     (
         passive(peers=[_peer("coordinator", "coordinator"), _peer("operator", "active")]),
-        "party 'operator': this name is kept for people who ask, choose another",
+        "party 'operator': this name is reserved for operators, choose another",
     ),
     (
         passive(

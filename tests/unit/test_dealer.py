@@ -22,7 +22,7 @@ from vflens.config import (
 from vflens.errors import ConfigError, StorageError
 from vflens.experiments.run.dealer import deal_tables, remove_sockets, write_parties
 from vflens.experiments.run.experiment import Experiment
-from vflens.services.folder import begin, claimed, write_status
+from vflens.services.folder import begin, exclusive, write_status
 
 
 def _dealt(folder: Path, **changes: Any) -> dict[str, PassiveConfig | ActiveConfig | CoordinatorConfig]:
@@ -170,7 +170,7 @@ def test_a_running_party_is_not_dealt_to(tmp_path: Path) -> None:
     files = sorted(tmp_path.glob("*/config.toml"))
     was = [file.read_bytes() for file in files]
     with (
-        claimed(dealt["passive"].out),
+        exclusive(dealt["passive"].out),
         pytest.raises(ConfigError, match=r"^run folder .*passive is in use by another party's process: "),
     ):
         _dealt(tmp_path, seed=2)

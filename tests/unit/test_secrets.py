@@ -82,7 +82,7 @@ def test_weak_ones_are_refused_with_the_command_that_mends_them(
     name = "peers.active.token" if field == "token" else field
     sentence = refused(2, "check", file)
     assert sentence == (
-        f"{file}: {name} can be guessed, 128 random bits are due: draw better with: vflens secrets init "
+        f"{file}: {name} can be guessed, 128 random bits are needed: draw better with: vflens secrets init "
         f"{file}"
     )
     assert vflens(*shlex.split(sentence.rpartition(": vflens ")[2])).code == 0
@@ -134,7 +134,7 @@ class TestInit:
         assert settings_of(coordinator)["peers"][0]["token"] == first["peers"][0]["token"]
         texts = [file.read_bytes() for file in files]
         ended = vflens("secrets", "init", *files)
-        assert ended.out.count("every secret is good, none was drawn") == 3
+        assert ended.out.count("every secret is good, no new one") == 3
         assert [file.read_bytes() for file in files] == texts
 
     def test_one_owner_learns_what_to_pass_on(self, vflens: Run, files: list[Path]) -> None:
@@ -162,7 +162,7 @@ class TestInit:
         ("old", "new", "words"),
         [
             ('token = "example-token-active-passive"', 'token = """\nweak"""',
-                    "peers.active.token cannot be written where they stand: give each a line"),
+                    "peers.active.token cannot be replaced in place: give each its own line"),
             ('role = "passive"', 'role = "judge"',
                     "role is 'judge': a party is passive, active or coordinator"),
             ('party = "passive"', 'party = "active"',
@@ -186,6 +186,6 @@ class TestInit:
             change(file, "example-token-active-passive", secrets.token_hex(16))
         said = refused(2, "secrets", "init", *files)
         assert said == (
-            f"peers.active.token in {files[0]} and peers.passive.token in {files[1]} differ, which must be "
-            "the same: empty the one that shall go"
+            f"peers.active.token in {files[0]} and peers.passive.token in {files[1]} must be the same and "
+            "differ: empty the wrong one"
         )

@@ -1,4 +1,4 @@
-"""``vflens audit``: what one's own columns would give away, before any training."""
+"""``vflens audit``: what your own columns would reveal, before any training."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 from vflens.cli.output import Json, emit, plain
 from vflens.types import Document
 
-_MOST_COLUMNS = 64  # in the terminal; the page and --json have all
+_MOST_COLUMNS = 64  # rows in the terminal; the page and --json have all
 
 Source = Annotated[
     str,
@@ -47,7 +47,7 @@ def audit(
     out: Page = Path("audit.html"),
     json: Json = False,
 ) -> None:
-    """Bounds, attacks and defences for one's own columns, alone and before any training.
+    """Bounds, attacks and defences for your own columns, alone and before any training.
 
     Example: vflens audit examples/bank_passive.csv --classes 2 --columns age,income,credit_score
     """
@@ -59,20 +59,20 @@ def audit(
     from vflens.experiments.run.check import check_writable
 
     out = out / "audit.html" if out.is_dir() else out
-    check_writable(out.absolute().parent)  # before, not after, minutes of work
+    check_writable(out.absolute().parent)  # fail before, not after, minutes of work
     names = [name.strip() for name in columns.split(",")] if columns is not None else None
     subject = load_subject(source, classes=classes, columns=names, id_column=id_column)
     plan = Plan(models, known, rows, seed, least_error, most_loss)
     with StageBar() as bar:
         found = run_audit(subject, plan, bar)
-    said = {"verdict": sentences(found), "recommendation": recommendation(found), "report": str(out)}
+    summary = {"verdict": sentences(found), "recommendation": recommendation(found), "report": str(out)}
     try:
         write_audit(found, out)
-    finally:  # a full disk takes the page, not what minutes of work found
-        emit(json, {**said, **found}, lambda: _text(found, said))
+    finally:  # a full disk costs the page, not the results of minutes
+        emit(json, {**summary, **found}, lambda: _text(found, summary))
 
 
-def _text(found: Document, said: Document) -> str:
+def _text(found: Document, summary: Document) -> str:
     from rich.table import Column, Table
 
     from vflens.experiments.audit.words import alarms, bounds_table, columns_table, left_out, table
@@ -82,5 +82,5 @@ def _text(found: Document, said: Document) -> str:
         grids.append(Table(*(Column(title, overflow="fold") for title in header)))
         for row in rows:
             grids[-1].add_row(*row)
-    lines = [*alarms(found), *said["verdict"], "", said["recommendation"], *left_out(found)]
-    return "\n".join([plain(*grids), *lines, "", f"report: {said['report']}"])
+    lines = [*alarms(found), *summary["verdict"], "", summary["recommendation"], *left_out(found)]
+    return "\n".join([plain(*grids), *lines, "", f"report: {summary['report']}"])

@@ -21,7 +21,7 @@ app = typer.Typer(no_args_is_help=True, help="Data sets: list them, look at one,
 
 @app.command("list")
 def list_datasets(json: Json = False) -> None:
-    """List the data sets that can be named in an experiment.
+    """List the data sets for experiments.
 
     Example: vflens datasets list
     """

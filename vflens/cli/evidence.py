@@ -1,4 +1,4 @@
-"""``vflens report``, ``attack``, ``score`` and ``compare``: what recorded runs say."""
+"""``vflens report``, ``attack``, ``score`` and ``compare``: results of recorded runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def report(
     out: Annotated[Path, typer.Option(help="the page to write")] = Path("report.html"),
     json: Json = False,
 ) -> None:
-    """Write one self-contained page from the folders given.
+    """Write one self-contained page on the given folders.
 
     Example: vflens report runs/digits --out report.html
     """
@@ -33,7 +33,7 @@ def report(
 
 
 class Rows(StrEnum):
-    """Which rows an attack estimates."""
+    """The rows that an attack estimates."""
 
     PREDICT = "predict"
     TRAIN = "train"
@@ -48,14 +48,14 @@ def attack(
         ),
     ],
     attack: Annotated[str, typer.Option(help="a name of `vflens attacks`")],
-    target: Annotated[str | None, typer.Option(help="which passive party; default: the only one")] = None,
+    target: Annotated[str | None, typer.Option(help="a passive party; default: the only one")] = None,
     rows: Annotated[
-        Rows | None, typer.Option(help="which rows it estimates; default: prediction rows if it can")
+        Rows | None, typer.Option(help="the rows to estimate; default: prediction rows if it can")
     ] = None,
     given: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", metavar="KEY=VALUE", help="a parameter of the attack, over the run's own; repeatable"
+            "--set", metavar="KEY=VALUE", help="a parameter of the attack, overrides the run's; repeatable"
         ),
     ] = None,
     out: Annotated[Path, typer.Option(help="the estimate to write")] = Path("estimate.npz"),
@@ -108,7 +108,7 @@ def compare(
     run_b: Annotated[Path, typer.Argument(help="another")],
     json: Json = False,
 ) -> None:
-    """What differs between two runs, in configuration and in results.
+    """Show the differences of two runs, in configuration and in results.
 
     Example: vflens compare runs/digits/undefended runs/digits/class-label-only
     """
@@ -119,13 +119,13 @@ def compare(
 
 
 def _scored(facts: Facts) -> str:
-    """What the target found, beside the best blind guess."""
-    said = f"{facts['attack']} on {facts['rows']} rows"
+    """The target's score, beside the best blind guess."""
+    subject = f"{facts['attack']} on {facts['rows']} rows"
     blind = f"best blind guess ({facts['blind_guess']})"
     if "label_accuracy" in facts:
         return (
-            f"{said}: {facts['label_accuracy']:.1%} of the labels; "
+            f"{subject}: {facts['label_accuracy']:.1%} of the labels; "
             f"{blind} {facts['blind_label_accuracy']:.1%}"
         )
     affine = f"; R² {facts['affine_r2']:.4f} after the best affine map" if "affine_r2" in facts else ""
-    return f"{said}: MSE {facts['mse']:.4f}{affine}; {blind} {facts['blind_mse']:.4f}"
+    return f"{subject}: MSE {facts['mse']:.4f}{affine}; {blind} {facts['blind_mse']:.4f}"

@@ -21,11 +21,11 @@ _Config = Annotated[Path, typer.Option("--config", help="the party's configurati
 def serve(
     role: Annotated[str, typer.Argument(help="passive, active or coordinator")],
     config: _Config,
-    quiet: Annotated[bool, typer.Option("--quiet", help="say only what goes wrong")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="print errors only")] = False,
 ) -> None:
-    """Start one party and run it until the federation is done.
+    """Start one party and run it until the end of the run.
 
-    Parties may start in any order; each says for whom it waits.
+    Parties may start in any order; each prints the names of the parties that it waits for.
 
     Example: vflens serve passive --config examples/passive.toml
     """
@@ -37,11 +37,11 @@ def serve(
     loaded = load_party(config)
     if loaded.role != role:
         raise ConfigError(
-            f"{config} configures role {str(loaded.role)!r}, not {role!r}: say `vflens serve {loaded.role}`, "
-            "or give another file"
+            f"{config} configures role {str(loaded.role)!r}, not {role!r}: "
+            f"run `vflens serve {loaded.role}`, or give another file"
         )
     with StageBar(quiet=quiet) as bar:
-        serve_party(loaded, _unsaid if quiet else note, bar)
+        serve_party(loaded, _discard if quiet else note, bar)
 
 
 def run(
@@ -50,7 +50,7 @@ def run(
         bool, typer.Option("--in-process", help="all parties in one process: quick, without isolation")
     ] = False,
     out: Annotated[
-        Path | None, typer.Option(help="where run folders go, instead of the file's `out`")
+        Path | None, typer.Option(help="folder for run folders, instead of the file's `out`")
     ] = None,
     json: Json = False,
 ) -> None:
@@ -81,7 +81,7 @@ def check(
     file: Annotated[Path, typer.Argument(help="an experiment or a party's configuration (TOML)")],
     json: Json = False,
 ) -> None:
-    """Check a configuration with its data, plug-ins and addresses, before anything starts.
+    """Check a configuration with its data, plug-ins and addresses, before a run.
 
     Example: vflens check examples/demo.toml
     """
@@ -131,8 +131,8 @@ def predict(
     emit(json, answers, lambda: "\n".join(_prediction(a) for a in answers))
 
 
-def _unsaid(message: str) -> None:
-    """What a quiet party has to say."""
+def _discard(message: str) -> None:
+    """Print nothing (--quiet)."""
 
 
 def _summary(runs: Any, report: Path) -> str:
@@ -143,7 +143,7 @@ def _summary(runs: Any, report: Path) -> str:
     header, rows = result_table(runs)
     table = Table(caption=_CAPTION)
     for title in header:
-        table.add_column(title, overflow="fold")  # a name cut short names nothing
+        table.add_column(title, overflow="fold")  # a shortened name would be no name
     for row in rows:
         table.add_row(*row)
     shown = plain(table) if rows else ""

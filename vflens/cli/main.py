@@ -1,14 +1,12 @@
-"""``vflens``: the commands, their flags and their help. Slow imports happen inside the commands that need
-them.
-"""
+"""``vflens``: the commands, their flags and their help. Commands do their slow imports themselves."""
 
 from __future__ import annotations
 
 import os
 import signal
 
-# A Ctrl-C while modules load ends the process without a word: there is nothing to keep, and a traceback says
-# nothing.
+# A Ctrl-C while modules load ends the process silently: there is no result to keep, and no use for a
+# traceback.
 _loading = signal.getsignal(signal.SIGINT) is signal.default_int_handler
 if _loading:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -32,7 +30,7 @@ from vflens.wire.process import configure_process
 if _loading:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-_MOST = 4_000  # characters of a sentence, which may repeat a cell as long as a file
+_MOST = 4_000  # characters of a message, which may repeat a huge cell of a file
 _INTERRUPTION = "interrupted: what was computed so far is kept"
 
 app = typer.Typer(
@@ -68,16 +66,15 @@ for _command in (
 
 
 def main() -> NoReturn:
-    """Run the command line as a process of its own.
+    """Run the command line in its own process.
 
-    Where gRPC or Arrow was loaded the process leaves at once, without Python's teardown: under load gRPC's
-    own part of it can hang for ever, and a C++ thread of either that was still alive could end the process
-    there.
+    With gRPC or Arrow loaded the process exits at once, without Python's teardown: there gRPC can hang for
+    ever under load, and a live C++ thread of either could crash the process.
     """
     try:
         command_line()
     except SystemExit as end:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is said: a second Ctrl-C has nothing to end
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # all output is done: ignore a second Ctrl-C
         if not sys.modules.keys().isdisjoint(("grpc", "pyarrow")):
             os._exit(_flushed(end.code if isinstance(end.code, int) else 0))
         raise
@@ -87,7 +84,7 @@ def main() -> NoReturn:
 def command_line() -> None:
     """Run the command line; every error is one sentence and its class's exit code.
 
-    What nobody foresaw is one sentence too; with VFLENS_TRACEBACK set, its traceback follows.
+    An unexpected error is one sentence too; with VFLENS_TRACEBACK set, its traceback follows.
     """
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_DFL:
@@ -96,25 +93,25 @@ def command_line() -> None:
         configure_process()
         app()
     except SystemExit as end:
-        if end.code == INTERRUPTED:  # so Typer ends on Ctrl-C, without a word
+        if end.code == INTERRUPTED:  # Typer ends so on Ctrl-C, silently
             note(_INTERRUPTION)
         raise
     except (Exception, KeyboardInterrupt) as error:
-        told = getattr(error, "exit_code", None) == INTERRUPTED  # by who caught it, and knows what is kept
-        if not told and _is_interruption(error):
+        reported = getattr(error, "exit_code", None) == INTERRUPTED  # the handler already reported it
+        if not reported and _is_interruption(error):
             note(_INTERRUPTION)
             sys.exit(INTERRUPTED)
-        _fail(*_said(error))
+        _fail(*_message(error))
 
 
 def _is_interruption(error: BaseException | None) -> bool:
-    """Whether ``error`` is a Ctrl-C, or what Python made of one: while a class is made, or a module loads."""
+    """Whether ``error`` is a Ctrl-C, or Python's wrapper of one from the creation of a class or an import."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None
 
 
-def _said(error: BaseException) -> tuple[str, int]:
+def _message(error: BaseException) -> tuple[str, int]:
     """The sentence and the exit code of ``error``."""
     match error:
         case VflensError():
@@ -128,11 +125,11 @@ def _said(error: BaseException) -> tuple[str, int]:
 
 
 def _flushed(code: int) -> int:
-    """The exit code once everything printed has left; another where it could not."""
+    """The exit code after flushing all output; a failed flush has its own code."""
     try:
         sys.stdout.flush()
     except OSError as error:
-        note(f"error: {error}: what was printed is lost")
+        note(f"error: {error}: the output is lost")
         return code or StorageError.exit_code
     with contextlib.suppress(OSError):
         sys.stderr.flush()

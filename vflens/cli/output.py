@@ -1,4 +1,4 @@
-"""How commands print: text for people, one JSON document for programs."""
+"""Output of commands: text for people, one JSON document for programs."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ import typer
 
 from vflens.errors import printable
 
-if TYPE_CHECKING:  # a table is printed where there is one
+if TYPE_CHECKING:  # width of tables off a terminal
     from rich.table import Table
 
-_LAYOUT = "\n\t"  # what our own texts hold
+_LAYOUT = "\n\t"  # control characters in our own texts
 
 Json = Annotated[bool, typer.Option("--json", help="print one JSON document instead of text")]
 
 
 def emit(json: bool, data: Any, text: Callable[[], str]) -> None:
-    """Print ``data`` as JSON or ``text()``; figures that are not finite become null.
+    """Print ``data`` as JSON or ``text()``; infinite figures become null.
 
-    Nothing that a file or another party wrote reaches the terminal as a command: it is written out.
+    Control characters in text from a file or another party are escaped: no such text acts as a terminal
+    command.
     """
     if json:
         print(_ascii_controls(json_module.dumps(_finite(data), ensure_ascii=False)))
@@ -33,13 +34,13 @@ def emit(json: bool, data: Any, text: Callable[[], str]) -> None:
 
 
 def note(message: str) -> None:
-    """A word to the person at the terminal, on standard error: results alone go to standard output."""
-    with contextlib.suppress(OSError):  # a full disk or a closed terminal does not end a party
+    """Print a note on standard error: only results go to standard output."""
+    with contextlib.suppress(OSError):  # a full disk or a closed terminal must not end a party
         print(printable(message, keep=_LAYOUT), file=sys.stderr, flush=True)
 
 
 def plain(*tables: Table) -> str:
-    """``tables`` as text without colours; what stands in a cell is no markup."""
+    """``tables`` as text without colours; cells hold no markup."""
     from rich.console import Console
 
     console = Console(force_terminal=False, markup=False, highlight=False, emoji=False)
@@ -50,7 +51,7 @@ def plain(*tables: Table) -> str:
 
 
 def _ascii_controls(document: str) -> str:
-    """The JSON ``document`` with all that is not printable as its escapes."""
+    """The JSON ``document`` with unprintable characters escaped."""
     if document.isprintable():
         return document
     return "".join(c if c.isprintable() else json_module.dumps(c)[1:-1] for c in document)

@@ -1,4 +1,4 @@
-"""``vflens attacks`` and ``vflens defenses``: what can be named in a configuration; ``vflens version``."""
+"""``vflens attacks`` and ``vflens defenses``: the plug-ins for configurations; ``vflens version``."""
 
 from __future__ import annotations
 

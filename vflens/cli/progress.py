@@ -22,17 +22,17 @@ from rich.progress import (
 from vflens.cli.output import note
 from vflens.types import Document
 
-if TYPE_CHECKING:  # the federation's configuration, which a bar does not need
+if TYPE_CHECKING:  # imports the federation's configuration, which a bar does not need
     from vflens.experiments.run.experiment import Experiment
 
-_PAUSE_SECONDS = 10.0  # between two lines of a stage that lasts
+_PAUSE_SECONDS = 10.0  # between two lines of a long stage
 
 
 class _Stages:
-    """Stages by name, each a bar that appears when it begins.
+    """Stages by name; each has a bar from its start.
 
-    Where there is no terminal, a stage has a line when it is complete, and one every 10 s while it lasts.
-    Each line begins with the seconds since the command began.
+    Without a terminal a stage prints a line every 10 s and at its end. Each line starts with the seconds
+    since the start of the command.
     """
 
     def __init__(self, count: ProgressColumn | None = None) -> None:
@@ -64,7 +64,7 @@ class _Stages:
         self._bars.update(self._tasks[name], completed=done, total=total)
 
     def say(self, text: str) -> None:
-        """A line with its time; nothing on a terminal, where the bars are."""
+        """Print a line with its time; nothing on a terminal, which has the bars."""
         if not self._terminal:
             self._last = time.monotonic()
             note(f"{self._last - self._began:7.1f} s  {text}")
@@ -78,7 +78,7 @@ class _Stages:
             self.say(f"{name} {self.amount(done, total)}")
 
     def amount(self, done: int, total: int) -> str:
-        """How much of a stage is done, in words."""
+        """The share of a stage that is done, in words."""
         return f"{done}/{total}"
 
 
@@ -96,13 +96,13 @@ class StageBar(_Stages):
 
 
 class FileBar(_Stages):
-    """How much of a file has been read, pass by pass."""
+    """The share of a file that is read, in each pass."""
 
     def __init__(self) -> None:
         super().__init__(TaskProgressColumn())
 
     def amount(self, done: int, total: int) -> str:
-        """In per cent: bytes and rows are of no interest."""
+        """In per cent, without bytes and rows."""
         return f"{100 * done // max(total, 1)} %"
 
 
@@ -126,7 +126,7 @@ class ScenarioBars(_Stages):
         self._width = max(len(s.name) for s in experiment.scenarios)
 
     def __call__(self, scenario: str, event: Document) -> None:
-        """Take an event of the run or one that a party logged; see :func:`vflens.experiments.run.run.run`."""
+        """Show an event of the run or of a party's log; see :func:`vflens.experiments.run.run.run`."""
         named = f"{scenario:<{self._width}}"
         match event.get("event"):
             case "progress":

@@ -1,4 +1,4 @@
-"""``vflens release``: a table under noise, with a certificate of what the noise does and does not hide."""
+"""``vflens release``: a table under noise, with a certificate of the protection and its limits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Table = Annotated[
 ]
 Out = Annotated[Path, typer.Option(help="the released table; its certificate is written beside it")]
 MechanismName = Annotated[str, typer.Option(help="gaussian, laplace, bounded or correlated")]
-Label = Annotated[str | None, typer.Option(help="a column that is released as it is")]
+Label = Annotated[str | None, typer.Option(help="a column that is released unchanged")]
 Ids = Annotated[list[str] | None, typer.Option("--id", help="an identifier: left out (repeatable)")]
 KeepIds = Annotated[bool, typer.Option("--keep-ids", help="pass identifiers through: rows can be re-linked")]
 Encode = Annotated[
@@ -32,7 +32,7 @@ TargetMse = Annotated[float | None, typer.Option(help="bound per row, E‖Π^½(
 Epsilon = Annotated[float | None, typer.Option(help="local differential privacy instead of --lambda")]
 Delta = Annotated[float, typer.Option(help="δ of ε")]
 Diameter = Annotated[
-    str | None, typer.Option(help="public bound on how far two rows differ in a column: N or N,N,…")
+    str | None, typer.Option(help="public bound on the difference of two rows in a column: N or N,N,…")
 ]
 Pi = Annotated[
     str | None, typer.Option(help="identity, standardise (noise in proportion to deviations), or a file")
@@ -44,7 +44,7 @@ M = Annotated[float | None, typer.Option(help="correlated: variance of the noise
 Theta = Annotated[float | None, typer.Option(help="correlated: the SVM's weight of slacks, default 1")]
 Rho = Annotated[float | None, typer.Option(help="correlated: the SVM's weight of squares, default 0.01")]
 Seed = Annotated[
-    str | None, typer.Option(help="the same noise again; without it fresh entropy. Keep it secret")
+    str | None, typer.Option(help="the same seed gives the same noise; default: random. Keep it secret")
 ]
 ExcelSafe = Annotated[
     bool,
@@ -116,7 +116,7 @@ def release(
 
 
 class _InterruptedError(VflensError):
-    """Ctrl-C: unlike a run, a release keeps nothing of what it has begun."""
+    """Turn Ctrl-C into an error: unlike a run, an interrupted release keeps no file."""
 
     exit_code, word = INTERRUPTED, "interrupted"
 

@@ -28,8 +28,7 @@ def reproduce(
 ) -> None:
     """Make a figure of the papers: its data as parquet, its plots as one page.
 
-    Interrupted, it resumes; FAR's figures, minutes each, begin again and take one process whatever --jobs
-    says.
+    After an interruption it resumes. FAR's figures, minutes each, start again and use one process.
 
     Example: vflens reproduce rvg-fig4 --quick
     """
@@ -43,9 +42,9 @@ def reproduce(
         found = {f.name: f.title for f in figures().values()}
         emit(json, found, lambda: "\n".join(f"{n:<10} {title}" for n, title in found.items()))
         return
-    check_writable(out.absolute())  # before, not after, minutes of training
+    check_writable(out.absolute())  # fail before, not after, minutes of training
     with CellBar(name) as bar:
-        # Apart: a coarse version would end with the cells of the full one.
+        # Its own folder: a coarse version would remove the cells of the full one.
         kept = out / f".{name}-{seed}{'-quick' if quick else ''}"
         pool = Pool(kept, jobs, backend, bar)  # type: ignore[arg-type]  # checked there
         facts = make(name, Options(pool, quick, seed), out)
@@ -60,7 +59,8 @@ def sweep(
     backend: BackendName = "loky",
     json: Json = False,
 ) -> None:
-    """Every attack against every defence at every strength, for several seeds. Interrupted, it resumes.
+    """Every attack against every defence at every strength, for several seeds. After an interruption it
+    resumes.
 
     Example: vflens sweep examples/sweep.toml --jobs 2
     """

@@ -1,4 +1,4 @@
-"""``vflens secrets``: good ones in parties' configurations."""
+"""``vflens secrets``: random secrets for parties' configurations."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def init(
 ) -> None:
     """Draw random secrets where the configurations lack good ones.
 
-    Missing, weak and example secrets are replaced, good ones stay. Of the files given, each pair of parties
-    gets the same token and all data parties the same alignment key. The files are then their owner's alone
-    (mode 600).
+    It replaces missing, weak and example secrets; good ones stay. Each pair of the files' parties gets the
+    same token, all data parties the same alignment key. Afterwards only the owner can read the files (mode
+    600).
 
     Example: vflens secrets init passive.toml active.toml coordinator.toml
     """
@@ -32,4 +32,4 @@ def init(
 
 
 def _line(file: str, fields: list[str]) -> str:
-    return "\n  ".join([f"{file}: {'drawn' if fields else 'every secret is good, none was drawn'}", *fields])
+    return "\n  ".join([f"{file}: {'drawn' if fields else 'every secret is good, no new one'}", *fields])

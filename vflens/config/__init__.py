@@ -1,8 +1,8 @@
-"""Configurations, checked whole before anything starts.
+"""Configurations, checked whole before the start.
 
 * :mod:`vflens.config.reading` – a TOML file as checked settings, or one sentence per wrong field.
 * :mod:`vflens.config.settings` – the parts: peers, plug-ins, disclosures, scoring, limits.
-* :mod:`vflens.config.party` – what stands in the file of a passive party, the active one, the coordinator.
+* :mod:`vflens.config.party` – the settings of a passive party, the active one, the coordinator.
 """
 
 from vflens.config.party import (

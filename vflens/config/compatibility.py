@@ -12,7 +12,7 @@ from vflens.plugins.defense import Defense, NamedDefense
 from vflens.registry import ATTACKS, DEFENSES
 from vflens.types import Role
 
-#: The hooks that each role comes past; ``wrap_model`` only where the federation trains a split network.
+#: The hooks of each role; ``wrap_model`` only for split networks.
 HOOKS = {
     Role.PASSIVE: frozenset({"on_inputs", "wrap_model", "on_embedding", "on_parameters", "on_dataset"}),
     Role.ACTIVE: frozenset(
@@ -23,7 +23,7 @@ HOOKS = {
 
 
 def build_defenses(config: PassiveConfig | ActiveConfig | CoordinatorConfig) -> list[NamedDefense]:
-    """The configured defences of one party by name, each of which will come past one of its hooks.
+    """The configured defences of one party by name; each acts at one of its hooks.
 
     Raises:
         PluginError, ConfigError: unknown, wrongly set, or unable to act at this party.
@@ -41,10 +41,9 @@ def build_defenses(config: PassiveConfig | ActiveConfig | CoordinatorConfig) -> 
     for name, defense in defenses:
         if not defense.hooks() & available:
             raise ConfigError(
-                f"defence {name!r} at {config.role} {config.party!r} would never act: it changes "
-                f"{_said(defense.hooks())}, "
-                f"this party comes past {_said(available)}: move it to another party, or disclose what it "
-                "defends"
+                f"defence {name!r} at {config.role} {config.party!r} would never act: "
+                f"it changes {_listed(defense.hooks())}, this party handles {_listed(available)}: "
+                "move it to another party, or disclose what it changes"
             )
         if defense.needs_labels and isinstance(config, PassiveConfig) and config.data.label_column is None:
             raise ConfigError(
@@ -63,7 +62,7 @@ def check_fed(coordinator: str, defenses: Sequence[Defense], disclosing: Mapping
         disclosing: passive party → whether it discloses its parameters to the coordinator.
 
     Raises:
-        ConfigError: naming the first party that does not.
+        ConfigError: names the first party that does not.
     """
     missing = [name for name, does in sorted(disclosing.items()) if not does]
     if missing and any(d.needs_parameters for d in defenses):
@@ -77,8 +76,8 @@ def build_attacks(config: PassiveConfig | ActiveConfig) -> dict[str, Attack]:
     """The configured attacks of a data party by name.
 
     Raises:
-        PluginError, ConfigError: unknown, wrongly set, or after what this party holds itself: the active
-            party's attacks estimate columns, a passive party's labels.
+        PluginError, ConfigError: unknown, wrongly set, or aimed at this party's own data: the active party's
+            attacks estimate columns, a passive party's labels.
     """
     attacks: list[tuple[str, Attack]] = build_plugins(ATTACKS, config.attacks)
     others = {Role.ACTIVE: "features", Role.PASSIVE: "labels"}[config.role]
@@ -91,7 +90,7 @@ def build_attacks(config: PassiveConfig | ActiveConfig) -> dict[str, Attack]:
 
 
 def check_device(config: PassiveConfig | ActiveConfig) -> None:
-    """Refuse a GPU that this machine does not have; imports torch only where one is asked for.
+    """Refuse an absent GPU; imports torch only if the configuration asks for one.
 
     Raises:
         ConfigError: there is none, or no torch.
@@ -103,10 +102,10 @@ def check_device(config: PassiveConfig | ActiveConfig) -> None:
 
 
 def check_grants(config: PassiveConfig | ActiveConfig, training: int) -> None:
-    """Refuse to grant more rows than the ``training`` ones, of which they are.
+    """Refuse to grant more rows than the ``training`` rows.
 
     Raises:
-        ConfigError: naming the disclosure.
+        ConfigError: names the disclosure.
     """
     for granted in config.disclose:
         if granted.rows > training:
@@ -126,7 +125,7 @@ def check_family(defenses: Iterable[NamedDefense], party: str, model: ModelFamil
     """Refuse a defence that has nothing to act on in this family of models.
 
     Raises:
-        ConfigError: naming it.
+        ConfigError: names it.
     """
     for name, defense in defenses:
         if defense.needs_weight and not model.linear:
@@ -141,5 +140,5 @@ def check_family(defenses: Iterable[NamedDefense], party: str, model: ModelFamil
             )
 
 
-def _said(hooks: frozenset[str]) -> str:
+def _listed(hooks: frozenset[str]) -> str:
     return ", ".join(sorted(h.removeprefix("on_") for h in hooks)) or "nothing"

@@ -1,6 +1,4 @@
-"""Good secrets for parties' configurations: drawn where one is missing, weak or an example's, in the files as
-they stand.
-"""
+"""Fills parties' configurations with random secrets, in place of missing, weak and example ones."""
 
 from __future__ import annotations
 
@@ -23,15 +21,17 @@ from vflens.names import repeated
 from vflens.storage.private import write_private
 from vflens.types import Role
 
-_TOP = -1  # the table of a key that is in none, beside the numbers of [[peers]]
-_OTHER = -2  # any other table: it holds no secret
+_TOP = -1  # table index of a top-level key; [[peers]] count from 0
+_OTHER = -2  # table index of tables without secrets
 _HEADER = re.compile(r"""\s*\[{1,2}\s*([\w."' -]+?)\s*\]{1,2}\s*(#.*)?$""")
 _TEXT = re.compile(r"""(\s*(\w+)\s*=\s*)("[^"\\]*"|'[^']*')(.*)$""", re.DOTALL)
 
 
 @dataclass(frozen=True, eq=False)
 class _Place:
-    """The secret ``key`` in a ``table`` of ``file``; all places of one ``purpose`` hold the same value."""
+    """A place for a secret: ``key`` in a ``table`` of ``file``. Places of one ``purpose`` hold the same
+    value.
+    """
 
     file: Path
     table: int
@@ -41,7 +41,7 @@ class _Place:
     peer: str = ""
 
     def is_good(self) -> bool:
-        """Whether the value can stay."""
+        """Whether the value is good."""
         return isinstance(self.value, str) and not self.value.startswith(EXAMPLE) and not is_weak(self.value)
 
     def __str__(self) -> str:
@@ -49,14 +49,14 @@ class _Place:
 
 
 def fill(files: Sequence[Path]) -> dict[Path, list[str]]:
-    """Draw secrets where ``files`` lack good ones; what was written in each file, and who else needs it.
+    """Draw the secrets that ``files`` lack; return each file's new fields and who else needs them.
 
-    A pair of parties shares a token, data parties share the alignment key: a good one in one file goes into
-    the others. Good ones stay, comments too. Every file then has mode 600.
+    A pair of parties shares a token, data parties share the alignment key: a good one in one file is copied
+    to the others. Good secrets and comments stay. Every file then has mode 600.
 
     Raises:
-        ConfigError: a file is no party's configuration, two are one party's, two hold different good secrets
-            where one is shared, or a secret stands where it cannot be written. No file has changed then.
+        ConfigError: a file is no party's configuration, two are of one party, two hold different good values
+            of a shared secret, or a secret's place cannot be written. Then no file has changed.
         StorageError: a file cannot be written.
     """
     read = {file.resolve(): read_toml(file) for file in files}
@@ -98,17 +98,17 @@ def _places(file: Path, settings: Mapping[str, Any]) -> Iterator[_Place]:
 
 
 def _shared(group: Sequence[_Place]) -> str:
-    """The one value of ``group``: the good one that it holds, else a drawn one.
+    """The one value of ``group``: its good one, else a drawn one.
 
     Raises:
-        ConfigError: it holds two.
+        ConfigError: it has two good ones.
     """
     good = {place.value: place for place in group if place.is_good()}
     if len(good) > 1:
         one, other = list(good.values())[:2]
         raise ConfigError(
-            f"{one} in {one.file} and {other} in {other.file} differ, which must be the same: empty the one "
-            "that shall go"
+            f"{one} in {one.file} and {other} in {other.file} must be the same and differ: "
+            "empty the wrong one"
         )
     return next(iter(good), "") or secrets.token_hex(32)
 
@@ -117,8 +117,7 @@ def _filled(file: Path, settings: Mapping[str, Any], places: Mapping[_Place, str
     """The text of ``file`` with the secrets of ``places``, checked.
 
     Raises:
-        ConfigError: it is no party's configuration with them either, or one cannot be written where it
-            stands.
+        ConfigError: even with them it is no party's configuration, or one's place cannot be written.
     """
     wanted = copy.deepcopy(dict(settings))
     for place, value in places.items():
@@ -127,8 +126,8 @@ def _filled(file: Path, settings: Mapping[str, Any], places: Mapping[_Place, str
     text = _edited(file.read_text(encoding="utf-8-sig"), places)
     if not _says(text, wanted):
         raise ConfigError(
-            f"{file}: {', '.join(map(str, places))} cannot be written where they stand: give each a line of "
-            'its own, as in token = "", below [[peers]]'
+            f"{file}: {', '.join(map(str, places))} cannot be replaced in place: "
+            'give each its own line, as in token = "", below [[peers]]'
         )
     return text
 
@@ -141,7 +140,7 @@ def _says(text: str, settings: Mapping[str, Any]) -> bool:
 
 
 def _edited(text: str, places: Mapping[_Place, str]) -> str:
-    """``text`` with each secret in the line of its key, or in a line of its own at the begin of its table."""
+    """``text`` with each secret in the line of its key, or in a new line at the start of its table."""
     quoted = {place: json.dumps(value, ensure_ascii=False) for place, value in places.items()}
     change = {(p.table, p.key): value for p, value in quoted.items() if p.value is not None}
     add = {(p.table, p.key): value for p, value in quoted.items() if p.value is None}
@@ -170,7 +169,7 @@ def _write(file: Path, text: str) -> None:
 
 
 def _needed_by(place: _Place, settings: Mapping[str, Any], given: set[str]) -> str:
-    """Whom the owner must give the secret too: parties whose files were not ``given``."""
+    """Parties that also need the secret, because their files were not ``given``."""
     if place.peer and place.peer not in given:
         return f": give the same to party {place.peer!r}, as its peers.{settings['party']}.token"
     data = [p["name"] for p in settings["peers"] if p["role"] != Role.COORDINATOR]

@@ -1,4 +1,4 @@
-"""The configuration of one party: a TOML file per process, checked whole before anything starts."""
+"""The configuration of one party: a TOML file per process, checked whole before the start."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from vflens.names import Name, repeated
 from vflens.tables.description import PartyFile
 from vflens.types import Role
 
-OPERATOR = "operator"  # what the person who asks a running party is called; no party has this name
+OPERATOR = "operator"  # the name of a person who asks a running party; no party may have it
 MODEL = (
     "the family of models and its settings, by default a split network (the extra `deep`); absent: "
     "softmax regression"
@@ -39,18 +39,18 @@ AGGREGATOR = (
 Device = Literal["cpu", "cuda"]
 DEVICE = (
     "where a data party's part of a split network computes: "
-    "`cuda` is its machine's GPU (no test has run on one), with bits of its own"
+    "`cuda` is its machine's GPU (no test has run on one), whose results differ in the last bits"
 )
 
 
 def is_local(address: str) -> bool:
-    """Whether ``address`` is reached from this machine only: a loopback host or a Unix socket."""
+    """Whether only this machine can reach ``address``: a loopback host or a Unix socket."""
     host = (address.rpartition(":")[0] or address).strip("[]")
     return address.startswith("unix:") or host in ("127.0.0.1", "::1", "localhost")
 
 
 class PartyConfig(Settings):
-    """What every party's file says."""
+    """Settings of every party."""
 
     party: Name
     run: str = Field(min_length=1, max_length=160, description="the run's name: the same at every party")
@@ -67,7 +67,7 @@ class PartyConfig(Settings):
     )
     lab: bool = Field(False, description="one owner holds all parties: errors go back to the adversary")
     aggregator: Aggregator = Field("coordinator", description=AGGREGATOR)
-    peers: tuple[Peer, ...] = Field(description="the other parties that it speaks with")
+    peers: tuple[Peer, ...] = Field(description="the parties that it exchanges messages with")
     defenses: tuple[Plugin, ...] = Field((), description="in the order in which they act")
     limits: Limits = Limits()
     transcript: Recording = Recording()
@@ -80,8 +80,7 @@ class PartyConfig(Settings):
         if outside is not None and published is not None:
             raise ValueError(
                 f"{published} begins with {EXAMPLE!r} and address {outside!r} is not on this machine: "
-                "everybody knows the "
-                "example values, draw your own with: vflens secrets init FILE"
+                "the example values are public, draw your own with: vflens secrets init FILE"
             )
         return self
 
@@ -92,7 +91,7 @@ class PartyConfig(Settings):
         if twice is not None:
             raise ValueError(f"party {twice!r} is named twice: give every party its own name")
         if OPERATOR in names:
-            raise ValueError(f"party {OPERATOR!r}: this name is kept for people who ask, choose another")
+            raise ValueError(f"party {OPERATOR!r}: this name is reserved for operators, choose another")
         shared = repeated([self.address, *(p.address for p in self.peers)])
         if shared is not None:
             raise ValueError(f"address {shared!r} is given twice: every party listens at its own")
@@ -100,7 +99,9 @@ class PartyConfig(Settings):
 
     @model_validator(mode="after")
     def _secrets_are_distinct(self) -> PartyConfig:
-        """Who shares one of them must not know another: a token is a name, a seed is all noise."""
+        """Refuse equal secrets: sharing one must not reveal another; a token proves a name, a seed gives all
+        noise.
+        """
         seen: dict[str, str] = {}
         for name, value in self.secrets():
             if value in seen:
@@ -112,11 +113,11 @@ class PartyConfig(Settings):
         return self
 
     def peers_of(self, role: Role) -> tuple[Peer, ...]:
-        """The peers of one role in name order."""
+        """The peers of one role, sorted by name."""
         return tuple(sorted((p for p in self.peers if p.role == role), key=lambda p: p.name))
 
     def secrets(self) -> Iterator[tuple[str, str]]:
-        """Every secret that is set, with the name of its field."""
+        """Every present secret, with the name of its field."""
         yield from ((f"peers.{p.name}.token", p.token) for p in self.peers)
         for name in ("seed", "alignment_key", "operator_token"):
             value = getattr(self, name, None)
@@ -157,7 +158,7 @@ class PassiveConfig(DataPartyConfig):
     """A party with features only."""
 
     role: Literal[Role.PASSIVE]
-    disclose: tuple[Disclosure, ...] = Field((), description="what it grants, and to whom")
+    disclose: tuple[Disclosure, ...] = Field((), description="its disclosures, and their receivers")
 
     @model_validator(mode="after")
     def _knows_who_receives_its_embeddings(self) -> PassiveConfig:
@@ -182,10 +183,10 @@ class ActiveConfig(DataPartyConfig):
     """The party with the labels."""
 
     role: Literal[Role.ACTIVE]
-    disclose: tuple[Disclosure, ...] = Field((), description="labels that it grants, and to whom")
+    disclose: tuple[Disclosure, ...] = Field((), description="its disclosures of labels, and their receivers")
     operator_token: Token | None = Field(
         None,
-        description="random where `lab` is false; whoever holds it may ask for predictions (vflens predict)",
+        description="random where `lab` is false; its holder may ask for predictions (vflens predict)",
     )
     predict_batch: int = Field(1024, ge=1, description="rows per prediction request")
 
@@ -267,13 +268,13 @@ def load_party(file: Path) -> MemberConfig:
 
 
 def _from(base: Path, address: str) -> str:
-    """``address`` with the path of a Unix socket as seen from ``base``."""
+    """``address`` with the path of a Unix socket relative to ``base``."""
     path = address.removeprefix("unix:")
     return address if path in (address, "") or path.startswith("/") else f"unix:{(base / path).resolve()}"
 
 
 def checked(settings: dict[str, Any], file: Path) -> MemberConfig:
-    """The party's configuration that ``settings`` of ``file`` are, its paths as they stand there.
+    """The party's configuration from ``settings`` of ``file``, with unchanged paths.
 
     Raises:
         ConfigError: a setting that is missing, unknown or out of range.
@@ -288,10 +289,10 @@ def checked(settings: dict[str, Any], file: Path) -> MemberConfig:
 
 
 def check_aggregator(aggregator: Aggregator, model: ModelFamily, training: Training) -> None:
-    """Refuse a place of aggregation that the model or the training cannot have.
+    """Refuse an aggregator that does not fit the model or the training.
 
     Raises:
-        ValueError: naming the setting, for pydantic.
+        ValueError: names the setting, for pydantic.
     """
     if aggregator == "active" and model.scores_leave_at is Role.COORDINATOR:
         raise ValueError(
@@ -306,10 +307,10 @@ def check_aggregator(aggregator: Aggregator, model: ModelFamily, training: Train
 
 
 def check_sampling(transcript: Recording, training: Training) -> None:
-    """Refuse a sampling that leaves out the last epoch.
+    """Refuse a sampling without the last epoch.
 
     Raises:
-        ValueError: naming both settings, for pydantic.
+        ValueError: names both settings, for pydantic.
     """
     if training.epochs % transcript.every:
         raise ValueError(

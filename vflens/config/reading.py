@@ -1,4 +1,4 @@
-"""Reading a configuration: a TOML file, checked whole, every refusal one sentence and never a secret."""
+"""Reads a configuration: a TOML file, checked whole; a refusal is one sentence without secrets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def read_toml(file: Path) -> dict[str, Any]:
         ConfigError: it cannot be read or is not TOML.
     """
     try:
-        settings = tomllib.loads(file.read_text(encoding="utf-8-sig"))  # some editors begin it with a mark
+        settings = tomllib.loads(file.read_text(encoding="utf-8-sig"))  # some editors put a mark at the start
     except OSError as error:
         raise ConfigError(
             f"configuration {file} cannot be read ({error.strerror}): check the path"
@@ -36,7 +36,7 @@ def read_toml(file: Path) -> dict[str, Any]:
 
 
 def _refuse_nul(value: Any, where: str) -> None:
-    """No path, address or name holds the character NUL, and the system says so in no words of ours."""
+    """Refuse the character NUL, which no path, address or name may hold."""
     if isinstance(value, dict):
         for key, inner in value.items():
             _refuse_nul(key, where)
@@ -52,7 +52,7 @@ def validate(adapter: TypeAdapter[T], data: Any, source: str) -> T:
     """``data`` checked by ``adapter``.
 
     Raises:
-        ConfigError: one sentence per wrong field, with its name and value, never a secret.
+        ConfigError: one sentence per wrong field, with its name and value, without secrets.
     """
     try:
         return adapter.validate_python(data)
@@ -61,7 +61,7 @@ def validate(adapter: TypeAdapter[T], data: Any, source: str) -> T:
 
 
 def refused(error: ValidationError, source: str, kind: type[BaseModel] | None = None) -> ConfigError:
-    """``error`` in words of ours, with the fields of ``kind`` where a field is unknown."""
+    """``error`` in our words, with the fields of ``kind`` if a field is unknown."""
     problems = "; ".join(describe_problem(e) for e in error.errors()[:5])
     unknown = kind is not None and any(e["type"] == "extra_forbidden" for e in error.errors())
     known = sorted(kind.model_fields) if kind is not None and unknown else None
@@ -74,10 +74,10 @@ def describe_problem(problem: Any) -> str:
     """One pydantic error as field, message and value; values of secrets are left out."""
     place = problem["loc"][1:] if problem["loc"][:1] and problem["loc"][0] in set(Role) else problem["loc"]
     where = ".".join(map(str, place)) or "configuration"
-    said = str(problem["msg"]).removeprefix("Value error, ")
-    message = REMEDIES.get(problem.get("ctx", {}).get("pattern"), said)
+    message = str(problem["msg"]).removeprefix("Value error, ")
+    message = REMEDIES.get(problem.get("ctx", {}).get("pattern"), message)
     value = problem["input"]
-    # The value of an unknown key may be a secret whose key was misspelt.
+    # The value of an unknown key may be a secret with a misspelt key.
     secret = problem["type"] == "extra_forbidden" or any(word in where for word in ("token", "seed", "key"))
     shown = "" if secret or isinstance(value, dict | list | tuple | BaseModel) else f" (got {value!r})"
     return f"{where}: {message}{shown}"

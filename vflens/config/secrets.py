@@ -1,6 +1,4 @@
-"""What keeps the secrets of a party's configuration secret: nobody can guess them, nobody else reads the
-file.
-"""
+"""Protection of the secrets in a party's configuration: against guesses, and against other users."""
 
 from __future__ import annotations
 
@@ -12,38 +10,38 @@ from pathlib import Path
 from vflens.errors import ConfigError
 from vflens.storage.private import exposure
 
-EXAMPLE = "example-"  # how the secrets of the example configurations begin
+EXAMPLE = "example-"  # prefix of secrets in the example configurations
 BITS = 128
-_DIFFERENT = 8  # characters; 32 random hexadecimal digits have fewer once in 25 million times
+_DIFFERENT = 8  # different characters; 32 random hexadecimal digits have fewer once in 25 million times
 
 
 def is_weak(secret: str) -> bool:
-    """Whether ``secret`` cannot have 128 random bits.
+    """Whether ``secret`` must have fewer than 128 random bits.
 
-    That is so where it is too short (a digit counts as log2(10) bits, any other character as a hexadecimal
-    digit, 4 bits), has few different characters, no digit, or repeats one text. The rest cannot be seen: a
-    sentence with a year passes and is weak all the same.
+    It must if it is too short (a digit counts as log2(10) bits, any other character as a hexadecimal digit, 4
+    bits), has few different characters, no digit, or repeats one text. No more can be tested: a sentence with
+    a year passes and is still weak.
     """
     bits = len(secret) * (math.log2(10) if secret.isdecimal() else 4)
     worded = not any(
         map(str.isdecimal, secret)
-    )  # 32 random hexadecimal digits are once in 40 million million times
+    )  # so are 32 random hexadecimal digits once in 40 million million times
     return bits < BITS or len(set(secret)) < _DIFFERENT or worded or secret in (secret * 2)[1:-1]
 
 
 def check_secrets(file: Path, secrets: Iterable[tuple[str, str]]) -> None:
-    """Refuse weak secrets (name of the field, value), and any in a ``file`` that other users can open.
+    """Refuse weak secrets (field, value), and all secrets in a ``file`` that other users can open.
 
-    Those of the examples are public anyway: addresses on one machine are all that they are accepted for.
+    Secrets of the examples are public; only addresses on one machine may use them.
 
     Raises:
-        ConfigError: naming the command that mends it.
+        ConfigError: names the command that replaces them.
     """
     own = [(name, value) for name, value in secrets if not value.startswith(EXAMPLE)]
     weak = ", ".join(name for name, value in own if is_weak(value))
     if weak:
         raise ConfigError(
-            f"{file}: {weak} can be guessed, {BITS} random bits are due: draw better with: vflens secrets "
+            f"{file}: {weak} can be guessed, {BITS} random bits are needed: draw better with: vflens secrets "
             f"init {shlex.quote(str(file))}"
         )
     if own and (open_to := exposure(file, 0o600)):

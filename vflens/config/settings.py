@@ -1,4 +1,4 @@
-"""The parts that configurations of parties and of experiments are made of."""
+"""Parts of the configurations of parties and of experiments."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ Token = Annotated[
     Field(
         min_length=16,
         max_length=256,
-        description="shared by one pair of parties, random where `lab` is false; nobody else may know it",
+        description="shared by one pair of parties and unknown to all others; random where `lab` is false",
     ),
 ]
-Seconds = Annotated[float, Field(gt=0, le=1e6)]  # gRPC takes a much later deadline for one that has passed
+Seconds = Annotated[float, Field(gt=0, le=1e6)]  # gRPC treats a much later deadline as one in the past
 
 
 class Settings(BaseModel):
-    """Frozen, and an unknown key is an error: a misspelt setting must not be ignored."""
+    """Frozen, with unknown keys refused: a misspelt setting must not be ignored."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Peer(Settings):
-    """Another party: where it listens, and the token that this pair shares."""
+    """Another party: its address, and the token that this pair shares."""
 
     name: Name
     role: Literal[Role.PASSIVE, Role.ACTIVE, Role.COORDINATOR]
@@ -58,13 +58,13 @@ MIB = 1 << 20  # bytes
 
 
 class Limits(Settings):
-    """Deadlines, sizes, and what a data party allows of its own rows. They change when a run is given up or
-    refused, never what it computes.
+    """Deadlines, sizes, and a data party's limits on the use of its rows. They can end or refuse a run, and
+    never change its results.
 
-    What only a data or a passive party refuses has no effect at a coordinator.
+    Limits of data or passive parties have no effect at a coordinator.
     """
 
-    wait_seconds: Seconds = Field(120, description="how long to wait for the other parties to come up")
+    wait_seconds: Seconds = Field(120, description="longest wait for the other parties to start")
     call_seconds: Seconds = Field(60, description="deadline of one call")
     step_seconds: Seconds = Field(60, description="time-out of one training step")
     message_mib: int = Field(64, ge=1, le=2047, description="largest message, in MiB")
@@ -82,8 +82,10 @@ class Limits(Settings):
         1e-6,
         ge=0,
         allow_inf_nan=False,
-        description="a data party refuses a smaller one: of a model that hardly moves the noise averages "
-        "out, which a bound on the rate alone does not prevent: `epochs` bounds how far",
+        description=(
+            "a data party refuses a smaller one: with a model that hardly moves, noise averages out; "
+            "`epochs` bounds by how much"
+        ),
     )
     max_width: int = Field(
         8192,
@@ -95,17 +97,20 @@ class Limits(Settings):
         None,
         gt=0,
         allow_inf_nan=False,
-        description="most rows that a passive party gives away in a second, in training and prediction; a "
-        "faster caller waits",
+        description=(
+            "most rows that a passive party sends in a second, in training and prediction; "
+            "a faster caller waits"
+        ),
     )
     epsilon: float | None = Field(
         None,
         gt=0,
         allow_inf_nan=False,
-        description="budget of a row over the run: a release beyond it is refused, and one for which no ε "
-        "can be stated; counts `dp_laplace` and `dp_gaussian` (a plug-in's claim of ε with δ = "
-        "0, or of ρ) on embeddings and gradients; not `label_dp`, whose ε is that of a label, "
-        "once a run",
+        description=(
+            "budget of a row over the run: refuses a release beyond it, or without a known ε; "
+            "counts `dp_laplace` and `dp_gaussian` (a plug-in's claim of ε with δ = 0, "
+            "or of ρ) on embeddings and gradients; not `label_dp`, whose ε is that of a label, once a run"
+        ),
     )
     delta: float = Field(
         1e-5,
@@ -123,7 +128,7 @@ class Limits(Settings):
 
 
 class Recording(Settings):
-    """What a party keeps of what it receives. The recovery log is never sampled."""
+    """Sampling of received messages in the transcript. The recovery log has all messages."""
 
     every: int = Field(
         1,
@@ -134,14 +139,14 @@ class Recording(Settings):
 
 
 class Disclosure(Settings):
-    """What a party grants to another party, besides what the protocol needs."""
+    """A party's grant to another party, beyond the protocol's messages."""
 
     what: Literal["parameters", "auxiliary", "moments", "labels"] = Field(
         description="a passive party's: its block of the model, some training rows, or mean and covariance "
         "of its columns; the active party's: some training labels"
     )
     to: Name = Field(description="the party that receives it")
-    rows: int = Field(0, ge=0, description="auxiliary, labels: of how many training rows it gives them away")
+    rows: int = Field(0, ge=0, description="auxiliary, labels: number of training rows")
 
     @model_validator(mode="after")
     def _rows_belong_to_rows(self) -> Disclosure:

@@ -16,7 +16,7 @@ from vflens.datasets._resolve import dataset
 from vflens.errors import ConfigError, DataError
 from vflens.experiments.results.folders import read_party
 from vflens.registry import DATASETS
-from vflens.services.folder import claimed
+from vflens.services.folder import exclusive
 from vflens.tables.description import PartyFile
 from vflens.tables.files import read_party_table
 from vflens.tables.scaling import Scaler
@@ -167,7 +167,7 @@ def _of_run(folder: Path) -> Subject:
     config: Any = load_party(folder / "config.toml")
     if not isinstance(config, PassiveConfig):
         raise ConfigError(f"{folder} belongs to the {config.role} party: an audit is a passive one's")
-    with claimed(config.out):  # two writers would spoil its logs
+    with exclusive(config.out):  # two writers would spoil its logs
         in_process = read_party(config.out).federation.in_process  # closing it writes this again
         party = PassiveParty(config, {}, in_process=in_process)
         try:

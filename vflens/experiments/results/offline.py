@@ -29,7 +29,7 @@ from vflens.protocol.acts import Guess, Submission
 from vflens.protocol.federation import Federation
 from vflens.randomness import secret_from_seed, stream
 from vflens.registry import ATTACKS
-from vflens.services.folder import claimed
+from vflens.services.folder import exclusive
 from vflens.storage.files import load_arrays
 from vflens.storage.journal import Reader
 from vflens.storage.private import owner_only
@@ -164,7 +164,7 @@ def score_estimate(file: Path, config_file: Path) -> Document:
             f"{file} says that {submission.sender!r} is the adversary: in this run "
             f"{', '.join(sorted(others))} can be, write one with `vflens attack`"
         )
-    with claimed(config.out):  # two writers would spoil its logs
+    with exclusive(config.out):  # two writers would spoil its logs
         _keep_score(config, submission)
     rows = len(submission.rows)
     found = [

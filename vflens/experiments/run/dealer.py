@@ -28,7 +28,7 @@ from vflens.experiments.run.dealing import deal
 from vflens.experiments.run.experiment import Experiment, Scenario
 from vflens.randomness import secret_from_seed
 from vflens.registry import DEFENSES
-from vflens.services.folder import claimed, clear
+from vflens.services.folder import clear, exclusive
 from vflens.storage.private import write_private
 from vflens.tables.description import PartyFile
 from vflens.tables.files import write_party_table
@@ -102,7 +102,7 @@ def write_parties(
     with ExitStack() as claims:
         # All before the first is written: no party keeps the secrets of another dealing.
         for home in homes.values():
-            claims.enter_context(claimed(home))
+            claims.enter_context(exclusive(home))
         for party, role in experiment.roles().items():
             try:
                 clear(homes[party])
