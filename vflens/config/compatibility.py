@@ -135,8 +135,8 @@ def check_family(defenses: Iterable[NamedDefense], party: str, model: ModelFamil
             )
         if defense.hooks() <= model.unused_hooks:
             raise ConfigError(
-                f"defence {name!r} at {party!r} has nothing to act on, {model.title} never comes past "
-                f"{_said(defense.hooks())}: leave it out, or train another model"
+                f"defence {name!r} at {party!r} has nothing to act on, {model.title} has no "
+                f"{_listed(defense.hooks())}: leave it out, or train another model"
             )
 
 
