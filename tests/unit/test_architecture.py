@@ -6,6 +6,8 @@ import re
 import tomllib
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
 
@@ -26,6 +28,18 @@ def test_its_floors_are_those_of_the_linter() -> None:
     picture = PAGE.split("```")[1].strip().splitlines()
     drawn = [re.split(r" [·│] ", re.split(r"\s{3,}", line)[0].strip()) for line in picture]
     assert drawn == kept
+
+
+def test_each_step_of_a_walk_is_in_the_room_that_the_picture_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    from architecture_picture import WALKS
+
+    for title, (_, rooms) in WALKS.items():
+        walk = PAGE.split(f"\n## {title}\n", 1)[1].split("\n## ", 1)[0]
+        steps = re.split(r"^\d+\. ", walk, flags=re.MULTILINE)[1:]
+        assert len(steps) == len(rooms), title
+        for room, step in zip(rooms, steps, strict=True):
+            assert re.search(rf"`(vflens/)?{room}[/.]", step), f"{title}: {room} is not in: {step}"
 
 
 def test_every_room_stands_on_a_floor() -> None:

@@ -128,8 +128,9 @@ def test_every_plugin_page_says_all_and_has_a_picture(folder: str) -> None:
 
 
 def test_drawn_pictures_are_in_step() -> None:
-    """The two that take seconds; the others measure whole runs."""
+    """Those that take seconds; the others measure whole runs."""
     drawn = {
+        "architecture.svg": _script("architecture_picture").picture(),
         "estimators.svg": _script("estimators_picture").picture(),
         "attacks/black_box.svg": _script("plugin_pictures").black_box_errors(),
     }
