@@ -28,8 +28,8 @@ class Registry:
 
     @property
     def family(self) -> str:
-        """What messages call it: "attacks", "defenses", "datasets"."""
-        return self.package.rpartition(".")[2]
+        """What messages call it: "attacks", "defenses", "models", "datasets"."""
+        return self.group.rpartition(".")[2]
 
     def names(self) -> list[str]:
         """All names, sorted; imports nothing."""
@@ -53,8 +53,8 @@ class Registry:
         """
         if name in self._files() and name in self._entry_points():
             raise PluginError(
-                f"plug-in {name!r} is a file of {self.family} and an entry point of {self.group}: rename one "
-                "of them"
+                f"plug-in {name!r} is a file of {self.package} and an entry point of {self.group}: "
+                "rename one of them"
             )
         if name in self._files():
             return self._one_class(self._import(f"{self.package}.{name}"), name)

@@ -21,6 +21,9 @@ from vflens.config import (
 )
 from vflens.errors import ConfigError, PluginError
 from vflens.experiments.run.experiment import Experiment, load_experiment
+from vflens.models.families.softmax_regression import SOFTMAX_REGRESSION
+from vflens.models.families.split_network import SplitNetwork
+from vflens.models.family import ModelFamily
 from vflens.registry import ATTACKS, DEFENSES
 from vflens.storage.private import write_private
 
@@ -334,6 +337,20 @@ WRONG: list[tuple[Config, str]] = [
     ({"aggregator": "passive"}, "aggregator: Input should be 'coordinator' or 'active'"),
     ({"after": "leave"}, r"after: Input should be 'stop' or 'serve' \(got 'leave'\)"),
 ]  # fmt: skip
+
+
+def test_a_model_is_named_by_its_family_or_by_default(tmp_path: Path) -> None:
+    whole = experiment(tmp_path).model_dump(mode="json", exclude={"model"}, exclude_none=True)
+
+    def model(**settings: Any) -> ModelFamily:
+        return validate(TypeAdapter(Experiment), {**whole, **settings}, "experiment.toml").model
+
+    assert model() == model(model={"family": "softmax_regression"}) == SOFTMAX_REGRESSION
+    network = SplitNetwork(architecture="mlp", width=5)
+    assert model(model={"architecture": "mlp", "width": 5}) == network
+    assert model(model=network.model_dump(mode="json")) == network
+    with pytest.raises(PluginError, match="unknown models plug-in 'trees': known are softmax_reg"):
+        model(model={"family": "trees"})
 
 
 @pytest.mark.parametrize(("changes", "sentence"), WRONG, ids=range(len(WRONG)))

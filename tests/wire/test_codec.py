@@ -246,6 +246,21 @@ ACTIVE = party(name="b", role="active", n_classes=2)
             {"training": {"optimizer": "lion"}},
             "training settings out of range: optimizer: Input should be 'adam' or 'sgd' (got 'lion')",
         ),
+        (
+            {"model": '{"family": "split_network", "architecture": "mlp", "width": 0}'},
+            "model settings out of range: width: Input should be greater than or equal to 1 (got 0)",
+        ),
+        (
+            {"model": '{"family": "far_away"}'},
+            "the federation's model: unknown models plug-in 'far_away': known are softmax_regression, "
+            "split_network; install its package at every party",
+        ),
+        (
+            {"model": ""},
+            "a federation whose model is no JSON object (Expecting value: line 1 column 1 (char 0)): use the "
+            "same version everywhere",
+        ),
+        ({"model": " " * 65_537}, "a model described in 65537 characters: up to 65536 are read"),
     ],
 )
 def test_wrong_federations_are_refused(wrong: dict[str, Any], sentence: str) -> None:

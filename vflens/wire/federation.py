@@ -103,10 +103,8 @@ def decode_federation(message: pb.Federation) -> Federation:
     t = message.training
     try:
         training = Training(**{f.name: getattr(t, f.name) for f in t.DESCRIPTOR.fields})
-        model = _model(message.model)
     except ValidationError as error:
-        problems = "; ".join(map(describe_problem, error.errors()))
-        raise ProtocolError(f"training settings out of range: {problems}") from None
+        raise _out_of_range("training", error) from None
     if message.aggregator not in AGGREGATORS:
         raise ProtocolError(
             f"a federation with aggregator {message.aggregator!r}: {' or '.join(AGGREGATORS)} is due"
@@ -130,7 +128,7 @@ def decode_federation(message: pb.Federation) -> Federation:
         decode_rows(message.predict),
         training,
         message.lab,
-        model,
+        _model(message.model),
         message.aggregator,
     )
 
@@ -139,8 +137,7 @@ def _model(text: str) -> ModelFamily:
     """The model that the JSON ``text`` describes.
 
     Raises:
-        ProtocolError: no JSON, too long, or of a family that is not installed here.
-        ValidationError: settings out of range.
+        ProtocolError: no JSON, too long, of a family that is not installed here, or settings out of range.
     """
     if len(text) > MAX_MODEL:
         raise ProtocolError(f"a model described in {len(text)} characters: up to {MAX_MODEL} are read")
@@ -154,3 +151,10 @@ def _model(text: str) -> ModelFamily:
         return checked_model(settings)
     except PluginError as error:
         raise ProtocolError(f"the federation's model: {error}; install its package at every party") from None
+    except ValidationError as error:
+        raise _out_of_range("model", error) from None
+
+
+def _out_of_range(what: str, error: ValidationError) -> ProtocolError:
+    problems = "; ".join(map(describe_problem, error.errors()))
+    return ProtocolError(f"{what} settings out of range: {problems}")

@@ -1,0 +1,123 @@
+"""A family of models from another package: trained over gRPC, asked for predictions, attacked."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tomli_w
+from processes import vflens
+
+from vflens.errors import ConfigError, PluginError
+from vflens.experiments.results.folders import read_party
+from vflens.experiments.run.check import check
+from vflens.storage import journal
+from vflens.types import Point
+
+CONTRIBUTING = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+#: The passive party holds as many columns as there are classes: one released row determines them.
+EXPERIMENT: dict[str, Any] = {
+    "name": "third",
+    "out": "runs",
+    "data": {"name": "wine"},
+    "split": {"kind": "columns", "columns": {"passive": ["alcohol", "flavanoids", "proline"]}},
+    "training": {"epochs": 30, "batch_size": 20, "learning_rate": 0.02},
+    "attacks": [{"name": name} for name in ("half", "ls", "half_star", "mean_star")],
+    "disclose": [{"what": "parameters", "to": "active"}, {"what": "moments", "to": "active"}],
+    "network": {"transport": "unix"},
+}
+
+
+def _section() -> str:
+    return CONTRIBUTING.split("\n## Add a family of models\n", 1)[1].split("\n## ", 1)[0]
+
+
+def _fence(language: str) -> str:
+    found = re.search(rf"```{language}\n(.*?)```", _section(), re.DOTALL)
+    assert found
+    return found[1]
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> Path:
+    """A folder that holds what pip leaves of a package with the family of CONTRIBUTING."""
+    (tmp_path / "linear_regression.py").write_text(_fence("python"), encoding="utf-8")
+    info = tmp_path / "linear_models-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: linear-models\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[vflens.models]\nlinear_regression = linear_regression\n")
+    return tmp_path
+
+
+def _file(folder: Path, **changes: Any) -> Path:
+    settings = {**EXPERIMENT, **tomllib.loads(_fence("toml")), **changes}
+    file = folder / "experiment.toml"
+    file.write_text(tomli_w.dumps(settings), encoding="utf-8")
+    return file
+
+
+def _run(folder: Path, *where: str) -> dict[str, Any]:
+    """The one run in ``folder``, as the command shows it."""
+    done = vflens("run", str(_file(folder)), "--json", *where, cwd=folder, PYTHONPATH=str(folder))
+    (found,) = json.loads(done.stdout)["runs"]
+    return {name: found[name] for name in ("results", "utility")}
+
+
+def test_it_trains_in_processes_predicts_and_is_attacked(installed: Path) -> None:
+    found = _run(installed)
+    assert found["utility"]["accuracy"] > 0.9
+    errors = {r["attack"]: r["mse"] for r in found["results"]}
+    assert errors["half"] > 1e-2
+    for attack in ("ls", "half_star", "mean_star"):  # W x = scores − known has one solution
+        assert errors[attack] < 1e-12
+
+    (home,) = (installed / "runs").glob("**/passive")
+    assert read_party(home).federation.model == {"family": "linear_regression", "height": 2.0}
+    received = journal.read(home.parent / "active" / "transcript")
+    scores = np.concatenate([r.tensor("scores") for r in received if r.point is Point.SCORES])
+    # A mean row's predictions add up to what its labels do: 2 in one class, 0 in the others.
+    assert abs(scores.sum(axis=1).mean() - 2) < 0.1
+
+    assert _run(installed, "--in-process") == found
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (
+            {"model": {"family": "quadratic_regression"}},
+            "unknown models plug-in 'quadratic_regression': known are",
+        ),
+        (
+            {"model": {"family": "linear_regression", "height": 0}},
+            "model.height: Input should be greater than 0",
+        ),
+        (
+            {"model": {"family": "linear_regression", "depth": 2}},
+            "model.depth: Extra inputs are not permitted",
+        ),
+        ({"aggregator": "active"}, "aggregator = 'active': linear regression releases its scores at the"),
+        ({"device": "cuda"}, "device = 'cuda': linear regression computes on the processor"),
+        (
+            {"scenarios": [{"name": "s", "defenses": [{"name": "round_scores", "at": "coordinator"}]}]},
+            "defence 'round_scores' at 'coordinator' has nothing to act on, linear regression never",
+        ),
+        (
+            {"scenarios": [{"name": "s", "defenses": [{"name": "passport", "at": "passive"}]}]},
+            "defence 'passport' at 'passive' has nothing to act on, linear regression never",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_the_run(
+    installed: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], words: str
+) -> None:
+    monkeypatch.syspath_prepend(str(installed))
+    monkeypatch.delitem(sys.modules, "linear_regression", raising=False)
+    with pytest.raises((ConfigError, PluginError), match=re.escape(words)):
+        check(_file(installed, **changes))
