@@ -47,6 +47,20 @@ def estimate(
             does not match the other.
         KnowledgeError: the attack needs moments that were not given.
     """
+    A, b = checked_system(A, b)
+    _check_moments(moments, A.shape[1])
+    kind = _attack(name)
+    if not issubclass(kind, LinearAttack):
+        raise PluginError(f"attack {name!r} does not solve A x = b: run it on a federation's transcript")
+    return _configured(kind, name, params).solve(A, b, rng=_generator(rng), moments=moments)
+
+
+def checked_system(A: npt.ArrayLike, b: npt.ArrayLike) -> tuple[Array, Array]:
+    """``A`` (m, d) and ``b`` (N, m) as float64.
+
+    Raises:
+        ProtocolError: as :func:`estimate`.
+    """
     A, b = _matrix("A", A), _matrix("b", b)
     if A.shape[0] != b.shape[1]:
         raise ProtocolError(
@@ -54,11 +68,7 @@ def estimate(
         )
     if 0 < np.abs(A).max(initial=0.0) < SMALLEST:
         raise ProtocolError(f"A holds no entry above {SMALLEST:g}: multiply A and b by one large number")
-    _check_moments(moments, A.shape[1])
-    kind = _attack(name)
-    if not issubclass(kind, LinearAttack):
-        raise PluginError(f"attack {name!r} does not solve A x = b: run it on a federation's transcript")
-    return _configured(kind, name, params).solve(A, b, rng=_generator(rng), moments=moments)
+    return A, b
 
 
 @cache

@@ -30,6 +30,7 @@ from vflens.models.settings import Training
 from vflens.models.softmax_regression import log_softmax
 from vflens.numerics.gradient_inversion import invert
 from vflens.types import Array
+from vflens.verification import programs
 
 N = 1000
 REPETITIONS = 5
@@ -127,12 +128,12 @@ def test_rcc2(benchmark: Any, kind: str) -> None:
 
 
 def _rcc2(label: str, A: Array, b: Array, *, random: bool) -> float:
-    exact = solve_all(one_by_one.rcc2, A, b[:2])
+    exact = solve_all(programs.rcc2, A, b[:2])
     wrong = np.nanmax(np.abs(attacks.estimate("rcc2", A, b).values[:2] - exact), initial=0.0)
     assert wrong < (1e-8 if random else 1e-4), label  # at vertices CVXPY's error is the larger one
 
     def theirs() -> Array:
-        return solve_all(one_by_one.rcc2, A, b[:6], solver=None)
+        return solve_all(programs.rcc2, A, b[:6], solver=None)
 
     return compare(label, lambda: attacks.estimate("rcc2", A, b), N, theirs, 6)
 
@@ -177,7 +178,7 @@ def _rcc1(label: str, A: Array, b: Array, which: str) -> float | None:
         return None
 
     def theirs() -> Array:
-        return solve_all(one_by_one.rcc1, A, b[:3], solver="CLARABEL")
+        return solve_all(programs.rcc1, A, b[:3], solver="CLARABEL")
 
     wrong = np.abs(attacks.estimate("rcc1", A, b).values[:3] - theirs())
     assert np.nanmax(wrong, initial=0.0) < 1e-3  # the program's default tolerance

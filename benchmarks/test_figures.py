@@ -22,6 +22,7 @@ from vflens.experiments.figures._data import dealt, trained, windows
 from vflens.experiments.figures._windows import GIA_ROWS, PREDICTIONS, window_system
 from vflens.experiments.figures.rvg import all_estimators
 from vflens.experiments.sweeps.pool import Pool
+from vflens.verification import programs
 
 WIDTH, SIZES, SAMPLES = 36, (8, 18, 36), 3
 STEPS, RATE = 1000, 0.05
@@ -64,13 +65,13 @@ def _per_sample(size: int) -> dict[str, float]:
     x, window = data.predictions(SAMPLES, 0), windows(WIDTH, size, quick=False)[3]
     system = window_system(model, x, window)
     log_c, weight = model.log_scores(x), model.weight[:, window]
-    programs: dict[str, Callable[[int], object]] = {
-        "rcc1": lambda i: one_by_one.rcc1(system.A, system.b[i]),
-        "rcc2": lambda i: one_by_one.rcc2(system.A, system.b[i]),
+    work_of: dict[str, Callable[[int], object]] = {
+        "rcc1": lambda i: programs.rcc1(system.A, system.b[i]),
+        "rcc2": lambda i: programs.rcc2(system.A, system.b[i]),
         "cls": lambda i: one_by_one.cls(system.A, system.b[i]),
         "gia": lambda i: one_by_one.gia(weight, log_c[i], STEPS, RATE),
     }
-    return {name: median(_seconds(work, i) for i in range(SAMPLES)) for name, work in programs.items()}
+    return {name: median(_seconds(work, i) for i in range(SAMPLES)) for name, work in work_of.items()}
 
 
 def _seconds(work: Callable[[int], object], i: int) -> float:

@@ -7,6 +7,7 @@
 >>> found = vl.audit(frame, classes=2)              # what a federation would learn of your columns
 >>> noisy, certificate = vl.release(frame, lambda_=1.0)
 >>> x = vl.estimate("rcc2", A, b)                   # an estimator alone: A x = b, 0 <= x <= 1
+>>> print(vl.verify(x, A, b))                       # solved again from its definition, in CVXPY
 
 An attack derives from :class:`Attack` or :class:`LinearAttack` and reads an :class:`AdversaryView`; a defence
 derives from :class:`Defense`. Every refusal is one of :mod:`vflens.errors`. The names here are public; every
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from vflens import errors as errors
     from vflens.api.estimates import Estimate as Estimate
     from vflens.api.estimates import estimate as estimate
+    from vflens.api.estimates import verify as verify
     from vflens.api.experiment import Experiment as Experiment
     from vflens.api.runs import Run as Run
     from vflens.api.runs import run as run
@@ -57,11 +59,12 @@ __all__ = [
     "release",
     "run",
     "sweep",
+    "verify",
 ]
 
 #: Module → the public names that it defines.
 _NAMES = {
-    "vflens.api.estimates": ("Estimate", "estimate"),
+    "vflens.api.estimates": ("Estimate", "estimate", "verify"),
     "vflens.api.experiment": ("Experiment",),
     "vflens.api.runs": ("Run", "run", "sweep"),
     "vflens.api.tables": ("Audit", "Certificate", "audit", "release"),

@@ -1,7 +1,7 @@
 """The papers' estimators, literally: one convex program or one torch loop per sample.
 
-The oracles of ``tests/oracle`` and the baselines of the benchmarks. Without ``solver`` the programs are
-solved to tight tolerances; ``solver=None`` is CVXPY's choice.
+The oracles of ``tests/oracle`` and the baselines of the benchmarks, beside the programs that define the
+estimators (:mod:`vflens.verification.programs`).
 """
 
 from __future__ import annotations
@@ -11,24 +11,10 @@ from typing import Any
 import cvxpy
 import numpy as np
 from scipy.linalg import null_space, pinv
-from scipy.optimize import lsq_linear
 
 from vflens.types import Array
 
 cp: Any = cvxpy  # which types few of its functions
-TIGHT = {"tol_gap_abs": 1e-12, "tol_gap_rel": 1e-12, "tol_feas": 1e-12}
-
-
-def rcc2(A: Array, b: Array, **solver: Any) -> Array:
-    """RVG (32), (33): x = A⁺b + W u, u = argmax of 1ᵀx − ‖x‖² with 0 ≤ x ≤ 1."""
-    solution, W = pinv(A, rtol=1e-10) @ b, null_space(A, rcond=1e-10)
-    u = cp.Variable(W.shape[1])
-    x = solution + W @ u
-    problem = cp.Problem(
-        cp.Maximize(cp.sum(x) - cp.sum_squares(x)), [-solution <= W @ u, W @ u <= 1 - solution]
-    )
-    problem.solve(**(solver or {"solver": cp.CLARABEL, **TIGHT}))
-    return np.asarray(solution + W @ u.value)
 
 
 def cls(A: Array, b: Array, **solver: Any) -> float:
@@ -36,26 +22,6 @@ def cls(A: Array, b: Array, **solver: Any) -> float:
     x = cp.Variable(A.shape[1])
     problem = cp.Problem(cp.Minimize(cp.norm(A @ x - b)), [x >= 0, x <= 1])
     return float(problem.solve(**(solver or {"solver": cp.CLARABEL})))
-
-
-def nearest_of_least_residual(A: Array, b: Array, center: Array) -> Array:
-    """The point of the box nearest to ``center`` among those of least ‖A x − b‖.
-
-    The least by SciPy's active-set method. The slope there is the same at every minimiser and drives them to
-    the same bounds; over the coordinates that are left, the nearest one that keeps A x is a program for
-    CVXPY.
-    """
-    best = lsq_linear(A, b, bounds=(0, 1), method="bvls", tol=1e-14).x
-    slope = A.T @ (A @ best - b)
-    left = np.abs(slope) <= 1e-7
-    x = best.copy()
-    x[~left] = slope[~left] < 0
-    y = cp.Variable(int(left.sum()))
-    equations = [A[:, left] @ y == A @ best - A[:, ~left] @ x[~left], y >= 0, y <= 1]
-    if left.any():
-        cp.Problem(cp.Minimize(cp.sum_squares(y - center[left])), equations).solve(solver=cp.CLARABEL)
-        x[left] = y.value
-    return np.asarray(x)
 
 
 def rcc1_value(A: Array, b: Array) -> float:
@@ -70,22 +36,6 @@ def rcc1_value(A: Array, b: Array) -> float:
     value = cp.matrix_frac(g, (Q + Q.T) / 2) + cp.sum(cp.multiply(q * (1 - q), alpha))
     problem = cp.Problem(cp.Minimize(value), [(Q + Q.T) / 2 >> np.eye(p)])
     return float(problem.solve(solver=cp.CLARABEL))
-
-
-def rcc1(A: Array, b: Array, **solver: Any) -> Array:
-    """X of RVG's relaxation before it is dualised: max Tr Δ − ‖u‖², Δ ⪰ u uᵀ, w_iᵀΔw_i + 2g_iᵀu + t_i ≤ 0, x
-    = q + W u.
-    """
-    q, W = pinv(A, rtol=1e-10) @ b, null_space(A, rcond=1e-10)
-    p = W.shape[1]
-    lifted = cp.Variable((p + 1, p + 1), symmetric=True)
-    delta, u = lifted[:p, :p], lifted[:p, p]
-    box = cp.diag(W @ delta @ W.T) + cp.multiply(2 * q - 1, W @ u) <= q * (1 - q)
-    problem = cp.Problem(
-        cp.Maximize(cp.trace(delta) - cp.sum_squares(u)), [lifted >> 0, lifted[p, p] == 1, box]
-    )
-    problem.solve(**(solver or {"solver": cp.CLARABEL, "tol_gap_abs": 1e-10, "tol_gap_rel": 1e-10}))
-    return np.asarray(q + W @ u.value)
 
 
 def gia(weight: Array, log_c: Array, steps: int, learning_rate: float) -> tuple[Array, float]:

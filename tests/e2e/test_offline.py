@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,10 @@ from vflens.experiments.audit.subject import load_subject
 from vflens.experiments.results.folders import read_party
 from vflens.experiments.results.offline import attack_recorded, score_estimate
 from vflens.experiments.run.run import run
+from vflens.registry import ATTACKS as ATTACK_PLUGINS
 from vflens.services.folder import exclusive
 from vflens.storage.files import load_arrays, save_arrays
-from vflens.types import Array, Phase
+from vflens.types import Array, Estimate, Phase
 
 ATTACKS = ("half_star", "lmmse", "random_guess", "zero")
 SETTINGS: dict[str, Any] = {
@@ -374,3 +376,33 @@ def test_a_table_that_changed_since_the_run_scores_nothing(tmp_path: Path, home:
     pq.write_table(table, file)
     with pytest.raises(StorageError, match=r"^the party's table is no longer that of the run in .*a: bring"):
         score_estimate(out, home / "a" / "config.toml")
+
+
+@pytest.mark.parametrize("attack", ["rcc2", "lmmse"])
+def test_rows_are_solved_again_from_the_definition(
+    tmp_path: Path, recorded: Path, attack: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All targets' columns are solved at once, of rows with some of their scores rounded to 0 too."""
+    kind: Any = ATTACK_PLUGINS.get(attack)
+    out = tmp_path / "estimate.npz"
+    right = attack_recorded(recorded / "active", attack, "b", out, verify=100)["verified"]
+    assert right["rows"] == 18
+    assert right["largest_difference"] < 1e-6
+    assert right["words"].startswith(f"{attack}: 18 rows solved again in CVXPY differ by at most ")
+    solve = kind.solve
+    monkeypatch.setattr(kind, "solve", lambda *given, **more: _moved(solve(*given, **more)))
+    wrong = attack_recorded(recorded / "active", attack, "b", out, verify=100)["verified"]
+    assert wrong["largest_difference"] == pytest.approx(0.01, rel=1e-3)
+
+
+def _moved(estimate: Estimate) -> Estimate:
+    return replace(estimate, values=estimate.values + 0.01)
+
+
+def test_verify_prints_one_line_and_refuses_other_attacks_at_once(tmp_path: Path, recorded: Path) -> None:
+    given = ["attack", str(recorded / "active"), "--target", "a", "--out", str(tmp_path / "estimate.npz")]
+    answer = CliRunner().invoke(app, [*given, "--attack", "half_star", "--verify", "5"])
+    assert "\nhalf_star: 5 rows solved again in CVXPY differ by at most " in answer.stdout
+    refusal = CliRunner().invoke(app, [*given, "--attack", "zero", "--verify", "5"]).exception
+    assert isinstance(refusal, ConfigError)
+    assert str(refusal).startswith("attack 'zero' is not defined by a convex program")

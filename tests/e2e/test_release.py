@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,8 @@ from processes import ENVIRONMENT
 from sklearn.datasets import load_breast_cancer
 
 from vflens.experiments.release.file import TableFile
-from vflens.table_noise.svm import solve_svm
+from vflens.table_noise import preserving
+from vflens.table_noise.svm import SvmSolution, solve_svm
 from vflens.types import Array
 
 ROOT = Path(__file__).parents[2]
@@ -195,6 +197,31 @@ def test_the_written_file_gives_the_same_classifier(vflens: Run, tmp_path: Path,
     assert facts["cramer_rao"]["min_row"] == pytest.approx(28.4127 * float(m), rel=1e-5)  # MATH §9
     assert facts["ldp"]["epsilon_exact"] is None
     assert "exactly" in facts["ldp"]["reason"]
+
+
+def test_the_classifier_is_solved_again_from_its_definition(
+    vflens: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A wrong β does not pass, and the check is no part of what the noise depends on."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 3))
+    table = _numbers(tmp_path, x, np.where(x[:, 0] + 0.3 * rng.normal(size=60) > 0, 1, -1))
+    options = ["--label", "y", "--mechanism", "correlated", "--m", "1", "--seed", "4 owners", "--force"]
+    out = tmp_path / "out.csv"
+    assert _json(vflens, table, *options, "--out", out)["classifier"]["verified"] is None
+    unverified = out.read_bytes()
+    right = _json(vflens, table, *options, "--out", out, "--verify")
+    assert right["classifier"]["verified"] < 1e-9
+    assert out.read_bytes() == unverified
+    assert "solved again in CVXPY it differs by" in Path(f"{out}.certificate.html").read_text("utf-8")
+    monkeypatch.setattr(preserving, "solve_svm", lambda *given, **sizes: _moved(solve_svm(*given, **sizes)))
+    wrong = _json(vflens, table, *options, "--out", out, "--verify")
+    assert wrong["classifier"]["preserved"]
+    assert wrong["classifier"]["verified"] == pytest.approx(1e-3)
+
+
+def _moved(solution: SvmSolution) -> SvmSolution:
+    return replace(solution, beta=solution.beta + 1e-3)
 
 
 def test_where_the_classifier_moves_it_is_not_called_preserved(vflens: Run, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from scipy.linalg import pinv
 from scipy.optimize import lsq_linear
 from scipy.special import log_softmax, softmax
 
-from benchmarks.baselines import estimators as programs
+from benchmarks.baselines import estimators as baseline
 from vflens import attacks
 from vflens.errors import ConfigError
 from vflens.numerics.estimators import active_set, box, box_program, held
@@ -25,6 +25,7 @@ from vflens.numerics.gradient_inversion import _Problem
 from vflens.numerics.linear_system import LinearSystem
 from vflens.registry import ATTACKS
 from vflens.types import Array, Estimate, RowStatus
+from vflens.verification import programs
 
 #: CVXPY's own error at the tolerances of ``programs``; near a vertex it is the larger one.
 AGREE = 1e-8
@@ -144,7 +145,7 @@ def test_rows_without_a_solution_in_the_box_get_the_nearest_best_point(seed: int
     for row in np.flatnonzero(empty):
         expected = programs.nearest_of_least_residual(A, b[row], np.full(A.shape[1], 0.5))
         np.testing.assert_allclose(estimate.values[row], expected, rtol=0, atol=1e-5)
-        assert abs(programs.cls(A, b[row]) - estimate.extras["residual"][row]) < 1e-6
+        assert abs(baseline.cls(A, b[row]) - estimate.extras["residual"][row]) < 1e-6
     outside = np.linalg.norm(x - estimate.values, axis=1)
     assert (outside[empty] <= estimate.extras["radius"][empty]).all()  # whatever the truth in the box
 
@@ -240,7 +241,7 @@ def test_cls_has_the_least_residual_and_is_nearest_to_its_start(start: str, feas
         "random": np.random.default_rng(0).random((5, d)),
     }[start]
     for row in range(5):
-        assert abs(estimate.extras["residual"][row] - programs.cls(A, b[row])) < 1e-6
+        assert abs(estimate.extras["residual"][row] - baseline.cls(A, b[row])) < 1e-6
         expected = programs.nearest_of_least_residual(A, b[row], starts[row])
         np.testing.assert_allclose(estimate.values[row], expected, rtol=0, atol=1e-5)
     assert set(estimate.status) == {RowStatus.OK if feasible else RowStatus.EMPTY_BOX}

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from datafiles import needs_file
 
-from benchmarks.baselines import estimators as programs
 from vflens import attacks
 from vflens.datasets._resolve import dataset
 from vflens.experiments.figures.central import Model, train
 from vflens.models.settings import Training
 from vflens.types import Array, RowStatus
+from vflens.verification import programs
 
 pytestmark = pytest.mark.facts
 

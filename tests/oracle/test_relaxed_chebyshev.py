@@ -9,11 +9,12 @@ import pytest
 from scipy.linalg import null_space
 from scipy.optimize import linprog
 
-from benchmarks.baselines import estimators as programs
+from benchmarks.baselines import estimators as baseline
 from vflens import attacks
 from vflens.numerics.estimators import one_equation, relaxed_center, relaxed_center_program
 from vflens.numerics.estimators.relaxed_chebyshev import POINT, relaxed_chebyshev
 from vflens.types import Array, RowStatus
+from vflens.verification import programs
 
 #: The agreement asked of RCC1, whose program is solved to a gap of 1e-10 on either side.
 AGREE = 1e-5
@@ -35,7 +36,7 @@ def check(A: Array, x: Array) -> tuple[Array, Array]:
     assert found.converged.all()
     p1 = np.empty(len(b))
     for row in range(len(b)):
-        p1[row] = programs.rcc1_value(A, b[row])
+        p1[row] = baseline.rcc1_value(A, b[row])
         np.testing.assert_allclose(found.x[row], programs.rcc1(A, b[row]), rtol=0, atol=AGREE)
     np.testing.assert_allclose(found.value, p1, rtol=0, atol=1e-6)
     np.testing.assert_allclose(found.x @ A.T, b, rtol=0, atol=1e-8 * np.abs(A).max())
@@ -57,7 +58,7 @@ def test_the_certificate_is_found_where_the_optimal_values_agree() -> None:
     A, x = system(4, 4, 11, 40)
     b = x @ A.T
     excess = (attacks.estimate("rcc2", A, b).extras["radius"] ** 2) - [
-        programs.rcc1_value(A, row) for row in b
+        baseline.rcc1_value(A, row) for row in b
     ]
     certified = relaxed_chebyshev(A, b).certified
     assert 0.1 < certified.mean() < 1
@@ -157,7 +158,7 @@ def test_equal_points_do_not_imply_the_certificate() -> None:
     np.testing.assert_allclose(attacks.estimate("rcc2", A, b).values, 0.5, atol=1e-12)
     assert not found.certified[0]
     assert found.value[0] == pytest.approx(11 / 18, abs=1e-8)
-    assert programs.rcc1_value(A, b[0]) == pytest.approx(11 / 18, abs=1e-6)
+    assert baseline.rcc1_value(A, b[0]) == pytest.approx(11 / 18, abs=1e-6)
 
 
 def test_a_single_solution_has_no_certificate_and_no_radius() -> None:

@@ -51,3 +51,19 @@ def test_every_room_stands_on_a_floor() -> None:
         for line in picture.strip().splitlines()
         for name in re.split(r" [·│] ", re.split(r"\s{3,}", line)[0].strip())
     }
+
+
+def test_all_holds_every_extra_of_a_user_and_every_requirement_is_pinned() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    users = sorted(set(extras) - {"all", "bench", "dev", "docs"})
+    assert extras["all"] == [f"vflens[{','.join(users)}]"]
+    pins = dict(
+        line.lower().split("==")
+        for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+        if "==" in line
+    )
+    wanted = {r for given in (project["dependencies"], *extras.values()) for r in given}
+    names = {re.split(r"[\[>=]", r)[0] for r in wanted} - {"vflens"}
+    assert {n.replace("_", "-") for n in names} <= {n.replace("_", "-") for n in pins}
+    assert pins["torch"] == "2.13.0"

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from vflens import attacks, types
 from vflens.api.html import paragraphs, table
+from vflens.errors import ConfigError
 from vflens.experiments.results.folders import PartyRun
 from vflens.experiments.results.verdict import figure
 from vflens.storage.files import load_arrays
 from vflens.types import Array, Moments, Role
+
+if TYPE_CHECKING:
+    from vflens.verification.rows import Verification
 
 _SHOWN = 8  # rows, columns
 
@@ -26,9 +30,12 @@ class Estimate(types.Estimate):
 
     ``status`` (N,) is the :class:`vflens.types.RowStatus` of each row. ``extras`` are arrays per row, such as
     the "residual" ‖A x̂ − b‖, the "gap" and the "radius" that certify an estimate (``docs/estimators.md``).
+    ``params`` and ``moments`` are those given to :func:`estimate`; None in an estimate of a run.
     """
 
     attack: str = ""
+    params: Mapping[str, Any] | None = None
+    moments: Moments | None = None
 
     def _repr_html_(self) -> str:
         states = ", ".join(
@@ -71,7 +78,45 @@ def estimate(
         KnowledgeError: the attack needs moments, and none are given.
     """
     found = attacks.estimate(name, A, b, rng=rng, moments=moments, **params)
-    return Estimate(**vars(found), attack=name)
+    return Estimate(**vars(found), attack=name, params=params, moments=moments)
+
+
+def verify(
+    estimate: Estimate, A: npt.ArrayLike, b: npt.ArrayLike, *, rows: int = 20, seed: int = 0
+) -> Verification:
+    """Rows of ``estimate``, solved again from the attack's definition by CVXPY (the extra ``verify``).
+
+    Args:
+        estimate: of :func:`estimate`.
+        A: (m, d), as given to it.
+        b: (N, m), as given to it.
+        rows: at most so many are drawn.
+        seed: of the draw.
+
+    Returns:
+        how far the two answers are apart, row by row; as text the largest difference beside the certificate.
+
+    Raises:
+        ConfigError: CVXPY is not installed; no convex program defines the attack; an estimate of a run, of
+            other arrays, or of random starts.
+        ProtocolError: arrays as :func:`estimate` refuses them.
+    """
+    from vflens.verification import rows as verification
+
+    if estimate.params is None:
+        raise ConfigError(
+            "verify takes an estimate of vl.estimate: for one of a run use `vflens attack … --verify`"
+        )
+    A, b = attacks.checked_system(A, b)
+    if estimate.values.shape != (len(b), A.shape[1]):
+        raise ConfigError(
+            f"the estimate has shape {estimate.values.shape}, A and b ({len(b)}, {A.shape[1]}): give "
+            "those that it was made of"
+        )
+    solve = verification.definition(estimate.attack, estimate.params, estimate.moments)
+    places = verification.sample(estimate, rows, np.random.default_rng(seed))
+    again = verification.solved(solve, A, b[places])
+    return verification.compared(estimate.attack, estimate, places, again)
 
 
 def estimates_of(party: PartyRun) -> Iterator[tuple[tuple[str, ...], Estimate]]:

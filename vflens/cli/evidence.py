@@ -59,6 +59,9 @@ def attack(
         ),
     ] = None,
     out: Annotated[Path, typer.Option(help="the estimate to write")] = Path("estimate.npz"),
+    verify: Annotated[
+        int, typer.Option(min=0, help="so many rows are solved again from the attack's definition, in CVXPY")
+    ] = 0,
     json: Json = False,
 ) -> None:
     """Attack a recorded transcript, without the parties; the target scores the estimate.
@@ -70,14 +73,21 @@ def attack(
 
     scored = None if rows is None else Phase(rows.value)
     facts = attack_recorded(
-        folder, attack, target, out, parameters=given_parameters(given or ()), scored=scored
+        folder,
+        attack,
+        target,
+        out,
+        parameters=given_parameters(given or ()),
+        scored=scored,
+        verify=verify,
     )
+    checked = f"\n{facts['verified']['words']}" if verify else ""
     emit(
         json,
         facts,
         lambda: (
             f"{facts['rows']} {facts['scored_set']} rows of {facts['target']!r} estimated by {attack}: "
-            f"{out}\nlet the target score it: vflens score {out} --config …"
+            f"{out}{checked}\nlet the target score it: vflens score {out} --config …"
         ),
     )
 

@@ -50,6 +50,10 @@ ExcelSafe = Annotated[
     bool,
     typer.Option("--excel-safe", help="CSV: an apostrophe before names and texts that begin like a formula"),
 ]
+Verify = Annotated[
+    bool,
+    typer.Option("--verify", help="correlated: solve the classifier again from its definition, in CVXPY"),
+]
 Force = Annotated[bool, typer.Option("--force", help="replace existing output")]
 
 
@@ -77,6 +81,7 @@ def release(
     rho: Rho = None,
     seed: Seed = None,
     excel_safe: ExcelSafe = False,
+    verify: Verify = False,
     force: Force = False,
     json: Json = False,
 ) -> None:
@@ -111,6 +116,7 @@ def release(
         seed=seed,
         force=force,
         excel_safe=excel_safe,
+        verify=verify,
     )
     _release(options, json)
 
@@ -150,6 +156,8 @@ def _summary(facts: Document, *files: Path) -> str:
     if solved:
         kept = "preserved" if solved["preserved"] else "NOT preserved"
         lines.append(f"classifier {kept}: solved again, it moves by {solved['relative_change']:.1e}")
+        if solved["verified"] is not None:
+            lines.append(f"classifier solved again in CVXPY: it differs by {solved['verified']:.1e}")
     return "\n".join(
         [
             *lines,

@@ -134,7 +134,7 @@ class LinearAttack(JointAttack):
         moments = view.moments() if Knowledge.MOMENTS in self.needs else None
         values, status = np.empty((n, width)), statuses(n)
         extras: dict[str, Array] = {}
-        for rows, system in self._systems(view, width):
+        for rows, system in self.systems(view):
             part = self.solve_system(system, rng=rng, moments=moments)
             missing = system.saturated & (part.status == RowStatus.OK)
             values[rows], status[rows] = part.values, np.where(missing, RowStatus.SATURATED, part.status)
@@ -142,7 +142,9 @@ class LinearAttack(JointAttack):
                 extras.setdefault(name, np.zeros((n, *extra.shape[1:]), extra.dtype))[rows] = extra
         return Estimate(view.target, view.rows, values, status, extras)
 
-    def _systems(self, view: AdversaryView, width: int) -> list[tuple[Array, LinearSystem]]:
+    def systems(self, view: AdversaryView) -> list[tuple[Array, LinearSystem]]:
+        """What the rows of ``view`` give to solve: their places (n,) in ``view.rows``, and their system."""
+        width = sum(view.widths().values())
         if Knowledge.SCORES not in self.needs:
             everything = np.arange(len(view.rows))
             return [

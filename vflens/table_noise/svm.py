@@ -31,25 +31,14 @@ FAR = 50
 
 
 @dataclass(frozen=True, eq=False)
-class SvmSolution:
-    """``alpha`` (p,), ``beta``, ``slack`` ξ (q,), ``multipliers`` ω (q,), and how exact they are.
-
-    ``polished`` is False if the last stage failed, because its sets did not settle or by rounding. The answer
-    is then the interior point's, which is not exact to rounding; ``kkt`` has its residuals.
-    """
+class SvmPoint:
+    """``alpha`` (p,), ``beta`` and ``slack`` ξ (q,) of a classifier of q rows."""
 
     alpha: Array
     beta: float
     slack: Array
-    multipliers: Array
-    kkt: Kkt
-    polished: bool
 
-    def predict(self, x: Array) -> Array:
-        """±1 for each row of ``x``; +1 on the boundary."""
-        return np.where(x @ self.alpha + self.beta >= 0, 1.0, -1.0)
-
-    def change(self, other: SvmSolution) -> float:
+    def change(self, other: SvmPoint) -> float:
         """The largest relative difference from ``other``, of as many rows.
 
         α over its norm; β and ξ over the larger of their size and the margin, 1.
@@ -60,6 +49,23 @@ class SvmSolution:
             abs(other.slack - self.slack).max() / max(1.0, abs(self.slack).max()),
         )
         return float(max(differences))
+
+
+@dataclass(frozen=True, eq=False)
+class SvmSolution(SvmPoint):
+    """Also ``multipliers`` ω (q,) of the margins, and how exact the solution is.
+
+    ``polished`` is False if the last stage failed, because its sets did not settle or by rounding. The answer
+    is then the interior point's, which is not exact to rounding; ``kkt`` has its residuals.
+    """
+
+    multipliers: Array
+    kkt: Kkt
+    polished: bool
+
+    def predict(self, x: Array) -> Array:
+        """±1 for each row of ``x``; +1 on the boundary."""
+        return np.where(x @ self.alpha + self.beta >= 0, 1.0, -1.0)
 
 
 def solve_svm(x: Array, y: Array, *, theta: float, rho: float) -> SvmSolution:

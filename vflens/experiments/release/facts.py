@@ -21,12 +21,16 @@ from vflens.types import Document
 
 @dataclass(frozen=True, eq=False)
 class Classifier:
-    """The result of solving the written file again; ``positive`` is the label that counts as +1."""
+    """The result of solving the written file again; ``positive`` is the label that counts as +1.
+
+    ``verified``: how far the classifier is from its definition's solution in CVXPY; None: not asked for.
+    """
 
     preserving: Preserving
     theta: float
     rho: float
     positive: str
+    verified: float | None = None
 
 
 def certificate_facts(
@@ -63,6 +67,7 @@ def certificate_facts(
     facts = made.model_dump(mode="json")
     if classifier:
         facts["classifier"]["positive"] = classifier.positive
+        facts["classifier"]["verified"] = classifier.verified
     facts["encodings"] = {
         n: {"kind": e.kind, "categories": list(e.categories)} for n, e in plan.encodings.items()
     }

@@ -59,6 +59,7 @@ class Options:
     seed: str | None = None
     force: bool = False
     excel_safe: bool = False
+    verify: bool = False
 
     def __post_init__(self) -> None:
         if self.mechanism not in TAKES:
@@ -71,6 +72,10 @@ class Options:
             raise ConfigError("--seed is empty, which anyone guesses: give a secret, or leave it out")
         if self.keep_ids and not self.ids:
             raise ConfigError("--keep-ids keeps nothing: name the identifiers with --id")
+        if self.verify and self.mechanism != "correlated":
+            raise ConfigError(
+                f"--verify solves a classifier again, --mechanism {self.mechanism} has none: leave it out"
+            )
         self._check_fit()
 
     def given(self, flag: str) -> Any:
@@ -90,7 +95,7 @@ class Options:
 
     def as_key(self) -> list[str]:
         """All other inputs of the noise than secret and table, as text."""
-        plumbing = {"table", "out", "seed", "force", "excel_safe"}
+        plumbing = {"table", "out", "seed", "force", "excel_safe", "verify"}
         return [f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if f.name not in plumbing]
 
     def _check_fit(self) -> None:

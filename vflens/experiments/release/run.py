@@ -109,6 +109,8 @@ def _independent(options: Options, plan: Columns, rows: Callable[..., Iterable[B
 
 def _correlated(options: Options, plan: Columns, rows: Callable[..., Iterable[Block]]) -> _Prepared:
     """Keeps the table in memory: the classifier needs all rows."""
+    if options.verify:
+        from vflens.verification.classifier import difference  # without CVXPY refused before minutes of work
     if len(plan.names) == 1:
         raise ConfigError(
             f"--mechanism correlated on the one column {plan.names[0]!r} leaves no room for noise: choose "
@@ -124,13 +126,14 @@ def _correlated(options: Options, plan: Columns, rows: Callable[..., Iterable[Bl
     x = np.concatenate([b.features for b in held])
     with _solving("its columns are too unlike in scale: rescale them"):
         mechanism, solution = preserving_noise(x, y, theta=theta, rho=rho, m=m)
+    verified = difference(solution, x, y, theta=theta, rho=rho) if options.verify else None
 
     def check(written: Path, progress: Progress) -> Classifier:
         names = as_shown(strings(plan.names)).to_pylist() if options.excel_safe else plan.names
         released = _features(TableFile(written), names, progress)
         with _solving(f"the noise drowns it: choose a smaller --m than {m:g}"):
             found = check_preserved(released, y, mechanism, solution, theta=theta, rho=rho)
-        return Classifier(found, theta, rho, positive)
+        return Classifier(found, theta, rho, positive, verified)
 
     return _Prepared(mechanism, found, lambda: held, check)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from vflens.config import (
 )
 from vflens.errors import ConfigError, DataError
 from vflens.experiments.results.folders import Metric, read_party
+from vflens.experiments.results.verified import check_verifiable, verified
 from vflens.plugins.attack import Attack
 from vflens.protocol.acts import Guess, Submission
 from vflens.protocol.federation import Federation
@@ -48,6 +50,7 @@ def attack_recorded(
     *,
     parameters: Facts | None = None,
     scored: Phase | None = None,
+    verify: int = 0,
 ) -> Document:
     """Run attack ``name`` on a party's ``folder`` and write the estimate to ``out`` (npz).
 
@@ -61,30 +64,34 @@ def attack_recorded(
         out: the file.
         parameters: of the attack; they override the run's parameters for it, or its defaults.
         scored: the kind of rows to estimate; None: prediction rows if it can, else training rows.
+        verify: how many rows are solved again from the attack's definition, in CVXPY.
 
     Raises:
         StorageError: the folder is no party's run folder, or cannot be read.
         ConfigError: its configuration cannot be read, an unknown target, a wrong parameter, rows that the
-            attack does not estimate.
+            attack does not estimate, an attack that cannot be verified.
         KnowledgeError: the transcript lacks what the attack needs.
     """
     federation = Federation.load(folder)
     config = load_party(folder / "config.toml")
     attack = _configured(config, name, parameters or {})
+    if verify:
+        check_verifiable(name, attack)
     party, target = _sides(attack, config.party, federation, target)
     transcript = Reader(folder / "transcript")
     kept = folder / "own.npz"  # a passive party has it if labels were granted
     scored = _scored(attack, name, scored)
-    view = view_of(
+    see = partial(
+        view_of,
         attack,
         federation,
         party=party,
         target=target,
-        rows=_estimated(attack, federation, transcript, target, scored),
         transcript=transcript,
         own=load_arrays(kept) if party == federation.active.name or kept.exists() else {},
         every=config.transcript.every,
     )
+    view = see(rows=_estimated(attack, federation, transcript, target, scored))
     estimate = attack.reconstruct(view, rng=stream(secret_from_seed(config.seed), "attack", name, target))
     with owner_only():  # the guess of the target's rows
         save_estimate(out, estimate, run=federation.run, adversary=party, attack=name, scored=scored)
@@ -95,6 +102,7 @@ def attack_recorded(
         "rows": len(estimate.rows),
         "estimate": str(out),
         **_certificates(estimate),
+        **(verified(name, attack, estimate, see, rows=verify) if verify else {}),
     }
 
 
