@@ -1,9 +1,10 @@
 """Run every console line of the pages where there is no checkout: the wheel, its core dependencies, a copy of
 the examples.
 
-``make wheel-check`` runs it; it needs Python with ``venv`` and ``pip``, nothing else. A line that stands on
-several pages runs once. ``serve`` lines start together, answer the line that follows them, and end with
-Ctrl-C at the coordinator.
+``make wheel-check`` runs it; it needs Python with ``venv`` and ``pip``, nothing else. The wheel adds one
+import package, and the source distribution builds an equal one. Folders called as ours lie where the lines
+run, and raise when something imports them. A line that stands on several pages runs once. ``serve`` lines
+start together, answer the line that follows them, and end with Ctrl-C at the coordinator.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 import venv
 from contextlib import ExitStack
 from pathlib import Path
 from typing import NoReturn
+from zipfile import ZipFile
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ("README.md", "docs/quickstart.md", "docs/python.md", "docs/audit.md", "docs/release.md")
@@ -33,6 +36,12 @@ LEFT_OUT = {
     "parties/coordinator/report.html": "needs Docker",
     "docker compose cp coordinator:/vflens/parties/coordinator/report.html .": "needs Docker",
 }
+
+#: Folders that a user may have where VFLens runs, under the names of ours.
+OWN_FOLDERS = ("attacks", "cli", "clients", "coordinator", "defenses", "protos", "services")
+
+#: Builds the distribution named first of the project here, into the folder named second.
+BUILD = "import sys, setuptools.build_meta as b; getattr(b, 'build_' + sys.argv[1])(sys.argv[2])"
 
 #: Seconds for one line, and for the parties to begin and to end.
 LINE, BEGIN, END = 600.0, 120.0, 60.0
@@ -66,6 +75,7 @@ def main() -> None:
         folder = Path(made)
         _install(folder)
         shutil.copytree(ROOT / "examples", folder / "examples")
+        _add_own_folders(folder)
         terminals = Terminals(folder)
         ends.callback(terminals.kill)
         for line in lines():
@@ -75,23 +85,70 @@ def main() -> None:
             for command in commands(line):
                 terminals.enter(command)
         for page in PAGES:
-            program = "\n".join(blocks(page, "python"))
-            _run(folder, [".venv/bin/python", "-c", program], f"the Python blocks of {page}")
+            if program := "\n".join(blocks(page, "python")):
+                _run(folder, [".venv/bin/python", "-c", program], f"the Python blocks of {page}")
 
 
 def _install(folder: Path) -> None:
     """The wheel of this checkout with the core dependencies, in ``folder``/.venv."""
-    built = shutil.ignore_patterns(".*", "build", "dist", "runs", "tests", "*.egg-info", "__pycache__")
-    shutil.copytree(ROOT, folder / "source", ignore=built)  # a build leaves files where it reads them
+    constraints = str(ROOT / "constraints.txt")
+    wheel = _built(folder, constraints)
     venv.create(folder / ".venv", with_pip=True)
-    pip = [".venv/bin/python", "-m", "pip", "--disable-pip-version-check", "--quiet"]
-    _run(folder, [*pip, "wheel", "--no-deps", "--wheel-dir", "wheel", "./source"], "pip wheel")
-    (wheel,) = (folder / "wheel").glob("vflens-*.whl")
-    constraints = str(folder / "source" / "constraints.txt")
-    _run(folder, [*pip, "install", "-c", constraints, str(wheel)], "pip install of the wheel")
-    shutil.rmtree(folder / "source")
-    core = "import importlib.util as u, sys; sys.exit(u.find_spec('torch') is not None)"
-    _run(folder, [".venv/bin/python", "-c", core], "no torch in the core")
+    _run(folder, [*_pip(".venv"), "install", "-c", constraints, str(wheel)], "pip install of the wheel")
+    core = "import importlib.util as u, sys; sys.exit(any(map(u.find_spec, ('torch', 'cvxpy', 'pandas'))))"
+    _run(folder, [".venv/bin/python", "-c", core], "no extra in the core")
+
+
+def _pip(environment: str) -> list[str]:
+    return [f"{environment}/bin/python", "-m", "pip", "--disable-pip-version-check", "--quiet"]
+
+
+def _built(folder: Path, constraints: str) -> Path:
+    """The wheel of this checkout, equal to that of its source distribution."""
+    ignored = shutil.ignore_patterns(".*", "build", "dist", "runs", "tests", "*.egg-info", "__pycache__")
+    source = folder / "source"
+    shutil.copytree(ROOT, source, ignore=ignored, symlinks=True)  # a build leaves files where it reads them
+    venv.create(folder / "builder", with_pip=True)
+    _run(folder, [*_pip("builder"), "install", "-c", constraints, "setuptools"], "pip install setuptools")
+    builder = str(folder / "builder/bin/python")
+    for kind in ("sdist", "wheel"):
+        _run(source, [builder, "-c", BUILD, kind, str(folder / "dist")], f"{kind} of the checkout")
+    (archive,) = (folder / "dist").glob("*.tar.gz")
+    with tarfile.open(archive) as packed:
+        packed.extractall(folder / "unpacked", filter="data")
+    (unpacked,) = (folder / "unpacked").iterdir()
+    _run(unpacked, [builder, "-c", BUILD, "wheel", str(folder / "again")], "wheel of the sdist")
+    (wheel,), (again,) = ((folder / place).glob("*.whl") for place in ("dist", "again"))
+    _check_wheel(contents(wheel), contents(again))
+    shutil.rmtree(source)
+    return wheel
+
+
+def contents(wheel: Path) -> dict[str, bytes]:
+    """File → bytes of a wheel, but for its list of files, whose order is not fixed."""
+    with ZipFile(wheel) as packed:
+        return {n: packed.read(n) for n in packed.namelist() if not n.endswith((".dist-info/RECORD", "/"))}
+
+
+def _check_wheel(wheel: dict[str, bytes], again: dict[str, bytes]) -> None:
+    if wrong := problems(wheel, again):
+        _fail("the wheel", f"{wrong}\n")
+
+
+def problems(wheel: dict[str, bytes], again: dict[str, bytes]) -> str:
+    """What is wrong with the wheel of a checkout beside that of its sdist; "" if nothing is."""
+    tops = {name.partition("/")[0] for name in wheel}
+    others = {top for top in tops if not re.fullmatch(r"vflens-[\w.]+\.dist-info", top)}
+    if others != {"vflens"} or "vflens/py.typed" not in wheel:
+        return f"it adds {', '.join(sorted(others))}: exactly the typed package vflens is due"
+    different = sorted(n for n in {*wheel, *again} if wheel.get(n) != again.get(n))
+    return f"the sdist builds another: {', '.join(different[:9])}" if different else ""
+
+
+def _add_own_folders(folder: Path) -> None:
+    for name in OWN_FOLDERS:
+        (folder / name).mkdir()
+        (folder / name / "__init__.py").write_text(f"raise ImportError('{name} of the user')\n", "utf-8")
 
 
 class Terminals:

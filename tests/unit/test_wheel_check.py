@@ -31,3 +31,17 @@ def test_parties_that_serve_are_asked_and_then_reported() -> None:
     first, after = serve[0], serve[-1] + 1
     assert serve == list(range(first, after))
     assert [line.split()[1] for line in lines[after : after + 2]] == ["predict", "report"]
+
+
+def test_a_wheel_adds_one_package_and_the_sdist_builds_the_same() -> None:
+    right = dict.fromkeys(("vflens/__init__.py", "vflens/py.typed", "vflens-0.2.0.dist-info/METADATA"), b"1")
+    assert wheel_check.problems(right, {**right}) == ""
+    assert "it adds attacks, vflens: " in wheel_check.problems({**right, "attacks/zero.py": b""}, right)
+    assert "another: vflens/__init__.py" in wheel_check.problems(right, {**right, "vflens/__init__.py": b"2"})
+    less = {name: text for name, text in right.items() if name != "vflens/__init__.py"}
+    assert "another: vflens/__init__.py" in wheel_check.problems(right, less)
+
+
+def test_the_folders_of_a_user_are_called_as_ours() -> None:
+    links = {path.name for path in (wheel_check.ROOT / "vflens").iterdir() if path.is_symlink()}
+    assert links < set(wheel_check.OWN_FOLDERS)
