@@ -78,7 +78,7 @@ def test_what_cannot_work_is_refused_before_training(tmp_path: Path, changes: An
     [
         (
             {"model": None},
-            "defence 'passport' at 'active' has nothing to act on, softmax regression never comes past",
+            "defence 'passport' at 'active' has nothing to act on, softmax regression has no",
         ),
         (
             {"defenses": [{"name": "passport", "at": "passive", "layer": "9"}]},
