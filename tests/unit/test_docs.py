@@ -28,6 +28,7 @@ from vflens.registry import ATTACKS, DEFENSES
 ROOT = Path(__file__).parents[2]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+_NOTATION = (ROOT / "docs/notation.md").read_text(encoding="utf-8")
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMAND = typer.main.get_command(app)
 
@@ -62,6 +63,12 @@ def test_long_lines_are_found() -> None:
 @pytest.mark.parametrize("page", [p for p in PAGES if p.name != "CHANGELOG.md"], ids=name_of)
 def test_lines_of_pages_have_120_characters_at_most(page: Path) -> None:
     assert not long_lines(page.read_text(encoding="utf-8"))
+
+
+def test_the_glossary_has_each_term_once_in_order() -> None:
+    terms = re.findall(r"^- \*\*(.+?)\*\*: ", section(_NOTATION, "Terms"), re.MULTILINE)
+    assert len(terms) > 70
+    assert terms == sorted(set(terms), key=str.lower)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
