@@ -109,6 +109,17 @@ def test_every_decision_has_a_date_a_status_and_alternatives() -> None:
         assert any(line.startswith("**Alternatives**") for line in rest), page.name
 
 
+def test_contributing_names_files_that_exist_for_every_kind_of_change() -> None:
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = set(
+        re.findall(r"(?:attacks|clients|coordinator|defenses|docs|protos|tests|vflens)/[\w/.-]*\w", page)
+    )
+    assert len(named) > 20
+    assert [n for n in named if "NAME" not in n and not (ROOT / n).exists()] == []
+    kinds = re.findall(r"\| \[(.+?)\]\(#add-.+?\) \|", page)
+    assert [f"Add {kind}" for kind in kinds] == re.findall(r"^## (Add an? .+)$", page, re.MULTILINE)
+
+
 def test_every_benchmark_has_a_place_on_the_page_of_costs() -> None:
     page = (ROOT / "docs/performance.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`(benchmarks/\w+\.py)`", page))
