@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import html
 import subprocess
 import sys
@@ -85,6 +86,36 @@ def test_the_import_loads_nothing_else_and_changes_nothing() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout == "True\n['vflens']\n"
+
+
+def test_a_run_leaves_the_process_as_it_was(tmp_path: Path) -> None:
+    small = {**SMALL, "out": str(tmp_path), "scenarios": SMALL["scenarios"][:1]}
+    code = f"""
+import logging, os, signal, sys, threading
+import numpy as np
+def state():
+    os.umask(mask := os.umask(0))
+    handlers = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
+    loggers = logging.getLogger().handlers, logging.getLogger().level
+    return mask, handlers, loggers, sys.excepthook, os.getcwd(), np.geterr(), threading.enumerate()
+before = state()
+import vflens as vl
+for name in vl.__all__:
+    getattr(vl, name)
+vl.run(vl.Experiment(**{small!r}))
+print(state() == before)
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert (ran.stdout, ran.stderr) == ("True\n", "")
+
+
+def test_a_run_inside_an_event_loop_is_the_same(done: vl.Run, tmp_path: Path) -> None:
+    """A notebook runs its cells in one."""
+
+    async def cell() -> vl.Run:
+        return vl.run(vl.Experiment(**{**SMALL, "scenarios": SMALL["scenarios"][:1]}), out=tmp_path)
+
+    assert asyncio.run(cell()).compare(done.scenarios["undefended"])["equal"]
 
 
 # -- runs ------------------------------------------------------------------------------------------------
