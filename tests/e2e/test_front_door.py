@@ -169,6 +169,11 @@ def test_a_wrong_setting_is_one_sentence_of_ours() -> None:
     assert "seeed: " in sentence
     assert "\n" not in sentence
     assert "pydantic" not in sentence
+    for function in (vl.run, vl.sweep):
+        with pytest.raises(vl.errors.ConfigError, match=r"^experiment: .*name: "):
+            function({})
+        with pytest.raises(vl.errors.ConfigError, match=r"^an experiment of type int: give a TOML file"):
+            function(3)
 
 
 def test_a_sweep_from_a_dict(tmp_path: Path) -> None:
@@ -176,7 +181,7 @@ def test_a_sweep_from_a_dict(tmp_path: Path) -> None:
     facts = vl.sweep({**small, "sweep": {"seeds": 1}}, out=tmp_path)
     assert facts["cells"] == 1
     assert Path(facts["page"]).exists()
-    with pytest.raises(vl.errors.ConfigError, match=r"^sweep: .*scenarios"):
+    with pytest.raises(vl.errors.ConfigError, match=r"^experiment: .*scenarios"):
         vl.sweep({**SMALL, "sweep": {"seeds": 1}}, out=tmp_path)
 
 
@@ -251,6 +256,8 @@ def test_a_frame_is_released_in_its_own_kind(people: pd.DataFrame, tmp_path: Pat
             {"lambda_": 1.0, "epsilon": 1.0},
             "lambda_ and epsilon given: choose exactly one of lambda_, target_mse",
         ),
+        ({"epsilon": 1.0, "diameter": ["wide", 1.0]}, "diameter 'wide,1.0': give a number"),
+        ({"lambda_": 1.0, "ids": "a--b"}, "the frame has no column 'a--b': "),
         ({"lambda_": 1.0, "label": "sex"}, "the frame has no column 'sex': "),
         (
             {"epsilon": 1.0, "diameter": [100, 1.0]},

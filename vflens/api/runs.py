@@ -18,10 +18,10 @@ from vflens.errors import ConfigError
 from vflens.experiments.pages.report_charts import heat_cells, percent
 from vflens.experiments.results import compare, folders, verdict
 from vflens.experiments.results.results import Result, final
-from vflens.experiments.run.experiment import Experiment, load_experiment
+from vflens.experiments.run.experiment import AnyExperiment, Experiment, load_as
 from vflens.experiments.run.run import run as run_experiment
 from vflens.experiments.sweeps.pool import Pool
-from vflens.experiments.sweeps.sweep import SweepFile, load_sweep, run_sweep
+from vflens.experiments.sweeps.sweep import SweepFile, run_sweep
 from vflens.types import Document
 
 _RESULTS = pa.schema(
@@ -120,12 +120,15 @@ def _shade(result: Result | None) -> float:
 
 
 def run(
-    experiment: Experiment | Path | str, *, in_process: bool = True, out: Path | str | None = None
+    experiment: Experiment | Path | str | Mapping[str, Any],
+    *,
+    in_process: bool = True,
+    out: Path | str | None = None,
 ) -> Run:
     """Run an experiment: deal the data, train, predict, attack, report.
 
     Args:
-        experiment: a TOML file, or a :class:`vflens.Experiment`.
+        experiment: a TOML file, a :class:`vflens.Experiment`, or a dict of its keys and tables.
         in_process: all parties in this process: quicker, no isolation. False: one process for each party, as
             in ``vflens run``. The results have the same bits.
         out: the folder in which the run's folder is made; None: the experiment's own ``out``.
@@ -133,7 +136,7 @@ def run(
     Raises:
         VflensError: the reason for which it cannot run, in one sentence.
     """
-    loaded = experiment if isinstance(experiment, Experiment) else load_experiment(Path(experiment))
+    loaded = experiment if isinstance(experiment, Experiment) else _loaded(Experiment, experiment)
     if out is not None:
         loaded = loaded.model_copy(update={"out": Path(out)})
     done = run_experiment(loaded, in_process=in_process)
@@ -158,10 +161,18 @@ def sweep(
         ConfigError: a wrong setting, or no attack gave an error in any cell.
         VflensError: the reason for which a cell failed.
     """
-    if isinstance(what, Mapping):
-        loaded = validate(TypeAdapter(SweepFile), dict(what), "sweep")
-    else:
-        loaded = load_sweep(Path(what))
+    loaded = _loaded(SweepFile, what)
     folder = Path(out)
     pool = Pool(folder / f".{loaded.name}", jobs, backend)  # type: ignore[arg-type]  # the pool checks it
     return run_sweep(loaded, pool, folder, f"vl.sweep, {loaded.name}")
+
+
+def _loaded(kind: type[AnyExperiment], given: Any) -> AnyExperiment:
+    """The experiment in a file or a dict."""
+    if isinstance(given, Mapping):
+        return validate(TypeAdapter(kind), dict(given), "experiment")
+    if isinstance(given, str | Path):
+        return load_as(kind, Path(given))
+    raise ConfigError(
+        f"an experiment of type {type(given).__name__}: give a TOML file, or its keys as a dict"
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -166,15 +166,21 @@ def _options(file: Path, given: dict[str, Any]) -> Options:
     if unknown is not None:
         raise ConfigError(f"release has no option {unknown!r}: it has {', '.join(sorted(known))}")
     texts = {name: _text(given[name]) for name in ("diameter", "lower", "upper") if name in given}
+    lists = {name: _list(given[name]) for name in ("ids", "encode") if name in given}
     places = {"table": file, "out": file.with_name("released.parquet")}
-    return validate(TypeAdapter(Options), {"mechanism": "gaussian", **given, **texts, **places}, "release")
+    options = {"mechanism": "gaussian", **given, **texts, **lists, **places}
+    return validate(TypeAdapter(Options), options, "release")
 
 
 def _text(value: Any) -> Any:
     """A number, or one for each column, as the command line takes them."""
-    if isinstance(value, int | float):
-        return repr(float(value))
-    return value if value is None or isinstance(value, str) else ",".join(repr(float(v)) for v in value)
+    if value is None or isinstance(value, str):
+        return value
+    return ",".join(map(str, value)) if isinstance(value, Iterable) else str(value)
+
+
+def _list(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else value
 
 
 @contextmanager
@@ -191,7 +197,7 @@ def _written(frame: pa.Table) -> Iterator[Path]:
             yield file
         except VflensError as error:
             sentence = str(error).replace(str(file), "the frame")
-            raise type(error)(re.sub(r"--([a-z][a-z-]*)", _argument, sentence)) from None
+            raise type(error)(re.sub(r"(?<![\w-])--([a-z][a-z-]*)", _argument, sentence)) from None
 
 
 def _argument(flag: re.Match[str]) -> str:
