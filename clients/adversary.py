@@ -40,7 +40,7 @@ class Adversary:
     def __init__(self, party: Host, attacks: Mapping[str, Attack]) -> None:
         self._party, self.attacks = party, dict(attacks)
         self._received = Reader(party.folder / "transcript")  # which cannot write to it
-        self._skipped: set[tuple[str, str]] = set()
+        self._noted: set[tuple[str, str, str]] = set()
 
     def attack(self, rows: Array, *, final: bool) -> None:
         """Reconstruct prediction ``rows`` int32 (n,) of every target and submit.
@@ -131,23 +131,22 @@ class Adversary:
             joint=joint,
         )
         try:
-            estimate = attack.reconstruct(view, rng=stream(party.secret, "attack", name, target))
-            _check_estimate(estimate, view, attack)
-            return estimate
+            return reconstructed(attack, view, stream(party.secret, "attack", name, target))
         except KnowledgeError as error:
-            self._skip(name, target, str(error))
-        except Exception as error:  # a plug-in's bug must not end the run
-            self._skip(name, target, f"the plug-in failed: {type(error).__name__}: {error}")
+            self._note("skipped", name, target, str(error))
+        except PluginError as error:  # which must not end the run
+            self._note("failed", name, target, str(error))
         return None
 
-    def _skip(self, attack: str, target: str, reason: str) -> None:
-        if (attack, target) in self._skipped:
+    def _note(self, outcome: str, attack: str, target: str, reason: str) -> None:
+        """Record once that ``attack`` on ``target`` was "skipped" or "failed"."""
+        if (outcome, attack, target) in self._noted:
             return
-        self._skipped.add((attack, target))
+        self._noted.add((outcome, attack, target))
         self._party.metrics.add(
-            "skipped", 1.0, attack=attack, adversary=self._party.name, target=target, column=reason
+            outcome, 1.0, attack=attack, adversary=self._party.name, target=target, column=reason
         )
-        self._party.log.warning("attack skipped", attack=attack, target=target, reason=reason)
+        self._party.log.warning(f"attack {outcome}", attack=attack, target=target, reason=reason)
 
     def _submit(self, target: str, scored: Phase, rows: Array, estimates: Mapping[str, Estimate]) -> None:
         party = self._party
@@ -195,6 +194,23 @@ class Adversary:
         for name, e in estimates.items():
             file = party.folder / "estimates" / f"{target}.{name}.{end}"
             save_estimate(file, e, run=party.config.run, adversary=party.name, attack=name, scored=scored)
+
+
+def reconstructed(attack: Attack, view: AdversaryView, rng: np.random.Generator) -> Estimate:
+    """What ``attack`` estimates from ``view``.
+
+    Raises:
+        KnowledgeError: it lacks knowledge.
+        PluginError: it fails in another way, or returns what no target would take.
+    """
+    try:
+        estimate = attack.reconstruct(view, rng=rng)
+    except KnowledgeError:
+        raise
+    except Exception as error:
+        raise PluginError(f"{type(error).__name__}: {error}") from error
+    _check_estimate(estimate, view, attack)
+    return estimate
 
 
 def save_estimate(

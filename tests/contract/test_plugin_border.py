@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from commandline import Run, strict
 from laboratory import experiment, federation, figures
 from pydantic import BaseModel
 
@@ -261,6 +262,52 @@ def test_a_refused_defence_of_another_package_is_named_so_too(tmp_path: Path) ->
     refused = experiment(tmp_path, defenses=[{"name": "their_layer", "at": "passive"}])
     with pytest.raises(ConfigError, match=r"^defence 'their_layer' at 'passive' has nothing to act on"):
         run(refused, in_process=True)
+
+
+# -- failures
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> Path:
+    """An experiment with an attack that fails beside one that does not."""
+    file = tmp_path / "broken.toml"
+    file.write_text(
+        f"""name = "broken"
+out = "{tmp_path / "runs"}"
+data = {{ name = "synthetic", rows = 60, features = 8, classes = 3 }}
+split = {{ kind = "fraction", fraction = 0.5 }}
+training = {{ epochs = 1, batch_size = 20, learning_rate = 0.1 }}
+attacks = [{{ name = "their_failing" }}, {{ name = "half" }}]
+disclose = [{{ what = "parameters", to = "active" }}]
+""",
+        encoding="utf-8",
+    )
+    return file
+
+
+@pytest.mark.parametrize(("options", "code"), [((), 0), (("--strict",), 9)], ids=["lenient", "strict"])
+def test_a_strict_run_ends_with_code_9_where_an_attack_failed(
+    vflens: Run, broken: Path, options: Sequence[str], code: int
+) -> None:
+    ended = vflens("run", broken, "--in-process", "--json", *options)
+    assert ended.code == code
+    (found,) = strict(ended.out)["runs"]
+    assert [f["attack"] for f in found["failed"]] == ["their_failing"]
+    assert found["failed"][0]["reason"] == "ZeroDivisionError: a bug of theirs"
+    assert {r["attack"] for r in found["results"]} == {"half"}
+    sentence = (
+        "--strict: their_failing in active on passive failed: ZeroDivisionError: a bug of theirs: "
+        "mend the plug-in, or leave it out"
+    )
+    assert (sentence in ended.err) == bool(options)
+
+
+def test_an_attack_from_a_record_that_fails_is_told_so(vflens: Run, broken: Path, tmp_path: Path) -> None:
+    assert vflens("run", broken, "--in-process").code == 0
+    (folder,) = (tmp_path / "runs" / "broken").glob("*/active")
+    ended = vflens("attack", folder, "--attack", "their_failing", "--out", tmp_path / "estimate.npz")
+    assert ended.code == 9
+    assert "attack 'their_failing' on 'passive' failed: ZeroDivisionError: a bug of theirs" in ended.err
 
 
 # -- audit and theory

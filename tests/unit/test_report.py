@@ -20,6 +20,7 @@ from runfolder import SECRETS, crossing, metric, scores, theory, write_party, wr
 from vflens.errors import ConfigError, DataError, StorageError
 from vflens.experiments.pages.report import write_report
 from vflens.experiments.results.folders import read_party, read_runs
+from vflens.experiments.results.verdict import alarms, to_json
 
 ALWAYS = {"verdict", "rerun", "limits"}
 
@@ -249,6 +250,22 @@ def test_skipped_attacks_say_why(tmp_path: Path) -> None:
     run = tmp_path / "demo"
     write_party(run / "active", "active", metrics=[metric("skipped", 1, attack="lmmse", column="no moments")])
     assert "did not run : no moments" in " ".join(report(run).text.split())
+
+
+def test_failed_attacks_are_not_called_skipped(tmp_path: Path) -> None:
+    run = tmp_path / "demo"
+    bug = metric("failed", 1, attack="lmmse", adversary="active", target="p", column="ValueError: a bug")
+    write_party(run / "active", "active", metrics=[bug])
+    page = " ".join(report(run).text.split())
+    assert "failed : ValueError: a bug" in page
+    assert "did not run" not in page
+    runs = read_runs([run])
+    assert alarms(runs) == ["AN ATTACK FAILED, with demo: lmmse in active on p failed: ValueError: a bug"]
+    (found,) = to_json(runs)["runs"]
+    assert found["skipped"] == []
+    assert found["failed"] == [
+        {"attack": "lmmse", "adversary": "active", "target": "p", "reason": "ValueError: a bug"}
+    ]
 
 
 def test_the_heat_map_is_relative_to_the_blind_error(tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ def run(
     out: Annotated[
         Path | None, typer.Option(help="folder for run folders, instead of the file's `out`")
     ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="end with code 9 if an attack failed")] = False,
     json: Json = False,
 ) -> None:
     """Run an experiment: deal, start one process per party, train, predict, attack, report.
@@ -59,8 +60,9 @@ def run(
     Example: vflens run examples/demo.toml
     """
     from vflens.cli.progress import ScenarioBars
+    from vflens.errors import PluginError
     from vflens.experiments.results.folders import read_runs
-    from vflens.experiments.results.verdict import to_json
+    from vflens.experiments.results.verdict import failures, to_json
     from vflens.experiments.run.experiment import load_experiment
     from vflens.experiments.run.run import run as run_experiment
 
@@ -75,6 +77,9 @@ def run(
         {**to_json(runs), "report": str(result.report), "folder": str(result.folder)},
         lambda: _summary(runs, result.report),
     )
+    broken = [sentence for run in runs for sentence in failures(run)]
+    if strict and broken:
+        raise PluginError(f"--strict: {broken[0]}: mend the plug-in, or leave it out")
 
 
 def check(

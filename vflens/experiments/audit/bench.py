@@ -10,7 +10,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from vflens.errors import ConfigError, KnowledgeError
+from vflens.errors import ConfigError, KnowledgeError, PluginError
 from vflens.experiments.audit.models import World
 from vflens.experiments.audit.subject import Subject
 from vflens.plugins.attack import Attack, installed
@@ -127,8 +127,8 @@ class Bench:
                 yield name, rows, world.attack(attack, rows, self.known, rng).values
             except KnowledgeError:
                 continue
-            except Exception as error:  # a plug-in's bug must not end the audit
-                self.failed[name] = f"{type(error).__name__}: {error}".partition("\n")[0]
+            except PluginError as error:
+                self.failed[name] = str(error).partition("\n")[0]
 
 
 def audited() -> Iterator[tuple[str, type[Attack], Audited]]:

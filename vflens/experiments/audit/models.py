@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from vflens.clients.adversary import reconstructed
 from vflens.experiments.audit.subject import Subject
 from vflens.models.settings import Training
 from vflens.models.softmax_regression import log_softmax, train_alone
@@ -53,6 +54,7 @@ class World:
 
         Raises:
             KnowledgeError: it needs what was withheld.
+            PluginError: it fails.
         """
         subject = self.subject
         received = [
@@ -78,7 +80,7 @@ class World:
             needs=attack.needs,
             phases=attack.phases,
         )
-        return attack.reconstruct(view, rng=rng)
+        return reconstructed(attack, view, rng)
 
     @property
     def accuracy(self) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -25,12 +25,15 @@ from vflens.experiments.results import verdict as v
 from vflens.experiments.results.compare import masked
 from vflens.experiments.results.folders import Crossing, PartyRun, Run, read_runs
 from vflens.experiments.results.results import (
+    NotRun,
     column_bits,
+    failed,
     final,
     label_results,
     leaking_columns,
     privacy,
     releases,
+    skipped,
     targets,
     utility,
 )
@@ -163,12 +166,23 @@ def _attacks(runs: Sequence[Run], names: Mapping[str, str]) -> list[Document]:
     """Every configured or scored attack: its description, needs and reads, and why it did not run."""
     configured = [str(t.get("name", "?")) for r in runs for p in r.parties for t in p.settings.attacks]
     scored = [s.attack for r in runs for s in final(r)]
-    skipped: dict[str, dict[str, list[str]]] = {}
+    absent = _reasons(runs, names, skipped), _reasons(runs, names, failed)
+    everything = dict.fromkeys([*configured, *scored, *absent[0], *absent[1]])
+    return [
+        {"name": a, "skipped": absent[0].get(a, {}), "failed": absent[1].get(a, {}), **_declared(a)}
+        for a in everything
+    ]
+
+
+def _reasons(
+    runs: Sequence[Run], names: Mapping[str, str], kind: Callable[[Run], list[NotRun]]
+) -> dict[str, dict[str, list[str]]]:
+    """Attack → reason → the runs in which it gave no estimate for it."""
+    found: dict[str, dict[str, list[str]]] = {}
     for run in runs:
-        for m in run.metrics("skipped"):
-            skipped.setdefault(m.attack, {}).setdefault(m.column, []).append(names[run.name])
-    everything = dict.fromkeys([*configured, *scored, *skipped])
-    return [{"name": a, "skipped": skipped.get(a, {}), **_declared(a)} for a in everything]
+        for m in kind(run):
+            found.setdefault(m.attack, {}).setdefault(m.reason, []).append(names[run.name])
+    return found
 
 
 def _declared(attack: str) -> Document:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from vflens.clients.active import ActiveParty
-from vflens.clients.adversary import save_estimate, scored_training_rows, view_of
+from vflens.clients.adversary import reconstructed, save_estimate, scored_training_rows, view_of
 from vflens.clients.passive import PassiveParty
 from vflens.config import (
     ActiveConfig,
@@ -23,7 +23,7 @@ from vflens.config import (
     build_plugins,
     load_party,
 )
-from vflens.errors import ConfigError, DataError
+from vflens.errors import ConfigError, DataError, PluginError
 from vflens.experiments.results.folders import Metric, read_party
 from vflens.experiments.results.verified import check_verifiable, verified
 from vflens.plugins.attack import Attack
@@ -71,6 +71,7 @@ def attack_recorded(
         ConfigError: its configuration cannot be read, an unknown target, a wrong parameter, rows that the
             attack does not estimate, an attack that cannot be verified.
         KnowledgeError: the transcript lacks what the attack needs.
+        PluginError: the attack fails.
     """
     federation = Federation.load(folder)
     config = load_party(folder / "config.toml")
@@ -92,7 +93,11 @@ def attack_recorded(
         every=config.transcript.every,
     )
     view = see(rows=_estimated(attack, federation, transcript, target, scored))
-    estimate = attack.reconstruct(view, rng=stream(secret_from_seed(config.seed), "attack", name, target))
+    rng = stream(secret_from_seed(config.seed), "attack", name, target)
+    try:
+        estimate = reconstructed(attack, view, rng)
+    except PluginError as error:
+        raise PluginError(f"attack {name!r} on {target!r} failed: {error}") from error
     with owner_only():  # the guess of the target's rows
         save_estimate(out, estimate, run=federation.run, adversary=party, attack=name, scored=scored)
     return {

@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from vflens.errors import PluginError
 from vflens.experiments.results.folders import Metric, Run
@@ -261,6 +262,25 @@ def label_results(run: Run) -> tuple[LabelResult, ...]:
         if (key := (m.attack, m.adversary, m.scored_set, m.rows)) in auc and key[1:] in blind
     }
     return tuple(sorted(found.values(), key=lambda r: -r.accuracy))
+
+
+class NotRun(NamedTuple):
+    """An ``attack`` of ``adversary`` on ``target`` that gave no estimate, and the reason."""
+
+    attack: str
+    adversary: str
+    target: str
+    reason: str
+
+
+def skipped(run: Run) -> list[NotRun]:
+    """The attacks that lacked knowledge."""
+    return [NotRun(m.attack, m.adversary, m.target, m.column) for m in run.metrics("skipped")]
+
+
+def failed(run: Run) -> list[NotRun]:
+    """The attacks that failed: their plug-ins raised an error or returned no estimate."""
+    return [NotRun(m.attack, m.adversary, m.target, m.column) for m in run.metrics("failed")]
 
 
 def targets(runs: Sequence[Run]) -> list[str]:

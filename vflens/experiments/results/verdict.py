@@ -16,9 +16,11 @@ from vflens.experiments.results.folders import Run
 from vflens.experiments.results.results import (
     Result,
     explained,
+    failed,
     final,
     label_results,
     leaking_columns,
+    skipped,
     utility,
 )
 from vflens.registry import ATTACKS
@@ -86,12 +88,18 @@ def verdict(runs: Sequence[Run]) -> Verdict:
 
 
 def alarms(runs: Sequence[Run]) -> list[str]:
-    """Sentences that reports show first: where theory and measurement disagree."""
+    """Sentences that reports show first: where theory and measurement disagree, and which attacks failed."""
+    named = list(zip(runs, labels(runs), strict=True))
+    disagree = "THEORY AND MEASUREMENT DISAGREE"
     return [
-        f"THEORY AND MEASUREMENT DISAGREE, with {label}: {alarm}"
-        for run, label in zip(runs, labels(runs), strict=True)
-        for alarm in theory.alarms(run)
+        *(f"{disagree}, with {label}: {alarm}" for run, label in named for alarm in theory.alarms(run)),
+        *(f"AN ATTACK FAILED, with {label}: {failure}" for run, label in named for failure in failures(run)),
     ]
+
+
+def failures(run: Run) -> list[str]:
+    """Which attacks failed, a sentence each."""
+    return [f"{f.attack} in {f.adversary} on {f.target} failed: {f.reason}" for f in failed(run)]
 
 
 def figure(value: float | None) -> str:
@@ -147,6 +155,8 @@ def _run_json(run: Run, label: str) -> Document:
         "explained_after_affine_map": [
             {"attack": attack, "target": target, "r2": r2} for (attack, target), r2 in explained(run).items()
         ],
+        "skipped": [f._asdict() for f in skipped(run)],
+        "failed": [f._asdict() for f in failed(run)],
         "labels": [{k: _finite(v) for k, v in vars(r).items()} for r in label_results(run)],
         "utility": {k: _finite(v) for k, v in utility(run).items()},
         **theory.to_json(run),

@@ -156,21 +156,22 @@ def run_cell(place: Document, settings: Document, *, scratch: str) -> Rows:
         try:
             folder = run(experiment, in_process=True).scenarios[0]
         except (ConfigError, DefenseError) as error:
-            return [{**place, "refused": str(error)}]
+            return [{**place, "refused": f"was refused: {error}"}]
         (done,) = read_runs([folder])
         return _cell_rows(place, done, experiment.parties.active)
 
 
 def _cell_rows(place: Document, done: Run, active: str) -> Rows:
     """Rows of a finished run: of attacks without an error, on labels, on columns."""
-    from vflens.experiments.results.results import final, label_results, utility
+    from vflens.experiments.results.results import failed, final, label_results, skipped, utility
     from vflens.experiments.results.theory import beside
 
     use = {name: float(value) for name, value in utility(done).items()}
     scored, labels, theory = final(done), label_results(done), beside(done)
     found = {(r.attack, active) for r in scored} | {(r.attack, r.adversary) for r in labels}
-    skipped = {(m.attack, m.adversary): m.column for m in done.metrics("skipped")}
-    unscored = {attack: reason for (attack, party), reason in skipped.items() if (attack, party) not in found}
+    absent = {(s.attack, s.adversary): f"was skipped: {s.reason}" for s in skipped(done)}
+    absent |= {(f.attack, f.adversary): f"failed: {f.reason}" for f in failed(done)}
+    unscored = {attack: reason for (attack, party), reason in absent.items() if (attack, party) not in found}
     without = [{**place, "attack": attack, "refused": reason} for attack, reason in unscored.items()]
     named = [{**place, **_label_row(r, active), **use} for r in labels]
     reconstructed = [
@@ -242,7 +243,6 @@ def refusals(rows: Sequence[Document]) -> list[str]:
     for r in rows:
         if r.get("refused"):
             attack = r.get("attack")
-            what = "was refused" if attack is None else f"{attack} was skipped"
             where = called(r["defense"], r["strength"], " at ")
-            found[where, attack] = f"{where}{'' if attack is None else ':'} {what}: {r['refused']}"
+            found[where, attack] = f"{where}{'' if attack is None else f': {attack}'} {r['refused']}"
     return list(found.values())
