@@ -169,7 +169,8 @@ def test_a_wrong_setting_is_one_sentence_of_ours() -> None:
     assert "seeed: " in sentence
     assert "\n" not in sentence
     assert "pydantic" not in sentence
-    for function in (vl.run, vl.sweep):
+    functions: tuple[Any, ...] = (vl.run, vl.sweep)
+    for function in functions:
         with pytest.raises(vl.errors.ConfigError, match=r"^experiment: .*name: "):
             function({})
         with pytest.raises(vl.errors.ConfigError, match=r"^an experiment of type int: give a TOML file"):

@@ -165,10 +165,10 @@ def _options(file: Path, given: dict[str, Any]) -> Options:
     unknown = next((name for name in given if name not in known), None)
     if unknown is not None:
         raise ConfigError(f"release has no option {unknown!r}: it has {', '.join(sorted(known))}")
-    texts = {name: _text(given[name]) for name in ("diameter", "lower", "upper") if name in given}
-    lists = {name: _list(given[name]) for name in ("ids", "encode") if name in given}
-    places = {"table": file, "out": file.with_name("released.parquet")}
-    options = {"mechanism": "gaussian", **given, **texts, **lists, **places}
+    options: dict[str, Any] = {"mechanism": "gaussian", **given}
+    options |= {name: _text(given[name]) for name in given if name in ("diameter", "lower", "upper")}
+    options |= {name: _list(given[name]) for name in given if name in ("ids", "encode")}
+    options |= {"table": file, "out": file.with_name("released.parquet")}
     return validate(TypeAdapter(Options), options, "release")
 
 
