@@ -19,7 +19,7 @@ import pytest
 from benchmarks.ratios import alternate, report
 from vflens.models.softmax_regression import loss_gradient
 from vflens.numerics.optimizer import Adam
-from vflens.storage.journal import _entry
+from vflens.storage.index import index_line
 from vflens.types import Exchange, Phase, Point, Released
 
 RNG = np.random.default_rng(0)
@@ -67,7 +67,7 @@ def entry() -> Callable[[], object]:
         np.arange(256, dtype=np.int32),
         {"embedding": LOGITS},
     )
-    return lambda: _entry(released, 0)
+    return lambda: index_line(released, 0)
 
 
 def dumped() -> object:
