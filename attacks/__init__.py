@@ -15,7 +15,7 @@ from vflens.plugins.attack import LinearAttack
 from vflens.registry import ATTACKS
 from vflens.types import Array, Estimate, Moments
 
-#: Sizes of entries whose fourth powers neither overflow nor vanish: all that estimators form of them.
+#: Sizes of entries whose fourth powers neither overflow nor vanish; estimators need no higher power.
 LARGEST, SMALLEST = 1e50, 1e-50
 
 
@@ -28,7 +28,7 @@ def estimate(
     moments: Moments | None = None,
     **params: Any,
 ) -> Estimate:
-    """What attack ``name`` makes of A x = b, from plain arrays and without a federation.
+    """The estimate of attack ``name`` for A x = b, from plain arrays and without a federation.
 
     Args:
         name: a linear attack, such as ``"half_star"``.
@@ -73,7 +73,7 @@ def checked_system(A: npt.ArrayLike, b: npt.ArrayLike) -> tuple[Array, Array]:
 
 @cache
 def _attack(name: str) -> type:
-    """Looking a plug-in up reads folders, which takes longer than many a batch."""
+    """Cached, since a look-up reads folders, which can take longer than a batch."""
     return ATTACKS.get(name)
 
 
@@ -81,7 +81,7 @@ def _configured(kind: type[LinearAttack], name: str, params: Mapping[str, Any]) 
     try:
         return kind(**params)
     except ValidationError as error:
-        from vflens.config.reading import refused  # not paid by who makes no mistake
+        from vflens.config.reading import refused  # only for wrong arguments
 
         raise refused(error, f"attack {name!r}", kind) from None
 

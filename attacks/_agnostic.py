@@ -1,4 +1,4 @@
-"""What both agnostic attacks share: solve with the scores of a classifier of one's own (VAR §IV)."""
+"""Shared by both agnostic attacks: solve with the scores of the adversary's own classifier (VAR §IV)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def solve_with_classifier(view: AdversaryView, theta: Array, outside: Outside) -
     """All unknown columns: LS if there are fewer unknown columns than classes, half* otherwise, on b' = J(ln
     ĉ − known logits).
 
-    Every row counts as OK: that ĉ satisfies no equation exactly is the premise. Extras: "residual", and the
+    Every row is OK, although ĉ satisfies no equation exactly. Extras: "residual", and the
     "logits" (N, k) of ĉ.
     """
     features = view.own("features")

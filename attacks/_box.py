@@ -1,4 +1,4 @@
-"""What the estimators of the box [0, 1]^d share: states of rows and the bound on their worst error."""
+"""Shared by the estimators of the box [0, 1]^d: states of rows and the bound on their worst error."""
 
 from __future__ import annotations
 

@@ -16,15 +16,15 @@ from vflens.plugins.attack import Attack
 from vflens.plugins.view import AdversaryView
 from vflens.types import Array, ColumnInfo, Estimate, statuses
 
-_BATCH = 512  # descents at a time: what fits into the caches
-_TIE = 1 + 1e-9  # residuals this near are equal, whatever their last bits: the nearer start has the row
+_BATCH = 512  # descents in one block: they fit into the caches
+_TIE = 1 + 1e-9  # residuals this near count as equal: the nearer start has the row
 
 
 class Inversion(Attack):
     """min_x ‖G(x) − H‖² + smoothness·‖H‖²·TV(x) over the box [0, 1], row by row, for a model G.
 
     Adam, kept inside the box, from several starts; a row's answer is the end of least residual ‖G(x) − H‖,
-    which is all that an adversary sees of it. The weight of TV goes with ‖H‖², unless it is absolute as
+    the only figure that an adversary has. The weight of TV goes with ‖H‖², unless it is absolute as
     FedAdOb's: a defence that shrinks embeddings then leaves the answer to TV. It is left out where the
     columns are no image.
     """

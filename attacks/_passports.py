@@ -1,4 +1,4 @@
-"""What an attacker puts in the place of a passport that it knows of but whose keys it lacks."""
+"""An attacker's model of a passport without its keys."""
 
 from __future__ import annotations
 

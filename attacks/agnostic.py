@@ -1,6 +1,6 @@
-"""AM: without any score, a classifier of the adversary's own stands in for the federation's (VAR §IV).
+"""AM: without any score, the adversary's own classifier replaces the federation's (VAR §IV).
 
-It needs disclosed parameters only, so it works on training rows and on rows never asked for.
+It needs disclosed parameters only, so it works on training rows and on rows without scores.
 """
 
 from __future__ import annotations

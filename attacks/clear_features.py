@@ -1,7 +1,6 @@
 """Training in the clear: all columns up to one affine map, from the summed logits of every step (ours).
 
-No parameter, no score, no gradient is read. It shows what attacks on predictions leave out when they assume
-secure training.
+No parameter, no score, no gradient is read. It measures what the assumption of secure training hides.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ class ClearFeatures(Attack):
     """Alternating least squares on logits = rows × changing weights; see
     :mod:`vflens.numerics.factorization`.
 
-    Values are scaled to [0, 1] component by component: which mixture of the target's columns a component is,
-    only the target can tell, and its scoring service does (``affine_r2``).
+    Values are scaled to [0, 1] component by component: only the target knows which mixture of its columns a
+    component is; its scoring service measures it (``affine_r2``).
     """
 
     needs: ClassVar[frozenset[Knowledge]] = frozenset({Knowledge.EMBEDDINGS})

@@ -1,6 +1,6 @@
 """Constrained least squares: the point of the box with least residual that is nearest to a start (RVG §VIII).
 
-The minimiser is not unique: what comes out depends on the start, so the start is a parameter.
+The minimiser is not unique: it depends on the start, so the start is a parameter.
 """
 
 from __future__ import annotations

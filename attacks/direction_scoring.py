@@ -15,7 +15,7 @@ from vflens.plugins.attack import Attack
 from vflens.plugins.view import AdversaryView
 from vflens.types import Estimate, Knowledge, Phase
 
-# Of a cosine: those beyond are how float32 rounds g, and would rank rows whose directions are one.
+# Decimals of a cosine: further ones come from float32's rounding, and would rank rows of equal direction.
 _DECIMALS = 6
 
 

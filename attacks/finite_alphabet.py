@@ -1,7 +1,7 @@
 """Columns with few possible values: every combination of them that satisfies the equations (RVG §IX).
 
-A handful of real equations singles out one combination of many finite columns: what looks underdetermined
-is then recovered exactly.
+A few real equations can determine one combination of many finite columns: an underdetermined system is then
+solved exactly.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class FiniteAlphabet(LinearAttack):
     tolerance: float = Field(1e-9, gt=0, lt=1, description="of ‖A x − b'‖, as a share of ‖b'‖ + ‖A‖")
 
     def suits(self, columns: Sequence[ColumnInfo]) -> bool:
-        """Whether there are alphabets, and few enough combinations: else it is rcc2."""
+        """Whether there are alphabets, with few enough combinations; without them it is rcc2."""
         alphabets = [np.array(c.alphabet) for c in columns if c.alphabet]
         return bool(alphabets) and halves(alphabets, self.budget) is not None
 
@@ -101,7 +101,7 @@ class FiniteAlphabet(LinearAttack):
         np.add.at(total, found.rows, found.values)
         values[:, finite] = total / np.maximum(candidates, 1)[:, None]
         values[:, free] = _nearest_to_half(A[:, free], b - values[:, finite] @ A[:, finite].T)
-        for j in every.keys() - letters.keys():  # no equation tells anything: each letter fits
+        for j in every.keys() - letters.keys():  # no equation restricts it: each letter fits
             values[:, j] = every[j].mean()
         return candidates, values
 

@@ -1,7 +1,7 @@
-"""Linear minimum mean square error: the best linear one for who knows mean and covariance (ours).
+"""Linear minimum mean square error: the best linear estimate with known mean and covariance (ours).
 
-For Gaussian features it is the conditional mean, hence the best of all estimators. Who knows two moments can
-reach errors below the bounds on ``ls`` and ``half_star``, which do not cover it.
+For Gaussian features it is the conditional mean, hence the best of all estimators. With both moments, errors
+can be below the bounds on ``ls`` and ``half_star``, which do not cover it.
 """
 
 from __future__ import annotations

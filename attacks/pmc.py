@@ -1,7 +1,6 @@
 """Passive model completion: the party's own bottom model and a fresh head, from a few granted labels.
 
-Fu et al., 2022; FedAdOb's PMC. The bottom model has learned to tell classes apart; a few labels say which is
-which.
+Fu et al., 2022; FedAdOb's PMC. The bottom model has learned to separate classes; a few labels identify them.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class PassiveModelCompletion(Attack):
             torch.relu(torch.tensor(view.own("embeddings", r), dtype=torch.float64))
             for r in (rows, view.rows)
         )
-        # Of all rows: a unit that the granted ones leave silent would have no scale, and drown the others.
+        # Of all rows: a unit that is 0 on the granted ones would have no scale, and dominate the others.
         scale = torch.cat([known, unknown]).std(dim=0, unbiased=False).clamp_min(1e-6)
         known, unknown = known / scale, unknown / scale
         head = nn.Linear(known.shape[1], view.n_classes, dtype=torch.float64)

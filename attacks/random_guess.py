@@ -1,6 +1,6 @@
 """Blind: a uniform draw from [0, 1] for every feature (RVG §V, RG).
 
-Reads nothing. Whatever the data, its expected error is that of ``half`` plus 1/12, the variance of the draw.
+Reads nothing. For all data its expected error is that of ``half`` plus 1/12, the variance of the draw.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Take the released table as it is: the best unbiased estimate under the optimal Gaussian noise (FAR Thm
+"""Take the released table unchanged: the best unbiased estimate under the optimal Gaussian noise (FAR Thm
 2.4).
 """
 

@@ -1,6 +1,4 @@
-"""Shrink the released table towards its mean: the best linear estimate for who knows mean and covariance
-(ours).
-"""
+"""Shrink the released table towards its mean: the best linear estimate with known moments (ours)."""
 
 from __future__ import annotations
 

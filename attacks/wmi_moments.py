@@ -1,8 +1,7 @@
 """White-box inversion by an attacker who estimates a passport's γ and β from how embeddings are distributed.
 
 One key serves all rows of an exchange: it scales and shifts each channel, so granted rows and the embeddings
-of others tell it, although no pair of them belongs together. Then each row from the granted ones of nearest
-embedding.
+of other rows determine it, without pairs. Then each row from the granted ones of nearest embedding.
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ class MomentInversion(Inversion):
     """γ and β bring the quantiles of each number of G(x_a), over granted rows x_a, nearest to those of H.
 
     The passport is taken to be around the last convolution, else the last linear layer: each number then
-    belongs to one of its channels. Its quantiles hardly tell the sign of γ without an activation behind, the
-    covariances between channels do, but for one sign of all together (:func:`signs`). So γ and β are fitted
-    from both, a third candidate takes channel by channel the better fit of the two, and the one whose
-    inversion of some rows leaves the least residuals is taken.
+    belongs to one of its channels. Without an activation behind, its quantiles hardly show the sign of γ; the
+    covariances between channels do, up to one common sign (:func:`signs`). So γ and β are fitted from both, a
+    third candidate takes channel by channel the better fit of the two, and the one whose inversion of some
+    rows leaves the least residuals is taken.
     """
 
     needs: ClassVar[frozenset[Knowledge]] = frozenset(

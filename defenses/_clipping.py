@@ -1,4 +1,4 @@
-"""Clipping rows to a largest norm: what bounds how much one row can change what is released."""
+"""Clips rows to a largest norm, which bounds the effect of one row on a release."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def clipped(rows: Array, largest: float, order: int) -> Array:
     return shorter
 
 
-#: What of the largest norm pays for rounding: of a norm over w numbers, a relative (w + 6)·2⁻⁵³, below 2⁻³⁶
+#: Share of the largest norm for rounding: of a norm over w numbers, a relative (w + 6)·2⁻⁵³, below 2⁻³⁶
 #: for rows
 #: up to 65,536 wide, and :data:`vflens.numerics.discrete_noise.LAPLACE_ERROR`.
 _ROUNDING = 2.0**-32

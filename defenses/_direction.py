@@ -1,5 +1,5 @@
-"""The direction along which noise on the scores misleads least squares most (RVG Theorem 4), with its sign
-settled.
+"""The direction along which noise on the scores misleads least squares most (RVG Theorem 4), with a fixed
+sign.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ def leading_direction(owner: Owner) -> Array:
         )
     v = best_noise(A, J, 1.0).direction
     size = np.abs(v)
-    leading = int(np.flatnonzero(size >= (1 - 1e-9) * size.max())[0])  # rounding must not choose among equals
+    leading = int(
+        np.flatnonzero(size >= (1 - 1e-9) * size.max())[0]
+    )  # rounding must not choose among equal entries
     direction: Array = v * np.sign(v[leading])
     return direction
 
@@ -52,6 +54,6 @@ def signed(direction: Array, sense: Sense) -> Array:
 
 
 def arg_max_set(log_c: Array) -> Array:
-    """Where each row's largest scores stand, bool (n, k): several when there are ties."""
+    """Places of each row's largest scores, bool (n, k): several if there are ties."""
     top: Array = log_c == log_c.max(axis=1, keepdims=True)
     return top

@@ -1,4 +1,4 @@
-"""Orthonormal matrices that a party draws for itself."""
+"""Random orthonormal matrices of a party."""
 
 from __future__ import annotations
 

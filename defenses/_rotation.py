@@ -24,7 +24,7 @@ from vflens.numerics.theory.distortion_theory import rotated_half_star_gradient,
 from vflens.types import Array
 
 _ROUNDS = 12  # of the augmented Lagrangian
-_CLOSE = 1e-6  # relative violation after which only the last move is left
+_CLOSE = 1e-6  # relative violation at which the iteration ends
 _ANGLES = np.linspace(0, np.pi, 65)
 _NEAR = np.geomspace(1e-9, 0.3, 35)
 _NEARBY = np.concatenate([-_NEAR[::-1], [0.0], _NEAR])
@@ -148,7 +148,7 @@ def _on_level(problem: RotationProblem, R: Array, skew: Array, angles: Array = _
 
 
 def _improved(problem: RotationProblem, start: Array) -> Array | None:
-    """A stationary point on the level near ``start``, None if the level was lost."""
+    """A stationary point on the level near ``start``, None if it left the level."""
     R, multiplier, weight = start, 0.0, 1.0
     for _ in range(_ROUNDS):
         R = _minimised(problem, R, multiplier, weight)

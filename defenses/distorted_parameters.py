@@ -1,6 +1,6 @@
 """Disclose weights at an agreed distance from the true ones, chosen to mislead half* most (VAR §V).
 
-Scores stay exact; what is agreed, the interpretability of the disclosed weights, is kept exactly.
+Scores stay exact, and so does the agreed distortion of the disclosed weights.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from vflens.numerics.theory.distortion import (
 from vflens.plugins.defense import Context, Defense
 from vflens.types import Array, Claim
 
-_FAINT = 1e-6  # disclosed equations this much shorter than the true ones blow up whatever is solved with them
+_FAINT = 1e-6  # disclosed equations this much shorter than the true ones make every solution explode
 
 
 class DistortedParameters(Defense):
@@ -32,7 +32,7 @@ class DistortedParameters(Defense):
     * k > 2, d > 1 (i and ii), or ``rotate``: Wₙ = W R, R orthonormal, the best of several starts; needs
       pymanopt.
 
-    An ε that this model does not admit is refused when the parameters are due, with the admissible range.
+    An ε outside this model's admissible range is refused at the disclosure, with the range.
     """
 
     needs_weight: ClassVar[bool] = True
@@ -85,7 +85,7 @@ class DistortedParameters(Defense):
         )
 
     def _checked(self, W: Array, distorted: Array) -> Array:
-        """``distorted`` unless what it leaves of the equations is degenerate."""
+        """``distorted`` unless its equations are degenerate."""
         left, true = (np.linalg.norm(np.diff(V, axis=0)) for V in (distorted, W))
         if left < _FAINT * true:
             raise ConfigError(

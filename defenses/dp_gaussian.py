@@ -32,7 +32,7 @@ class DPGaussian(Defense):
     delta: float = Field(1e-5, ge=1e-8, lt=1, description="δ of the differential privacy that is claimed")
 
     def model_post_init(self, context: Any) -> None:
-        """Build the sampler's table before the run: in the first step it would take longer than the step."""
+        """Build the sampler's table before the run: it takes longer than a training step."""
         prepare_gaussian()
 
     def on_embedding(self, h: Array, ctx: Context) -> Array:

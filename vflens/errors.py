@@ -21,12 +21,12 @@ caller raises the same class again (:mod:`vflens.wire.status`). Without an error
 with 130 where a signal interrupted it.
 """
 
-_MOST_OF_PEER = 1_000  # characters of a sentence that another party wrote
+_MOST_OF_PEER = 1_000  # characters of another party's sentence
 INTERRUPTED = 130  # the exit code after Ctrl-C and other ending signals: 128 + SIGINT, as shells have it
 
 
 class VflensError(Exception):
-    """Base of all errors raised on purpose, and what fails for another reason.
+    """Base of all errors raised on purpose; also the code of unexpected ones.
 
     ``exit_code`` is what the command line returns, ``word`` the code's name in its help.
     """
@@ -53,7 +53,7 @@ class AlignmentError(VflensError):
 
 
 class ProtocolError(VflensError):
-    """A message that breaks its contract, whoever sent it."""
+    """A message that breaks its contract."""
 
     exit_code, word = 5, "protocol"
 
@@ -65,13 +65,13 @@ class StateError(VflensError):
 
 
 class AccessError(VflensError):
-    """A caller who may not make this call, or who could not prove who it is."""
+    """A caller who may not make this call, or whose token is wrong."""
 
     exit_code, word = 7, "access"
 
 
 class KnowledgeError(VflensError):
-    """An attack read something it did not declare, or that was never given to its party."""
+    """An attack read data that it did not declare, or that its party does not have."""
 
     exit_code, word = 8, "knowledge"
 
@@ -122,8 +122,8 @@ def exit_codes() -> dict[int, str]:
 
 
 def printable(text: str, keep: str = "") -> str:
-    """``text`` with what a terminal obeys or does not show (ESC, line ends, marks of direction) written out,
-    but for the characters in ``keep``.
+    """``text`` with control and invisible characters (ESC, line ends, marks of direction) escaped, except
+    ``keep``.
     """
     if text.isprintable():
         return text
@@ -131,13 +131,13 @@ def printable(text: str, keep: str = "") -> str:
 
 
 def from_peer(text: str) -> str:
-    """What another party wrote, as one printable sentence of bounded length."""
+    """Another party's text, as one printable sentence of bounded length."""
     return printable(shortened(text, _MOST_OF_PEER))
 
 
 def shortened(sentence: str, most: int) -> str:
-    """``sentence``, or ``most`` characters of its begin and its end, where the remedy is: it may repeat a
-    value as long as a file.
+    """``sentence``, or ``most`` characters of its start and its end with the remedy: it may repeat a huge
+    value.
     """
     if len(sentence) <= most:
         return sentence

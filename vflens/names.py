@@ -1,4 +1,4 @@
-"""Names of parties, columns and plug-ins: how they may look, and whether one is given twice."""
+"""Names of parties, columns and plug-ins: their form, and repetitions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Name = Annotated[str, Field(pattern=_NAME)]
 Title = Annotated[str, Field(pattern=_TITLE)]  # of runs and scenarios
 Visible = Annotated[str, Field(pattern=_VISIBLE)]
 
-#: What a text that does not match should look like.
+#: The wanted form, for refusals.
 REMEDIES = {
     _NAME: "give 1 to 64 letters, digits, '_', '.' or '-', a letter or digit first",
     _TITLE: "give 1 to 64 letters, digits, '_', '.', '-' or spaces, a letter or digit first",
@@ -31,7 +31,5 @@ def repeated(names: Iterable[str]) -> str | None:
 
 
 def has_controls(text: str) -> bool:
-    """Whether ``text`` holds control characters or line ends: in a name they would forge what a terminal
-    shows.
-    """
+    """Whether ``text`` holds control characters or line ends: a name with them could forge text."""
     return _CONTROLS.search(text) is not None

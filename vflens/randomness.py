@@ -1,8 +1,8 @@
-"""Randomness without state: every stream is a function of a secret and of what it is for.
+"""Randomness without state: every stream is a function of a secret and of its purpose.
 
-No generator is carried along, so a retry, a restart or another transport draws the same numbers, and
-nobody without the secret can redraw them. The receiver is never part of a key: two receivers who
-collude hold one draw, not two to average.
+Without a generator's state a retry, a restart or another transport draws the same numbers, and only the
+secret allows it. The receiver is never part of a key: two colluding receivers have one draw, not two to
+average.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ def derive(secret: bytes, purpose: str, *names: str | int) -> bytes:
 
 
 class Key:
-    """A key for ``purpose`` and ``names`` under a secret that it does not hold: only keys below it follow.
+    """A key for ``purpose`` and ``names``, without the secret: only keys below it follow from it.
 
-    BLAKE2b has taken secret and names in, and shows neither. ``Key(s, p, a).derive(b)`` is ``derive(s, p, a,
-    b)``.
+    It is a BLAKE2b hash of secret and names, and reveals neither. ``Key(s, p, a).derive(b)`` is ``derive(s,
+    p, a, b)``.
     """
 
     __slots__ = ("_taken",)
@@ -56,7 +56,7 @@ def generator(key: bytes) -> np.random.Generator:
 def exchange_stream(
     secret: bytes, purpose: str, exchange: Exchange, *names: str | int
 ) -> np.random.Generator:
-    """The generator for what is drawn once in ``exchange``: noise, dropout, keys."""
+    """The generator for the draws of one ``exchange``: noise, dropout, keys."""
     return stream(secret, purpose, *exchange_names(exchange), *names)
 
 
@@ -66,9 +66,7 @@ def exchange_names(exchange: Exchange) -> tuple[str | int, ...]:
 
 
 def rows_digest(rows: Array) -> str:
-    """BLAKE2b of ``rows`` int32 (n,), in hexadecimal: what is drawn for other rows, or another order of them,
-    differs.
-    """
+    """BLAKE2b of ``rows`` int32 (n,), in hexadecimal: other rows, or another order, give other draws."""
     return hashlib.blake2b(rows.astype("<i4", copy=False).tobytes(), digest_size=16).hexdigest()
 
 

@@ -1,1 +1,1 @@
-"""Which party says what to which, and what a message must be."""
+"""The messages between parties, and the checks of a message."""

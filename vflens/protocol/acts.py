@@ -1,8 +1,8 @@
-"""What parties ask of each other: one class per act, its reply, and who may ask whom.
+"""The acts by which parties call each other: one class per act, its reply, and the permissions.
 
-Both links carry these; over gRPC each act is one rpc (``protos/vfl.proto``). Nothing outside
-:data:`ACCESS` is answered: in particular the active party cannot reach a passive party's forward pass
-behind the coordinator's score gate, unless all were configured so (:data:`DIRECT_ACCESS`).
+Both links carry these; over gRPC each act is one rpc (``protos/vfl.proto``). Acts outside :data:`ACCESS` are
+refused: in particular the active party cannot reach a passive party's forward pass and so avoid the
+coordinator's score gate, unless all are configured so (:data:`DIRECT_ACCESS`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from vflens.protocol.federation import Federation
 from vflens.types import Array, Exchange, PartyInfo, Released, Role, RowStatus, numbered
 
 R = TypeVar("R")
-MAX_ATTACKS = 256  # in one submission: what it adds to the target's metrics has a bound
+MAX_ATTACKS = 256  # in one submission: bounds its rows in the target's metrics
 
 
 class Act(Generic[R]):
@@ -60,9 +60,9 @@ class Salt(Act[Salted]):
 
 @dataclass(frozen=True, eq=False)
 class Identities:
-    """Keyed digests of a party's row ids, 32 bytes a row: in lab mode in its file's order, else in their own.
+    """Keyed digests of a party's row ids, 32 bytes a row: in lab mode in the file's order, else sorted.
 
-    ``split`` uint8 (n,), 0 train and 1 predict, where the file says so.
+    ``split`` uint8 (n,), 0 train and 1 predict, if the file has a split.
     """
 
     digests: bytes
@@ -79,9 +79,7 @@ class Identify(Act[Identities]):
 
 @dataclass(frozen=True, eq=False)
 class Prepare(Act[Done]):
-    """The aligned federation begins: ``order`` int32 (N,) are places among the digests that this party sent,
-    in aligned order.
-    """
+    """Start the aligned run: ``order`` int32 (N,) are positions in this party's digests, in aligned order."""
 
     federation: Federation
     order: Array
@@ -89,7 +87,7 @@ class Prepare(Act[Done]):
 
 @dataclass(frozen=True, eq=False)
 class StepReply:
-    """What a training step gives back; ``stop`` is the active party's early stopping."""
+    """The reply of a training step; ``stop`` is the active party's early stopping."""
 
     released: Released | None
     stop: bool = False
@@ -102,7 +100,7 @@ class Step(Act[StepReply]):
     To a passive party: ``received`` is the gradient of the step before (None at the start); it learns from
     it, then releases its embedding of ``rows``; without rows (the last step) it only learns. To the
     active party: ``received`` holds the passive parties' summed embeddings of ``rows``; it releases the
-    gradient, then learns. Where the active party aggregates, it asks the passive parties itself.
+    gradient, then learns. As aggregator, the active party asks the passive parties itself.
     """
 
     exchange: Exchange
@@ -112,7 +110,7 @@ class Step(Act[StepReply]):
 
 @dataclass(frozen=True)
 class Trained:
-    """The steps of a whole training, and the ``first`` that was taken since the last restart."""
+    """The steps of a whole training, and the ``first`` since the last restart."""
 
     first: int
     steps: int
@@ -134,7 +132,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Epoch(Act[Order]):
-    """The order of the rows in epoch ``number``, please; ``stop`` is the active party's early stopping."""
+    """Ask for the order of the rows in epoch ``number``; ``stop`` is the active party's early stopping."""
 
     run: str
     number: int
@@ -143,7 +141,7 @@ class Epoch(Act[Order]):
 
 @dataclass(frozen=True)
 class Disclose(Act[tuple[Released, ...]]):
-    """Give what your configuration grants to the party ``to``; nothing when it grants nothing."""
+    """Release your grants to the party ``to``, if there are any."""
 
     run: str
     version: int
@@ -152,14 +150,14 @@ class Disclose(Act[tuple[Released, ...]]):
 
 @dataclass(frozen=True, eq=False)
 class Deliver(Act[Done]):
-    """A sealed disclosure, relayed untouched."""
+    """A disclosure, relayed unchanged."""
 
     released: Released
 
 
 @dataclass(frozen=True)
 class Begin(Act[Done]):
-    """Training and disclosures are over: the active party predicts; attack, then say Finished."""
+    """Training and disclosures are over: the active party predicts; attack, then send Finished."""
 
     run: str
     version: int
@@ -203,9 +201,9 @@ class Query(Act[Answers]):
 
 @dataclass(frozen=True, eq=False)
 class Guess:
-    """What one attack believes: ``values`` float64 of the target's columns (n, d) or classes (n, k).
+    """The estimate of one attack: ``values`` float64 of the target's columns (n, d) or classes (n, k).
 
-    ``status`` uint8 (n,), as :func:`vflens.types.numbered` has it: a text a row would take 64 bytes of the
+    ``status`` uint8 (n,), from :func:`vflens.types.numbered`: a text per row would take 64 bytes of the
     target's memory.
     """
 
@@ -233,7 +231,7 @@ class Submission(Signed["Receipt"]):
 
 @dataclass(frozen=True)
 class Receipt:
-    """What the submitter learns: that it was received. ``errors`` (attack → MSE, or share of wrong labels) is
+    """The answer to a submission. ``errors`` (attack → MSE, or share of wrong labels) is
     empty outside lab mode.
     """
 
@@ -252,7 +250,7 @@ class Finished(Signed[Done]):
 
 @dataclass(frozen=True)
 class Stop(Act[Done]):
-    """The run is over; ``failure`` says why if it failed."""
+    """The run is over; ``failure`` is the reason if it failed."""
 
     run: str
     failure: str = ""
@@ -287,7 +285,7 @@ ACCESS: Access = {
     Query: _pairs({Role.OPERATOR}, {Role.ACTIVE}),
 }
 
-#: The same where the active party aggregates: it alone asks for embeddings, in training and prediction.
+#: The differences if the active party aggregates: only it asks for embeddings, in training and prediction.
 DIRECT_ACCESS: Access = {
     **ACCESS,
     Step: _pairs({Role.ACTIVE}, {Role.PASSIVE}),
@@ -310,7 +308,7 @@ def check_access(
     """Refuse what ``access`` does not grant.
 
     Raises:
-        AccessError: naming caller, act and callee.
+        AccessError: names caller, act and callee.
     """
     pairs = access[act]
     if (caller_role, callee_role) not in pairs:
@@ -322,10 +320,10 @@ def check_access(
 
 
 def check_sender(act: Act[Any], caller: str) -> None:
-    """Refuse an act that is signed with another name than that of the ``caller``, who proved its own.
+    """Refuse an act whose ``sender`` is not the authenticated ``caller``.
 
     Raises:
-        AccessError: naming both.
+        AccessError: names both.
     """
     if isinstance(act, Signed) and act.sender != caller:
         raise AccessError(

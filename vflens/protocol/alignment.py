@@ -1,7 +1,7 @@
 """Sample alignment: keyed digests of row ids, their intersection, the agreed order, the split.
 
-The coordinator lacks the key, so digests are opaque to it; it learns how many rows each party has and
-which of them coincide.
+The coordinator lacks the key, so digests are opaque to it; it learns the number of rows of each party and
+which of them are common.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Alignment:
 def salted(key: bytes, salts: bytes, own: bytes, party: str) -> bytes:
     """The key of one run's digests: HMAC-SHA256 of ``salts`` under the ``key`` that the data parties share.
 
-    Every data party adds a salt of its own. So the coordinator, who collects them, cannot bring two runs to
-    one key.
+    Every data party adds its own salt. So the coordinator, which collects them, cannot give two runs the same
+    key.
 
     Raises:
         ProtocolError: the ``own`` salt of ``party`` is not among them.
@@ -91,11 +91,11 @@ def in_order(identities: Identities, rows: Array) -> Identities:
 
 
 def align(parties: Mapping[str, Identities], predict_share: float, rng: np.random.Generator) -> Alignment:
-    """The rows that all parties have, ordered by digest; split as a file says, else drawn.
+    """The common rows, ordered by digest; the split comes from a file or is drawn.
 
     Raises:
         ProtocolError: digests of the wrong size, or a split of another length.
-        AlignmentError: no common row, a row named twice, contradicting splits, or an empty part.
+        AlignmentError: no common row, a repeated row, contradicting splits, or an empty part.
     """
     keys = {name: _Keys.of(name, p) for name, p in parties.items()}
     names = sorted(keys)
@@ -165,7 +165,7 @@ def _check_sizes(name: str, identities: Identities) -> None:
 
 
 def _comparable(digests: bytes) -> Array:
-    """One string a row, with a last byte that is not zero: NumPy would cut zeros off."""
+    """One string per row, with a nonzero last byte: NumPy would cut zeros off."""
     found = np.frombuffer(digests, np.uint8).reshape(-1, DIGEST_BYTES)
     keys = np.ones((len(found), DIGEST_BYTES + 1), np.uint8)
     keys[:, :DIGEST_BYTES] = found

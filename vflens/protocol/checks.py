@@ -1,4 +1,4 @@
-"""What a received payload must be before anything is computed from it, whoever sent it."""
+"""Checks of every received payload, before any computation with it."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import numpy as np
 from vflens.errors import ProtocolError
 from vflens.types import Array, Exchange, Phase, Point, Released, sealed
 
-#: This protocol trains one model. A row is released once per version, so a version that does not exist
-#: must be refused: it would draw the noise of a defence anew.
+#: This protocol trains one model. A row is released once per version. So an unknown version is refused: it
+#: would draw new noise of a defence.
 MODEL_VERSION = 1
 _FLOAT64 = np.dtype(np.float64)
 
 
 def check_exchange(exchange: Exchange, run: str, phase: Phase) -> None:
-    """Refuse an exchange of another run or phase, or of a model version that does not exist.
+    """Refuse an exchange of another run or phase, or of an unknown model version.
 
     Raises:
-        ProtocolError: naming both.
+        ProtocolError: names both.
     """
     if exchange.run != run:
         raise ProtocolError(
@@ -34,20 +34,20 @@ def check_exchange(exchange: Exchange, run: str, phase: Phase) -> None:
 
 
 def check_version(version: int) -> None:
-    """Refuse a model version that does not exist.
+    """Refuse an unknown model version.
 
     Raises:
-        ProtocolError: naming it.
+        ProtocolError: names it.
     """
     if version != MODEL_VERSION:
         raise ProtocolError(f"model version {version} does not exist: ask for version {MODEL_VERSION}")
 
 
 def check_origin(released: Released, sender: str, point: Point) -> None:
-    """Refuse a payload of another kind, or sealed by another party than ``sender``.
+    """Refuse a payload of another kind, or of another party than ``sender``.
 
     Raises:
-        ProtocolError: naming both.
+        ProtocolError: names both.
     """
     if released.point is not point or released.sender != sender:
         raise ProtocolError(
@@ -65,16 +65,16 @@ def _most_squared(dtype: np.dtype[Any]) -> float:
 
 
 def finite(released: Released, name: str, shape: tuple[int, ...], dtype: np.dtype[Any] = _FLOAT64) -> Array:
-    """The tensor ``name`` of ``released``, if it is its only one, of ``shape`` and ``dtype`` and every number
-    in it is finite and none huge.
+    """The tensor ``name`` of ``released``, if it is the only one, has ``shape`` and ``dtype``, and all its
+    numbers are finite and none is huge.
 
     Raises:
         KnowledgeError: it was withheld.
-        ProtocolError: it is not there, stands beside others, has another dtype or shape, or holds NaN,
+        ProtocolError: it is missing or not the only tensor, has another dtype or shape, or holds NaN,
             infinite or huge numbers.
     """
     value = released.tensor(name)
-    if len(released.tensors or ()) > 1:  # it would be recorded with the rest
+    if len(released.tensors or ()) > 1:  # extra tensors would enter the transcript
         raise ProtocolError(
             f"{released.point.value} of {released.sender!r} carries the tensors "
             f"{sorted(released.tensors or ())}: {name!r} alone is due"
@@ -94,7 +94,7 @@ def finite(released: Released, name: str, shape: tuple[int, ...], dtype: np.dtyp
 
 
 def part(released: Released, rows: Array) -> Released:
-    """``released`` of ``rows`` alone, which stand in it in the same order."""
+    """``released`` with ``rows`` only, which it holds in the same order."""
     if len(rows) == len(released.rows):
         return released
     kept = np.isin(released.rows, rows)

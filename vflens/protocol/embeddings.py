@@ -42,7 +42,7 @@ class TrainingStreams:
         """The embeddings of ``rows``, in party-name order.
 
         Raises:
-            ProtocolError: a party answered with something else.
+            ProtocolError: a party's answer is wrong.
             UnavailableError: a party did not answer in time.
         """
         found = []
@@ -52,7 +52,7 @@ class TrainingStreams:
         return found
 
     async def deliver(self, exchange: Exchange, gradient: Released | None) -> None:
-        """Let all learn from ``gradient`` without asking for more."""
+        """Let all learn from ``gradient`` without a further request."""
         await self.send(exchange, _NO_ROWS, gradient)
         for stream in self.streams.values():
             await stream.receive()
@@ -71,7 +71,7 @@ def predicted_embeddings(
     """The embeddings of prediction ``rows`` of all ``passive`` parties, in the order given.
 
     Raises:
-        ProtocolError: a party answered with something else.
+        ProtocolError: a party's answer is wrong.
     """
     replies = [(link.name, link.submit(Forward(exchange, rows))) for link in passive]
     return [checked_embedding(reply.result(), name, exchange, rows, federation) for name, reply in replies]
@@ -95,5 +95,5 @@ def checked_embedding(
 
 
 def combined(embeddings: Sequence[Released], federation: Federation) -> Array:
-    """What the top model takes: the ``embeddings`` in party-name order, summed or side by side."""
+    """The top model's input: the ``embeddings`` in party-name order, summed or concatenated."""
     return federation.combined([e.tensor("embedding") for e in embeddings])

@@ -1,4 +1,4 @@
-"""What every party of a run agrees on after alignment: the members, the rows, the training settings."""
+"""The facts that all parties of a run share after alignment: members, rows, training settings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from vflens.storage.files import load_arrays, save_arrays, write_whole
 from vflens.storage.json_file import json_object
 from vflens.types import Array, ColumnInfo, Exchange, PartyInfo, Phase, Point, Released, Role, sealed
 
-#: The fields of ``federation.json`` that a run agreed on; its others are facts for reports.
+#: The shared fields of ``federation.json``; its others are facts for reports.
 _AGREED = (
     *("run", "lab", "aligned_rows", "train_rows", "predict_rows", "training", "model", "aggregator"),
     "parties",
@@ -54,12 +54,12 @@ class Federation:
 
     @property
     def n_classes(self) -> int:
-        """k, as the active party says."""
+        """k, from the active party."""
         return self.active.n_classes
 
     @cached_property
     def widths(self) -> Mapping[str, int]:
-        """Passive party → numbers per row of what it sends: the classes, or its embedding's width.
+        """Passive party → numbers per row of its embedding: the classes, or the embedding's width.
 
         Raises:
             ConfigError: the model does not fit a party's columns.
@@ -68,7 +68,7 @@ class Federation:
 
     @cached_property
     def combined_width(self) -> int:
-        """Numbers per row of what the active party receives.
+        """Numbers per row that the active party receives.
 
         Raises:
             ConfigError: the embeddings cannot be combined.
@@ -82,20 +82,18 @@ class Federation:
 
     @cached_property
     def sent_by_active(self) -> int:
-        """Numbers per row that the active party sends of prediction rows; 0 where it computes scores."""
+        """Numbers per row that the active party sends in prediction; 0 if it computes the scores."""
         return self.n_classes if self.scored_by_coordinator else 0
 
     @cached_property
     def predicted(self) -> tuple[Point, int]:
-        """What the coordinator answers of prediction rows, scores or combined embeddings; numbers per row."""
+        """Numbers per row of the coordinator's answer in prediction: scores or combined embeddings."""
         if self.scored_by_coordinator:
             return Point.SCORES, self.n_classes
         return Point.EMBEDDING, self.combined_width
 
     def gradient_for(self, party: str, gradient: Released) -> Released:
-        """What passive ``party`` gets of the sealed ``gradient``: of embeddings side by side its own columns
-        only.
-        """
+        """Passive ``party``'s part of ``gradient``: for concatenated embeddings its own columns only."""
         if not self.model.concatenates:
             return gradient
         start = sum(width for name, width in self.widths.items() if name < party)
@@ -108,8 +106,9 @@ class Federation:
         return self.model.dtype
 
     def combined(self, embeddings: Sequence[Array]) -> Array:
-        """The parties' ``embeddings`` (n, width) as one: their sum in the order given, so that bits do not
-        depend on who answers first, or side by side."""
+        """The parties' ``embeddings`` (n, width) as one: concatenated, or summed in the given order, so that
+        bits do not depend on the order of answers.
+        """
         if self.model.concatenates:
             return np.concatenate(embeddings, axis=1)
         total = embeddings[0]
@@ -141,10 +140,10 @@ class Federation:
         return masks
 
     def checked_rows(self, rows: Array, phase: Phase) -> Array:
-        """``rows`` int32 (n,) if there are some and all of them belong to ``phase``.
+        """``rows`` int32 (n,), if not empty and all of ``phase``.
 
         Raises:
-            ProtocolError: no row, a row that does not exist, or one of the other phase.
+            ProtocolError: no row, an unknown row, or one of the other phase.
         """
         member = self._members[phase]
         if not len(rows):
@@ -161,8 +160,7 @@ class Federation:
         return rows
 
     def check_epoch(self, exchange: Exchange) -> None:
-        """Refuse a training exchange that does not bear its step's epoch: by the epoch a transcript chooses
-        what it keeps.
+        """Refuse a training exchange with another epoch than its step's: transcripts sample by epoch.
 
         Raises:
             ProtocolError: naming both.
@@ -199,10 +197,10 @@ class Federation:
 
     @classmethod
     def load(cls, folder: Path) -> Federation:
-        """Read what :meth:`save` wrote.
+        """Read the files of :meth:`save`.
 
         Raises:
-            StorageError: the folder holds no (whole) federation, or one that was changed.
+            StorageError: the folder holds no (whole) federation, or a changed one.
         """
         try:
             members = json_object((folder / "federation.json").read_text(encoding="utf-8"))
@@ -233,9 +231,7 @@ class Federation:
 
 
 def _digest(members: Mapping[str, Any], rows: Mapping[str, Array]) -> Array:
-    """Of what a run agreed on, as its two files have it, uint8 (32,); facts for reports, which grow with the
-    run, do not count.
-    """
+    """Digest uint8 (32,) of the shared facts in the two files, without the facts for reports, which grow."""
     total = blake2b(json.dumps([members[name] for name in _AGREED], sort_keys=True).encode(), digest_size=32)
     for name in ("train", "predict"):
         total.update(np.ascontiguousarray(rows[name]).view(np.uint8).data)

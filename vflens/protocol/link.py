@@ -1,4 +1,4 @@
-"""How one party calls another: domain types in, domain types out; gRPC or a plain call behind it."""
+"""Calls between parties, with domain types on both sides, over gRPC or as plain calls."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ Handlers = Mapping[type[Act[Any]], Callable[[Any], Any]]
 
 
 class Reply(Protocol[R_co]):
-    """What :meth:`Link.submit` returns; a ``concurrent.futures.Future`` is one."""
+    """The result of :meth:`Link.submit`; a ``concurrent.futures.Future`` is one."""
 
     def result(self, timeout: float | None = None) -> R_co:
-        """The reply; raises what the callee raised."""
+        """The reply; raises the callee's error."""
 
 
 class Party(ABC):
-    """Someone who answers acts. ``handlers`` is all it can do."""
+    """A party that answers acts, with its ``handlers``."""
 
     name: str
     role: Role
-    access: Access = ACCESS  # who may ask it what
+    access: Access = ACCESS  # permissions of its callers
 
     @abstractmethod
     def handlers(self) -> Handlers:
@@ -42,14 +42,14 @@ class Party(ABC):
         return self.handlers()
 
     def settle(self) -> None:  # noqa: B027 - optional: most replies leave nothing to do
-        """Do what was put off until after the reply: the optimiser step, the log. Idempotent."""
+        """Do the deferred work after a reply: the optimiser step, the log. Idempotent."""
 
     def perform(self, act: Act[R], caller: str, caller_role: Role) -> R:
         """Answer ``act``.
 
         Raises:
-            AccessError: the caller may not ask this, or signed with another's name.
-            VflensError: whatever the answer raises.
+            AccessError: the caller has no permission, or used another's name.
+            VflensError: the error of the handler.
         """
         check_access(type(act), caller, caller_role, self.name, self.role, access=self.access)
         check_sender(act, caller)
@@ -63,8 +63,8 @@ class Party(ABC):
 class Stream(ABC, Generic[R]):
     """A persistent stream of one act; replies come in the order of the requests.
 
-    Coroutines, so that a caller with several streams works in one thread: waking another thread for
-    every message costs more than the message.
+    Coroutines, so that a caller with several streams works in one thread: to wake another thread costs more
+    than the message.
     """
 
     @abstractmethod
@@ -73,7 +73,7 @@ class Stream(ABC, Generic[R]):
 
     @abstractmethod
     async def receive(self) -> R:
-        """The next reply; raises what the callee raised."""
+        """The next reply; raises the callee's error."""
 
     async def close(self) -> None:
         """End the stream."""
@@ -97,7 +97,7 @@ class Link(ABC):
         """Open a stream of ``act``, inside a running event loop."""
 
     def close(self) -> None:  # noqa: B027 - optional: a plain call holds nothing
-        """Let go of the connection."""
+        """Close the connection."""
 
 
 class Links(dict[str, Link]):

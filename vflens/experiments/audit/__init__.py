@@ -1,1 +1,1 @@
-"""``vflens audit``: what a passive party's columns would give away, from the party's own table alone."""
+"""``vflens audit``: what a passive party's columns would reveal, from the party's own table alone."""

@@ -1,4 +1,4 @@
-"""What every measurement of an audit shares: the plan, the rows that are attacked and known, the attacks."""
+"""Shared by all measurements of an audit: the plan, the attacked and the known rows, the attacks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ KNOWN = frozenset(
 
 @dataclass(frozen=True)
 class Plan:
-    """What the audit assumes and what the party wants.
+    """The audit's assumptions and the party's aims.
 
     ``models`` of each kind, ``known`` rows in the adversary's hands, at most ``rows`` used, ``seed``; an
     error of at least ``least_error`` (None: ``.8`` of the best blind guess's) at an accuracy loss of at most
@@ -88,7 +88,7 @@ class Bench:
 
     @cached_property
     def blind(self) -> dict[str, float]:
-        """MSE per feature of the guesses that need no attack; "random" in expectation."""
+        """MSE per feature of blind guesses; "random" in expectation."""
         x = self.truth
         return {
             "zero": float((x**2).mean()),

@@ -1,4 +1,4 @@
-"""What each installed defence would buy and cost the audited party: measured on trained models."""
+"""Protection and cost of each installed defence for the audited party, measured on trained models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models as they might come out of the planned federation, and what an adversary then holds.
+"""Simulated models of the planned federation, and the adversary's data.
 
 Nothing is trained together: a simulated active party brings columns and labels (the real ones, where the
 audit knows them), a softmax regression on both parties' columns is drawn or trained, and its scores and
@@ -28,7 +28,7 @@ from vflens.types import Array, Estimate, Exchange, Owner, PartyInfo, Phase, Poi
 
 _TRAINING = Training(epochs=30, batch_size=64, learning_rate=0.05)
 _TRAINING_SHARE = 0.8  # of the rows, drawn anew for each model
-_LOGIT_STD = 2.0  # of the teacher that draws labels where none are known: classes overlap, yet can be told
+_LOGIT_STD = 2.0  # of the teacher that draws unknown labels: classes overlap, but not fully
 _NO_ROWS = np.zeros(0, np.int32)
 
 
@@ -50,7 +50,7 @@ class World:
     labels: Array
 
     def attack(self, attack: Attack, rows: Array, known: Array, rng: np.random.Generator) -> Estimate:
-        """What ``attack`` makes of ``rows`` int32 (n,), when the rows ``known`` were disclosed to it.
+        """The estimate of ``attack`` for ``rows`` int32 (n,), with the rows ``known`` disclosed.
 
         Raises:
             KnowledgeError: it needs what was withheld.

@@ -1,8 +1,8 @@
-"""``vflens audit``: what a passive party's columns would give away, before any training.
+"""``vflens audit``: what a passive party's columns would reveal, before any training.
 
 Bounds come from the party's own columns and the number of classes; they cover least squares and half* only.
-Beside them stands what the strongest implemented attacks reach on the party's own rows, against models of the
-planned size, and what each installed defence would change: measured, not assumed.
+Measurements follow: the strongest implemented attacks on the party's own rows, against models of the planned
+size, and the effect of each installed defence.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Reached:
 
 
 def audit(subject: Subject, plan: Plan, progress: Progress) -> Document:
-    """Everything the audit found, under stable keys: see ``docs/audit.md``.
+    """All results of the audit under stable keys: see ``docs/audit.md``.
 
     Raises:
         ConfigError: a plan that does not fit the party's rows.
@@ -205,7 +205,7 @@ def _summary(
 
 
 def _disagreements(reached: Sequence[Reached]) -> list[str]:
-    """A sentence for each attack whose error is not what theory says of the same rows."""
+    """A sentence for each attack whose error disagrees with theory on the same rows."""
     return [
         f"{r.attack} against {r.kind} models measured {r.mse:.6g}, RVG Theorem 2 says {r.closed:.6g} "
         f"(largest relative difference {r.disagreement:.1e})"

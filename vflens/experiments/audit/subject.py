@@ -1,4 +1,6 @@
-"""What is audited: one passive party's columns, from its own file, a data set, or the folder of a run."""
+"""The subject of an audit: one passive party's columns, from its own file, a data set, or the folder of a
+run.
+"""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def sentences(found: Facts) -> list[str]:
 
 
 def recommendation(found: Facts) -> str:
-    """What to do, from what was measured."""
+    """The recommendation, from the measurements."""
     wanted, strongest = found["wanted"], found["strongest"]["mse"]
     aim = f"an error of at least {figure(wanted['least_error'])}"
     cost = f"an accuracy loss of at most {figure(wanted['most_loss'])}"
@@ -140,7 +140,7 @@ def _bounds(found: Facts) -> str:
     else:
         low = {name: figure(b["lower"]) for name, b in found["bounds"].items()}
         said = (
-            f"Whatever model comes out, least squares errs by at least {low['ls']} and half* by at least "
+            f"For every model of full rank, least squares errs by at least {low['ls']} and half* by at least "
             f"{low['half_star']}"
         )
     return (
@@ -205,12 +205,12 @@ def _loss(loss: float) -> str:
 
 
 def alarms(found: Facts) -> list[str]:
-    """What is said loudly: where theory and measurement disagree."""
+    """Sentences shown first: where theory and measurement disagree."""
     return [f"THEORY AND MEASUREMENT DISAGREE: {sentence}" for sentence in found["theory_disagreements"]]
 
 
 def bounds_table(found: Facts) -> list[tuple[str, ...]]:
-    """Theorem 2 on the attacked rows: what least squares and half* err by, and nobody else."""
+    """Theorem 2 on the attacked rows: errors of least squares and half* only."""
     header = ("covers only", "any model ≥", "any model ≤", "around any point ≥", "your trained model")
     after = found["after_training"]
     return [
