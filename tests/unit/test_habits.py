@@ -65,4 +65,4 @@ def test_each_release_lists_what_changed_by_kind() -> None:
     for release in releases:
         kinds = [k for k in re.findall(r"^### (.+)$", release, re.MULTILINE) if k != "Known limits"]
         assert kinds == ["Added", "Changed", "Fixed", "Security"]
-    assert not re.search(r"^\s+\S", changes, re.MULTILINE), "a change is one line: branches merge by lines"
+    assert not re.search(r"^[ \t]", changes, re.MULTILINE), "a change is one line: branches merge by lines"
