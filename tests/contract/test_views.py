@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -22,44 +20,7 @@ from vflens.plugins.attack import Attack
 from vflens.plugins.chain import DefenseChain
 from vflens.plugins.defense import Context, Defense
 from vflens.plugins.view import AdversaryView
-from vflens.registry import ATTACKS
 from vflens.types import Array, Estimate, Knowledge, Owner, Phase, Point, Released, statuses
-
-_LOADED = """
-import importlib, json, sys
-for name in sys.argv[1:]:
-    importlib.import_module(f"attacks.{name}")
-print("\\n".join(sys.modules))
-"""
-UNREACHABLE = (
-    "grpc", "google", "protos", "pyarrow", "clients", "coordinator", "services", "experiments",
-    "vflens.protocol.acts", "vflens.protocol.link", "vflens.member.gate", "vflens.score", "vflens.wire",
-    "vflens.tables.reading", "vflens.tables.description", "vflens.tables.files", "vflens.tables.table",
-    "vflens.datasets", "vflens.plugins.dataset", "vflens.storage.journal", "vflens.storage.transcript",
-)  # fmt: skip
-
-
-def test_importing_every_attack_loads_no_data_no_truth_and_no_wire() -> None:
-    command = [sys.executable, "-c", _LOADED, *ATTACKS.names()]
-    loaded = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
-    assert {f"attacks.{name}" for name in ATTACKS.names()} <= set(loaded)
-    roots = {".".join(m.split(".")[:depth]) for m in loaded for depth in (1, 2)}
-    assert not roots & set(UNREACHABLE)
-
-
-def _needs(name: str) -> frozenset[Knowledge]:
-    attack: type[Attack] = ATTACKS.get(name)
-    return attack.needs
-
-
-def test_attacks_on_softmax_regression_do_not_pay_for_torch() -> None:
-    # pmc reads its party's own embeddings, which softmax regression does not have.
-    names = [n for n in ATTACKS.names() if Knowledge.ARCHITECTURE not in _needs(n) and n != "pmc"]
-    command = [sys.executable, "-c", _LOADED, *names]
-    loaded = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
-    assert len(names) >= 8
-    assert "torch" not in loaded
-
 
 # --- spies in a real federation
 
