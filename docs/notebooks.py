@@ -1,7 +1,7 @@
 """A tutorial's notebook executed, as a page.
 
-The repository keeps notebooks without outputs: a difference then shows what somebody wrote, and no figure
-can be older than the code. Each build runs every cell; one that fails ends the build.
+The repository keeps notebooks without outputs (docs/adr/0022). Each build runs every cell; one that fails
+ends the build.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ def executed(notebook: Path) -> str:
     place = {"metadata": {"path": str(notebook.parent)}}
     with TemporaryDirectory() as folder:  # the kernel's sockets are files there: no port
         config = Config(KernelManager={"transport": "ipc", "ip": f"{folder}/kernel"})
-        return page(NotebookClient(read, timeout=SECONDS, resources=place, config=config).execute())
+        client = NotebookClient(
+            read, timeout=SECONDS, startup_timeout=SECONDS, resources=place, config=config
+        )
+        return page(client.execute())
 
 
 def page(notebook: Any) -> str:
