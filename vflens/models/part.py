@@ -12,7 +12,7 @@ from vflens.types import Array, ColumnInfo, Exchange
 if TYPE_CHECKING:
     from torch.nn import Module
 
-#: Takes the optimiser step of one gradient, whatever was computed since.
+#: Takes the optimiser step of one gradient, once, whatever was computed since.
 Learn: TypeAlias = Callable[[], None]
 #: A party's defences of models around a new module.
 Wrap: TypeAlias = Callable[["Module"], "Module"]

@@ -126,7 +126,9 @@ class _Model:
         torch.autograd.backward(torch.dot(output.flatten(), self._placed(gradient).flatten()))
 
     def _apply(self, gradient: Any) -> None:
-        self._optimizer.update(self._theta, gradient + self._penalty * self._theta)
+        """One optimiser step from ``gradient``, which is used up."""
+        gradient += self._penalty * self._theta
+        self._optimizer.update(self._theta, gradient)
         # Rounds what is negligible to zero: the penalty shrinks the weights of dead units until they are
         # subnormal numbers, which some processors multiply slowly (docs/performance.md, small choices).
         self._theta += self._negligible
