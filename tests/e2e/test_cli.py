@@ -75,7 +75,14 @@ class TestHelp:
 class TestJson:
     @pytest.mark.parametrize(
         "command",
-        [["datasets", "list"], ["datasets", "show", "wine"], ["attacks"], ["defenses"], ["version"]],
+        [
+            ["datasets", "list"],
+            ["datasets", "show", "wine"],
+            ["attacks"],
+            ["defenses"],
+            ["models"],
+            ["version"],
+        ],
         ids=" ".join,
     )
     def test_lists(self, vflens: Run, command: list[str]) -> None:

@@ -57,6 +57,7 @@ for _command in (
     release.release,
     plugins.attacks,
     plugins.defenses,
+    plugins.models,
     plugins.version,
     audit.audit,
     reproduce.reproduce,

@@ -1,9 +1,9 @@
-"""``vflens attacks`` and ``vflens defenses``: the plug-ins for configurations; ``vflens version``."""
+"""The commands that list plug-ins: ``vflens attacks``, ``defenses`` and ``models``; ``vflens version``."""
 
 from __future__ import annotations
 
 from vflens.cli.output import Json, emit
-from vflens.registry import ATTACKS, DEFENSES, Registry
+from vflens.registry import ATTACKS, DEFENSES, MODELS, Registry
 
 
 def attacks(json: Json = False) -> None:
@@ -20,6 +20,14 @@ def defenses(json: Json = False) -> None:
     Example: vflens defenses
     """
     _list(DEFENSES, json)
+
+
+def models(json: Json = False) -> None:
+    """List the families of models.
+
+    Example: vflens models
+    """
+    _list(MODELS, json)
 
 
 def version(json: Json = False) -> None:
