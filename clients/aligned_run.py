@@ -38,8 +38,7 @@ class Prepared(Generic[P_co]):
 
 
 def aligned_in_place(features: Array, order: Array, scaler: Scaler) -> tuple[Array, int]:
-    """The rows ``order`` of ``features``, moved and scaled where they stand; and how many values were
-    clipped.
+    """The rows ``order`` of ``features``, moved and scaled in place; and the number of clipped values.
 
     A second copy would double what the party holds.
     """
@@ -50,8 +49,8 @@ def aligned_in_place(features: Array, order: Array, scaler: Scaler) -> tuple[Arr
 
 
 class Host(Protocol):
-    """A data party as its adversary and its figures take it; :class:`vflens.clients.data_party.DataParty` is
-    one.
+    """The interface of a data party for its adversary and its figures, as
+    :class:`vflens.clients.data_party.DataParty`.
     """
 
     name: str

@@ -1,7 +1,7 @@
-"""Training where the active party aggregates: embeddings come straight to it, and gradients go straight back.
+"""Training with the active party as aggregator: embeddings come directly to it, gradients go directly back.
 
-The coordinator says when to begin, draws the order of every epoch and hears of early stopping; it sees no
-embedding and no gradient.
+The coordinator starts it, draws the order of every epoch and receives the bit of early stopping; it receives
+no embedding and no gradient.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ class Trainer(Protocol):
         """Release the gradient in one step's ``embeddings``, and learn once it has left."""
 
     def settle(self) -> None:
-        """Do what was put off until a message has left."""
+        """Do the work deferred until after a message."""
 
     def stops_after(self, step: int) -> bool:
         """Whether training ends early with ``step``."""
 
 
 class DirectTraining:
-    """The loop that ``party`` drives over its links to the ``passive`` parties, in name order.
+    """The loop that ``party`` runs over its links to the ``passive`` parties, in name order.
 
     A step is one round trip: the gradient of the step before travels with the rows, and while the passive
     parties compute, this party takes its own optimiser step. With staleness it computes the gradient of the
@@ -61,7 +61,7 @@ class DirectTraining:
         """Train to the end, from the step after the last that was learned from.
 
         Raises:
-            ProtocolError: a party answered with something else than is due.
+            ProtocolError: a party's answer is wrong.
             UnavailableError: a party did not answer in time, or the run is over.
         """
         first = step = self._party.recovery.learned + 1
@@ -84,7 +84,7 @@ class DirectTraining:
         self._party.take(await streams.receive(exchange, rows))
 
     async def _finish(self, streams: TrainingStreams, steps: int) -> None:
-        """Deliver the gradients that are left."""
+        """Deliver the remaining gradients."""
         exchange = Exchange(self._federation.run, Phase.TRAIN, steps // self._federation.epoch_steps, steps)
         for step in range(steps - 1 - self._staleness, steps):
             await streams.deliver(exchange, self._gradient(step))

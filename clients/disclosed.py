@@ -1,4 +1,4 @@
-"""What a disclosure of a passive party must be before the active party records it, and attacks read it."""
+"""Checks of a passive party's disclosure before the active party records it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vflens.types import Phase, Point, Released
 
 
 def check_disclosed(released: Released, federation: Federation) -> None:
-    """Refuse what no passive party discloses.
+    """Refuse a disclosure that no passive party makes.
 
     Raises:
         ProtocolError: another kind, other tensors than it has, rows that are no training rows, a table

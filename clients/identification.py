@@ -43,8 +43,7 @@ class Identification:
         return in_order(Identities(found, table.split), self._sent)
 
     def file_rows(self, order: Array) -> Array:
-        """The rows of the file int32 (N,) that the coordinator calls ``order`` by their places among the
-        digests sent.
+        """The rows of the file int32 (N,) at the coordinator's ``order``, positions among the sent digests.
 
         Raises:
             StateError: outside lab mode, this process sent none: the places are among another process's

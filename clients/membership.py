@@ -1,4 +1,4 @@
-"""Whether a federation, as the coordinator describes it, is the one that a data party was configured for."""
+"""Checks that the coordinator's federation is the one of a data party's configuration."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from vflens.types import Array, ColumnInfo, PartyInfo, Role
 def check_membership(
     federation: Federation, config: PassiveConfig | ActiveConfig, columns: Sequence[ColumnInfo]
 ) -> None:
-    """Refuse a federation that does not know the party with these ``columns`` as it is.
+    """Refuse a federation with another description of the party, whose columns are ``columns``.
 
     Raises:
-        ProtocolError, ConfigError: naming what differs.
+        ProtocolError, ConfigError: names the difference.
     """
     mine = next((p for p in federation.parties if p.name == config.party), None)
     if mine is None or mine.role is not Role(config.role) or mine.columns != columns:
@@ -54,7 +54,7 @@ def check_membership(
 
 
 def check_limits(federation: Federation, party: PartyInfo, limits: Limits) -> None:
-    """Refuse a run beyond what ``party`` set itself; nothing of that size was built.
+    """Refuse a run beyond ``party``'s own limits, before building its model.
 
     Raises:
         ConfigError: naming the limit; or the network does not fit the columns.
@@ -94,7 +94,7 @@ def check_order(order: Array, federation: Federation, rows: int) -> None:
     aligned order.
 
     Raises:
-        ProtocolError: naming what does not fit.
+        ProtocolError: names the misfit.
     """
     if len(order) != federation.rows or len(np.unique(order)) != len(order):
         raise ProtocolError(

@@ -1,4 +1,4 @@
-"""How fast a party gives rows away: a caller that asks faster waits."""
+"""Limits the rows that a party sends per second: a faster caller waits."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from vflens.errors import StateError
 
 
 class Pace:
-    """Holds a party to ``rows_per_second`` (None: no limit); it gives its operator time to look.
+    """Limits a party to ``rows_per_second`` (None: no limit), so that its operator has time to react.
 
-    A request is answered at once, and the next one after the seconds that its rows are worth.
+    A request is answered at once, and the next one after the seconds that its rows take.
     """
 
     def __init__(self, party: str, rows_per_second: float | None, patience_seconds: float) -> None:
@@ -20,10 +20,10 @@ class Pace:
         self._lock = threading.Lock()
 
     def wait(self, rows: int) -> None:
-        """Wait until a request for ``rows`` rows is due.
+        """Wait until a request for ``rows`` rows may be answered.
 
         Raises:
-            StateError: it is due later than the caller waits.
+            StateError: the caller would not wait so long.
         """
         if self._rate is None or not rows:
             return

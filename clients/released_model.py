@@ -1,6 +1,4 @@
-"""A passive party's part of the model as theory speaks of it: its own weights, and what the adversary takes
-for them.
-"""
+"""A passive party's part of the model for theory: its own weights, and the adversary's version of them."""
 
 from __future__ import annotations
 
@@ -19,11 +17,11 @@ _CLOSE = 1e-9  # columns lie in [0, 1]
 def released_model(
     run: Prepared[Part], disclosed: Callable[[], Mapping[str, Array] | None]
 ) -> ReleasedModel | None:
-    """The trained model of a party's ``run``; None where no closed form covers it.
+    """The trained model of a party's ``run``; None if no closed form covers it.
 
-    ``disclosed`` gives the parameters that the active party was told, None if it was told none. Covered is
-    one passive party under softmax regression that trains on H x, or on 1 − x. Several parties' columns are
-    solved for together: A, P and K are then no party's alone.
+    ``disclosed`` returns the parameters disclosed to the active party, or None. Closed forms cover one
+    passive party under softmax regression that trains on H x, or on 1 − x. With several parties A, P and K
+    belong to all of them together.
     """
     if len(run.federation.passive) > 1 or not run.federation.model.closed_forms:
         return None

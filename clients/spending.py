@@ -1,4 +1,4 @@
-"""What a data party's releases cost its rows: the budget that refuses one, and the figures of its folder."""
+"""The privacy cost of a data party's releases: the budget that refuses one, and the figures of its folder."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WHAT = {Phase.TRAIN: "a training row", Phase.PREDICT: "a prediction row"}
 
 
 def releases(federation: Federation, party: str) -> Mapping[Phase, tuple[Point, int]]:
-    """Where a row of ``party`` leaves it in training and in prediction, and in how many numbers."""
+    """The hooks at which a row of ``party`` leaves in training and in prediction, and its numbers."""
     if party != federation.active.name:
         embedding = (Point.EMBEDDING, federation.widths[party])
         return {Phase.TRAIN: embedding, Phase.PREDICT: embedding}
@@ -30,12 +30,12 @@ def releases(federation: Federation, party: str) -> Mapping[Phase, tuple[Point, 
 
 
 class Spending:
-    """The accountants of what a party sends in training and in prediction.
+    """The accountants of a party's messages in training and in prediction.
 
     Args:
         config: its configuration.
         claims: what its defences guarantee at a hook.
-        federation: who says how many numbers a row of a release has.
+        federation: gives the numbers per row of a release.
     """
 
     def __init__(
@@ -75,9 +75,7 @@ class Spending:
             self.accountants[phase].check(count, budget, f"{_WHAT[phase]} of {self._party!r}")
 
     def record(self, metrics: Metrics, gate: ReleaseGate) -> None:
-        """How often a training row was released, at most, and the ε that this and one prediction come to;
-        NaN: none can be stated.
-        """
+        """The most releases of a training row, and the ε of these and of one prediction; NaN: unknown."""
         predicted = bool(len(gate.released_rows(Point.EMBEDDING, MODEL_VERSION)))
         for phase, name, count in (
             (Phase.TRAIN, "training", gate.epochs),

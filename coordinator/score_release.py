@@ -1,4 +1,4 @@
-"""The release of scores: softmax of the summed logits, through the coordinator's gate, with what that cost in
+"""The release of scores: softmax of the summed logits, through the coordinator's gate, and the cost in
 accuracy.
 """
 
@@ -19,7 +19,7 @@ Scores = Callable[[Array], Array]
 
 
 class ScoreRelease:
-    """Releases log-probabilities and keeps how far they are from the exact ones."""
+    """Releases log-probabilities and measures their distance from the exact ones."""
 
     def __init__(self, gate: ReleaseGate, metrics: Metrics) -> None:
         self._gate, self._metrics = gate, metrics
@@ -30,8 +30,8 @@ class ScoreRelease:
     def release(self, own: Released, passive_logits: Logits, scores: Scores) -> Released:
         """The scores of ``own.rows``; ``own``, the active party's partial logits, was checked.
 
-        ``passive_logits`` is given the part of ``own`` that was not yet released, and nothing if there is
-        none; ``scores`` turns summed logits (n, k) into scores.
+        ``passive_logits`` is called with the unreleased part of ``own``, if any; ``scores`` turns summed
+        logits (n, k) into scores.
         """
         exact: list[tuple[Array, Array]] = []
 
@@ -53,13 +53,13 @@ class ScoreRelease:
         self._metrics.add("mean_kl", self._divergence / rows, scored_set="predict", rows=self._rows)
         self._metrics.add("argmax_kept", self._kept / rows, scored_set="predict", rows=self._rows)
         self._metrics.add("predict_rows", self._rows)
-        if self._moved:  # with the target's weights it tells what least squares loses (RVG Theorem 4)
+        if self._moved:  # with the target's weights it gives the loss of least squares (RVG Theorem 4)
             moment = np.asarray(self._moment) / self._moved
             self._metrics.add_matrix("score_noise", moment, scored_set="predict", rows=self._moved)
 
     def _compare(self, exact: Array, released: Array) -> None:
         self._rows += len(exact)
-        if (exact == released).all():  # nothing was defended: every arg-max stands, nothing diverges
+        if (exact == released).all():  # without a defence every arg-max is kept and the divergence is 0
             self._kept += len(exact)
             return
         top = exact == exact.max(axis=1, keepdims=True)
@@ -72,7 +72,7 @@ class ScoreRelease:
 
 
 def _kept(top: Array, released: Array) -> int:
-    """How many rows have a former maximiser among the present ones."""
+    """Number of rows with an old maximiser among the new ones."""
     return int((top & (released == released.max(axis=1, keepdims=True))).any(axis=1).sum())
 
 

@@ -30,7 +30,7 @@ Report = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, eq=False)
 class TrainingLoop:
-    """What the loop works with: the aligned run, the coordinator's secret, gate and logs."""
+    """The loop's data: the aligned run, the coordinator's secret, gate and logs."""
 
     federation: Federation
     secret: bytes
@@ -43,7 +43,7 @@ class TrainingLoop:
         """Train from step ``start`` on, whose predecessor's gradient is ``gradient``; the number of steps.
 
         Raises:
-            ProtocolError: a party answered with something else than is due.
+            ProtocolError: a party's answer is wrong.
             UnavailableError: a party did not answer in time.
         """
         async with AsyncExitStack() as streams:
@@ -62,7 +62,7 @@ class TrainingLoop:
             ):
                 if step >= start:
                     exchange = Exchange(self.federation.run, Phase.TRAIN, epoch, step)
-                    self._log(gradient)  # first: a restart sends it again to those it did not reach
+                    self._log(gradient)  # first: a restart sends it again to parties that did not get it
                     await upward.send(exchange, rows, gradient)
                     self._record(gradient)  # while the passive parties compute
                     embeddings = await upward.receive(exchange, rows)
@@ -78,7 +78,7 @@ class TrainingLoop:
         return step
 
     def _log(self, gradient: Released | None) -> None:
-        """Log ``gradient``, unless a restart found it in the log: transcripts may leave its epoch out."""
+        """Log ``gradient``, unless the log has it after a restart: a sampled transcript may lack it."""
         if gradient is not None and gradient.exchange.step > self.recovery.learned:
             self.recovery.append(gradient)
             self.recovery.mark_learned(gradient.exchange.step)
@@ -113,10 +113,10 @@ def _state(gradient: Released) -> dict[str, Array]:
 
 
 def restored(state: Mapping[str, Array], federation: Federation) -> Released:
-    """The active party's gradient that a checkpoint of the coordinator holds.
+    """The active party's gradient in a checkpoint of the coordinator.
 
     Raises:
-        ProtocolError: it holds none.
+        ProtocolError: it has none.
     """
     due: dict[str, Array] = {"exchange": np.zeros(2, np.int64), "rows": np.zeros(0, np.int32)}
     check_state(state, due | {"gradient": np.zeros((0, 0))})

@@ -1,6 +1,6 @@
 """The nouns that every layer shares: exchanges, released payloads, knowledge, estimates.
 
-Nothing here computes; nothing here knows files or wires. Letters follow ``docs/notation.md``.
+It computes nothing and uses no files or wires. Letters follow ``docs/notation.md``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LITTLE = sys.byteorder == "little"
 
 
 class Role(StrEnum):
-    """What a process is in the federation; ``operator`` is the person who asks a running party."""
+    """The role of a process in the federation; ``operator`` is the person who asks a running party."""
 
     PASSIVE = "passive"
     ACTIVE = "active"
@@ -60,10 +60,10 @@ class Point(StrEnum):
 
 
 class Knowledge(StrEnum):
-    """What an attack may declare that it needs.
+    """The kinds of data that an attack may declare to need.
 
-    MOMENTS is also met by AUXILIARY: whoever holds rows can estimate their moments. RELEASED_TABLE is what a
-    defence made of a table: noisy rows, which nobody granted.
+    AUXILIARY also gives MOMENTS: rows are enough to estimate them. RELEASED_TABLE is a defence's version of a
+    table: noisy rows, without a grant.
     """
 
     SCORES = "scores"
@@ -81,11 +81,11 @@ class Knowledge(StrEnum):
 
 
 class RowStatus(StrEnum):
-    """What became of one row of an estimate; the worst that applies."""
+    """The state of one row of an estimate; the worst that applies."""
 
     OK = "ok"
     SATURATED = "saturated"  # a score was exactly 0 or 1: the equations with infinite log-ratios were dropped
-    INCONSISTENT = "inconsistent"  # no x at all satisfies the equations
+    INCONSISTENT = "inconsistent"  # no x satisfies the equations
     EMPTY_BOX = "empty_box"  # solutions exist, none of them inside the box
     AMBIGUOUS = "ambiguous"
     NOT_CONVERGED = "not_converged"
@@ -106,10 +106,10 @@ class Exchange(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Released:
-    """A sealed payload as it left its sender: made only by the release gate and by the codec.
+    """A read-only payload as it left its sender: only the release gate and the codec make it.
 
     ``rows`` are int32 positions in the aligned order (empty for parameters and moments). ``tensors`` are
-    read-only, C-contiguous and little-endian; None says that the sender withheld them.
+    read-only, C-contiguous and little-endian; None: the sender withheld them.
     """
 
     sender: str
@@ -139,7 +139,7 @@ class Released:
         return self.rows.nbytes + sum(t.nbytes for t in (self.tensors or {}).values())
 
 
-MAX_PIXEL = 4095  # what a peer announces decides how large a picture is drawn
+MAX_PIXEL = 4095  # a peer's number decides the size of a picture
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ class ColumnInfo:
 
 @dataclass(frozen=True)
 class Owner:
-    """Owner-only facts that a defence may read; never serialised.
+    """The owner's facts that a defence may read; never serialised.
 
     ``features`` are the model's inputs in [0, 1] (N, d) and ``labels`` int64 (N,), both in aligned order: the
     active party's are those that its defences of labels drew. A passive party may hold labels too: what a

@@ -1,1 +1,1 @@
-"""What every process of a federation is made of: gate, recovery, event loop."""
+"""The parts of every process of a federation: gate, recovery, event loop."""

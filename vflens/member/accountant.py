@@ -1,7 +1,7 @@
-"""What a party's noise leaves of the privacy of a row, added up over a run.
+"""The privacy cost of a row under a party's noise, added up over a run.
 
-A training row is released once an epoch and a prediction row once in all, so the releases of a row are
-counted by the epochs, whatever is asked, and a restart that finds the epoch on the disk finds the count.
+A training row is released once an epoch and a prediction row once in all, so the number of epochs counts the
+releases of a row, for all requests; after a restart the epoch on disk gives the count.
 """
 
 from __future__ import annotations
@@ -20,13 +20,12 @@ class Accountant:
     """Cost of one release of a row; None where no defence states one.
 
     ``epsilon`` of pure differential privacy adds up. ``rho`` of zero-concentrated differential privacy adds
-    up too and gives ε = ρ + 2√(ρ ln(1/δ)) (Bun and Steinke, 2016, lemma 1.7 and proposition 1.3). Of several
-    defences at one hook each bounds what leaves, the others before and after it included: the least of each
-    kind counts.
+    up too and gives ε = ρ + 2√(ρ ln(1/δ)) (Bun and Steinke, 2016, lemma 1.7 and proposition 1.3). Each of
+    several defences at one hook bounds the release: the least of each kind counts.
 
     ρ is that of the ideal Gaussian. The sampler has a largest value and thus no ρ of its own, but differs
     from the ideal by a known error in each of the ``width`` numbers of a release. (1 + e^ε) times the error
-    of all releases goes off δ; where that is more than 1 % of δ, no ε is stated.
+    of all releases is taken from δ; if it is more than 1 % of δ, no ε is stated.
     """
 
     epsilon: float | None
@@ -49,8 +48,8 @@ class Accountant:
         return self.epsilon is not None or self.rho is not None
 
     def total(self, releases: int) -> float | None:
-        """ε of a row after so many releases, None where no defence states a cost or the noise is too small
-        for the sampler.
+        """ε of a row after so many releases, None without a stated cost or with noise too small for the
+        sampler.
         """
         found = []
         if self.epsilon is not None:

@@ -1,4 +1,4 @@
-"""Coroutines from code that is none."""
+"""Run a coroutine from synchronous code; signals end it in order."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-_LEFT_SECONDS = 2.0  # what gRPC leaves behind takes milliseconds
+_LEFT_SECONDS = 2.0  # gRPC's remaining tasks take milliseconds
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # Ctrl-C, a supervisor, a closed terminal
 
 
 def run_to_end(coroutine: Coroutine[Any, Any, T]) -> T:
     """Run ``coroutine`` here, or in a thread of its own where an event loop is running already (a notebook).
 
-    A signal that ends the process ends the coroutine first, in order; then its own handler has it.
+    A signal that ends the process first ends the coroutine in order; then the signal's own handler runs.
     """
     try:
         asyncio.get_running_loop()
@@ -38,7 +38,7 @@ def _run(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 async def _with_what_it_leaves(coroutine: Coroutine[Any, Any, T]) -> T:
-    """``coroutine``, then the tasks that it leaves behind.
+    """Run ``coroutine``, then its remaining tasks.
 
     A gRPC call that is cancelled is done at once, but gRPC's core still reports to it. Where its loop is
     closed by then, the next loop of the process logs "Event loop is closed".
@@ -53,7 +53,7 @@ async def _with_what_it_leaves(coroutine: Coroutine[Any, Any, T]) -> T:
 
 @contextmanager
 def _held_signals(cancel: Callable[[], object]) -> Iterator[None]:
-    """Signals call ``cancel``, and their handlers in the end.
+    """Inside, signals call ``cancel``; their handlers run at the end.
 
     An exception that a handler raises in the middle of gRPC's own code is printed there and lost, its loop
     hangs.

@@ -1,6 +1,6 @@
-"""A member of a federation: what every party is made of, whatever its role and however rows are dealt.
+"""A member of a federation: the parts of every party, for all roles and divisions of rows.
 
-A member goes through these states, in this order. The last three are on disk (``state.json``).
+A member has these states, in this order. The last three are on disk (``state.json``).
 
 =========  =================================  ==========================================================
 state      begins with                        what is answered
@@ -116,14 +116,14 @@ class Member(Party):
 
     @abstractmethod
     def take_up(self, federation: Federation) -> None:
-        """Go on with the run that the folder holds, up to its untrained model."""
+        """Continue the run in the folder, up to its untrained model."""
 
     @abstractmethod
     def load(self, state: Mapping[str, Array]) -> None:
-        """Take up what a checkpoint holds.
+        """Restore a checkpoint.
 
         Raises:
-            ProtocolError: it lacks something, or holds something else.
+            ProtocolError: it lacks an entry, or has a wrong one.
         """
 
     @property
@@ -133,7 +133,7 @@ class Member(Party):
 
     @abstractmethod
     def learned_width(self, sender: str) -> int:
-        """Numbers per row of what it learns from, if it came from ``sender``.
+        """Numbers per row of the messages from ``sender`` that it learns from.
 
         Raises:
             ProtocolError: it does not learn from ``sender``.
@@ -141,13 +141,13 @@ class Member(Party):
 
     @abstractmethod
     def relearn(self, logged: Sequence[Released]) -> None:
-        """Learn again from the logged messages of one training step."""
+        """Learn again from one training step's logged messages."""
 
     def resume(self) -> None:
         """Rebuild the run that the folder holds: members, state, last checkpoint, then the log step by step.
 
         Raises:
-            StorageError: the folder holds no prepared run, one of another table, or one that was changed.
+            StorageError: the folder holds no prepared run, one of another table, or a changed one.
         """
         federation = Federation.load(self.folder)
         self.reached.restore()
@@ -161,7 +161,7 @@ class Member(Party):
                 for released in logged:
                     check_logged(released, federation, self.learned_width(released.sender))
                 self.relearn(logged)
-            for released in logged:  # beside a sampled transcript the recovery log is written first
+            for released in logged:  # with a sampled transcript the recovery log is written first
                 self.transcript.record(released)
 
     def check_run(self, run: str) -> None:
@@ -176,7 +176,7 @@ class Member(Party):
             )
 
     def check_open(self) -> None:
-        """Refuse what comes after training: a row released now would keep its half-trained values for good.
+        """Refuse acts after training: a row released now would keep its half-trained values for ever.
 
         Raises:
             StateError: predictions are not open.
@@ -187,7 +187,7 @@ class Member(Party):
             )
 
     def defer(self, work: Callable[[], None]) -> None:
-        """Put ``work`` off until the reply has left; what was put off before it is done first."""
+        """Defer ``work`` until after the reply; earlier deferred work is done first."""
         self.settle()
         self._deferred = work
 
@@ -199,7 +199,7 @@ class Member(Party):
                 deferred()
 
     def flush(self) -> None:
-        """Do what was put off and write the figures so far.
+        """Do deferred work and write the figures so far.
 
         Raises:
             StorageError: they cannot be written, or a log failed earlier: the error may have reached only
@@ -211,7 +211,7 @@ class Member(Party):
         self.metrics.save()
 
     def close(self) -> None:
-        """Do what was put off, close the logs, write the last figures."""
+        """Do deferred work, close the logs, write the last figures."""
         try:
             self.settle()
         finally:

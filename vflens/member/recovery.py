@@ -1,6 +1,6 @@
-"""The recovery log: training messages since the last checkpoint, none left out.
+"""The recovery log: all training messages since the last checkpoint.
 
-A party's state is its last checkpoint plus these messages learned again: that is all a restart needs.
+A party's state is its last checkpoint plus the effect of these messages: a restart needs no more.
 """
 
 from __future__ import annotations
@@ -23,28 +23,26 @@ from vflens.types import Array, Exchange, Phase, Point, Released
 
 
 class Recorded:
-    """The training messages of kind ``point`` in a transcript that leaves none out: a log that is written
-    anyway.
-    """
+    """The training messages of kind ``point`` in a complete transcript, which needs no second log."""
 
     def __init__(self, transcript: Transcript, point: Point) -> None:
         self._transcript, self._point = transcript, point
 
     def append(self, released: Released) -> None:
-        """Record ``released`` now; its receiver may say so again later."""
+        """Record ``released`` now; its receiver may repeat the call later."""
         self._transcript.record(released)
 
     def __iter__(self) -> Iterator[Released]:
         return self._transcript.select(self._point, phases={Phase.TRAIN})
 
     def restart(self) -> None:
-        """A transcript forgets nothing."""
+        """Do nothing: a transcript keeps all messages."""
 
     def check(self) -> None:
-        """The transcript's owner does."""
+        """Do nothing: the transcript's owner does it."""
 
     def close(self) -> None:
-        """The transcript's owner does."""
+        """Do nothing: the transcript's owner does it."""
 
 
 class RecoveryLog:
@@ -65,17 +63,17 @@ class RecoveryLog:
 
     @classmethod
     def beside(cls, transcript: Transcript, point: Point, folder: Path, every: int) -> RecoveryLog:
-        """That of a party which learns from messages of kind ``point``: only a sampled ``transcript`` needs a
-        second log.
+        """The recovery log of a party that learns from messages of kind ``point``; only a sampled
+        ``transcript`` needs a second log.
         """
         return cls(folder, every, Recorded(transcript, point) if transcript.complete else None)
 
     def is_due(self, exchange: Exchange, ahead: int = 0) -> bool:
-        """Whether ``exchange`` comes next after the last learned from; False if it was over before.
+        """Whether ``exchange`` is the next one to learn from; False for an earlier one.
 
         Args:
             exchange: of a training step.
-            ahead: how many steps may be taken before those learned from have caught up.
+            ahead: number of steps that may be answered before the party learns from them.
 
         Raises:
             StateError: steps before it are missing.
@@ -91,20 +89,20 @@ class RecoveryLog:
         return self._learned
 
     def mark_learned(self, step: int) -> None:
-        """Note that ``step`` was learned from; its messages were logged before."""
+        """Note that the party has learned from ``step``, whose messages are logged."""
         self._learned = step
 
     def append(self, released: Released) -> None:
-        """Log ``released``, which is learned from now or later."""
+        """Log ``released``, to learn from now or later."""
         self._log.append(released)
 
     def checkpoint_if_due(self, state: Callable[[], Mapping[str, Array]]) -> None:
-        """Checkpoint every so many steps, when all that was logged was learned from."""
+        """Checkpoint every so many steps, if the party has learned from all logged messages."""
         if self.learned - self._checkpointed >= self._every:
             self.checkpoint(state())
 
     def checkpoint(self, state: Mapping[str, Array]) -> None:
-        """Write ``state``, then begin the log anew.
+        """Write ``state``, then empty the log.
 
         Raises:
             StorageError: it cannot be written; the last checkpoint and the log are kept.
@@ -130,8 +128,8 @@ class RecoveryLog:
         """The logged messages after the checkpoint, to be learned from again: those of ``senders`` parties a
         step.
 
-        The last step may lack some of them; it is not learned from, and they come again. Messages are copies:
-        after the next checkpoint the log is written over.
+        An incomplete last step is left out, since its messages come again. Messages are copies: after the
+        next checkpoint the log is overwritten.
         """
         for step, logged in groupby(self._log, key=lambda released: released.exchange.step):
             messages = {released.sender: released for released in logged}
@@ -150,12 +148,12 @@ class RecoveryLog:
 
 @contextmanager
 def as_storage_error(folder: Path) -> Iterator[None]:
-    """Around the taking up of what ``folder`` holds of its run: a refusal names the folder.
+    """Inside, the restoring of ``folder``'s run: a refusal names the folder.
 
     Only our own refusals are caught: any other error is a defect of this program, not of the folder.
 
     Raises:
-        StorageError: a checkpoint or a logged message lacks something, or holds something else.
+        StorageError: a checkpoint or a logged message is incomplete or wrong.
     """
     try:
         yield
@@ -189,8 +187,7 @@ def check_state(saved: Mapping[str, Array], own: Mapping[str, Array]) -> None:
 
 
 def check_logged(released: Released, federation: Federation, width: int) -> None:
-    """Refuse a message that nobody learned from, before it is learned from again or sent on; ``width``
-    numbers a row are due.
+    """Refuse a logged message that this party cannot learn from; it must have ``width`` numbers per row.
 
     Raises:
         ProtocolError: of other rows or numbers than training has.

@@ -1,5 +1,5 @@
-"""How far a party's run has come, in ``state.json``: a party that is started again must not train a model
-that answers.
+"""The stage of a party's run, in ``state.json``: a restarted party must not train a model that already
+answers.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ class Stage(StrEnum):
     """The stages of a run, in their order."""
 
     TRAINING = "training"
-    DISCLOSED = "disclosed"  # disclosures were asked for: the model stays as it is
-    OPEN = "open"  # predictions may be asked for
+    DISCLOSED = "disclosed"  # disclosures were requested: the model is final
+    OPEN = "open"  # predictions are allowed
 
 
 class Reached:
@@ -37,10 +37,10 @@ class Reached:
         write_whole(self._file, json.dumps({"stage": self.stage}).encode())
 
     def advance(self, stage: Stage) -> None:
-        """Go on to ``stage``; never back.
+        """Advance to ``stage``, never back.
 
         Raises:
-            StorageError: it cannot be written; the party goes on refusing what belongs to later stages.
+            StorageError: it cannot be written; the party still refuses acts of later stages.
         """
         stages = list(Stage)
         if stages.index(stage) > stages.index(self.stage):
@@ -48,10 +48,10 @@ class Reached:
             self.stage = stage
 
     def restore(self) -> None:
-        """Take up what an earlier process wrote.
+        """Restore an earlier process's stage.
 
         Raises:
-            StorageError: it wrote nothing that can be read.
+            StorageError: the file is unreadable.
         """
         try:
             self.stage = Stage(json_object(self._file.read_text(encoding="utf-8"))["stage"])
@@ -62,8 +62,7 @@ class Reached:
             ) from error
 
     def check_training(self, step: int) -> None:
-        """Refuse what would change or use the model after training: early stopping leaves steps that nobody
-        took.
+        """Refuse training after its end: early stopping leaves steps that no party took.
 
         Raises:
             StateError: disclosures were made, or predictions opened.

@@ -1,8 +1,7 @@
-"""What tells the noise of one start of a party from that of the next: 32 random bytes beside its run, none in
-lab mode.
+"""32 random bytes that separate the noise of a party's starts; in lab mode there are none.
 
-A start in the same folder forgets what was released before. With the same key of noise it would put the noise
-of a step, or of a row, on another value too: the difference of the two is free of it.
+A new start in a folder does not know earlier releases. With the same key of noise two values could get the
+noise of one step or row, and their difference would have none.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The rows of every training step of one epoch, written before the step's release is drawn.
 
-Two rules about noise rest on it, and both must survive a restart: a step keeps its rows, so that its noise is
+Two rules about noise need it, also after a restart: a step keeps its rows, so that its noise is
 never added to two values; and a row is released once an epoch, so that its noise does not average away.
 """
 
@@ -17,18 +17,18 @@ from vflens.storage.files import repeats
 from vflens.types import Array, Exchange, Phase
 
 _HEAD = struct.Struct("<qqq")  # epoch, step, number of rows (int32), which follow
-_END = struct.pack("<q", -1)  # behind the last record: what follows is left of an earlier epoch
+_END = struct.pack("<q", -1)  # after the last record; bytes after it are from an earlier epoch
 
 
 class StepLog:
-    """The log in ``file``; what an earlier process wrote there holds on. A torn last record is dropped.
+    """The log in ``file``; records of an earlier process stay valid. A torn last record is dropped.
 
-    The file is written over from each epoch to the next, and keeps the last step of the one before: its
-    gradient may be on its way. One step is enough as long as training is at most one step stale
+    Each epoch overwrites the file, which keeps the last step of the epoch before: its gradient may still
+    come. One step is enough as long as training is at most one step stale
     (``vflens.models.settings.Training.staleness``).
 
     Raises:
-        StorageError: it cannot be read or written, or holds what no party wrote.
+        StorageError: it cannot be read or written, or no party wrote it.
     """
 
     def __init__(self, file: Path) -> None:
@@ -49,7 +49,7 @@ class StepLog:
             ) from error
 
     def rows(self, step: int) -> bytes | None:
-        """The rows of ``step``, int32, None where it is not known any more."""
+        """The rows of ``step``, int32, None if no longer known."""
         return self._steps.get(step) or self._before.get(step)
 
     def take(self, exchange: Exchange, rows: Array) -> None:
@@ -74,7 +74,7 @@ class StepLog:
             self._steps[exchange.step] = asked
 
     def check(self) -> None:
-        """Say again what ended the log, to whom it was not said.
+        """Raise the write error again for callers that did not see it.
 
         Raises:
             StorageError: a step could not be written.
@@ -117,7 +117,7 @@ class StepLog:
         return kept
 
     def _read(self, data: bytes) -> int:
-        """Take up the whole records in ``data``; where they end."""
+        """Restore the whole records in ``data``; return their end."""
         end = 0
         while len(data) - end >= _HEAD.size:
             epoch, step, count = _HEAD.unpack_from(data, end)

@@ -12,10 +12,10 @@ from vflens.types import Array
 def latest(found: Iterable[tuple[Array, Array]], rows: Array) -> tuple[Array, Array]:
     """The last value (N, w) of each of ``rows`` int32 (N,), and whether there is one, bool (N,).
 
-    ``found`` gives rows (n,) and values (n, w) in order of arrival; one message is held at a time.
+    ``found`` gives rows (n,) and values (n, w) in order of arrival; memory holds one message at a time.
     """
     distinct, place = np.unique(rows, return_inverse=True)
-    index = np.full(distinct.max(initial=-1) + 2, -1)  # the last for all that are not asked for
+    index = np.full(distinct.max(initial=-1) + 2, -1)  # the last entry takes all other rows
     index[distinct] = np.arange(len(distinct))
     values, seen = np.zeros((len(distinct), 0)), np.zeros(len(distinct), bool)
     for arrived, new in found:

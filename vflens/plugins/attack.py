@@ -1,6 +1,6 @@
 """The base of every attack: it declares what it needs, receives a view, returns an estimate.
 
-An attack never meets the truth: its view is built from what its party received and owns
+An attack never has the truth: its view holds what its party received and owns
 (:mod:`vflens.plugins.view`), and its package cannot import data, scoring or wire.
 """
 
@@ -27,15 +27,14 @@ if TYPE_CHECKING:
 class Attack(BaseModel, ABC):
     """One attack: frozen hyper-parameters as fields, one method.
 
-    ``needs`` is all the knowledge it may read, ``phases`` the phases whose traffic it may read.
+    ``needs`` is the knowledge that it may read, ``phases`` the phases whose messages it may read.
     ``rowwise`` says that rows are estimated one by one: permuting the rows permutes the answer.
-    ``estimates`` says whether it gives the target's columns (N, d) or a belief in each class (N, k).
-    ``estimated_rows`` are the rows that it can tell: prediction rows, training rows, or both.
-    ``up_to_affine`` says that its values are the target's columns up to an affine map, which only the target
-    can fit. ``exact`` says that the answer is exact where what was received determines it; an iteration that
-    stops early, or an estimate from a sample, is not. ``unknown_columns`` is the number of unknown columns
-    that it is made for, None for any. ``audited`` is how ``vflens audit`` runs it, None where another attack
-    covers it. ``stated`` is what theory says of its error, None where it says nothing.
+    ``estimates``: the target's columns (N, d), or a belief in each class (N, k). ``estimated_rows``:
+    prediction rows, training rows, or both. ``up_to_affine`` says that its values are the target's columns up
+    to an affine map, which only the target can fit. ``exact``: the answer is exact if the messages determine
+    it; an iteration that stops early, or an estimate from a sample, is not. ``unknown_columns`` is the number
+    of unknown columns that it is made for, None for any. ``audited`` is how ``vflens audit`` runs it, None
+    where another attack covers it. ``stated`` is the theory of its error, or None.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -56,7 +55,7 @@ class Attack(BaseModel, ABC):
         return self.unknown_columns in (None, len(columns))
 
     def check(self, bottom: Module) -> None:
-        """Refuse, before a run, what a target's bottom model in torch, new and untrained, rules out.
+        """Refuse, before a run, settings that do not fit the target's new, untrained bottom model in torch.
 
         Raises:
             KnowledgeError: naming the setting.
@@ -128,7 +127,7 @@ class LinearAttack(JointAttack):
     def joint(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
         """Solve the system of each group of rows with the same usable scores; see :meth:`JointAttack.joint`.
 
-        Rows with equations missing are SATURATED unless something worse happened to them.
+        Rows with equations missing are SATURATED unless a worse state applies.
         """
         n, width = len(view.rows), sum(view.widths().values())
         moments = view.moments() if Knowledge.MOMENTS in self.needs else None

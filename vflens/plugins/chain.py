@@ -15,7 +15,7 @@ from vflens.types import Array, Claim, Exchange, Owner
 
 
 class DefenseChain:
-    """The configured defences of one owner, folded in order; remembers which of them ever acted.
+    """The configured defences of one owner, folded in order; records which of them ever acted.
 
     Args:
         owner: the owner as it is now.
@@ -56,7 +56,7 @@ class DefenseChain:
         if narrow:
             value = value.astype(np.float64)
         for position in positions:
-            if value is None:  # withheld: nothing is left to defend
+            if value is None:  # withheld: no value is left to defend
                 break
             value = self._apply(position, hook, value, exchange, rows)
         return value.astype(np.float32) if narrow else value
@@ -111,8 +111,8 @@ def _check_result(defense: Defense, hook: str, before: Array, after: Any) -> Non
 
 
 def _holds_numbers(value: Any) -> bool:
-    """Whether there is anything to defend in ``value``: an array without rows or columns has nothing; a model
-    is not looked into.
+    """Whether there is anything to defend in ``value``: not an array without rows or columns; models are not
+    inspected.
     """
     parts = value.values() if isinstance(value, Mapping) else [value]
     return any(not isinstance(part, np.ndarray) or part.size > 0 for part in parts)

@@ -1,4 +1,4 @@
-"""What an attack says of itself, so that audit and theory need not know it by name."""
+"""An attack's declarations, so that audit and theory need not know its name."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 class Audited:
     """How ``vflens audit`` runs an attack.
 
-    It sees ``rows`` of each model, None for all; one that takes milliseconds a row asks for few.
-    ``settings`` go over its defaults.
+    It estimates ``rows`` of each model, None for all; a slow attack declares few. ``settings`` override its
+    defaults.
     """
 
     rows: int | None = None
@@ -21,12 +21,12 @@ class Audited:
 
 @dataclass(frozen=True)
 class Stated:
-    """What the papers state of an attack's error.
+    """The papers' statements on an attack's error.
 
     ``center``: it submits the solution of A x = b nearest to z·1, z = ``center`` (RVG Theorem 2), or z =
     ``if_determined`` where there are fewer unknown columns than classes. ``clipped``: it moves that into the
     box, so that the closed form is a bound. ``guessed``: b comes from scores that it guessed (VAR (13),
-    (21)). ``stretched``: of one column, it stretches what it saw to [0, 1] (RVG §VI).
+    (21)). ``stretched``: for one column, it stretches the observed values to [0, 1] (RVG §VI).
     ``no_worse_than``: attacks that it exceeds in no row (RVG Theorem 1).
     """
 

@@ -34,7 +34,7 @@ INNER_HOOKS = ("on_inputs", "on_labels", "on_outputs", "wrap_model")
 
 @dataclass(frozen=True)
 class Context:
-    """What a hook may know: its owner, the exchange, the rows (int32), its own fitted state.
+    """A hook's context: its owner, the exchange, the rows (int32), its own fitted state.
 
     It is made under the owner's ``secret`` and keeps keys for this defence in this exchange only: from them
     follow neither the secret nor other draws of the owner.
@@ -70,8 +70,8 @@ class Context:
     def stream(self, name: str = "") -> np.random.Generator:
         """The generator for this hook of this defence in this exchange; ``name`` tells several apart.
 
-        What leaves in training has its rows in the key: the same noise on other rows would be gone by
-        subtraction. What leaves at all has the nonce of the party's start in it.
+        What leaves in training has its rows in the key: the same noise on other rows could be subtracted. The
+        key of every release holds the nonce of the party's start.
         """
         names: tuple[str, ...] = (name,)
         if self.hook not in INNER_HOOKS:
@@ -91,9 +91,9 @@ class Context:
     def draw(self, sample: Callable[[np.random.Generator, int], Array]) -> Array:
         """Noise (n, …) for the rows of this exchange, where ``sample(generator, m)`` gives that of m rows.
 
-        A prediction row keeps its noise within run, start and model version, in whatever request it is asked
-        and whatever a crash forgot: who asks again cannot average it away. In other phases it is drawn per
-        exchange (and in training for these rows).
+        A prediction row keeps its noise within run, start and model version, in every request and after every
+        crash: repeated requests cannot average it away. In other phases it is drawn per exchange (and in
+        training for these rows).
         """
         if self.exchange.phase is not Phase.PREDICT or not len(self.rows):
             return sample(self.stream(), len(self.rows))
@@ -126,7 +126,8 @@ class Defense(BaseModel):
     strengths: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)
 
     def check(self, party: str, n_classes: int) -> None:
-        """Refuse, before a run, what this party's number of classes rules out (0: it has no labels).
+        """Refuse, before a run, settings that do not fit this party's number of classes (0: it has no
+        labels).
 
         Raises:
             ConfigError: naming the setting.
@@ -176,7 +177,7 @@ class Defense(BaseModel):
         return x
 
     def claim(self, state: Mapping[str, Array]) -> Claim:
-        """What it guarantees; by default nothing."""
+        """Its guarantees; by default none."""
         return Claim()
 
     @property

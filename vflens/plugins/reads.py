@@ -1,4 +1,4 @@
-"""Checked reads of what a party received: an attack gets what it declared, and no more."""
+"""Checked reads of a party's messages: an attack gets only what it declared."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ POINT_KNOWLEDGE = {
 
 
 class Log(Protocol):
-    """What a party received, to be read only: :class:`vflens.storage.journal.Reader` and
-    :class:`vflens.storage.journal.Messages` are such. A party's transcript can be written to, and is none.
+    """A party's messages, read-only: :class:`vflens.storage.journal.Reader` and
+    :class:`vflens.storage.journal.Messages` have this interface. A party's transcript is writable and does
+    not.
     """
 
     def select(
@@ -114,7 +115,7 @@ class CheckedReads:
 
 
 def read_only(array: Array) -> Array:
-    """A view of ``array`` into which nobody can write."""
+    """A read-only view of ``array``."""
     view = array.view()
     view.flags.writeable = False
     return view

@@ -1,6 +1,6 @@
-"""What an adversary has: its party's transcript, what was disclosed to it, what it owns. Nothing else.
+"""The adversary's view: its party's transcript, disclosures and own data, and no more.
 
-What every party knows is free to read: who takes part, how many columns a party has, which rows train. Every
+Facts that every party knows are free to read: the parties, their numbers of columns, the training rows. Every
 other read is checked against the attack's declared knowledge and phases.
 """
 
@@ -93,7 +93,7 @@ class AdversaryView(CheckedReads):
         """What ``solve`` finds for all targets of ``attack``: computed for one of them, and kept for the
         others.
 
-        What drew from ``rng`` is not kept: every target has random numbers of its own.
+        Results that drew from ``rng`` are not kept: every target has its own random numbers.
         """
         for other, found in self._joint:
             if other is attack and np.array_equal(found.rows, self.rows):
@@ -109,8 +109,7 @@ class AdversaryView(CheckedReads):
         the party itself.
 
         ``rows`` are those of the view unless others of its own are asked for. A passive party's embeddings
-        are those that its trained model gives in predictions, of training rows too: with its own passport,
-        which is no secret from itself.
+        are those that its trained model gives in predictions, of training rows too: with its own passport.
 
         Raises:
             KnowledgeError: the attack did not declare it, or the party has none.

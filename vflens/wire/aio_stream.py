@@ -37,7 +37,7 @@ class AioStream(Stream[R]):
         self._timer = self._loop.call_later(self._step_seconds, self._look)
 
     async def send(self, act: Act[R]) -> None:
-        """See :meth:`Stream.send`. A stream that ended says why when the reply is asked for."""
+        """See :meth:`Stream.send`. A stream that ended raises its error at the next receive."""
         with suppress(asyncio.InvalidStateError, grpc.RpcError):
             await self._in_time(self._call.write(self._rpc.encode(act)))
 

@@ -1,6 +1,6 @@
-"""The process's allocator: what is freed is kept for the next message, and given back between stages.
+"""The process's allocator: it keeps freed memory for the next message, and returns it between stages.
 
-Only glibc knows these settings (``mallopt(3)``, ``malloc_trim(3)``); elsewhere nothing happens.
+Only glibc has these settings (``mallopt(3)``, ``malloc_trim(3)``); elsewhere they have no effect.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def keep_large_blocks() -> None:
 
 
 def give_back() -> None:
-    """Return what was freed to the system."""
+    """Return freed memory to the system."""
     trim = getattr(_libc(), "malloc_trim", None)
     if trim is not None:
         trim(0)

@@ -21,7 +21,7 @@ _HANDSHAKE_MS, _IDLE_MS = 10_000, 60_000
 def options(limits: Limits) -> list[tuple[str, int]]:
     """Channel and server options: message size from the configuration, pings every 20 s on idle streams.
 
-    A server takes pings more often than every five minutes for an attack unless it is told what to expect.
+    A server treats pings more often than every five minutes as an attack unless its options allow them.
     """
     size = limits.message_mib * MIB
     return [
@@ -40,7 +40,7 @@ def new_server(workers: ThreadPoolExecutor, limits: Limits) -> grpc.Server:
     """A server that ``workers`` answer for; strangers take no more of it than these bounds.
 
     A connection that has not begun to speak HTTP/2 in time is closed, an idle one too: its owner's next call
-    opens another. Beyond the most connections none is taken, beyond the most calls each is refused.
+    opens another. Further connections are not accepted, further calls are refused.
     """
     bounds = [
         ("grpc.max_allowed_incoming_connections", _MOST_CONNECTIONS),
@@ -82,8 +82,7 @@ def check_address(address: str, *, insecure: bool) -> None:
 
 
 def check_port_free(address: str) -> None:
-    """Refuse an address that somebody listens on, or where nobody can, and a Unix socket that another user
-    could take.
+    """Refuse an address in use or unusable, and a Unix socket that another user could take.
 
     Raises:
         ConfigError: naming the address.

@@ -1,4 +1,4 @@
-"""What a process of VFLens sets for all libraries in it; called by the command line, never by an import."""
+"""Settings of a VFLens process for all its libraries; the command line calls it, no import does."""
 
 import os
 

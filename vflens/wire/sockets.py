@@ -1,6 +1,4 @@
-"""Unix sockets that no other user of the machine can have put there: who calls sends a token to whoever
-listens.
-"""
+"""Unix sockets that no other user of the machine can create: a caller sends its token to any listener."""
 
 from __future__ import annotations
 
@@ -72,8 +70,7 @@ def check_listener(address: str, party: str) -> None:
 
 
 def check_free(address: str) -> None:
-    """Refuse a Unix socket's ``address`` that is taken, that nobody can bind, or that another user could bind
-    first.
+    """Refuse a Unix socket's ``address`` that is in use, unusable, or open to other users.
 
     Raises:
         ConfigError: naming the remedy.
@@ -91,7 +88,7 @@ def check_free(address: str) -> None:
         return
     if not path.is_socket():
         raise ConfigError(f"address {address!r} cannot be bound (a file is there): choose another path")
-    # gRPC removes what stands at the path, even the socket of a live server.
+    # gRPC removes an existing file at the path, even the socket of a live server.
     with socket.socket(socket.AF_UNIX) as probe, contextlib.suppress(ConnectionRefusedError):
         probe.settimeout(2)
         probe.connect(str(path))
@@ -119,10 +116,9 @@ def make_folder(address: str) -> None:
 
 
 def doubt(path: Path) -> str:
-    """Why another user may put a socket at ``path``, and what to do; "" where nobody but this user, or root,
-    can.
+    """Why another user may put a socket at ``path``, and the remedy; "" if only this user and root can.
 
-    As sshd's StrictModes, every place on the way to it is ours or root's, and nobody else can write it. A
+    As sshd's StrictModes, every folder on the path is ours or root's, and no other user can write it. A
     sticky folder such as /tmp may be on the way: others cannot rename what is ours in it. What is so stays
     so.
 

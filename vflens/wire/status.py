@@ -12,12 +12,10 @@ import grpc
 from vflens import errors
 
 ERROR_KEY = "vflens-error"
-_TOO_MANY_CALLS = "Concurrent RPC limit exceeded!"  # what the library says, before any handler is asked
-_WRITTEN_TOO_LATE = (
-    "Internal error from Core"  # what the library says of a write to a call that has just ended
-)
+_TOO_MANY_CALLS = "Concurrent RPC limit exceeded!"  # the library's text, before any handler runs
+_WRITTEN_TOO_LATE = "Internal error from Core"  # the library's text for a write to a call that has just ended
 
-#: What each class looks like to a generic gRPC client.
+#: The status of each class for a generic gRPC client.
 CODES: Mapping[type[errors.VflensError], grpc.StatusCode] = {
     errors.ConfigError: grpc.StatusCode.FAILED_PRECONDITION,
     errors.DataError: grpc.StatusCode.INVALID_ARGUMENT,
@@ -34,7 +32,7 @@ CODES: Mapping[type[errors.VflensError], grpc.StatusCode] = {
 
 
 def from_rpc(error: grpc.RpcError, peer: str, seconds: float) -> errors.VflensError:
-    """The error that ``peer`` raised, or what its silence means."""
+    """The error that ``peer`` raised, or the one for a missing answer."""
     metadata: Any = error.trailing_metadata() or ()
     trailing = dict(metadata)
     details = errors.from_peer(error.details() or "")
