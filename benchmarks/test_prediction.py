@@ -28,7 +28,7 @@ def test_one_row_against_a_unary_echo(benchmark: Any, tmp_path: Path) -> None:
 
         def ask() -> None:
             i = next(next_row)
-            party.ask(rows[i : i + 1])
+            party.predictions.ask(rows[i : i + 1])
 
         candidates = {
             "unary echo": lambda: _p50(lambda: call(b"x" * 100)),
@@ -46,7 +46,7 @@ def test_predictions_a_second(benchmark: Any, tmp_path: Path) -> None:
 
         def ask() -> None:
             i = next(start)
-            party.ask(rows[i : i + BATCH])
+            party.predictions.ask(rows[i : i + BATCH])
 
         candidates = {
             "unary echo of as many bytes": lambda: _rows_per_second(lambda: call(request)),

@@ -8,32 +8,33 @@ from dataclasses import replace
 
 import numpy as np
 
-from vflens.clients.data_party import DataParty
-from vflens.clients.direct_training import DirectTraining
-from vflens.clients.disclosed import check_disclosed
-from vflens.clients.operator import answers
+from vflens.clients.operator import numbered
 from vflens.clients.utility import record_utility
+from vflens.clients.vertical.aligned_run import LabelledRun
+from vflens.clients.vertical.direct_training import DirectTraining
+from vflens.clients.vertical.disclosed import check_disclosed
+from vflens.clients.vertical.early_stopping import EarlyStopping
+from vflens.clients.vertical.party import VerticalParty
+from vflens.clients.vertical.predictions import Predictions
 from vflens.config import ActiveConfig
 from vflens.config.compatibility import check_grants
 from vflens.errors import ConfigError, ProtocolError, StateError
 from vflens.member.event_loop import run_to_end
-from vflens.member.released_rows import RowLog
 from vflens.member.stage import Stage
-from vflens.models.part import ActivePart, Learn, Site
+from vflens.models.part import Learn
 from vflens.models.softmax_regression import one_hot
 from vflens.protocol.acts import (
     Answers,
     Disclose,
     Finished,
-    Predict,
     Query,
     Step,
     StepReply,
     Train,
     Trained,
 )
-from vflens.protocol.checks import MODEL_VERSION, check_origin, check_version, finite, part
-from vflens.protocol.embeddings import combined, predicted_embeddings
+from vflens.protocol.checks import MODEL_VERSION, check_origin, check_version, finite
+from vflens.protocol.embeddings import combined
 from vflens.protocol.federation import Federation
 from vflens.protocol.link import Handlers, Link
 from vflens.randomness import stream
@@ -43,7 +44,7 @@ from vflens.storage.files import save_arrays
 from vflens.types import Array, Exchange, Phase, Point, Released
 
 
-class ActiveParty(DataParty[ActivePart]):
+class ActiveParty(VerticalParty[LabelledRun]):
     """Learns from summed logits, gives gradients, asks for predictions, attacks.
 
     Args:
@@ -52,9 +53,6 @@ class ActiveParty(DataParty[ActivePart]):
     """
 
     config: ActiveConfig
-    labels: Array
-    prediction_rows: Array
-    prediction_ids: Array
 
     def __init__(self, config: ActiveConfig, links: Mapping[str, Link], *, in_process: bool = False) -> None:
         super().__init__(config, links, learns_from=Point.EMBEDDING, in_process=in_process)
@@ -63,10 +61,7 @@ class ActiveParty(DataParty[ActivePart]):
                 f"data.label_column {config.data.label_column!r} gave no labels: name the label column"
             )
         self._file_labels = self.table.labels
-        self._best_loss, self._epochs_without = np.inf, 0
-        self._losses: list[float] = []
-        self._requests = 0
-        self._scores = RowLog()
+        self.predictions = Predictions(self)
         self._training = threading.Lock()  # held while this party drives a training
 
     def handlers(self) -> Handlers:
@@ -77,32 +72,42 @@ class ActiveParty(DataParty[ActivePart]):
             Query: self.query,
         }
 
-    def aligned_labels(self, order: Array) -> Array:
-        """The labels int64 (N,) in aligned order."""
-        aligned: Array = self._file_labels[order]
-        return aligned
-
-    def begin_run(self, federation: Federation, order: Array) -> None:
-        """Also draws the soft labels (N, k) once per run, after the label defences."""
+    def aligned_run(self, federation: Federation, order: Array) -> LabelledRun:
+        """See :meth:`VerticalParty.aligned_run`; also draws the soft labels."""
         if federation.n_classes != len(self.table.class_names):
             raise ProtocolError(
                 f"a federation of {federation.n_classes} classes: {self.name!r} has "
                 f"{len(self.table.class_names)}"
             )
         check_grants(self.config, len(federation.train))
-        super().begin_run(federation, order)
-        self.labels = self.aligned_labels(order)
-        self.prediction_rows = federation.predict
-        self.prediction_ids = self.table.ids[order[federation.predict]]
+        labels: Array = self._file_labels[order]
+        rows = self.take_rows(federation, order, labels)
+        return LabelledRun(
+            federation,
+            *rows,
+            model=federation.model.active_part(self.site(federation, rows.inputs.shape[1])),
+            spending=self.new_spending(federation),
+            scoring=self._scoring_of(labels, federation),
+            labels=labels,
+            soft_labels=self._soft(labels, federation),
+            prediction_ids=self.table.ids[order[federation.predict]],
+            stopping=EarlyStopping(federation, self.metrics),
+        )
+
+    def _soft(self, labels: Array, federation: Federation) -> Array:
+        """The soft labels (N, k) that defences of labels draw from ``labels`` (N,), once per run."""
         everything = np.arange(federation.rows, dtype=np.int32)
         exchange = Exchange(federation.run, Phase.TRAIN, 0, 0)
-        self.soft_labels: Array = self.chain.fold(
-            "on_labels", one_hot(self.labels, federation.n_classes), exchange, everything
+        soft: Array = self.chain.fold(
+            "on_labels", one_hot(labels, federation.n_classes), exchange, everything
         )
         # What a defence of gradients knows of a row's label leaves with its noise.
-        self.owner = replace(self.owner, labels=self.soft_labels.argmax(axis=1))
-        self.scoring = LabelScoring(
-            labels=self.labels,
+        self.owner = replace(self.owner, labels=soft.argmax(axis=1))
+        return soft
+
+    def _scoring_of(self, labels: Array, federation: Federation) -> LabelScoring:
+        return LabelScoring(
+            labels=labels,
             n_classes=federation.n_classes,
             training=federation.train,
             party=self.name,
@@ -117,7 +122,7 @@ class ActiveParty(DataParty[ActivePart]):
         with self.lock:
             answered = self.answered(Point.GRADIENT, act.exchange)
             if answered is not None:
-                return StepReply(answered, self.stops_after(act.exchange.step))
+                return StepReply(answered, self.run.stopping.stops_after(act.exchange.step))
             self.reached.check_training(act.exchange.step)
             if not self.recovery.is_due(act.exchange):
                 raise StateError(
@@ -125,12 +130,12 @@ class ActiveParty(DataParty[ActivePart]):
                     "for the next"
                 )
             received = self._checked(act)
-            self.spending.check(act.exchange)
+            self.run.spending.check(act.exchange)
             self.gate.take(act.exchange, received.rows)  # what it refuses is never learned, so not logged
             self.recovery.append(received)  # first: whoever has the gradient does not give it again
             released, learn = self._release_gradient([received])
             self.defer(lambda: self._learn_and_remember(learn, received))
-            return StepReply(released, self.stops_after(act.exchange.step))
+            return StepReply(released, self.run.stopping.stops_after(act.exchange.step))
 
     def train(self, act: Train) -> Trained:
         """Train with the passive parties, whose embeddings come straight to this party."""
@@ -151,7 +156,7 @@ class ActiveParty(DataParty[ActivePart]):
         the gradient too is computed later, while the parties compute their next embeddings.
         """
         with self.lock:
-            self.spending.check(embeddings[0].exchange)
+            self.run.spending.check(embeddings[0].exchange)
             self.gate.take(embeddings[0].exchange, embeddings[0].rows)  # as in a step
             for embedding in embeddings:
                 self.recovery.append(embedding)
@@ -162,7 +167,7 @@ class ActiveParty(DataParty[ActivePart]):
                 self.defer(lambda: self._learned(learn, embeddings))
 
     def check_disclosed(self, released: Released) -> None:
-        """See :meth:`DataParty.check_disclosed`."""
+        """See :meth:`VerticalParty.check_disclosed`."""
         if released.sender not in {p.name for p in self.run.federation.passive}:
             raise ProtocolError(f"a disclosure of {released.sender!r}: only a passive party discloses")
         check_disclosed(released, self.run.federation)
@@ -181,22 +186,22 @@ class ActiveParty(DataParty[ActivePart]):
         rows = self._labelled_rows(count)
         exchange = Exchange(self.config.run, Phase.DISCLOSE, version, count)
         self.log.info("disclosed", what="labels", rows=len(rows))
-        return self.gate.release(Point.AUXILIARY, exchange, rows, {"labels": self.labels[rows]})
+        return self.gate.release(Point.AUXILIARY, exchange, rows, {"labels": self.run.labels[rows]})
 
     def _labelled_rows(self, count: int) -> Array:
         return np.sort(stream(self.secret, "known labels").permutation(self.run.federation.train)[:count])
 
     def granted_rows(self, to: str) -> Array:
-        """See :meth:`DataParty.granted_rows`."""
+        """See :meth:`VerticalParty.granted_rows`."""
         return self._labelled_rows(max((d.rows for d in self.config.disclose if d.to == to), default=0))
 
-    def _scored_rows(self, scored_set: str, sender: str) -> Array:
-        """As :meth:`DataParty._scored_rows`; labels of prediction rows can be guessed before their scores are
-        asked for: all are scored.
+    def scored_rows(self, scored_set: str, sender: str) -> Array:
+        """See :meth:`DataParty.scored_rows`: labels of prediction rows can be guessed before their scores
+        are asked for, so all are scored.
         """
         if scored_set == "predict":
             return self.run.federation.predict
-        return super()._scored_rows(scored_set, sender)
+        return super().scored_rows(scored_set, sender)
 
     def training_over(self) -> None:
         """Keep what attacks on the recorded transcript may use besides it."""
@@ -205,89 +210,15 @@ class ActiveParty(DataParty[ActivePart]):
     def query(self, act: Query) -> Answers:
         """Answer an operator."""
         self.check_open()
-        return answers(self, act.rows)
-
-    def ask(self, rows: Array) -> Released:
-        """The released scores of prediction ``rows`` int32 (n,), recorded on arrival."""
-        self.check_open()
-        with self.lock:
-            self.settle()
-            run, rows = self.run, self.run.federation.checked_rows(rows, Phase.PREDICT)
-            exchange = Exchange(self.config.run, Phase.PREDICT, MODEL_VERSION, self._requests)
-            self._requests += 1
-            if run.federation.direct:
-                fresh = self.gate.unreleased(Point.SCORES, exchange, rows)
-            else:
-                self.spending.check(exchange)
-                own = self.gate.release_rows(
-                    Point.EMBEDDING,
-                    exchange,
-                    rows,
-                    lambda fresh: run.model.forward(run.inputs.take(fresh, axis=0), exchange),
-                )
-        if run.federation.direct:
-            return self._scored_here(exchange, rows, fresh)
-        released = self.links[self.coordinator].call(Predict(own))  # meanwhile another may be prepared
-        with self.lock:
-            log_c = self._checked_scores(released, rows)
-            fresh = ~self._scores.has(rows)
-            if fresh.any():  # what was received before says nothing new
-                self.transcript.record(part(released, rows[fresh]))
-                self._scores.add(rows[fresh], log_c[fresh], exchange)
-            if run.federation.scored_by_coordinator:
-                return released
-            return self.gate.release_rows(Point.SCORES, exchange, rows, self._scores.values)
+        run = self.run
+        numbers = numbered(act.rows, len(run.federation.predict))
+        scores = self.predictions.ask(run.federation.predict[numbers]).tensor("scores")
+        ids = tuple(i.decode() for i in run.prediction_ids[numbers])
+        return Answers(numbers, ids, self.table.class_names, scores)
 
     def _passive(self) -> list[Link]:
         """The links to the passive parties, in name order."""
         return self.links.to(self.run.federation.passive)
-
-    def _scored_here(self, exchange: Exchange, rows: Array, fresh: Array) -> Released:
-        """Scores of ``rows``; the embeddings of the ``fresh`` ones come straight from the passive parties."""
-        asked = self._passive() if len(fresh) else ()
-        embeddings = predicted_embeddings(self.run.federation, asked, exchange, fresh)  # not under the lock
-
-        def compute(own: Array) -> Array:  # all fresh rows, where another request did not overtake
-            received = [part(embedding, own) for embedding in embeddings]
-            for embedding in received:
-                self.transcript.record(embedding)
-            log_c = self._log_scores(combined(received, self.run.federation), own, exchange)
-            self._scores.add(own, log_c, exchange)
-            return log_c
-
-        with self.lock:
-            return self.gate.release_rows(Point.SCORES, exchange, rows, compute)
-
-    def new_part(self, federation: Federation, site: Site) -> ActivePart:
-        """See :meth:`DataParty.new_part`."""
-        return federation.model.active_part(site)
-
-    def _checked_scores(self, released: Released, rows: Array) -> Array:
-        """The scores (n, k) that the coordinator released, or those that this part gives its embeddings."""
-        federation = self.run.federation
-        point, width = federation.predicted
-        check_origin(released, self.coordinator, point)
-        values = released.tensor(str(point))
-        if released.rows.tobytes() != rows.tobytes() or values.shape != (len(rows), width):
-            raise ProtocolError(
-                f"the coordinator answered with {point} of shape {values.shape}, or of other rows: {point} "
-                f"of the {len(rows)} rows asked are due"
-            )
-        if federation.scored_by_coordinator:
-            return values
-        finite(released, "embedding", values.shape, federation.dtype)
-        return self._log_scores(values, rows, released.exchange)
-
-    def _log_scores(self, embeddings: Array, rows: Array, exchange: Exchange) -> Array:
-        """What this part makes of the combined ``embeddings`` of ``rows``."""
-        return self.run.model.log_scores(embeddings, self.run.inputs.take(rows, axis=0), exchange)
-
-    def received_scores(self, rows: Array) -> Array:
-        """Log-probabilities (n, k) of ``rows`` asked before, after this party's own defences."""
-        with self.lock:
-            exchange = Exchange(self.config.run, Phase.PREDICT, MODEL_VERSION, self._requests)
-            log_c: Array = self.chain.fold("on_outputs", self._scores.values(rows), exchange, rows)
-            return log_c
 
     def predict_and_attack(self) -> None:
         """Ask for all prediction rows, attack at every milestone, then tell the coordinator."""
@@ -297,24 +228,24 @@ class ActiveParty(DataParty[ActivePart]):
         for milestone in milestones(len(rows)):
             while done < milestone:
                 end = min(done + self.config.predict_batch, milestone)
-                self.ask(rows[done:end])
+                self.predictions.ask(rows[done:end])
                 done = end
             self.log.info("progress", stage="predicting", done=done, total=len(rows))
             self.adversary.attack(
                 self.gate.released_rows(point, MODEL_VERSION)[:milestone], final=milestone == len(rows)
             )
-        record_utility(self, self.labels, self.received_scores(rows))
+        record_utility(self, self.run.labels, self.predictions.received(rows))
         self.metrics.save()
         self.links[self.coordinator].call(Finished(self.config.run, self.name))
 
     @property
     def step_messages(self) -> int:
-        """See :meth:`DataParty.step_messages`."""
+        """See :meth:`VerticalParty.step_messages`."""
         federation = self.run.federation
         return len(federation.passive) if federation.direct else 1
 
     def learned_width(self, sender: str) -> int:
-        """See :meth:`DataParty.learned_width`."""
+        """See :meth:`VerticalParty.learned_width`."""
         federation = self.run.federation
         if not federation.direct:
             return federation.combined_width
@@ -323,29 +254,23 @@ class ActiveParty(DataParty[ActivePart]):
         return federation.widths[sender]
 
     def relearn(self, logged: Sequence[Released]) -> None:
-        """See :meth:`DataParty.relearn`."""
+        """See :meth:`VerticalParty.relearn`."""
         self._release_gradient(logged)[1]()
 
     def resume(self) -> None:
-        """See :meth:`DataParty.resume`; requests are numbered on."""
+        """See :meth:`VerticalParty.resume`; requests are numbered on."""
         super().resume()
-        self._requests = self.gate.next_request()
+        self.predictions.resume()
 
     def state(self) -> dict[str, Array]:
         """Model state, the last answer, and what early stopping remembers."""
-        stopping = np.array([self._best_loss, self._epochs_without])
-        stopping_state = {"stopping": stopping, "losses": np.array(self._losses)}
-        return {**super().state(), **self.gate.state(), **stopping_state}
+        return {**super().state(), **self.gate.state(), **self.run.stopping.state()}
 
     def load(self, state: Mapping[str, Array]) -> None:
         """Take up :meth:`state`."""
         super().load(state)
-        best, without = state["stopping"].tolist()
-        if not 0 <= without < np.inf:
-            raise ProtocolError(f"the checkpoint counts {without} epochs without improvement: from 0 are due")
+        self.run.stopping.load(state)
         self.gate.load(state, self.config.run)
-        self._best_loss, self._epochs_without = best, int(without)
-        self._losses = state["losses"].tolist()
 
     def _checked(self, act: Step) -> Released:
         rows = self.run.federation.checked_rows(act.rows, Phase.TRAIN)
@@ -365,12 +290,12 @@ class ActiveParty(DataParty[ActivePart]):
     def _release_gradient(self, received: Sequence[Released]) -> tuple[Released, Learn]:
         """Release the gradient in the combined embeddings ``received``; return it and what learns from it."""
         model, (exchange, rows) = self.run.model, (received[0].exchange, received[0].rows)
-        inputs, labels = self.run.inputs.take(rows, axis=0), self.soft_labels.take(rows, axis=0)
+        inputs, labels = self.run.inputs.take(rows, axis=0), self.run.soft_labels.take(rows, axis=0)
         loss, gradient, learn = model.loss_gradient(
             combined(received, self.run.federation), inputs, labels, exchange
         )
         released = self.gate.release(Point.GRADIENT, exchange, rows, {"gradient": gradient})
-        self._note_loss(exchange, loss)
+        self.run.stopping.note(exchange, loss)
         return released, learn
 
     def _learn_and_remember(self, learn: Learn, received: Released) -> None:
@@ -385,20 +310,3 @@ class ActiveParty(DataParty[ActivePart]):
         for embedding in embeddings:
             self.transcript.record(embedding)
         self.recovery.checkpoint_if_due(self.state)
-
-    def _note_loss(self, exchange: Exchange, loss: float) -> None:
-        """Early stopping watches the epoch's mean training loss, which never leaves this party."""
-        self._losses.append(loss)
-        if not self.run.federation.ends_epoch(exchange.step):
-            return
-        mean = float(np.mean(self._losses))
-        self._losses.clear()
-        self.metrics.add("train_loss", mean, step=exchange.round)
-        improved = mean < self._best_loss - self.run.federation.training.tolerance
-        self._best_loss = mean if improved else self._best_loss
-        self._epochs_without = 0 if improved else self._epochs_without + 1
-
-    def stops_after(self, step: int) -> bool:
-        """Whether training ends early with ``step``, the last one taken."""
-        patience = self.run.federation.training.patience
-        return 0 < patience <= self._epochs_without and self.run.federation.ends_epoch(step)

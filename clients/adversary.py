@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from vflens.clients.aligned_run import Host
+from vflens.clients.vertical.aligned_run import Host
 from vflens.errors import KnowledgeError, PluginError, ProtocolError, StateError
 from vflens.numerics.theory.distortion_theory import logit_moment
 from vflens.plugins.attack import Attack
@@ -94,8 +94,8 @@ class Adversary:
         """What the adversary's party owns, as :class:`vflens.plugins.view.AdversaryView` takes it."""
         party, run = self._party, self._party.run
         own = {"features": run.inputs}
-        if party.labels is not None:
-            own["labels"] = party.labels
+        if run.labels is not None:
+            own["labels"] = run.labels
         if run.federation.model.linear:
             own["parameters"] = run.model.parameters()["weight"]
         elif party.role is Role.PASSIVE:

@@ -4,40 +4,13 @@ classes.
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import numpy as np
 
 from vflens.errors import ConfigError
-from vflens.protocol.acts import Answers
-from vflens.tables.table import Table
-from vflens.types import Array, Released
+from vflens.types import Array
 
 _MOST = 65_536  # characters of a list of rows
 _DIGITS = 10  # of a row number: int32 has no more, and Python reads no number of 4,301
-
-
-class Asked(Protocol):
-    """The active party as an operator asks it."""
-
-    table: Table
-    prediction_rows: Array
-    prediction_ids: Array
-
-    def ask(self, rows: Array) -> Released:
-        """The released scores of prediction ``rows`` int32 (n,), positions in the aligned order."""
-
-
-def answers(party: Asked, rows: str) -> Answers:
-    """The scores of prediction ``rows`` ("all", or numbers and ranges counted from 0).
-
-    Raises:
-        ConfigError: rows that are no such list, or do not exist.
-    """
-    numbers = numbered(rows, len(party.prediction_rows))
-    scores = party.ask(party.prediction_rows[numbers]).tensor("scores")
-    ids = tuple(i.decode() for i in party.prediction_ids[numbers])
-    return Answers(numbers, ids, party.table.class_names, scores)
 
 
 def numbered(text: str, count: int) -> Array:

@@ -6,14 +6,15 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from vflens.clients.data_party import DataParty
 from vflens.clients.pace import Pace
-from vflens.clients.released_model import released_model
+from vflens.clients.vertical.aligned_run import AlignedRun
+from vflens.clients.vertical.party import VerticalParty
+from vflens.clients.vertical.released_model import released_model
 from vflens.config import PassiveConfig
 from vflens.config.compatibility import check_grants
 from vflens.errors import ProtocolError, StateError
 from vflens.member.stage import Stage
-from vflens.models.part import PassivePart, Site
+from vflens.models.part import PassivePart
 from vflens.protocol.acts import Deliver, Disclose, Done, Finished, Forward, Step, StepReply
 from vflens.protocol.checks import MODEL_VERSION, check_exchange, check_origin, check_version, finite
 from vflens.protocol.federation import Federation
@@ -32,7 +33,7 @@ _POINTS = {
 }
 
 
-class PassiveParty(DataParty[PassivePart]):
+class PassiveParty(VerticalParty[AlignedRun[PassivePart]]):
     """Answers the steps of whoever aggregates with embeddings, and submissions with receipts; attacks the
     labels.
 
@@ -54,13 +55,26 @@ class PassiveParty(DataParty[PassivePart]):
         """See :meth:`vflens.protocol.link.Party.handlers`."""
         return {**super().handlers(), Forward: self.forward}
 
-    def begin_run(self, federation: Federation, order: Array) -> None:
-        """Also opens the scoring service on the party's own columns."""
-        super().begin_run(federation, order)
+    def aligned_run(self, federation: Federation, order: Array) -> AlignedRun[PassivePart]:
+        """See :meth:`VerticalParty.aligned_run`."""
         check_grants(self.config, len(federation.train))
-        self.scoring = ColumnScoring(
+        # Labels of its own take no part in the protocol: a defence may read them.
+        rows = self.take_rows(
+            federation, order, None if self.table.labels is None else self.table.labels[order]
+        )
+        return AlignedRun(
+            federation,
+            *rows,
+            model=federation.model.passive_part(self.site(federation, rows.inputs.shape[1])),
+            spending=self.new_spending(federation),
+            scoring=self._scoring_of(rows.truth, federation),
+            labels=None,
+        )
+
+    def _scoring_of(self, truth: Array, federation: Federation) -> ColumnScoring:
+        return ColumnScoring(
             party=self.name,
-            truth=self.run.truth,
+            truth=truth,
             columns=self.table.columns,
             training=federation.train,
             predicting=len(federation.predict),
@@ -91,13 +105,13 @@ class PassiveParty(DataParty[PassivePart]):
                     f"{self.recovery.learned + 1}"
                 )
             rows = self.run.federation.checked_rows(act.rows, Phase.TRAIN)
-            self.spending.check(act.exchange)
+            self.run.spending.check(act.exchange)
             self.gate.take(act.exchange, rows)  # refused before the model holds them for its next gradient
             embedding = self.run.model.forward(self.run.inputs.take(rows, axis=0), act.exchange)
             return StepReply(self.gate.release(Point.EMBEDDING, act.exchange, rows, {"embedding": embedding}))
 
     def check_disclosed(self, released: Released) -> None:
-        """Labels of training rows, from the active party; see :meth:`DataParty.check_disclosed`."""
+        """Labels of training rows, from the active party; see :meth:`VerticalParty.check_disclosed`."""
         check_origin(released, self.run.federation.active.name, Point.AUXILIARY)
         labels = released.tensor("labels")
         if list(released.tensors or ()) != ["labels"] or labels.shape != released.rows.shape:
@@ -125,7 +139,7 @@ class PassiveParty(DataParty[PassivePart]):
         check_exchange(act.exchange, self.config.run, Phase.PREDICT)
         run = self.run
         self.check_open()
-        self.spending.check(act.exchange)
+        self.run.spending.check(act.exchange)
         self._pace.wait(len(act.rows))
         with self.lock:
             self.settle()
@@ -152,10 +166,6 @@ class PassiveParty(DataParty[PassivePart]):
                 self.log.info("disclosed", what=what, rows=rows)
             return tuple(self.disclosed(what, rows, act.version) for what, rows in wanted)
 
-    def aligned_labels(self, order: Array) -> Array | None:
-        """Labels of its own, which a defence may read; they take no part in the protocol."""
-        return None if self.table.labels is None else self.table.labels[order]
-
     @property
     def _releases_table(self) -> bool:
         """Whether a defence makes its table fit to leave; without one it never does."""
@@ -168,18 +178,14 @@ class PassiveParty(DataParty[PassivePart]):
         self.links[self.coordinator].call(Finished(self.config.run, self.name))
 
     def learned_width(self, sender: str) -> int:
-        """See :meth:`DataParty.learned_width`."""
+        """See :meth:`VerticalParty.learned_width`."""
         return self.run.federation.widths[self.name]
 
     def relearn(self, logged: Sequence[Released]) -> None:
-        """See :meth:`DataParty.relearn`."""
+        """See :meth:`VerticalParty.relearn`."""
         (released,) = logged
         inputs = self.run.inputs.take(released.rows, axis=0)
         self.run.model.learn(inputs, released.tensor("gradient"), released.exchange)
-
-    def new_part(self, federation: Federation, site: Site) -> PassivePart:
-        """See :meth:`DataParty.new_part`."""
-        return federation.model.passive_part(site)
 
     def _learn(self, received: Released) -> None:
         federation = self.run.federation
@@ -247,5 +253,5 @@ class PassiveParty(DataParty[PassivePart]):
         return np.sort(chosen)
 
     def granted_rows(self, to: str) -> Array:
-        """See :meth:`DataParty.granted_rows`."""
+        """See :meth:`VerticalParty.granted_rows`."""
         return self._auxiliary_rows(max((d.rows for d in self.config.disclose if d.to == to), default=0))

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from vflens.clients.aligned_run import Host
+from vflens.clients.vertical.aligned_run import Host
 from vflens.models.alone import train_alone
 from vflens.models.part import Site, plain
 from vflens.numerics.ranking import auc

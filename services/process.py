@@ -150,7 +150,7 @@ def _serve_data_party(config: PassiveConfig | ActiveConfig, say: Say, progress: 
             end.callback(link.close)
         server = start_server(party, config, party.log)
         end.callback(lambda: server.stop(_GRACE_SECONDS).wait())
-        end.callback(party.stopped.set)  # its own training ends with the current step
+        end.callback(party.interrupt)  # its own training ends with the current step
         end.callback(_no_more_interrupts)
         wait_for((coordinator,), config, say)
         say(f"{party.role} {party.name!r} is ready at {config.address}")

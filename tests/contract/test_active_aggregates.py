@@ -72,7 +72,7 @@ def test_both_places_learn_the_same_bits_and_see_different_things(tmp_path: Path
         run.run()
         found.append(models(run))
         rows = run.active.run.federation.predict
-        scores.append(run.active.received_scores(rows))
+        scores.append(run.active.predictions.received(rows))
     assert found[0] == found[1]
     np.testing.assert_array_equal(scores[0], scores[1])
     hub, direct = tmp_path / "coordinator", tmp_path / "active"
@@ -249,10 +249,10 @@ def test_rows_asked_again_are_neither_sent_nor_recorded_again(local: LocalFedera
     local.coordinator.disclose()
     local.coordinator.open_predictions()
     rows = local.active.run.federation.predict
-    first = local.active.ask(rows[:6]).tensor("scores")
-    again = local.active.ask(rows[[7, 5, 0]]).tensor("scores")
+    first = local.active.predictions.ask(rows[:6]).tensor("scores")
+    again = local.active.predictions.ask(rows[[7, 5, 0]]).tensor("scores")
     np.testing.assert_array_equal(again[1:], first[[5, 0]])
-    np.testing.assert_array_equal(local.active.ask(rows[:6]).tensor("scores"), first)
+    np.testing.assert_array_equal(local.active.predictions.ask(rows[:6]).tensor("scores"), first)
     asked = [r.rows.tolist() for r in local.active.transcript if r.exchange.phase is Phase.PREDICT]
     assert asked == [rows[:6].tolist()] * 3 + [rows[[7]].tolist()] * 3
     for party in local.passive.values():
@@ -340,7 +340,7 @@ def test_an_epoch_holds_every_training_row_once(local: LocalFederation) -> None:
 
 
 def test_a_run_that_is_over_takes_no_further_step(local: LocalFederation) -> None:
-    local.active.stopped.set()
+    local.active.interrupt()
     with pytest.raises(UnavailableError, match=r"^run 'tiny/run' is over: no further step is taken$"):
         local.coordinator.train()
 
@@ -405,9 +405,9 @@ def test_requests_overlap_where_the_active_party_asks(
         both_asked.wait(20)
         return found
 
-    monkeypatch.setattr("vflens.clients.active.predicted_embeddings", side_by_side)
+    monkeypatch.setattr("vflens.clients.vertical.predictions.predicted_embeddings", side_by_side)
     with ThreadPoolExecutor(2) as callers:
-        first, second = callers.map(active.ask, (rows[:6], rows[3:9]))
+        first, second = callers.map(active.predictions.ask, (rows[:6], rows[3:9]))
     np.testing.assert_array_equal(first.tensor("scores")[3:], second.tensor("scores")[:3])
     assert sorted(active.gate.released_rows(Point.SCORES, 1)) == sorted(rows[:9])
     for sender in "abc":

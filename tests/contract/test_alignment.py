@@ -14,8 +14,8 @@ import pytest
 from laboratory import close, deal, estimates, experiment, transcripts
 from processes import change
 
-from vflens.clients.identification import Identification
 from vflens.clients.passive import PassiveParty
+from vflens.clients.vertical.identification import Identification
 from vflens.errors import ProtocolError, StateError
 from vflens.experiments.run.in_process import LocalFederation
 from vflens.protocol.acts import Identify, Prepare, Salt

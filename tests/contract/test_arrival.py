@@ -9,7 +9,8 @@ from typing import Any
 import laboratory
 from accidents import Around
 
-from vflens.clients.data_party import DataParty
+from vflens.clients.vertical.aligned_run import AlignedRun
+from vflens.clients.vertical.party import VerticalParty
 from vflens.models.part import Part
 from vflens.types import Phase, Role
 
@@ -28,7 +29,7 @@ def test_a_disclosure_is_recorded_after_the_last_step(tmp_path: Path) -> None:
     links["active"] = Unsettled(links["active"])
     local.coordinator.prepare()
     local.coordinator.train()
-    active: DataParty[Part] = local.active
+    active: VerticalParty[AlignedRun[Part]] = local.active
     assert active._deferred is not None
     local.coordinator.disclose()
     active.settle()

@@ -14,7 +14,6 @@ from accidents import rebuild_all, train_until
 from laboratory import SYNTHETIC, close, federation, figures
 
 from vflens.clients.active import ActiveParty
-from vflens.clients.spending import Spending
 from vflens.errors import ConfigError, StateError
 from vflens.experiments.pages.report import write_report
 from vflens.experiments.run.check import check
@@ -72,7 +71,9 @@ def _privacy(page: str) -> str:
 
 
 @pytest.mark.parametrize("at", ["passive", "active"])
-def test_the_prediction_beyond_the_budget_is_not_made(tmp_path: Path, at: str) -> None:
+def test_the_prediction_beyond_the_budget_is_not_made(
+    tmp_path: Path, at: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One release of a prediction row costs ½: a budget below it, set once training is over, refuses."""
     local = federation(tmp_path, defenses=[{**LAPLACE, "at": at}], limits={"epsilon": 1.5})
     local.coordinator.prepare()
@@ -81,14 +82,12 @@ def test_the_prediction_beyond_the_budget_is_not_made(tmp_path: Path, at: str) -
     local.coordinator.open_predictions()
     party = local.data_parties[at]
     limits = party.config.limits.model_copy(update={"epsilon": 0.4})
-    party.spending = Spending(
-        party.config.model_copy(update={"limits": limits}), party.chain.claims_at, party.run.federation
-    )
+    monkeypatch.setattr(party.run.spending, "_limits", limits)
     active = local.data_parties["active"]
     assert isinstance(active, ActiveParty)
     words = rf"release 1 of a prediction row of '{at}' makes ε = 0\.5 at δ = 1e-05, limits\.epsilon is 0\.4"
     with pytest.raises(StateError, match=words):
-        active.ask(active.prediction_rows[:2])
+        active.predictions.ask(active.run.federation.predict[:2])
     assert len(party.gate.released_rows(Point.EMBEDDING, 1)) == 0
     close(local)
 

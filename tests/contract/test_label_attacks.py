@@ -54,9 +54,9 @@ def test_rows_of_one_class_have_no_auc(tmp_path: Path) -> None:
     local.coordinator.prepare()
     active = local.active
     train = active.run.federation.train
-    rows = train[active.labels[train] == 0]
+    rows = train[active.run.labels[train] == 0]
     guess = Guess("sign", np.eye(3)[np.zeros(len(rows), int)], numbered(statuses(len(rows))))
-    active.scoring.keep_errors(Submission("tiny/run", "passive", "train", rows, (guess,)))
+    active.run.scoring.keep_errors(Submission("tiny/run", "passive", "train", rows, (guess,)))
     found = {m: active.metrics.last(m) for m in ("label_auc", "label_accuracy")}
     assert math.isnan(found["label_auc"] or 0)
     assert found["label_accuracy"] == 1

@@ -155,7 +155,7 @@ def test_a_row_has_its_own_scores_wherever_it_stands_in_a_request(tmp_path: Path
     plain.coordinator.open_predictions()
     rows = plain.active.run.federation.predict
     for asked in ([4, 1], [1, 7, 4, 0], [9, 0, 8, 7, 2]):
-        released = plain.active.ask(rows[asked])
+        released = plain.active.predictions.ask(rows[asked])
         blocks = [(p.run.truth[rows[asked]], p.run.model.parameters()) for p in plain.data_parties.values()]
         z = sum(x @ m["weight"].T + m.get("bias", 0) for x, m in blocks)
         np.testing.assert_allclose(released.tensor("scores"), log_softmax(z, axis=1), rtol=1e-12, atol=1e-14)
@@ -165,11 +165,13 @@ def test_prediction_rows_asked_again_are_answered_but_not_released_again(local: 
     local.coordinator.train()
     local.coordinator.open_predictions()
     rows = local.active.run.federation.predict
-    first = local.active.ask(rows[:6])
-    again = local.active.ask(rows[[7, 5, 0, 3]])
+    first = local.active.predictions.ask(rows[:6])
+    again = local.active.predictions.ask(rows[[7, 5, 0, 3]])
     before = fingerprint(local)
     for _ in range(3):  # a record of every repetition would fill the disk
-        np.testing.assert_array_equal(local.active.ask(rows[:6]).tensor("scores"), first.tensor("scores"))
+        np.testing.assert_array_equal(
+            local.active.predictions.ask(rows[:6]).tensor("scores"), first.tensor("scores")
+        )
     assert fingerprint(local) == before
     received = [r.rows.tolist() for r in local.coordinator.transcript if r.exchange.phase is Phase.PREDICT]
     assert received == [rows[:6].tolist()] * 2 + [rows[[7]].tolist()] * 2
@@ -192,7 +194,7 @@ def test_requests_that_overlap_release_each_row_once(local: LocalFederation) -> 
 
     coordinator._embeddings = side_by_side  # type: ignore[method-assign]
     with ThreadPoolExecutor(2) as callers:
-        first, second = callers.map(active.ask, (rows[:6], rows[3:9]))
+        first, second = callers.map(active.predictions.ask, (rows[:6], rows[3:9]))
     np.testing.assert_array_equal(first.tensor("scores")[3:], second.tensor("scores")[:3])
     assert sorted(coordinator.gate.released_rows(Point.SCORES, 1)) == sorted(rows[:9])
     for sender in {p.name for p in active.run.federation.parties}:
@@ -265,7 +267,7 @@ def test_received_scores_are_read_under_the_lock(local: LocalFederation) -> None
     local.coordinator.open_predictions()
     active, held = local.active, list[bool]()
     rows = active.run.federation.predict[:2]
-    active.ask(rows)
+    active.predictions.ask(rows)
     fold = active.chain.fold
 
     def noting(*args: Any) -> Any:
@@ -273,7 +275,7 @@ def test_received_scores_are_read_under_the_lock(local: LocalFederation) -> None
         return fold(*args)
 
     active.chain.fold = noting  # type: ignore[method-assign,assignment]
-    active.received_scores(rows)
+    active.predictions.received(rows)
     assert held == [True]
 
 
@@ -288,8 +290,8 @@ def test_a_row_asked_with_ever_more_others_is_recorded_once(tmp_path: Path, netw
     local.coordinator.open_predictions()
     rows = local.coordinator.aligned.predict
     for last in range(1, len(rows) + 1):
-        local.active.ask(rows[:last])
-    together = local.active.received_scores(rows)
+        local.active.predictions.ask(rows[:last])
+    together = local.active.predictions.received(rows)
     for member in local.members():
         told: dict[tuple[str, Point], list[int]] = {}
         for r in member.transcript:
@@ -297,8 +299,8 @@ def test_a_row_asked_with_ever_more_others_is_recorded_once(tmp_path: Path, netw
                 told.setdefault((r.sender, r.point), []).extend(r.rows.tolist())
         assert all(received == rows.tolist() for received in told.values())
         assert bool(told) == (member not in local.passive.values())
-    local.active.ask(rows)
-    np.testing.assert_array_equal(local.active.received_scores(rows), together)
+    local.active.predictions.ask(rows)
+    np.testing.assert_array_equal(local.active.predictions.received(rows), together)
     close(local)
 
 

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from laboratory import NOISY, NOTHING, close, federation, fingerprint, payload
 
-from vflens.clients.data_party import DataParty
+from vflens.clients.vertical.aligned_run import AlignedRun
+from vflens.clients.vertical.party import VerticalParty
 from vflens.errors import AccessError, ProtocolError, StateError, VflensError
 from vflens.experiments.run.in_process import LocalFederation
 from vflens.models.part import Part
@@ -32,18 +33,21 @@ from vflens.protocol.link import InProcessLink
 from vflens.types import Array, Exchange, Phase, Point, Released, Role
 
 
-def _exchange(party: DataParty[Part], step: int) -> Exchange:
+def _exchange(party: VerticalParty[AlignedRun[Part]], step: int) -> Exchange:
     return Exchange("tiny/run", Phase.TRAIN, step // party.run.federation.epoch_steps, step)
 
 
 def _train_step(
-    party: DataParty[Part], step: int, rows: Array | None = None, received: Released | None = None
+    party: VerticalParty[AlignedRun[Part]],
+    step: int,
+    rows: Array | None = None,
+    received: Released | None = None,
 ) -> Step:
     rows = party.run.federation.train[4 * step :][:4] if rows is None else rows
     return Step(_exchange(party, step), rows, received)
 
 
-def _gradient(party: DataParty[Part], step: int, **changes: Any) -> Released:
+def _gradient(party: VerticalParty[AlignedRun[Part]], step: int, **changes: Any) -> Released:
     """A gradient as the active party would send it for ``step``."""
     rows = party.run.federation.train[4 * step :][:4]
     sealed = Released("active", _exchange(party, step), Point.GRADIENT, rows, {"gradient": np.ones((4, 3))})
@@ -257,7 +261,7 @@ def test_rows_of_another_set_are_refused_everywhere(local: LocalFederation) -> N
                 Forward(Exchange("tiny/run", Phase.PREDICT, 1, 0), r)
             ),
         ),
-        (Phase.PREDICT, local.active.ask),
+        (Phase.PREDICT, local.active.predictions.ask),
     ]
     for phase, call in calls:
         if phase is Phase.PREDICT:

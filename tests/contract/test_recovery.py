@@ -188,12 +188,12 @@ def test_a_party_rebuilt_between_predictions_releases_the_same_rows(
     local.coordinator.disclose()
     local.coordinator.open_predictions()
     rows = local.active.run.federation.predict
-    first = local.active.ask(rows[:7])
+    first = local.active.predictions.ask(rows[:7])
     rebuild_all(local)
     local.coordinator.open_predictions()
-    again = local.active.ask(rows[[6, 0]])
+    again = local.active.predictions.ask(rows[[6, 0]])
     np.testing.assert_array_equal(again.tensor("scores"), first.tensor("scores")[[6, 0]])
-    fresh = local.active.ask(rows[5:9])
+    fresh = local.active.predictions.ask(rows[5:9])
     np.testing.assert_array_equal(fresh.tensor("scores")[:2], first.tensor("scores")[5:])
     assert trained(local) == undisturbed[0]
     local.active.predict_and_attack()

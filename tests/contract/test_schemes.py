@@ -79,7 +79,7 @@ def test_one_minus_x_keeps_the_scores_of_a_federation_that_spares_the_bias(tmp_p
                 attacks=[],
             )
             local.run()
-            scores[name, spared] = local.active.received_scores(local.active.run.federation.predict)
+            scores[name, spared] = local.active.predictions.received(local.active.run.federation.predict)
 
     def kl(spared: bool) -> float:
         c, other = scores["plain", spared], scores["complement", spared]
@@ -96,7 +96,9 @@ def test_disclosed_weights_move_and_scores_do_not(tmp_path: Path, name: str) -> 
     moved = federation(tmp_path / "moved", defenses=[_at(name, "passive")])
     moved.run()
     rows = plain.active.run.federation.predict
-    np.testing.assert_array_equal(plain.active.received_scores(rows), moved.active.received_scores(rows))
+    np.testing.assert_array_equal(
+        plain.active.predictions.received(rows), moved.active.predictions.received(rows)
+    )
     sent = [r.tensor("weight") for r in moved.active.transcript if r.point is Point.PARAMETERS]
     true = moved.passive["passive"].run.model.parameters()["weight"]
     assert np.abs(sent[0] - true).max() > 1e-3

@@ -52,7 +52,7 @@ def test_only_rows_released_so_far_are_scored(tmp_path: Path) -> None:
     target, rows = local.passive["passive"], local.coordinator.aligned.predict
     with pytest.raises(ProtocolError, match="must name the first rows that were released"):
         _submit(target, "predict", rows[:1])
-    local.active.ask(rows[[4, 2, 9]])
+    local.active.predictions.ask(rows[[4, 2, 9]])
     assert _submit(target, "predict", rows[[4, 2]]).rows == 2
     with pytest.raises(ProtocolError, match="must name the first rows that were released"):
         _submit(target, "predict", rows[[2, 4]])

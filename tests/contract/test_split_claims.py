@@ -13,7 +13,8 @@ import pytest
 from laboratory import close, federation, same
 from scipy.stats import chi2
 
-from vflens.clients.data_party import DataParty
+from vflens.clients.vertical.aligned_run import AlignedRun
+from vflens.clients.vertical.party import VerticalParty
 from vflens.config.compatibility import HOOKS
 from vflens.experiments.run.in_process import LocalFederation
 from vflens.models.part import Part
@@ -61,7 +62,7 @@ def _defended(home: Path, name: str, role: Role) -> LocalFederation:
     return local
 
 
-def _twice(party: DataParty[Part], act: Step) -> Released:
+def _twice(party: VerticalParty[AlignedRun[Part]], act: Step) -> Released:
     first, again = party.step(act).released, party.step(act).released
     assert first is not None
     assert again is not None
@@ -83,7 +84,7 @@ def _undefended(local: LocalFederation, summed: Released) -> dict[str, Array]:
     """What both parties' models give before the gate."""
     passive, active, rows = local.passive["passive"], local.active, summed.rows
     _, gradient, _ = active.run.model.loss_gradient(
-        summed.tensor("embedding"), active.run.inputs[rows], active.soft_labels[rows], EXCHANGE
+        summed.tensor("embedding"), active.run.inputs[rows], active.run.soft_labels[rows], EXCHANGE
     )
     return {
         "on_embedding": passive.run.model.forward(passive.run.inputs[rows], EXCHANGE),
@@ -95,7 +96,7 @@ def _undefended(local: LocalFederation, summed: Released) -> dict[str, Array]:
 def test_a_defence_on_a_real_exchange(tmp_path: Path, name: str, role: Role, hook: str) -> None:
     local = _defended(tmp_path, name, role)
     embedding, summed, gradient = _exchanged(local)
-    party: DataParty[Part] = local.active if role is Role.ACTIVE else local.passive["passive"]
+    party: VerticalParty[AlignedRun[Part]] = local.active if role is Role.ACTIVE else local.passive["passive"]
     party.gate.check_fired()
     (claim,) = party.chain.claims()
     released = {"on_embedding": embedding.tensor("embedding"), "on_gradient": gradient.tensor("gradient")}
@@ -137,8 +138,8 @@ def _keeps_labels_as_claimed(local: LocalFederation, claim: Claim) -> None:
     active, k = local.active, local.active.run.federation.n_classes
     assert claim.epsilon is not None
     kept = math.exp(claim.epsilon) / (math.exp(claim.epsilon) + k - 1)
-    share = (active.soft_labels == one_hot(active.labels, k)).all(axis=1).mean()
-    assert abs(share - kept) < 5 * math.sqrt(kept * (1 - kept) / len(active.labels))
+    share = (active.run.soft_labels == one_hot(active.run.labels, k)).all(axis=1).mean()
+    assert abs(share - kept) < 5 * math.sqrt(kept * (1 - kept) / len(active.run.labels))
 
 
 def test_noise_by_class_goes_by_the_drawn_labels(tmp_path: Path) -> None:
@@ -147,12 +148,12 @@ def test_noise_by_class_goes_by_the_drawn_labels(tmp_path: Path) -> None:
     local = federation(tmp_path, **SETTINGS, defenses=defenses)
     local.coordinator.prepare()
     active = local.active
-    drawn, seen = active.soft_labels.argmax(axis=1), active.owner.labels
+    drawn, seen = active.run.soft_labels.argmax(axis=1), active.owner.labels
     assert seen is not None
     np.testing.assert_array_equal(seen, drawn)
-    assert (drawn != active.labels).any()
+    assert (drawn != active.run.labels).any()
     np.testing.assert_array_equal(
-        active.adversary.own()["labels"], active.labels
+        active.adversary.own()["labels"], active.run.labels
     )  # its own attacks know them
     close(local)
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,8 @@ from laboratory import THREE, close, estimates, experiment, federation, finish, 
 from splitcases import CONCATENATED, DIRECT, MODEL, PLACES, SETTINGS, STALE
 from stubparty import short_folder
 
-from vflens.clients.data_party import DataParty
+from vflens.clients.vertical.aligned_run import AlignedRun
+from vflens.clients.vertical.party import VerticalParty
 from vflens.defenses.passport import Passport
 from vflens.experiments.results.folders import read_party
 from vflens.experiments.run.experiment import load_experiment
@@ -206,11 +208,11 @@ def test_a_row_asked_again_after_a_restart_has_the_same_scores(tmp_path: Path, p
     local.coordinator.disclose()
     local.coordinator.open_predictions()
     rows = local.active.run.federation.predict
-    first = local.active.ask(rows[:7]).tensor("scores")
+    first = local.active.predictions.ask(rows[:7]).tensor("scores")
     REBUILD["everybody"](local)
     local.coordinator.open_predictions()
-    np.testing.assert_array_equal(local.active.ask(rows[5:9]).tensor("scores")[:2], first[5:])
-    np.testing.assert_array_equal(local.active.ask(rows[[6, 0]]).tensor("scores"), first[[6, 0]])
+    np.testing.assert_array_equal(local.active.predictions.ask(rows[5:9]).tensor("scores")[:2], first[5:])
+    np.testing.assert_array_equal(local.active.predictions.ask(rows[[6, 0]]).tensor("scores"), first[[6, 0]])
     np.testing.assert_allclose(np.exp(first).sum(axis=1), 1)
     close(local)
 
@@ -290,7 +292,7 @@ def test_a_passive_party_with_labels_of_its_own_guards_its_last_layer(tmp_path: 
     """As one without: labels alone do not make it the active party."""
     local = federation(tmp_path, **SETTINGS)
     passive = local.passive["passive"]
-    passive.aligned_labels = lambda order: np.zeros(len(order), np.int64)  # type: ignore[method-assign]
+    passive.table = replace(passive.table, labels=np.zeros(len(passive.table.ids), np.int64))
     local.coordinator.prepare()
     guarded = [n for n, m in _modules(passive).named_modules() if hasattr(m, "rekey")]
     assert guarded == ["bottom.3"]
@@ -329,7 +331,7 @@ def test_of_embeddings_side_by_side_each_party_gets_its_own_gradient(tmp_path: P
 # -- against one network -------------------------------------------------------------------------------
 
 
-def _modules(party: DataParty[Part]) -> torch.nn.ModuleDict:
+def _modules(party: VerticalParty[AlignedRun[Part]]) -> torch.nn.ModuleDict:
     part = party.run.model
     assert isinstance(part, Bottom | Top)
     return part.module
@@ -344,7 +346,7 @@ def _one_network(local: LocalFederation, network: SplitNetwork) -> dict[str, tor
     top = _modules(active)["top"]
     bottoms = [_modules(p)["bottom"] for p in (*parties, active)]
     inputs = [torch.tensor(p.run.inputs) for p in (*parties, active)]
-    labels = torch.tensor(one_hot(active.labels, active.run.federation.n_classes))
+    labels = torch.tensor(one_hot(active.run.labels, active.run.federation.n_classes))
     parameters = [p for m in (*bottoms, top) for p in m.parameters()]
     training = active.run.federation.training
     for epoch in range(training.epochs):
@@ -387,7 +389,7 @@ def test_summed_logits_of_linear_bottoms_are_softmax_regression(tmp_path: Path) 
     local = federation(tmp_path, **{**SETTINGS, "model": model, "defenses": []})
     local.run()
     assert local.active.run.model.parameters().keys() == {"bottom.0.weight", "bottom.0.bias"}
-    labels = local.active.labels
+    labels = local.active.run.labels
     for received in journal.read(tmp_path / "passive" / "transcript"):
         assert received.exchange.phase is Phase.TRAIN
         np.testing.assert_array_equal(received.tensor("gradient").argmin(axis=1), labels[received.rows])

@@ -137,10 +137,10 @@ def test_an_attack_that_writes_into_its_view_changes_no_run(tmp_path: Path) -> N
         local = _with(federation(tmp_path / name), **attacks)
         local.run()
         run_ = local.active.run
-        scores = local.active.received_scores(run_.federation.predict)
+        scores = local.active.predictions.received(run_.federation.predict)
         own = [
             run_.inputs.tobytes(),
-            local.active.labels.tobytes(),
+            local.active.run.labels.tobytes(),
             run_.model.parameters()["weight"].tobytes(),
         ]
         order = local.active.gate.released_rows(Point.EMBEDDING, 1).tolist()

@@ -28,7 +28,7 @@ def test_the_federation_gives_the_parameters_of_central_training(tmp_path: Path,
     rows = run.federation.train
     model = train(
         x[rows],
-        local.active.labels[rows],
+        local.active.run.labels[rows],
         3,
         run.federation.training,
         lambda epoch: stream(local.coordinator.secret, "batches", epoch),
@@ -37,7 +37,9 @@ def test_the_federation_gives_the_parameters_of_central_training(tmp_path: Path,
     np.testing.assert_allclose(np.hstack([p["weight"] for p in parts]), model.weight, atol=1e-10)
     np.testing.assert_allclose(parts[0]["bias"], model.bias, atol=1e-10)
     asked = run.federation.predict
-    np.testing.assert_allclose(local.active.received_scores(asked), model.log_scores(x[asked]), atol=1e-10)
+    np.testing.assert_allclose(
+        local.active.predictions.received(asked), model.log_scores(x[asked]), atol=1e-10
+    )
 
 
 def test_the_authors_schedule_slows_down_when_the_loss_rises() -> None:

@@ -238,14 +238,14 @@ def test_a_federation_is_central_training_on_all_columns(
         batches(run.federation.train, 20, stream(local.coordinator.secret, "batches", epoch))
         for epoch in range(12)
     ]
-    theta = _central(x, local.active.labels, 3, training, draws)
+    theta = _central(x, local.active.run.labels, 3, training, draws)
     models = [local.passive[n].run.model.parameters() for n in names] + [run.model.parameters()]
     np.testing.assert_allclose(np.hstack([m["weight"] for m in models]), theta[:, :-1], atol=1e-10)
     assert ["bias" in m for m in models] == [True] + [False] * len(passive)
     np.testing.assert_allclose(models[0]["bias"], theta[:, -1], atol=1e-10)
     rows = run.federation.predict
     expected = scipy.special.log_softmax(x[rows] @ theta[:, :-1].T + theta[:, -1], axis=1)
-    np.testing.assert_allclose(local.active.received_scores(rows), expected, atol=1e-10)
+    np.testing.assert_allclose(local.active.predictions.received(rows), expected, atol=1e-10)
 
 
 def test_full_batches_reach_the_optimum_of_other_solvers() -> None:

@@ -12,11 +12,10 @@ from typing import Protocol
 
 import numpy as np
 
-from vflens.clients.aligned_run import Prepared
+from vflens.clients.vertical.aligned_run import LabelledRun
 from vflens.errors import ProtocolError, UnavailableError
 from vflens.member.gate import ReleaseGate
 from vflens.member.recovery import RecoveryLog
-from vflens.models.part import Part
 from vflens.protocol.acts import Epoch, Trained
 from vflens.protocol.embeddings import TrainingStreams
 from vflens.protocol.link import Link
@@ -31,7 +30,7 @@ class Trainer(Protocol):
     recovery: RecoveryLog
 
     @property
-    def run(self) -> Prepared[Part]:
+    def run(self) -> LabelledRun:
         """Members, rows and model of the run."""
 
     def take(self, embeddings: Sequence[Released]) -> None:
@@ -39,9 +38,6 @@ class Trainer(Protocol):
 
     def settle(self) -> None:
         """Do the work deferred until after a message."""
-
-    def stops_after(self, step: int) -> bool:
-        """Whether training ends early with ``step``."""
 
 
 class DirectTraining:
@@ -94,7 +90,7 @@ class DirectTraining:
 
     def _order(self, number: int, step: int) -> Array:
         """The rows of epoch ``number``, none when training is over."""
-        stop = self._party.stops_after(step - 1)
+        stop = self._party.run.stopping.stops_after(step - 1)
         rows = self._coordinator.call(Epoch(self._federation.run, number, stop)).rows
         if len(rows):
             self._federation.checked_rows(rows, Phase.TRAIN)

@@ -9,10 +9,13 @@ from typing import Generic, Protocol, TypeVar
 
 from structlog.typing import FilteringBoundLogger
 
+from vflens.clients.spending import Spending
+from vflens.clients.vertical.early_stopping import EarlyStopping
 from vflens.config import ActiveConfig, PassiveConfig
-from vflens.models.part import Part
+from vflens.models.part import ActivePart, Part
 from vflens.protocol.federation import Federation
 from vflens.protocol.link import Links
+from vflens.score.service import ScoringService
 from vflens.storage.metrics import Metrics
 from vflens.storage.transcript import Transcript
 from vflens.tables.scaling import Scaler
@@ -23,11 +26,13 @@ P_co = TypeVar("P_co", bound=Part, covariant=True)
 
 
 @dataclass(frozen=True, eq=False)
-class Prepared(Generic[P_co]):
-    """A run after alignment: all arrays in aligned order.
+class AlignedRun(Generic[P_co]):
+    """All that exists only once rows are aligned; arrays are in aligned order.
 
-    ``truth`` (N, d) are the party's own columns scaled to [0, 1], ``inputs`` the same after its defences,
-    ``model`` is its part of the model.
+    ``truth`` (N, d) are the party's own columns scaled to [0, 1], of which ``clipped`` values lay outside
+    their bounds; ``inputs`` the same after its defences; ``model`` is its part of the model. ``spending``
+    counts what its releases cost, ``scoring`` compares submissions with the truth. ``labels`` int64 (N,) are
+    the true ones, at the active party.
     """
 
     federation: Federation
@@ -35,6 +40,26 @@ class Prepared(Generic[P_co]):
     inputs: Array
     clipped: int
     model: P_co
+    spending: Spending
+    scoring: ScoringService
+    labels: Array | None
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledRun(AlignedRun[ActivePart]):
+    """The active party's run.
+
+    ``soft_labels`` (N, k) are drawn once, by its defences of labels; ``prediction_ids`` are those of the
+    prediction rows; ``stopping`` watches the loss.
+    """
+
+    labels: Array
+    soft_labels: Array
+    prediction_ids: Array
+    stopping: EarlyStopping
+
+
+R_co = TypeVar("R_co", bound=AlignedRun[Part], covariant=True)
 
 
 def aligned_in_place(features: Array, order: Array, scaler: Scaler) -> tuple[Array, int]:
@@ -49,9 +74,7 @@ def aligned_in_place(features: Array, order: Array, scaler: Scaler) -> tuple[Arr
 
 
 class Host(Protocol):
-    """The interface of a data party for its adversary and its figures, as
-    :class:`vflens.clients.data_party.DataParty`.
-    """
+    """A :class:`vflens.clients.vertical.party.VerticalParty` as its adversary and its figures take it."""
 
     name: str
     role: Role
@@ -72,9 +95,5 @@ class Host(Protocol):
         """Its configuration."""
 
     @property
-    def labels(self) -> Array | None:
-        """The true labels int64 (N,) in aligned order, at the active party."""
-
-    @property
-    def run(self) -> Prepared[Part]:
+    def run(self) -> AlignedRun[Part]:
         """Rows, inputs and model of the run."""

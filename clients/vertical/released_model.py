@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from vflens.clients.aligned_run import Prepared
+from vflens.clients.vertical.aligned_run import AlignedRun
 from vflens.models.part import Part
 from vflens.score.theory import ReleasedModel
 from vflens.types import Array
@@ -15,7 +15,7 @@ _CLOSE = 1e-9  # columns lie in [0, 1]
 
 
 def released_model(
-    run: Prepared[Part], disclosed: Callable[[], Mapping[str, Array] | None]
+    run: AlignedRun[Part], disclosed: Callable[[], Mapping[str, Array] | None]
 ) -> ReleasedModel | None:
     """The trained model of a party's ``run``; None if no closed form covers it.
 

@@ -1,0 +1,1 @@
+"""What is vertical at a data party: all hold the same rows, in one aligned order, with other columns."""

@@ -1,0 +1,234 @@
+"""What both kinds of vertical data party share: aligned rows, a part of the model, the rows of its steps."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Generic, NamedTuple
+
+import numpy as np
+
+from vflens.clients.adversary import Adversary
+from vflens.clients.data_party import DataParty
+from vflens.clients.membership import check_membership, check_order
+from vflens.clients.spending import Spending
+from vflens.clients.vertical.aligned_run import R_co, aligned_in_place
+from vflens.clients.vertical.identification import Identification
+from vflens.config import ActiveConfig, PassiveConfig
+from vflens.config.compatibility import build_attacks, check_family
+from vflens.errors import ProtocolError, StateError
+from vflens.member.recovery import check_state
+from vflens.models.part import Site
+from vflens.protocol.acts import Done, Identify, Identities, Prepare, Salt, Salted, Step, StepReply
+from vflens.protocol.checks import MODEL_VERSION, check_exchange
+from vflens.protocol.federation import Federation
+from vflens.protocol.link import Handlers, Link
+from vflens.score.service import ScoringService
+from vflens.tables.order import load_order, save_order
+from vflens.tables.scaling import Scaler
+from vflens.types import Array, Exchange, Owner, Phase, Point, Released
+from vflens.wire.allocator import give_back
+
+if TYPE_CHECKING:
+    from torch.nn import Module
+
+
+class Rows(NamedTuple):
+    """A party's own rows in aligned order; see :class:`vflens.clients.vertical.aligned_run.AlignedRun`."""
+
+    truth: Array
+    inputs: Array
+    clipped: int
+
+
+class VerticalParty(DataParty, Generic[R_co]):
+    """A data party with its own columns of the rows that all parties have; see :class:`DataParty`."""
+
+    def __init__(
+        self,
+        config: PassiveConfig | ActiveConfig,
+        links: Mapping[str, Link],
+        *,
+        learns_from: Point,
+        in_process: bool,
+    ) -> None:
+        attacks = build_attacks(config)
+        super().__init__(config, links, learns_from=learns_from, in_process=in_process)
+        self.adversary = Adversary(self, attacks)
+        self._identification = Identification(config, self.secret)
+        self._run: R_co | None = None
+
+    def handlers(self) -> Handlers:
+        """See :meth:`vflens.protocol.link.Party.handlers`."""
+        return {
+            **super().handlers(),
+            Salt: self.salt,
+            Identify: self.identify,
+            Prepare: self.prepare,
+            Step: self.step,
+        }
+
+    def salt(self, act: Salt) -> Salted:
+        """Its part of the salt; see :class:`Identification`."""
+        self.check_run(act.run)
+        return Salted(self._identification.salt(self.table))
+
+    def identify(self, act: Identify) -> Identities:
+        """Keyed digests of the row ids; see :class:`Identification`."""
+        self.check_run(act.run)
+        with self.lock:
+            return self._identification.identities(self.table, act.salts)
+
+    def prepare(self, act: Prepare) -> Done:
+        """Scale the aligned rows, defend the inputs, start the model. A second call changes nothing."""
+        self.check_run(act.federation.run)
+        with self.lock:
+            if self._run is None:
+                give_back()  # what sending the digests took
+                check_membership(act.federation, self.config, self.table.columns)
+                check_order(act.order, act.federation, len(self.table.ids))
+                table = self.table.digest()
+                order = self._identification.file_rows(act.order)
+                self.begin_run(act.federation, order)
+                self.save_summary()
+                save_order(self.folder, order, table)
+                self.reached.save()
+        return Done()
+
+    @property
+    def federation(self) -> Federation | None:
+        """The run's members and rows, None before :meth:`prepare`."""
+        return None if self._run is None else self._run.federation
+
+    @property
+    def clipped(self) -> int:
+        """How many of the party's own values lay outside their bounds."""
+        return 0 if self._run is None else self._run.clipped
+
+    @property
+    def run(self) -> R_co:
+        """Rows, inputs and model of the run.
+
+        Raises:
+            StateError: the run was not prepared yet.
+        """
+        if self._run is None:
+            raise StateError(
+                f"party {self.name!r} has no aligned rows yet: the coordinator prepares the run first"
+            )
+        return self._run
+
+    @property
+    def scoring(self) -> ScoringService:
+        """See :meth:`DataParty.scoring`."""
+        return self.run.scoring
+
+    def scored_rows(self, scored_set: str, sender: str) -> Array:
+        """See :meth:`DataParty.scored_rows`."""
+        federation = self.run.federation
+        if scored_set == "predict":
+            return self.gate.released_rows(Point.EMBEDDING, MODEL_VERSION)
+        if scored_set == "train":
+            return np.setdiff1d(federation.train, self.granted_rows(sender))
+        raise ProtocolError(f"scored_set {scored_set!r} is unknown: choose predict or train")
+
+    def take_up(self, federation: Federation) -> None:
+        """See :meth:`vflens.member.member.Member.take_up`."""
+        self.begin_run(federation, load_order(self.folder, self.table))
+
+    def begin_run(self, federation: Federation, order: Array) -> None:
+        """Build the aligned run from the party's table; ``order`` int32 (N,) are its file rows."""
+        run = self._run = self.aligned_run(federation, order)
+        self.gate.keep_last(1 + federation.training.staleness)
+        self.log.info("prepared", rows=federation.rows, columns=len(self.table.columns), clipped=run.clipped)
+
+    @abstractmethod
+    def aligned_run(self, federation: Federation, order: Array) -> R_co:
+        """The run of ``federation`` on the file rows ``order``, untrained; a part may import torch."""
+
+    def take_rows(self, federation: Federation, order: Array, labels: Array | None) -> Rows:
+        """The file rows ``order``, scaled and defended; defences may read ``labels`` int64 (N,)."""
+        truth, clipped = self._take_up(order, federation.train)
+        self.owner = Owner(self.name, truth, labels, federation.n_classes, role=self.role)
+        everything = np.arange(federation.rows, dtype=np.int32)
+        inputs = self.chain.fold("on_inputs", truth, Exchange(federation.run, Phase.TRAIN, 0, 0), everything)
+        return Rows(truth, inputs, clipped)
+
+    def _take_up(self, order: Array, train: Array) -> tuple[Array, int]:
+        """The table's own rows in ``order``, scaled; the table loses its features, even on failure."""
+        if len(features := self.table.features) < len(self.table.ids):
+            raise StateError(f"party {self.name!r} took up its rows before and failed: start it again")
+        scaler = Scaler.fit(self.table.columns, features, order[train])
+        self.table = replace(self.table, features=features[:0])
+        return aligned_in_place(features, order, scaler)
+
+    def site(self, federation: Federation, features: int) -> Site:
+        """Where the party's part of the model is built, of its ``features`` inputs.
+
+        Raises:
+            ConfigError: a defence or a device that this family of models does not know.
+        """
+        check_family(self.chain.named, self.name, federation.model)
+        federation.model.check_device(self.config.device, f" at {self.name!r}")
+        return Site(
+            party=self.name,
+            columns=self.table.columns,
+            features=features,
+            classes=federation.n_classes,
+            training=federation.training,
+            secret=self.secret,
+            wrap=self.wrapped,
+            device=self.config.device,
+            received=federation.combined_width,
+            holds_bias=federation.passive[0].name == self.name,
+        )
+
+    def new_spending(self, federation: Federation) -> Spending:
+        """Counts what the releases of ``federation`` cost."""
+        return Spending(self.config, self.chain.claims_at, federation)
+
+    def wrapped(self, module: Module) -> Module:
+        """A new torch module after the party's defences of models."""
+        exchange = Exchange(self.config.run, Phase.TRAIN, 0, 0)
+        wrapped: Module = self.chain.fold("wrap_model", module, exchange, np.zeros(0, np.int32))
+        return wrapped
+
+    def parameters(self) -> Mapping[str, Array]:
+        """Copies of this party's parameters."""
+        return self.run.model.parameters()
+
+    def answered(self, point: Point, exchange: Exchange) -> Released | None:
+        """The kept answer if this training exchange is a repetition, None if it is due."""
+        check_exchange(exchange, self.config.run, Phase.TRAIN)
+        self.run.federation.check_epoch(exchange)
+        if exchange.step > self.run.federation.steps:  # that one delivers the last gradient
+            raise StateError(
+                f"step {exchange.step} of a training of {self.run.federation.steps} steps: it is over, go on "
+                "to disclosures"
+            )
+        self.settle()
+        return self.gate.answered(point, exchange)
+
+    def remember(self, released: Released) -> None:
+        """Record a training message that was logged before and learned from."""
+        self.transcript.record(released)
+        self.recovery.checkpoint_if_due(self.state)
+
+    def state(self) -> dict[str, Array]:
+        """All that training changed, as arrays."""
+        return self.run.model.state()
+
+    def load(self, state: Mapping[str, Array]) -> None:
+        """See :meth:`vflens.member.member.Member.load`."""
+        check_state(state, self.state())
+        self.run.model.load(state)
+
+    @abstractmethod
+    def step(self, act: Step) -> StepReply:
+        """One training step; see :class:`vflens.protocol.acts.Step`."""
+
+    def record_totals(self) -> None:
+        """What the releases cost the rows."""
+        if self._run is not None:
+            self._run.spending.record(self.metrics, self.gate)

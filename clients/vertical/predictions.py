@@ -1,0 +1,113 @@
+"""Predictions as the active party asks for them: each row once, scores by whoever computes them."""
+
+from __future__ import annotations
+
+from vflens.clients.vertical.aligned_run import LabelledRun
+from vflens.clients.vertical.party import VerticalParty
+from vflens.errors import ProtocolError
+from vflens.member.released_rows import RowLog
+from vflens.protocol.acts import Predict
+from vflens.protocol.checks import MODEL_VERSION, check_origin, finite, part
+from vflens.protocol.embeddings import combined, predicted_embeddings
+from vflens.types import Array, Exchange, Phase, Point, Released
+
+
+class Predictions:
+    """The prediction requests of the active ``party``, and the scores that came for them."""
+
+    def __init__(self, party: VerticalParty[LabelledRun]) -> None:
+        self._party = party
+        self._requests = 0
+        self._scores = RowLog()
+
+    def resume(self) -> None:
+        """Number requests on from those before a restart."""
+        self._requests = self._party.gate.next_request()
+
+    def ask(self, rows: Array) -> Released:
+        """The released scores of prediction ``rows`` int32 (n,), recorded on arrival."""
+        party = self._party
+        party.check_open()
+        with party.lock:
+            party.settle()
+            federation = party.run.federation
+            rows = federation.checked_rows(rows, Phase.PREDICT)
+            exchange = Exchange(party.config.run, Phase.PREDICT, MODEL_VERSION, self._requests)
+            self._requests += 1
+            if federation.direct:
+                fresh = party.gate.unreleased(Point.SCORES, exchange, rows)
+            else:
+                own = self._own(exchange, rows)
+        if federation.direct:
+            return self._scored_here(exchange, rows, fresh)
+        released = party.links[party.coordinator].call(Predict(own))  # meanwhile another may be prepared
+        with party.lock:
+            return self._taken(released, exchange, rows)
+
+    def _own(self, exchange: Exchange, rows: Array) -> Released:
+        """What this party sends of ``rows`` to the coordinator."""
+        party, run = self._party, self._party.run
+        run.spending.check(exchange)
+        return party.gate.release_rows(
+            Point.EMBEDDING,
+            exchange,
+            rows,
+            lambda fresh: run.model.forward(run.inputs.take(fresh, axis=0), exchange),
+        )
+
+    def _taken(self, released: Released, exchange: Exchange, rows: Array) -> Released:
+        """The scores in the coordinator's answer, or those that the own part of the model makes of it."""
+        party, log_c = self._party, self._checked_scores(released, rows)
+        fresh = ~self._scores.has(rows)
+        if fresh.any():  # what was received before says nothing new
+            party.transcript.record(part(released, rows[fresh]))
+            self._scores.add(rows[fresh], log_c[fresh], exchange)
+        if party.run.federation.scored_by_coordinator:
+            return released
+        return party.gate.release_rows(Point.SCORES, exchange, rows, self._scores.values)
+
+    def _scored_here(self, exchange: Exchange, rows: Array, fresh: Array) -> Released:
+        """Scores of ``rows``; the embeddings of the ``fresh`` ones come straight from the passive parties."""
+        party, federation = self._party, self._party.run.federation
+        asked = party.links.to(federation.passive) if len(fresh) else ()
+        embeddings = predicted_embeddings(federation, asked, exchange, fresh)  # not under the lock
+
+        def compute(own: Array) -> Array:  # all fresh rows, where another request did not overtake
+            received = [part(embedding, own) for embedding in embeddings]
+            for embedding in received:
+                party.transcript.record(embedding)
+            log_c = self._log_scores(combined(received, federation), own, exchange)
+            self._scores.add(own, log_c, exchange)
+            return log_c
+
+        with party.lock:
+            return party.gate.release_rows(Point.SCORES, exchange, rows, compute)
+
+    def _checked_scores(self, released: Released, rows: Array) -> Array:
+        """The scores (n, k) that the coordinator released, or those that this part gives its embeddings."""
+        federation = self._party.run.federation
+        point, width = federation.predicted
+        check_origin(released, self._party.coordinator, point)
+        values = released.tensor(str(point))
+        if released.rows.tobytes() != rows.tobytes() or values.shape != (len(rows), width):
+            raise ProtocolError(
+                f"the coordinator answered with {point} of shape {values.shape}, or of other rows: {point} "
+                f"of the {len(rows)} rows asked are due"
+            )
+        if federation.scored_by_coordinator:
+            return values
+        finite(released, "embedding", values.shape, federation.dtype)
+        return self._log_scores(values, rows, released.exchange)
+
+    def _log_scores(self, embeddings: Array, rows: Array, exchange: Exchange) -> Array:
+        """What this part makes of the combined ``embeddings`` of ``rows``."""
+        run = self._party.run
+        return run.model.log_scores(embeddings, run.inputs.take(rows, axis=0), exchange)
+
+    def received(self, rows: Array) -> Array:
+        """Log-probabilities (n, k) of ``rows`` asked before, after this party's own defences."""
+        party = self._party
+        with party.lock:
+            exchange = Exchange(party.config.run, Phase.PREDICT, MODEL_VERSION, self._requests)
+            log_c: Array = party.chain.fold("on_outputs", self._scores.values(rows), exchange, rows)
+            return log_c
