@@ -15,7 +15,7 @@ import numpy as np
 
 from vflens.config import CoordinatorConfig
 from vflens.config.compatibility import check_fed
-from vflens.coordinator.score_release import ScoreRelease
+from vflens.coordinator.predictions import Predictions
 from vflens.coordinator.training import TrainingLoop, restored
 from vflens.errors import ConfigError, ProtocolError, StateError, VflensError
 from vflens.member.event_loop import run_to_end
@@ -41,12 +41,11 @@ from vflens.protocol.acts import (
     Trained,
 )
 from vflens.protocol.alignment import Alignment, align, check_salt
-from vflens.protocol.checks import MODEL_VERSION, check_exchange, check_origin, finite, part
-from vflens.protocol.embeddings import combined, predicted_embeddings
+from vflens.protocol.checks import MODEL_VERSION
 from vflens.protocol.federation import Federation
 from vflens.protocol.link import Handlers, Link
 from vflens.randomness import stream
-from vflens.types import Array, Exchange, PartyInfo, Phase, Point, Released
+from vflens.types import Array, PartyInfo, Point, Released
 
 _STOP_SECONDS = 5.0  # who does not answer by then notices that the coordinator is gone
 _NO_ROWS = np.zeros(0, np.int32)
@@ -80,7 +79,7 @@ class Coordinator(Member):
             parameters=self.disclosed_parameters,
             in_process=in_process,
         )
-        self.scores = ScoreRelease(self.gate, self.metrics)
+        self.predictions = Predictions(self)
         self.finished, self._unfinished = threading.Event(), set(links)
         self._progress = progress
         self._federation: Federation | None = None
@@ -205,26 +204,9 @@ class Coordinator(Member):
             link.call(Begin(self.config.run, MODEL_VERSION))
 
     def predict(self, act: Predict) -> Released:
-        """Release what the active party asks of its rows, each once: scores, or in a split network
-        embeddings.
-        """
-        own = act.embedding
+        """See :meth:`vflens.coordinator.predictions.Predictions.release`."""
         self.check_open()
-        check_exchange(own.exchange, self.config.run, Phase.PREDICT)
-        check_origin(own, self.aligned.active.name, Point.EMBEDDING)
-        # Where the active party computes the scores its embedding stays with it: it sends rows only.
-        finite(own, "embedding", (len(own.rows), self.aligned.sent_by_active))
-        self.aligned.checked_rows(own.rows, Phase.PREDICT)
-        point, _ = self.aligned.predicted
-        with self.lock:
-            fresh = self.gate.unreleased(point, own.exchange, own.rows)
-        embeddings = self._embeddings(own.exchange, fresh)  # meanwhile another request may be released
-        with self.lock:
-            if self.aligned.scored_by_coordinator:
-                return self.scores.release(
-                    own, lambda mine: self._combined(mine, embeddings), self.aligned.model.scores
-                )
-            return self._release_embeddings(own, embeddings)
+        return self.predictions.release(act, self.aligned)
 
     def finish(self, act: Finished) -> Done:
         """A data party has attacked, the active one has predicted too; the run is over when all have."""
@@ -233,8 +215,7 @@ class Coordinator(Member):
         with self.lock:  # the last two may come at a time: figures are recorded once
             self._unfinished.discard(act.sender)
             if not self._unfinished and not self.finished.is_set():
-                if self.aligned.scored_by_coordinator:
-                    self.scores.record_metrics()
+                self.predictions.record_metrics(self.aligned)
                 self.finished.set()
         return Done()
 
@@ -299,43 +280,6 @@ class Coordinator(Member):
         salts = b"".join(check_salt(name, link.call(Salt(self.config.run)).salt) for name, link in links)
         identities = {name: link.call(Identify(self.config.run, salts)) for name, link in links}
         return align(identities, self.config.predict_share, stream(self.secret, "split"))
-
-    def _embeddings(self, exchange: Exchange, fresh: Array) -> list[Released]:
-        """The passive parties' embeddings of the prediction rows ``fresh``, in party-name order; none of no
-        row.
-        """
-        return predicted_embeddings(self.aligned, self._passive() if len(fresh) else (), exchange, fresh)
-
-    def _combined(self, own: Released, embeddings: Sequence[Released]) -> Array:
-        """The combined ``embeddings`` of the rows of ``own``: all of them fresh, where another request did
-        not overtake.
-
-        Recorded here, each row once: requests repeated or refused would grow the transcript without end.
-        """
-        embeddings = [part(embedding, own.rows) for embedding in embeddings]
-        for received in (own, *embeddings):
-            self.transcript.record(received)
-        return combined(embeddings, self.aligned)
-
-    def _release_embeddings(self, own: Released, embeddings: Sequence[Released]) -> Released:
-        """The combined embeddings of ``own.rows``: in a split network the active party computes its scores
-        itself.
-        """
-
-        def compute(fresh: Array) -> Array:
-            return self._combined(part(own, fresh), embeddings)
-
-        return self.gate.release_rows(Point.EMBEDDING, own.exchange, own.rows, compute)
-
-    def _check_open(self) -> None:
-        if self.reached.stage is not Stage.OPEN:
-            raise StateError(
-                f"run {self.config.run!r} is still training: predictions begin when the coordinator says so"
-            )
-
-    def _check_run(self, run: str) -> None:
-        if run != self.config.run:
-            raise ProtocolError(f"run {run!r} is not this coordinator's: it drives run {self.config.run!r}")
 
     def _report(self, stage: str, done: int, total: int) -> None:
         self.log.info("progress", stage=stage, done=done, total=total)

@@ -29,8 +29,10 @@ from vflens.protocol.acts import (
     Prepare,
     Step,
 )
+from vflens.protocol.embeddings import predicted_embeddings
+from vflens.protocol.federation import Federation
 from vflens.protocol.link import Link
-from vflens.types import Array, Exchange, Phase, Point, Released
+from vflens.types import Exchange, Phase, Point, Released
 
 
 class Recorder(Around):
@@ -181,18 +183,20 @@ def test_prediction_rows_asked_again_are_answered_but_not_released_again(local: 
     assert passive.gate.released_rows(Point.EMBEDDING, 1).tolist() == rows[[*range(6), 7]].tolist()
 
 
-def test_requests_that_overlap_release_each_row_once(local: LocalFederation) -> None:
+def test_requests_that_overlap_release_each_row_once(
+    local: LocalFederation, monkeypatch: pytest.MonkeyPatch
+) -> None:
     coordinator, active = local.coordinator, local.active
     coordinator.train()
     coordinator.open_predictions()
-    rows, both_asked, ask = active.run.federation.predict, Barrier(2), coordinator._embeddings
+    rows, both_asked, ask = active.run.federation.predict, Barrier(2), predicted_embeddings
 
-    def side_by_side(exchange: Exchange, fresh: Array) -> list[Released]:
-        found = ask(exchange, fresh)
+    def side_by_side(*args: Any) -> list[Released]:
+        found = ask(*args)
         both_asked.wait(20)  # each has the embeddings of rows 3 to 5 before the other has released them
         return found
 
-    coordinator._embeddings = side_by_side  # type: ignore[method-assign]
+    monkeypatch.setattr("vflens.coordinator.predictions.predicted_embeddings", side_by_side)
     with ThreadPoolExecutor(2) as callers:
         first, second = callers.map(active.predictions.ask, (rows[:6], rows[3:9]))
     np.testing.assert_array_equal(first.tensor("scores")[3:], second.tensor("scores")[:3])
@@ -228,11 +232,11 @@ def test_figures_are_recorded_once_where_the_last_two_parties_finish_at_a_time(
     coordinator, recorded = local.coordinator, list[int]()
     coordinator._unfinished = _Meeting({"passive", "active"})
 
-    def record() -> None:
+    def record(federation: Federation) -> None:
         recorded.append(1)
         sleep(0.1)  # meanwhile the other would find that none is left, and nothing finished
 
-    coordinator.scores.record_metrics = record  # type: ignore[method-assign]
+    coordinator.predictions.record_metrics = record  # type: ignore[method-assign]
     with ThreadPoolExecutor(2) as callers:
         list(callers.map(coordinator.finish, (Finished("tiny/run", p) for p in ("passive", "active"))))
     assert recorded == [1]
