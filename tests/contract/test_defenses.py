@@ -23,6 +23,28 @@ NAMES = DEFENSES.names()
 CLASSES: Mapping[str, type[Defense]] = {name: DEFENSES.get(name) for name in NAMES}
 HOOKS = (*INNER_HOOKS, *GATE_HOOKS.values())
 ARRAY_HOOKS = tuple(h for h in HOOKS if h not in ("on_parameters", "wrap_model"))
+#: When a value comes past a hook; tests that name no phase take the first.
+PHASES: Mapping[str, tuple[Phase, ...]] = {
+    "on_inputs": (Phase.TRAIN,),
+    "on_labels": (Phase.TRAIN,),
+    "wrap_model": (Phase.TRAIN,),
+    "on_gradient": (Phase.TRAIN,),
+    "on_embedding": (Phase.PREDICT, Phase.TRAIN),
+    "on_outputs": (Phase.PREDICT,),
+    "on_scores": (Phase.PREDICT,),
+    "on_parameters": (Phase.DISCLOSE,),
+    "on_dataset": (Phase.DISCLOSE,),
+}
+CASES = [(n, h, phase) for n in NAMES for h in sorted(CLASSES[n].hooks()) for phase in PHASES[h]]
+ON_ARRAYS = [case for case in CASES if case[1] in ARRAY_HOOKS]
+
+
+def test_every_defence_is_a_case_and_every_hook_has_its_phases() -> None:
+    assert {name for name, _, _ in CASES} == set(NAMES)
+    assert set(PHASES) == set(HOOKS)
+    assert {phase for _, hook, phase in CASES if hook == "on_gradient"} == {Phase.TRAIN}
+    special = {name for name, hook, _ in CASES if hook not in ARRAY_HOOKS}
+    assert {name for name, _, _ in ON_ARRAYS} | special == set(NAMES)
 
 
 #: What these do stands in their pages; there is no number in it that a test could hold them to.
@@ -47,11 +69,17 @@ def _owner(classes: int = 5) -> Owner:
 
 
 def _context(
-    defense: Defense, hook: str, secret: bytes = b"secret", *, rows: int = 6, classes: int = 5
+    defense: Defense,
+    hook: str,
+    secret: bytes = b"secret",
+    *,
+    rows: int = 6,
+    classes: int = 5,
+    phase: Phase | None = None,
 ) -> Context:
     owner = _owner(classes)
     state = defense.fit(owner, np.random.default_rng(1))
-    exchange = Exchange("run", Phase.PREDICT, 0, 7)
+    exchange = Exchange("run", phase or PHASES[hook][0], 0, 7)
     return Context(owner, exchange, np.arange(rows, dtype=np.int32), state, hook, 0, secret)
 
 
@@ -80,11 +108,11 @@ def _network() -> torch.nn.Module:
     return torch.nn.Sequential(torch.nn.Linear(5, 4), torch.nn.ReLU(), torch.nn.Linear(4, 3))
 
 
-def _apply(name: str, hook: str, value: Any, secret: bytes = b"secret") -> Any:
+def _apply(name: str, hook: str, value: Any, phase: Phase | None = None) -> Any:
     defense = CLASSES[name]()
     rows = 6 if isinstance(value, Mapping | torch.nn.Module) else len(value)
     classes = value.shape[1] if hook == "on_scores" else 5
-    return getattr(defense, hook)(value, _context(defense, hook, secret, rows=rows, classes=classes))
+    return getattr(defense, hook)(value, _context(defense, hook, rows=rows, classes=classes, phase=phase))
 
 
 def _bytes(value: Any) -> Any:
@@ -103,19 +131,40 @@ def test_overrides_something_and_leaves_the_rest_alone(name: str) -> None:
         assert _apply(name, hook, value) is value
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_keeps_shapes_and_float64(name: str) -> None:
-    for hook in CLASSES[name].hooks() & set(ARRAY_HOOKS):
-        result = _apply(name, hook, _value(hook))
-        assert result.shape == (6, 5)
-        assert result.dtype == np.float64
-        assert not np.isnan(result).any()
+@pytest.mark.parametrize(("name", "hook", "phase"), ON_ARRAYS)
+def test_keeps_shapes_and_float64(name: str, hook: str, phase: Phase) -> None:
+    result = _apply(name, hook, _value(hook), phase)
+    assert result.shape == (6, 5)
+    assert result.dtype == np.float64
+    assert not np.isnan(result).any()
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_no_rows_stay_no_rows(name: str) -> None:
-    for hook in CLASSES[name].hooks() & set(ARRAY_HOOKS):
-        assert _apply(name, hook, np.zeros((0, 5))).shape == (0, 5)
+@pytest.mark.parametrize(("name", "hook", "phase"), ON_ARRAYS)
+def test_no_rows_stay_no_rows(name: str, hook: str, phase: Phase) -> None:
+    assert _apply(name, hook, np.zeros((0, 5)), phase).shape == (0, 5)
+
+
+@pytest.mark.parametrize("name", [n for n, hook, _ in CASES if hook == "on_parameters"])
+def test_disclosed_parameters_keep_names_shapes_and_float64_or_are_withheld(name: str) -> None:
+    before = _value("on_parameters")
+    after = _apply(name, "on_parameters", before)
+    if name == "withhold_parameters":
+        assert after is None
+        return
+    assert after.keys() == before.keys()
+    assert {n: (a.shape, a.dtype) for n, a in after.items()} == {
+        n: (a.shape, np.float64) for n, a in before.items()
+    }
+    assert all(np.isfinite(a).all() for a in after.values())
+
+
+@pytest.mark.parametrize("name", [n for n, hook, _ in CASES if hook == "wrap_model"])
+def test_a_wrapped_model_keeps_the_shape_of_its_outputs(name: str) -> None:
+    wrapped = _apply(name, "wrap_model", _network())
+    for part in wrapped.modules():
+        if hasattr(part, "rekey"):
+            part.rekey(np.random.default_rng(0))
+    assert wrapped(torch.zeros(6, 5)).shape == (6, 3)
 
 
 def _global_state() -> str:
@@ -123,23 +172,22 @@ def _global_state() -> str:
     return str((np.random.get_state(legacy=False), torch.get_rng_state().tolist()))  # noqa: NPY002
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_draws_from_its_own_generator_only(name: str) -> None:
-    for hook in CLASSES[name].hooks():
-        values = [_value(hook) for _ in range(2)]
-        before = _global_state()
-        first, again = (_apply(name, hook, value) for value in values)
-        assert _bytes(first) == _bytes(again)
-        assert _global_state() == before
+@pytest.mark.parametrize(("name", "hook", "phase"), CASES)
+def test_draws_from_its_own_generator_only(name: str, hook: str, phase: Phase) -> None:
+    values = [_value(hook) for _ in range(2)]
+    before = _global_state()
+    first, again = (_apply(name, hook, value, phase) for value in values)
+    assert _bytes(first) == _bytes(again)
+    assert _global_state() == before
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_never_writes_into_its_argument(name: str) -> None:
-    for hook in CLASSES[name].hooks() - {"wrap_model"}:  # it takes a model of its own
-        value = _value(hook)
-        before = _bytes(value)
-        _apply(name, hook, value)
-        assert _bytes(value) == before
+#: ``wrap_model`` takes a model of its own.
+@pytest.mark.parametrize(("name", "hook", "phase"), [c for c in CASES if c[1] != "wrap_model"])
+def test_never_writes_into_its_argument(name: str, hook: str, phase: Phase) -> None:
+    value = _value(hook)
+    before = _bytes(value)
+    _apply(name, hook, value, phase)
+    assert _bytes(value) == before
 
 
 #: What breaks careless code: ties for the maximum, zeros, one-hot rows, near-ties, many tiny scores.
@@ -180,7 +228,7 @@ def test_the_arg_max_check_rejects_what_moves_it() -> None:
     assert not _keeps_argmax(np.log([[0.4, 0.4, 0.2]]), np.log([[0.5, 0.3, 0.2]]))
 
 
-NOISY = [n for n in NAMES if CLASSES[n]().claim({}).noise_std is not None]
+NOISY = [case for case in CASES if CLASSES[case[0]]().claim({}).noise_std is not None]
 
 
 def _is_noise_of(std: float, noise: Array, freedom: int) -> bool:
@@ -189,27 +237,26 @@ def _is_noise_of(std: float, noise: Array, freedom: int) -> bool:
     return bool(low < (noise**2).sum() / std**2 < high)
 
 
-@pytest.mark.parametrize("name", NOISY)
-def test_the_claimed_noise_is_the_noise(name: str) -> None:
+@pytest.mark.parametrize(("name", "hook", "phase"), NOISY)
+def test_the_claimed_noise_is_the_noise(name: str, hook: str, phase: Phase) -> None:
     """Softmax removes a row's common shift: of k noises per row of scores, k − 1 are seen.
 
     Elsewhere rows are so short that no clipping acts.
     """
     std = CLASSES[name]().claim({}).noise_std
     assert std is not None
-    for hook in CLASSES[name].hooks():
-        before = np.random.default_rng(4).normal(size=(400, 5))
-        before = log_softmax(before, axis=1) if hook == "on_scores" else 1e-3 * before
-        noise = _apply(name, hook, before) - before
-        freedom = noise.size
-        if hook == "on_scores":
-            noise, freedom = noise - noise.mean(axis=1, keepdims=True), 400 * 4
-        assert _is_noise_of(std, noise, freedom)
-        assert not _is_noise_of(std * 2 / 3, noise, freedom)
-        assert not _is_noise_of(std * 3 / 2, noise, freedom)
+    before = np.random.default_rng(4).normal(size=(400, 5))
+    before = log_softmax(before, axis=1) if hook == "on_scores" else 1e-3 * before
+    noise = _apply(name, hook, before, phase) - before
+    freedom = noise.size
+    if hook == "on_scores":
+        noise, freedom = noise - noise.mean(axis=1, keepdims=True), 400 * 4
+    assert _is_noise_of(std, noise, freedom)
+    assert not _is_noise_of(std * 2 / 3, noise, freedom)
+    assert not _is_noise_of(std * 3 / 2, noise, freedom)
 
 
-PREDICTED = [(n, h) for n in NAMES for h in ("on_embedding", "on_scores") if h in CLASSES[n].hooks()]
+PREDICTED = [(n, h) for n, h, phase in CASES if phase is Phase.PREDICT and h in GATE_HOOKS.values()]
 
 
 @pytest.mark.parametrize(("name", "hook"), PREDICTED)
@@ -229,31 +276,39 @@ def test_a_prediction_row_is_the_same_in_every_request(name: str, hook: str) -> 
         np.testing.assert_allclose(getattr(defense, hook)(value[rows], asked), together[rows], rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", NOISY)
-def test_prediction_noise_is_independent_from_row_to_row(name: str) -> None:
+@pytest.mark.parametrize(("name", "hook", "phase"), [c for c in NOISY if c[2] is not Phase.DISCLOSE])
+def test_noise_is_independent_from_row_to_row(name: str, hook: str, phase: Phase) -> None:
+    value = log_softmax(np.zeros((6400, 2)), axis=1)
+    noise = (_apply(name, hook, value, phase) - value)[:, 0]
+    for apart in (1, 2, 63, 64, 65):
+        assert abs(np.corrcoef(noise[:-apart], noise[apart:])[0, 1]) < 5 / np.sqrt(6400)
+
+
+@pytest.mark.parametrize(("name", "hook", "phase"), NOISY)
+def test_noise_belongs_to_its_secret_and_exchange(name: str, hook: str, phase: Phase) -> None:
     defense = CLASSES[name]()
-    for hook in defense.hooks() & {"on_embedding", "on_scores"}:
-        value = log_softmax(np.zeros((6400, 2)), axis=1)
-        noise = (getattr(defense, hook)(value, _context(defense, hook, rows=6400)) - value)[:, 0]
-        for apart in (1, 2, 63, 64, 65):
-            assert abs(np.corrcoef(noise[:-apart], noise[apart:])[0, 1]) < 5 / np.sqrt(6400)
+    context = _context(defense, hook, phase=phase)
+    other = dataclasses.replace(context, exchange=context.exchange._replace(run="another"), secret=b"secret")
+    stranger = dataclasses.replace(context, secret=b"another")
+    outputs = [getattr(defense, hook)(_value(hook), c) for c in (context, other, stranger)]
+    assert len({o.tobytes() for o in outputs}) == 3
 
 
-@pytest.mark.parametrize("name", NOISY)
-def test_noise_belongs_to_its_secret_and_exchange(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "hook"), [(n, h) for n, h, p in NOISY if p is Phase.TRAIN and h in GATE_HOOKS.values()]
+)
+def test_noise_of_training_belongs_to_its_step_and_rows(name: str, hook: str) -> None:
+    """The same step with other rows, after a crash, say: the difference would be free of the noise."""
     defense = CLASSES[name]()
-    for hook in defense.hooks():
-        context = _context(defense, hook)
-        other = dataclasses.replace(
-            context, exchange=context.exchange._replace(run="another"), secret=b"secret"
-        )
-        stranger = dataclasses.replace(context, secret=b"another")
-        outputs = [getattr(defense, hook)(_value(hook), c) for c in (context, other, stranger)]
-        assert len({o.tobytes() for o in outputs}) == 3
+    context = _context(defense, hook, phase=Phase.TRAIN)
+    later = dataclasses.replace(context, exchange=context.exchange._replace(step=8), secret=b"secret")
+    others = dataclasses.replace(context, rows=context.rows + 1, secret=b"secret")
+    outputs = [getattr(defense, hook)(_value(hook), c) for c in (context, later, others)]
+    assert len({o.tobytes() for o in outputs}) == 3
 
 
-def test_the_noise_claim_is_checked_for_someone() -> None:
-    assert "gaussian_scores" in NOISY
+def test_the_noise_claim_is_checked_at_every_hook_that_leaves_with_noise() -> None:
+    assert {hook for _, hook, _ in NOISY} >= {"on_scores", "on_gradient", "on_embedding", "on_dataset"}
 
 
 # -- parameters and inputs --------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -13,6 +13,7 @@ import pytest
 from laboratory import experiment, federation, trained
 from pydantic import Field
 
+from vflens.config.compatibility import HOOKS
 from vflens.errors import ConfigError, DefenseError, KnowledgeError
 from vflens.experiments.run.in_process import LocalFederation
 from vflens.experiments.run.run import run
@@ -20,7 +21,8 @@ from vflens.plugins.attack import Attack
 from vflens.plugins.chain import DefenseChain
 from vflens.plugins.defense import Context, Defense
 from vflens.plugins.view import AdversaryView
-from vflens.types import Array, Estimate, Knowledge, Owner, Phase, Point, Released, statuses
+from vflens.registry import DEFENSES
+from vflens.types import Array, Estimate, Knowledge, Owner, Phase, Point, Released, Role, statuses
 
 # --- spies in a real federation
 
@@ -314,13 +316,18 @@ def test_a_finished_run_says_so(tmp_path: Path) -> None:
         assert '"state": "finished"' in (tmp_path / party / "status.json").read_text(encoding="utf-8")
 
 
-def test_every_defence_at_home_acts(tmp_path: Path) -> None:
-    """The other side of the refusals: each built-in defence where it belongs lets a run finish."""
-    homes: Mapping[str, str] = {
-        "label_only": "coordinator",
-        "round_scores": "coordinator",
-        "gaussian_scores": "coordinator",
-        "withhold_parameters": "passive",
-    }
-    for name, home in homes.items():
-        federation(tmp_path / name, defenses=[{"name": name, "at": home}]).run()
+@pytest.mark.parametrize("name", DEFENSES.names())
+def test_every_defence_at_home_acts(tmp_path: Path, name: str) -> None:
+    """The other side of the refusals: each installed defence where it belongs lets a run finish."""
+    kind: type[Defense] = DEFENSES.get(name)
+    role = next(role for role, hooks in HOOKS.items() if kind.hooks() & hooks)
+    settings: dict[str, Any] = {"training": {"epochs": 1, "batch_size": 40, "learning_rate": 0.1}}
+    if kind.hooks() == {"wrap_model"}:  # softmax regression has no layers
+        settings["model"] = {"architecture": "mlp", "width": 3, "hidden": [4]}
+    elif role is not Role.PASSIVE or "on_parameters" in kind.hooks():
+        settings["disclose"] = [{"what": "parameters", "to": to} for to in ("active", "coordinator")]
+    local = federation(tmp_path, defenses=[{"name": name, "at": role.value}], **settings)
+    local.run()
+    (party,) = (m for m in local.members() if m.name == role.value)
+    assert [type(d) for d in party.chain.defenses] == [kind]
+    assert party.chain.unfired() == []
