@@ -1,7 +1,7 @@
 """The training loop: embeddings up from the passive parties, combined to the active one, its gradient down.
 
 One step is two hops. The coordinator sums and relays in one thread: its streams are coroutines, because
-waking another thread for every message costs more than the message.
+waking another thread for every message costs more than the message (docs/adr/0010).
 """
 
 from __future__ import annotations

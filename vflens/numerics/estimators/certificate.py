@@ -23,7 +23,7 @@ from vflens.numerics.estimators import cholesky
 CLOSED = 1e-11
 
 #: Limits of Newton's method: steps, the share of the last value that each must reach, and unknowns Λ per row;
-#: beyond them the interior point costs less.
+#: beyond them the interior point costs less (benchmarks/test_estimators.py).
 STEPS, PACE, UNKNOWNS = 12, 0.7, 200
 
 #: Numbers in one block.
