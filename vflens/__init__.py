@@ -15,8 +15,8 @@ other module may change. A name is imported at its first use: ``import vflens`` 
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # type checkers take it for true; importing typing would double the time
 if TYPE_CHECKING:
     from vflens import errors as errors
     from vflens.api.estimates import Estimate as Estimate
@@ -75,13 +75,15 @@ _NAMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name == "errors":
-        return import_module("vflens.errors")
-    for module, names in _NAMES.items():
-        if name in names:
-            return getattr(import_module(module), name)
-    raise AttributeError(f"module 'vflens' has no attribute {name!r}: it has {', '.join(__all__)}")
+if not TYPE_CHECKING:  # type checkers report an unknown name only without it
+
+    def __getattr__(name: str) -> object:
+        if name == "errors":
+            return import_module("vflens.errors")
+        for module, names in _NAMES.items():
+            if name in names:
+                return getattr(import_module(module), name)
+        raise AttributeError(f"module 'vflens' has no attribute {name!r}: it has {', '.join(__all__)}")
 
 
 def __dir__() -> list[str]:
