@@ -1,6 +1,6 @@
 """RVG's Fig. 4 on Satellite, whole, against one program or torch loop per sample: CPU time on one core.
 
-The per-sample programs run on a few samples at three sizes; the rest is interpolated: nobody waits for them.
+The per-sample programs run on a few samples at three sizes; the rest is interpolated.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Releasing a table: streaming against pandas' read and write, memory, and the correlated release.
 
-Seconds are of the processor: one core's work, whoever else is busy.
+Seconds are of the processor: one core's work, under any load.
 """
 
 from __future__ import annotations

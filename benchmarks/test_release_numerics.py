@@ -1,6 +1,6 @@
 """The correlated release against the paper's literal null-space construction, and a figure's simulations.
 
-Seconds are of the processor: one core's work, whoever else is busy.
+Seconds are of the processor: one core's work, under any load.
 """
 
 from __future__ import annotations

@@ -50,8 +50,7 @@ class Marvell(Defense):
         1/(4√power), at least 0.
 
         All power along Δ, alike on both sides, then leaves sumKL ≤ 1/power, so the best four λ leave no more.
-        Two classes whose variances differ can be told apart by that too: of them nothing is claimed, nor of
-        batches with one side.
+        Different variances also separate the classes: they have no claim, nor have batches with one side.
         """
         return Claim(test_error=max(0.0, 0.5 - 0.25 / math.sqrt(self.power)))
 

@@ -12,7 +12,7 @@ from vflens.types import Array, Claim
 
 
 class WithholdParameters(Defense):
-    """Parameters are withheld from whoever would receive them."""
+    """Withholds the parameters from every receiver."""
 
     def on_parameters(self, w: Mapping[str, Array], ctx: Context) -> None:
         """Nothing is disclosed."""

@@ -155,13 +155,13 @@ def _words(kind: Any) -> str:
         return f"[{', '.join(map(_words, arguments))}]"
     if origin in (Union, types.UnionType):
         return " or ".join(dict.fromkeys(_words(a) for a in arguments if a is not type(None)))
-    said: dict[Any, Callable[[], str]] = {
+    words: dict[Any, Callable[[], str]] = {
         Annotated: lambda: _words(arguments[0]),
         Literal: lambda: " or ".join(f"`{a}`" for a in arguments),
         tuple: lambda: f"list of {_words(arguments[0])}",
         dict: lambda: f"table: name → {_words(arguments[1])}",
     }
-    return said[origin]() if origin in said else _WORDS.get(kind, str(kind))
+    return words[origin]() if origin in words else _WORDS.get(kind, str(kind))
 
 
 def _default(field: FieldInfo) -> str:

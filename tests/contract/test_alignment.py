@@ -145,7 +145,7 @@ def test_a_salt_of_another_length_is_refused(
     with _federation(dealt, tmp_path / "a") as local:
         monkeypatch.setattr(Identification, "salt", lambda *_: bytes(length))
         with pytest.raises(
-            ProtocolError, match=f"^party 'active' sent a salt of {length} bytes: 32 are due$"
+            ProtocolError, match=f"^party 'active' sent a salt of {length} bytes: expected 32$"
         ):
             local.coordinator.prepare()
 
@@ -156,6 +156,6 @@ def test_salts_that_are_not_those_of_parties_are_refused_on_arrival(length: int)
     assert rpc.decode(rpc.encode(Identify("run", bytes(32 * 256)))).salts == bytes(32 * 256)
     with pytest.raises(
         ProtocolError,
-        match=f"^salts of {length} bytes: 32 of each data party are due, of 256 parties at most$",
+        match=f"^salts of {length} bytes: expected 32 of each data party, of 256 parties at most$",
     ):
         rpc.decode(rpc.encode(Identify("run", bytes(length))))

@@ -379,10 +379,10 @@ def test_only_labels_of_training_rows_are_delivered_to_a_passive_party(tmp_path:
     (labels,) = local.coordinator.links["active"].call(Disclose("tiny/run", 1, "passive"))
     values = labels.tensor("labels")
     cases = [
-        (replace(labels, sender="passive"), "auxiliary of 'passive' came where auxiliary of 'active' is due"),
+        (replace(labels, sender="passive"), "auxiliary of 'passive' came instead of auxiliary of 'active'"),
         (
             replace(labels, point=Point.PARAMETERS),
-            "parameters of 'active' came where auxiliary of 'active' is due",
+            "parameters of 'active' came instead of auxiliary of 'active'",
         ),
         (replace(labels, tensors={"labels": values[1:]}), "that is not one label per row"),
         *(

@@ -88,7 +88,7 @@ class TestLink:
     def test_every_error_survives(
         self, connect: Connect, error: type[VflensError], act: acts.Act[Any]
     ) -> None:
-        sentence = "rows of 3 bytes: 4 bytes a row are due – naïve, −inf"
+        sentence = "rows of 3 bytes: expected 4 bytes a row – naïve, −inf"
         link = connect(Stub(raising(error(sentence)), Role.PASSIVE))
         with pytest.raises(VflensError, match=f"^{re.escape(sentence)}$") as caught:
             link.submit(act).result()

@@ -99,7 +99,7 @@ def test_a_step_of_another_epoch_is_refused(local: LocalFederation) -> None:
     """Whoever numbered epochs freely would choose what a sampled transcript keeps."""
     passive, link, before = local.passive["passive"], local.coordinator.links["passive"], fingerprint(local)
     act = _train_step(passive, 0)
-    words = r"^step 0 is said to be of epoch 2: it belongs to epoch 0, number it so$"
+    words = r"^step 0 claims epoch 2: it belongs to epoch 0, number it so$"
     for party in local.data_parties.values():
         with pytest.raises(ProtocolError, match=words):
             party.step(replace(act, exchange=act.exchange._replace(round=2)))
@@ -183,10 +183,10 @@ GRADIENTS: list[tuple[dict[str, Any], type[VflensError], str]] = [
     (
         {"tensors": {"gradient": np.ones((3, 3))}},
         ProtocolError,
-        r"^gradient of 'active' has shape \(3, 3\) float64: \(4, 3\) float64 is due$",
+        r"^gradient of 'active' has shape \(3, 3\) float64: expected \(4, 3\) float64$",
     ),
     ({"tensors": {"gradient": np.ones((4, 3), "<f4")}}, ProtocolError,
-            r"has shape \(4, 3\) float32: \(4, 3\) float64"),
+            r"has shape \(4, 3\) float32: expected \(4, 3\) float64"),
     ({"tensors": {"gradient": np.full((4, 3), np.inf)}}, ProtocolError,
             "holds NaN, infinite or huge numbers in step 0"),
     ({"tensors": {"gradient": np.full((4, 3), 1e140)}}, ProtocolError,
@@ -194,8 +194,8 @@ GRADIENTS: list[tuple[dict[str, Any], type[VflensError], str]] = [
     ({"tensors": {"embedding": np.ones((4, 3))}}, ProtocolError, "carries no tensor 'gradient'"),
     ({"tensors": None}, VflensError, "gradient of party 'active' were withheld"),
     ({"point": Point.EMBEDDING}, ProtocolError,
-            "^embedding of 'active' came where gradient of 'active' is due$"),
-    ({"sender": "mallory"}, ProtocolError, "^gradient of 'mallory' came where gradient of 'active' is due$"),
+            "^embedding of 'active' came instead of gradient of 'active'$"),
+    ({"sender": "mallory"}, ProtocolError, "^gradient of 'mallory' came instead of gradient of 'active'$"),
     (
         {"exchange": Exchange("other", Phase.TRAIN, 0, 0)},
         ProtocolError,
@@ -204,7 +204,7 @@ GRADIENTS: list[tuple[dict[str, Any], type[VflensError], str]] = [
     (
         {"exchange": Exchange("tiny/run", Phase.PREDICT, 1, 0)},
         ProtocolError,
-        "^an exchange of phase 'predict' where 'train' is due$",
+        "^an exchange of phase 'predict' instead of 'train'$",
     ),
     ({"rows": NOTHING, "tensors": {"gradient": np.ones((0, 3))}}, ProtocolError,
             "an empty list of train rows"),
@@ -329,7 +329,7 @@ def test_only_disclosures_of_passive_parties_are_delivered(local: LocalFederatio
         ),
         (
             replace(weights, exchange=Exchange("tiny/run", Phase.PREDICT, 1, 3)),
-            "^an exchange of phase 'predict' where 'disclose' is due$",
+            "^an exchange of phase 'predict' instead of 'disclose'$",
         ),
         (
             replace(weights, point=Point.SCORES),

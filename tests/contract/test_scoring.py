@@ -182,7 +182,7 @@ REFUSED: list[tuple[str, str]] = [
     ("one attack twice", "^submission of 2 attacks, 1 of them distinct"),
     ("ever more attacks", "^submission of 257 attacks, 257 of them distinct: from 1 to 256 are scored"),
     ("a name without "
-     "end", "^attack 'a{64}' has a name of 70000 characters: from 1 to 64 printable ones are due$"),
+     "end", "^attack 'a{64}' has a name of 70000 characters: give 1 to 64 printable ones$"),
     ("a name that breaks lines", r"^attack 'a\\nb' has a name of 3 characters"),
     ("a column too many", r"^attack 'a' submitted values of shape \(60, 4\): \(60, 3\) is needed$"),
     ("NaN", "^attack 'a' submitted NaN or infinite values: give a finite guess for every cell$"),

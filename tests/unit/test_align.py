@@ -142,7 +142,7 @@ def test_both_parts_need_rows(split: list[int], sentence: str) -> None:
 @pytest.mark.parametrize(
     ("bad", "split", "sentence"),
     [
-        (b"1", None, r"^party 'b' sent digests of 1 bytes: 32 bytes a row are due$"),
+        (b"1", None, r"^party 'b' sent digests of 1 bytes: expected 32 bytes a row$"),
         (b"1" * 63, None, r"sent digests of 63 bytes"),
         (TWO, [0], "^party 'b' sent a split that is not one 0 or 1 for each of its 2 rows$"),
         (TWO, [0, 2], "a split that is not one 0 or 1 for each of its 2 rows"),

@@ -127,10 +127,10 @@ DTYPE = "send one of <f4, <f8, <i4, <i8, |b1, |u1"
         ({"dtype": ">f8"}, f"tensor 't' has dtype '>f8': {DTYPE}"),
         ({"dtype": ""}, f"tensor 't' has dtype '': {DTYPE}"),
         ({"shape": [-2, -1]}, "tensor 't' has shape (-2, -1): no dimension is negative"),
-        ({"shape": [1] * 9}, "tensor 't' has 9 dimensions: at most 8 are due"),
-        ({"shape": [3]}, "tensor 't' of shape (3,) <f8 has 16 bytes: 24 are due"),
-        ({"shape": []}, "tensor 't' of shape () <f8 has 16 bytes: 8 are due"),
-        ({"data": b"1234567"}, "tensor 't' of shape (2, 1) <f8 has 7 bytes: 16 are due"),
+        ({"shape": [1] * 9}, "tensor 't' has 9 dimensions: expected at most 8"),
+        ({"shape": [3]}, "tensor 't' of shape (3,) <f8 has 16 bytes: expected 24"),
+        ({"shape": []}, "tensor 't' of shape () <f8 has 16 bytes: expected 8"),
+        ({"data": b"1234567"}, "tensor 't' of shape (2, 1) <f8 has 7 bytes: expected 16"),
         ({"shape": [0, 2**62], "data": b""}, f"tensor 't' has shape (0, {2**62}): no message holds so much"),
         ({"shape": [2**62, 2**62]}, f"tensor 't' has shape ({2**62}, {2**62}): no message holds so much"),
         (
@@ -150,7 +150,7 @@ def test_wrong_tensors_are_refused(wrong: dict[str, Any], sentence: str) -> None
         ({"point": 0}, "payload from 'a' of unknown kind 0: use a peer of the same version"),
         ({"point": 99}, "payload from 'a' of unknown kind 99: use a peer of the same version"),
         ({"tensors": [tensor(), tensor()]}, "payload from 'a' names tensor 't' twice"),
-        ({"rows": b"123"}, "rows of 3 bytes: 4 bytes a row are due"),
+        ({"rows": b"123"}, "rows of 3 bytes: expected 4 bytes a row"),
         (
             {"tensors": [tensor(data=np.array([1, np.nan]).tobytes())]},
             "tensor 't' holds NaN: send finite numbers (−inf only among scores)",
@@ -180,8 +180,8 @@ def test_rows_are_whole_positions() -> None:
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
-        ({"role": "operator"}, "party 'a' has role 'operator': passive, active or coordinator is due"),
-        ({"role": ""}, "party 'a' has role '': passive, active or coordinator is due"),
+        ({"role": "operator"}, "party 'a' has role 'operator': expected passive, active or coordinator"),
+        ({"role": ""}, "party 'a' has role '': expected passive, active or coordinator"),
         ({"n_classes": -1}, "party 'a' announces -1 classes: from 0 to 65536 can be learned"),
         ({"n_classes": 2**31 - 1}, "party 'a' announces 2147483647 classes: from 0 to 65536 can be learned"),
         (
@@ -190,7 +190,7 @@ def test_rows_are_whole_positions() -> None:
         ),
         (
             {"columns": [pb.Column(name="c", pixel=[1])]},
-            "column 'c' has a pixel of 1 coordinates: row and column are due",
+            "column 'c' has a pixel of 1 coordinates: expected row and column",
         ),
         (
             {"columns": [pb.Column(name="c", low=float("nan"))]},
@@ -213,10 +213,10 @@ ACTIVE = party(name="b", role="active", n_classes=2)
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
-        ({"parties": []}, "a federation of roles []: one active and at least one passive party are due"),
+        ({"parties": []}, "a federation of roles []: expected one active and at least one passive party"),
         (
             {"parties": [party()]},
-            "a federation of roles ['passive']: one active and at least one passive party are due",
+            "a federation of roles ['passive']: expected one active and at least one passive party",
         ),
         (
             {"parties": [party(), party(), ACTIVE]},
@@ -228,7 +228,7 @@ ACTIVE = party(name="b", role="active", n_classes=2)
         ),
         (
             {"aggregator": "nobody"},
-            "a federation with aggregator 'nobody': coordinator or active is due",
+            "a federation with aggregator 'nobody': expected coordinator or active",
         ),
         (
             {"training": {"staleness": 2}},

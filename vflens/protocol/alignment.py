@@ -54,7 +54,7 @@ def check_salt(party: str, salt: bytes) -> bytes:
         ProtocolError: of another length.
     """
     if len(salt) != DIGEST_BYTES:
-        raise ProtocolError(f"party {party!r} sent a salt of {len(salt)} bytes: {DIGEST_BYTES} are due")
+        raise ProtocolError(f"party {party!r} sent a salt of {len(salt)} bytes: expected {DIGEST_BYTES}")
     return salt
 
 
@@ -67,7 +67,7 @@ def check_salts(salts: bytes) -> bytes:
     count, rest = divmod(len(salts), DIGEST_BYTES)
     if rest or count > _MOST_PARTIES:
         raise ProtocolError(
-            f"salts of {len(salts)} bytes: {DIGEST_BYTES} of each data party are due, of {_MOST_PARTIES} "
+            f"salts of {len(salts)} bytes: expected {DIGEST_BYTES} of each data party, of {_MOST_PARTIES} "
             "parties at most"
         )
     return salts
@@ -155,8 +155,8 @@ def _check_sizes(name: str, identities: Identities) -> None:
     rows, rest = divmod(len(identities.digests), DIGEST_BYTES)
     if rest:
         raise ProtocolError(
-            f"party {name!r} sent digests of {len(identities.digests)} bytes: {DIGEST_BYTES} bytes a row are "
-            "due"
+            f"party {name!r} sent digests of {len(identities.digests)} bytes: "
+            f"expected {DIGEST_BYTES} bytes a row"
         )
     if identities.split is not None and (
         identities.split.shape != (rows,) or identities.split.max(initial=0) > 1

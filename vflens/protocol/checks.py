@@ -28,7 +28,7 @@ def check_exchange(exchange: Exchange, run: str, phase: Phase) -> None:
             f"an exchange of run {exchange.run!r} reached run {run!r}: send it to its own run"
         )
     if exchange.phase is not phase:
-        raise ProtocolError(f"an exchange of phase {exchange.phase.value!r} where {phase.value!r} is due")
+        raise ProtocolError(f"an exchange of phase {exchange.phase.value!r} instead of {phase.value!r}")
     if phase is not Phase.TRAIN:
         check_version(exchange.round)
 
@@ -51,7 +51,7 @@ def check_origin(released: Released, sender: str, point: Point) -> None:
     """
     if released.point is not point or released.sender != sender:
         raise ProtocolError(
-            f"{released.point.value} of {released.sender!r} came where {point.value} of {sender!r} is due"
+            f"{released.point.value} of {released.sender!r} came instead of {point.value} of {sender!r}"
         )
 
 
@@ -77,11 +77,11 @@ def finite(released: Released, name: str, shape: tuple[int, ...], dtype: np.dtyp
     if len(released.tensors or ()) > 1:  # extra tensors would enter the transcript
         raise ProtocolError(
             f"{released.point.value} of {released.sender!r} carries the tensors "
-            f"{sorted(released.tensors or ())}: {name!r} alone is due"
+            f"{sorted(released.tensors or ())}: expected {name!r} alone"
         )
     if value.dtype != dtype or value.shape != shape:
         raise ProtocolError(
-            f"{name} of {released.sender!r} has shape {value.shape} {value.dtype}: {shape} {dtype} is due"
+            f"{name} of {released.sender!r} has shape {value.shape} {value.dtype}: expected {shape} {dtype}"
         )
     # Σx² is small only if every x is a number and none is huge; a dot product is quicker than looking at
     # each (docs/performance.md, small choices).

@@ -167,7 +167,7 @@ class Federation:
         """
         if exchange.round != exchange.step // self.epoch_steps:
             raise ProtocolError(
-                f"step {exchange.step} is said to be of epoch {exchange.round}: it belongs to epoch "
+                f"step {exchange.step} claims epoch {exchange.round}: it belongs to epoch "
                 f"{exchange.step // self.epoch_steps}, number it so"
             )
 

@@ -147,8 +147,8 @@ class ScoringService(ABC):
         for guess in submission.guesses:
             if not (guess.attack.isprintable() and 0 < len(guess.attack) <= MAX_NAME):
                 raise ProtocolError(
-                    f"attack {guess.attack[:MAX_NAME]!r} has a name of {len(guess.attack)} characters: from "
-                    f"1 to {MAX_NAME} printable ones are due"
+                    f"attack {guess.attack[:MAX_NAME]!r} has a name of {len(guess.attack)} characters: "
+                    f"give 1 to {MAX_NAME} printable ones"
                 )
             if guess.values.shape != (n, d) or len(guess.status) != n:
                 raise ProtocolError(

@@ -43,7 +43,7 @@ def whole(file: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
 
     Args:
         file: its folder is made where it is missing.
-        mode: permissions, less those that the umask takes; nobody else could read the bytes before.
+        mode: permissions, reduced by the umask; until then only the owner can read the bytes.
 
     Raises:
         OSError: it cannot be written; nothing is left beside it.
@@ -126,7 +126,7 @@ def _check_sizes(stream: BinaryIO) -> None:
         unpacked, packed = sum(m.file_size for m in members), stream.seek(0, SEEK_END)
         if unpacked > packed:
             raise ValueError(
-                f"{packed} bytes are said to hold {unpacked}: write it without compression, with numpy.savez"
+                f"{packed} bytes claim to hold {unpacked}: write it without compression, with numpy.savez"
             )
         for member in members:
             with archive.open(member) as data:
@@ -147,5 +147,5 @@ def _check_header(data: IO[bytes], member: ZipInfo) -> None:
     due = data.tell() + math.prod(shape) * max(1, dtype.itemsize)
     if min(shape, default=0) < 0 or due != member.file_size:
         raise ValueError(
-            f"{member.filename} of shape {shape} {dtype} has {member.file_size} bytes: {due} are due"
+            f"{member.filename} of shape {shape} {dtype} has {member.file_size} bytes: expected {due}"
         )

@@ -71,7 +71,7 @@ def local_privacy(mechanism: Mechanism, *, delta: float, diameter: Array | float
             reason = "every x_iᵀα is released exactly: no finite ε holds for any δ < 1"
         case Bounded():
             reason = (
-                "the noise has bounded support: rows whose supports do not overlap are told apart, "
+                "the noise has bounded support: rows whose supports do not overlap are distinguishable, "
                 "so ε = ∞ unless δ covers that mass"
             )
         case _:

@@ -242,7 +242,7 @@ def _fill(cells: Cells, place: Mapping[str, int], kept: Array, features: Array) 
     for start, name, values in _numbers(cells, list(place)):
         rows = kept[start : start + len(values)]
         if len(rows) < len(values):
-            raise DataError("it grew while it was read: start again when nobody writes it")
+            raise DataError("it grew while it was read: start again when no program writes it")
         first, count = np.count_nonzero(kept[:start]), np.count_nonzero(rows)
         features[first : first + count, place[name]] = values[rows]
 

@@ -39,7 +39,7 @@ def options(limits: Limits) -> list[tuple[str, int]]:
 def new_server(workers: ThreadPoolExecutor, limits: Limits) -> grpc.Server:
     """A server that ``workers`` answer for; strangers take no more of it than these bounds.
 
-    A connection that has not begun to speak HTTP/2 in time is closed, an idle one too: its owner's next call
+    A connection without HTTP/2 traffic in time is closed, an idle one too: its owner's next call
     opens another. Further connections are not accepted, further calls are refused.
     """
     bounds = [

@@ -38,12 +38,12 @@ def decode_tensor(message: pb.Tensor) -> Array:
     """
     if len(message.shape) > MAX_DIMENSIONS:
         raise ProtocolError(
-            f"tensor {message.name!r} has {len(message.shape)} dimensions: at most {MAX_DIMENSIONS} are due"
+            f"tensor {message.name!r} has {len(message.shape)} dimensions: expected at most {MAX_DIMENSIONS}"
         )
     name, dtype, shape, data = message.name, message.dtype, tuple(message.shape), message.data
     due = _size(name, dtype, shape)
     if len(data) != due:
-        raise ProtocolError(f"tensor {name!r} of shape {shape} {dtype} has {len(data)} bytes: {due} are due")
+        raise ProtocolError(f"tensor {name!r} of shape {shape} {dtype} has {len(data)} bytes: expected {due}")
     if dtype == "|b1" and max(data, default=0) > 1:
         raise ProtocolError(f"tensor {name!r} holds a byte that is no truth value: send 0 or 1")
     return np.frombuffer(data, dtype).reshape(shape)
@@ -75,7 +75,7 @@ def decode_rows(data: bytes) -> Array:
         ProtocolError: not a whole number of positions.
     """
     if len(data) % 4:
-        raise ProtocolError(f"rows of {len(data)} bytes: 4 bytes a row are due")
+        raise ProtocolError(f"rows of {len(data)} bytes: expected 4 bytes a row")
     return np.frombuffer(data, "<i4")
 
 

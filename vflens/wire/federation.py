@@ -39,7 +39,7 @@ def decode_party(message: pb.PartyInfo) -> PartyInfo:
     """
     if message.role not in _MEMBERS:
         raise ProtocolError(
-            f"party {message.name!r} has role {message.role!r}: passive, active or coordinator is due"
+            f"party {message.name!r} has role {message.role!r}: expected passive, active or coordinator"
         )
     if not 0 <= message.n_classes <= MAX_CLASSES:
         raise ProtocolError(
@@ -63,7 +63,8 @@ def _column(message: pb.Column) -> ColumnInfo:
         raise ProtocolError(f"column {message.name!r} has a bound or value that is not finite: send numbers")
     if len(message.pixel) not in (0, 2):
         raise ProtocolError(
-            f"column {message.name!r} has a pixel of {len(message.pixel)} coordinates: row and column are due"
+            f"column {message.name!r} has a pixel of {len(message.pixel)} coordinates: "
+            "expected row and column"
         )
     if not all(0 <= place <= MAX_PIXEL for place in message.pixel):
         raise ProtocolError(
@@ -107,7 +108,7 @@ def decode_federation(message: pb.Federation) -> Federation:
         raise _out_of_range("training", error) from None
     if message.aggregator not in AGGREGATORS:
         raise ProtocolError(
-            f"a federation with aggregator {message.aggregator!r}: {' or '.join(AGGREGATORS)} is due"
+            f"a federation with aggregator {message.aggregator!r}: expected {' or '.join(AGGREGATORS)}"
         )
     parties = tuple(map(decode_party, message.parties))
     roles, names = [p.role for p in parties], [p.name for p in parties]
@@ -115,8 +116,8 @@ def decode_federation(message: pb.Federation) -> Federation:
         raise ProtocolError(f"a federation of {names}: every party has its own name")
     if roles.count(Role.ACTIVE) != 1 or Role.PASSIVE not in roles:
         raise ProtocolError(
-            f"a federation of roles {[r.value for r in roles]}: one active and at least one passive party "
-            "are due"
+            f"a federation of roles {[r.value for r in roles]}: expected one active and at least one "
+            "passive party"
         )
     if parties[roles.index(Role.ACTIVE)].n_classes < 1:
         raise ProtocolError("a federation without classes: the active party has at least one")

@@ -59,14 +59,14 @@ def check_listener(address: str, party: str) -> None:
         return
     try:
         path_of(address).parent.stat()
-        said = doubt(path_of(address))
+        reason = doubt(path_of(address))
     except OSError as error:
         raise UnavailableError(
             f"party {party!r} cannot be reached ({address}: {error.strerror}): it stopped, or its address is "
             "wrong"
         ) from error
-    if said:
-        raise AccessError(f"address {address!r} may be another user's: {said}")
+    if reason:
+        raise AccessError(f"address {address!r} may be another user's: {reason}")
 
 
 def check_free(address: str) -> None:
@@ -77,13 +77,13 @@ def check_free(address: str) -> None:
     """
     path = path_of(address)
     try:
-        said = doubt(path)
+        reason = doubt(path)
     except OSError as error:
         raise ConfigError(
             f"address {address!r} cannot be bound ({error.strerror}): choose another path"
         ) from error
-    if said:
-        raise ConfigError(f"address {address!r} is not this party's alone: {said}")
+    if reason:
+        raise ConfigError(f"address {address!r} is not this party's alone: {reason}")
     if not os.path.lexists(path):
         return
     if not path.is_socket():

@@ -198,7 +198,7 @@ def write(
             _draw(effect, block.features, released)
     if digest.digest() != found.digest:
         raise DataError(
-            f"{plan.file.path} changed between its two readings: release it when nobody writes to it"
+            f"{plan.file.path} changed between its two readings: release it when no program writes to it"
         )
     effect.formulas = sink.formulas
     effect.undone = {feature: count / start for feature, count in right.items()}

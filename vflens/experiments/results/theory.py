@@ -250,7 +250,7 @@ def _misled(run: Run, c: Comparison) -> str:
     """Why a black box's error may differ from that on the column in its own orientation."""
     signs = _parameter(run, c.attack, "signs", "same")
     if signs is None:
-        return "it was made from the record, with parameters that nobody kept"
+        return "it was made from the record, with parameters that are not recorded"
     if signs == "zero_bias":
         return 'signs = "zero_bias" scales by the largest value only'
     mirrored = abs(c.measured - c.mirrored) <= TOLERANCE * max(c.mirrored, 1e-12)

@@ -85,8 +85,8 @@ class Processes:
         """Ask every process to end, then end it."""
         for child in self._running():
             child.send_signal(signal.SIGTERM)
-        begun = time.monotonic()
-        self._wait_until(begun + _SILENT_SECONDS)
+        start = time.monotonic()
+        self._wait_until(start + _SILENT_SECONDS)
         if late := [party for party, child in self._children.items() if child.poll() is None]:
             seconds = _PATIENCE_SECONDS - _SILENT_SECONDS
             print(
@@ -94,7 +94,7 @@ class Processes:
                 file=sys.stderr,
                 flush=True,
             )
-        self._wait_until(begun + _PATIENCE_SECONDS)
+        self._wait_until(start + _PATIENCE_SECONDS)
         for child in self._children.values():
             child.kill()  # no effect on an ended process
             child.wait()
