@@ -114,6 +114,9 @@ def _matrix(name: str, value: npt.ArrayLike) -> Array:
 def _check_moments(moments: Moments | None, d: int) -> None:
     if moments is None:
         return
+    arrays = [moments.mean, moments.covariance] if isinstance(moments, Moments) else [None]
+    if not all(isinstance(a, np.ndarray) or (a is None and i) for i, a in enumerate(arrays)):
+        raise ProtocolError(f"moments = {moments!r}: give Moments(mean, covariance) of float64 arrays")
     if moments.mean.shape != (d,):
         raise ProtocolError(
             f"moments.mean has shape {moments.mean.shape}: give one mean per column of A, ({d},)"

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 
 from vflens.clients.vertical.aligned_run import Host
-from vflens.errors import KnowledgeError, PluginError, ProtocolError, StateError
+from vflens.errors import ConfigError, KnowledgeError, PluginError, ProtocolError, StateError, StorageError
 from vflens.numerics.theory.distortion_theory import logit_moment
 from vflens.plugins.attack import Attack
 from vflens.plugins.reads import read_only
@@ -134,7 +134,7 @@ class Adversary:
             return reconstructed(attack, view, stream(party.secret, "attack", name, target))
         except KnowledgeError as error:
             self._note("skipped", name, target, str(error))
-        except PluginError as error:  # which must not end the run
+        except (PluginError, ConfigError) as error:  # which must not end the run
             self._note("failed", name, target, str(error))
         return None
 
@@ -201,11 +201,13 @@ def reconstructed(attack: Attack, view: AdversaryView, rng: np.random.Generator)
 
     Raises:
         KnowledgeError: it lacks knowledge.
+        ConfigError: a parameter does not fit what it finds.
+        StorageError: the transcript is damaged.
         PluginError: it fails in another way, or returns what no target would take.
     """
     try:
         estimate = attack.reconstruct(view, rng=rng)
-    except KnowledgeError:
+    except (KnowledgeError, ConfigError, StorageError):
         raise
     except Exception as error:
         raise PluginError(f"{type(error).__name__}: {error}") from error

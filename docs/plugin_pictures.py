@@ -23,7 +23,7 @@ from vflens.experiments.figures._data import dealt, trained
 from vflens.experiments.figures._windows import window_system
 from vflens.experiments.figures.rvg_black_box import COUNTS, instance_rows
 from vflens.experiments.figures.var_agnostic import agnostic_rows
-from vflens.plugins.attack import LinearAttack, installed
+from vflens.plugins.attack import LinearAttack, installed_attack
 from vflens.registry import ATTACKS
 from vflens.types import Knowledge, Moments
 
@@ -33,7 +33,7 @@ BLUE, RED, GREY = "#2a6fb0", "#c0392b", "#808080"
 
 def linear() -> list[str]:
     """The attacks that solve A x = b and read no alphabets."""
-    kinds = {name: installed(name) for name in ATTACKS.names()}
+    kinds = {name: installed_attack(name) for name in ATTACKS.names()}
     return [
         n for n, k in kinds.items() if k and issubclass(k, LinearAttack) and Knowledge.METADATA not in k.needs
     ]

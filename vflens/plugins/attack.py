@@ -70,7 +70,7 @@ class Attack(BaseModel, ABC):
         """
 
 
-def installed(name: str) -> type[Attack] | None:
+def installed_attack(name: str) -> type[Attack] | None:
     """The class of the attack called ``name``; None if it is not installed or needs an extra that is not."""
     try:
         found: type[Attack] = ATTACKS.get(name)

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
+from vflens.errors import ConfigError, PluginError
 from vflens.randomness import Key, derive, exchange_names, generator, rows_digest
+from vflens.registry import DEFENSES
 from vflens.types import Array, Claim, Exchange, Owner, Phase, Point
 
 if TYPE_CHECKING:
@@ -193,3 +195,12 @@ class Defense(BaseModel):
 
 
 NamedDefense: TypeAlias = tuple[str, Defense]  # the name is that of the registry
+
+
+def installed_defense(name: str) -> type[Defense] | None:
+    """The class of the defence called ``name``; None if it is not installed or needs an extra that is not."""
+    try:
+        found: type[Defense] = DEFENSES.get(name)
+    except (ConfigError, PluginError):
+        return None
+    return found

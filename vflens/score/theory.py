@@ -18,7 +18,7 @@ from vflens.numerics.linear_system import first_differences, row_basis
 from vflens.numerics.theory import believed
 from vflens.numerics.theory import closed_forms as theory
 from vflens.numerics.theory.distortion_theory import noise_weight
-from vflens.plugins.attack import installed
+from vflens.plugins.attack import installed_attack
 from vflens.plugins.declared import Stated
 from vflens.protocol.acts import Guess
 from vflens.types import Array, RowStatus, numbered, statuses
@@ -80,7 +80,7 @@ def figures(guesses: Mapping[str, Guess], truth: Array, model: ReleasedModel) ->
 
 def statements(attack: str) -> Stated | None:
     """What theory says of the attack called ``attack``; None of one that is not installed here."""
-    kind = installed(attack)
+    kind = installed_attack(attack)
     return None if kind is None else kind.stated
 
 

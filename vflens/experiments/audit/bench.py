@@ -13,7 +13,7 @@ from pydantic import Field
 from vflens.errors import ConfigError, KnowledgeError, PluginError
 from vflens.experiments.audit.models import World
 from vflens.experiments.audit.subject import Subject
-from vflens.plugins.attack import Attack, installed
+from vflens.plugins.attack import Attack, installed_attack
 from vflens.plugins.declared import Audited
 from vflens.randomness import secret_from_seed, stream
 from vflens.registry import ATTACKS
@@ -138,7 +138,7 @@ def audited() -> Iterator[tuple[str, type[Attack], Audited]]:
     beside which the others stand.
     """
     for name in ATTACKS.names():
-        kind = installed(name)
+        kind = installed_attack(name)
         if kind is None or kind.audited is None or kind.estimates != "features" or kind.up_to_affine:
             continue
         if kind.needs and kind.needs <= KNOWN and Phase.PREDICT in kind.estimated_rows:

@@ -10,7 +10,7 @@ from typing import Any
 from vflens.experiments.pages.page import plotly, templates, write_page
 from vflens.experiments.results.results import BLIND_GUESSES
 from vflens.experiments.results.verdict import describe, figure
-from vflens.registry import ATTACKS
+from vflens.plugins.attack import installed_attack
 from vflens.types import Document, Facts, Knowledge
 
 _KINDS = {"random": "random models", "trained": "trained models", "given": "your trained model"}
@@ -186,7 +186,9 @@ def _against(reached: Facts, rows: int) -> str:
 
 
 def _knows(attack: str, rows: int) -> str:
-    plugin: Any = ATTACKS.get(attack)
+    plugin = installed_attack(attack)
+    if plugin is None:
+        return "–"
     known = [f"{rows} of your rows"] if Knowledge.MOMENTS in plugin.needs and rows else []
     known += ["the values your columns can take"] if Knowledge.METADATA in plugin.needs else []
     return " and ".join(known) or "–"

@@ -12,7 +12,6 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import tomli_w
 from pydantic import ValidationError
@@ -39,8 +38,9 @@ from vflens.experiments.results.results import (
 )
 from vflens.experiments.results.theory import comparisons, disorders
 from vflens.models.family import IN_THE_CLEAR, checked_model
-from vflens.plugins.defense import GATE_HOOKS
-from vflens.registry import ATTACKS, DEFENSES
+from vflens.plugins.attack import installed_attack
+from vflens.plugins.defense import GATE_HOOKS, installed_defense
+from vflens.registry import ATTACKS
 from vflens.types import Document, Phase
 
 _HOOKS = {point.value: hook for point, hook in GATE_HOOKS.items()}
@@ -186,9 +186,8 @@ def _reasons(
 
 
 def _declared(attack: str) -> Document:
-    try:
-        plugin: Any = ATTACKS.get(attack)
-    except PluginError:
+    plugin = installed_attack(attack)
+    if plugin is None:
         return {"summary": "not installed here", "needs": [], "phases": []}
     needs = sorted(k.replace("_", " ") for k in plugin.needs)
     return {
@@ -241,12 +240,8 @@ def _defended(run: Run, crossing: Crossing) -> str:
 
 
 def _hooks(defense: str) -> frozenset[str]:
-    try:
-        plugin: Any = DEFENSES.get(defense)
-    except PluginError:
-        return frozenset()
-    hooks: frozenset[str] = plugin.hooks()
-    return hooks
+    plugin = installed_defense(defense)
+    return frozenset() if plugin is None else plugin.hooks()
 
 
 def _command(party: PartyRun) -> str:

@@ -13,10 +13,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from vflens.errors import PluginError
 from vflens.experiments.results.folders import Metric, Run
-from vflens.plugins.attack import installed
-from vflens.registry import ATTACKS
+from vflens.plugins.attack import installed_attack
 from vflens.score.service import MIN_ROWS
 from vflens.types import Knowledge
 
@@ -96,10 +94,8 @@ def results(run: Run) -> tuple[Result, ...]:
 
 def up_to_affine(attack: str) -> bool:
     """Whether the values of ``attack`` are the columns up to an affine map: plain MSE has no meaning."""
-    try:
-        return bool(ATTACKS.get(attack).up_to_affine)  # type: ignore[attr-defined]
-    except PluginError:
-        return False
+    plugin = installed_attack(attack)
+    return plugin is not None and plugin.up_to_affine
 
 
 def explained(run: Run) -> dict[tuple[str, str], float]:
@@ -181,7 +177,7 @@ def utility(run: Run) -> dict[str, float]:
 
 
 def _reads_released_tables(attack: str) -> bool:
-    kind = installed(attack)
+    kind = installed_attack(attack)
     return kind is not None and Knowledge.RELEASED_TABLE in kind.needs
 
 

@@ -19,9 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from vflens.errors import ConfigError, PluginError
 from vflens.experiments.results.folders import Metric, Run
-from vflens.registry import DEFENSES
+from vflens.plugins.defense import installed_defense
 from vflens.score.theory import statements
 from vflens.storage.metrics import MOST_ROWS
 from vflens.types import Array, Document, Role
@@ -300,7 +299,5 @@ def _acting(run: Run, hooks: frozenset[str]) -> list[str]:
 
 
 def _touches(defense: str, hooks: frozenset[str]) -> bool:
-    try:
-        return bool(DEFENSES.get(defense).hooks() & hooks)  # type: ignore[attr-defined]
-    except (PluginError, ConfigError):
-        return True  # not installed here: it may
+    plugin = installed_defense(defense)
+    return plugin is None or bool(plugin.hooks() & hooks)  # one that is not installed here may

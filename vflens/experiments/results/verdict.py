@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vflens.errors import ConfigError, PluginError
 from vflens.experiments.results import theory
 from vflens.experiments.results.folders import Run
 from vflens.experiments.results.results import (
@@ -23,7 +22,7 @@ from vflens.experiments.results.results import (
     skipped,
     utility,
 )
-from vflens.registry import ATTACKS
+from vflens.plugins.attack import installed_attack
 from vflens.types import Document, Facts, Phase, Role
 
 _NOTHING = "Nothing can be said yet about what leaks: no reconstruction was scored beside a blind guess."
@@ -62,10 +61,8 @@ def labels(runs: Sequence[Run]) -> list[str]:
 
 def reads_training(attack: str) -> bool:
     """Whether ``attack`` reads training traffic; False if it is not installed."""
-    try:
-        return Phase.TRAIN in ATTACKS.get(attack).phases  # type: ignore[attr-defined]
-    except (PluginError, ConfigError):  # unknown here, or its extra is not installed
-        return False
+    plugin = installed_attack(attack)
+    return plugin is not None and Phase.TRAIN in plugin.phases
 
 
 def baseline(runs: Sequence[Run]) -> int:
