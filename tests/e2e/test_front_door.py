@@ -296,3 +296,33 @@ def test_what_is_no_frame_is_refused() -> None:
         vl.audit(3, classes=2)
     with pytest.raises(vl.errors.DataError, match=r"^a frame of type dict cannot be read as a table"):
         vl.audit({"a": [1.0], "b": [1.0, 2.0]}, classes=2)
+
+
+WRONG_VERIFICATION: list[tuple[dict[str, Any], str]] = [
+    ({"estimate": 3}, "verify takes an estimate of vl.estimate"),
+    ({"rows": 1.5}, "rows = 1.5: give a whole number from 1"),
+    ({"seed": -1}, "seed = -1: give a whole number from 0"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "words"), WRONG_VERIFICATION)
+def test_wrong_arguments_of_a_verification(wrong: dict[str, Any], words: str) -> None:
+    A, b = np.ones((1, 3)), np.ones((2, 1))
+    with pytest.raises(vl.errors.ConfigError, match=words):
+        vl.verify(**{"estimate": vl.estimate("half_star", A, b), "A": A, "b": b, **wrong})
+
+
+@pytest.mark.parametrize("moments", [3, vl.Moments([0.5, 0.5, 0.5])])  # type: ignore[arg-type]
+def test_moments_of_another_kind(moments: Any) -> None:
+    with pytest.raises(vl.errors.ProtocolError, match=r"give Moments\(mean, covariance\) of float64 arrays"):
+        vl.estimate("lmmse", np.ones((1, 3)), np.ones((2, 1)), moments=moments)
+
+
+def test_a_kept_estimate_that_lacks_a_name(tmp_path: Path) -> None:
+    run = vl.run(vl.Experiment(**{**SMALL, "scenarios": [{"name": "undefended"}]}), out=tmp_path)
+    (file,) = run.folder.glob("*/active/estimates/*.npz")
+    with np.load(file) as kept:
+        rest = {name: kept[name] for name in kept if name != "status"}
+    np.savez(file, **rest)
+    with pytest.raises(vl.errors.StorageError, match="lacks status: run the experiment again"):
+        _ = run.estimates

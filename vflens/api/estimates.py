@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from vflens import attacks, types
 from vflens.api.html import paragraphs, table
-from vflens.errors import ConfigError
+from vflens.errors import ConfigError, StorageError
 from vflens.experiments.results.folders import PartyRun
 from vflens.experiments.results.verdict import figure
 from vflens.storage.files import load_arrays
@@ -103,10 +103,13 @@ def verify(
     """
     from vflens.verification import rows as verification
 
-    if estimate.params is None:
+    if not isinstance(estimate, Estimate) or estimate.params is None:
         raise ConfigError(
             "verify takes an estimate of vl.estimate: for one of a run use `vflens attack … --verify`"
         )
+    for name, number, least in (("rows", rows, 1), ("seed", seed, 0)):
+        if not isinstance(number, int) or number < least:
+            raise ConfigError(f"{name} = {number!r}: give a whole number from {least}")
     A, b = attacks.checked_system(A, b)
     if estimate.values.shape != (len(b), A.shape[1]):
         raise ConfigError(
@@ -130,6 +133,9 @@ def estimates_of(party: PartyRun) -> Iterator[tuple[tuple[str, ...], Estimate]]:
 def _kept(file: Path) -> tuple[Estimate, tuple[str, str]]:
     """The estimate in ``file``, and its adversary and scored set."""
     saved = load_arrays(file, remedy="run the experiment again")
+    missing = {"target", "rows", "values", "status", "attack", "adversary", "scored_set"} - saved.keys()
+    if missing:
+        raise StorageError(f"{file} lacks {', '.join(sorted(missing))}: run the experiment again")
     extras: dict[str, Array] = {
         name.removeprefix("extra_"): array for name, array in saved.items() if name.startswith("extra_")
     }

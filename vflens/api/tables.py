@@ -93,6 +93,8 @@ def audit(
         ConfigError: an unknown key or column, or a number out of its range.
         DataError: the frame cannot be used.
     """
+    if "file" in description:
+        raise ConfigError("audit takes no `file`: the frame stands for it")
     numbers = {"models": models, "rows": rows, "known": known, "seed": seed, "classes": classes}
     wanted = {"least_error": least_error, "most_loss": most_loss}
     plan = validate(TypeAdapter(_Asked), {**numbers, **wanted}, "audit")
