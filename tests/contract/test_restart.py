@@ -122,6 +122,7 @@ def test_a_refused_step_leaves_the_model_with_the_rows_it_sent(tmp_path: Path) -
                 _ask(local, 0, _rows(local, 1))
         _ask(local, 1, _rows(local, 1), _gradient(0, _rows(local, 0)))
         learned.append(local.passive["passive"].parameters())
+    assert learned[0]
     for name, value in learned[0].items():
         np.testing.assert_array_equal(learned[1][name], value)
 

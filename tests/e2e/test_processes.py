@@ -171,6 +171,7 @@ class TestServing:
             federation.start()
             eventually(lambda: "serving predictions" in federation.said("coordinator"))
             settings = tomllib.loads(federation.config("active").read_text())
+            assert {peer["name"] for peer in settings["peers"]} == {"coordinator", "passive"}
             for peer in settings["peers"]:
                 link = GrpcLink(
                     peer["name"], peer["address"], caller="active", token=peer["token"], limits=Limits()

@@ -101,7 +101,9 @@ def test_pages_are_there() -> None:
 
 
 def test_every_decision_has_a_date_a_status_and_alternatives() -> None:
-    for page in sorted((ROOT / "docs/adr").glob("0*.md")):
+    pages = sorted((ROOT / "docs/adr").glob("0*.md"))
+    assert len(pages) > 20
+    for page in pages:
         title, empty, dated, *rest = page.read_text(encoding="utf-8").split("\n")
         assert re.fullmatch(rf"# {int(page.name[:4])}\. .+", title), page.name
         assert empty == ""
@@ -192,9 +194,17 @@ def test_there_are_commands() -> None:
     assert len(_commands()) > 12
 
 
+def _mentioned(page: Path) -> list[str]:
+    return re.findall(r"`(?:\.venv/bin/)?vflens ([^`]+)`", page.read_text(encoding="utf-8"))
+
+
+def test_commands_are_mentioned() -> None:
+    assert sum(len(_mentioned(page)) for page in PAGES) > 50
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_mentioned_commands_exist(page: Path) -> None:
-    for line in re.findall(r"`(?:\.venv/bin/)?vflens ([^`]+)`", page.read_text(encoding="utf-8")):
+    for line in _mentioned(page):
         command, arguments = _resolve(line.split())
         flags = {flag for parameter in command.params for flag in (*parameter.opts, "--help")}
         assert {a for a in arguments if a.startswith("--")} <= flags, line
@@ -209,15 +219,19 @@ def _resolve(words: list[str]) -> tuple[click.Command, list[str]]:
 
 
 def test_every_command_has_an_example_and_stands_in_the_readme() -> None:
+    found = []
+
     def walk(command: Any, path: str) -> None:
         for name, inner in getattr(command, "commands", {}).items():
             if hasattr(inner, "commands"):
                 walk(inner, f"{path} {name}")
             else:
+                found.append(name)
                 assert f"Example: vflens{path} {name}" in inner.help, name
                 assert f"`vflens{path} {name}" in README or f"`{name}`" in README, name
 
     walk(COMMAND, "")
+    assert len(found) > 12
 
 
 def test_no_help_loses_words_to_markup() -> None:
@@ -263,10 +277,11 @@ def test_the_example_of_release_runs(tmp_path: Path) -> None:
 
 def test_make_targets_exist() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    for page in PAGES:
-        for body in fences(page.read_text(encoding="utf-8"), "sh"):
-            for target in re.findall(r"^make ([a-z-]+)", body, re.MULTILINE):
-                assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+    bodies = [body for page in PAGES for body in fences(page.read_text(encoding="utf-8"), "sh")]
+    targets = {t for body in bodies for t in re.findall(r"^make ([a-z-]+)", body, re.MULTILINE)}
+    assert {"demo", "test", "check"} <= targets
+    for target in targets:
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
 
 
 def test_exit_codes_are_those_of_the_errors() -> None:
