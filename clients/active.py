@@ -1,4 +1,4 @@
-"""The active party: labels, its own columns, the loss, predictions; the adversary's plug-ins sit here."""
+"""The active party: labels, its own columns, the loss, predictions; it runs the adversary's plug-ins."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class ActiveParty(VerticalParty[LabelledRun]):
             )
         self._file_labels = self.table.labels
         self.predictions = Predictions(self)
-        self._training = threading.Lock()  # held while this party drives a training
+        self._training = threading.Lock()  # held while this party leads a training
 
     def handlers(self) -> Handlers:
         """See :meth:`vflens.protocol.link.Party.handlers`."""
@@ -101,7 +101,7 @@ class ActiveParty(VerticalParty[LabelledRun]):
         soft: Array = self.chain.fold(
             "on_labels", one_hot(labels, federation.n_classes), exchange, everything
         )
-        # What a defence of gradients knows of a row's label leaves with its noise.
+        # Its noise may depend on a row's label, so defences see the drawn labels.
         self.owner = replace(self.owner, labels=soft.argmax(axis=1))
         return soft
 
@@ -118,7 +118,7 @@ class ActiveParty(VerticalParty[LabelledRun]):
         )
 
     def step(self, act: Step) -> StepReply:
-        """Release the gradient of the batch whose summed passive logits came in; learn once it has left."""
+        """Release the gradient for the received, summed passive logits; learn after it has left."""
         with self.lock:
             answered = self.answered(Point.GRADIENT, act.exchange)
             if answered is not None:
@@ -131,14 +131,14 @@ class ActiveParty(VerticalParty[LabelledRun]):
                 )
             received = self._checked(act)
             self.run.spending.check(act.exchange)
-            self.gate.take(act.exchange, received.rows)  # what it refuses is never learned, so not logged
-            self.recovery.append(received)  # first: whoever has the gradient does not give it again
+            self.gate.take(act.exchange, received.rows)  # a refused message is never learned, so not logged
+            self.recovery.append(received)  # first: the sender does not resend it after the gradient
             released, learn = self._release_gradient([received])
             self.defer(lambda: self._learn_and_remember(learn, received))
             return StepReply(released, self.run.stopping.stops_after(act.exchange.step))
 
     def train(self, act: Train) -> Trained:
-        """Train with the passive parties, whose embeddings come straight to this party."""
+        """Train with the passive parties, which send their embeddings directly to this party."""
         self.check_run(act.run)
         if not self._training.acquire(blocking=False):
             raise StateError(f"run {act.run!r} is being trained: wait for the answer to the first request")
@@ -152,7 +152,7 @@ class ActiveParty(VerticalParty[LabelledRun]):
     def take(self, embeddings: Sequence[Released]) -> None:
         """Release the gradient in all passive parties' ``embeddings`` of one step, learn when it has left.
 
-        They are logged first: once the parties have that gradient they cannot give them again. With staleness
+        They are logged first: after that gradient the parties cannot send them again. With staleness
         the gradient too is computed later, while the parties compute their next embeddings.
         """
         with self.lock:
@@ -182,7 +182,7 @@ class ActiveParty(VerticalParty[LabelledRun]):
             return tuple(self._labels(d.rows, act.version) for d in self.config.disclose if d.to == act.to)
 
     def _labels(self, count: int, version: int) -> Released:
-        """``count`` training labels, those of the same rows at every asking."""
+        """``count`` training labels, of the same rows in every call."""
         rows = self._labelled_rows(count)
         exchange = Exchange(self.config.run, Phase.DISCLOSE, version, count)
         self.log.info("disclosed", what="labels", rows=len(rows))
@@ -204,7 +204,7 @@ class ActiveParty(VerticalParty[LabelledRun]):
         return super().scored_rows(scored_set, sender)
 
     def training_over(self) -> None:
-        """Keep what attacks on the recorded transcript may use besides it."""
+        """Keep the data that attacks on the recorded transcript may also use."""
         save_arrays(self.folder / "own.npz", self.adversary.own())
 
     def query(self, act: Query) -> Answers:
@@ -221,7 +221,7 @@ class ActiveParty(VerticalParty[LabelledRun]):
         return self.links.to(self.run.federation.passive)
 
     def predict_and_attack(self) -> None:
-        """Ask for all prediction rows, attack at every milestone, then tell the coordinator."""
+        """Ask for all prediction rows, attack at every milestone, then report to the coordinator."""
         federation = self.run.federation
         rows = federation.predict
         done, point = 0, Point.EMBEDDING if federation.scored_by_coordinator else Point.SCORES
@@ -263,7 +263,7 @@ class ActiveParty(VerticalParty[LabelledRun]):
         self.predictions.resume()
 
     def state(self) -> dict[str, Array]:
-        """Model state, the last answer, and what early stopping remembers."""
+        """Model state, the last answer, and the state of early stopping."""
         return {**super().state(), **self.gate.state(), **self.run.stopping.state()}
 
     def load(self, state: Mapping[str, Array]) -> None:

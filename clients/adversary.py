@@ -1,6 +1,6 @@
-"""The host of the adversary's plug-ins: builds their views, runs them, submits what they believe.
+"""Runs the adversary's plug-ins: builds their views, runs them, submits their estimates.
 
-Attacks see their party's transcript and its own columns; their errors are computed by the target.
+Attacks read their party's transcript and its own columns; the target computes their errors.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Adversary:
 
     def __init__(self, party: Host, attacks: Mapping[str, Attack]) -> None:
         self._party, self.attacks = party, dict(attacks)
-        self._received = Reader(party.folder / "transcript")  # which cannot write to it
+        self._received = Reader(party.folder / "transcript")  # readers cannot write to it
         self._noted: set[tuple[str, str, str]] = set()
 
     def attack(self, rows: Array, *, final: bool) -> None:
@@ -64,7 +64,7 @@ class Adversary:
             self._attack(target, Phase.PREDICT, predicted, reconstruct, keep=True)
 
     def _attacked(self) -> list[str]:
-        """The names of the parties with what this one lacks, as far as it reaches their scoring services."""
+        """The names of the target parties with a link to their scoring services."""
         if not self.attacks:
             return []
         party, federation = self._party, self._party.run.federation
@@ -91,7 +91,7 @@ class Adversary:
         return scored_training_rows(self._party.run.federation, self._received, target)
 
     def own(self) -> dict[str, Array]:
-        """What the adversary's party owns, as :class:`vflens.plugins.view.AdversaryView` takes it."""
+        """The own data of the adversary's party, for :class:`vflens.plugins.view.AdversaryView`."""
         party, run = self._party, self._party.run
         own = {"features": run.inputs}
         if run.labels is not None:
@@ -108,7 +108,7 @@ class Adversary:
         """
         party, run = self._party, self._party.run
         exchange = Exchange(party.config.run, Phase.PREDICT, MODEL_VERSION, 0)
-        with party.lock:  # predictions may be asked for at the same time, of the same model
+        with party.lock:  # predictions may use the same model at the same time
             parts = [
                 run.model.forward(run.inputs[i : i + _AT_ONCE], exchange)
                 for i in range(0, len(run.inputs), _AT_ONCE)
@@ -134,7 +134,7 @@ class Adversary:
             return reconstructed(attack, view, stream(party.secret, "attack", name, target))
         except KnowledgeError as error:
             self._note("skipped", name, target, str(error))
-        except (PluginError, ConfigError) as error:  # which must not end the run
+        except (PluginError, ConfigError) as error:  # an attack must not end the run
             self._note("failed", name, target, str(error))
         return None
 
@@ -197,13 +197,13 @@ class Adversary:
 
 
 def reconstructed(attack: Attack, view: AdversaryView, rng: np.random.Generator) -> Estimate:
-    """What ``attack`` estimates from ``view``.
+    """The estimate of ``attack`` from ``view``.
 
     Raises:
         KnowledgeError: it lacks knowledge.
         ConfigError: a parameter does not fit what it finds.
         StorageError: the transcript is damaged.
-        PluginError: it fails in another way, or returns what no target would take.
+        PluginError: it fails in another way, or returns an invalid estimate.
     """
     try:
         estimate = attack.reconstruct(view, rng=rng)
@@ -240,7 +240,7 @@ def view_of(
     every: int,
     joint: Joint | None = None,
 ) -> AdversaryView:
-    """What ``attack`` in ``party`` may read of ``federation``, in a run or from its record; see
+    """The view of ``attack`` in ``party`` on ``federation``, in a run or from its record; see
     :class:`AdversaryView`.
     """
     return AdversaryView(
@@ -276,7 +276,7 @@ def _received_scores(transcript: Reader, rows: Array) -> Array:
 
 
 def _check_estimate(estimate: Estimate, view: AdversaryView, attack: Attack) -> None:
-    """Refuse what the target would refuse: one attack's mistake must not cost the others their scores."""
+    """Refuse what the target would refuse: one attack's mistake must not stop the scoring of others."""
     rows, target = view.rows, view.target
     width = view.n_classes if attack.estimates == "labels" else view.widths()[target]
     if not isinstance(estimate, Estimate) or estimate.target != target:

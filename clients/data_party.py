@@ -82,21 +82,21 @@ class DataParty(Member):
         return PartyInfo(self.name, self.role, self.table.columns, len(self.table.class_names))
 
     def disclose(self, act: Disclose) -> tuple[Released, ...]:
-        """What this party grants to ``act.to``; nothing, unless its kind has something to grant."""
+        """Grants of this party to ``act.to``; empty unless its kind has grants."""
         self.check_run(act.run)
         return ()
 
     def deliver(self, act: Deliver) -> Done:
-        """Record what was disclosed to this party."""
+        """Record a disclosure to this party."""
         check_exchange(act.released.exchange, self.config.run, Phase.DISCLOSE)
         self.check_disclosed(act.released)
         with self.lock:
-            self.settle()  # the last step is recorded before what came after it
+            self.settle()  # the last step is recorded before later messages
             self.transcript.record(act.released)
         return Done()
 
     def begin(self, act: Begin) -> Done:
-        """Training and disclosures are over: predictions may be asked for."""
+        """Training and disclosures are over: open predictions."""
         self.check_run(act.run)
         check_version(act.version)
         with self.lock:
@@ -107,18 +107,18 @@ class DataParty(Member):
         return Done()
 
     def training_over(self) -> None:
-        """What a party does with its trained model before predictions begin."""
+        """Called with the trained model, before predictions begin."""
 
     @abstractmethod
     def check_disclosed(self, released: Released) -> None:
-        """Refuse what nobody discloses to this party: it would be recorded, and read by attacks.
+        """Refuse a disclosure that no party makes to this one: attacks would read its record.
 
         Raises:
             ProtocolError: of another sender or kind, or malformed.
         """
 
     def score(self, act: Submission, *, ended: bool = False) -> Receipt:
-        """Score an adversary's beliefs; see :class:`vflens.score.service.ScoringService`."""
+        """Score an adversary's estimates; see :class:`vflens.score.service.ScoringService`."""
         self.check_run(act.run)
         if not self.config.scoring.enabled:
             raise disabled()
@@ -135,7 +135,7 @@ class DataParty(Member):
 
     @abstractmethod
     def scored_rows(self, scored_set: str, sender: str) -> Array:
-        """The rows on which ``sender`` is scored, in order; what was granted to it is left out.
+        """The rows on which ``sender`` is scored, in order; without the rows granted to it.
 
         Raises:
             StateError: the run was not prepared yet; ProtocolError: no such ``scored_set``.

@@ -1,6 +1,4 @@
-"""What the active party tells an operator: scores of prediction rows by their numbers, with ids and names of
-classes.
-"""
+"""The active party's answer to an operator: scores of prediction rows by number, with ids and class names."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ def numbered(text: str, count: int) -> Array:
     """ "all", or numbers and ranges such as "0-9,17", as distinct numbers int32 below ``count``, in order.
 
     Raises:
-        ConfigError: anything else.
+        ConfigError: another text.
     """
     if text == "all":
         return np.arange(count, dtype=np.int32)

@@ -34,8 +34,7 @@ _POINTS = {
 
 
 class PassiveParty(VerticalParty[AlignedRun[PassivePart]]):
-    """Answers the steps of whoever aggregates with embeddings, and submissions with receipts; attacks the
-    labels.
+    """Answers the aggregator's steps with embeddings, and submissions with receipts; attacks the labels.
 
     Args:
         config: its configuration.
@@ -127,7 +126,7 @@ class PassiveParty(VerticalParty[AlignedRun[PassivePart]]):
         self.run.federation.checked_rows(released.rows, Phase.TRAIN)
 
     def deliver(self, act: Deliver) -> Done:
-        """Labels: also keep what an attack on labels may use besides them, see
+        """Record labels, and keep the data that an attack on labels may also use, see
         :mod:`vflens.experiments.results.offline`.
         """
         done = super().deliver(act)
@@ -168,11 +167,11 @@ class PassiveParty(VerticalParty[AlignedRun[PassivePart]]):
 
     @property
     def _releases_table(self) -> bool:
-        """Whether a defence makes its table fit to leave; without one it never does."""
+        """Whether a defence prepares its table for release; without one it never leaves."""
         return any("on_dataset" in defense.hooks() for defense in self.chain.defenses)
 
     def attack(self) -> None:
-        """Attack the labels with what training and disclosures brought, then tell the coordinator."""
+        """Attack the labels with the messages of training and disclosures, then report to the coordinator."""
         self.adversary.attack_labels()
         self.metrics.save()
         self.links[self.coordinator].call(Finished(self.config.run, self.name))
@@ -200,7 +199,9 @@ class PassiveParty(VerticalParty[AlignedRun[PassivePart]]):
                 f"the gradient of step {received.exchange.step} is not that of the rows whose embeddings "
                 f"{self.name!r} sent in it"
             )
-        self.recovery.append(received)  # before the reply leaves: nobody gives it again to who replied
+        self.recovery.append(
+            received
+        )  # before the reply leaves: the sender does not resend it once it has our reply
         self.relearn([received])
         self.recovery.mark_learned(received.exchange.step)
         self.defer(lambda: self.remember(received))
@@ -228,7 +229,7 @@ class PassiveParty(VerticalParty[AlignedRun[PassivePart]]):
         return {"mean": training.mean(axis=0), "covariance": np.atleast_2d(np.cov(training, rowvar=False))}
 
     def _told_parameters(self) -> Mapping[str, Array] | None:
-        """The parameters that the active party was told; None if it was told none."""
+        """The parameters disclosed to the active party, or None."""
         active = self.run.federation.active.name
         if not any(d.what == "parameters" and d.to == active for d in self.config.disclose):
             return None
@@ -236,7 +237,7 @@ class PassiveParty(VerticalParty[AlignedRun[PassivePart]]):
             return self.disclosed("parameters", 0, MODEL_VERSION).tensors
 
     def _record_bounds(self) -> None:
-        """What the released table is claimed to hide, beside what attacks on it reach."""
+        """The claimed errors of the released table, for comparison with attacks."""
         for claim in self.chain.claims():
             for name, value in (
                 ("released_bound", claim.error_bound),
@@ -246,7 +247,7 @@ class PassiveParty(VerticalParty[AlignedRun[PassivePart]]):
                     self.metrics.add(name, value, target=self.name)
 
     def _auxiliary_rows(self, count: int) -> Array:
-        """``count`` training rows, the same at every asking: they are granted to the adversary and never
+        """``count`` training rows, the same in every call: they are granted to the adversary and never
         scored.
         """
         chosen = stream(self.secret, "auxiliary").permutation(self.run.federation.train)[:count]

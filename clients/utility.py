@@ -1,6 +1,4 @@
-"""What the federation is worth to the active party: accuracy and AUC, with the others, alone, and on tables
-that they released.
-"""
+"""The utility for the active party: accuracy and AUC, with the others, alone, with released tables."""
 
 from __future__ import annotations
 

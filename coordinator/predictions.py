@@ -21,7 +21,7 @@ class Predictions:
         self._scores = ScoreRelease(member.gate, member.metrics)
 
     def release(self, act: Predict, federation: Federation) -> Released:
-        """Release what the active party asks of its rows, each once: scores, or in a split network
+        """Release the requested rows to the active party, each once: scores, or in a split network
         embeddings.
 
         Raises:
@@ -53,10 +53,10 @@ class Predictions:
             self._scores.record_metrics()
 
     def _combined(self, own: Released, embeddings: Sequence[Released], federation: Federation) -> Array:
-        """The combined ``embeddings`` of the rows of ``own``: all of them fresh, where another request did
-        not overtake.
+        """The combined ``embeddings`` of the rows of ``own``: all fresh ones, unless another request was
+        faster.
 
-        Recorded here, each row once: requests repeated or refused would grow the transcript without end.
+        Each row is recorded once: repeated or refused requests must not grow the transcript.
         """
         embeddings = [part(embedding, own.rows) for embedding in embeddings]
         for received in (own, *embeddings):
@@ -68,6 +68,6 @@ def _check(own: Released, run: str, federation: Federation) -> None:
     """Refuse what is no request of the active party for prediction rows."""
     check_exchange(own.exchange, run, Phase.PREDICT)
     check_origin(own, federation.active.name, Point.EMBEDDING)
-    # Where the active party computes the scores its embedding stays with it: it sends rows only.
+    # An active party that computes the scores keeps its embedding and sends rows only.
     finite(own, "embedding", (len(own.rows), federation.sent_by_active))
     federation.checked_rows(own.rows, Phase.PREDICT)

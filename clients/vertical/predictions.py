@@ -40,7 +40,7 @@ class Predictions:
                 own = self._own(exchange, rows)
         if federation.direct:
             return self._scored_here(exchange, rows, fresh)
-        released = party.links[party.coordinator].call(Predict(own))  # meanwhile another may be prepared
+        released = party.links[party.coordinator].call(Predict(own))  # another one may be prepared meanwhile
         with party.lock:
             return self._taken(released, exchange, rows)
 
@@ -59,7 +59,7 @@ class Predictions:
         """The scores in the coordinator's answer, or those that the own part of the model makes of it."""
         party, log_c = self._party, self._checked_scores(released, rows)
         fresh = ~self._scores.has(rows)
-        if fresh.any():  # what was received before says nothing new
+        if fresh.any():  # a repeated answer has no new rows
             party.transcript.record(part(released, rows[fresh]))
             self._scores.add(rows[fresh], log_c[fresh], exchange)
         if party.run.federation.scored_by_coordinator:
@@ -72,7 +72,7 @@ class Predictions:
         asked = party.links.to(federation.passive) if len(fresh) else ()
         embeddings = predicted_embeddings(federation, asked, exchange, fresh)  # not under the lock
 
-        def compute(own: Array) -> Array:  # all fresh rows, where another request did not overtake
+        def compute(own: Array) -> Array:  # all fresh rows, unless another request was faster
             received = [part(embedding, own) for embedding in embeddings]
             for embedding in received:
                 party.transcript.record(embedding)
@@ -100,7 +100,7 @@ class Predictions:
         return self._log_scores(values, rows, released.exchange)
 
     def _log_scores(self, embeddings: Array, rows: Array, exchange: Exchange) -> Array:
-        """What this part makes of the combined ``embeddings`` of ``rows``."""
+        """Scores of this part from the combined ``embeddings`` of ``rows``."""
         run = self._party.run
         return run.model.log_scores(embeddings, run.inputs.take(rows, axis=0), exchange)
 
