@@ -37,7 +37,7 @@ def test_training_steps(benchmark: Any, tmp_path: Path) -> None:
 @pytest.mark.benchmark(group="floor")
 def test_predictions(benchmark: Any, tmp_path: Path) -> None:
     with predicting(tmp_path / "run", 600_000) as party, floor.predicting(tmp_path) as ask:
-        asks: dict[str, Callable[[Array], Any]] = {"floor": ask, "VFLens": party.ask}
+        asks: dict[str, Callable[[Array], Any]] = {"floor": ask, "VFLens": party.predictions.ask}
         fresh = {name: partial(_next, party.run.federation.predict, count()) for name in asks}
         single = {name: partial(_p50, asks[name], fresh[name]) for name in asks}
         many = {

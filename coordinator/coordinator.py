@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -47,6 +47,7 @@ from vflens.protocol.link import Handlers, Link
 from vflens.randomness import stream
 from vflens.types import Array, PartyInfo, Point, Released
 
+_LOOK_SECONDS = 2.0  # between two looks at the parties while the active one trains
 _STOP_SECONDS = 5.0  # who does not answer by then notices that the coordinator is gone
 _NO_ROWS = np.zeros(0, np.int32)
 
@@ -107,10 +108,13 @@ class Coordinator(Member):
             )
         return self._federation
 
-    def lead(self) -> None:
-        """Lead a whole run to where the active party predicts and attacks."""
+    def lead(self, check_alive: Callable[[], None] = lambda: None) -> None:
+        """Lead a whole run to where the active party predicts and attacks.
+
+        ``check_alive`` is called now and then while the active party trains; it raises if a party has died.
+        """
         self.prepare()
-        self.train()
+        self.train(check_alive)
         self.disclose()
         self.open_predictions()
 
@@ -141,10 +145,10 @@ class Coordinator(Member):
         self.reached.save()
         self.log.info("aligned", rows=rows, train=len(alignment.train), predict=len(alignment.predict))
 
-    def train(self) -> None:
+    def train(self, check_alive: Callable[[], None] = lambda: None) -> None:
         """All epochs, or until the active party's early stopping; then the last gradient is delivered."""
         started = time.perf_counter()
-        trained = self._trained_by_active() if self.aligned.direct else self._trained_here()
+        trained = self._trained_by_active(check_alive) if self.aligned.direct else self._trained_here()
         self._record_speed(trained.steps, trained.steps - trained.first, time.perf_counter() - started)
 
     def _trained_here(self) -> Trained:
@@ -152,10 +156,14 @@ class Coordinator(Member):
         loop, first = TrainingLoop(self.aligned, self.secret, *logs, self._report), self.recovery.learned + 1
         return Trained(first, run_to_end(loop.run(self._passive(), self._active(), first, self._gradient)))
 
-    def _trained_by_active(self) -> Trained:
-        """The active party bounds every step; all together take no longer than that."""
-        seconds = self.aligned.steps * self.config.limits.step_seconds
-        return self._active().submit(Train(self.config.run)).result(seconds)
+    def _trained_by_active(self, check_alive: Callable[[], None]) -> Trained:
+        """The active party bounds every step; whether it lives is seen every few seconds."""
+        reply = self._active().submit(Train(self.config.run))
+        while True:
+            try:
+                return reply.result(_LOOK_SECONDS)
+            except TimeoutError:
+                check_alive()
 
     def epoch(self, act: Epoch) -> Order:
         """The order of the rows in the next epoch, where the active party trains without the coordinator."""
@@ -200,6 +208,7 @@ class Coordinator(Member):
         itself.
         """
         self.reached.advance(Stage.OPEN)
+        self.gate.make_room(self.aligned.rows, len(self.aligned.predict))
         for link in (*self._passive(), self._active()):
             link.call(Begin(self.config.run, MODEL_VERSION))
 

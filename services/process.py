@@ -250,7 +250,7 @@ def _serve_coordinator(config: CoordinatorConfig, say: Say, progress: Progress) 
 
 def run(coordinator: Coordinator, check_alive: Callable[[], None]) -> None:
     """Run up to the predictions, then wait until the data parties have predicted and attacked."""
-    coordinator.lead()
+    coordinator.lead(check_alive)
     while not coordinator.finished.wait(1.0):
         check_alive()
 

@@ -141,6 +141,7 @@ class VerticalParty(DataParty, Generic[R_co]):
         """Build the aligned run from the party's table; ``order`` int32 (N,) are its file rows."""
         run = self._run = self.aligned_run(federation, order)
         self.gate.keep_last(1 + federation.training.staleness)
+        self.gate.make_room(federation.rows, len(federation.predict))
         self.log.info("prepared", rows=federation.rows, columns=len(self.table.columns), clipped=run.clipped)
 
     @abstractmethod

@@ -413,3 +413,26 @@ def test_requests_overlap_where_the_active_party_asks(
     for sender in "abc":
         recorded = active.transcript.select(Point.EMBEDDING, phases={Phase.PREDICT}, sender=sender)
         assert sorted(row for r in recorded for row in r.rows.tolist()) == sorted(rows[:9].tolist())
+
+
+class _Late(Around):
+    """The active party has not answered Train yet, however often it is asked."""
+
+    def submit(self, act: Act[Any]) -> Any:
+        return self if isinstance(act, Train) else super().submit(act)
+
+    def result(self, timeout: float | None = None) -> Any:
+        assert timeout is not None
+        raise TimeoutError
+
+
+def test_the_coordinator_looks_at_the_parties_while_the_active_one_trains(local: LocalFederation) -> None:
+    links, looks = local.coordinator.links, iter([None, UnavailableError("active died")])
+    links["active"] = _Late(links["active"])
+
+    def check_alive() -> None:
+        if error := next(looks):
+            raise error
+
+    with pytest.raises(UnavailableError, match=r"^active died$"):
+        local.coordinator.train(check_alive)

@@ -17,7 +17,6 @@ from vflens.errors import ConfigError, StateError
 from vflens.member.released_rows import RowLog
 from vflens.protocol.acts import Step
 from vflens.types import Exchange, Phase, Role
-from vflens.wire.grpc_link import _Watchdog
 
 
 def test_training_works_inside_a_running_event_loop(tmp_path: Path) -> None:
@@ -98,11 +97,3 @@ def test_a_row_log_gives_no_values_of_rows_it_lacks() -> None:
 def test_divergence_is_infinite_even_where_a_probability_underflows() -> None:
     exact = np.array([[0.0, -800.0]])  # e^-800 is 0 in float64
     assert _divergence(exact, np.array([[0.0, -np.inf]])) == np.inf
-
-
-def test_the_watchdog_survives_streams_that_come_and_go() -> None:
-    watchdog = _Watchdog()
-    for _ in range(20_000):
-        watchdog.release(watchdog.watch(None, 60.0))
-    assert watchdog._thread is not None
-    assert watchdog._thread.is_alive()

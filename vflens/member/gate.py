@@ -47,7 +47,8 @@ class ReleaseGate:
         self._keep = 1  # training releases of a point
         self._last: dict[Point, list[Released]] = {}  # the newest comes last
         self._disclosed: dict[tuple[Point, Exchange], Released] = {}
-        self._rows: defaultdict[tuple[Point, int], RowLog] = defaultdict(RowLog)
+        self._room = (0, 0)
+        self._rows: defaultdict[tuple[Point, int], RowLog] = defaultdict(lambda: RowLog(*self._room))
         for released in self._journal:
             self._log_of(released.point, released.exchange).add(
                 released.rows, *_single(released.tensors), released.exchange
@@ -56,6 +57,10 @@ class ReleaseGate:
     def keep_last(self, count: int) -> None:
         """Keep the last ``count`` training releases of a point: a stale gradient leaves a step later."""
         self._keep = count
+
+    def make_room(self, positions: int, rows: int) -> None:
+        """Expect ``rows`` prediction rows below ``positions``; see :class:`RowLog`."""
+        self._room = positions, rows
 
     def take(self, exchange: Exchange, rows: Array) -> None:
         """Write the rows of a training step; see :meth:`vflens.member.step_log.StepLog.take`."""

@@ -9,11 +9,17 @@ from vflens.types import Array, Exchange, sealed
 
 
 class RowLog:
-    """Prediction rows released under one model version, looked up by position."""
+    """Prediction rows released under one model version, looked up by position.
 
-    def __init__(self) -> None:
+    Args:
+        positions: all rows are below; it grows where they are not.
+        rows: how many may come. Memory for so many is reserved at first, and used as they come: growing
+            would copy all earlier rows while a request waits.
+    """
+
+    def __init__(self, positions: int = 0, rows: int = 0) -> None:
         self.exchanges: set[Exchange] = set()
-        self._place = np.full(0, -1, np.int64)
+        self._place, self._room = np.full(positions, -1, np.int32), rows
         self._values = np.zeros((0, 0))
         self._order = np.zeros(0, np.int32)
         self._count = 0
@@ -43,7 +49,7 @@ class RowLog:
         """Keep ``values`` (n, k) of ``rows``, all new."""
         end = self._count + len(rows)
         if end > len(self._values):
-            self._grow(max(end, 2 * self._count), values)
+            self._grow(max(end, 2 * self._count, self._room), values)
         self._make_room(int(rows.max(initial=-1)) + 1)
         self._values[self._count : end] = values
         self._order[self._count : end] = rows
@@ -62,7 +68,7 @@ class RowLog:
     def _make_room(self, size: int) -> None:
         """For rows below ``size``."""
         if size > len(self._place):
-            missing = np.full(max(size, 2 * len(self._place)) - len(self._place), -1, np.int64)
+            missing = np.full(max(size, 2 * len(self._place)) - len(self._place), -1, np.int32)
             self._place = np.concatenate([self._place, missing])
 
     def _grow(self, size: int, like: Array) -> None:

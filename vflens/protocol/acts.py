@@ -118,7 +118,7 @@ class Trained:
 
 @dataclass(frozen=True)
 class Train(Act[Trained]):
-    """Train with the passive parties, epoch by epoch as :class:`Epoch` allows (streamed: no deadline)."""
+    """Train with the passive parties, epoch by epoch as :class:`Epoch` allows (it has no deadline)."""
 
     run: str
 
@@ -165,7 +165,7 @@ class Begin(Act[Done]):
 
 @dataclass(frozen=True, eq=False)
 class Forward(Act[Released]):
-    """Release your embedding of prediction ``rows`` int32 (n,) (streamed)."""
+    """Release your embedding of prediction ``rows`` int32 (n,)."""
 
     exchange: Exchange
     rows: Array

@@ -73,8 +73,16 @@ def predicted_embeddings(
     Raises:
         ProtocolError: a party's answer is wrong.
     """
-    replies = [(link.name, link.submit(Forward(exchange, rows))) for link in passive]
-    return [checked_embedding(reply.result(), name, exchange, rows, federation) for name, reply in replies]
+    if not passive:
+        return []
+    act, (*others, last) = Forward(exchange, rows), passive
+    waiting = [link.submit(act) for link in others]
+    own = last.call(act)  # waits in this thread: a future would wake another one
+    replies = [*(reply.result() for reply in waiting), own]
+    return [
+        checked_embedding(reply, link.name, exchange, rows, federation)
+        for link, reply in zip(passive, replies, strict=True)
+    ]
 
 
 def checked_embedding(

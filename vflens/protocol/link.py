@@ -23,7 +23,11 @@ class Reply(Protocol[R_co]):
     """The result of :meth:`Link.submit`; a ``concurrent.futures.Future`` is one."""
 
     def result(self, timeout: float | None = None) -> R_co:
-        """The reply; raises the callee's error."""
+        """The reply; raises the callee's error.
+
+        Raises:
+            TimeoutError: it has not come within ``timeout`` seconds; it may be waited for again.
+        """
 
 
 class Party(ABC):

@@ -44,6 +44,7 @@ class Rpc:
     decode: Callable[[Any], Any]
     encode_reply: Callable[[Any], Any]
     decode_reply: Callable[[Any], Any]
+    timed: bool = True  # whether limits.call_seconds bounds a call
 
     def read_reply(self, data: bytes, party: str) -> Any:
         """The reply in ``data`` of ``party``; replies come as bytes, so that bad ones are refused by us and
@@ -223,12 +224,13 @@ RPCS: Mapping[type[acts.Act[Any]], Rpc] = {
     ),
     acts.Train: Rpc(
         "/vflens.ActiveParty/Train",
-        True,
+        False,
         pb.TrainRequest,
         pb.Trained,
         **_plain(pb.TrainRequest, acts.Train),
         encode_reply=lambda r: pb.Trained(first=r.first, steps=r.steps),
         decode_reply=lambda m: acts.Trained(m.first, m.steps),
+        timed=False,
     ),
     acts.Epoch: Rpc(
         "/vflens.Coordinator/Epoch",
@@ -258,7 +260,7 @@ RPCS: Mapping[type[acts.Act[Any]], Rpc] = {
     ),
     acts.Forward: Rpc(
         "/vflens.PassiveParty/Forward",
-        True,
+        False,
         pb.ForwardRequest,
         encode=lambda a: pb.ForwardRequest(exchange=encode_exchange(a.exchange), rows=encode_rows(a.rows)),
         decode=lambda m: acts.Forward(decode_exchange(m.exchange), decode_rows(m.rows)),
