@@ -17,6 +17,7 @@ from processes import vflens
 from vflens.errors import ConfigError, PluginError
 from vflens.experiments.results.folders import read_party
 from vflens.experiments.run.check import check
+from vflens.models.family import checked_model
 from vflens.storage import journal
 from vflens.types import Point
 
@@ -87,6 +88,17 @@ def test_it_trains_in_processes_predicts_and_is_attacked(installed: Path) -> Non
     assert _run(installed, "--in-process") == found
 
 
+def test_a_family_that_builds_no_part_is_refused_in_one_sentence(
+    installed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = _fence("python").replace("active_part = passive_part", "")
+    (installed / "linear_regression.py").write_text(source, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(installed))
+    monkeypatch.delitem(sys.modules, "linear_regression", raising=False)
+    with pytest.raises(PluginError, match=r"^model 'linear_regression' lacks active_part: define them$"):
+        checked_model({"family": "linear_regression"})
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -106,11 +118,11 @@ def test_it_trains_in_processes_predicts_and_is_attacked(installed: Path) -> Non
         ({"device": "cuda"}, "device = 'cuda': linear regression computes on the processor"),
         (
             {"scenarios": [{"name": "s", "defenses": [{"name": "round_scores", "at": "coordinator"}]}]},
-            "defence 'round_scores' at 'coordinator' has nothing to act on, linear regression never",
+            "defence 'round_scores' at 'coordinator' has nothing to act on, linear regression has no",
         ),
         (
             {"scenarios": [{"name": "s", "defenses": [{"name": "passport", "at": "passive"}]}]},
-            "defence 'passport' at 'passive' has nothing to act on, linear regression never",
+            "defence 'passport' at 'passive' has nothing to act on, linear regression has no",
         ),
     ],
 )

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from inspect import isabstract
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, SerializeAsAny, TypeAdapter
 
-from vflens.errors import ConfigError, KnowledgeError
+from vflens.errors import ConfigError, KnowledgeError, PluginError
 from vflens.models.part import ActivePart, PassivePart, Site
 from vflens.models.size import Size
 from vflens.models.softmax_regression import log_softmax
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from torch.nn import Module
 
 #: What training gives away where nothing more is known.
-IN_THE_CLEAR = "whoever receives embeddings or gradients of training rows can read them."
+IN_THE_CLEAR = "a party that receives embeddings or gradients of training rows can read them."
 #: Tensor → shape of what a party discloses of its part.
 Shapes: TypeAlias = Mapping[str, tuple[int, ...]]
 
@@ -152,14 +153,17 @@ def model_from(settings: object) -> object:
     None is softmax regression; what is neither is left to pydantic.
 
     Raises:
-        PluginError: no installed family has that name.
+        PluginError: no installed family has that name, or it is not whole.
         ValidationError: a setting that it does not have, or out of range.
     """
     if settings is None:
         settings = {"family": "softmax_regression"}
     if not isinstance(settings, dict):
         return settings
-    kind: type[ModelFamily] = MODELS.get(str(settings.get("family", "split_network")))
+    name = str(settings.get("family", "split_network"))
+    kind: type[ModelFamily] = MODELS.get(name)
+    if isabstract(kind):
+        raise PluginError(f"model {name!r} lacks {', '.join(sorted(kind.__abstractmethods__))}: define them")
     return kind.model_validate(settings)
 
 
