@@ -117,7 +117,7 @@ def test_arrays_of_another_estimate_are_refused() -> None:
     estimate = vl.estimate("ls", A, b)
     with pytest.raises(vl.errors.ConfigError, match=r"^the estimate has shape \(12, 6\), A and b \(3, 6\): "):
         vl.verify(estimate, A, b[:3])
-    with pytest.raises(vl.errors.ConfigError, match=r"^verify 0 rows: give at least 1"):
+    with pytest.raises(vl.errors.ConfigError, match=r"^rows = 0: give a whole number from 1"):
         vl.verify(estimate, A, b, rows=0)
     with pytest.raises(vl.errors.ConfigError, match=r"^verify takes an estimate of vl\.estimate: "):
         vl.verify(vl.Estimate("", estimate.rows, estimate.values, estimate.status), A, b)
