@@ -15,7 +15,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from vflens.errors import ConfigError, PluginError
-from vflens.randomness import Key, derive, exchange_names, generator, rows_digest
+from vflens.randomness import Key, exchange_names, generator, rows_digest
 from vflens.registry import DEFENSES
 from vflens.types import Array, Claim, Exchange, Owner, Phase, Point
 
@@ -62,10 +62,9 @@ class Context:
             "_of_block": {},
         }
         if self.exchange.phase is Phase.PREDICT:
-            keys["_of_block"] = {
-                number: derive(secret, "defense rows", *names[:-1], number, *own, *self._start)
-                for number in set((self.rows // _BLOCK).tolist())
-            }
+            rows = Key(secret, "defense rows", *names[:-1])
+            blocks = set((self.rows // _BLOCK).tolist())
+            keys["_of_block"] = {number: rows.derive(number, *own, *self._start) for number in blocks}
         for name, key in keys.items():
             object.__setattr__(self, name, key)  # the dataclass is frozen
 
