@@ -10,7 +10,7 @@ from typing import TypeAlias
 from vflens.clients.active import ActiveParty
 from vflens.clients.passive import PassiveParty
 from vflens.config import CoordinatorConfig, MemberConfig, PassiveConfig, load_party
-from vflens.config.compatibility import build_attacks, build_defenses
+from vflens.config.compatibility import build_attacks, build_defenses, check_device
 from vflens.coordinator.coordinator import Coordinator, Progress
 from vflens.errors import VflensError
 from vflens.protocol.link import InProcessLink, Link
@@ -104,8 +104,9 @@ def _member(config: MemberConfig, links: Mapping[str, Link], progress: Progress)
 
 
 def _check_plugins(configs: Iterable[MemberConfig]) -> None:
-    """Refuse any party's plug-ins before a party opens its logs."""
+    """Refuse any party's plug-ins or device before a party opens its logs."""
     for config in configs:
         build_defenses(config)
         if not isinstance(config, CoordinatorConfig):
             build_attacks(config)
+            check_device(config)
