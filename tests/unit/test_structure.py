@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -12,6 +13,13 @@ ROOMS = ("attacks", "clients", "coordinator", "defenses", "services", "vflens")
 FILES = sorted(file for room in ROOMS for file in (ROOT / room).rglob("*.py"))
 #: One file is one plug-in there: the folder is a registry.
 REGISTRIES = {"attacks", "defenses"}
+
+
+def test_a_file_fits_a_head() -> None:
+    lengths = {file: len(file.read_text(encoding="utf-8").splitlines()) for file in FILES}
+    assert len(lengths) > 250
+    assert median(lengths.values()) <= 100
+    assert {str(file.relative_to(ROOT)): n for file, n in lengths.items() if n > 350} == {}
 
 
 def _length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from html import escape
 from pathlib import Path
-from typing import Any
 
+from vflens.experiments.audit import charts
+from vflens.experiments.audit.charts import KINDS, named
 from vflens.experiments.pages.page import plotly, templates, write_page
 from vflens.experiments.results.results import BLIND_GUESSES
-from vflens.experiments.results.verdict import describe, figure
+from vflens.experiments.results.verdict import figure
 from vflens.plugins.attack import installed_attack
-from vflens.types import Document, Facts, Knowledge
+from vflens.types import Facts, Knowledge
 
-_KINDS = {"random": "random models", "trained": "trained models", "given": "your trained model"}
-_COLOURS = {"random": "#0072B2", "trained": "#D55E00", "given": "#D55E00"}
-_GREY = "#808080"
 #: Below these shares of the blind error: what the strongest attack's error means.
 _MEANING = (
     (0.05, "your columns are given away almost exactly"),
@@ -50,9 +46,9 @@ def recommendation(found: Facts) -> str:
         if first["attack"]
         else " No attack implemented here gets past it, which proves nothing about others."
     )
-    more = f" So do, at more cost: {', '.join(map(_named, others))}." if others else ""
+    more = f" So do, at more cost: {', '.join(map(named, others))}." if others else ""
     return (
-        f"The cheapest installed defence with {aim} at {cost} is {_named(first)}, switched on by "
+        f"The cheapest installed defence with {aim} at {cost} is {named(first)}, switched on by "
         f"{first['at']}: "
         f"error {figure(first['mse'])}, {_loss(first['accuracy_loss'])}.{caution}{more}"
     )
@@ -106,10 +102,10 @@ def write_audit(found: Facts, out: Path) -> None:
         alarms=alarms(found),
         left_out=left_out(found),
         blind_words=BLIND_GUESSES,
-        attacks_plot=_attacks_plot(found),
-        columns_plot=_columns_plot(found),
-        defenses_plot=_defenses_plot(found),
-        named=_named,
+        attacks_plot=charts.attacks_plot(found),
+        columns_plot=charts.columns_plot(found),
+        defenses_plot=charts.defenses_plot(found),
+        named=named,
         plotly=plotly(),
     )
     write_page(out, page)
@@ -152,7 +148,7 @@ def _bounds(found: Facts) -> str:
 def _strongest(found: Facts) -> str:
     best, guess = found["strongest"], found["blind_guess"]
     blind = found["blind"][guess]
-    over = f"{best['models']} {_KINDS[best['kind']]}" if best["models"] > 1 else "rows"
+    over = f"{best['models']} {KINDS[best['kind']]}" if best["models"] > 1 else "rows"
     spread = f" ({figure(best['low'])} to {figure(best['high'])} over {over})"
     share = best["mse"] / blind if blind else 1.0
     meaning = next((words for limit, words in _MEANING if share < limit), _LITTLE)
@@ -182,7 +178,7 @@ def _column(found: Facts) -> str:
 def _against(reached: Facts, rows: int) -> str:
     models = f"{reached['models']} " if reached["kind"] != "given" else ""
     few = f", {reached['rows']} rows each" if reached["rows"] < rows else ""
-    return f"{models}{_KINDS[reached['kind']]}{few}"
+    return f"{models}{KINDS[reached['kind']]}{few}"
 
 
 def _knows(attack: str, rows: int) -> str:
@@ -196,10 +192,6 @@ def _knows(attack: str, rows: int) -> str:
 
 def _share(mse: float, blind: float) -> str:
     return f"{100 * mse / blind:.0f} %" if blind else "–"
-
-
-def _named(defended: Facts) -> str:
-    return describe({"name": defended["defense"], **defended["settings"]})
 
 
 def _loss(loss: float) -> str:
@@ -248,119 +240,3 @@ def columns_table(found: Facts) -> list[tuple[str, ...]]:
 
 def _count(n: int, thing: str) -> str:
     return f"{n} {thing}" + ("" if n == 1 else "s")
-
-
-# -- plots ---------------------------------------------------------------------------------------------
-
-
-def _plot(title: str, data: Sequence[Document], height: int, **layout: Any) -> Document:
-    return {"title": title, "height": height, "spec": {"data": data, "layout": {"height": height, **layout}}}
-
-
-def _attacks_plot(found: Facts) -> Document:
-    """Error by attack, a mark with its range for each kind of model; blind error and bounds as lines."""
-    attacks = list(dict.fromkeys(a["attack"] for a in sorted(found["attacks"], key=lambda a: -a["mse"])))
-    data = list(_marks(found))
-    lines = {"best blind guess": (found["blind"][found["blind_guess"]], "dash")}
-    if not found["trained"]:
-        lines["bound on half*"] = (found["bounds"]["half_star"]["lower"], "dot")
-    for name, (at, dash) in lines.items():
-        data.append(
-            {
-                "type": "scatter",
-                "mode": "lines",
-                "name": name,
-                "x": [at] * len(attacks),
-                "y": attacks,
-                "line": {"color": _GREY, "dash": dash},
-            }
-        )
-    top = 1.5 * max(found["blind"][found["blind_guess"]], found["strongest"]["high"])
-    x = {"title": {"text": "MSE per column"}, "range": [0, top]}
-    return _plot("error by attack", data, 130 + 34 * len(attacks), xaxis=x, yaxis={"type": "category"})
-
-
-def _marks(found: Facts) -> Iterator[Document]:
-    for kind in dict.fromkeys(a["kind"] for a in found["attacks"]):
-        of_kind = [a for a in found["attacks"] if a["kind"] == kind]
-        bars = {
-            "array": [a["high"] - a["mse"] for a in of_kind],
-            "arrayminus": [a["mse"] - a["low"] for a in of_kind],
-        }
-        yield {
-            "type": "scatter",
-            "mode": "markers",
-            "name": _KINDS[kind],
-            "x": [a["mse"] for a in of_kind],
-            "y": [a["attack"] for a in of_kind],
-            "error_x": {"type": "data", "symmetric": False, **bars},
-            "marker": {"size": 11, "color": _COLOURS[kind]},
-        }
-
-
-def _columns_plot(found: Facts) -> Document:
-    names = [escape(c) for c in found["columns"]]
-    bars = {
-        "type": "bar",
-        "name": found["strongest"]["attack"],
-        "x": names,
-        "y": found["strongest"]["columns"],
-    }
-    marks = {
-        "type": "scatter",
-        "mode": "markers",
-        "name": "best blind guess",
-        "x": names,
-        "y": found["column_blind"],
-    }
-    marks["marker"] = {"symbol": "line-ew-open", "size": 12, "color": _GREY, "line": {"width": 2}}
-    data = [{**bars, "marker": {"color": "#D55E00"}}, marks]
-    data += [
-        {
-            "type": "scatter",
-            "mode": "markers",
-            "name": f"closed form, {name}",
-            "x": names,
-            "y": told["columns"],
-            "marker": {"symbol": "x-thin-open", "size": 8, "color": colour},
-        }
-        for (name, told), colour in zip(found["after_training"].items(), ("#0072B2", "#009E73"), strict=False)
-    ]
-    axes = {
-        "yaxis": {"title": {"text": "MSE"}, "rangemode": "tozero"},
-        "xaxis": {"type": "category", "showgrid": False},
-    }
-    return _plot("error by column", data, 340, **axes)
-
-
-def _defenses_plot(found: Facts) -> Document:
-    measured = [d for d in found["defenses"] if d["mse"] is not None]
-    names = [escape(_named(d)) for d in measured]
-    best = (
-        escape(_named(found["fitting"][0])) if found["fitting"] else None
-    )  # all names would cover each other
-    points = {
-        "type": "scatter",
-        "mode": "markers+text",
-        "name": "defence",
-        "x": [d["accuracy_loss"] for d in measured],
-        "y": [d["mse"] for d in measured],
-        "text": [name if name == best else "" for name in names],
-        "textposition": "middle right",
-        "hovertext": names,
-        "marker": {"size": 11, "color": _COLOURS["trained"]},
-    }
-    wanted = found["wanted"]
-    corner = {
-        "type": "scatter",
-        "mode": "lines",
-        "name": "what you asked for: above and left",
-        "x": [wanted["most_loss"], wanted["most_loss"], min([0.0, *(d["accuracy_loss"] for d in measured)])],
-        "y": [max([wanted["least_error"], *(d["mse"] for d in measured)]), *[wanted["least_error"]] * 2],
-        "line": {"color": _GREY, "dash": "dash"},
-    }
-    axes = {
-        "xaxis": {"title": {"text": "accuracy loss"}},
-        "yaxis": {"title": {"text": "error of the strongest attack"}},
-    }
-    return _plot("defences", [points, corner], 380, **axes)

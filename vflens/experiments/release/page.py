@@ -15,7 +15,7 @@ from vflens.table_noise.bounds import bounds
 from vflens.table_noise.correlated import Correlated
 from vflens.table_noise.mechanisms import Mechanism
 from vflens.table_noise.moments import TableMoments
-from vflens.types import Document
+from vflens.types import Document, Facts
 
 _BOUND, _RELEASED, _LINEAR, _BEFORE = "#0072B2", "#009E73", "#D55E00", "#808080"
 _DECADES, _POINTS, _WIDE = 4, 25, 100
@@ -81,29 +81,13 @@ def _trade_off(mechanism: Mechanism, moments: TableMoments) -> Document:
             [c.linear.sum() / whole for c in curves],
         ),
     }
-    data: list[Document] = [
-        {
-            "type": "scatter",
-            "mode": "lines",
-            "name": name,
-            "x": sizes.tolist(),
-            "y": [float(v) for v in y],
-            "line": {"color": colour, "width": 2},
-        }
+    data = [
+        _scatter("lines", name, sizes.tolist(), [float(v) for v in y], line={"color": colour, "width": 2})
         for name, (colour, y) in lines.items()
     ]
     now = [float(y[points // 2]) for _, y in lines.values()]
     marker = {"size": 11, "symbol": "diamond", "color": [colour for colour, _ in lines.values()]}
-    data.append(
-        {
-            "type": "scatter",
-            "mode": "markers",
-            "name": "this release",
-            "x": [chosen] * 3,
-            "y": now,
-            "marker": marker,
-        }
-    )
+    data.append(_scatter("markers", "this release", [chosen] * 3, now, marker=marker))
     letter = "m" if field == "m" else "λ"
     layout = {
         "height": 380,
@@ -112,6 +96,10 @@ def _trade_off(mechanism: Mechanism, moments: TableMoments) -> Document:
     }
     title = f"Errors against {letter}; a diamond is this release"
     return {"title": title, "height": 380, "spec": {"data": data, "layout": layout}}
+
+
+def _scatter(mode: str, name: str, x: list[float], y: list[float], **style: Facts) -> Document:
+    return {"type": "scatter", "mode": mode, "name": name, "x": x, "y": y, **style}
 
 
 def _distributions(columns: list[str], effect: Effect) -> Iterator[Document]:
