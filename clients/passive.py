@@ -130,7 +130,8 @@ class PassiveParty(VerticalParty[AlignedRun[PassivePart]]):
         :mod:`vflens.experiments.results.offline`.
         """
         done = super().deliver(act)
-        save_arrays(self.folder / "own.npz", self.adversary.own())
+        with self.lock:  # two deliveries would share the temporary file
+            save_arrays(self.folder / "own.npz", self.adversary.own())
         return done
 
     def forward(self, act: Forward) -> Released:
@@ -138,9 +139,9 @@ class PassiveParty(VerticalParty[AlignedRun[PassivePart]]):
         check_exchange(act.exchange, self.config.run, Phase.PREDICT)
         run = self.run
         self.check_open()
-        self.run.spending.check(act.exchange)
         self._pace.wait(len(act.rows))
         with self.lock:
+            run.spending.check(act.exchange)
             self.settle()
             rows = run.federation.checked_rows(act.rows, Phase.PREDICT)
             return self.gate.release_rows(

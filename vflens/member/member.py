@@ -1,6 +1,6 @@
 """A member of a federation: the parts of every party, for all roles and divisions of rows.
 
-A member has these states, in this order. The last three are on disk (``state.json``).
+A member has these states, in this order. Training, disclosed and open are on disk (``state.json``).
 
 =========  =================================  ==========================================================
 state      begins with                        what is answered
