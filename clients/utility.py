@@ -8,7 +8,7 @@ import numpy as np
 
 from vflens.clients.vertical.aligned_run import Host
 from vflens.models.alone import train_alone
-from vflens.models.part import Site, plain
+from vflens.models.part import Keys, Site, plain
 from vflens.numerics.ranking import auc
 from vflens.randomness import derive, stream
 from vflens.types import Array, ColumnInfo, Point
@@ -48,7 +48,7 @@ def _trained(party: Host, labels: Array, purpose: str, tables: Mapping[str, Arra
         features=x.shape[1],
         classes=federation.n_classes,
         training=federation.training,
-        secret=derive(party.secret, purpose),
+        keys=Keys.under(derive(party.secret, purpose)),
         wrap=plain,
         device=party.config.device,
         received=federation.combined_width,

@@ -53,13 +53,6 @@ def generator(key: bytes) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(key=np.frombuffer(key[:16], dtype="<u8")))
 
 
-def exchange_stream(
-    secret: bytes, purpose: str, exchange: Exchange, *names: str | int
-) -> np.random.Generator:
-    """The generator for the draws of one ``exchange``: noise, dropout, keys."""
-    return stream(secret, purpose, *exchange_names(exchange), *names)
-
-
 def exchange_names(exchange: Exchange) -> tuple[str | int, ...]:
     """``exchange`` as the names of a key."""
     return (exchange.run, str(exchange.phase), exchange.round, exchange.step)

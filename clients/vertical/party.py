@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Generic, NamedTuple
+from typing import Generic, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from vflens.config import ActiveConfig, PassiveConfig
 from vflens.config.compatibility import build_attacks, check_family
 from vflens.errors import ProtocolError, StateError
 from vflens.member.recovery import check_state
-from vflens.models.part import Site
+from vflens.models.part import Keys, Site
 from vflens.protocol.acts import Done, Identify, Identities, Prepare, Salt, Salted, Step, StepReply
 from vflens.protocol.checks import MODEL_VERSION, check_exchange
 from vflens.protocol.federation import Federation
@@ -29,9 +29,6 @@ from vflens.tables.order import load_order, save_order
 from vflens.tables.scaling import Scaler
 from vflens.types import Array, Exchange, Owner, Phase, Point, Released
 from vflens.wire.allocator import give_back
-
-if TYPE_CHECKING:
-    from torch.nn import Module
 
 
 class Rows(NamedTuple):
@@ -178,8 +175,8 @@ class VerticalParty(DataParty, Generic[R_co]):
             features=features,
             classes=federation.n_classes,
             training=federation.training,
-            secret=self.secret,
-            wrap=self.wrapped,
+            keys=Keys.under(self.secret),
+            wrap=self.chain.wrap(Exchange(federation.run, Phase.TRAIN, 0, 0)),
             device=self.config.device,
             received=federation.combined_width,
             holds_bias=federation.passive[0].name == self.name,
@@ -188,12 +185,6 @@ class VerticalParty(DataParty, Generic[R_co]):
     def new_spending(self, federation: Federation) -> Spending:
         """Counts what the releases of ``federation`` cost."""
         return Spending(self.config, self.chain.claims_at, federation)
-
-    def wrapped(self, module: Module) -> Module:
-        """A new torch module after the party's defences of models."""
-        exchange = Exchange(self.config.run, Phase.TRAIN, 0, 0)
-        wrapped: Module = self.chain.fold("wrap_model", module, exchange, np.zeros(0, np.int32))
-        return wrapped
 
     def parameters(self) -> Mapping[str, Array]:
         """Copies of this party's parameters."""

@@ -22,6 +22,7 @@ from vflens.experiments.audit.run import audit
 from vflens.experiments.audit.subject import Subject
 from vflens.experiments.audit.words import left_out
 from vflens.experiments.run.run import run
+from vflens.models.part import Site
 from vflens.plugins.defense import Context
 from vflens.protocol.link import Party
 from vflens.registry import Registry
@@ -32,10 +33,11 @@ from vflens.types import ColumnInfo, Exchange, Facts, Owner, Phase
 PACKAGE = {
     "other_package/__init__.py": "",
     "other_package/plugins.py": '''
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
+from vflens.models.families.softmax_regression import SoftmaxRegression
 from vflens.numerics.linear_system import nearest_solution
 from vflens.plugins.attack import Attack, LinearAttack, linear_estimate
 from vflens.plugins.declared import Audited, Stated
@@ -76,9 +78,23 @@ class Idle(Defense):
         return h
 
 
+class Family(SoftmaxRegression):
+    """Keeps where its parts are built, and wraps what is no module."""
+
+    unused_hooks: ClassVar[frozenset[str]] = frozenset()
+
+    family: Literal["their_family"] = "their_family"
+
+    def passive_part(self, site):
+        GIVEN.append(site)
+        GIVEN.append(site.wrap("a module"))
+        return super().passive_part(site)
+
+
 class Layer(Defense):
     def wrap_model(self, m, ctx):
-        return m
+        ctx.key("b")
+        return f"a wrapped {m.removeprefix('a ')}"
 
 
 class Looking(Attack):
@@ -133,6 +149,8 @@ their_informed = other_package.plugins:Informed
 their_drawn = other_package.plugins:Drawn
 their_idle = other_package.plugins:Idle
 their_layer = other_package.plugins:Layer
+[vflens.models]
+their_family = other_package.plugins:Family
 """,
 }
 
@@ -201,6 +219,22 @@ def test_a_defence_cannot_reach_its_owners_secret(tmp_path: Path, party: str, de
     contexts = [g for g in _given() if isinstance(g, Context)]
     assert {c.exchange.phase for c in contexts} == {Phase.PREDICT if party == "coordinator" else Phase.TRAIN}
     reached = _reachable(_given())
+    assert secret not in [r for r in reached if isinstance(r, bytes)]
+    assert not [r for r in reached if type(r).__module__.startswith(("vflens.clients", "vflens.coordinator"))]
+
+
+@pytest.mark.parametrize("party", ["passive", "active"])
+def test_a_part_of_a_model_cannot_reach_its_partys_secret(tmp_path: Path, party: str) -> None:
+    """The defence draws from its context, and the family may look at all that the wrap closes over."""
+    local = federation(
+        tmp_path, model={"family": "their_family"}, defenses=[{"name": "their_layer", "at": party}]
+    )
+    local.run()
+    secret = {m.name: m.secret for m in local.members()}[party]
+    sites = [g for g in _given() if isinstance(g, Site) and g.party == party]
+    assert "a wrapped module" in _given()
+    reached = _reachable(sites)
+    assert [r for r in reached if isinstance(r, Context)]  # the walk goes through the wrap
     assert secret not in [r for r in reached if isinstance(r, bytes)]
     assert not [r for r in reached if type(r).__module__.startswith(("vflens.clients", "vflens.coordinator"))]
 

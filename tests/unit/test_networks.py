@@ -21,7 +21,7 @@ from vflens.models.networks.device import placed
 from vflens.models.networks.generator import keyed
 from vflens.models.networks.parameters import from_arrays, to_arrays
 from vflens.models.networks.training import Bottom, Top
-from vflens.models.part import LossGradient, Wrap, plain
+from vflens.models.part import Keys, LossGradient, Wrap, plain
 from vflens.models.pixels import image_grid
 from vflens.models.settings import Training
 from vflens.plugins.defense import Context
@@ -44,7 +44,7 @@ def _passport(owner: Owner) -> Wrap:
 @pytest.mark.parametrize("architecture", ["mlp", "cnn", "lenet"])
 def test_embeddings_have_the_width_that_everybody_computes_without_torch(architecture: Any) -> None:
     network = SplitNetwork(architecture=architecture, width=9, hidden=(7,))
-    model = Bottom(network, PIXELS, TRAINING, b"secret")
+    model = Bottom(network, PIXELS, TRAINING, Keys.under(b"secret"))
     h = model.forward(np.random.default_rng(0).random((3, 392)), _exchange(0))
     assert h.shape == (3, network.embedding_width(PIXELS))
     assert h.dtype == np.float32
@@ -54,8 +54,10 @@ def test_an_image_is_put_together_whatever_the_order_of_its_columns() -> None:
     network = SplitNetwork(architecture="cnn", precision="float64")
     x = np.random.default_rng(0).random((2, 392))
     order = np.random.default_rng(1).permutation(392)
-    straight = Bottom(network, PIXELS, TRAINING, b"s").forward(x, _exchange(0))
-    mixed = Bottom(network, [PIXELS[i] for i in order], TRAINING, b"s").forward(x[:, order], _exchange(0))
+    straight = Bottom(network, PIXELS, TRAINING, Keys.under(b"s")).forward(x, _exchange(0))
+    mixed = Bottom(network, [PIXELS[i] for i in order], TRAINING, Keys.under(b"s")).forward(
+        x[:, order], _exchange(0)
+    )
     np.testing.assert_array_equal(straight, mixed)
     np.testing.assert_array_equal(image_grid(PIXELS), np.arange(392).reshape(28, 14))
 
@@ -122,8 +124,8 @@ def test_parameters_of_another_architecture_are_refused(change: Mapping[str, Arr
 
 def test_a_passport_changes_no_name_and_exports_neither_keys_nor_autoencoder() -> None:
     network = SplitNetwork(architecture="cnn")
-    bare = Bottom(network, PIXELS, TRAINING, b"s")
-    guarded = Bottom(network, PIXELS, TRAINING, b"s", _passport(Owner("p")))
+    bare = Bottom(network, PIXELS, TRAINING, Keys.under(b"s"))
+    guarded = Bottom(network, PIXELS, TRAINING, Keys.under(b"s"), _passport(Owner("p")))
     assert {n: a.shape for n, a in bare.parameters().items()} == {
         n: a.shape for n, a in guarded.parameters().items()
     }
@@ -149,9 +151,9 @@ class Pair:
         self.y = np.eye(3)[(self.x.sum(1) > 3).astype(int) + (self.own[:, 0] > 0.5)]
         settings = TRAINING.model_copy(update={"optimizer": optimizer})
         walls = [_passport(Owner("p")), _passport(Owner("a", role=Role.ACTIVE))] if wrap else [plain, plain]
-        self.bottom = Bottom(network, COLUMNS, settings, b"passive", walls[0])
+        self.bottom = Bottom(network, COLUMNS, settings, Keys.under(b"passive"), walls[0])
         self.top = Top(
-            network, COLUMNS, width=8, classes=3, training=settings, secret=b"active", wrap=walls[1]
+            network, COLUMNS, width=8, classes=3, training=settings, keys=Keys.under(b"active"), wrap=walls[1]
         )
 
     def step(self, step: int) -> float:
@@ -250,7 +252,7 @@ def test_each_gradient_is_learned_by_its_own_step(optimizer: str) -> None:
 
 def test_weights_that_fade_become_zero_and_not_subnormal() -> None:
     """A product of matrices takes ten times as long with such numbers."""
-    bottom = Bottom(SplitNetwork(architecture="mlp", width=8), COLUMNS, TRAINING, b"s")
+    bottom = Bottom(SplitNetwork(architecture="mlp", width=8), COLUMNS, TRAINING, Keys.under(b"s"))
     weight = next(iter(bottom.module.parameters()))
     with torch.no_grad():
         weight[0], weight[1], weight[2] = 1e-40, -2e-38, 0.25
@@ -264,7 +266,7 @@ def test_weights_that_fade_become_zero_and_not_subnormal() -> None:
 
 def test_gradients_of_rows_that_are_certain_are_zero_and_not_subnormal() -> None:
     network = SplitNetwork(architecture="mlp", width=2, trainable_top=False)
-    top = Top(network, (), width=2, classes=2, training=TRAINING, secret=b"s")
+    top = Top(network, (), width=2, classes=2, training=TRAINING, keys=Keys.under(b"s"))
     z = np.array([[95.0, 0.0], [0.0, 1.0]], np.float32)
     _, g, _ = top.loss_gradient(z, np.zeros((2, 0)), np.eye(2)[[0, 1]], _exchange(0))
     assert (g[0] == 0).all()
@@ -273,7 +275,7 @@ def test_gradients_of_rows_that_are_certain_are_zero_and_not_subnormal() -> None
 
 def test_summed_logits_without_a_top_give_the_gradient_of_softmax() -> None:
     network = SplitNetwork(architecture="mlp", width=3, trainable_top=False, precision="float64")
-    top = Top(network, (), width=3, classes=3, training=TRAINING, secret=b"s")
+    top = Top(network, (), width=3, classes=3, training=TRAINING, keys=Keys.under(b"s"))
     z, y = np.random.default_rng(0).normal(size=(5, 3)), np.eye(3)[[0, 1, 2, 0, 1]]
     loss, g, learn = top.loss_gradient(z, np.zeros((5, 0)), y, _exchange(0))
     c = np.exp(z) / np.exp(z).sum(1, keepdims=True)
@@ -291,7 +293,9 @@ def test_the_penalty_covers_the_passport_too(penalise_bias: bool) -> None:
     """
     changes = {"optimizer": "sgd", "learning_rate": 0.1, "l2": 1.5, "penalise_bias": penalise_bias}
     network = SplitNetwork(**NETWORKS["mlp"])
-    model = Bottom(network, COLUMNS, TRAINING.model_copy(update=changes), b"s", _passport(Owner("p")))
+    model = Bottom(
+        network, COLUMNS, TRAINING.model_copy(update=changes), Keys.under(b"s"), _passport(Owner("p"))
+    )
     before = model.state()
     model.learn(np.ones((4, 6)), np.zeros((4, 8)), _exchange(0))
     after = model.state()
@@ -311,7 +315,7 @@ def test_prediction_drops_nothing_and_leaves_training_alone() -> None:
 
 def test_the_state_of_another_network_is_refused() -> None:
     small, large = (
-        Bottom(SplitNetwork(architecture="mlp", width=w), COLUMNS, TRAINING, b"s") for w in (4, 5)
+        Bottom(SplitNetwork(architecture="mlp", width=w), COLUMNS, TRAINING, Keys.under(b"s")) for w in (4, 5)
     )
     with pytest.raises(StorageError, match=r"does not fit this party's network at 'model/bottom.0.weight'"):
         large.load(small.state())
@@ -350,7 +354,7 @@ def test_modules_batches_and_optimiser_are_on_the_configured_device(
 def test_a_gpu_that_is_absent_is_refused_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(ConfigError, match="device = 'cuda': torch finds no GPU on this machine, set device"):
-        Bottom(SplitNetwork(architecture="mlp"), COLUMNS, TRAINING, b"s", device="cuda")
+        Bottom(SplitNetwork(architecture="mlp"), COLUMNS, TRAINING, Keys.under(b"s"), device="cuda")
     assert placed("cpu") == torch.device("cpu")
 
 

@@ -14,7 +14,7 @@ from vflens.defenses.passport import Passport as PassportDefense
 from vflens.errors import ConfigError
 from vflens.models.networks.passport import Passport, weighted
 from vflens.plugins.defense import Context
-from vflens.randomness import exchange_stream
+from vflens.randomness import exchange_names, stream
 from vflens.types import Array, Exchange, Owner, Phase, Role
 
 LINEAR, CONVOLUTION = (5, 6), (5, 3, 4, 4)  # shapes of a batch
@@ -228,7 +228,7 @@ def _keys(defense: PassportDefense, secrets: Sequence[bytes]) -> Array:
     for step, secret in enumerate(secrets):
         context = Context(Owner("passive"), start, nothing, {}, "wrap_model", 0, secret)
         layer: Any = defense.wrap_model(nn.Linear(6, 4), context)
-        layer.rekey(exchange_stream(secret, "rekey", start._replace(step=step)))
+        layer.rekey(stream(secret, "rekey", *exchange_names(start._replace(step=step))))
         found.append(layer.keys(torch.zeros(1, 6))[1].numpy())
     return np.array(found, np.float64)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from vflens.randomness import Key, derive, exchange_stream, secret_from_seed, stream
+from vflens.randomness import Key, derive, exchange_names, secret_from_seed, stream
 from vflens.types import Exchange, Phase
 
 EXCHANGE = Exchange("run", Phase.PREDICT, 1, 7)
@@ -23,7 +23,7 @@ def test_streams_never_change_silently() -> None:
     """Known answers: a change here changes every result that anyone has published."""
     assert derive(b"secret", "batches", 3, "a").hex() == DERIVED
     assert stream(b"secret", "batches", 3).integers(0, 2**63, 3).tolist() == INTEGERS
-    normal = exchange_stream(b"secret", "defense", EXCHANGE, "on_scores", 0, "").normal(size=2)
+    normal = stream(b"secret", "defense", *exchange_names(EXCHANGE), "on_scores", 0, "").normal(size=2)
     np.testing.assert_array_equal(normal, NORMAL)
     assert secret_from_seed(7, "passive").hex() == SECRET
     assert secret_from_seed("7", "passive") == secret_from_seed(7, "passive")
@@ -55,13 +55,13 @@ def test_whatever_differs_gives_another_stream() -> None:
         stream(b"secret", "noise", "1", "2"),
         stream(b"secret", "noise", "12"),
         stream(b"secret", 'noise","1'),
-        exchange_stream(b"secret", "noise", EXCHANGE),
-        exchange_stream(b"secret", "noise", EXCHANGE, "name"),
-        exchange_stream(b"secret", "noise", Exchange("ruN", Phase.PREDICT, 1, 7)),
-        exchange_stream(b"secret", "noise", Exchange("run", Phase.TRAIN, 1, 7)),
-        exchange_stream(b"secret", "noise", Exchange("run", Phase.PREDICT, 2, 7)),
-        exchange_stream(b"secret", "noise", Exchange("run", Phase.PREDICT, 1, 8)),
-        exchange_stream(b"secret", "noise", Exchange("run", Phase.PREDICT, 7, 1)),
+        stream(b"secret", "noise", *exchange_names(EXCHANGE)),
+        stream(b"secret", "noise", *exchange_names(EXCHANGE), "name"),
+        stream(b"secret", "noise", *exchange_names(Exchange("ruN", Phase.PREDICT, 1, 7))),
+        stream(b"secret", "noise", *exchange_names(Exchange("run", Phase.TRAIN, 1, 7))),
+        stream(b"secret", "noise", *exchange_names(Exchange("run", Phase.PREDICT, 2, 7))),
+        stream(b"secret", "noise", *exchange_names(Exchange("run", Phase.PREDICT, 1, 8))),
+        stream(b"secret", "noise", *exchange_names(Exchange("run", Phase.PREDICT, 7, 1))),
     ]
     draws = [s.random(8) for s in streams]
     for a, b in combinations(draws, 2):

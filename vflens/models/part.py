@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from vflens.models.settings import Training
+from vflens.randomness import Key
 from vflens.types import Array, ColumnInfo, Exchange
 
 if TYPE_CHECKING:
@@ -23,13 +24,28 @@ def plain(module: Module) -> Module:
     return module
 
 
+class Keys(NamedTuple):
+    """What a part draws from: ``draws`` for itself, ``rekeys`` for the defences around its module.
+
+    From them follow neither its party's secret nor other draws of the party.
+    """
+
+    draws: Key
+    rekeys: Key
+
+    @classmethod
+    def under(cls, secret: bytes) -> Keys:
+        """The keys of the part of a party with ``secret``."""
+        return cls(Key(secret, "torch"), Key(secret, "rekey"))
+
+
 @dataclass(frozen=True)
 class Site:
     """What a family builds one party's part from.
 
     ``features`` is the number of its inputs, which defences made of its ``columns``. ``received`` is the
     width of what arrives at the active party. One passive party ``holds_bias``. What a part draws follows
-    from ``secret``; ``device`` is "cpu" or "cuda".
+    from ``keys``; ``device`` is "cpu" or "cuda".
     """
 
     party: str
@@ -37,7 +53,7 @@ class Site:
     features: int
     classes: int
     training: Training
-    secret: bytes
+    keys: Keys
     wrap: Wrap
     device: str = "cpu"
     received: int = 0

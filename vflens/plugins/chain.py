@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,11 @@ from vflens.errors import PluginError
 from vflens.plugins.defense import Context, Defense, NamedDefense
 from vflens.randomness import stream
 from vflens.types import Array, Claim, Exchange, Owner
+
+if TYPE_CHECKING:
+    from torch.nn import Module
+
+    from vflens.models.part import Wrap
 
 
 class DefenseChain:
@@ -61,6 +66,25 @@ class DefenseChain:
             value = self._apply(position, hook, value, exchange, rows)
         return value.astype(np.float32) if narrow else value
 
+    def wrap(self, exchange: Exchange) -> Wrap:
+        """What puts every defence that overrides ``wrap_model`` around a new module, in configured order.
+
+        It holds their contexts and not the secret: a family of models may come from another package.
+        """
+        nothing, fired = np.zeros(0, np.int32), self._fired
+        defenses = [
+            (position, self.defenses[position], self._context(position, "wrap_model", exchange, nothing))
+            for position in self._by_hook.get("wrap_model", ())
+        ]
+
+        def wrapped(module: Module) -> Module:
+            for position, defense, context in defenses:
+                module = defense.wrap_model(module, context)
+                fired.add(position)
+            return module
+
+        return wrapped
+
     def unfired(self) -> list[str]:
         """The names of the configured defences that never acted: none of their hooks fired, or on empty
         arrays only.
@@ -77,9 +101,7 @@ class DefenseChain:
 
     def _apply(self, position: int, hook: str, value: Any, exchange: Exchange, rows: Array) -> Any:
         defense = self.defenses[position]
-        known = (exchange, rows, self._state(position), hook, position)
-        context = Context(self._owner(), *known, self._secret, self._nonce)
-        result = getattr(defense, hook)(value, context)
+        result = getattr(defense, hook)(value, self._context(position, hook, exchange, rows))
         if _holds_numbers(value):
             self._fired.add(position)
         if isinstance(value, np.ndarray):
@@ -87,6 +109,10 @@ class DefenseChain:
         for name, tensor in result.items() if isinstance(result, Mapping) else ():
             _check_result(defense, hook, value.get(name, tensor), tensor)
         return result
+
+    def _context(self, position: int, hook: str, exchange: Exchange, rows: Array) -> Context:
+        known = (exchange, rows, self._state(position), hook, position)
+        return Context(self._owner(), *known, self._secret, self._nonce)
 
     def _state(self, position: int) -> Mapping[str, Array]:
         if position not in self._states:

@@ -18,7 +18,7 @@ from vflens.errors import ConfigError, StateError, StorageError
 from vflens.experiments.run.dealer import deal_tables, remove_sockets, write_parties
 from vflens.experiments.run.experiment import Experiment, load_experiment
 from vflens.models.family import ModelFamily
-from vflens.models.part import Site, plain
+from vflens.models.part import Keys, Site, plain
 from vflens.models.settings import Training
 from vflens.plugins.chain import DefenseChain
 from vflens.plugins.defense import Defense
@@ -202,7 +202,9 @@ def check_modules(
     received = model.combined_width(widths, classes)
     for name, config in parties.items():
         columns = tables[name].columns
-        site = Site(name, columns, len(columns), classes, Training(), b"", plain, received=received)
+        site = Site(
+            name, columns, len(columns), classes, Training(), Keys.under(b""), plain, received=received
+        )
         _check_wrapped(config, model.module(Role(config.role), site))
         if isinstance(config, PassiveConfig):
             for attack in build_attacks(active).values():
@@ -213,7 +215,7 @@ def _check_wrapped(config: PassiveConfig | ActiveConfig, module: Any) -> None:
     """Test that the defences of ``config`` can wrap ``module``."""
     owner = Owner(config.party, role=Role(config.role))
     chain = DefenseChain(lambda: owner, build_defenses(config), b"")
-    chain.fold("wrap_model", module, Exchange(config.run, Phase.TRAIN, 0, 0), np.zeros(0, np.int32))
+    chain.wrap(Exchange(config.run, Phase.TRAIN, 0, 0))(module)
 
 
 def check_writable(folder: Path) -> None:

@@ -128,7 +128,7 @@ class SplitNetwork(ModelFamily):
         """A bottom model."""
         from vflens.models.networks.training import Bottom
 
-        return Bottom(self, site.columns, site.training, site.secret, site.wrap, device=site.device)
+        return Bottom(self, site.columns, site.training, site.keys, site.wrap, device=site.device)
 
     def active_part(self, site: Site) -> Top:
         """The top model, with a bottom model of its own where the party has columns."""
@@ -140,7 +140,7 @@ class SplitNetwork(ModelFamily):
             width=site.received,
             classes=site.classes,
             training=site.training,
-            secret=site.secret,
+            keys=site.keys,
             wrap=site.wrap,
             device=site.device,
         )

@@ -1,6 +1,6 @@
 """Bottom and top models that learn step by step, and whose whole state is named arrays.
 
-torch's generator and the secret keys are functions of the party's secret and the exchange, so a step
+torch's generator and a passport's keys are functions of the part's keys and the exchange, so a step
 computed again (a retry, a restart) gives the same bits.
 """
 
@@ -21,11 +21,11 @@ from vflens.models.networks.architectures import DTYPES, AsImage, bottom, top
 from vflens.models.networks.device import placed
 from vflens.models.networks.generator import keyed
 from vflens.models.networks.parameters import to_arrays
-from vflens.models.part import LossGradient, Wrap, plain
+from vflens.models.part import Keys, LossGradient, Wrap, plain
 from vflens.models.settings import Training
 from vflens.models.softmax_regression import loss_gradient
 from vflens.numerics.optimizer import OPTIMIZERS
-from vflens.randomness import exchange_stream, stream
+from vflens.randomness import exchange_names
 from vflens.types import Array, ColumnInfo, Exchange, Phase
 
 #: Layers that need no random numbers; any other may, and torch's generator is keyed for it.
@@ -43,7 +43,7 @@ class _Model:
         modules: Mapping[str, nn.Module],
         wraps: Mapping[str, Wrap],
         training: Training,
-        secret: bytes,
+        keys: Keys,
         *,
         precision: str,
         device: str,
@@ -59,7 +59,7 @@ class _Model:
         }
         self.module = nn.ModuleDict({part: wraps.get(part, plain)(m) for part, m in modules.items()})
         self.module.to(self._device)  # after the draws: the start is the same on every device
-        self._secret = secret
+        self._keys = keys
         modules_by_name = dict(self.module.named_modules())
         self._rekeyed = {n: m for n, m in modules_by_name.items() if hasattr(m, "rekey")}
         self._draws = any(type(m) not in _NEVER_DRAW for m in modules_by_name.values())
@@ -114,9 +114,10 @@ class _Model:
             exchange = exchange._replace(step=0)
         if self.module.training is not (exchange.phase is Phase.TRAIN):
             self.module.train(exchange.phase is Phase.TRAIN)
+        names = exchange_names(exchange)
         for name, module in self._rekeyed.items():
-            module.rekey(exchange_stream(self._secret, "rekey", exchange, name))
-        with keyed(exchange_stream(self._secret, "torch", exchange)) if self._draws else nullcontext():
+            module.rekey(self._keys.rekeys.stream(*names, name))
+        with keyed(self._keys.draws.stream(*names)) if self._draws else nullcontext():
             yield
 
     def _backward(self, output: Tensor, gradient: Array) -> None:
@@ -154,14 +155,14 @@ class Bottom(_Model):
         network: SplitNetwork,
         columns: Sequence[ColumnInfo],
         training: Training,
-        secret: bytes,
+        keys: Keys,
         wrap: Wrap = plain,
         *,
         device: str = "cpu",
     ) -> None:
-        with keyed(stream(secret, "torch", "bottom")):
+        with keyed(keys.draws.stream("bottom")):
             modules, wraps = {"bottom": bottom(network, columns)}, {"bottom": wrap}
-            super().__init__(modules, wraps, training, secret, precision=network.precision, device=device)
+            super().__init__(modules, wraps, training, keys, precision=network.precision, device=device)
         self._pending: tuple[Exchange, Tensor] | None = None
 
     def forward(self, x: Array, exchange: Exchange) -> Array:
@@ -203,17 +204,17 @@ class Top(_Model):
         width: int,
         classes: int,
         training: Training,
-        secret: bytes,
+        keys: Keys,
         wrap: Wrap = plain,
         device: str = "cpu",
     ) -> None:
         own = [network.embedding_width(columns)] if columns else []
         combined = network.combined_width([width, *own], classes)
-        with keyed(stream(secret, "torch", "top")):
+        with keyed(keys.draws.stream("top")):
             modules = {"bottom": bottom(network, columns)} if columns else {}
             modules["top"] = top(network, combined, classes)
             super().__init__(
-                modules, {"top": wrap}, training, secret, precision=network.precision, device=device
+                modules, {"top": wrap}, training, keys, precision=network.precision, device=device
             )
         self._sums = network.combine == "sum"
 
