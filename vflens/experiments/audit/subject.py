@@ -17,6 +17,7 @@ from vflens.config import PassiveConfig, load_party, read_toml, validate
 from vflens.datasets._resolve import dataset
 from vflens.errors import ConfigError, DataError
 from vflens.experiments.results.folders import read_party
+from vflens.models.family import checked_model
 from vflens.registry import DATASETS
 from vflens.services.folder import exclusive
 from vflens.tables.description import PartyFile
@@ -170,7 +171,14 @@ def _of_run(folder: Path) -> Subject:
     if not isinstance(config, PassiveConfig):
         raise ConfigError(f"{folder} belongs to the {config.role} party: an audit is a passive one's")
     with exclusive(config.out):  # two writers would spoil its logs
-        in_process = read_party(config.out).federation.in_process  # closing it writes this again
+        federation = read_party(config.out).federation
+        model = checked_model(federation.model)
+        if not model.closed_forms:
+            raise ConfigError(
+                f"{folder} trained {model.title}: an audit simulates scores of softmax regression only, "
+                "give it the folder of such a run"
+            )
+        in_process = federation.in_process  # closing it writes this again
         party = PassiveParty(config, {}, in_process=in_process)
         try:
             party.resume()
@@ -182,7 +190,7 @@ def _of_run(folder: Path) -> Subject:
                 run.truth[predict],
                 run.federation.n_classes,
                 run.clipped,
-                weight=run.model.parameters()["weight"] if run.federation.model.linear else None,
+                weight=run.model.parameters()["weight"],
             )
         finally:
             party.close()
