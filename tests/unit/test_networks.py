@@ -13,7 +13,8 @@ import pytest
 import torch
 
 from vflens.defenses.passport import Passport
-from vflens.errors import ConfigError, ProtocolError, StorageError
+from vflens.errors import ConfigError, KnowledgeError, ProtocolError, StorageError
+from vflens.models.families.softmax_regression import SOFTMAX_REGRESSION
 from vflens.models.families.split_network import SplitNetwork
 from vflens.models.networks import training
 from vflens.models.networks.architectures import bottom
@@ -89,6 +90,13 @@ def test_a_cut_that_does_not_fit_is_refused(
 def test_widths_that_do_not_combine_are_refused(settings: Any, widths: list[int], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         SplitNetwork(architecture="mlp", **settings).combined_width(widths, 3)
+
+
+def test_an_attack_on_layers_is_refused_where_no_split_network_is_trained() -> None:
+    network = SplitNetwork(architecture="mlp")
+    assert network.network() is network
+    with pytest.raises(KnowledgeError, match="trains softmax regression: this attack is made for split netw"):
+        SOFTMAX_REGRESSION.network()
 
 
 # -- parameters as arrays ----------------------------------------------------------------------------

@@ -25,6 +25,8 @@ from vflens.types import Array, ColumnInfo, Role
 if TYPE_CHECKING:
     from torch.nn import Module
 
+    from vflens.models.families.split_network import SplitNetwork
+
 #: What training gives away where nothing more is known.
 IN_THE_CLEAR = "a party that receives embeddings or gradients of training rows can read them."
 #: Tensor → shape of what a party discloses of its part.
@@ -112,6 +114,14 @@ class ModelFamily(BaseModel, ABC):
             ConfigError: the model does not fit the columns; torch is missing.
         """
         raise NotImplementedError(f"{self.title} has no torch module")
+
+    def network(self) -> SplitNetwork:
+        """The split network that it is, for attacks that are made for one.
+
+        Raises:
+            KnowledgeError: it is another family.
+        """
+        raise KnowledgeError(f"the federation trains {self.title}: this attack is made for split networks")
 
     def scores(self, combined: Array) -> Array:
         """The scores (n, k) that leave at the coordinator, from the sum (n, k) of what all parties sent."""

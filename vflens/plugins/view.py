@@ -7,13 +7,12 @@ other read is checked against the attack's declared knowledge and phases.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from vflens.errors import KnowledgeError, PluginError
 from vflens.models.families.softmax_regression import SOFTMAX_REGRESSION
-from vflens.models.families.split_network import SplitNetwork
 from vflens.models.family import ModelFamily
 from vflens.numerics.linear_system import LinearSystem
 from vflens.numerics.shrinkage import block_diagonal, estimated_moments
@@ -30,6 +29,9 @@ from vflens.types import (
     Point,
     Role,
 )
+
+if TYPE_CHECKING:
+    from vflens.models.families.split_network import SplitNetwork
 
 _OWN_KNOWLEDGE = {
     "features": Knowledge.OWN_FEATURES,
@@ -160,11 +162,7 @@ class AdversaryView(CheckedReads):
             KnowledgeError: the attack did not declare it, or another family is trained.
         """
         self._check(Knowledge.ARCHITECTURE)
-        if not isinstance(self._model, SplitNetwork):
-            raise KnowledgeError(
-                f"the federation trains {self._model.title}: this attack is made for split networks"
-            )
-        return self._model
+        return self._model.network()
 
     def target_network(self) -> Mapping[str, Array]:
         """The disclosed parameters of the target's bottom model by name.

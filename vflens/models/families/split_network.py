@@ -145,6 +145,10 @@ class SplitNetwork(ModelFamily):
             device=site.device,
         )
 
+    def network(self) -> SplitNetwork:
+        """Itself."""
+        return self
+
     def module(self, role: Role, site: Site) -> Module:
         """A passive party's bottom model, the active party's top model."""
         from vflens.models.networks.architectures import bottom, top
