@@ -28,7 +28,7 @@ TWO_LINES = {
         (
             {"model": None},
             "defence 'passport' at 'active' has nothing to act on, softmax regression has no "
-            "wrap_model: leave it out, or train another model",
+            "layers: leave it out, or train another model",
         ),
         (
             {"model": {"architecture": "cnn"}},

@@ -87,6 +87,9 @@ def test_it_trains_in_processes_predicts_and_is_attacked(installed: Path) -> Non
 
     assert _run(installed, "--in-process") == found
 
+    refused = vflens("audit", str(home), code=2, PYTHONPATH=str(installed))
+    assert "trained linear regression: an audit simulates scores of softmax regression only" in refused.stderr
+
 
 def test_a_family_that_builds_no_part_is_refused_in_one_sentence(
     installed: Path, monkeypatch: pytest.MonkeyPatch
@@ -118,11 +121,12 @@ def test_a_family_that_builds_no_part_is_refused_in_one_sentence(
         ({"device": "cuda"}, "device = 'cuda': linear regression computes on the processor"),
         (
             {"scenarios": [{"name": "s", "defenses": [{"name": "round_scores", "at": "coordinator"}]}]},
-            "defence 'round_scores' at 'coordinator' has nothing to act on, linear regression has no",
+            "defence 'round_scores' at 'coordinator' has nothing to act on, linear regression has no "
+            "log-probabilities: leave it out",
         ),
         (
             {"scenarios": [{"name": "s", "defenses": [{"name": "passport", "at": "passive"}]}]},
-            "defence 'passport' at 'passive' has nothing to act on, linear regression has no",
+            "defence 'passport' at 'passive' has nothing to act on, linear regression has no layers",
         ),
     ],
 )

@@ -136,8 +136,16 @@ def check_family(defenses: Iterable[NamedDefense], party: str, model: ModelFamil
         if defense.hooks() <= model.unused_hooks:
             raise ConfigError(
                 f"defence {name!r} at {party!r} has nothing to act on, {model.title} has no "
-                f"{_listed(defense.hooks())}: leave it out, or train another model"
+                f"{_lacking(defense.hooks())}: leave it out, or train another model"
             )
+
+
+#: What the hooks of defences act on that a family of models may lack.
+_LACKED = {"on_scores": "log-probabilities", "wrap_model": "layers"}
+
+
+def _lacking(hooks: frozenset[str]) -> str:
+    return ", ".join(_LACKED.get(h, h.removeprefix("on_")) for h in sorted(hooks)) or "nothing"
 
 
 def _listed(hooks: frozenset[str]) -> str:
