@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import ValidationError
 
-from vflens.errors import ConfigError, PluginError, ProtocolError
+from vflens.errors import ConfigError, PluginError, ProtocolError, VflensError
 from vflens.plugins.attack import LinearAttack
 from vflens.registry import ATTACKS
 from vflens.types import Array, Estimate, Moments
@@ -39,7 +39,7 @@ def estimate(
         params: the attack's hyper-parameters; arrays where it takes points.
 
     Raises:
-        PluginError: an unknown name, or an attack that is not linear.
+        PluginError: an unknown name, an attack that is not linear, or one that fails.
         ConfigError: a hyper-parameter that the attack does not have, or out of its range; an ``rng`` that is
             neither.
         ProtocolError: an array or moments that are not finite; an array that is not of real numbers, not
@@ -52,7 +52,13 @@ def estimate(
     kind = _attack(name)
     if not issubclass(kind, LinearAttack):
         raise PluginError(f"attack {name!r} does not solve A x = b: run it on a federation's transcript")
-    return _configured(kind, name, params).solve(A, b, rng=_generator(rng), moments=moments)
+    attack, generator = _configured(kind, name, params), _generator(rng)
+    try:
+        return attack.solve(A, b, rng=generator, moments=moments)
+    except VflensError:
+        raise
+    except (Exception, SystemExit) as error:  # a plug-in must not end the process
+        raise PluginError(f"attack {name!r} failed: {type(error).__name__}: {error}") from error
 
 
 def checked_system(A: npt.ArrayLike, b: npt.ArrayLike) -> tuple[Array, Array]:

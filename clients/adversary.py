@@ -209,7 +209,7 @@ def reconstructed(attack: Attack, view: AdversaryView, rng: np.random.Generator)
         estimate = attack.reconstruct(view, rng=rng)
     except (KnowledgeError, ConfigError, StorageError):
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a plug-in must not end the process
         raise PluginError(f"{type(error).__name__}: {error}") from error
     _check_estimate(estimate, view, attack)
     return estimate

@@ -40,7 +40,10 @@ class Registry:
         file = self._files().get(name)
         if file is None:
             return ""
-        text = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
+        try:
+            text = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
+        except (OSError, ValueError, SyntaxError) as error:
+            return f"cannot be read ({type(error).__name__}): mend {file.name}"
         return " ".join(text.split("\n\n", 1)[0].split())
 
     def get(self, name: str) -> type:
@@ -66,7 +69,7 @@ class Registry:
         spec = importlib.util.find_spec(self.package)
         folders = list(spec.submodule_search_locations or []) if spec else []
         files = (f for folder in folders for f in Path(folder).glob("*.py"))
-        return {f.stem: f for f in sorted(files) if not f.stem.startswith("_")}
+        return {f.stem: f for f in sorted(files) if f.is_file() and not f.stem.startswith("_")}
 
     def _entry_points(self) -> dict[str, EntryPoint]:
         return {e.name: e for e in entry_points(group=self.group)}
@@ -76,7 +79,7 @@ class Registry:
             return importlib.import_module(module)
         except VflensError:  # it says itself what is missing: an extra
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # a plug-in must not end the process
             if isinstance(error, ModuleNotFoundError) and error.name == "torch":
                 raise ConfigError(
                     f"plug-in {module!r} needs torch: install the extra, pip install 'vflens[deep]'"

@@ -326,3 +326,9 @@ def test_a_kept_estimate_that_lacks_a_name(tmp_path: Path) -> None:
     np.savez(file, **rest)
     with pytest.raises(vl.errors.StorageError, match="lacks status: run the experiment again"):
         _ = run.estimates
+
+
+def test_a_certificate_prints_its_headline(people: pd.DataFrame) -> None:
+    _, certificate = vl.release(people, lambda_=1.0, seed="x" * 32)
+    assert str(certificate) == certificate.headline
+    assert len(repr(certificate)) < 100

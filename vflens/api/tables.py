@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any
@@ -36,7 +36,10 @@ from vflens.types import Document
 class Audit:
     """What a federation would learn of a table; ``facts`` has the keys of ``vflens audit --json``."""
 
-    facts: Document
+    facts: Document = field(repr=False)
+
+    def __str__(self) -> str:
+        return self.verdict
 
     @property
     def verdict(self) -> str:
@@ -117,8 +120,11 @@ class _Asked(Plan):
 class Certificate:
     """What the noise of a release hides and what it does not; ``facts`` as in the certificate's JSON."""
 
-    facts: Document
-    page: str
+    facts: Document = field(repr=False)
+    page: str = field(repr=False)  # with the code of its plots: megabytes
+
+    def __str__(self) -> str:
+        return self.headline
 
     @property
     def headline(self) -> str:
@@ -163,7 +169,7 @@ def release(frame: Any, **options: Any) -> tuple[Any, Certificate]:
 
 
 def _options(file: Path, given: dict[str, Any]) -> Options:
-    known = {field.name for field in fields(Options)} - {"table", "out", "force", "excel_safe"}
+    known = {f.name for f in fields(Options)} - {"table", "out", "force", "excel_safe"}
     unknown = next((name for name in given if name not in known), None)
     if unknown is not None:
         raise ConfigError(f"release has no option {unknown!r}: it has {', '.join(sorted(known))}")

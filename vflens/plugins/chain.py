@@ -101,7 +101,11 @@ class DefenseChain:
 
     def _apply(self, position: int, hook: str, value: Any, exchange: Exchange, rows: Array) -> Any:
         defense = self.defenses[position]
-        result = getattr(defense, hook)(value, self._context(position, hook, exchange, rows))
+        context = self._context(position, hook, exchange, rows)
+        try:
+            result = getattr(defense, hook)(value, context)
+        except SystemExit as error:  # a plug-in must not end the process
+            raise PluginError(f"{hook} of {type(defense).__name__} ended with SystemExit: {error}") from error
         if _holds_numbers(value):
             self._fired.add(position)
         if isinstance(value, np.ndarray):

@@ -16,7 +16,7 @@ from vflens.experiments.audit.subject import Subject
 from vflens.plugins.attack import Attack, installed_attack
 from vflens.plugins.declared import Audited
 from vflens.randomness import secret_from_seed, stream
-from vflens.registry import ATTACKS
+from vflens.registry import ATTACKS, Registry
 from vflens.types import Array, Knowledge, Phase
 
 #: What the adversary of an audit has: scores, disclosed parameters, some rows, and its own data.
@@ -62,7 +62,7 @@ class Bench:
     plan: Plan
     rows: Array
     known: Array
-    failed: dict[str, str] = field(default_factory=dict)  # attacks, and what they raised
+    failed: dict[str, str] = field(default_factory=lambda: broken(ATTACKS))  # attacks, and what they raised
 
     @classmethod
     def set_up(cls, subject: Subject, plan: Plan) -> Bench:
@@ -129,6 +129,19 @@ class Bench:
                 continue
             except PluginError as error:
                 self.failed[name] = str(error).partition("\n")[0]
+
+
+def broken(registry: Registry) -> dict[str, str]:
+    """The installed plug-ins that cannot be imported, and why; without those whose extra is missing."""
+    found = {}
+    for name in registry.names():
+        try:
+            registry.get(name)
+        except ConfigError:
+            continue
+        except PluginError as error:
+            found[name] = str(error).partition("\n")[0]
+    return found
 
 
 def audited() -> Iterator[tuple[str, type[Attack], Audited]]:
