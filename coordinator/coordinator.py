@@ -138,8 +138,8 @@ class Coordinator(Member):
         federation.combined_width  # noqa: B018 - a model that does not fit is refused before anybody prepares
         # Side by side: whoever has part of a network imports torch now, which takes seconds.
         orders = alignment.orders.items()
-        told = [self.links[name].submit(Prepare(federation, order)) for name, order in orders]
-        for reply in told:
+        replies = [self.links[name].submit(Prepare(federation, order)) for name, order in orders]
+        for reply in replies:
             reply.result()
         self.save_summary()
         self.reached.save()
@@ -232,8 +232,10 @@ class Coordinator(Member):
         """Tell every data party that the run is over, and why if it failed; who is gone already is passed
         over.
         """
-        told = {name: self.links[name].submit(Stop(self.config.run, failure)) for name in sorted(self.links)}
-        for name, reply in told.items():
+        replies = {
+            name: self.links[name].submit(Stop(self.config.run, failure)) for name in sorted(self.links)
+        }
+        for name, reply in replies.items():
             try:
                 reply.result(_STOP_SECONDS)
             except VflensError as error:

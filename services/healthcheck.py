@@ -31,7 +31,7 @@ class HealthServicer(grpc.GenericRpcHandler):
         )
 
 
-def serves(address: str, limits: Limits, seconds: float) -> bool:
+def serves(address: str, limits: Limits, seconds: float = 2.0) -> bool:
     """Whether a process at ``address`` answers within ``seconds`` that it serves."""
     with open_channel(address, limits) as channel:
         try:
@@ -46,4 +46,4 @@ def serves(address: str, limits: Limits, seconds: float) -> bool:
 if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit("usage: python -m vflens.services.healthcheck ADDRESS")
-    sys.exit(0 if serves(sys.argv[1], Limits(), 2.0) else 1)
+    sys.exit(0 if serves(sys.argv[1], Limits()) else 1)

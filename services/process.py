@@ -113,11 +113,6 @@ def link_to(peer: Peer, config: PartyConfig) -> GrpcLink:
     return GrpcLink(peer.name, peer.address, caller=config.party, token=peer.token, limits=config.limits)
 
 
-def is_healthy(address: str, config: PartyConfig, seconds: float = 2.0) -> bool:
-    """Whether a party serves at ``address``."""
-    return serves(address, config.limits, seconds)
-
-
 def wait_for(peers: tuple[Peer, ...], config: PartyConfig, say: Say) -> None:
     """Wait, with back-off, until all ``peers`` serve; report the missing ones.
 
@@ -126,7 +121,7 @@ def wait_for(peers: tuple[Peer, ...], config: PartyConfig, say: Say) -> None:
     """
     deadline, pause, missing = time.monotonic() + config.limits.wait_seconds, 0.1, list(peers)
     reported: list[str] = []
-    while missing := [p for p in missing if not is_healthy(p.address, config)]:
+    while missing := [p for p in missing if not serves(p.address, config.limits)]:
         names = [f"{p.role} {p.name!r} at {p.address}" for p in missing]
         if names != reported:
             say(f"waiting for {', '.join(names)}")
@@ -206,7 +201,7 @@ def _until(
             party.flush()  # results so far then survive even SIGKILL
             flushed = received
         seen = received
-        misses = 0 if is_healthy(coordinator.address, party.config) else misses + 1
+        misses = 0 if serves(coordinator.address, party.config.limits) else misses + 1
         if misses >= 3:
             raise UnavailableError(
                 f"coordinator {coordinator.name!r} at {coordinator.address} is gone: restart it, then this "
@@ -257,7 +252,7 @@ def run(coordinator: Coordinator, check_alive: Callable[[], None]) -> None:
 
 def _check_alive(config: CoordinatorConfig) -> None:
     for peer in config.peers:
-        if not is_healthy(peer.address, config) and not is_healthy(peer.address, config, 10.0):
+        if not serves(peer.address, config.limits) and not serves(peer.address, config.limits, 10.0):
             raise UnavailableError(
                 f"{peer.role} {peer.name!r} at {peer.address} died: look at its log, then start the run again"
             )
