@@ -221,19 +221,26 @@ class ActiveParty(VerticalParty[LabelledRun]):
         return self.links.to(self.run.federation.passive)
 
     def predict_and_attack(self) -> None:
-        """Ask for all prediction rows, attack at every milestone, then report to the coordinator."""
+        """Ask for all prediction rows, attack at every milestone, then report to the coordinator.
+
+        With ``attacked_rows`` there is one attack, on the first so many.
+        """
         federation = self.run.federation
         rows = federation.predict
         done, point = 0, Point.EMBEDDING if federation.scored_by_coordinator else Point.SCORES
-        for milestone in milestones(len(rows)):
+        limit = self.config.attacked_rows
+        attacked = milestones(len(rows)) if limit is None else [min(limit, len(rows))]
+        for milestone in dict.fromkeys([*attacked, len(rows)]):
             while done < milestone:
                 end = min(done + self.config.predict_batch, milestone)
                 self.predictions.ask(rows[done:end])
                 done = end
             self.log.info("progress", stage="predicting", done=done, total=len(rows))
-            self.adversary.attack(
-                self.gate.released_rows(point, MODEL_VERSION)[:milestone], final=milestone == len(rows)
-            )
+            if milestone in attacked:
+                self.adversary.attack(
+                    self.gate.released_rows(point, MODEL_VERSION)[:milestone],
+                    final=milestone == attacked[-1],
+                )
         record_utility(self, self.run.labels, self.predictions.received(rows))
         self.metrics.save()
         self.links[self.coordinator].call(Finished(self.config.run, self.name))

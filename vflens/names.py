@@ -9,17 +9,17 @@ from typing import Annotated
 
 from pydantic import Field
 
-_NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
+NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
 _TITLE = r"^[A-Za-z0-9][A-Za-z0-9_. -]{0,63}$"
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _VISIBLE = "^[!-~]+$"
-Name = Annotated[str, Field(pattern=_NAME)]
+Name = Annotated[str, Field(pattern=NAME)]
 Title = Annotated[str, Field(pattern=_TITLE)]  # of runs and scenarios
 Visible = Annotated[str, Field(pattern=_VISIBLE)]
 
 #: The wanted form, for refusals.
 REMEDIES = {
-    _NAME: "give 1 to 64 letters, digits, '_', '.' or '-', a letter or digit first",
+    NAME: "give 1 to 64 letters, digits, '_', '.' or '-', a letter or digit first",
     _TITLE: "give 1 to 64 letters, digits, '_', '.', '-' or spaces, a letter or digit first",
     _VISIBLE: "give visible ASCII characters only, without spaces",
 }

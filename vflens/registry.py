@@ -1,7 +1,9 @@
 """Plug-ins by name: a sorted scan of a folder, then entry points; nothing is imported to list them.
 
-A plug-in's name is its file's stem. A file without a leading underscore defines exactly one public
-subclass of the family's base class. Other people's packages register theirs as entry points.
+A plug-in's name is its file's stem. Text after a colon is a label: ``wmi:printed`` is the plug-in ``wmi``.
+Results keep the whole name, so that one run can hold two settings of one plug-in. A file without a leading
+underscore defines exactly one public subclass of the family's base class. Other people's packages register
+theirs as entry points.
 """
 
 from __future__ import annotations
@@ -10,12 +12,14 @@ import ast
 import importlib
 import importlib.util
 import inspect
+import re
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 
 from vflens.errors import ConfigError, PluginError, VflensError
+from vflens.names import NAME, REMEDIES
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,7 @@ class Registry:
 
     def summary(self, name: str) -> str:
         """The first paragraph of the plug-in's file, read without importing it ("" for an entry point)."""
-        file = self._files().get(name)
+        file = self._files().get(_unlabelled(name))
         if file is None:
             return ""
         try:
@@ -47,13 +51,14 @@ class Registry:
         return " ".join(text.split("\n\n", 1)[0].split())
 
     def get(self, name: str) -> type:
-        """The class of plug-in ``name``.
+        """The class of plug-in ``name``, which may carry a label.
 
         Raises:
             PluginError: unknown name, one that a file and an entry point share, failing import, or not
                 exactly one public subclass of the base.
-            ConfigError: it needs an extra that is not installed.
+            ConfigError: it needs an extra that is not installed, or the label is no name.
         """
+        name = _unlabelled(name)
         if name in self._files() and name in self._entry_points():
             raise PluginError(
                 f"plug-in {name!r} is a file of {self.package} and an entry point of {self.group}: "
@@ -119,6 +124,18 @@ class Registry:
                 f"plug-in {name!r} must define exactly one public subclass of {self.base}, it defines {names}"
             )
         return found[0]
+
+
+def _unlabelled(name: str) -> str:
+    """``name`` without its label.
+
+    Raises:
+        ConfigError: the label is not of a name's form; it becomes part of file names.
+    """
+    plugin, colon, label = name.partition(":")
+    if colon and not re.fullmatch(NAME, label):
+        raise ConfigError(f"plug-in {name!r}: after the colon stands a label, {REMEDIES[NAME]}")
+    return plugin
 
 
 ATTACKS = Registry("vflens.attacks", "vflens.attacks", "vflens.plugins.attack:Attack")

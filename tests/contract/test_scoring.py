@@ -12,7 +12,8 @@ import pytest
 from laboratory import federation, figures
 
 from vflens import attacks
-from vflens.errors import ProtocolError, StateError, VflensError
+from vflens.errors import ConfigError, ProtocolError, StateError, VflensError
+from vflens.experiments.results.folders import read_party
 from vflens.protocol.acts import Begin, Forward, Guess, Receipt, Submission
 from vflens.score.columns import ColumnScoring
 from vflens.score.service import ScoringService, milestones
@@ -343,3 +344,28 @@ def test_pictures_are_drawn_from_the_first_rows_into_the_own_folder(tmp_path: Pa
         np.testing.assert_array_equal(saved["estimate:ls"], values[:4])
     _service(tmp_path / "none", pictures=0).score(_submission(), RELEASED)
     assert not (tmp_path / "none" / "pictures.npz").exists()
+
+
+def test_attacks_stop_at_the_attacked_rows_and_utility_does_not(tmp_path: Path) -> None:
+    local = federation(tmp_path, attacked_rows=10)
+    local.run()
+    rows = {
+        m.metric: m.rows
+        for folder in (local.passive["passive"].folder, local.active.folder)
+        for m in read_party(folder).metrics
+    }
+    assert (rows["mse"], rows["accuracy"]) == (10, 18)
+
+
+@pytest.mark.parametrize("rows", [49, 60, 250])
+def test_outside_the_lab_as_many_rows_are_attacked_as_are_scored(tmp_path: Path, rows: int) -> None:
+    with pytest.raises(ConfigError, match=rf"attacked_rows = {rows}: outside lab mode a target scores 50"):
+        federation(tmp_path, attacked_rows=rows, lab=False)
+
+
+def test_two_settings_of_one_attack_are_scored_apart(tmp_path: Path) -> None:
+    attacks = [{"name": "gia", "steps": 1}, {"name": "gia:long", "steps": 200}]
+    local = federation(tmp_path, attacks=attacks)
+    local.run()
+    found = figures(local.passive["passive"].folder)
+    assert found["mse", "gia:long", ""] != found["mse", "gia", ""]

@@ -223,3 +223,17 @@ def test_how_a_run_ended_is_said_on_a_full_disk_too(tmp_path: Path, monkeypatch:
     }
     with pytest.raises(StorageError, match="no space left"):
         write_status(tmp_path / "nowhere", "failed")
+
+
+def test_a_sample_is_drawn_by_the_seed_and_keeps_a_given_split(tmp_path: Path) -> None:
+    def ids(**changes: Any) -> set[bytes]:
+        return set(deal_tables(experiment(tmp_path, **changes))["passive"].ids.tolist())
+
+    data = {"name": "synthetic", "rows": 90, "features": 7}
+    drawn = ids(data={**data, "sample": 40})
+    assert len(drawn) == 40
+    assert drawn < ids(data=data)
+    assert drawn == ids(data={**data, "sample": 40})
+    assert drawn != ids(data={**data, "sample": 40}, seed=4)
+    with pytest.raises(ConfigError, match=r"^data.sample = 91: the table has 90 rows, ask for fewer$"):
+        ids(data={**data, "sample": 91})

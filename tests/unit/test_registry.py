@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from vflens.errors import PluginError
+from vflens.errors import ConfigError, PluginError
 from vflens.plugins.attack import LinearAttack
 from vflens.plugins.defense import Defense
 from vflens.registry import ATTACKS, DEFENSES, Registry
@@ -161,3 +161,12 @@ def test_a_file_defines_exactly_one_public_class(write: WriteModule, text: str, 
     )
     with pytest.raises(PluginError, match=message):
         _folder(write, "several", text).get("several")
+
+
+def test_a_label_tells_two_settings_of_a_plug_in_apart() -> None:
+    assert ATTACKS.get("half:again") is ATTACKS.get("half")
+    assert ATTACKS.summary("half:again") == ATTACKS.summary("half") != ""
+    with pytest.raises(
+        ConfigError, match=r"^plug-in 'half:\.\./x': after the colon stands a label, give 1 to"
+    ):
+        ATTACKS.get("half:../x")

@@ -7,6 +7,7 @@
 
 from vflens.config.party import (
     AGGREGATOR,
+    ATTACKED_ROWS,
     DEVICE,
     MODEL,
     OPERATOR,
@@ -38,6 +39,7 @@ from vflens.names import Name
 
 __all__ = [
     "AGGREGATOR",
+    "ATTACKED_ROWS",
     "DEVICE",
     "MIB",
     "MODEL",

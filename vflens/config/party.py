@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
@@ -40,6 +41,10 @@ Device = Literal["cpu", "cuda"]
 DEVICE = (
     "where a data party's part of a split network computes: "
     "`cuda` is its machine's GPU (no test has run on one), whose results differ in the last bits"
+)
+ATTACKED_ROWS = (
+    "attacks on columns estimate the first so many prediction rows, once; default: all of them, and before "
+    "that 50, 100, 200, 500, …. Utility is that of all prediction rows"
 )
 
 
@@ -189,6 +194,17 @@ class ActiveConfig(DataPartyConfig):
         description="random where `lab` is false; its holder may ask for predictions (vflens predict)",
     )
     predict_batch: int = Field(1024, ge=1, description="rows per prediction request")
+    attacked_rows: int | None = Field(None, ge=1, description=ATTACKED_ROWS)
+
+    @model_validator(mode="after")
+    def _attacked_rows_are_scored(self) -> ActiveConfig:
+        rows = self.attacked_rows
+        if rows is not None and not self.lab and not (rows >= 50 and re.fullmatch("[125]0+", str(rows))):
+            raise ValueError(
+                f"attacked_rows = {rows}: outside lab mode a target scores 50, 100, 200, 500, … rows, "
+                "choose one of them"
+            )
+        return self
 
     @model_validator(mode="after")
     def _labels_go_to_passive_peers(self) -> ActiveConfig:

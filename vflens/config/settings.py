@@ -46,7 +46,10 @@ class Plugin(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
-    name: str
+    name: str = Field(
+        description="that of its file; `NAME:LABEL` has a label, which tells two settings of one plug-in "
+        "apart"
+    )
 
     @property
     def parameters(self) -> dict[str, Any]:

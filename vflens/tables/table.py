@@ -47,3 +47,8 @@ class Table:
             labels=None,
             class_names=(),
         )
+
+    def rows(self, chosen: Array) -> Table:
+        """The rows at these positions, in their order."""
+        labels, split = (None if v is None else v[chosen] for v in (self.labels, self.split))
+        return replace(self, ids=self.ids[chosen], features=self.features[chosen], labels=labels, split=split)

@@ -19,6 +19,8 @@ from contextlib import ExitStack, suppress
 from itertools import islice
 from pathlib import Path
 
+import numpy as np
+
 from vflens.config import build_plugins, read_toml
 from vflens.config.compatibility import check_family, check_fed
 from vflens.config.writing import toml_text
@@ -26,7 +28,7 @@ from vflens.datasets._resolve import dataset
 from vflens.errors import ConfigError, StorageError
 from vflens.experiments.run.dealing import deal
 from vflens.experiments.run.experiment import Experiment, Scenario
-from vflens.randomness import secret_from_seed
+from vflens.randomness import secret_from_seed, stream
 from vflens.registry import DEFENSES
 from vflens.services.folder import clear, exclusive
 from vflens.storage.private import write_private
@@ -52,15 +54,25 @@ def deal_tables(experiment: Experiment) -> dict[str, Table]:
     if experiment.data is None or experiment.split is None:
         return {}
     table = dataset(experiment.data.name, experiment.data.__pydantic_extra__ or {}).prepared()
+    secret = secret_from_seed(experiment.seed, "dealer")
+    if experiment.data.sample is not None:
+        table = _sampled(table, experiment.data.sample, stream(secret, "sample"))
     return deal(
         table,
         experiment.split,
         experiment.parties.passive,
         experiment.parties.active,
-        secret=secret_from_seed(experiment.seed, "dealer"),
+        secret=secret,
         predict_share=experiment.predict_share,
         overlap=experiment.overlap,
     )
+
+
+def _sampled(table: Table, count: int, rng: np.random.Generator) -> Table:
+    """``count`` rows of ``table``, in its order."""
+    if count > len(table.ids):
+        raise ConfigError(f"data.sample = {count}: the table has {len(table.ids)} rows, ask for fewer")
+    return table.rows(np.sort(rng.permutation(len(table.ids))[:count]))
 
 
 def draw_root(experiment: Experiment) -> str:
@@ -194,8 +206,10 @@ def _of_role(experiment: Experiment, party: str, role: Role, root: str) -> Docum
     attacks = [{"name": a.name, **a.parameters} for a in experiment.attacks if experiment.seat(a) == party]
     shared = {**key, "attacks": attacks, "disclose": granted, "scoring": experiment.scoring.model_dump()}
     shared["device"] = experiment.device
-    operator = {"operator_token": _token(root, party, "operator")} if role is Role.ACTIVE else {}
-    return {**shared, **operator}
+    if role is Role.PASSIVE:
+        return shared
+    attacked = {} if experiment.attacked_rows is None else {"attacked_rows": experiment.attacked_rows}
+    return {**shared, **attacked, "operator_token": _token(root, party, "operator")}
 
 
 def _data(experiment: Experiment, party: str, tables: Mapping[str, Table], home: Path) -> Document:

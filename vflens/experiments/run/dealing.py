@@ -228,9 +228,5 @@ def _missing_at(n: int, parties: Sequence[str], overlap: float, secret: bytes) -
 def _part(table: Table, columns: Sequence[int], rows: Array, *, labelled: bool) -> Table:
     part = table.take(columns)
     if labelled:
-        part = replace(part, labels=_at(table.labels, rows), class_names=table.class_names)
-    return replace(part, ids=table.ids[rows], features=part.features[rows], split=_at(table.split, rows))
-
-
-def _at(values: Array | None, rows: Array) -> Array | None:
-    return None if values is None else values[rows]
+        part = replace(part, labels=table.labels, class_names=table.class_names)
+    return part.rows(rows)

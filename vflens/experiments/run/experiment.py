@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
 from vflens.config import (
     AGGREGATOR,
+    ATTACKED_ROWS,
     DEVICE,
     MODEL,
     Device,
@@ -39,6 +40,9 @@ class Data(BaseModel):
     model_config = ConfigDict(frozen=True, extra="allow")
 
     name: str = Field(description="a name of `vflens datasets list`, or `openml:ID`")
+    sample: int | None = Field(
+        None, ge=2, description="use so many of its rows, drawn by the seed; default: all"
+    )
 
 
 class Grant(Disclosure):
@@ -134,6 +138,7 @@ class Experiment(Settings):
     aggregator: Aggregator = Field("coordinator", description=AGGREGATOR)
     device: Device = Field("cpu", description=DEVICE)
     attacks: tuple[AttackAt, ...] = Field((), description="the adversary's")
+    attacked_rows: int | None = Field(None, ge=1, description=ATTACKED_ROWS)
     disclose: tuple[Grant, ...] = Field((), description="what parties grant")
     scoring: Scoring = Scoring()
     scenarios: tuple[Scenario, ...] = Field((Scenario(name="run"),), min_length=1)
