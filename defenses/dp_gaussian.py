@@ -24,7 +24,8 @@ class DPGaussian(Defense):
     """h̃ = h·min(1, C/‖h‖₂) + n, n ~ N(0, (level·C)²I).
 
     At a passive party it acts on embeddings, at the active party on gradients (and on the logits that
-    it sends in softmax regression). A gradient is that of the batch's mean loss: C is for one row of it.
+    it sends in softmax regression). A row's gradient is that of its own loss, n times its part in a batch of
+    n rows: C and level mean the same at every batch size.
     """
 
     clip: float = Field(1.0, ge=1e-100, le=1e100, description="C, the largest L2 norm of a row")
@@ -41,7 +42,8 @@ class DPGaussian(Defense):
 
     def on_gradient(self, g: Array, ctx: Context) -> Array:
         """Clipped, noisy rows (n, w)."""
-        return self._noisy(g, ctx)
+        n = max(len(g), 1)
+        return self._noisy(n * g, ctx) / n
 
     def claim(self, state: Mapping[str, Array]) -> Claim:
         """Noise of standard deviation level·C; (ε, δ) per row and exchange where the classical bound covers

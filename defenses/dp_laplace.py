@@ -21,7 +21,8 @@ class DPLaplace(Defense):
     """h̃ = h·min(1, C/‖h‖₁) + n, n ~ Laplace(level·C) on every coordinate.
 
     At a passive party it acts on embeddings, at the active party on gradients (and on the logits that
-    it sends in softmax regression).
+    it sends in softmax regression). A row's gradient is that of its own loss, n times its part in a batch of
+    n rows: C and level mean the same at every batch size.
     """
 
     clip: float = Field(1.0, ge=1e-100, le=1e100, description="C, the largest L1 norm of a row")
@@ -33,7 +34,8 @@ class DPLaplace(Defense):
 
     def on_gradient(self, g: Array, ctx: Context) -> Array:
         """Clipped, noisy rows (n, w)."""
-        return self._noisy(g, ctx)
+        n = max(len(g), 1)
+        return self._noisy(n * g, ctx) / n
 
     def claim(self, state: Mapping[str, Array]) -> Claim:
         """ε = 2/level, δ = 0 per row and exchange: replacing a row moves it by at most 2C in L1. Standard

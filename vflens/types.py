@@ -183,9 +183,10 @@ class Claim:
     ``argmax``: the arg-max of a row before is among its maximisers after. ``scores_exact``: scores do not
     move. ``same_optimum``: training to the optimum of the penalised loss ends in the same scores, and
     ``unpenalised_bias``: only with ``training.penalise_bias = false``. ``distortion``: g = ‖W − Wₙ‖²/(dk) of
-    the disclosed weights. ``noise_std``: the standard deviation of the noise added at its hook. ``epsilon``,
-    ``delta``: differential privacy, per exchange; ``rho``: zero-concentrated differential privacy of the
-    ideal law of the noise, per exchange; :mod:`vflens.member.accountant` counts the sampler's error.
+    the disclosed weights. ``noise_std``: the standard deviation of the noise added at its hook; on a gradient
+    that of the noise on a row's own gradient, n times its part in a batch of n rows. ``epsilon``, ``delta``:
+    differential privacy, per exchange; ``rho``: zero-concentrated differential privacy of the ideal law of
+    the noise, per exchange; :mod:`vflens.member.accountant` counts the sampler's error.
     ``error_bound``: no locally unbiased estimate of a released cell has a smaller mean squared error;
     ``linear_error``: that of the best linear one by who knows mean and covariance. ``test_error``: no test of
     one released gradient tells a row of the hidden class from another with a smaller (FPR + FNR)/2, in an

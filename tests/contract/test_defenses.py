@@ -241,13 +241,15 @@ def _is_noise_of(std: float, noise: Array, freedom: int) -> bool:
 def test_the_claimed_noise_is_the_noise(name: str, hook: str, phase: Phase) -> None:
     """Softmax removes a row's common shift: of k noises per row of scores, k − 1 are seen.
 
-    Elsewhere rows are so short that no clipping acts.
+    Elsewhere rows are so short that no clipping acts, as gradients of a mean over 400 rows are.
     """
     std = CLASSES[name]().claim({}).noise_std
     assert std is not None
     before = np.random.default_rng(4).normal(size=(400, 5))
-    before = log_softmax(before, axis=1) if hook == "on_scores" else 1e-3 * before
+    before = log_softmax(before, axis=1) if hook == "on_scores" else 1e-6 * before
     noise = _apply(name, hook, before, phase) - before
+    if hook == "on_gradient":  # the claim is of a row's own gradient
+        noise = noise * len(before)
     freedom = noise.size
     if hook == "on_scores":
         noise, freedom = noise - noise.mean(axis=1, keepdims=True), 400 * 4

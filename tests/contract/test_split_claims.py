@@ -104,7 +104,8 @@ def test_a_defence_on_a_real_exchange(tmp_path: Path, name: str, role: Role, hoo
     if before is not None:
         assert not np.array_equal(released[hook], before)  # it acted
         if claim.noise_std is not None:
-            _is_noise_of(claim.noise_std, released[hook] - before)
+            own = len(before) if hook == "on_gradient" else 1  # the claim is of a row's own gradient
+            _is_noise_of(claim.noise_std, own * (released[hook] - before))
     if hook == "on_labels":
         _keeps_labels_as_claimed(local, claim)
     close(local)

@@ -152,17 +152,17 @@ def test_check_takes_what_runs(tmp_path: Path) -> None:
         assert check(file)["experiment"] == "tiny"
 
 
-@pytest.mark.parametrize(("clip", "noted"), [(1.0, True), (0.11, True), (0.1, False)])
+@pytest.mark.parametrize(("clip", "noted"), [(20.0, True), (2.1, True), (2.0, False)])
 def test_a_clip_that_no_gradient_reaches_is_noted_before_the_run(
     tmp_path: Path, clip: float, noted: bool
 ) -> None:
-    """Rows of a batch's mean gradient are as much shorter as the batch is long; embeddings are not."""
+    """A row of c − y is at most 2 long; embeddings have no such length."""
     defenses = [{"name": "dp_gaussian", "at": at, "clip": clip} for at in ("active", "passive")]
     what = experiment(tmp_path, defenses=defenses)
     configs = deal(what, tmp_path)
-    found = {party: clip_notes("run", load_party(file), 20) for party, file in configs.items()}
+    found = {party: clip_notes("run", load_party(file)) for party, file in configs.items()}
     assert found["passive"] == found["coordinator"] == {}
     notes = [*found["active"].values()]
-    assert [
-        note.startswith(f"clip = {clip:g} clips no gradient of logits in a batch of 20") for note in notes
-    ] == [True] * noted
+    assert [note.startswith(f"clip = {clip:g} clips no gradient of logits,") for note in notes] == [
+        True
+    ] * noted

@@ -88,7 +88,7 @@ def _nearest(row: Array, step: Any) -> Array:
 
 #: How it is released, the step of the grid, and how a row gets onto it.
 MECHANISMS: dict[str, tuple[Callable[[Array], Array], Any, Callable[[Array, Any], Array]]] = {
-    "dp_laplace": (_defended(DPLaplace(level=0.5), "on_gradient"), LAPLACE_STEP * 0.5, _toward_zero),
+    "dp_laplace": (_defended(DPLaplace(level=0.5), "on_embedding"), LAPLACE_STEP * 0.5, _toward_zero),
     "dp_gaussian": (_defended(DPGaussian(level=0.5), "on_embedding"), GAUSSIAN_STEP * 0.5, _toward_zero),
     "gaussian_scores": (_defended(GaussianScores(sigma=0.3), "on_scores"), GAUSSIAN_STEP * 0.3, _nearest),
     "release_table": (_defended(ReleaseTable(lam=625.0), "on_dataset"), 0.2 * GAUSSIAN_STEP, _nearest),

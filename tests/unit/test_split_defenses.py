@@ -33,18 +33,27 @@ def test_rows_are_clipped_before_the_noise(kind: Any, order: int) -> None:
     rows[0] = 0
     defense = kind(clip=2.0, level=1e-9)
     norms, after = (
-        np.linalg.norm(r, ord=order, axis=1) for r in (rows, defense.on_gradient(rows, _context(50)))
+        np.linalg.norm(r, ord=order, axis=1) for r in (rows, defense.on_embedding(rows, _context(50)))
     )
     np.testing.assert_allclose(after, np.minimum(norms, 2.0), atol=1e-6)
-    np.testing.assert_array_equal(
-        defense.on_gradient(rows, _context(50)), defense.on_embedding(rows, _context(50))
-    )
+
+
+@pytest.mark.parametrize("kind", [DPGaussian, DPLaplace])
+@pytest.mark.parametrize("n", [1, 4, 512])
+def test_a_level_means_the_same_at_every_batch_size(kind: Any, n: int) -> None:
+    """A row's own gradient of length 5 is cut to 2, and has the same noise, in every batch."""
+    alone = np.tile([3.0, 4.0], (n, 1))
+    quiet = kind(clip=2.0, level=1e-9).on_gradient(alone / n, _context(n)) * n
+    np.testing.assert_allclose(quiet, alone * 2 / np.linalg.norm(alone[0], 2 if kind is DPGaussian else 1))
+    defense = kind(clip=2.0, level=0.5)
+    noisy = defense.on_gradient(np.zeros((n, 2000)), _context(n)) * n
+    assert noisy.std() == pytest.approx(defense.claim({}).noise_std, rel=6 / math.sqrt(n * 2000))
 
 
 def test_laplace_noise_is_laplace_and_its_epsilon_bounds_the_likelihood_ratio() -> None:
     """Neighbours 2C apart in L1: every released value is at most e^ε as likely under the other."""
     defense = DPLaplace(clip=1.0, level=0.5)
-    noise = defense.on_gradient(np.zeros((20000, 2)), _context(20000)).ravel()
+    noise = defense.on_embedding(np.zeros((20000, 2)), _context(20000)).ravel()
     assert abs(np.abs(noise).mean() / 0.5 - 1) < 5 / math.sqrt(len(noise))  # E|Laplace(b)| = b
     epsilon = defense.claim({}).epsilon
     assert epsilon is not None

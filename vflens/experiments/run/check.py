@@ -50,7 +50,7 @@ def check(file: Path) -> Document:
                 loaded = {party: load_party(config) for party, config in configs.items()}
                 for party, config in loaded.items():
                     facts[f"{scenario.name}, {party}"] = check_party(config)["summary"]
-                    facts |= clip_notes(scenario.name, config, experiment.training.batch_size)
+                    facts |= clip_notes(scenario.name, config)
                 check_modules(experiment.model, list(loaded.values()))
             finally:
                 remove_sockets(configs)
@@ -65,25 +65,21 @@ def check(file: Path) -> Document:
     return {**facts, "rows": f"{len(federation.train)} to train, {len(federation.predict)} to predict"}
 
 
-def clip_notes(
-    scenario: str, config: PassiveConfig | ActiveConfig | CoordinatorConfig, batch: int
-) -> dict[str, str]:
-    """A sentence per defence of gradients whose ``clip`` exceeds every row of logits' gradient in a batch of
-    ``batch``.
+def clip_notes(scenario: str, config: PassiveConfig | ActiveConfig | CoordinatorConfig) -> dict[str, str]:
+    """A sentence per defence of gradients whose ``clip`` exceeds every gradient of logits, c − y: its L1 norm
+    is at most 2.
 
-    A batch's gradient is that of its mean loss: its rows are (p − y)/batch, with L1 norm at most 2/batch. A
-    top model multiplies them by its weights, so this is a note and no refusal.
+    A top model multiplies it by its weights, so this is a note and no refusal.
     """
     if not isinstance(config, ActiveConfig):
         return {}
     clips = {name: getattr(d, "clip", 0.0) for name, d in build_defenses(config)}
     return {
         f"{scenario}, {config.party}, "
-        f"{name}": f"clip = {clip:g} clips no gradient of logits in a batch of {batch}, whose rows are at "
-        f"most {2 / batch:.2g} long; "
-        f"level then counts {clip * batch / 2:.3g} times what it does at that clip: set clip near it"
+        f"{name}": f"clip = {clip:g} clips no gradient of logits, whose rows are at most 2 long; "
+        f"level then counts {clip / 2:.3g} times what it does at that clip: set clip near it"
         for name, clip in clips.items()
-        if clip > 2 / batch
+        if clip > 2
     }
 
 
