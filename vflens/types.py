@@ -140,6 +140,8 @@ class Released:
 
 
 MAX_PIXEL = 4095  # a peer's number decides the size of a picture
+#: Row and column of a grey image's pixel; row, column and channel of a colour image's number.
+Pixel: TypeAlias = tuple[int, int] | tuple[int, int, int]
 
 
 @dataclass(frozen=True)
@@ -147,15 +149,15 @@ class ColumnInfo:
     """Public metadata of one column, in the units of the party's file.
 
     ``low`` and ``high`` are declared bounds, None when undeclared (the training extremes then scale the
-    column). ``alphabet`` lists the values of a column that takes finitely many. ``pixel`` is the (row,
-    column) of an image's pixel, for pictures.
+    column). ``alphabet`` lists the values of a column that takes finitely many. ``pixel`` is the place of the
+    column in an image.
     """
 
     name: str
     low: float | None = None
     high: float | None = None
     alphabet: tuple[float, ...] | None = None
-    pixel: tuple[int, int] | None = None
+    pixel: Pixel | None = None
 
 
 @dataclass(frozen=True)

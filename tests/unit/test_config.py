@@ -154,6 +154,10 @@ REFUSED: list[tuple[Config, str]] = [
         "less than or",
     ),
     (
+        passive(data={"file": "data.csv", "pixels": {"x": [1], "y": [0, 1, 2, 3]}}),
+        "data.pixels.x: .* at least 2 items .*; data.pixels.y: .* at most 3 items",
+    ),
+    (
         passive(data={"file": "data.csv", "bounds": {"x": [-1.7e308, 1.7e308]}}),
         r"bounds.x = \[-1.7e\+308, 1.7e\+308\]: no number is as large as their distance",
     ),

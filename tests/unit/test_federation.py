@@ -23,6 +23,7 @@ COLUMNS = (
     ColumnInfo("bounded", 0.1, 1 / 3),
     ColumnInfo("finite", 0.0, 2.0, (0.0, 1.0, 2.0)),
     ColumnInfo("pixel", 0.0, 16.0, None, (0, 3)),
+    ColumnInfo("green", 0.0, 255.0, None, (0, 3, 1)),
 )
 PARTIES = (
     PartyInfo("b", Role.PASSIVE, COLUMNS[:1]),

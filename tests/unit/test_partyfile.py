@@ -69,8 +69,8 @@ def test_one_hot_and_fixed_categories_and_classes(tmp_path: Path) -> None:
 
 
 def test_alphabets_and_pixels_become_metadata(tmp_path: Path) -> None:
-    table = read(tmp_path, "id,p\na,1\nb,0\n", alphabets={"p": [0, 1]}, pixels={"p": [2, 3]})
-    assert table.columns == (ColumnInfo("p", alphabet=(0.0, 1.0), pixel=(2, 3)),)
+    table = read(tmp_path, "id,p\na,1\nb,0\n", alphabets={"p": [0, 1]}, pixels={"p": [2, 3, 1]})
+    assert table.columns == (ColumnInfo("p", alphabet=(0.0, 1.0), pixel=(2, 3, 1)),)
 
 
 def test_a_column_of_one_category_keeps_a_width(tmp_path: Path) -> None:

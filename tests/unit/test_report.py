@@ -308,6 +308,24 @@ def test_pictures_fill_the_bounding_box_and_are_clipped(tmp_path: Path) -> None:
     assert np.asarray(image)[..., 0].tolist() == [[0, 128], [255, 255]]
 
 
+@pytest.mark.parametrize(
+    ("channels", "drawn"),
+    [
+        (3, [[[0, 51, 255, 255]], [[102, 153, 204, 255]]]),  # red, green, blue and opacity
+        (2, [[[0, 255], [51, 255]], [[102, 255], [153, 255]]]),  # two views, side by side
+    ],
+)
+def test_colours_and_views_are_drawn(tmp_path: Path, channels: int, drawn: list[Any]) -> None:
+    values = np.array([0, 51, 255, 102, 153, 204] if channels == 3 else [0, 51, 102, 153]) / 255
+    columns = [{"name": f"{r} {k}", "pixel": [r, 5, k]} for r in range(2) for k in range(channels)]
+    described = {"name": "passive", "role": "passive", "columns": columns}
+    folder = write_party(tmp_path / "demo" / "passive", "passive", facts={"parties": [described]})
+    np.savez(folder / "pictures.npz", rows=np.array([4]), original=values[None])
+    source = next(a["src"] for tag, a in report(folder).tags if tag == "img") or ""
+    image = np.asarray(Image.open(io.BytesIO(base64.b64decode(source.partition(",")[2]))))
+    assert image.tolist() == drawn
+
+
 def test_in_process_and_lab_runs_say_so(tmp_path: Path) -> None:
     folder = tmp_path / "demo" / "passive"
     write_party(folder, "passive")

@@ -84,6 +84,23 @@ def test_image_tiles(rows: int, columns: int, passive: str, tiles: dict[str, Any
     assert dealt["z"].labels is not None
 
 
+@pytest.mark.parametrize(
+    ("options", "places"),
+    [
+        ({"kind": "image_halves"}, [(0, 1), (1, 1)]),
+        ({"kind": "image_tiles", "rows": 2, "columns": 1}, [(0, 0), (0, 1)]),
+        ({"kind": "image_tiles", "rows": 1, "columns": 1}, [(0, 0), (0, 1), (1, 0), (1, 1)]),
+    ],
+)
+def test_all_channels_of_a_pixel_go_to_one_party(options: dict[str, Any], places: list[Any]) -> None:
+    """Images of 2 by 2 pixels; as in CIFAR's files all of a colour come before the next."""
+    pixels = [(r, c, channel) for channel in range(3) for r in range(2) for c in range(2)]
+    made = replace(table(d=12), columns=tuple(ColumnInfo(f"x{j}", pixel=p) for j, p in enumerate(pixels)))
+    dealt = deal(made, split(**options), ["p"], "a", secret=SECRET)
+    assert {c.pixel for c in dealt["p"].columns} == {(*place, k) for place in places for k in range(3)}
+    assert len(dealt["p"].columns) + len(dealt["a"].columns) == 12
+
+
 def test_several_passive_parties_get_contiguous_blocks_in_the_order_named() -> None:
     dealt = deal(table(d=9), split("fraction", fraction=0.8), ["q", "p"], "a", secret=SECRET)
     assert list(dealt) == ["q", "p", "a"]

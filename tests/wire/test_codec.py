@@ -190,7 +190,11 @@ def test_rows_are_whole_positions() -> None:
         ),
         (
             {"columns": [pb.Column(name="c", pixel=[1])]},
-            "column 'c' has a pixel of 1 coordinates: expected row and column",
+            "column 'c' has a pixel of 1 coordinates: expected row and column, or row, column and channel",
+        ),
+        (
+            {"columns": [pb.Column(name="c", pixel=[1, 2, 4096])]},
+            "column 'c' is pixel [1, 2, 4096]: numbers from 0 to 4095 are drawn",
         ),
         (
             {"columns": [pb.Column(name="c", low=float("nan"))]},

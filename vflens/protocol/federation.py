@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from vflens.models.family import ModelFamily, checked_model
 from vflens.models.settings import Training
 from vflens.storage.files import load_arrays, save_arrays, write_whole
 from vflens.storage.json_file import json_object
-from vflens.types import Array, ColumnInfo, Exchange, PartyInfo, Phase, Point, Released, Role, sealed
+from vflens.types import Array, ColumnInfo, Exchange, PartyInfo, Phase, Pixel, Point, Released, Role, sealed
 
 #: The shared fields of ``federation.json``; its others are facts for reports.
 _AGREED = (
@@ -252,5 +252,5 @@ def _column(
     pixel: list[int] | None,
 ) -> ColumnInfo:
     return ColumnInfo(
-        name, low, high, tuple(alphabet) if alphabet else None, (pixel[0], pixel[1]) if pixel else None
+        name, low, high, tuple(alphabet) if alphabet else None, cast("Pixel", tuple(pixel)) if pixel else None
     )

@@ -31,8 +31,8 @@ class PartyFile(BaseModel):
     split_column: str | None = Field(None, description='holds "train" or "predict"')
     bounds: dict[str, tuple[FiniteFloat, FiniteFloat]] = Field({}, description="[low, high] of a column")
     alphabets: dict[str, tuple[FiniteFloat, ...]] = Field({}, description="the values that a column can take")
-    pixels: dict[str, tuple[_Place, _Place]] = Field(
-        {}, description="[row, column] of a column that is a pixel"
+    pixels: dict[str, Annotated[tuple[_Place, ...], Field(min_length=2, max_length=3)]] = Field(
+        {}, description="[row, column] of a column that is a pixel, or [row, column, channel]"
     )
     encode: dict[str, Literal["ordinal", "one_hot"]] = Field({}, description="columns of text")
     categories: dict[str, tuple[str, ...]] = Field(

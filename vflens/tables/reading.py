@@ -8,7 +8,7 @@ the file to the message.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from vflens.storage.arrow import in_numpy, strings
 from vflens.tables.description import PartyFile
 from vflens.tables.exact_numbers import as_floats, beyond_exact, refuse_rounded
 from vflens.tables.table import TRAIN, Table
-from vflens.types import Array, ColumnInfo
+from vflens.types import Array, ColumnInfo, Pixel
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -234,7 +234,8 @@ def _encoded(spec: PartyFile, name: str, text: Text, ids: Array) -> tuple[list[C
 
 def _info(spec: PartyFile, name: str) -> ColumnInfo:
     low, high = spec.bounds.get(name, (None, None))
-    return ColumnInfo(name, low, high, spec.alphabets.get(name), spec.pixels.get(name))
+    pixel = cast("Pixel | None", spec.pixels.get(name))
+    return ColumnInfo(name, low, high, spec.alphabets.get(name), pixel)
 
 
 def _fill(cells: Cells, place: Mapping[str, int], kept: Array, features: Array) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import cast
 
 from pydantic import ValidationError
 
@@ -14,7 +15,7 @@ from vflens.names import has_controls
 from vflens.protocol.federation import Federation
 from vflens.protos import vfl_pb2 as pb
 from vflens.storage.json_file import json_object
-from vflens.types import MAX_PIXEL, ColumnInfo, PartyInfo, Role
+from vflens.types import MAX_PIXEL, ColumnInfo, PartyInfo, Pixel, Role
 from vflens.wire.codec import decode_rows, encode_rows
 
 MAX_CLASSES = MAX_COLUMNS = 65_536  # what a peer announces decides how much memory this party allocates
@@ -61,22 +62,21 @@ def _column(message: pb.Column) -> ColumnInfo:
         raise ProtocolError(f"the column name {message.name!r} holds control characters: rename it")
     if not all(map(math.isfinite, (message.low, message.high, *message.alphabet))):
         raise ProtocolError(f"column {message.name!r} has a bound or value that is not finite: send numbers")
-    if len(message.pixel) not in (0, 2):
+    if len(message.pixel) not in (0, 2, 3):
         raise ProtocolError(
             f"column {message.name!r} has a pixel of {len(message.pixel)} coordinates: "
-            "expected row and column"
+            "expected row and column, or row, column and channel"
         )
     if not all(0 <= place <= MAX_PIXEL for place in message.pixel):
         raise ProtocolError(
-            f"column {message.name!r} is pixel {list(message.pixel)}: row and column from 0 to {MAX_PIXEL} "
-            "are drawn"
+            f"column {message.name!r} is pixel {list(message.pixel)}: numbers from 0 to {MAX_PIXEL} are drawn"
         )
     return ColumnInfo(
         message.name,
         message.low if message.HasField("low") else None,
         message.high if message.HasField("high") else None,
         tuple(message.alphabet) or None,
-        (message.pixel[0], message.pixel[1]) if message.pixel else None,
+        cast("Pixel", tuple(message.pixel)) if message.pixel else None,
     )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from vflens.errors import DataError
 from vflens.experiments.results.folders import PartyRun, Run
 from vflens.experiments.results.results import final, ranking
+from vflens.tables.pixels import pixel_places
 from vflens.types import Array, Document, Role
 
 _SAMPLES = 8  # rows shown per run and target
@@ -53,22 +54,28 @@ def _block(
 
 
 def _pixels(run: Run, target: str) -> Array:
-    """(d, 2) places of the target's columns in their bounding box; empty unless all are pixels."""
-    columns = run.infos()[target].columns if target in run.infos() else ()
-    found = [c.pixel for c in columns if c.pixel is not None]
-    if not found or len(found) < len(columns):
-        return np.zeros((0, 2), np.int64)
-    places: Array = np.array(found) - np.min(found, axis=0)
+    """(d, 3) places of the target's columns in their bounding box; empty unless all are pixels."""
+    found = pixel_places(run.infos()[target].columns if target in run.infos() else ())
+    if found is None:
+        return np.zeros((0, 3), np.int64)
+    places: Array = found - found.min(axis=0)
     return places
 
 
 def _png(values: Array, pixels: Array) -> str:
-    """A sample as a data URI: a pixel per column, clipped to [0, 1]; transparent where there is no column."""
+    """A sample as a data URI: a pixel per column, clipped to [0, 1]; transparent where there is no column.
+
+    Three channels are red, green and blue; others, such as several views, stand side by side in grey.
+    """
     from PIL import Image
 
-    canvas = np.zeros((*(pixels.max(axis=0) + 1), 2), np.uint8)
-    canvas[pixels[:, 0], pixels[:, 1], 0] = np.rint(255 * np.clip(np.nan_to_num(values), 0, 1))
-    canvas[pixels[:, 0], pixels[:, 1], 1] = 255
+    row, column, channel = pixels.T
+    height, width, channels = pixels.max(axis=0) + 1
+    if channels != 3:
+        column, channel = column + width * channel, np.zeros_like(channel)
+    canvas = np.zeros((height, column.max() + 1, channel.max() + 2), np.uint8)  # the last one is opacity
+    canvas[row, column, channel] = np.rint(255 * np.clip(np.nan_to_num(values), 0, 1))
+    canvas[row, column, -1] = 255
     stream = io.BytesIO()
     Image.fromarray(canvas).save(stream, "PNG")
     return "data:image/png;base64," + base64.b64encode(stream.getvalue()).decode()

@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
+from statistics import fmean
+from typing import TypeAlias
 
 from vflens.experiments.pages.plots import plot, style
 from vflens.experiments.results.folders import Run
@@ -23,6 +25,7 @@ from vflens.experiments.results.results import (
 from vflens.experiments.results.verdict import figure, labels
 from vflens.types import Document
 
+Placed: TypeAlias = tuple[ColumnError, tuple[int, int]]  # an error, and row and column of its pixel
 _GREY = "#808080"
 _SCALE = [[0, "#7f2704"], [0.25, "#d94801"], [0.5, "#fd8d3c"], [0.75, "#fdd0a2"], [1, "#eef2f6"]]
 
@@ -129,16 +132,27 @@ def features(runs: Sequence[Run], names: Mapping[str, str]) -> Iterator[Document
 
 
 def pixel_maps(runs: Sequence[Run], names: Mapping[str, str]) -> Iterator[Document]:
-    """The same errors as an image per run, if the columns are pixels."""
+    """The same errors as an image per run, if the columns are pixels: of colours their mean."""
     for target in targets(runs):
         for run, r, columns in _best_columns(runs, target):
             places = {c.name: c.pixel for c in run.infos()[target].columns} if target in run.infos() else {}
-            shown = [(c, place) for c in columns if (place := places.get(c.column))]
-            if len(shown) == len(columns):
-                yield _pixel_map(f"{r.attack} on {target}, {names[run.name]}", shown)
+            found = [(c, place[:2]) for c in columns if (place := places.get(c.column))]
+            if len(found) == len(columns):
+                yield _pixel_map(f"{r.attack} on {target}, {names[run.name]}", _by_place(found))
 
 
-def _pixel_map(title: str, shown: Sequence[tuple[ColumnError, tuple[int, int]]]) -> Document:
+def _by_place(found: Sequence[Placed]) -> list[Placed]:
+    """One mean error for all channels of a pixel."""
+    together: dict[tuple[int, int], list[ColumnError]] = {}
+    for error, place in found:
+        together.setdefault(place, []).append(error)
+    return [
+        (ColumnError(e[0].column, fmean(c.mse for c in e), fmean(c.blind for c in e)), place)
+        for place, e in together.items()
+    ]
+
+
+def _pixel_map(title: str, shown: Sequence[Placed]) -> Document:
     heat = {
         "type": "heatmap",
         "x": [place[1] for _, place in shown],

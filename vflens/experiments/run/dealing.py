@@ -27,6 +27,7 @@ from vflens.errors import ConfigError, DataError
 from vflens.names import repeated
 from vflens.protocol.alignment import drawn_split
 from vflens.randomness import stream
+from vflens.tables.pixels import pixel_places
 from vflens.tables.table import Table
 from vflens.types import Array, ColumnInfo
 
@@ -98,19 +99,23 @@ class Window(_Split):
 
 
 class ImageHalves(_Split):
-    """The right half of every image; of an odd width the middle column stays with the active party."""
+    """The right half of every image, all channels; of an odd width the middle column stays with the active
+    party.
+    """
 
     kind: Literal["image_halves"]
 
     def blocks(self, columns: Sequence[ColumnInfo], passive: Sequence[str]) -> Blocks:
         """See :meth:`_Split.blocks`."""
-        across = _pixels(columns, self.kind)[:, 1]
+        across = _places(columns, self.kind)[:, 1]
         width = max(across) + 1
         return _shared([j for j, column in enumerate(across) if 2 * column >= width], passive)
 
 
 class ImageTiles(_Split):
-    """Images cut into ``rows`` × ``columns`` equal tiles; each passive party has one, in reading order."""
+    """Images cut into ``rows`` × ``columns`` equal tiles of all channels; each passive party has one, in
+    reading order.
+    """
 
     kind: Literal["image_tiles"]
     rows: int = Field(ge=1)
@@ -118,7 +123,7 @@ class ImageTiles(_Split):
 
     def blocks(self, columns: Sequence[ColumnInfo], passive: Sequence[str]) -> Blocks:
         """See :meth:`_Split.blocks`."""
-        pixels, grid = _pixels(columns, self.kind), np.array([self.rows, self.columns])
+        pixels, grid = _places(columns, self.kind)[:, :2], np.array([self.rows, self.columns])
         size = pixels.max(axis=0) + 1
         if (size % grid).any():
             raise ConfigError(
@@ -136,16 +141,17 @@ class ImageTiles(_Split):
         return {party: np.flatnonzero(tile == i).tolist() for i, party in enumerate(passive)}
 
 
-def _pixels(columns: Sequence[ColumnInfo], kind: str) -> Array:
-    """Row and column of every pixel, int64 (d, 2).
+def _places(columns: Sequence[ColumnInfo], kind: str) -> Array:
+    """See :func:`pixel_places`.
 
     Raises:
         ConfigError: a column is no pixel.
     """
-    other = next((c.name for c in columns if c.pixel is None), None)
-    if other is not None:
+    places = pixel_places(columns)
+    if places is None:
+        other = next((c.name for c in columns if c.pixel is None), "")
         raise ConfigError(f"split.kind = {kind!r} needs images: column {other!r} is no pixel")
-    return np.array([c.pixel for c in columns])
+    return places
 
 
 def _shared(block: Sequence[int], passive: Sequence[str]) -> Blocks:
