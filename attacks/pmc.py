@@ -12,17 +12,21 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from vflens.attacks._mixmatch import mixmatch
+from vflens.models.networks.generator import keyed
 from vflens.plugins.attack import Attack
 from vflens.plugins.view import AdversaryView
-from vflens.types import Estimate, Knowledge, Phase, statuses
+from vflens.types import Array, Estimate, Knowledge, Phase, statuses
+
+_AT_ONCE = 4096  # rows of the completed model's forward pass: its memory has a bound
 
 
 class PassiveModelCompletion(Attack):
-    """A linear head on ReLU(h), learned from the granted labels, then also from its own sure guesses.
+    """Its bottom model as the federation trained it, with its own passport, completed by a linear head.
 
-    h are the embeddings that the party's own bottom model, as the federation trained it, gives in
-    predictions: with the party's own passport. Pseudo-labels are those guesses whose probability reaches
-    ``sure``; they count as much as the granted labels do.
+    By default the bottom model stays as it is: the head is learned on ReLU(h) from the granted labels, then
+    also from its own sure guesses. With ``fine_tune`` head and bottom model are learned together by MixMatch,
+    from the granted labels and all training rows of the party: the attack as Fu et al. print it.
     """
 
     needs: ClassVar[frozenset[Knowledge]] = frozenset({Knowledge.OWN_FEATURES, Knowledge.KNOWN_LABELS})
@@ -38,10 +42,21 @@ class PassiveModelCompletion(Attack):
     rate: float = Field(0.02, gt=0, allow_inf_nan=False, description="learning rate of the head")
     penalty: float = Field(1e-3, ge=0, allow_inf_nan=False, description="weight of the squared weights")
     sure: float = Field(0.95, gt=0, le=1, description="probability from which on a guess is learned from")
+    fine_tune: bool = Field(
+        False, description="learn the bottom model on, by MixMatch; the settings above are then not used"
+    )
+    fine_tune_steps: int = Field(
+        5120, ge=1, le=1_000_000, description="steps of MixMatch; Fu et al. take 5 times 1,024"
+    )
 
     def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
         """Beliefs (N, k); see :meth:`vflens.plugins.attack.Attack.reconstruct`."""
         rows, labels = view.known_labels()
+        complete = self._fine_tuned if self.fine_tune else self._with_head
+        beliefs = complete(view, rows, torch.tensor(labels), rng)
+        return Estimate(view.target, view.rows, beliefs, statuses(len(view.rows)))
+
+    def _with_head(self, view: AdversaryView, rows: Array, labels: Tensor, rng: np.random.Generator) -> Array:
         known, unknown = (
             torch.relu(torch.tensor(view.own("embeddings", r), dtype=torch.float64))
             for r in (rows, view.rows)
@@ -51,15 +66,14 @@ class PassiveModelCompletion(Attack):
         known, unknown = known / scale, unknown / scale
         head = nn.Linear(known.shape[1], view.n_classes, dtype=torch.float64)
         nn.init.zeros_(head.weight), nn.init.zeros_(head.bias)
-        self._learn(head, known, torch.tensor(labels))
+        self._learn(head, known, labels)
         with torch.no_grad():
             probability, guess = torch.softmax(head(unknown), dim=1).max(dim=1)
         trusted = probability >= self.sure
         if trusted.any():
-            self._learn(head, known, torch.tensor(labels), (unknown[trusted], guess[trusted]))
+            self._learn(head, known, labels, (unknown[trusted], guess[trusted]))
         with torch.no_grad():
-            beliefs = torch.softmax(head(unknown), dim=1).numpy()
-        return Estimate(view.target, view.rows, beliefs, statuses(len(view.rows)))
+            return torch.softmax(head(unknown), dim=1).numpy()
 
     def _learn(
         self, head: nn.Linear, h: Tensor, y: Tensor, guesses: tuple[Tensor, Tensor] | None = None
@@ -72,3 +86,35 @@ class PassiveModelCompletion(Attack):
                 loss = loss + nn.functional.cross_entropy(head(guesses[0]), guesses[1])
             torch.autograd.backward(loss)
             optimizer.step()
+
+    def _fine_tuned(
+        self, view: AdversaryView, rows: Array, labels: Tensor, rng: np.random.Generator
+    ) -> Array:
+        model = view.learned(self, lambda: self._completed(view, rows, labels, rng))
+        place = next(model.parameters())
+        beliefs = [torch.zeros(0, view.n_classes, dtype=torch.float64)]
+        with torch.no_grad():
+            for i in range(0, len(view.rows), _AT_ONCE):
+                logits = model(_inputs(view, view.rows[i : i + _AT_ONCE], place))
+                beliefs.append(torch.softmax(logits.to("cpu", torch.float64), dim=1))
+        return torch.cat(beliefs).numpy()
+
+    def _completed(
+        self, view: AdversaryView, rows: Array, labels: Tensor, rng: np.random.Generator
+    ) -> nn.Module:
+        """The bottom model and a head of batch norm, ReLU and a linear layer that begins at 0, learned."""
+        bottom = view.own_model()
+        place = next(bottom.parameters())
+        x, unlabelled = (_inputs(view, r, place) for r in (rows, view.training_rows))
+        with torch.no_grad():
+            width = bottom(x[:1]).shape[1]
+        norm, head = nn.BatchNorm1d(width), nn.Linear(width, view.n_classes)
+        nn.init.zeros_(head.weight), nn.init.zeros_(head.bias)
+        model = nn.Sequential(bottom, norm, nn.ReLU(), head).to(place)
+        with keyed(rng):  # dropout draws
+            return mixmatch(model, x, labels.to(x.device), unlabelled, steps=self.fine_tune_steps, rng=rng)
+
+
+def _inputs(view: AdversaryView, rows: Array, place: Tensor) -> Tensor:
+    """The party's own ``rows``, where and in the precision in which ``place`` is."""
+    return torch.as_tensor(view.own("features", rows)).to(place)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
 
@@ -16,8 +16,9 @@ from vflens.clients.vertical.aligned_run import Host
 from vflens.errors import ConfigError, KnowledgeError, PluginError, ProtocolError, StateError, StorageError
 from vflens.numerics.theory.distortion_theory import logit_moment
 from vflens.plugins.attack import Attack
+from vflens.plugins.findings import Joint
 from vflens.plugins.reads import read_only
-from vflens.plugins.view import AdversaryView, Joint
+from vflens.plugins.view import AdversaryView
 from vflens.protocol.acts import Guess, Submission
 from vflens.protocol.checks import MODEL_VERSION
 from vflens.protocol.federation import Federation
@@ -26,6 +27,11 @@ from vflens.score.service import scorable
 from vflens.storage.files import save_arrays
 from vflens.storage.journal import Reader
 from vflens.types import Array, Estimate, Exchange, Phase, Point, Role, numbered
+
+if TYPE_CHECKING:
+    from torch.nn import Module
+
+    from vflens.models.networks.training import Bottom
 
 Reconstruct: TypeAlias = Callable[[str, str, Array], Estimate | None]  # attack, target and rows
 
@@ -102,12 +108,23 @@ class Adversary:
             own["embeddings"] = self._embedded()
         return {name: read_only(array) for name, array in own.items()}
 
+    def own_model(self) -> Module:
+        """A copy of the passive party's trained bottom model; see :meth:`AdversaryView.own_model`.
+
+        Raises:
+            KnowledgeError: the federation trains no split network.
+        """
+        party, run = self._party, self._party.run
+        run.federation.model.network()  # refuses other families
+        with party.lock:
+            return cast("Bottom", run.model).copied(_predictions(party.config.run))
+
     def _embedded(self) -> Array:
         """The party's embeddings (N, w) of all its rows as its model gives them in predictions, its own
         passport included.
         """
         party, run = self._party, self._party.run
-        exchange = Exchange(party.config.run, Phase.PREDICT, MODEL_VERSION, 0)
+        exchange = _predictions(party.config.run)
         with party.lock:  # predictions may use the same model at the same time
             parts = [
                 run.model.forward(run.inputs[i : i + _AT_ONCE], exchange)
@@ -129,6 +146,7 @@ class Adversary:
             own=own,
             every=party.config.transcript.every,
             joint=joint,
+            own_model=self.own_model if party.role is Role.PASSIVE else None,
         )
         try:
             return reconstructed(attack, view, stream(party.secret, "attack", name, target))
@@ -239,6 +257,7 @@ def view_of(
     own: Mapping[str, Array],
     every: int,
     joint: Joint | None = None,
+    own_model: Callable[[], Module] | None = None,
 ) -> AdversaryView:
     """The view of ``attack`` in ``party`` on ``federation``, in a run or from its record; see
     :class:`AdversaryView`.
@@ -257,7 +276,13 @@ def view_of(
         model=federation.model,
         every=every,
         joint=joint,
+        own_model=own_model,
     )
+
+
+def _predictions(run: str) -> Exchange:
+    """The exchange whose keys all predictions of ``run`` share."""
+    return Exchange(run, Phase.PREDICT, MODEL_VERSION, 0)
 
 
 def scored_training_rows(federation: Federation, transcript: Reader, target: str) -> Array:

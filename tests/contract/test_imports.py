@@ -19,8 +19,8 @@ PACKAGES = {"numpy", "pydantic", "torch"}
 STANDARD = {"__future__", "collections", "copy", "dataclasses", "functools", "itertools", "math", "typing"}
 #: ``attacks.estimate`` finds an attack by its name, and words a mistake of its caller as a configuration's.
 ESTIMATE = {"vflens.registry", "vflens.config"}
-#: What those rooms import in turn: how plug-ins are found, keyed generators, the type of an array.
-BEHIND = {"vflens.registry", "vflens.randomness", "vflens.array"}
+#: What those rooms import in turn: how plug-ins are found and named, keyed generators, the type of an array.
+BEHIND = {"vflens.registry", "vflens.names", "vflens.randomness", "vflens.array"}
 
 _LOADED = """
 import importlib, sys

@@ -12,7 +12,8 @@ from scipy.special import log_softmax
 from vflens import attacks
 from vflens.errors import KnowledgeError, PluginError, ProtocolError
 from vflens.plugins.attack import LinearAttack, linear_estimate
-from vflens.plugins.view import AdversaryView, Joint
+from vflens.plugins.findings import Joint
+from vflens.plugins.view import AdversaryView
 from vflens.registry import ATTACKS
 from vflens.storage.journal import Messages
 from vflens.types import (

@@ -7,7 +7,7 @@ other read is checked against the attack's declared knowledge and phases.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,11 +16,11 @@ from vflens.models.families.softmax_regression import SOFTMAX_REGRESSION
 from vflens.models.family import ModelFamily
 from vflens.numerics.linear_system import LinearSystem
 from vflens.numerics.shrinkage import block_diagonal, estimated_moments
+from vflens.plugins.findings import Joint, SharedFindings
 from vflens.plugins.reads import POINT_KNOWLEDGE, CheckedReads, Log, read_only
 from vflens.types import (
     Array,
     ColumnInfo,
-    Estimate,
     Exchange,
     Knowledge,
     Moments,
@@ -31,6 +31,8 @@ from vflens.types import (
 )
 
 if TYPE_CHECKING:
+    from torch.nn import Module
+
     from vflens.models.families.split_network import SplitNetwork
 
 _OWN_KNOWLEDGE = {
@@ -41,10 +43,7 @@ _OWN_KNOWLEDGE = {
 }
 
 
-Joint: TypeAlias = list[tuple[object, Estimate]]  # attacks, and what they found of all unknown columns
-
-
-class AdversaryView(CheckedReads):
+class AdversaryView(CheckedReads, SharedFindings):
     """The view of an adversary in ``party`` on ``target``'s columns for ``rows``.
 
     Args:
@@ -59,8 +58,9 @@ class AdversaryView(CheckedReads):
         training: int32 positions of the training rows, which every party knows.
         model: what the federation trains.
         every: the transcript keeps the training messages of every so many epochs.
-        joint: what attacks found for all targets of the same rows; the views of those targets are given one
-            list.
+        joint: what attacks found for all targets of the same rows, or for all rows of one target; the views
+            of those are given one list.
+        own_model: makes a copy of the party's trained bottom model; None where it has none.
     """
 
     def __init__(
@@ -79,6 +79,7 @@ class AdversaryView(CheckedReads):
         model: ModelFamily = SOFTMAX_REGRESSION,
         every: int = 1,
         joint: Joint | None = None,
+        own_model: Callable[[], Module] | None = None,
     ) -> None:
         super().__init__(
             party=party, rows=read_only(rows), log=transcript, needs=needs, phases=phases, every=every
@@ -90,21 +91,7 @@ class AdversaryView(CheckedReads):
         self._parties = {p.name: p for p in parties}
         self._model = model
         self._joint: Joint = [] if joint is None else joint
-
-    def shared(self, attack: object, solve: Callable[[], Estimate], rng: np.random.Generator) -> Estimate:
-        """What ``solve`` finds for all targets of ``attack``: computed for one of them, and kept for the
-        others.
-
-        Results that drew from ``rng`` are not kept: every target has its own random numbers.
-        """
-        for other, found in self._joint:
-            if other is attack and np.array_equal(found.rows, self.rows):
-                return found
-        before = repr(rng.bit_generator.state)
-        found = solve()
-        if repr(rng.bit_generator.state) == before:
-            self._joint.append((attack, found))
-        return found
+        self._own_model = own_model
 
     def own(self, name: str, rows: Array | None = None) -> Array:
         """ "features" (N, d), "labels" (N,) or "embeddings" (N, w) of ``rows``, or the "parameters" (k, d) of
@@ -125,6 +112,20 @@ class AdversaryView(CheckedReads):
             raise KnowledgeError(f"party {self.party!r} has no {name} of its own{holder}")
         found = self._own[name]
         return found if name == "parameters" else found[self._asked(rows, len(found))]
+
+    def own_model(self) -> Module:
+        """A new copy of the passive party's own trained bottom model, to learn on with: own "features" (n, d)
+        → :meth:`own` "embeddings" (n, w), its own passport included.
+
+        Raises:
+            KnowledgeError: the attack did not declare OWN_FEATURES, or the party has no such model.
+        """
+        self._check(Knowledge.OWN_FEATURES)
+        if self._own_model is None:
+            raise KnowledgeError(
+                f"party {self.party!r} has no bottom model of its own: a passive party of a split network has"
+            )
+        return self._own_model()
 
     def metadata(self) -> Sequence[ColumnInfo]:
         """Names, bounds and finite alphabets of the target's columns."""

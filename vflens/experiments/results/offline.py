@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -36,6 +36,9 @@ from vflens.storage.files import load_arrays
 from vflens.storage.journal import Reader
 from vflens.storage.private import owner_only
 from vflens.types import Array, Document, Estimate, Facts, Phase, Point, Role, RowStatus, numbered
+
+if TYPE_CHECKING:
+    from torch.nn import Module
 
 #: Arrays of an estimate's file: kinds of dtype, number of axes.
 _SAVED = dict.fromkeys(("run", "adversary", "attack", "scored_set", "target"), ("U", 0))
@@ -91,6 +94,7 @@ def attack_recorded(
         transcript=transcript,
         own=load_arrays(kept) if party == federation.active.name or kept.exists() else {},
         every=config.transcript.every,
+        own_model=partial(_own_model, config, folder) if isinstance(config, PassiveConfig) else None,
     )
     view = see(rows=_estimated(attack, federation, transcript, target, scored))
     rng = stream(secret_from_seed(config.seed), "attack", name, target)
@@ -109,6 +113,17 @@ def attack_recorded(
         **_certificates(estimate),
         **(verified(name, attack, estimate, see, rows=verify) if verify else {}),
     }
+
+
+def _own_model(config: PassiveConfig, folder: Path) -> Module:
+    """The trained bottom model of the party that ran in ``folder``, rebuilt from its checkpoint and log."""
+    with exclusive(folder):
+        party = _alone(config.model_copy(update={"out": folder}))
+        try:
+            party.resume()
+            return party.adversary.own_model()
+        finally:
+            party.close()
 
 
 def _certificates(e: Estimate) -> Document:

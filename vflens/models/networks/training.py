@@ -174,6 +174,14 @@ class Bottom(_Model):
             self._pending = exchange, embedding
         return _array(embedding)
 
+    def copied(self, exchange: Exchange) -> nn.Module:
+        """A copy of the module (n, d) → (n, width) behind its defences, under the keys of ``exchange``.
+
+        Its parameters can be trained, and training leaves this model as it is.
+        """
+        with self._at(exchange):
+            return deepcopy(self.module["bottom"])
+
     def learn(self, x: Array, gradient: Array, exchange: Exchange) -> None:
         """One optimiser step from the gradient (n, width) of the batch's mean loss, given in ``exchange`` for
         ``x``.
