@@ -410,7 +410,7 @@ def test_a_model_that_trains_alone_stays_below_the_federation(tmp_path: Path) ->
 
 
 @pytest.mark.facts
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_the_deep_demo_shows_what_it_says(tmp_path: Path) -> None:
     """Digits: without passports the image comes back; with them a blind guess is better than who ignores
     them, but not than others; accuracy stays.

@@ -106,7 +106,7 @@ def outcome(name: str, out: Path) -> dict[str, Any]:
         capture_output=True,
         text=True,
         check=True,
-        timeout=300,
+        timeout=1500,
     )
     figures = dict(_figures(out))
     if "--json" in command:
@@ -122,7 +122,7 @@ def _fingerprint() -> str:
 
 
 @pytest.mark.facts
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", COMMANDS)
 def test_an_example_stays_as_it_was(name: str, tmp_path: Path) -> None:
     golden = json.loads((GOLDEN / f"{name}.json").read_text(encoding="utf-8"))
