@@ -297,7 +297,8 @@ class ActiveParty(VerticalParty[LabelledRun]):
     def _release_gradient(self, received: Sequence[Released]) -> tuple[Released, Learn]:
         """Release the gradient in the combined embeddings ``received``; return it and what learns from it."""
         model, (exchange, rows) = self.run.model, (received[0].exchange, received[0].rows)
-        inputs, labels = self.run.inputs.take(rows, axis=0), self.run.soft_labels.take(rows, axis=0)
+        inputs, labels = self.inputs_of(rows, exchange), self.run.soft_labels.take(rows, axis=0)
+        labels = self.chain.fold("on_batch_labels", labels, exchange, rows)
         loss, gradient, learn = model.loss_gradient(
             combined(received, self.run.federation), inputs, labels, exchange
         )

@@ -126,9 +126,10 @@ class Adversary:
         party, run = self._party, self._party.run
         exchange = _predictions(party.config.run)
         with party.lock:  # predictions may use the same model at the same time
+            rows = np.arange(len(run.inputs), dtype=np.int32)
             parts = [
-                run.model.forward(run.inputs[i : i + _AT_ONCE], exchange)
-                for i in range(0, len(run.inputs), _AT_ONCE)
+                run.model.forward(party.inputs_of(rows[i : i + _AT_ONCE], exchange), exchange)
+                for i in range(0, len(rows), _AT_ONCE)
             ]
         return np.concatenate(parts)
 

@@ -106,7 +106,7 @@ class PassiveParty(VerticalParty[AlignedRun[PassivePart]]):
             rows = self.run.federation.checked_rows(act.rows, Phase.TRAIN)
             self.run.spending.check(act.exchange)
             self.gate.take(act.exchange, rows)  # refused before the model holds them for its next gradient
-            embedding = self.run.model.forward(self.run.inputs.take(rows, axis=0), act.exchange)
+            embedding = self.run.model.forward(self.inputs_of(rows, act.exchange), act.exchange)
             return StepReply(self.gate.release(Point.EMBEDDING, act.exchange, rows, {"embedding": embedding}))
 
     def check_disclosed(self, released: Released) -> None:
@@ -148,7 +148,7 @@ class PassiveParty(VerticalParty[AlignedRun[PassivePart]]):
                 Point.EMBEDDING,
                 act.exchange,
                 rows,
-                lambda fresh: run.model.forward(run.inputs.take(fresh, axis=0), act.exchange),
+                lambda fresh: run.model.forward(self.inputs_of(fresh, act.exchange), act.exchange),
             )
 
     def disclose(self, act: Disclose) -> tuple[Released, ...]:
@@ -184,7 +184,7 @@ class PassiveParty(VerticalParty[AlignedRun[PassivePart]]):
     def relearn(self, logged: Sequence[Released]) -> None:
         """See :meth:`VerticalParty.relearn`."""
         (released,) = logged
-        inputs = self.run.inputs.take(released.rows, axis=0)
+        inputs = self.inputs_of(released.rows, released.exchange)
         self.run.model.learn(inputs, released.tensor("gradient"), released.exchange)
 
     def _learn(self, received: Released) -> None:

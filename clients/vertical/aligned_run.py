@@ -20,7 +20,7 @@ from vflens.storage.metrics import Metrics
 from vflens.storage.transcript import Transcript
 from vflens.tables.scaling import Scaler
 from vflens.tables.table import Table
-from vflens.types import Array, Role
+from vflens.types import Array, Exchange, Role
 
 P_co = TypeVar("P_co", bound=Part, covariant=True)
 
@@ -93,6 +93,9 @@ class Host(Protocol):
     @property
     def config(self) -> PassiveConfig | ActiveConfig:
         """Its configuration."""
+
+    def inputs_of(self, rows: Array, exchange: Exchange) -> Array:
+        """The inputs (n, d) of ``rows`` as the model takes them in ``exchange``."""
 
     @property
     def run(self) -> AlignedRun[Part]:

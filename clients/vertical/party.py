@@ -153,6 +153,11 @@ class VerticalParty(DataParty, Generic[R_co]):
         inputs = self.chain.fold("on_inputs", truth, Exchange(federation.run, Phase.TRAIN, 0, 0), everything)
         return Rows(truth, inputs, clipped)
 
+    def inputs_of(self, rows: Array, exchange: Exchange) -> Array:
+        """The inputs (n, d) of ``rows`` as the model takes them in ``exchange``."""
+        inputs: Array = self.chain.fold("on_batch", self.run.inputs.take(rows, axis=0), exchange, rows)
+        return inputs
+
     def _take_up(self, order: Array, train: Array) -> tuple[Array, int]:
         """The table's own rows in ``order``, scaled; the table loses its features, even on failure."""
         if len(features := self.table.features) < len(self.table.ids):
@@ -169,6 +174,7 @@ class VerticalParty(DataParty, Generic[R_co]):
         """
         check_family(self.chain.named, self.name, federation.model)
         federation.model.check_device(self.config.device, f" at {self.name!r}")
+        start = Exchange(federation.run, Phase.TRAIN, 0, 0)
         return Site(
             party=self.name,
             columns=self.table.columns,
@@ -176,7 +182,8 @@ class VerticalParty(DataParty, Generic[R_co]):
             classes=federation.n_classes,
             training=federation.training,
             keys=Keys.under(self.secret),
-            wrap=self.chain.wrap(Exchange(federation.run, Phase.TRAIN, 0, 0)),
+            wrap=self.chain.wrap(start),
+            penalty=self.chain.penalty(start),
             device=self.config.device,
             received=federation.combined_width,
             holds_bias=federation.passive[0].name == self.name,

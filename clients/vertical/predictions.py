@@ -52,7 +52,7 @@ class Predictions:
             Point.EMBEDDING,
             exchange,
             rows,
-            lambda fresh: run.model.forward(run.inputs.take(fresh, axis=0), exchange),
+            lambda fresh: run.model.forward(party.inputs_of(fresh, exchange), exchange),
         )
 
     def _taken(self, released: Released, exchange: Exchange, rows: Array) -> Released:
@@ -101,8 +101,8 @@ class Predictions:
 
     def _log_scores(self, embeddings: Array, rows: Array, exchange: Exchange) -> Array:
         """Scores of this part from the combined ``embeddings`` of ``rows``."""
-        run = self._party.run
-        return run.model.log_scores(embeddings, run.inputs.take(rows, axis=0), exchange)
+        party = self._party
+        return party.run.model.log_scores(embeddings, party.inputs_of(rows, exchange), exchange)
 
     def received(self, rows: Array) -> Array:
         """Log-probabilities (n, k) of ``rows`` asked before, after this party's own defences."""

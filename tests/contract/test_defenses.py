@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +16,23 @@ from scipy.special import log_softmax
 from scipy.stats import chi2
 
 from vflens import defenses
-from vflens.plugins.defense import GATE_HOOKS, INNER_HOOKS, Context, Defense
+from vflens.models.networks.generator import keyed
+from vflens.plugins.defense import BATCH_HOOKS, GATE_HOOKS, INNER_HOOKS, Context, Defense
 from vflens.registry import DEFENSES
 from vflens.types import Array, Claim, Exchange, Owner, Phase
 
 NAMES = DEFENSES.names()
 CLASSES: Mapping[str, type[Defense]] = {name: DEFENSES.get(name) for name in NAMES}
 HOOKS = (*INNER_HOOKS, *GATE_HOOKS.values())
-ARRAY_HOOKS = tuple(h for h in HOOKS if h not in ("on_parameters", "wrap_model"))
+ARRAY_HOOKS = tuple(h for h in HOOKS if h not in ("on_parameters", "wrap_model", "penalty"))
 #: When a value comes past a hook; tests that name no phase take the first.
 PHASES: Mapping[str, tuple[Phase, ...]] = {
     "on_inputs": (Phase.TRAIN,),
     "on_labels": (Phase.TRAIN,),
+    "on_batch": (Phase.TRAIN, Phase.PREDICT),
+    "on_batch_labels": (Phase.TRAIN,),
     "wrap_model": (Phase.TRAIN,),
+    "penalty": (Phase.TRAIN,),
     "on_gradient": (Phase.TRAIN,),
     "on_embedding": (Phase.PREDICT, Phase.TRAIN),
     "on_outputs": (Phase.PREDICT,),
@@ -80,7 +85,8 @@ def _context(
     owner = _owner(classes)
     state = defense.fit(owner, np.random.default_rng(1))
     exchange = Exchange("run", phase or PHASES[hook][0], 0, 7)
-    return Context(owner, exchange, np.arange(rows, dtype=np.int32), state, hook, 0, secret)
+    known = (np.arange(rows, dtype=np.int32), state, hook, 0, secret)
+    return Context(owner, exchange, *known, common=b"common")
 
 
 def _read_only(array: Array) -> Array:
@@ -91,11 +97,11 @@ def _read_only(array: Array) -> Array:
 def _value(hook: str) -> Any:
     """A legal argument of ``hook``: read-only, so that writing into it raises."""
     rng = np.random.default_rng(2)
-    if hook == "wrap_model":
+    if hook in ("wrap_model", "penalty"):
         return _network()
     values = {
         "on_parameters": {"weight": _read_only(rng.normal(size=(5, 5)))},
-        "on_labels": np.eye(5)[rng.integers(0, 5, 6)],
+        **dict.fromkeys(("on_labels", "on_batch_labels"), np.eye(5)[rng.integers(0, 5, 6)]),
         "on_scores": log_softmax(3 * rng.normal(size=(6, 5)), axis=1),
     }
     value = values.get(hook, rng.random((6, 5)))
@@ -112,10 +118,23 @@ def _apply(name: str, hook: str, value: Any, phase: Phase | None = None) -> Any:
     defense = CLASSES[name]()
     rows = 6 if isinstance(value, Mapping | torch.nn.Module) else len(value)
     classes = value.shape[1] if hook == "on_scores" else 5
+    if hook == "penalty":
+        return _penalty(defense, value)
     return getattr(defense, hook)(value, _context(defense, hook, rows=rows, classes=classes, phase=phase))
 
 
+def _penalty(defense: Defense, network: torch.nn.Module) -> torch.Tensor:
+    """The term for one batch, with the model that the defence itself wraps."""
+    module = defense.wrap_model(deepcopy(network), _context(defense, "wrap_model"))
+    x = torch.from_numpy(np.asarray(_owner().features)).float()
+    with keyed(np.random.default_rng(0)):
+        h = module(x)
+    return defense.penalty(module, h, x, _context(defense, "penalty"))
+
+
 def _bytes(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return value.detach().numpy().tobytes()
     if isinstance(value, torch.nn.Module):
         return {k: v.numpy().tobytes() for k, v in value.state_dict().items()}
     if isinstance(value, dict):
@@ -126,9 +145,18 @@ def _bytes(value: Any) -> Any:
 @pytest.mark.parametrize("name", NAMES)
 def test_overrides_something_and_leaves_the_rest_alone(name: str) -> None:
     assert CLASSES[name].hooks()
-    for hook in set(HOOKS) - CLASSES[name].hooks():
+    for hook in set(HOOKS) - CLASSES[name].hooks() - {"penalty"}:
         value = _value(hook)
         assert _apply(name, hook, value) is value
+
+
+@pytest.mark.parametrize("name", [n for n, hook, _ in CASES if hook == "penalty"])
+def test_a_penalty_is_one_number_that_a_model_can_learn_from(name: str) -> None:
+    network = _network()
+    term = _penalty(CLASSES[name](), network)
+    assert term.shape == ()
+    assert torch.isfinite(term)
+    assert term.requires_grad
 
 
 @pytest.mark.parametrize(("name", "hook", "phase"), ON_ARRAYS)
@@ -258,7 +286,8 @@ def test_the_claimed_noise_is_the_noise(name: str, hook: str, phase: Phase) -> N
     assert not _is_noise_of(std * 3 / 2, noise, freedom)
 
 
-PREDICTED = [(n, h) for n, h, phase in CASES if phase is Phase.PREDICT and h in GATE_HOOKS.values()]
+#: What changes with the request would show a row several times.
+PREDICTED = [(n, h) for n, h, phase in CASES if phase is Phase.PREDICT and h != "on_outputs"]
 
 
 @pytest.mark.parametrize(("name", "hook"), PREDICTED)
@@ -266,7 +295,7 @@ def test_a_prediction_row_is_the_same_in_every_request(name: str, hook: str) -> 
     """Rows asked one by one, in another order or under another number: nothing is drawn anew."""
     defense = CLASSES[name]()
     value = _read_only(log_softmax(np.random.default_rng(5).normal(size=(200, 5)), axis=1))
-    context = _context(defense, hook, rows=200)
+    context = _context(defense, hook, rows=200, phase=Phase.PREDICT)
     together = getattr(defense, hook)(value, context)
     for step, rows in enumerate((np.arange(199, -1, -1), np.array([7]), np.array([130, 2, 64, 63]))):
         asked = dataclasses.replace(
@@ -297,7 +326,8 @@ def test_noise_belongs_to_its_secret_and_exchange(name: str, hook: str, phase: P
 
 
 @pytest.mark.parametrize(
-    ("name", "hook"), [(n, h) for n, h, p in NOISY if p is Phase.TRAIN and h in GATE_HOOKS.values()]
+    ("name", "hook"),
+    [(n, h) for n, h, p in NOISY if p is Phase.TRAIN and h in (*GATE_HOOKS.values(), *BATCH_HOOKS)],
 )
 def test_noise_of_training_belongs_to_its_step_and_rows(name: str, hook: str) -> None:
     """The same step with other rows, after a crash, say: the difference would be free of the noise."""

@@ -19,7 +19,7 @@ from vflens.config.compatibility import HOOKS
 from vflens.experiments.run.in_process import LocalFederation
 from vflens.models.part import Part
 from vflens.models.softmax_regression import one_hot
-from vflens.plugins.defense import Defense
+from vflens.plugins.defense import INNER_HOOKS, Defense
 from vflens.protocol.acts import Begin, Forward, Step
 from vflens.registry import DEFENSES
 from vflens.types import Array, Claim, Exchange, Phase, Point, Released, Role
@@ -33,7 +33,7 @@ SETTINGS: dict[str, Any] = {
 }
 EXCHANGE = Exchange("tiny/run", Phase.TRAIN, 0, 0)
 #: Released tables and disclosed parameters have contract tests of their own.
-TRAINING = frozenset({"on_inputs", "on_labels", "wrap_model", "on_embedding", "on_gradient"})
+TRAINING = frozenset({*INNER_HOOKS, "on_embedding", "on_gradient"}) - {"on_outputs"}
 
 
 def _cases() -> list[tuple[str, Role, str]]:
@@ -54,10 +54,16 @@ def _cases() -> list[tuple[str, Role, str]]:
 CASES = _cases()
 
 
+def _placed(name: str, role: Role) -> list[dict[str, Any]]:
+    """The defence at the party of ``role``, and at the other data party if they draw it together."""
+    kind: type[Defense] = DEFENSES.get(name)
+    wide = {"clip": 1000.0} if "clip" in kind.model_fields else {}  # only the noise acts then
+    roles = (Role.PASSIVE, Role.ACTIVE) if kind.together else (role,)
+    return [{"name": name, "at": str(at), **wide} for at in roles]
+
+
 def _defended(home: Path, name: str, role: Role) -> LocalFederation:
-    fields: dict[str, Any] = getattr(DEFENSES.get(name), "model_fields", {})
-    wide = {"clip": 1000.0} if "clip" in fields else {}  # only the noise acts then
-    local = federation(home, **SETTINGS, defenses=[{"name": name, "at": str(role), **wide}])
+    local = federation(home, **SETTINGS, defenses=_placed(name, role))
     local.coordinator.prepare()
     return local
 

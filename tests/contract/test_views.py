@@ -235,8 +235,8 @@ NEVER: list[tuple[dict[str, Any], list[dict[str, Any]], str]] = [
         {"name": "label_only", "at": "passive"},
         [],
         "^defence 'label_only' at passive 'passive' would never act: it changes scores, "
-        "this party handles dataset, embedding, inputs, wrap_model: move it to another party, "
-        "or disclose what it changes$",
+        "this party handles batch, dataset, embedding, inputs, penalty, wrap_model: move it to another "
+        "party, or disclose what it changes$",
     ),
     (
         {"name": "withhold_parameters", "at": "passive"},
@@ -322,11 +322,12 @@ def test_every_defence_at_home_acts(tmp_path: Path, name: str) -> None:
     kind: type[Defense] = DEFENSES.get(name)
     role = next(role for role, hooks in HOOKS.items() if kind.hooks() & hooks)
     settings: dict[str, Any] = {"training": {"epochs": 1, "batch_size": 40, "learning_rate": 0.1}}
-    if kind.hooks() == {"wrap_model"}:  # softmax regression has no layers
+    if kind.hooks() <= {"wrap_model", "penalty"}:  # softmax regression has no layers
         settings["model"] = {"architecture": "mlp", "width": 3, "hidden": [4]}
     elif role is not Role.PASSIVE or "on_parameters" in kind.hooks():
         settings["disclose"] = [{"what": "parameters", "to": to} for to in ("active", "coordinator")]
-    local = federation(tmp_path, defenses=[{"name": name, "at": role.value}], **settings)
+    roles = (Role.PASSIVE, Role.ACTIVE) if kind.together else (role,)
+    local = federation(tmp_path, defenses=[{"name": name, "at": at.value} for at in roles], **settings)
     local.run()
     (party,) = (m for m in local.members() if m.name == role.value)
     assert [type(d) for d in party.chain.defenses] == [kind]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 
 from vflens.config import ActiveConfig, CoordinatorConfig, PassiveConfig, build_plugins
 from vflens.errors import ConfigError
@@ -12,14 +13,15 @@ from vflens.plugins.defense import Defense, NamedDefense
 from vflens.registry import ATTACKS, DEFENSES
 from vflens.types import Role
 
-#: The hooks of each role; ``wrap_model`` only for split networks.
+_DATA_PARTY = frozenset({"on_inputs", "on_batch", "wrap_model", "penalty", "on_embedding"})
+#: The hooks of each role; ``wrap_model`` and ``penalty`` only for split networks.
 HOOKS = {
-    Role.PASSIVE: frozenset({"on_inputs", "wrap_model", "on_embedding", "on_parameters", "on_dataset"}),
-    Role.ACTIVE: frozenset(
-        {"on_inputs", "on_labels", "wrap_model", "on_outputs", "on_embedding", "on_gradient"}
-    ),
+    Role.PASSIVE: _DATA_PARTY | {"on_parameters", "on_dataset"},
+    Role.ACTIVE: _DATA_PARTY | {"on_labels", "on_batch_labels", "on_outputs", "on_gradient"},
     Role.COORDINATOR: frozenset({"on_embedding", "on_scores"}),
 }
+#: Hooks at which an ε is that of one row in one exchange.
+_PER_ROW = frozenset({"on_batch_labels", "on_embedding", "on_gradient"})
 
 
 def build_defenses(config: PassiveConfig | ActiveConfig | CoordinatorConfig) -> list[NamedDefense]:
@@ -50,7 +52,40 @@ def build_defenses(config: PassiveConfig | ActiveConfig | CoordinatorConfig) -> 
                 f"defence {name!r} at {config.party!r} reads labels of its owner: name its own "
                 "data.label_column, or choose another setting"
             )
+    _check_mixing(defenses, config.party)
     return defenses
+
+
+def _check_mixing(defenses: Sequence[NamedDefense], party: str) -> None:
+    """Refuse a stated ε of a row beside a defence that puts one row into several."""
+    mixing = [name for name, defense in defenses if defense.mixes_rows]
+    known = [(n, d) for n, d in defenses if d.hooks() & _PER_ROW and type(d).fit is Defense.fit]
+    for name, defense in known:
+        claim = defense.claim({})
+        if mixing and (claim.epsilon is not None or claim.rho is not None):
+            raise ConfigError(
+                f"defence {mixing[0]!r} at {party!r} puts one row into several, and {name!r} states an ε of "
+                "each row: use one of them"
+            )
+
+
+def check_together(parties: Mapping[str, Sequence[NamedDefense]]) -> None:
+    """Refuse a defence that needs all data parties at some of them only, or with different settings.
+
+    Args:
+        parties: data party → its defences.
+
+    Raises:
+        ConfigError: names two parties that differ.
+    """
+    found = {p: [(n, d.model_dump()) for n, d in named if d.together] for p, named in parties.items()}
+    for first, other in pairwise(found):
+        for name, settings in (*found[first], *found[other]):
+            if (name, settings) not in found[first] or (name, settings) not in found[other]:
+                raise ConfigError(
+                    f"defence {name!r} differs between {first!r} and {other!r}: the data parties draw it "
+                    "together, so put it at each of them with the same settings"
+                )
 
 
 def check_fed(coordinator: str, defenses: Sequence[Defense], disclosing: Mapping[str, bool]) -> None:
@@ -141,11 +176,11 @@ def check_family(defenses: Iterable[NamedDefense], party: str, model: ModelFamil
 
 
 #: What the hooks of defences act on that a family of models may lack.
-_LACKED = {"on_scores": "log-probabilities", "wrap_model": "layers"}
+_LACKED = {"on_scores": "log-probabilities", "wrap_model": "layers", "penalty": "layers"}
 
 
 def _lacking(hooks: frozenset[str]) -> str:
-    return ", ".join(_LACKED.get(h, h.removeprefix("on_")) for h in sorted(hooks)) or "nothing"
+    return ", ".join(sorted({_LACKED.get(h, h.removeprefix("on_")) for h in hooks})) or "nothing"
 
 
 def _listed(hooks: frozenset[str]) -> str:

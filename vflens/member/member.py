@@ -38,7 +38,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 
-from vflens.config import MemberConfig
+from vflens.config import CoordinatorConfig, MemberConfig
 from vflens.config.compatibility import build_defenses
 from vflens.errors import ProtocolError, StateError
 from vflens.member.gate import ReleaseGate
@@ -97,7 +97,11 @@ class Member(Party):
         self.log = party_log(self.folder / "events.jsonl", self.name)
         self.metrics = Metrics(self.folder / "metrics.parquet")
         nonce = start_nonce(self.folder, lab=config.lab)
-        self.chain = DefenseChain(lambda: self.owner, defenses, self.secret, nonce, parameters)
+        common = b""
+        if not isinstance(config, CoordinatorConfig):
+            common = secret_from_seed(config.alignment_key, "defenses")
+        drawn = (self.secret, nonce, parameters)
+        self.chain = DefenseChain(lambda: self.owner, defenses, *drawn, common=common)
         steps = StepLog(recovery / "steps.bin") if asked_for_rows else None
         self.gate = ReleaseGate(self.name, self.chain, self.folder / "released", steps)
         self.reached = Reached(self.folder)

@@ -52,7 +52,7 @@ class ModelFamily(BaseModel, ABC):
     #: Its released scores are those of softmax regression, for which the papers give closed forms.
     closed_forms: ClassVar[bool] = False
     #: Hooks of defences that a run of it never comes past.
-    unused_hooks: ClassVar[frozenset[str]] = frozenset({"wrap_model"})
+    unused_hooks: ClassVar[frozenset[str]] = frozenset({"wrap_model", "penalty"})
     #: Where a part can compute.
     devices: ClassVar[frozenset[str]] = frozenset({"cpu"})
 

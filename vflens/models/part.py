@@ -11,12 +11,16 @@ from vflens.randomness import Key
 from vflens.types import Array, ColumnInfo, Exchange
 
 if TYPE_CHECKING:
+    from torch import Tensor
     from torch.nn import Module
 
 #: Takes the optimiser step of one gradient, once, whatever was computed since.
 Learn: TypeAlias = Callable[[], None]
 #: A party's defences of models around a new module.
 Wrap: TypeAlias = Callable[["Module"], "Module"]
+#: The terms that a party's defences add to a batch's loss, of its module, h and what h must not reveal; see
+#: ``Defense.penalty``.
+Penalty: TypeAlias = Callable[["Module", "Tensor", "Tensor"], "Tensor"]
 
 
 def plain(module: Module) -> Module:
@@ -45,7 +49,7 @@ class Site:
 
     ``features`` is the number of its inputs, which defences made of its ``columns``. ``received`` is the
     width of what arrives at the active party. One passive party ``holds_bias``. What a part draws follows
-    from ``keys``; ``device`` is "cpu" or "cuda".
+    from ``keys``; ``device`` is "cpu" or "cuda". Its defences ``wrap`` its module and add a ``penalty``.
     """
 
     party: str
@@ -58,6 +62,7 @@ class Site:
     device: str = "cpu"
     received: int = 0
     holds_bias: bool = False
+    penalty: Penalty | None = None
 
 
 class LossGradient(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -14,9 +15,10 @@ from vflens.randomness import stream
 from vflens.types import Array, Claim, Exchange, Owner
 
 if TYPE_CHECKING:
+    from torch import Tensor
     from torch.nn import Module
 
-    from vflens.models.part import Wrap
+    from vflens.models.part import Penalty, Wrap
 
 
 class DefenseChain:
@@ -28,6 +30,7 @@ class DefenseChain:
         secret: of the owner; a defence gets keys below it (:class:`Context`).
         nonce: of the owner's start.
         parameters: what a defence that ``needs_parameters`` is fitted to; None where there are none.
+        common: the secret that the data parties share.
     """
 
     def __init__(
@@ -37,9 +40,11 @@ class DefenseChain:
         secret: bytes,
         nonce: str = "",
         parameters: Callable[[], Mapping[str, Array]] | None = None,
+        *,
+        common: bytes = b"",
     ) -> None:
         self._owner, self._parameters = owner, parameters
-        self._secret, self._nonce = secret, nonce
+        self._secret, self._nonce, self._common = secret, nonce, common
         self.named = tuple(defenses)
         self.defenses = tuple(defense for _, defense in defenses)
         self._states: dict[int, Mapping[str, Array]] = {}
@@ -71,11 +76,7 @@ class DefenseChain:
 
         It holds their contexts and not the secret: a family of models may come from another package.
         """
-        nothing, fired = np.zeros(0, np.int32), self._fired
-        defenses = [
-            (position, self.defenses[position], self._context(position, "wrap_model", exchange, nothing))
-            for position in self._by_hook.get("wrap_model", ())
-        ]
+        defenses, fired = self._at_start("wrap_model", exchange), self._fired
 
         def wrapped(module: Module) -> Module:
             for position, defense, context in defenses:
@@ -84,6 +85,24 @@ class DefenseChain:
             return module
 
         return wrapped
+
+    def penalty(self, exchange: Exchange) -> Penalty | None:
+        """What gives the sum of the terms that defences add to a batch's loss; None if there are none.
+
+        It too holds contexts and not the secret.
+        """
+        defenses, fired = self._at_start("penalty", exchange), self._fired
+
+        def added(module: Module, h: Tensor, private: Tensor) -> Tensor:
+            total = h.new_zeros(())
+            for position, defense, context in defenses:
+                term = defense.penalty(module, h, private, context)
+                _check_term(defense, term)
+                total = total + term
+                fired.add(position)
+            return total
+
+        return added if defenses else None
 
     def unfired(self) -> list[str]:
         """The names of the configured defences that never acted: none of their hooks fired, or on empty
@@ -114,9 +133,17 @@ class DefenseChain:
             _check_result(defense, hook, value.get(name, tensor), tensor)
         return result
 
+    def _at_start(self, hook: str, exchange: Exchange) -> list[tuple[int, Defense, Context]]:
+        """The defences that override ``hook``, which is not called exchange by exchange."""
+        nothing = np.zeros(0, np.int32)
+        return [
+            (position, self.defenses[position], self._context(position, hook, exchange, nothing))
+            for position in self._by_hook.get(hook, ())
+        ]
+
     def _context(self, position: int, hook: str, exchange: Exchange, rows: Array) -> Context:
         known = (exchange, rows, self._state(position), hook, position)
-        return Context(self._owner(), *known, self._secret, self._nonce)
+        return Context(self._owner(), *known, self._secret, self._nonce, self._common)
 
     def _state(self, position: int) -> Mapping[str, Array]:
         if position not in self._states:
@@ -137,6 +164,15 @@ def _check_result(defense: Defense, hook: str, before: Array, after: Any) -> Non
     if np.isnan(after).any():
         raise PluginError(
             f"{name}.{hook} returned NaN: return −inf for impossible classes, finite numbers elsewhere"
+        )
+
+
+def _check_term(defense: Defense, term: Any) -> None:
+    number = getattr(term, "ndim", None) == 0
+    if not number or not math.isfinite(float(term.detach())):
+        raise PluginError(
+            f"{type(defense).__name__}.penalty must return one finite number as a tensor, it returned "
+            f"{term.item() if number else getattr(term, 'shape', term)!r}"
         )
 
 

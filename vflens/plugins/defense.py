@@ -1,8 +1,9 @@
 """The base of every defence: hooks that a plug-in overrides, identity by default.
 
-Two kinds of hooks. *Inside the owner*, nothing leaves and nothing is recorded: ``on_inputs``,
-``on_labels``, ``on_outputs``, ``wrap_model``. *At the gate*, the value is about to leave: the release gate
-folds the configured defences over it once, seals it and keeps it, so a retry is answered from the log.
+Two kinds of hooks. *Inside the owner*, nothing leaves and nothing is recorded: ``on_inputs``, ``on_labels``,
+``on_batch``, ``on_batch_labels``, ``on_outputs``, ``wrap_model``, ``penalty``. *At the gate*, the value is
+about to leave: the release gate folds the configured defences over it once, seals it and keeps it, so a retry
+is answered from the log.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from vflens.registry import DEFENSES
 from vflens.types import Array, Claim, Exchange, Owner, Phase, Point
 
 if TYPE_CHECKING:
+    from torch import Tensor
     from torch.nn import Module
 
 #: The gate hook of each point that has one; auxiliary rows and moments are granted as they are.
@@ -31,7 +33,9 @@ GATE_HOOKS: Mapping[Point, str] = {
     Point.DATASET: "on_dataset",
 }
 _BLOCK = 64  # rows that share a stream: few enough to draw all of them for one
-INNER_HOOKS = ("on_inputs", "on_labels", "on_outputs", "wrap_model")
+#: Inner hooks on the rows of one exchange. A restart repeats those of training, so their draws repeat too.
+BATCH_HOOKS = ("on_batch", "on_batch_labels")
+INNER_HOOKS = ("on_inputs", "on_labels", *BATCH_HOOKS, "on_outputs", "wrap_model", "penalty")
 
 
 @dataclass(frozen=True)
@@ -50,14 +54,17 @@ class Context:
     position: int
     secret: InitVar[bytes]
     nonce: str = ""  # of the party's start (:mod:`vflens.member.start_nonce`)
+    common: InitVar[bytes] = b""  # the secret that the data parties share; empty at a coordinator
     _in_exchange: Key = field(init=False, repr=False)
+    _in_common: Key | None = field(init=False, repr=False)
     _in_run: Key = field(init=False, repr=False)
     _of_block: Mapping[int, bytes] = field(init=False, repr=False)  # by block of prediction rows
 
-    def __post_init__(self, secret: bytes) -> None:
+    def __post_init__(self, secret: bytes, common: bytes) -> None:
         names, own = exchange_names(self.exchange), (self.hook, self.position)
         keys: dict[str, object] = {
             "_in_exchange": Key(secret, "defense", *names, *own),
+            "_in_common": Key(common, "common defense", *names) if common else None,
             "_in_run": Key(secret, "defense key", self.exchange.run, self.position),
             "_of_block": {},
         }
@@ -75,11 +82,25 @@ class Context:
         key of every release holds the nonce of the party's start.
         """
         names: tuple[str, ...] = (name,)
-        if self.hook not in INNER_HOOKS:
-            if self.exchange.phase is Phase.TRAIN:
-                names += (rows_digest(self.rows),)
+        released = self.hook not in INNER_HOOKS
+        if self.exchange.phase is Phase.TRAIN and (released or self.hook in BATCH_HOOKS):
+            names += (rows_digest(self.rows),)
+        if released:
             names += self._start
         return self._in_exchange.stream(*names)
+
+    def common_stream(self, name: str) -> np.random.Generator:
+        """The generator for ``name`` in this exchange, the same at every data party; the coordinator lacks
+        its key.
+
+        Raises:
+            PluginError: at a coordinator.
+        """
+        if self._in_common is None:
+            raise PluginError(
+                f"{self.hook} at {self.owner.name!r} draws what the data parties share: let it act there"
+            )
+        return self._in_common.stream(name)
 
     def key(self, *names: str) -> bytes:
         """A key of 32 bytes for ``names``, at least one: the same in all hooks and exchanges of a run.
@@ -113,7 +134,7 @@ class Defense(BaseModel):
     """One defence: frozen hyper-parameters as fields, hooks as methods; override only what it changes.
 
     A hook receives and returns arrays with a leading row axis of the same length, float64 (only
-    ``wrap_model`` takes a model), and never writes into its argument. Noise of rows comes from
+    ``wrap_model`` and ``penalty`` take a model), and never writes into its argument. Noise of rows comes from
     ``ctx.draw()``, any other draw from ``ctx.stream()``.
     """
 
@@ -123,6 +144,10 @@ class Defense(BaseModel):
     needs_weight: ClassVar[bool] = False
     #: At a coordinator: ``fit`` reads the passive parties' parameters, which they must disclose to it.
     needs_parameters: ClassVar[bool] = False
+    #: It draws with ``ctx.common_stream``: every data party must have it, with the same settings.
+    together: ClassVar[bool] = False
+    #: It puts one row into several: no ε per row can be stated of what the party then sends.
+    mixes_rows: ClassVar[bool] = False
     #: Settings over its defaults with which ``vflens audit`` tries it, from weak to strong.
     strengths: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)
 
@@ -146,6 +171,17 @@ class Defense(BaseModel):
         """Soft labels (n, k)."""
         return y
 
+    def on_batch(self, x: Array, ctx: Context) -> Array:
+        """The model's inputs (n, d) in one exchange, of training and of prediction (``ctx.exchange.phase``).
+
+        A training exchange computed again, after a restart, draws the same.
+        """
+        return x
+
+    def on_batch_labels(self, y: Array, ctx: Context) -> Array:
+        """Soft labels (n, k) of one training exchange; loss, gradient and the own step follow from them."""
+        return y
+
     def on_outputs(self, z: Array, ctx: Context) -> Array:
         """What the owner reads of its own predictions (n, k)."""
         return z
@@ -156,6 +192,15 @@ class Defense(BaseModel):
         A submodule that has ``rekey(rng)`` gets a generator of its own before every exchange.
         """
         return m
+
+    def penalty(self, m: Module, h: Tensor, private: Tensor, ctx: Context) -> Tensor:
+        """A term (a scalar, differentiable) that is added to the mean loss of a training batch.
+
+        ``m`` is the model that :meth:`wrap_model` gave. ``h`` (n, w) is its embedding at a passive party,
+        and what arrived at the active party. ``private`` are the party's inputs (n, d), at the active party
+        its soft labels (n, k). ``ctx`` is that of the run's start.
+        """
+        return h.new_zeros(())
 
     def on_embedding(self, h: Array, ctx: Context) -> Array:
         """An embedding, or partial or summed logits (n, k)."""

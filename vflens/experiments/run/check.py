@@ -201,15 +201,15 @@ def check_modules(
         site = Site(
             name, columns, len(columns), classes, Training(), Keys.under(b""), plain, received=received
         )
-        _check_wrapped(config, model.module(Role(config.role), site))
+        _check_wrapped(config, model.module(Role(config.role), site), len(columns))
         if isinstance(config, PassiveConfig):
             for attack in build_attacks(active).values():
                 attack.check(model.module(Role.PASSIVE, site))
 
 
-def _check_wrapped(config: PassiveConfig | ActiveConfig, module: Any) -> None:
-    """Test that the defences of ``config`` can wrap ``module``."""
-    owner = Owner(config.party, role=Role(config.role))
+def _check_wrapped(config: PassiveConfig | ActiveConfig, module: Any, columns: int) -> None:
+    """Test that the defences of ``config`` can wrap ``module``, of a party with so many ``columns``."""
+    owner = Owner(config.party, features=np.zeros((0, columns)), role=Role(config.role))
     chain = DefenseChain(lambda: owner, build_defenses(config), b"")
     chain.wrap(Exchange(config.run, Phase.TRAIN, 0, 0))(module)
 

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from vflens.config import build_plugins, read_toml
-from vflens.config.compatibility import check_family, check_fed
+from vflens.config.compatibility import check_family, check_fed, check_together
 from vflens.config.writing import toml_text
 from vflens.datasets._resolve import dataset
 from vflens.errors import ConfigError, StorageError
@@ -148,6 +148,13 @@ def _check_defenses(experiment: Experiment, scenario: Scenario) -> None:
         named = [d for d in scenario.defenses if d.at == party]
         check_family(build_plugins(DEFENSES, named), party, experiment.model)
     coordinator = experiment.parties.coordinator
+    check_together(
+        {
+            party: build_plugins(DEFENSES, [d for d in scenario.defenses if d.at == party])
+            for party in experiment.roles()
+            if party != coordinator
+        }
+    )
     grants = [g for g in experiment.disclose if g.what == "parameters" and g.to == coordinator]
     disclosing = {p: any(g.by in (None, p) for g in grants) for p in experiment.parties.passive}
     check_fed(

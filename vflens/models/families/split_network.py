@@ -128,7 +128,8 @@ class SplitNetwork(ModelFamily):
         """A bottom model."""
         from vflens.models.networks.training import Bottom
 
-        return Bottom(self, site.columns, site.training, site.keys, site.wrap, device=site.device)
+        given = (site.columns, site.training, site.keys, site.wrap)
+        return Bottom(self, *given, penalty=site.penalty, device=site.device)
 
     def active_part(self, site: Site) -> Top:
         """The top model, with a bottom model of its own where the party has columns."""
@@ -142,6 +143,7 @@ class SplitNetwork(ModelFamily):
             training=site.training,
             keys=site.keys,
             wrap=site.wrap,
+            penalty=site.penalty,
             device=site.device,
         )
 

@@ -21,7 +21,7 @@ from vflens.models.networks.architectures import DTYPES, AsImage, bottom, top
 from vflens.models.networks.device import placed
 from vflens.models.networks.generator import keyed
 from vflens.models.networks.parameters import to_arrays
-from vflens.models.part import Keys, LossGradient, Wrap, plain
+from vflens.models.part import Keys, LossGradient, Penalty, Wrap, plain
 from vflens.models.settings import Training
 from vflens.models.softmax_regression import loss_gradient
 from vflens.numerics.optimizer import OPTIMIZERS
@@ -120,11 +120,14 @@ class _Model:
         with keyed(self._keys.draws.stream(*names)) if self._draws else nullcontext():
             yield
 
-    def _backward(self, output: Tensor, gradient: Array) -> None:
-        """The gradient of all parameters, given that of the loss in ``output``."""
+    def _backward(self, output: Tensor, gradient: Array, added: Tensor | None) -> None:
+        """The gradient of all parameters, given that of the loss in ``output`` and what defences ``added`` to
+        it.
+        """
         self._gradient[:] = 0
         # The product has this gradient; given as such, torch imports sympy for a second to check its shape.
-        torch.autograd.backward(torch.dot(output.flatten(), self._placed(gradient).flatten()))
+        loss = torch.dot(output.flatten(), self._placed(gradient).flatten())
+        torch.autograd.backward(loss if added is None else loss + added)
 
     def _apply(self, gradient: Any) -> None:
         """One optimiser step from ``gradient``, which is used up."""
@@ -158,8 +161,10 @@ class Bottom(_Model):
         keys: Keys,
         wrap: Wrap = plain,
         *,
+        penalty: Penalty | None = None,
         device: str = "cpu",
     ) -> None:
+        self._added_by = penalty
         with keyed(keys.draws.stream("bottom")):
             modules, wraps = {"bottom": bottom(network, columns)}, {"bottom": wrap}
             super().__init__(modules, wraps, training, keys, precision=network.precision, device=device)
@@ -190,7 +195,8 @@ class Bottom(_Model):
             self.forward(x, exchange)
         assert self._pending is not None
         embedding, self._pending = self._pending[1], None
-        self._backward(embedding, gradient)
+        added = self._added_by and self._added_by(self.module["bottom"], embedding, self._placed(x))
+        self._backward(embedding, gradient, added)
         self._apply(self._gradient)
 
     def _embedded(self, x: Array) -> Tensor:
@@ -214,8 +220,10 @@ class Top(_Model):
         training: Training,
         keys: Keys,
         wrap: Wrap = plain,
+        penalty: Penalty | None = None,
         device: str = "cpu",
     ) -> None:
+        self._added_by = penalty
         own = [network.embedding_width(columns)] if columns else []
         combined = network.combined_width([width, *own], classes)
         with keyed(keys.draws.stream("top")):
@@ -231,13 +239,17 @@ class Top(_Model):
         return np.zeros((len(x), 0))
 
     def loss_gradient(self, received: Array, x: Array, y: Array, exchange: Exchange) -> LossGradient:
-        """Mean cross-entropy against soft labels ``y`` (n, k); its gradient in ``received`` (n, width)."""
+        """Mean cross-entropy against soft labels ``y`` (n, k).
+
+        The gradient in ``received`` (n, width) is that of the sum with what defences add to it.
+        """
         embedding = self._placed(received).requires_grad_()
         with self._at(exchange):
             logits = self._logits(embedding, x)
         loss, gradient = loss_gradient(_array(logits), y)
         gradient[np.abs(gradient) < self._negligible] = 0  # see _apply: of rows that are almost certain
-        self._backward(logits, gradient)
+        added = self._added_by and self._added_by(self.module["top"], embedding, self._placed(y))
+        self._backward(logits, gradient, added)
         assert embedding.grad is not None
         own = deepcopy(self._gradient)  # the next batch's takes its place
         return LossGradient(loss, _array(embedding.grad), lambda: self._apply(own))
