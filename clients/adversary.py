@@ -99,7 +99,7 @@ class Adversary:
     def own(self) -> dict[str, Array]:
         """The own data of the adversary's party, for :class:`vflens.plugins.view.AdversaryView`."""
         party, run = self._party, self._party.run
-        own = {"features": run.inputs}
+        own = {"features": run.inputs.kept}
         if run.labels is not None:
             own["labels"] = run.labels
         if run.federation.model.linear:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from vflens.array import ScaledColumns
 from vflens.clients.pace import Pace
 from vflens.clients.vertical.aligned_run import AlignedRun
 from vflens.clients.vertical.party import VerticalParty
@@ -70,7 +71,7 @@ class PassiveParty(VerticalParty[AlignedRun[PassivePart]]):
             labels=None,
         )
 
-    def _scoring_of(self, truth: Array, federation: Federation) -> ColumnScoring:
+    def _scoring_of(self, truth: ScaledColumns, federation: Federation) -> ColumnScoring:
         return ColumnScoring(
             party=self.name,
             truth=truth,
@@ -169,7 +170,7 @@ class PassiveParty(VerticalParty[AlignedRun[PassivePart]]):
     @property
     def _releases_table(self) -> bool:
         """Whether a defence prepares its table for release; without one it never leaves."""
-        return any("on_dataset" in defense.hooks() for defense in self.chain.defenses)
+        return self.chain.overrides("on_dataset")
 
     def attack(self) -> None:
         """Attack the labels with the messages of training and disclosures, then report to the coordinator."""
@@ -225,7 +226,7 @@ class PassiveParty(VerticalParty[AlignedRun[PassivePart]]):
         if what == "auxiliary":
             return {"features": self.run.truth[rows]}
         if what == "dataset":
-            return {"dataset": self.run.truth}
+            return {"dataset": self.run.truth[:]}
         training = self.run.truth[self.run.federation.train]
         return {"mean": training.mean(axis=0), "covariance": np.atleast_2d(np.cov(training, rowvar=False))}
 

@@ -38,14 +38,17 @@ def _trained(party: Host, labels: Array, purpose: str, tables: Mapping[str, Arra
     and ``tables``.
     """
     federation = party.run.federation
-    x = np.hstack([party.run.inputs, *tables.values()]) if tables else party.run.inputs
-    train, new = federation.train, x[federation.predict]
+    inputs = party.run.inputs
+
+    def read(rows: Array) -> Array:
+        return np.hstack([inputs[rows], *(t[rows] for t in tables.values())]) if tables else inputs[rows]
+
     described = {p.name: p.columns for p in federation.passive}
     columns: tuple[ColumnInfo, ...] = sum((described[name] for name in tables), party.table.columns)
     site = Site(
         party=party.name,
         columns=columns,
-        features=x.shape[1],
+        features=len(columns),
         classes=federation.n_classes,
         training=federation.training,
         keys=Keys.under(derive(party.secret, purpose)),
@@ -54,8 +57,9 @@ def _trained(party: Host, labels: Array, purpose: str, tables: Mapping[str, Arra
         received=federation.combined_width,
         holds_bias=True,
     )
-    scores = train_alone(federation.model, site, x, labels, train, rng=stream(party.secret, purpose))
-    return scores(new)
+    rng = stream(party.secret, purpose)
+    scores = train_alone(federation.model, site, read, labels, federation.train, rng=rng)
+    return scores(federation.predict)
 
 
 def _released_tables(party: Host) -> dict[str, Array]:

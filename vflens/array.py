@@ -1,7 +1,45 @@
-"""The one type of an array; numerics import it without anything else of the package."""
+"""Arrays and columns scaled to [0, 1]; numerics import them without anything else of the package."""
 
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import numpy as np
 import numpy.typing as npt
 
 Array: TypeAlias = npt.NDArray[Any]
+
+
+def in_unit(values: Array) -> Array:
+    """Bytes as 255ths, float64 in [0, 1]; any other numbers as they are."""
+    scaled: Array = values / 255.0 if values.dtype == np.uint8 else values
+    return scaled
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledColumns:
+    """Columns (N, d) scaled to [0, 1], which are read by rows.
+
+    ``kept`` are float64, or uint8 that stand for 255ths: the pixels of images, an eighth of the memory.
+    """
+
+    kept: Array
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """N and d."""
+        rows, columns = self.kept.shape
+        return rows, columns
+
+    def __len__(self) -> int:
+        return len(self.kept)
+
+    def __getitem__(self, rows: Array | slice) -> Array:
+        """The ``rows`` as float64 (n, d); ``[:]`` are all of them."""
+        return in_unit(self.kept[rows])
+
+    def mean(self, rows: Array) -> Array:
+        """Of each column over ``rows`` int (n,), float64 (d,), without a copy of the rows."""
+        chosen = np.zeros((len(self), 1), bool)
+        chosen[rows] = True
+        mean: Array = self.kept.mean(axis=0, where=chosen)
+        return mean / 255.0 if self.kept.dtype == np.uint8 else mean

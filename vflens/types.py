@@ -164,18 +164,23 @@ class ColumnInfo:
 class Owner:
     """The owner's facts that a defence may read; never serialised.
 
-    ``features`` are the model's inputs in [0, 1] (N, d) and ``labels`` int64 (N,), both in aligned order: the
-    active party's are those that its defences of labels drew. A passive party may hold labels too: what a
+    ``columns`` are the party's own, scaled, and ``labels`` int64 (N,), both in aligned order: the active
+    party's labels are those that its defences of labels drew. A passive party may hold labels too: what a
     party does in the federation is its ``role``. ``parameters`` are those that others disclosed to it, for a
     defence that ``needs_parameters``.
     """
 
     name: str
-    features: Array | None = None
+    columns: array.ScaledColumns | None = None
     labels: Array | None = None
     n_classes: int = 0
     parameters: Mapping[str, Array] | None = None
     role: Role = Role.PASSIVE
+
+    @property
+    def features(self) -> Array | None:
+        """The columns in [0, 1] as float64 (N, d); of images a new array of eight times their memory."""
+        return None if self.columns is None else self.columns[:]
 
 
 @dataclass(frozen=True)

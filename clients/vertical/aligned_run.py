@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
+import numpy as np
 from structlog.typing import FilteringBoundLogger
 
+from vflens.array import ScaledColumns
 from vflens.clients.spending import Spending
 from vflens.clients.vertical.early_stopping import EarlyStopping
 from vflens.config import ActiveConfig, PassiveConfig
@@ -22,6 +24,7 @@ from vflens.tables.scaling import Scaler
 from vflens.tables.table import Table
 from vflens.types import Array, Exchange, Role
 
+_MOVED_BYTES = 1 << 22  # of columns that are moved together
 P_co = TypeVar("P_co", bound=Part, covariant=True)
 
 
@@ -30,14 +33,14 @@ class AlignedRun(Generic[P_co]):
     """All that exists only once rows are aligned; arrays are in aligned order.
 
     ``truth`` (N, d) are the party's own columns scaled to [0, 1], of which ``clipped`` values lay outside
-    their bounds; ``inputs`` the same after its defences; ``model`` is its part of the model. ``spending``
-    counts what its releases cost, ``scoring`` compares submissions with the truth. ``labels`` int64 (N,) are
-    the true ones, at the active party.
+    their bounds; ``inputs`` the same after its defences, the same object without any; ``model`` is its part
+    of the model. ``spending`` counts what its releases cost, ``scoring`` compares submissions with the truth.
+    ``labels`` int64 (N,) are the true ones, at the active party.
     """
 
     federation: Federation
-    truth: Array
-    inputs: Array
+    truth: ScaledColumns
+    inputs: ScaledColumns
     clipped: int
     model: P_co
     spending: Spending
@@ -62,15 +65,18 @@ class LabelledRun(AlignedRun[ActivePart]):
 R_co = TypeVar("R_co", bound=AlignedRun[Part], covariant=True)
 
 
-def aligned_in_place(features: Array, order: Array, scaler: Scaler) -> tuple[Array, int]:
-    """The rows ``order`` of ``features``, moved and scaled in place; and the number of clipped values.
+def aligned_in_place(features: Array, order: Array, scaler: Scaler) -> tuple[ScaledColumns, int]:
+    """The rows ``order`` of ``features``, moved in place, and scaled there unless they are the pixels of
+    images; and the number of clipped values.
 
     A second copy would double what the party holds.
     """
     truth = features[: len(order)]
-    for j in range(truth.shape[1]):
-        truth[:, j] = features[order, j]
-    return truth, scaler.transform_in_place(truth)
+    at_once = max(1, _MOVED_BYTES // max(1, truth[:, :1].nbytes))
+    for j in range(0, truth.shape[1], at_once):
+        truth[:, j : j + at_once] = features[order, j : j + at_once]
+    clipped = 0 if features.dtype == np.uint8 else scaler.transform_in_place(truth)
+    return ScaledColumns(truth), clipped
 
 
 class Host(Protocol):

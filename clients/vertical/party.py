@@ -9,6 +9,7 @@ from typing import Generic, NamedTuple
 
 import numpy as np
 
+from vflens.array import ScaledColumns
 from vflens.clients.adversary import Adversary
 from vflens.clients.data_party import DataParty
 from vflens.clients.membership import check_membership, check_order
@@ -34,8 +35,8 @@ from vflens.wire.allocator import give_back
 class Rows(NamedTuple):
     """A party's own rows in aligned order; see :class:`vflens.clients.vertical.aligned_run.AlignedRun`."""
 
-    truth: Array
-    inputs: Array
+    truth: ScaledColumns
+    inputs: ScaledColumns
     clipped: int
 
 
@@ -149,16 +150,19 @@ class VerticalParty(DataParty, Generic[R_co]):
         """The file rows ``order``, scaled and defended; defences may read ``labels`` int64 (N,)."""
         truth, clipped = self._take_up(order, federation.train)
         self.owner = Owner(self.name, truth, labels, federation.n_classes, role=self.role)
+        if not self.chain.overrides("on_inputs"):
+            return Rows(truth, truth, clipped)
         everything = np.arange(federation.rows, dtype=np.int32)
-        inputs = self.chain.fold("on_inputs", truth, Exchange(federation.run, Phase.TRAIN, 0, 0), everything)
-        return Rows(truth, inputs, clipped)
+        exchange = Exchange(federation.run, Phase.TRAIN, 0, 0)
+        inputs = self.chain.fold("on_inputs", truth[:], exchange, everything)
+        return Rows(truth, ScaledColumns(inputs), clipped)
 
     def inputs_of(self, rows: Array, exchange: Exchange) -> Array:
         """The inputs (n, d) of ``rows`` as the model takes them in ``exchange``."""
-        inputs: Array = self.chain.fold("on_batch", self.run.inputs.take(rows, axis=0), exchange, rows)
+        inputs: Array = self.chain.fold("on_batch", self.run.inputs[rows], exchange, rows)
         return inputs
 
-    def _take_up(self, order: Array, train: Array) -> tuple[Array, int]:
+    def _take_up(self, order: Array, train: Array) -> tuple[ScaledColumns, int]:
         """The table's own rows in ``order``, scaled; the table loses its features, even on failure."""
         if len(features := self.table.features) < len(self.table.ids):
             raise StateError(f"party {self.name!r} took up its rows before and failed: start it again")

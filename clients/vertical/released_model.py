@@ -25,7 +25,7 @@ def released_model(
     """
     if len(run.federation.passive) > 1 or not run.federation.model.closed_forms:
         return None
-    moved, own = _input_map(run.truth, run.inputs), run.model.parameters()
+    moved, own = _input_map(run), run.model.parameters()
     told = disclosed()
     if moved is None or (told is not None and not np.array_equal(told["bias"], own["bias"])):
         return None
@@ -36,11 +36,14 @@ def released_model(
     return ReleasedModel(own["weight"] @ matrix, weight, reflected)
 
 
-def _input_map(x: Array, inputs: Array) -> tuple[Array, bool] | None:
-    """H (d, d) with ``inputs`` = H x for every row, or −I and True for 1 − x; None where neither or another H
-    fits too.
+def _input_map(run: AlignedRun[Part]) -> tuple[Array, bool] | None:
+    """H (d, d) with the inputs of ``run`` = H x for every row, or −I and True for 1 − x; None where neither
+    or another H fits too.
     """
-    d = x.shape[1]
+    d = run.truth.shape[1]
+    if run.inputs is run.truth:
+        return np.eye(d), False
+    x, inputs = run.truth[:], run.inputs[:]
     if np.array_equal(inputs, x):
         return np.eye(d), False
     if np.array_equal(inputs, 1 - x):

@@ -16,6 +16,7 @@ from scipy.special import log_softmax
 from scipy.stats import chi2
 
 from vflens import defenses
+from vflens.array import ScaledColumns
 from vflens.models.networks.generator import keyed
 from vflens.plugins.defense import BATCH_HOOKS, GATE_HOOKS, INNER_HOOKS, Context, Defense
 from vflens.registry import DEFENSES
@@ -70,7 +71,7 @@ def test_registry_equals_the_files_on_disk() -> None:
 def _owner(classes: int = 5) -> Owner:
     rng = np.random.default_rng(0)
     weight = {"weight": rng.normal(size=(classes, 5))}
-    return Owner("passive", rng.random((6, 5)), rng.integers(0, classes, 6), classes, weight)
+    return Owner("passive", ScaledColumns(rng.random((6, 5))), rng.integers(0, classes, 6), classes, weight)
 
 
 def _context(

@@ -53,9 +53,9 @@ def test_the_table_arrives_under_noise_and_attacks_meet_what_theory_says(
     passive = local.passive["passive"]
     (table,) = _tables(local)
     np.testing.assert_array_equal(table.rows, np.arange(1500))
-    noise = table.tensor("dataset") - passive.run.truth
+    noise = table.tensor("dataset") - passive.run.truth[:]
     assert (noise != 0).all()
-    np.testing.assert_array_equal(passive.run.inputs, table.tensor("dataset"))  # its model sees no more
+    np.testing.assert_array_equal(passive.run.inputs[:], table.tensor("dataset"))  # its model sees no more
     found = _metrics(tmp_path / "passive")
     error, bound = found["mse", "released_table"], found["released_bound", ""]
     assert error == pytest.approx((noise[passive.run.federation.predict] ** 2).mean(), rel=1e-12)
@@ -89,7 +89,8 @@ def test_other_settings_draw_other_noise(tmp_path: Path) -> None:
     for name, lam in (("a", 100.0), ("b", 1600.0)):
         local = federation(tmp_path / name, defenses=_release(lam=lam))
         local.coordinator.prepare()
-        noises.append((local.passive["passive"].run.inputs - local.passive["passive"].run.truth).ravel())
+        run = local.passive["passive"].run
+        noises.append((run.inputs[:] - run.truth[:]).ravel())
     assert abs(np.corrcoef(noises)[0, 1]) < 0.3  # 270 cells: five times their standard error
 
 
@@ -128,11 +129,11 @@ def test_correlated_noise_keeps_the_classifier_of_the_owners_labels(tmp_path: Pa
     run, labels = local.passive["passive"].run, local.passive["passive"].owner.labels
     assert labels is not None
     y = np.where(labels == 1, 1.0, -1.0)
-    before, after = (solve_svm(x, y, theta=1.0, rho=0.01) for x in (run.truth, run.inputs))
+    before, after = (solve_svm(x, y, theta=1.0, rho=0.01) for x in (run.truth[:], run.inputs[:]))
     assert before.change(after) < 1e-6
-    assert (run.inputs - run.truth).std() > 0.2
+    assert (run.inputs[:] - run.truth[:]).std() > 0.2
     (table,) = _tables(local)
-    np.testing.assert_array_equal(table.tensor("dataset"), run.inputs)
+    np.testing.assert_array_equal(table.tensor("dataset"), run.inputs[:])
     close(local)
 
 

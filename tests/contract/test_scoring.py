@@ -12,6 +12,7 @@ import pytest
 from laboratory import federation, figures
 
 from vflens import attacks
+from vflens.array import ScaledColumns
 from vflens.errors import ConfigError, ProtocolError, StateError, VflensError
 from vflens.experiments.results.folders import read_party
 from vflens.protocol.acts import Begin, Forward, Guess, Receipt, Submission
@@ -34,7 +35,7 @@ def _service(folder: Path, truth: Array = TRUTH, *, lab: bool = False, pictures:
     folder.mkdir(exist_ok=True)
     return ColumnScoring(
         party="target",
-        truth=truth,
+        truth=ScaledColumns(truth),
         columns=(ColumnInfo("x"), ColumnInfo("y"), ColumnInfo("z", alphabet=(0.0, 1.0))),
         training=np.arange(40, 100, dtype=np.int32),
         predicting=N,

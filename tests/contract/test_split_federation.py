@@ -345,7 +345,7 @@ def _one_network(local: LocalFederation, network: SplitNetwork) -> dict[str, tor
     parties = [*local.passive.values()]
     top = _modules(active)["top"]
     bottoms = [_modules(p)["bottom"] for p in (*parties, active)]
-    inputs = [torch.tensor(p.run.inputs) for p in (*parties, active)]
+    inputs = [torch.tensor(p.run.inputs[:]) for p in (*parties, active)]
     labels = torch.tensor(one_hot(active.run.labels, active.run.federation.n_classes))
     parameters = [p for m in (*bottoms, top) for p in m.parameters()]
     training = active.run.federation.training

@@ -141,7 +141,7 @@ def test_an_attack_that_writes_into_its_view_changes_no_run(tmp_path: Path) -> N
         run_ = local.active.run
         scores = local.active.predictions.received(run_.federation.predict)
         own = [
-            run_.inputs.tobytes(),
+            run_.inputs[:].tobytes(),
             local.active.run.labels.tobytes(),
             run_.model.parameters()["weight"].tobytes(),
         ]

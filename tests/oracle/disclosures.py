@@ -6,13 +6,14 @@ import numpy as np
 from laboratory import NOTHING
 
 from vflens import attacks
+from vflens.array import ScaledColumns
 from vflens.numerics.linear_system import first_differences
 from vflens.plugins.defense import Context, Defense
 from vflens.types import Array, Exchange, Owner, Phase
 
 
 def context_of(defense: Defense, weight: Array, x: Array | None = None, secret: bytes = b"secret") -> Context:
-    owner = Owner("passive", x, parameters={"weight": weight})
+    owner = Owner("passive", None if x is None else ScaledColumns(x), parameters={"weight": weight})
     state = defense.fit(owner, np.random.default_rng(1))
     return Context(owner, Exchange("run", Phase.DISCLOSE, 1, 0), NOTHING, state, "hook", 0, secret)
 

@@ -24,7 +24,7 @@ def test_the_federation_gives_the_parameters_of_central_training(tmp_path: Path,
     local.run()
     run = local.active.run
     names = sorted(local.passive)
-    x = np.hstack([local.passive[n].run.truth for n in names] + [run.truth])
+    x = np.hstack([local.passive[n].run.truth[:] for n in names] + [run.truth[:]])
     rows = run.federation.train
     model = train(
         x[rows],

@@ -232,7 +232,7 @@ def test_a_federation_is_central_training_on_all_columns(
     local.run()
     run = local.active.run
     names = sorted(local.passive)
-    x = np.hstack([local.passive[n].run.truth for n in names] + [run.truth])
+    x = np.hstack([local.passive[n].run.truth[:] for n in names] + [run.truth[:]])
     training = run.federation.training
     draws = [
         batches(run.federation.train, 20, stream(local.coordinator.secret, "batches", epoch))

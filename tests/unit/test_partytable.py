@@ -5,8 +5,11 @@ from __future__ import annotations
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,6 +17,7 @@ from hypothesis.extra import numpy as hnp
 from sametable import assert_same
 
 from vflens.errors import DataError, StorageError
+from vflens.tables.description import PartyFile
 from vflens.tables.files import read_party_table, write_party_table
 from vflens.tables.table import Table
 from vflens.types import ColumnInfo
@@ -77,3 +81,30 @@ def test_tables_that_would_not_read_back_are_not_written(
 def test_a_folder_that_is_not_there_is_a_storage_error(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match=r"cannot write .*data.parquet"):
         write_party_table(SMALL, tmp_path / "absent")
+
+
+@pytest.mark.parametrize(
+    ("values", "column", "kept"),
+    [
+        (pa.array([0, 255], pa.uint8()), {}, np.uint8),
+        (pa.array([0, 255], pa.int16()), {}, np.float64),
+        (pa.array([0, None], pa.uint8()), {}, np.float64),  # the mean of pixels is none
+        (pa.array([0, 255], pa.uint8()), {"pixels": {}}, np.float64),
+        (pa.array([0, 254], pa.uint8()), {"bounds": {"x": [0, 254]}}, np.float64),
+        (pa.array([0, 255], pa.uint8()), {"alphabets": {"x": [0, 255]}}, np.float64),
+    ],
+)
+def test_pixels_that_a_file_has_as_bytes_stay_bytes(
+    tmp_path: Path, values: pa.Array, column: dict[str, Any], kept: type
+) -> None:
+    pq.write_table(pa.table({"id": ["a", "b"], "x": values}), tmp_path / "data.parquet")
+    described = {"pixels": {"x": [0, 1]}, "bounds": {"x": [0, 255]}, "missing": "mean", **column}
+    table = read_party_table(PartyFile.model_validate({"file": "data.parquet", **described}), tmp_path)
+    assert table.features.dtype == kept
+    assert table.features.tolist() == [[v or 0] for v in values.to_pylist()]
+
+
+def test_bytes_are_written_and_read_back(tmp_path: Path) -> None:
+    columns = tuple(ColumnInfo(f"x{j}", 0.0, 255.0, pixel=(j, 0)) for j in range(2))
+    table = Table(SMALL.ids, columns, np.array([[0, 255], [7, 8]], np.uint8))
+    assert_same(read_party_table(write_party_table(table, tmp_path), tmp_path), table)

@@ -23,8 +23,9 @@ def checked_table(
 ) -> Table:
     """The table of data set ``name``: rows are called "name-000000" and so on.
 
-    ``features`` (n, d) and the class names ``classes`` (n,) must be finite and have exactly the classes
-    and ``counts`` expected; labels number the classes in the order of ``counts``.
+    ``features`` (n, d), uint8 for the pixels of images, and the class names ``classes`` (n,) must be finite
+    and have exactly the classes and ``counts`` expected; labels number the classes in the order of
+    ``counts``.
 
     Raises:
         DataError: another shape, a value that is not finite, or other class counts.
@@ -59,7 +60,7 @@ def table(
     return Table(
         ids=np.array([f"{name}-{i:06d}".encode() for i in range(len(features))]),
         columns=tuple(columns),
-        features=np.ascontiguousarray(features, dtype=np.float64),
+        features=np.ascontiguousarray(features, None if features.dtype == np.uint8 else np.float64),
         labels=labels.astype(np.int64),
         class_names=class_names,
         split=split,

@@ -14,11 +14,18 @@ from vflens.types import Array, Exchange, Phase
 
 
 def train_alone(
-    model: ModelFamily, site: Site, x: Array, labels: Array, rows: Array, *, rng: np.random.Generator
+    model: ModelFamily,
+    site: Site,
+    read: Callable[[Array], Array],
+    labels: Array,
+    rows: Array,
+    *,
+    rng: np.random.Generator,
 ) -> Callable[[Array], Array]:
-    """Train on ``rows`` of ``x`` (n, d) as the federation trains; return scores (m, k) of other rows (m, d).
+    """Train on ``rows`` as the federation trains; return what gives the scores (m, k) of any m rows.
 
-    ``site`` describes the active party, with the width that it receives in the federation.
+    ``read`` returns the inputs (m, d) of the rows asked. ``site`` describes the active party, with the width
+    that it receives in the federation.
     """
     width, step = model.width_alone(site.columns, site.received), 0
     part = model.active_part(replace(site, received=width))
@@ -26,11 +33,12 @@ def train_alone(
         for batch in batches(rows, site.training.batch_size, rng):
             y = one_hot(labels[batch], site.classes)
             exchange = Exchange("alone", Phase.TRAIN, epoch, step)
-            part.loss_gradient(np.zeros((len(batch), width)), x[batch], y, exchange).learn()
+            part.loss_gradient(np.zeros((len(batch), width)), read(batch), y, exchange).learn()
             step += 1
 
     def scores(new: Array) -> Array:
-        """Scores float64 (m, k) of the rows ``new`` (m, d)."""
-        return part.log_scores(np.zeros((len(new), width)), new, Exchange("alone", Phase.PREDICT, 1, 0))
+        """Scores float64 (m, k) of the rows ``new`` int (m,)."""
+        exchange = Exchange("alone", Phase.PREDICT, 1, 0)
+        return part.log_scores(np.zeros((len(new), width)), read(new), exchange)
 
     return scores

@@ -54,6 +54,10 @@ class DefenseChain:
             for hook in defense.hooks():
                 self._by_hook.setdefault(hook, []).append(position)
 
+    def overrides(self, hook: str) -> bool:
+        """Whether a configured defence overrides ``hook``."""
+        return hook in self._by_hook
+
     def fold(self, hook: str, value: Any, exchange: Exchange, rows: Array) -> Any:
         """``value`` after every defence that overrides ``hook``, in configured order; float32 goes through
         them as float64.

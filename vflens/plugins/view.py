@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from vflens.array import in_unit
 from vflens.errors import KnowledgeError, PluginError
 from vflens.models.families.softmax_regression import SOFTMAX_REGRESSION
 from vflens.models.family import ModelFamily
@@ -48,9 +49,9 @@ class AdversaryView(CheckedReads, SharedFindings):
 
     Args:
         transcript: what ``party`` received.
-        own: what ``party`` owns: "features" (N_all, d) scaled, "labels" (N_all,), and a passive party's
-            "embeddings" (N_all, w), indexed by position in the aligned order; "parameters" (k, d) of softmax
-            regression.
+        own: what ``party`` owns: "features" (N_all, d) in [0, 1] or as bytes for 255ths, "labels" (N_all,),
+            and a passive party's "embeddings" (N_all, w), indexed by position in the aligned order;
+            "parameters" (k, d) of softmax regression.
         parties: the public description of all parties.
         rows: int32 positions to estimate.
         needs: the knowledge that the attack declared.
@@ -111,7 +112,7 @@ class AdversaryView(CheckedReads, SharedFindings):
             holder = ": a passive party of a split network has them" if name == "embeddings" else ""
             raise KnowledgeError(f"party {self.party!r} has no {name} of its own{holder}")
         found = self._own[name]
-        return found if name == "parameters" else found[self._asked(rows, len(found))]
+        return found if name == "parameters" else in_unit(found[self._asked(rows, len(found))])
 
     def own_model(self) -> Module:
         """A new copy of the passive party's own trained bottom model, to learn on with: own "features" (n, d)

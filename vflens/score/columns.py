@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from vflens.array import ScaledColumns
 from vflens.numerics.entropy import conditional_entropy, entropy
 from vflens.numerics.estimators.affine import affine_fit
 from vflens.protocol.acts import Guess, Submission
@@ -22,7 +23,7 @@ class ColumnScoring(ScoringService):
     """Mean squared errors of the target's columns, and those of blind guesses.
 
     Args:
-        truth: its columns for all aligned rows, float64 (N, d), scaled to [0, 1], before any defence.
+        truth: its columns (N, d) for all aligned rows, scaled, before any defence.
         columns: their metadata; a column with an alphabet is scored in bits too.
         training: rows whose column means are the blind guess "column_means".
         folder: receives the arrays of pictures, ``pictures`` rows of them.
@@ -34,7 +35,7 @@ class ColumnScoring(ScoringService):
     def __init__(
         self,
         *,
-        truth: Array,
+        truth: ScaledColumns,
         columns: tuple[ColumnInfo, ...],
         training: Array,
         folder: Path,
@@ -44,9 +45,7 @@ class ColumnScoring(ScoringService):
     ) -> None:
         super().__init__(width=truth.shape[1], **service)
         self._truth, self._columns, self._model = truth, columns, model
-        trained = np.zeros((len(truth), 1), bool)
-        trained[training] = True
-        self._means = truth.mean(axis=0, where=trained)  # view, no copy
+        self._means = truth.mean(training)
         self._folder, self._pictures = folder, pictures
 
     def keep_errors(self, submission: Submission) -> dict[str, float]:

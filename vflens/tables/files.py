@@ -150,6 +150,22 @@ class _ParquetCells:
                 yield start, name, batch.column(name)
                 start += len(batch)
 
+    def are_bytes(self, names: Sequence[str]) -> bool:
+        """See :meth:`vflens.tables.reading.Cells.are_bytes`."""
+        import pyarrow as pa
+
+        schema, metadata = self._file.schema_arrow, self._file.metadata
+        if any(schema.field(name).type != pa.uint8() for name in names):
+            return False
+        wanted = set(names)
+        stored = (
+            metadata.row_group(i).column(j)
+            for i in range(metadata.num_row_groups)
+            for j in range(metadata.num_columns)
+        )
+        found = [chunk.statistics for chunk in stored if chunk.path_in_schema in wanted]
+        return all(s is not None and s.has_null_count and s.null_count == 0 for s in found)
+
 
 class _CsvCells:
     """See :class:`vflens.tables.reading.Cells`; each call reads the file once, all columns together and as
@@ -188,6 +204,10 @@ class _CsvCells:
                 for name in names:
                     yield start, name, batch.column(name)
                 start += len(batch)
+
+    def are_bytes(self, names: Sequence[str]) -> bool:
+        """See :meth:`vflens.tables.reading.Cells.are_bytes`: a CSV file stores text."""
+        return False
 
 
 def _each(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -39,6 +39,9 @@ class Cells(Protocol):
         column's in order.
         """
 
+    def are_bytes(self, names: Sequence[str]) -> bool:
+        """Whether the file stores all of ``names`` as unsigned 8-bit integers, none missing."""
+
 
 def coded(name: str, categories: int) -> ColumnInfo:
     """A column of the codes 0, 1, … of so many categories; at least two, so that its bounds differ."""
@@ -72,7 +75,9 @@ def table_of(spec: PartyFile, cells: Cells) -> Table:
     twice = repeated(c.name for c in columns)
     if twice is not None:
         raise DataError(f"one-hot column {twice!r} has the name of another column: rename that one")
-    features = np.full((len(ids), len(columns)), np.nan)
+    as_bytes = _holds_images(columns) and cells.are_bytes(names)
+    shape = len(ids), len(columns)
+    features = np.zeros(shape, np.uint8) if as_bytes else np.full(shape, np.nan)
     place = dict(zip(names, np.cumsum([0, *map(len, infos.values())]).tolist(), strict=False))
     _fill(cells, {name: place[name] for name in names if name not in encoded}, kept, features)
     for name, at in place.items():
@@ -80,7 +85,7 @@ def table_of(spec: PartyFile, cells: Cells) -> Table:
             codes = encoded[name][1]
             for j in range(len(infos[name])):
                 features[:, at + j] = codes == j if spec.encode[name] == "one_hot" else codes
-        else:
+        elif not as_bytes:
             _check(spec, infos[name][0], features[:, at], ids, training)
     return Table(ids, columns, features, labels, class_names, split)
 
@@ -236,6 +241,13 @@ def _info(spec: PartyFile, name: str) -> ColumnInfo:
     low, high = spec.bounds.get(name, (None, None))
     pixel = cast("Pixel | None", spec.pixels.get(name))
     return ColumnInfo(name, low, high, spec.alphabets.get(name), pixel)
+
+
+def _holds_images(columns: Sequence[ColumnInfo]) -> bool:
+    """Whether all columns are pixels of 0 to 255, at least one."""
+    return bool(columns) and all(
+        c.pixel is not None and (c.low, c.high, c.alphabet) == (0.0, 255.0, None) for c in columns
+    )
 
 
 def _fill(cells: Cells, place: Mapping[str, int], kept: Array, features: Array) -> None:

@@ -17,9 +17,10 @@ TRAIN, PREDICT = 0, 1
 class Table:
     """Rows of one owner, in the units of its file.
 
-    ``ids`` (n,) unique, UTF-8 bytes (a quarter of the memory of text); ``features`` float64 (n, d), finite;
-    ``labels`` int64 (n,) in 0..k−1 or None; ``class_names`` the k names; ``split`` uint8 (n,), 0 train and 1
-    predict, or None if the coordinator draws it.
+    ``ids`` (n,) unique, UTF-8 bytes (a quarter of the memory of text); ``features`` float64 (n, d), finite,
+    or uint8 where all columns are pixels of 0 to 255; ``labels`` int64 (n,) in 0..k−1 or None;
+    ``class_names`` the k names; ``split`` uint8 (n,), 0 train and 1 predict, or None if the coordinator draws
+    it.
     """
 
     ids: Array

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from vflens.array import ScaledColumns
 from vflens.clients.adversary import reconstructed
 from vflens.experiments.audit.subject import Subject
 from vflens.models.settings import Training
@@ -107,7 +108,7 @@ def simulate(
     weight, bias = _teacher(np.hstack([subject.x, other]), subject.classes, rng)
     labels = _labels(subject, kind, np.hstack([subject.x, other]) @ weight.T + bias, rng)
     disclosed: dict[str, Array] = {}
-    owner = Owner("passive", subject.x, None, subject.classes, parameters=disclosed)
+    owner = Owner("passive", ScaledColumns(subject.x), None, subject.classes, parameters=disclosed)
     secret: bytes = rng.bytes(32)
     chain = DefenseChain(lambda: owner, list(defenses), secret)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from vflens.array import ScaledColumns
 from vflens.errors import ConfigError
 from vflens.experiments.figures import Drawing, Options, Page
 from vflens.experiments.figures._data import Dealt, available, sizes, trained, windows
@@ -182,7 +183,9 @@ def distorted_rows(
 def _disclosed(weight: Array, x: Array, epsilon: float, rotate: bool) -> Array:
     defense = DEFENSES.get("distorted_parameters")(epsilon=epsilon, starts=1, rotate=rotate)
     exchange, nothing = Exchange("figure", Phase.DISCLOSE, 0, 0), np.zeros(0, np.int32)
-    context = Context(Owner("passive", features=x), exchange, nothing, {}, "on_parameters", 0, b"figure")
+    context = Context(
+        Owner("passive", ScaledColumns(x)), exchange, nothing, {}, "on_parameters", 0, b"figure"
+    )
     disclosed = defense.on_parameters({"weight": weight}, context)
     assert disclosed is not None
     distorted: Array = disclosed["weight"]

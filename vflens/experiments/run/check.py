@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from vflens.array import ScaledColumns
 from vflens.clients.membership import check_limits
 from vflens.clients.spending import Spending
 from vflens.config import MIB, ActiveConfig, CoordinatorConfig, Limits, PassiveConfig, load_party, read_toml
@@ -209,7 +210,7 @@ def check_modules(
 
 def _check_wrapped(config: PassiveConfig | ActiveConfig, module: Any, columns: int) -> None:
     """Test that the defences of ``config`` can wrap ``module``, of a party with so many ``columns``."""
-    owner = Owner(config.party, features=np.zeros((0, columns)), role=Role(config.role))
+    owner = Owner(config.party, ScaledColumns(np.zeros((0, columns))), role=Role(config.role))
     chain = DefenseChain(lambda: owner, build_defenses(config), b"")
     chain.wrap(Exchange(config.run, Phase.TRAIN, 0, 0))(module)
 
