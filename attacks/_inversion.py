@@ -122,8 +122,10 @@ def _best(ends: Array, left: Array, starts: int) -> tuple[Array, Array]:
 
 
 def _total_variation(images: Tensor) -> Tensor:
-    """The sum of the absolute differences between neighbouring pixels of each of (n, height, width)."""
-    return images.diff(dim=1).abs().sum(dim=(1, 2)) + images.diff(dim=2).abs().sum(dim=(1, 2))
+    """The sum of the absolute differences between neighbouring pixels of each of (n, channels, height,
+    width).
+    """
+    return images.diff(dim=2).abs().sum(dim=(1, 2, 3)) + images.diff(dim=3).abs().sum(dim=(1, 2, 3))
 
 
 def _grid(columns: Sequence[ColumnInfo]) -> Tensor | None:

@@ -55,6 +55,7 @@ def _trained(party: Host, labels: Array, purpose: str, tables: Mapping[str, Arra
         wrap=plain,
         device=party.config.device,
         received=federation.combined_width,
+        peers=[p.columns for p in federation.passive],
         holds_bias=True,
     )
     rng = stream(party.secret, purpose)

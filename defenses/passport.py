@@ -13,7 +13,7 @@ from torch import nn
 
 from vflens.errors import ConfigError
 from vflens.models.networks.passport import Passport as PassportLayer
-from vflens.models.networks.passport import open_layers, passport_place, with_passport
+from vflens.models.networks.passport import open_layers, passport_place, with_passport, without_norm
 from vflens.plugins.defense import Context, Defense
 from vflens.types import Array, Claim, Role
 
@@ -60,6 +60,7 @@ class Passport(Defense):
             order=self.order,
             rng=ctx.stream(),
         )
+        without_norm(m, place)
         return with_passport(m, place, passport)
 
     def claim(self, state: Mapping[str, Array]) -> Claim:

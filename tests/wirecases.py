@@ -87,7 +87,8 @@ TRAININGS = st.builds(
 WIDTHS = st.lists(st.integers(1, 65536), max_size=3).map(tuple)
 NETWORKS = st.builds(
     SplitNetwork,
-    architecture=st.sampled_from(["mlp", "cnn", "lenet"]),
+    architecture=st.sampled_from(["mlp", "cnn", "lenet", "alexnet", "resnet18"]),
+    cut=st.sampled_from(["fedadob-vertical", "fedadob-horizontal", 1]),
     width=st.integers(1, 65536),
     hidden=WIDTHS,
     top=WIDTHS,

@@ -190,6 +190,7 @@ class VerticalParty(DataParty, Generic[R_co]):
             penalty=self.chain.penalty(start),
             device=self.config.device,
             received=federation.combined_width,
+            peers=[p.columns for p in federation.passive],
             holds_bias=federation.passive[0].name == self.name,
         )
 

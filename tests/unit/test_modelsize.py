@@ -50,7 +50,7 @@ def test_a_bottom_is_as_large_as_computed(settings: dict[str, Any], shape: tuple
 @pytest.mark.parametrize("architecture", ["mlp", "cnn"])
 def test_a_top_is_as_large_as_computed(architecture: Any, hidden: tuple[int, ...]) -> None:
     network = SplitNetwork(architecture=architecture, top=hidden)
-    size, counted = top_size(network, 11, 3), _counted(top(network, 11, 3), 11)
+    size, counted = top_size(network, (11,), 3), _counted(top(network, 11, 3), 11)
     assert size.parameters == counted.parameters
     assert counted.outputs <= size.outputs <= 3 * counted.outputs + 11
 
@@ -66,8 +66,8 @@ def _federation(model: ModelFamily, **training: int) -> Federation:
 
 
 def _part(federation: Federation, party: PartyInfo) -> Size:
-    received, classes = federation.combined_width, federation.n_classes
-    return federation.model.part_size(party.role, party.columns, received, classes)
+    peers = [p.columns for p in federation.passive]
+    return federation.model.part_size(party.role, party.columns, peers, federation.n_classes)
 
 
 def test_each_party_holds_its_part() -> None:

@@ -60,7 +60,7 @@ def test_an_image_is_put_together_whatever_the_order_of_its_columns() -> None:
         x[:, order], _exchange(0)
     )
     np.testing.assert_array_equal(straight, mixed)
-    np.testing.assert_array_equal(image_grid(PIXELS), np.arange(392).reshape(28, 14))
+    np.testing.assert_array_equal(image_grid(PIXELS), np.arange(392).reshape(1, 28, 14))
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_an_attack_on_layers_is_refused_where_no_split_network_is_trained() -> N
 def test_parameters_travel_as_named_arrays() -> None:
     network = SplitNetwork(architecture="lenet")
     one, other = (bottom(network, PIXELS) for _ in range(2))
-    arrays = to_arrays(dict(one.named_parameters()))
+    arrays = to_arrays(one.state_dict())
     assert list(arrays) == ["1.weight", "1.bias", "4.weight", "4.bias"]
     assert {a.dtype for a in arrays.values()} == {np.dtype(np.float32)}
     from_arrays(other, arrays)
@@ -123,10 +123,10 @@ def test_parameters_travel_as_named_arrays() -> None:
 )
 def test_parameters_of_another_architecture_are_refused(change: Mapping[str, Array], message: str) -> None:
     module = bottom(SplitNetwork(architecture="lenet"), PIXELS)
-    before = to_arrays(dict(module.named_parameters()))
+    before = to_arrays(module.state_dict())
     with pytest.raises(ProtocolError, match=message):
         from_arrays(module, before | dict(change))
-    after = to_arrays(dict(module.named_parameters()))
+    after = to_arrays(module.state_dict())
     assert all(np.array_equal(before[n], after[n]) for n in before)
 
 
@@ -224,7 +224,7 @@ def test_two_halves_learn_as_one_network(wrap: bool) -> None:
     )
     h = pair.bottom.forward(pair.x[rows], exchange)
     _, g, _ = pair.top.loss_gradient(h, pair.own[rows], pair.y[rows], exchange)
-    pair.bottom._apply = lambda gradient: None  # type: ignore[method-assign]  # the gradient alone
+    pair.bottom._apply = lambda *_: None  # type: ignore[method-assign]  # the gradient alone
     pair.bottom.learn(pair.x[rows], g, exchange)
     assert weight.grad is not None
     gradient = weight.grad.clone()

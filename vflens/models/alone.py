@@ -28,7 +28,8 @@ def train_alone(
     that it receives in the federation.
     """
     width, step = model.width_alone(site.columns, site.received), 0
-    part = model.active_part(replace(site, received=width))
+    peers = () if site.columns else site.peers  # its own embedding alone reaches the top
+    part = model.active_part(replace(site, received=width, peers=peers))
     for epoch in range(site.training.epochs):
         for batch in batches(rows, site.training.batch_size, rng):
             y = one_hot(labels[batch], site.classes)

@@ -91,8 +91,10 @@ class ModelFamily(BaseModel, ABC):
         """The width of the zeros that stand for ``received`` where a party trains on ``columns`` alone."""
         return received
 
-    def part_size(self, role: Role, columns: Sequence[ColumnInfo], received: int, classes: int) -> Size:
-        """What the part of a party with ``columns`` takes; ``received`` as in :class:`Site`.
+    def part_size(
+        self, role: Role, columns: Sequence[ColumnInfo], peers: Sequence[Sequence[ColumnInfo]], classes: int
+    ) -> Size:
+        """What the part of a party with ``columns`` takes; ``peers`` as in :class:`Site`.
 
         Raises:
             ConfigError: the model does not fit these columns.

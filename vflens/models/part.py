@@ -48,8 +48,9 @@ class Site:
     """What a family builds one party's part from.
 
     ``features`` is the number of its inputs, which defences made of its ``columns``. ``received`` is the
-    width of what arrives at the active party. One passive party ``holds_bias``. What a part draws follows
-    from ``keys``; ``device`` is "cpu" or "cuda". Its defences ``wrap`` its module and add a ``penalty``.
+    width of what arrives at the active party, from ``peers``: each passive party's columns, by name. One
+    passive party ``holds_bias``. What a part draws follows from ``keys``; ``device`` is "cpu" or "cuda". Its
+    defences ``wrap`` its module and add a ``penalty``.
     """
 
     party: str
@@ -61,6 +62,7 @@ class Site:
     wrap: Wrap
     device: str = "cpu"
     received: int = 0
+    peers: Sequence[Sequence[ColumnInfo]] = ()
     holds_bias: bool = False
     penalty: Penalty | None = None
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 
 @dataclass(frozen=True)
@@ -17,8 +15,3 @@ class Size:
     def __add__(self, other: Size) -> Size:
         """Both models."""
         return Size(self.parameters + other.parameters, self.outputs + other.outputs)
-
-
-def fully_connected(widths: Sequence[int]) -> Size:
-    """Linear layers, each with what is between it and the next: two more of its size at most."""
-    return Size(sum((a + 1) * b for a, b in pairwise(widths)), 3 * sum(widths[1:]))

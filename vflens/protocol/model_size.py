@@ -21,7 +21,7 @@ def memory(federation: Federation, party: PartyInfo) -> int:
     """
     batch = min(federation.training.batch_size, len(federation.train))
     model = federation.model.part_size(
-        party.role, party.columns, federation.combined_width, federation.n_classes
+        party.role, party.columns, [p.columns for p in federation.passive], federation.n_classes
     )
     labels = federation.n_classes if party.role is Role.ACTIVE else 0
     rows = federation.rows * (CELL_BYTES * len(party.columns) + 8 * labels)

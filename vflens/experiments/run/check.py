@@ -195,13 +195,12 @@ def check_modules(
     tables = {name: read_party_table(c.data) for name, c in sorted(parties.items())}
     active = next(c for c in configs if isinstance(c, ActiveConfig))
     classes = len(tables[active.party].class_names)
-    widths = [model.width_of(t.columns, classes) for name, t in tables.items() if name != active.party]
-    received = model.combined_width(widths, classes)
+    peers = [t.columns for name, t in tables.items() if name != active.party]
+    received = model.combined_width([model.width_of(columns, classes) for columns in peers], classes)
     for name, config in parties.items():
         columns = tables[name].columns
-        site = Site(
-            name, columns, len(columns), classes, Training(), Keys.under(b""), plain, received=received
-        )
+        own = name, columns, len(columns), classes, Training(), Keys.under(b""), plain
+        site = Site(*own, received=received, peers=peers)
         _check_wrapped(config, model.module(Role(config.role), site), len(columns))
         if isinstance(config, PassiveConfig):
             for attack in build_attacks(active).values():

@@ -1,35 +1,19 @@
-"""The registered architectures: a bottom model by name, and the top model that all of them share.
-
-LeNet is cut as FedAdOb cuts it (2 convolutions | fully connected layers), without batch normalisation.
-"""
+"""The two halves of a split network in torch: a bottom model, and the top model."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Mapping, Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
+from vflens.models.blocks import bottom_layers, top_layers
 from vflens.models.families.split_network import SplitNetwork
-from vflens.models.pixels import image_grid
+from vflens.models.layers import shape_of
+from vflens.models.networks.layers import AsImage, built
 from vflens.types import ColumnInfo
 
 DTYPES: Mapping[str, torch.dtype] = {"float32": torch.float32, "float64": torch.float64}
-
-
-class AsImage(nn.Module):
-    """Rows of pixels (n, d) as images (n, 1, height, width)."""
-
-    index: Tensor
-
-    def __init__(self, columns: Sequence[ColumnInfo]) -> None:
-        super().__init__()
-        self.register_buffer("index", torch.from_numpy(image_grid(columns)), persistent=False)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """The pixels at their places."""
-        return x[:, self.index].unsqueeze(1)
 
 
 def bottom(network: SplitNetwork, columns: Sequence[ColumnInfo]) -> nn.Module:
@@ -40,53 +24,30 @@ def bottom(network: SplitNetwork, columns: Sequence[ColumnInfo]) -> nn.Module:
         ConfigError: the architecture does not fit the columns.
     """
     network.embedding_width(columns)
-    module = BOTTOMS[network.architecture](network, columns)
-    return module.to(DTYPES[network.precision])
+    given, layers = network.input_shape(columns), bottom_layers(network)
+    modules = built(layers, given)
+    if len(given) == 3:
+        modules.insert(0, AsImage(columns))
+    if len(shape_of(layers, given)) == 3:
+        modules.append(nn.Flatten())
+    return nn.Sequential(*modules).to(DTYPES[network.precision])
 
 
-def top(network: SplitNetwork, width: int, classes: int) -> nn.Module:
-    """A new top model: the combined embedding (n, width) → logits (n, classes)."""
+def top(
+    network: SplitNetwork, width: int, classes: int, parties: Sequence[Sequence[ColumnInfo]] = ()
+) -> nn.Module:
+    """A new top model: the combined embedding (n, width) → logits (n, classes).
+
+    ``parties`` are the columns of those whose embeddings are combined; a top model that begins with linear
+    layers does not ask for them.
+
+    Raises:
+        ConfigError: it begins with a convolution, and the parties' images differ.
+    """
     if not network.trainable_top:
         return nn.Identity()
-    module = _fully_connected([width, *network.top, classes])
-    if network.architecture == "mlp":  # its embedding is linear: two linear layers in a row would be one
-        module.insert(0, nn.ReLU())
-    return module.to(DTYPES[network.precision])
-
-
-def _fully_connected(widths: Sequence[int], dropout: float = 0.0) -> nn.Sequential:
-    layers: list[nn.Module] = []
-    for inputs, outputs in pairwise(widths):
-        if layers:
-            layers.append(nn.ReLU())
-            if dropout:
-                layers.append(nn.Dropout(dropout))
-        layers.append(nn.Linear(inputs, outputs))
-    return nn.Sequential(*layers)
-
-
-def _mlp(network: SplitNetwork, columns: Sequence[ColumnInfo]) -> nn.Module:
-    return _fully_connected([len(columns), *network.hidden, network.width], network.dropout)
-
-
-def _cnn(network: SplitNetwork, columns: Sequence[ColumnInfo]) -> nn.Module:
-    return nn.Sequential(
-        AsImage(columns),
-        *(nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
-        *(nn.Conv2d(8, 16, 3, padding=1), nn.ReLU(), nn.Flatten()),
-    )
-
-
-def _lenet(network: SplitNetwork, columns: Sequence[ColumnInfo]) -> nn.Module:
-    return nn.Sequential(
-        AsImage(columns),
-        *(nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2)),
-        *(nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()),
-    )
-
-
-BOTTOMS: Mapping[str, Callable[[SplitNetwork, Sequence[ColumnInfo]], nn.Module]] = {
-    "mlp": _mlp,
-    "cnn": _cnn,
-    "lenet": _lenet,
-}
+    given = network.top_shape(width, parties)
+    modules = built(top_layers(network, classes), given)
+    if len(given) == 3:
+        modules.insert(0, nn.Unflatten(1, given))
+    return nn.Sequential(*modules).to(DTYPES[network.precision])

@@ -6,24 +6,25 @@ from collections.abc import Mapping
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from vflens.errors import ProtocolError
 from vflens.types import Array
 
 
-def to_arrays(parameters: Mapping[str, nn.Parameter]) -> dict[str, Array]:
-    """Copies of ``parameters``."""
-    return {name: p.detach().cpu().numpy().copy() for name, p in parameters.items()}
+def to_arrays(tensors: Mapping[str, Tensor]) -> dict[str, Array]:
+    """Copies of ``tensors``."""
+    return {name: t.detach().cpu().numpy().copy() for name, t in tensors.items()}
 
 
 def from_arrays(module: nn.Module, arrays: Mapping[str, Array]) -> None:
-    """Set the parameters of ``module`` to ``arrays``, of the same names and shapes and finite.
+    """Set the parameters of ``module`` to ``arrays``, of the same names and shapes and finite; a batch norm's
+    running moments are among them.
 
     Raises:
         ProtocolError: they are those of another architecture; the module is left as it was.
     """
-    parameters = dict(module.named_parameters())
+    parameters = module.state_dict()
     if set(parameters) != set(arrays):
         odd = sorted(set(parameters) ^ set(arrays))[0]
         raise ProtocolError(
@@ -31,15 +32,21 @@ def from_arrays(module: nn.Module, arrays: Mapping[str, Array]) -> None:
             "load the right one"
         )
     for name, parameter in parameters.items():
-        if arrays[name].shape != tuple(parameter.shape):
-            raise ProtocolError(
-                f"parameters {name!r} have shape {arrays[name].shape}, the model's {tuple(parameter.shape)}: "
-                "load those of the same architecture"
-            )
-        if not np.isfinite(arrays[name]).all():
-            raise ProtocolError(
-                f"parameters {name!r} hold NaN or infinite numbers: load those of a trained model"
-            )
+        _check(name, arrays[name], tuple(parameter.shape))
     with torch.no_grad():
         for name, parameter in parameters.items():
             parameter.copy_(torch.from_numpy(np.array(arrays[name])))
+
+
+def _check(name: str, array: Array, shape: tuple[int, ...]) -> None:
+    if array.shape != shape:
+        raise ProtocolError(
+            f"parameters {name!r} have shape {array.shape}, the model's {shape}: load those of the same "
+            "architecture"
+        )
+    if not np.isfinite(array).all():
+        raise ProtocolError(
+            f"parameters {name!r} hold NaN or infinite numbers: load those of a trained model"
+        )
+    if name.endswith("running_var") and (array < 0).any():
+        raise ProtocolError(f"parameters {name!r} hold a negative variance: load those of a trained model")

@@ -7,12 +7,15 @@ has β's place: it is set to 0 and stays there.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, Literal, cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+
+from vflens.models.networks.layers import BatchNorm
 
 Order = Literal["paper", "pool_first"]
 
@@ -119,6 +122,21 @@ def with_passport(module: nn.Module, name: str, passport: nn.Module) -> nn.Modul
     parent, _, child = name.rpartition(".")
     setattr(module.get_submodule(parent), child, passport)
     return module
+
+
+def without_norm(module: nn.Module, name: str) -> None:
+    """Take the batch norm directly behind the layer called ``name``, if there is one, out of ``module``.
+
+    A passport's γ and β stand in its place (FedAdOb, §6.1: only baselines have it). Who holds the removed
+    batch norm finds the identity: scale 1, shift 0, mean 0, variance 1.
+    """
+    parent, _, child = name.rpartition(".")
+    siblings = module.get_submodule(parent)
+    following = dict(pairwise(child for child, _ in siblings.named_children())).get(child)
+    norm = None if following is None else siblings.get_submodule(following)
+    if following is not None and isinstance(norm, BatchNorm):
+        norm.running_var.fill_(1 - norm.eps)
+        setattr(siblings, following, nn.Identity())
 
 
 def open_layers(module: nn.Module) -> dict[str, nn.Linear | nn.Conv2d]:

@@ -17,9 +17,10 @@ from torch import Tensor, nn
 
 from vflens.errors import StorageError
 from vflens.models.families.split_network import SplitNetwork
-from vflens.models.networks.architectures import DTYPES, AsImage, bottom, top
+from vflens.models.networks.architectures import DTYPES, bottom, top
 from vflens.models.networks.device import placed
 from vflens.models.networks.generator import keyed
+from vflens.models.networks.layers import NEVER_DRAW, BatchNorm, Moments
 from vflens.models.networks.parameters import to_arrays
 from vflens.models.part import Keys, LossGradient, Penalty, Wrap, plain
 from vflens.models.settings import Training
@@ -27,12 +28,6 @@ from vflens.models.softmax_regression import loss_gradient
 from vflens.numerics.optimizer import OPTIMIZERS
 from vflens.randomness import exchange_names
 from vflens.types import Array, ColumnInfo, Exchange, Phase
-
-#: Layers that need no random numbers; any other may, and torch's generator is keyed for it.
-_NEVER_DRAW = (
-    *(nn.ModuleDict, nn.Sequential, nn.Identity, nn.Linear, nn.Conv2d, nn.ReLU, nn.MaxPool2d, nn.Flatten),
-    AsImage,
-)
 
 
 class _Model:
@@ -51,18 +46,21 @@ class _Model:
         self._dtype, self._device = DTYPES[precision], placed(device)
         numbers = torch.finfo(self._dtype)
         self._negligible = numbers.tiny / numbers.eps**2  # what it absorbs is near the smallest normal number
+        for module in modules.values():
+            module.to(self._device)  # after the draws: the start is the same on every device
         # Taken before any defence wraps the modules: its keys and autoencoder are never among them.
         self._exported = {
-            name if len(modules) == 1 else f"{part}.{name}": parameter
+            name if len(modules) == 1 else f"{part}.{name}": tensor
             for part, module in modules.items()
-            for name, parameter in module.named_parameters()
+            for name, tensor in module.state_dict(keep_vars=True).items()
         }
         self.module = nn.ModuleDict({part: wraps.get(part, plain)(m) for part, m in modules.items()})
-        self.module.to(self._device)  # after the draws: the start is the same on every device
+        self.module.to(self._device)  # what defences added
         self._keys = keys
         modules_by_name = dict(self.module.named_modules())
         self._rekeyed = {n: m for n, m in modules_by_name.items() if hasattr(m, "rekey")}
-        self._draws = any(type(m) not in _NEVER_DRAW for m in modules_by_name.values())
+        self._draws = any(type(m) not in NEVER_DRAW for m in modules_by_name.values())
+        self._norms = [m for m in modules_by_name.values() if isinstance(m, BatchNorm)]
         learned = [p for p in self.module.parameters() if p.requires_grad]
         self._theta, self._gradient = map(self._vector, _flattened(learned, self._dtype, self._device))
         penalised = [np.full(p.numel(), training.penalise_bias or p.dim() > 1) for p in learned]
@@ -74,7 +72,9 @@ class _Model:
         )
 
     def parameters(self) -> dict[str, Array]:
-        """Copies of the registered architecture's parameters; a defence's own are never among them."""
+        """Copies of the registered architecture's parameters, with a batch norm's running moments; a
+        defence's own are never among them.
+        """
         return to_arrays(self._exported)
 
     def state(self) -> dict[str, Array]:
@@ -129,8 +129,14 @@ class _Model:
         loss = torch.dot(output.flatten(), self._placed(gradient).flatten())
         torch.autograd.backward(loss if added is None else loss + added)
 
-    def _apply(self, gradient: Any) -> None:
-        """One optimiser step from ``gradient``, which is used up."""
+    def _moments(self) -> list[Moments | None]:
+        """Of each batch norm, those of the batch that was computed last."""
+        return [norm.moments for norm in self._norms]
+
+    def _apply(self, gradient: Any, moments: Sequence[Moments | None]) -> None:
+        """One optimiser step from ``gradient``, which is used up; running moments follow ``moments``."""
+        for norm, batch in zip(self._norms, moments, strict=True):
+            norm.learn(batch)
         gradient += self._penalty * self._theta
         self._optimizer.update(self._theta, gradient)
         # Rounds what is negligible to zero: the penalty shrinks the weights of dead units until they are
@@ -168,7 +174,7 @@ class Bottom(_Model):
         with keyed(keys.draws.stream("bottom")):
             modules, wraps = {"bottom": bottom(network, columns)}, {"bottom": wrap}
             super().__init__(modules, wraps, training, keys, precision=network.precision, device=device)
-        self._pending: tuple[Exchange, Tensor] | None = None
+        self._pending: tuple[Exchange, Tensor, list[Moments | None]] | None = None
 
     def forward(self, x: Array, exchange: Exchange) -> Array:
         """The embedding (n, width) of ``x`` (n, d), in the network's precision."""
@@ -176,7 +182,7 @@ class Bottom(_Model):
         with self._at(exchange), torch.set_grad_enabled(training):
             embedding = self._embedded(x)
         if training:
-            self._pending = exchange, embedding
+            self._pending = exchange, embedding, self._moments()
         return _array(embedding)
 
     def copied(self, exchange: Exchange) -> nn.Module:
@@ -194,10 +200,10 @@ class Bottom(_Model):
         if self._pending is None or self._pending[0] != exchange:  # after a restart
             self.forward(x, exchange)
         assert self._pending is not None
-        embedding, self._pending = self._pending[1], None
+        (_, embedding, moments), self._pending = self._pending, None
         added = self._added_by and self._added_by(self.module["bottom"], embedding, self._placed(x))
         self._backward(embedding, gradient, added)
-        self._apply(self._gradient)
+        self._apply(self._gradient, moments)
 
     def _embedded(self, x: Array) -> Tensor:
         embedding: Tensor = self.module["bottom"](self._placed(x))
@@ -207,7 +213,7 @@ class Bottom(_Model):
 class Top(_Model):
     """The active party's models: its own bottom, if it holds columns, and the top.
 
-    ``width`` is that of the passive parties' combined embeddings.
+    ``width`` is that of the passive parties' combined embeddings, ``peers`` are these parties' columns.
     """
 
     def __init__(
@@ -222,13 +228,14 @@ class Top(_Model):
         wrap: Wrap = plain,
         penalty: Penalty | None = None,
         device: str = "cpu",
+        peers: Sequence[Sequence[ColumnInfo]] = (),
     ) -> None:
         self._added_by = penalty
         own = [network.embedding_width(columns)] if columns else []
         combined = network.combined_width([width, *own], classes)
         with keyed(keys.draws.stream("top")):
             modules = {"bottom": bottom(network, columns)} if columns else {}
-            modules["top"] = top(network, combined, classes)
+            modules["top"] = top(network, combined, classes, [*peers, columns])
             super().__init__(
                 modules, {"top": wrap}, training, keys, precision=network.precision, device=device
             )
@@ -246,13 +253,14 @@ class Top(_Model):
         embedding = self._placed(received).requires_grad_()
         with self._at(exchange):
             logits = self._logits(embedding, x)
+        moments = self._moments()
         loss, gradient = loss_gradient(_array(logits), y)
         gradient[np.abs(gradient) < self._negligible] = 0  # see _apply: of rows that are almost certain
         added = self._added_by and self._added_by(self.module["top"], embedding, self._placed(y))
         self._backward(logits, gradient, added)
         assert embedding.grad is not None
         own = deepcopy(self._gradient)  # the next batch's takes its place
-        return LossGradient(loss, _array(embedding.grad), lambda: self._apply(own))
+        return LossGradient(loss, _array(embedding.grad), lambda: self._apply(own, moments))
 
     def log_scores(self, received: Array, x: Array, exchange: Exchange) -> Array:
         """Log-probabilities float64 (n, k)."""
