@@ -177,7 +177,7 @@ def test_a_network_computes_the_same_wherever_it_is_cut(
 
 def test_a_pixel_of_a_colour_has_its_channel() -> None:
     """Interleaved as files have them, whatever the order of the columns."""
-    columns = [ColumnInfo(f"{k}", pixel=(5 + r, c, k)) for r, c, k in np.ndindex(2, 3, 3)]  # type: ignore[arg-type]
+    columns = [ColumnInfo(f"{k}", pixel=(5 + r, c, k)) for r, c, k in np.ndindex(2, 3, 3)]
     np.testing.assert_array_equal(image_grid(columns), np.arange(18).reshape(2, 3, 3).transpose(2, 0, 1))
     mixed = np.random.default_rng(0).permutation(18)
     np.testing.assert_array_equal(mixed[image_grid([columns[i] for i in mixed])], image_grid(columns))
@@ -228,7 +228,9 @@ def test_a_top_of_convolutions_combines_images_of_one_size_only() -> None:
     width = network.embedding_width(upright)
     assert network.top_shape(width, [upright, upright]) == (6, 14, 7)
     assert network.top_shape(2 * width, [upright, upright]) == (12, 14, 7)  # concatenated
-    with pytest.raises(ConfigError, match="images of .*7, 14.* places: cut the images alike, or choose a la"):
+    with pytest.raises(
+        ConfigError, match=r"images of .*7, 14.* places: cut the images alike, or choose a la"
+    ):
         network.top_shape(width, [upright, flat])
     assert SplitNetwork(architecture="lenet").top_shape(400, [upright, flat]) == (400,)
 

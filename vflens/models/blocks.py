@@ -94,7 +94,7 @@ def _alexnet(network: SplitNetwork) -> list[Block]:
 
 
 def _resnet18(network: SplitNetwork) -> list[Block]:
-    """He et al., 2016, as is usual for images of 32 by 32: a first convolution of 3 by 3, no pooling behind."""
+    """He et al., 2016, as is usual for images of 32 by 32: first a convolution of 3 by 3 without pooling."""
     found: list[Block] = [(_plain_convolution(64, 3), BatchNorm(), ReLU())]
     before = 64
     for channels, stride in ((64, 1), (128, 2), (256, 2), (512, 2)):

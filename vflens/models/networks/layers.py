@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import torch
 from torch import Tensor, nn
@@ -125,36 +125,38 @@ def built(layers: Sequence[Layer], given: Shape) -> list[nn.Module]:
     for layer, shape in inputs_of(layers, given):
         if isinstance(layer, described.Linear) and len(shape) == 3:
             modules.append(nn.Flatten())
-        modules.append(_built(layer, shape))
+        modules.append(_MADE[type(layer)](layer, shape))
     return modules
 
 
-def _built(layer: Layer, given: Shape) -> nn.Module:
-    match layer:
-        case described.Linear(outputs):
-            return nn.Linear(prod(given), outputs)
-        case described.Convolution(outputs, kernel, padding, stride, bias):
-            return nn.Conv2d(given[0], outputs, kernel, stride, padding, bias=bias)
-        case described.ReLU():
-            return nn.ReLU()
-        case described.Dropout(share):
-            return nn.Dropout(share)
-        case described.BatchNorm():
-            return BatchNorm(given[0])
-        case described.MaxPool():
-            return nn.MaxPool2d(2)
-        case described.AveragePool():
-            return AveragePool()
-        case described.Cross(layers):
-            return Cross(layers, given[0])
-        case described.Residual(branch, shortcut):
-            sides = (nn.Sequential(*built(side, given)) for side in (shortcut, branch))
-            return Residual(shortcut=next(sides), branch=next(sides))
-        case described.Beside(left, right, deep):
-            read = layer.inputs(given)
-            return Beside(nn.Sequential(*built(left, read[0])), nn.Sequential(*built(right, read[1])), deep)
-    raise NotImplementedError(f"{layer} has no module")
+def _convolution(layer: described.Convolution, given: Shape) -> nn.Module:
+    shape = given[0], layer.outputs, layer.kernel, layer.stride, layer.padding
+    return nn.Conv2d(*shape, bias=layer.bias)
 
+
+def _residual(layer: described.Residual, given: Shape) -> nn.Module:
+    shortcut, branch = (nn.Sequential(*built(side, given)) for side in (layer.shortcut, layer.branch))
+    return Residual(branch, shortcut)
+
+
+def _beside(layer: described.Beside, given: Shape) -> nn.Module:
+    sides = zip((layer.left, layer.right), layer.inputs(given), strict=True)
+    left, right = (nn.Sequential(*built(side, read)) for side, read in sides)
+    return Beside(left, right, layer.deep)
+
+
+_MADE: Mapping[type[Layer], Callable[[Any, Shape], nn.Module]] = {
+    described.Linear: lambda layer, given: nn.Linear(prod(given), layer.outputs),
+    described.Convolution: _convolution,
+    described.ReLU: lambda layer, given: nn.ReLU(),
+    described.Dropout: lambda layer, given: nn.Dropout(layer.share),
+    described.BatchNorm: lambda layer, given: BatchNorm(given[0]),
+    described.MaxPool: lambda layer, given: nn.MaxPool2d(2),
+    described.AveragePool: lambda layer, given: AveragePool(),
+    described.Cross: lambda layer, given: Cross(layer.layers, given[0]),
+    described.Residual: _residual,
+    described.Beside: _beside,
+}
 
 #: What draws no random numbers.
 NEVER_DRAW = (
