@@ -10,13 +10,11 @@ from typing import ClassVar
 import numpy as np
 
 from vflens.attacks._binary import binary
+from vflens.attacks._directions import DECIMALS
 from vflens.errors import KnowledgeError
 from vflens.plugins.attack import Attack
 from vflens.plugins.view import AdversaryView
 from vflens.types import Estimate, Knowledge, Phase
-
-# Decimals of a cosine: further ones come from float32's rounding, and would rank rows of equal direction.
-_DECIMALS = 6
 
 
 class DirectionScoring(Attack):
@@ -42,4 +40,4 @@ class DirectionScoring(Attack):
         g = view.gradients().reshape(-1, len(known))
         lengths = np.linalg.norm(g, axis=1) * np.linalg.norm(known)
         cosine = np.clip((g @ known) / np.where(lengths > 0, lengths, 1.0), -1, 1)
-        return binary(view, (1 + cosine.round(_DECIMALS)) / 2)
+        return binary(view, (1 + cosine.round(DECIMALS)) / 2)

@@ -24,7 +24,10 @@ from vflens.experiments.run.run import run
 
 Bars = list[tuple[str, float, str]]
 CANCER = {"name": "breast_cancer"}
-LABELS = ("gradient_sign", "direction_scoring", "norm_scoring", "pmc")
+LABELS = (
+    *("gradient_sign", "gradient_clustering", "direction_scoring", "norm_scoring"),
+    *("similarity", "pmc"),
+)
 
 
 def measured(scenarios: Sequence[dict[str, Any]], **settings: Any) -> Iterator[tuple[str, list[Metric]]]:
@@ -50,7 +53,7 @@ def figure(metrics: Sequence[Metric], metric: str, attack: str = "", scored: str
 
 def label_errors() -> str:
     """Share of labels named wrongly by each attack, against each defence of the active party; of training
-    rows, pmc's of both.
+    rows, and of prediction rows where it can.
     """
     scenarios = [
         {"name": "no defence"},
@@ -68,7 +71,8 @@ def label_errors() -> str:
         disclose=[{"what": "labels", "to": "passive", "rows": 40}],
     ):
         blind = 1 - figure(found, "blind_label_accuracy", scored="train")
-        for attack, scored in (*((a, "train") for a in LABELS), ("pmc", "predict")):
+        predicted = (("similarity", "predict"), ("pmc", "predict"))
+        for attack, scored in (*((a, "train") for a in LABELS), *predicted):
             wrong = 1 - figure(found, "label_accuracy", attack, scored)
             auc = figure(found, "label_auc", attack, scored)
             where = ", prediction rows" if scored == "predict" else ""

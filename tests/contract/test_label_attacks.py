@@ -21,11 +21,14 @@ from vflens.errors import AccessError, ConfigError, KnowledgeError, ProtocolErro
 from vflens.experiments.pages.report import render
 from vflens.experiments.results.folders import read_party, read_runs
 from vflens.experiments.results.offline import attack_recorded, score_estimate
+from vflens.experiments.results.results import failed, label_results, skipped
 from vflens.experiments.run.run import run
+from vflens.plugins.attack import Attack
 from vflens.protocol.acts import Deliver, Disclose, Guess, Submission
 from vflens.protocol.link import Link
+from vflens.registry import ATTACKS
 from vflens.storage import journal
-from vflens.types import Array, Phase, Point, numbered, statuses
+from vflens.types import Array, Knowledge, Phase, Point, numbered, statuses
 from vflens.wire.messages import RPCS
 
 LABELS = {"what": "labels", "to": "passive", "rows": 20}
@@ -161,6 +164,34 @@ def test_a_thief_completes_its_model_behind_its_own_passport(tmp_path: Path, agg
     with torch.no_grad():
         again = model(torch.tensor(local.passive["passive"].run.inputs, dtype=torch.float32)).numpy()
     np.testing.assert_allclose(again, embeddings, rtol=0, atol=1e-5)
+
+
+def test_every_attack_on_labels_runs_against_passports_at_both_parties(tmp_path: Path) -> None:
+    kinds: dict[str, type[Attack]] = {n: ATTACKS.get(n) for n in ATTACKS.names()}
+    names = [n for n, kind in kinds.items() if kind.estimates == "labels"]
+    settings: dict[str, Any] = {
+        "data": TWO_CLASSES,
+        "model": MLP,
+        "training": {"epochs": 4, "batch_size": 40, "learning_rate": 0.01},
+        "disclose": [LABELS],
+        "attacks": [{"name": n, "at": "passive"} for n in names],
+        "defenses": [{"name": "passport", "at": at} for at in ("passive", "active")],
+    }
+    federation(tmp_path, **settings).run()
+    (done,) = read_runs([tmp_path])
+    assert failed(done) == []
+    without = {s.attack for s in skipped(done) if "are not those of 2 logits" in s.reason}
+    assert without == {s.attack for s in skipped(done)}
+    found = {(r.attack, r.scored_set): r for r in label_results(done)}
+    phases = {n: kinds[n].estimated_rows for n in names if n not in without}
+    assert set(found) == {(n, str(phase)) for n in phases for phase in phases[n]}
+    # The key of a batch is the same for all its rows, so their gradients still point to one side per class.
+    assert {n for (n, scored), r in found.items() if scored == "train" and r.auc > 0.8} >= {
+        n for n in phases if Knowledge.GRADIENTS in kinds[n].needs and n != "norm_scoring"
+    }
+    page = render([done])
+    for n in names:
+        assert (f"{n} finds classes without names" in page) == kinds[n].up_to_renaming
 
 
 def test_labels_go_only_to_whom_they_are_granted(tmp_path: Path) -> None:

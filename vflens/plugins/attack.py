@@ -31,7 +31,8 @@ class Attack(BaseModel, ABC):
     ``rowwise`` says that rows are estimated one by one: permuting the rows permutes the answer.
     ``estimates``: the target's columns (N, d), or a belief in each class (N, k). ``estimated_rows``:
     prediction rows, training rows, or both. ``up_to_affine`` says that its values are the target's columns up
-    to an affine map, which only the target can fit. ``exact``: the answer is exact if the messages determine
+    to an affine map, which only the target can fit, ``up_to_renaming`` that its classes have no names: only
+    the target can name each as one of its own. ``exact``: the answer is exact if the messages determine
     it; an iteration that stops early, or an estimate from a sample, is not. ``unknown_columns`` is the number
     of unknown columns that it is made for, None for any. ``audited`` is how ``vflens audit`` runs it, None
     where another attack covers it. ``stated`` is the theory of its error, or None.
@@ -43,6 +44,7 @@ class Attack(BaseModel, ABC):
     phases: ClassVar[frozenset[Phase]] = frozenset({Phase.PREDICT, Phase.DISCLOSE})
     rowwise: ClassVar[bool] = True
     up_to_affine: ClassVar[bool] = False
+    up_to_renaming: ClassVar[bool] = False
     estimated_rows: ClassVar[frozenset[Phase]] = frozenset({Phase.PREDICT})
     exact: ClassVar[bool] = True
     unknown_columns: ClassVar[int | None] = None
@@ -77,6 +79,12 @@ def installed_attack(name: str) -> type[Attack] | None:
     except (ConfigError, PluginError):
         return None
     return found
+
+
+def up_to_renaming(attack: str) -> bool:
+    """Whether the classes that ``attack`` finds have no names; False if it is not installed."""
+    kind = installed_attack(attack)
+    return kind is not None and kind.up_to_renaming
 
 
 class JointAttack(Attack):

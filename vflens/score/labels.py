@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from vflens.numerics.ranking import auc
+from vflens.plugins.attack import up_to_renaming
 from vflens.protocol.acts import Guess, Submission
 from vflens.score.service import ScoringService
 from vflens.types import Array
@@ -16,6 +17,9 @@ from vflens.types import Array
 
 class LabelScoring(ScoringService):
     """Share of right labels and AUC of a guess, and the share of the most frequent class.
+
+    The classes of an attack that finds them without names are clusters: each is named as a class, one to one,
+    so that as many labels as possible are right.
 
     Args:
         labels: int64 (N,) of all aligned rows.
@@ -37,11 +41,22 @@ class LabelScoring(ScoringService):
 
     def _error(self, guess: Guess, submission: Submission) -> float:
         truth = self._labels[submission.rows]
-        accuracy = float((guess.values.argmax(axis=1) == truth).mean())
+        values = named(guess.values, truth) if up_to_renaming(guess.attack) else guess.values
+        accuracy = float((values.argmax(axis=1) == truth).mean())
         add = partial(self.adding(submission), attack=guess.attack)
         add("label_accuracy", accuracy)
-        ranked = auc(guess.values, truth)
+        ranked = auc(values, truth)
         add("label_auc", ranked)
         if math.isnan(ranked):
             self._log.warning("label_auc is undefined: the scored rows are of one class", attack=guess.attack)
         return 1 - accuracy
+
+
+def named(values: Array, truth: Array) -> Array:
+    """``values`` (n, k) with the columns in the order in which most rows have their class ``truth`` (n,)."""
+    from scipy.optimize import linear_sum_assignment  # slow to load, for few attacks
+
+    pairs = np.zeros((values.shape[1],) * 2, np.int64)
+    np.add.at(pairs, (truth, values.argmax(axis=1)), 1)
+    found: Array = values[:, linear_sum_assignment(pairs, maximize=True)[1]]
+    return found

@@ -38,7 +38,7 @@ from vflens.experiments.results.results import (
 )
 from vflens.experiments.results.theory import comparisons, disorders
 from vflens.models.family import IN_THE_CLEAR, checked_model
-from vflens.plugins.attack import installed_attack
+from vflens.plugins.attack import installed_attack, up_to_renaming
 from vflens.plugins.defense import GATE_HOOKS, installed_defense
 from vflens.registry import ATTACKS
 from vflens.types import Document, Phase
@@ -114,6 +114,9 @@ def _of_every_run(runs: Sequence[Run], names: Mapping[str, str]) -> Document:
         "theory": [(names[r.name], c) for r in runs for c in comparisons(r)],
         "disorders": [(names[r.name], d) for r in runs for d in disorders(r)],
         "labels": [(names[r.name], found) for r in runs for found in label_results(r)],
+        "clusterings": sorted(
+            {found.attack for r in runs for found in label_results(r) if up_to_renaming(found.attack)}
+        ),
     }
 
 

@@ -22,11 +22,12 @@ from vflens.experiments.results.results import (
     skipped,
     utility,
 )
-from vflens.plugins.attack import installed_attack
+from vflens.plugins.attack import installed_attack, up_to_renaming
 from vflens.types import Document, Facts, Phase, Role
 
 _NOTHING = "Nothing can be said yet about what leaks: no reconstruction was scored beside a blind guess."
 _NO_COLUMNS = "No reconstruction of columns was scored beside a blind guess."  # other results exist
+_AS_CLUSTERS = ", each of its classes under the name that fits best"  # they have none of their own
 _SPOKEN_RUNS = 4  # the heat map shows the others
 
 
@@ -276,6 +277,7 @@ def _worth_of_secure_training(runs: Sequence[Run]) -> str:
     named = {(r.attack, r.adversary, r.scored_set): r for r in scored if reads_training(r.attack)}
     return columns + "".join(
         f" Trained in the clear, {r.attack} at {r.adversary} names {100 * r.accuracy:.1f} % of {r.rows:,} "
-        f"{r.kind} labels rightly (the most frequent class: {100 * r.blind:.1f} %)."
+        f"{r.kind} labels rightly{_AS_CLUSTERS if up_to_renaming(r.attack) else ''} (the most frequent "
+        f"class: {100 * r.blind:.1f} %)."
         for r in sorted(named.values(), key=lambda r: -r.accuracy)
     )
