@@ -212,7 +212,7 @@ class ActiveParty(VerticalParty[LabelledRun]):
         self.check_open()
         run = self.run
         numbers = numbered(act.rows, len(run.federation.predict))
-        scores = self.predictions.ask(run.federation.predict[numbers]).tensor("scores")
+        scores = self.predictions.answered(run.federation.predict[numbers])
         ids = tuple(i.decode() for i in run.prediction_ids[numbers])
         return Answers(numbers, ids, self.table.class_names, scores)
 

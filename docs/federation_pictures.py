@@ -60,6 +60,10 @@ def label_errors() -> str:
         *(defended("label_dp", "active", epsilon=e) for e in (2.0, 0.5)),
         defended("max_norm", "active"),
         *(defended("marvell", "active", power=p) for p in (1.0, 4.0)),
+        defended("dp_gaussian", "active", level=1.0),
+        defended("discretisation", "active", levels=4),
+        defended("averaging", "active", rows=8),
+        defended("cae", "active"),
     ]
     shown, blind = Bars(), 0.0
     for name, found in measured(

@@ -106,8 +106,19 @@ class Predictions:
 
     def received(self, rows: Array) -> Array:
         """Log-probabilities (n, k) of ``rows`` asked before, after this party's own defences."""
+        with self._party.lock:
+            return self._read(self._scores.values(rows), rows)
+
+    def answered(self, rows: Array) -> Array:
+        """Log-probabilities (n, k) of ``rows`` as an operator of this party gets them: released, then its own
+        defences.
+        """
+        log_c = self.ask(rows).tensor("scores")
+        with self._party.lock:
+            return self._read(log_c, rows)
+
+    def _read(self, log_c: Array, rows: Array) -> Array:
         party = self._party
-        with party.lock:
-            exchange = Exchange(party.config.run, Phase.PREDICT, MODEL_VERSION, self._requests)
-            log_c: Array = party.chain.fold("on_outputs", self._scores.values(rows), exchange, rows)
-            return log_c
+        exchange = Exchange(party.config.run, Phase.PREDICT, MODEL_VERSION, self._requests)
+        read: Array = party.chain.fold("on_outputs", log_c, exchange, rows)
+        return read

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from laboratory import close, federation, same
-from scipy.stats import chi2
+from scipy.stats import chi2, entropy
 
 from vflens.clients.vertical.aligned_run import AlignedRun
 from vflens.clients.vertical.party import VerticalParty
@@ -112,6 +112,9 @@ def test_a_defence_on_a_real_exchange(tmp_path: Path, name: str, role: Role, hoo
         if claim.noise_std is not None:
             own = len(before) if hook == "on_gradient" else 1  # the claim is of a row's own gradient
             _is_noise_of(claim.noise_std, own * (released[hook] - before))
+        assert len(np.unique(released[hook])) <= (claim.levels or math.inf)
+        alike = np.unique(released[hook], axis=0, return_counts=True)[1]
+        assert alike.min() >= (claim.group_rows or 1)
     if hook == "on_labels":
         _keeps_labels_as_claimed(local, claim)
     close(local)
@@ -141,8 +144,15 @@ def _is_noise_of(std: float, noise: Array) -> None:
 
 
 def _keeps_labels_as_claimed(local: LocalFederation, claim: Claim) -> None:
-    """Randomised response of ε keeps a label with probability e^ε/(e^ε + k − 1)."""
+    """Randomised response of ε keeps a label with probability e^ε/(e^ε + k − 1); a code has its class."""
     active, k = local.active, local.active.run.federation.n_classes
+    if claim.decodes:
+        everything = np.arange(active.run.federation.rows, dtype=np.int32)
+        read = active.chain.fold("on_outputs", np.log(active.run.soft_labels), EXCHANGE, everything)
+        np.testing.assert_array_equal(read.argmax(axis=1), active.run.labels)
+        assert claim.label_entropy is not None
+        assert entropy(active.run.soft_labels, axis=1).min() >= claim.label_entropy - 1e-9
+        return
     assert claim.epsilon is not None
     kept = math.exp(claim.epsilon) / (math.exp(claim.epsilon) + k - 1)
     share = (active.run.soft_labels == one_hot(active.run.labels, k)).all(axis=1).mean()
