@@ -11,13 +11,34 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from vflens.errors import ConfigError
+from vflens.models.networks.architectures import bottom
+from vflens.models.networks.device import placed
 from vflens.models.pixels import image_grid
 from vflens.plugins.attack import Attack
 from vflens.plugins.view import AdversaryView
 from vflens.types import Array, ColumnInfo, Estimate, statuses
 
-_BATCH = 512  # descents in one block: they fit into the caches
+_BATCH = {"cpu": 512, "cuda": 16384}  # descents in one block: they fit into the caches; fill a GPU
 _TIE = 1 + 1e-9  # residuals this near count as equal: the nearer start has the row
+
+
+def target_model(view: AdversaryView) -> nn.Module:
+    """A new bottom model of the target in float64, where the party of ``view`` computes; its start depends on
+    torch's generator.
+    """
+    model = bottom(view.architecture(), view.metadata()).to(torch.float64)
+    return model.to(placed(view.device))
+
+
+def device_of(model: nn.Module) -> torch.device:
+    """Where ``model`` computes."""
+    return next(model.parameters()).device
+
+
+def array(tensor: Tensor) -> Array:
+    """``tensor`` as NumPy has it."""
+    found: Array = tensor.detach().cpu().numpy()
+    return found
 
 
 class Inversion(Attack):
@@ -66,17 +87,18 @@ class Inversion(Attack):
         ``learned`` are parameters of ``model`` that are minimised over too, all rows together, from where
         they stand: one point only.
         """
-        grid = _grid(columns) if self.smoothness else None
+        grid, device = _grid(columns) if self.smoothness else None, device_of(model)
         model.eval()
+        offered = torch.tensor(points, device=device)
         with torch.no_grad():
-            shown = model(torch.tensor(points))
+            shown = model(offered)
         starts = min(self.starts, len(points))
-        at_once = max(1, _BATCH // starts)
+        at_once = max(1, _BATCH.get(device.type, _BATCH["cpu"]) // starts)
         x, residual = np.zeros((len(embeddings), len(columns))), np.zeros(len(embeddings))
         for i in range(0, len(embeddings), at_once):
             part = slice(i, i + at_once)
-            h = torch.from_numpy(embeddings[part])
-            first = torch.tensor(points[_nearest(shown, h, starts)])
+            h = torch.from_numpy(embeddings[part]).to(device)
+            first = offered[_nearest(shown, h, starts)]
             ends, left = self._descended(model, h.repeat(starts, 1), first, grid, learned)
             x[part], residual[part] = _best(ends, left, starts)
         return x, residual
@@ -102,16 +124,15 @@ class Inversion(Attack):
                 with torch.no_grad():
                     x.clamp_(0, 1)
         with torch.no_grad():
-            return x.numpy(), (model(x) - h).norm(dim=1).numpy()
+            return array(x), array((model(x) - h).norm(dim=1))
 
 
-def _nearest(shown: Tensor, h: Tensor, starts: int) -> Array:
+def _nearest(shown: Tensor, h: Tensor, starts: int) -> Tensor:
     """Which of ``shown`` (m, w) are nearest to each of ``h`` (n, w): (starts·n,), the nearest of every row
     first.
     """
     distances = torch.cdist(h, shown, compute_mode="donot_use_mm_for_euclid_dist")
-    nearest: Array = distances.argsort(dim=1, stable=True)[:, :starts].T.reshape(-1).numpy()
-    return nearest
+    return distances.argsort(dim=1, stable=True)[:, :starts].T.reshape(-1)
 
 
 def _best(ends: Array, left: Array, starts: int) -> tuple[Array, Array]:

@@ -21,11 +21,14 @@ class Guessed(nn.Module):
     def __init__(self, layer: Layer) -> None:
         super().__init__()
         self.layer = layer
-        ones = torch.ones(layer.weight.shape[0], dtype=layer.weight.dtype)
-        self.scale = nn.Parameter(ones)
-        self.shift = nn.Parameter(
-            torch.zeros_like(ones) if layer.bias is None else layer.bias.detach().clone()
-        )
+        ones = torch.ones_like(layer.weight.detach().flatten(1)[:, 0])
+        self.scale, self.shift = nn.Parameter(ones), nn.Parameter(self.own_shift())
+
+    def own_shift(self) -> Tensor:
+        """The layer's own bias (outputs,)."""
+        bias = self.layer.bias
+        first = self.layer.weight.detach().flatten(1)[:, 0]
+        return torch.zeros_like(first) if bias is None else bias.detach().clone()
 
     def take(self, scale: Tensor, shift: Tensor) -> None:
         """Set γ and β."""
@@ -45,6 +48,25 @@ def behind(model: nn.Module, layer: str | None, make: Callable[[Layer], nn.Modul
     Raises:
         KnowledgeError: the model has no such layer.
     """
+    place, found = open_layer(model, layer)
+    return with_passport(model, place, make(found))
+
+
+def channels(model: nn.Module, layer: str | None = None) -> int:
+    """The outputs of that layer: a γ and a β each.
+
+    Raises:
+        KnowledgeError: the model has no such layer.
+    """
+    return open_layer(model, layer)[1].weight.shape[0]
+
+
+def open_layer(model: nn.Module, layer: str | None) -> tuple[str, Layer]:
+    """Name and layer of ``layer``, by default of that where FedAdOb puts a bottom's passport.
+
+    Raises:
+        KnowledgeError: the model has no such layer.
+    """
     place = passport_place(model, at_top=False) if layer is None else layer
     layers = open_layers(model)
     if place is None or place not in layers:
@@ -52,4 +74,4 @@ def behind(model: nn.Module, layer: str | None, make: Callable[[Layer], nn.Modul
             f"layer {place!r} is no linear or convolution layer of the target's model: name one of "
             f"{list(layers)}"
         )
-    return with_passport(model, place, make(layers[place]))
+    return place, layers[place]

@@ -1,27 +1,36 @@
 """Black-box model inversion: a shadow of the bottom model, learned from granted rows, is inverted.
 
-He et al., 2019; FedAdOb's BMI. The rows' embeddings are those of the last epoch of training.
+He et al., 2019; FedAdOb's BMI, called MI in its tables. The rows' embeddings are those of the last epoch of
+training.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 
-from vflens.attacks._inversion import Inversion
-from vflens.models.networks.architectures import bottom
+from vflens.attacks._exchanges import keyless
+from vflens.attacks._inversion import Inversion, device_of, target_model
+from vflens.attacks._learning import Learner, Loss
+from vflens.attacks._own_top import own_top
+from vflens.attacks._passports import channels
 from vflens.models.networks.generator import keyed
+from vflens.plugins.declared import Declared
 from vflens.plugins.view import AdversaryView
-from vflens.types import Array, Estimate, Knowledge, Phase
+from vflens.types import Array, Estimate, Knowledge, Phase, statuses
 
 
-class BlackBoxInversion(Inversion):
-    """The shadow G' minimises ‖G'(x_a) − H_a‖² over the granted rows x_a, and is inverted from those of
-    nearest embedding.
+class BlackBoxInversion(Inversion, Learner):
+    """The shadow G' learns from the granted rows x_a, and is inverted from those of nearest embedding.
+
+    ``aligned``: min ‖G'(x_a) − H_a‖², H_a their embeddings in training. ``top``: min CE(F(G'(x_a)), y_a)
+    through the adversary's own top model F as it gives predictions, with its own labels y_a (FedAdOb's
+    form): H_a is not needed.
     """
 
     needs: ClassVar[frozenset[Knowledge]] = frozenset(
@@ -29,37 +38,62 @@ class BlackBoxInversion(Inversion):
     )
     phases: ClassVar[frozenset[Phase]] = frozenset(Phase)
 
-    learning_steps: int = Field(200, ge=1, le=1_000_000, description="steps of L-BFGS for the shadow")
+    learn: Literal["aligned", "top"] = Field(
+        "aligned",
+        description="the granted rows' embeddings in training; or their labels, through the own top",
+    )
+    passport: Literal["none", "moments"] = Field(
+        "none",
+        description="aligned: embeddings as they are; or those of each exchange without the scale and shift "
+        "of a channel",
+    )
+    penalty: float = Field(
+        1e-8, ge=0, allow_inf_nan=False, description="weight of the shadow's squared parameters"
+    )
+
+    @model_validator(mode="after")
+    def _standardises_what_is_fitted(self) -> BlackBoxInversion:
+        if self.passport == "moments" and self.learn == "top":
+            raise ValueError(
+                'passport = "moments" changes the embeddings that learn = "aligned" fits: leave one of them '
+                "out"
+            )
+        return self
+
+    def declared(self) -> Declared:
+        """With ``top`` also the own labels and model."""
+        own = {Knowledge.OWN_LABELS, Knowledge.OWN_FEATURES} if self.learn == "top" else set()
+        return Declared(self.needs | own, self.phases, self.estimated_rows)
 
     def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
         """Columns (N, d); extra "residual" (N,): ‖G'(x̂) − H‖. See
         :meth:`vflens.plugins.attack.Attack.reconstruct`.
         """
-        columns = view.metadata()
         rows, features = view.auxiliary()
         with keyed(rng):
-            shadow = bottom(view.architecture(), columns).to(torch.float64)
-        _learn(shadow, features, view.embeddings(rows, Phase.TRAIN), self.learning_steps)
-        return self.inverted(view, shadow, features)
+            shadow = target_model(view)
+        h, granted = view.embeddings(), None
+        if self.passport == "moments":
+            h, granted = keyless(view, rows, channels(shadow))
+        elif self.learn == "aligned":
+            granted = view.embeddings(rows, Phase.TRAIN)
+        x = torch.tensor(features, device=device_of(shadow))
+        fits = _labelled(view, rows, shadow, x) if granted is None else _aligned(granted, shadow, x)
+
+        def loss(batch: Array) -> Tensor:
+            penalty: Tensor = sum(((p**2).sum() for p in shadow.parameters()), start=x.new_zeros(()))
+            return fits(batch) + self.penalty * penalty
+
+        self.fit(shadow, loss, len(rows), rng)
+        found, residual = self.ends(h, view.metadata(), shadow, features)
+        return Estimate(view.target, view.rows, found, statuses(len(found)), {"residual": residual})
 
 
-def _learn(shadow: nn.Module, features: Array, embeddings: Array, steps: int) -> None:
-    """Least squares of the shadow's embeddings; a weak penalty keeps what the rows do not determine small."""
-    shadow.eval()
-    x, h = torch.tensor(features), torch.tensor(embeddings)
-    optimizer = torch.optim.LBFGS(
-        shadow.parameters(),
-        max_iter=steps,
-        tolerance_grad=1e-12,
-        tolerance_change=1e-14,
-        line_search_fn="strong_wolfe",
-    )
+def _aligned(granted: Array, shadow: nn.Module, x: Tensor) -> Loss:
+    h = torch.tensor(granted, device=x.device)
+    return lambda batch: ((shadow(x[batch]) - h[batch]) ** 2).sum(dim=1).mean()
 
-    def loss() -> Tensor:
-        optimizer.zero_grad()
-        penalty = sum((p**2).sum() for p in shadow.parameters())
-        value: Tensor = ((shadow(x) - h) ** 2).sum(dim=1).mean() + 1e-8 * penalty
-        torch.autograd.backward(value)
-        return value
 
-    optimizer.step(loss)  # type: ignore[no-untyped-call]
+def _labelled(view: AdversaryView, rows: Array, shadow: nn.Module, x: Tensor) -> Loss:
+    logits, y = own_top(view, rows), torch.tensor(view.own("labels", rows), device=x.device)
+    return lambda batch: cross_entropy(logits(shadow(x[batch]), batch), y[batch])

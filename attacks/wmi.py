@@ -10,13 +10,11 @@ from copy import deepcopy
 from typing import ClassVar, Literal
 
 import numpy as np
-import torch
 from pydantic import Field
 from torch import nn
 
-from vflens.attacks._inversion import Inversion
+from vflens.attacks._inversion import Inversion, device_of, target_model
 from vflens.attacks._passports import Guessed, behind
-from vflens.models.networks.architectures import bottom
 from vflens.models.networks.parameters import from_arrays
 from vflens.models.networks.passport import Passport
 from vflens.plugins.view import AdversaryView
@@ -61,10 +59,9 @@ class WhiteBoxInversion(Inversion):
         """Columns (N, d); extra "residual" (N,): ‖G(x̂) − H‖. See
         :meth:`vflens.plugins.attack.Attack.reconstruct`.
         """
-        columns = view.metadata()
-        model = bottom(view.architecture(), columns).to(torch.float64)
+        model = target_model(view)
         from_arrays(model, view.target_network())
-        points = self._points(len(columns), rng)
+        points = self._points(len(view.metadata()), rng)
         if self.passport == "joint":
             return self._learned(view, behind(model, self.layer, Guessed), points)
         if self.passport == "random":
@@ -98,4 +95,4 @@ class WhiteBoxInversion(Inversion):
             rng=rng,
         )
         drawn.rekey(rng)
-        return drawn
+        return drawn.to(device_of(layer))

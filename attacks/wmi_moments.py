@@ -6,32 +6,41 @@ of other rows determine it, without pairs. Then each row from the granted ones o
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from vflens.attacks._inversion import Inversion
-from vflens.attacks._passports import Guessed, behind
-from vflens.models.networks.architectures import bottom
+from vflens.attacks._exchanges import by_key, phase_of, signs
+from vflens.attacks._inversion import Inversion, target_model
+from vflens.attacks._passports import Guessed, behind, open_layer
 from vflens.models.networks.parameters import from_arrays
+from vflens.models.networks.passport import open_layers
+from vflens.plugins.declared import Declared
 from vflens.plugins.view import AdversaryView
-from vflens.types import Array, Estimate, Knowledge
+from vflens.types import Array, ColumnInfo, Estimate, Knowledge, Phase, statuses
 
 _LEVELS = torch.linspace(0.02, 0.98, 25, dtype=torch.float64)  # the quantiles that are compared
+Undo: TypeAlias = Callable[[Array, Array], tuple[Array, Array]]  # of embeddings and the asked ones of them
 _TRIED = 64  # rows whose inversion chooses between candidates
 
 
 class MomentInversion(Inversion):
     """γ and β bring the quantiles of each number of G(x_a), over granted rows x_a, nearest to those of H.
 
-    The passport is taken to be around the last convolution, else the last linear layer: each number then
-    belongs to one of its channels. Without an activation behind, its quantiles hardly show the sign of γ; the
-    covariances between channels do, up to one common sign (:func:`signs`). So γ and β are fitted from both, a
-    third candidate takes channel by channel the better fit of the two, and the one whose inversion of some
-    rows leaves the least residuals is taken.
+    The passport is taken to be around ``layer``, by default the last convolution, else the last linear layer:
+    each number then belongs to one of its channels. Without an activation behind, its quantiles hardly show
+    the sign of γ; the covariances between channels do, up to one common sign
+    (:func:`vflens.attacks._exchanges.matched_signs`). So γ and β are fitted from both, a third candidate
+    takes channel by channel the better fit of the two, and the one whose inversion of some rows leaves the
+    least residuals is taken.
+
+    Of training rows every exchange has a γ and a β of its own; what the exchanges of several epochs give of a
+    row is averaged.
     """
 
     needs: ClassVar[frozenset[Knowledge]] = frozenset(
@@ -47,41 +56,84 @@ class MomentInversion(Inversion):
     exact: ClassVar[bool] = False
 
     learning_steps: int = Field(200, ge=1, le=1_000_000, description="steps of L-BFGS for γ and β")
+    layer: str | None = Field(
+        None, description="the layer behind the passport; default: the last convolution, else the last linear"
+    )
+    training_epochs: int = Field(
+        0,
+        ge=0,
+        le=1_000_000,
+        description="estimate training rows too, from the exchanges of the last so many recorded epochs",
+    )
+
+    def declared(self) -> Declared:
+        """With ``training_epochs`` also training rows, from the messages of training."""
+        if not self.training_epochs:
+            return super().declared()
+        return Declared(self.needs, self.phases | {Phase.TRAIN}, frozenset({Phase.TRAIN, Phase.PREDICT}))
+
+    def check(self, bottom: nn.Module) -> None:
+        """See :meth:`vflens.plugins.attack.Attack.check`: ``layer`` is one of the model's."""
+        open_layer(bottom, self.layer)
 
     def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
         """Columns (N, d); extra "residual" (N,): ‖G(x̂) − H‖. See
         :meth:`vflens.plugins.attack.Attack.reconstruct`.
         """
-        columns = view.metadata()
-        model = bottom(view.architecture(), columns).to(torch.float64)
+        model = target_model(view)
         from_arrays(model, view.target_network())
-        _, features = view.auxiliary()
-        model = behind(model, None, Guessed).eval()
+        keyed = by_key(view, view.rows, phase_of(view), self.training_epochs)
+        undone = self.undoing(view, behind(model, self.layer, Guessed).eval(), rng)
+        place = {int(row): i for i, row in enumerate(view.rows)}
+        x, residual = np.zeros((len(view.rows), len(view.metadata()))), np.zeros(len(view.rows))
+        times = np.zeros(len(view.rows))
+        for rows, h in keyed:
+            asked = np.array([int(row) in place for row in rows], bool)
+            if not asked.any():
+                continue
+            at = np.array([place[int(row)] for row in rows[asked]])
+            ends, left = undone(h, asked)
+            x[at], residual[at], times[at] = x[at] + ends, residual[at] + left, times[at] + 1
+        times = np.maximum(times, 1)
+        return Estimate(
+            view.target, view.rows, x / times[:, None], statuses(len(x)), {"residual": residual / times}
+        )
+
+    def undoing(self, view: AdversaryView, model: nn.Module, rng: np.random.Generator) -> Undo:
+        """What inverts some of the embeddings under one key, estimated from all of them."""
+        return partial(self.undone, model, view.auxiliary()[1], view.metadata())
+
+    def undone(
+        self, model: nn.Module, features: Array, columns: Sequence[ColumnInfo], h: Array, asked: Array
+    ) -> tuple[Array, Array]:
+        """Columns (m, d) and residuals (m,) of the ``asked`` (n,) ones of embeddings ``h`` (n, w) under one
+        key, beside rows ``features`` distributed alike.
+        """
         (guessed,) = (m for m in model.modules() if isinstance(m, Guessed))
-        embeddings = view.embeddings()
 
         def misfit(candidate: tuple[Tensor, Tensor]) -> float:
             guessed.take(*candidate)
-            return float((self.ends(embeddings[:_TRIED], columns, model, features)[1] ** 2).sum())
+            return float((self.ends(h[:_TRIED], columns, model, features)[1] ** 2).sum())
 
-        if len(embeddings):
-            guessed.take(*min(self._candidates(model, guessed, features, embeddings), key=misfit))
-        return self.inverted(view, model, features)
+        guessed.take(*min(self._candidates(model, guessed, features, h), key=misfit))
+        return self.ends(h[asked], columns, model, features)
 
     def _candidates(
         self, model: nn.Module, guessed: Guessed, features: Array, embeddings: Array
     ) -> list[tuple[Tensor, Tensor]]:
         """γ and β fitted from the signs found, from the opposite ones, and channel by channel the better fit
-        of both.
+        of both; where layers with weights follow, from 1, from −1, and the better fit.
         """
-        x, h = torch.tensor(features), torch.tensor(embeddings, dtype=torch.float64)
+        device, ends_here = guessed.scale.device, list(open_layers(model).values())[-1] is guessed.layer
+        x, h = torch.tensor(features, device=device), torch.tensor(embeddings, dtype=torch.float64).to(device)
+        guessed.take(torch.ones_like(guessed.scale), guessed.own_shift())
         with torch.no_grad():
-            found = signs(model(x), h, len(guessed.scale))
-        wanted, bias = torch.quantile(h, _LEVELS, dim=0), guessed.shift.detach().clone()
+            found = signs(model(x), h, len(guessed.scale)) if ends_here else torch.ones_like(guessed.scale)
+        wanted, channels = torch.quantile(h, _LEVELS.to(device), dim=0), len(found) if ends_here else 1
         fits = []
         for scale in (found, -found):
-            guessed.take(scale, bias)
-            left = _fit(model, guessed, x, wanted, self.learning_steps)
+            guessed.take(scale, guessed.own_shift())
+            left = _fit(model, guessed, x, wanted, steps=self.learning_steps, channels=channels)
             fits.append((guessed.scale.detach().clone(), guessed.shift.detach().clone(), left))
         first, second = fits
         better = second[2] < first[2]
@@ -89,29 +141,9 @@ class MomentInversion(Inversion):
         return [(fit[0], fit[1]) for fit in (first, second, mixed)]
 
 
-def signs(g: Tensor, h: Tensor, channels: int) -> Tensor:
-    """The sign of γ (channels,), up to one sign for all, from embeddings without γ ``g`` (m, w) and with it
-    ``h`` (n, w).
-
-    Where nothing but γ and β stands between them, Corr(h_i, h_j) = sign(γ_i γ_j)·Corr(g_i, g_j): the product
-    of both is a matrix of squares between two signs, and its leading eigenvector has them. Of an image's
-    places the products are summed.
-    """
-    products = (_correlations(g, channels) * _correlations(h, channels)).sum(dim=0)
-    leading = torch.linalg.eigh(products).eigenvectors[:, -1]
-    return torch.where(leading < 0, -1.0, 1.0).to(g)
-
-
-def _correlations(h: Tensor, channels: int) -> Tensor:
-    """Those between channels at each place (places, channels, channels); 0 for a number that is the same in
-    all rows.
-    """
-    deviations = h - h.mean(dim=0)
-    z = (deviations / deviations.norm(dim=0).clamp_min(1e-12)).reshape(len(h), channels, -1)
-    return torch.einsum("nip,njp->pij", z, z)
-
-
-def _fit(model: nn.Module, guessed: Guessed, x: Tensor, wanted: Tensor, steps: int) -> Tensor:
+def _fit(
+    model: nn.Module, guessed: Guessed, x: Tensor, wanted: Tensor, *, steps: int, channels: int
+) -> Tensor:
     """Bring the quantiles of ``model``'s embeddings of ``x`` nearest to ``wanted`` (levels, w), from where γ
     and β stand.
 
@@ -123,8 +155,8 @@ def _fit(model: nn.Module, guessed: Guessed, x: Tensor, wanted: Tensor, steps: i
     )
 
     def misfit() -> Tensor:
-        difference: Tensor = torch.quantile(model(x), _LEVELS, dim=0) - wanted
-        return (difference**2).reshape(len(_LEVELS), len(guessed.scale), -1).sum(dim=(0, 2))
+        difference: Tensor = torch.quantile(model(x), _LEVELS.to(x.device), dim=0) - wanted
+        return (difference**2).reshape(len(_LEVELS), channels, -1).sum(dim=(0, 2))
 
     def loss() -> Tensor:
         optimizer.zero_grad()

@@ -14,9 +14,11 @@ import numpy as np
 
 from vflens.clients.vertical.aligned_run import Host
 from vflens.errors import ConfigError, KnowledgeError, PluginError, ProtocolError, StateError, StorageError
+from vflens.models.part import Predicting
 from vflens.numerics.theory.distortion_theory import logit_moment
 from vflens.plugins.attack import Attack
 from vflens.plugins.findings import Joint
+from vflens.plugins.own_reads import NETWORK
 from vflens.plugins.reads import read_only
 from vflens.plugins.view import AdversaryView
 from vflens.protocol.acts import Guess, Submission
@@ -84,7 +86,7 @@ class Adversary:
     def _attack(
         self, target: str, scored: Phase, rows: Array, reconstruct: Reconstruct, *, keep: bool
     ) -> None:
-        able = [name for name, attack in self.attacks.items() if scored in attack.estimated_rows]
+        able = [name for name, attack in self.attacks.items() if scored in attack.declared().rows]
         estimates = {n: e for n in able if (e := reconstruct(n, target, rows)) is not None}
         if keep:
             self._save(target, scored, estimates)
@@ -106,6 +108,10 @@ class Adversary:
             own["parameters"] = run.model.parameters()["weight"]
         elif party.role is Role.PASSIVE:
             own["embeddings"] = self._embedded()
+        elif isinstance(run.model, Predicting):
+            with party.lock:  # predictions may use the same model at the same time
+                network = run.model.predicting(_predictions(party.config.run))
+            own |= {f"{NETWORK}{name}": array for name, array in network.items()}
         return {name: read_only(array) for name, array in own.items()}
 
     def own_model(self) -> Module:
@@ -125,7 +131,7 @@ class Adversary:
         """
         party, run = self._party, self._party.run
         exchange = _predictions(party.config.run)
-        with party.lock:  # predictions may use the same model at the same time
+        with party.lock:
             rows = np.arange(len(run.inputs), dtype=np.int32)
             parts = [
                 run.model.forward(party.inputs_of(rows[i : i + _AT_ONCE], exchange), exchange)
@@ -146,6 +152,7 @@ class Adversary:
             transcript=self._received,
             own=own,
             every=party.config.transcript.every,
+            device=party.config.device,
             joint=joint,
             own_model=self.own_model if party.role is Role.PASSIVE else None,
         )
@@ -257,12 +264,14 @@ def view_of(
     transcript: Reader,
     own: Mapping[str, Array],
     every: int,
+    device: str,
     joint: Joint | None = None,
     own_model: Callable[[], Module] | None = None,
 ) -> AdversaryView:
     """The view of ``attack`` in ``party`` on ``federation``, in a run or from its record; see
     :class:`AdversaryView`.
     """
+    declared = attack.declared()
     return AdversaryView(
         party=party,
         target=target,
@@ -271,11 +280,12 @@ def view_of(
         transcript=transcript,
         own=own,
         parties=federation.parties,
-        needs=attack.needs,
-        phases=attack.phases,
+        needs=declared.needs,
+        phases=declared.phases,
         training=federation.train,
         model=federation.model,
         every=every,
+        device=device,
         joint=joint,
         own_model=own_model,
     )

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 
+from vflens.attacks._inversion import Inversion
 from vflens.errors import KnowledgeError
 from vflens.models.families.softmax_regression import SOFTMAX_REGRESSION
 from vflens.models.families.split_network import SplitNetwork
@@ -40,6 +41,7 @@ CLASSES: Mapping[str, type[Attack]] = {n: ATTACKS.get(n) for n in ATTACKS.names(
 LABELS = [n for n in CLASSES if CLASSES[n].estimates == "labels"]
 FEATURES = [n for n in CLASSES if n not in LABELS and Knowledge.ARCHITECTURE in CLASSES[n].needs]
 NAMES = FEATURES + LABELS
+DESCENTS = [n for n in FEATURES if issubclass(CLASSES[n], Inversion)]
 
 N, TRAIN = 12, 60  # rows to attack; training rows come first
 COLUMNS = tuple(ColumnInfo(f"p{i}", 0.0, 1.0, pixel=(i // 2, i % 2)) for i in range(6))
@@ -49,10 +51,13 @@ NOTHING = np.zeros(0, np.int32)
 class World:
     """What the adversary's party received and owns."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, hidden: tuple[int, ...] = ()) -> None:
         self.labels_wanted = name in LABELS
         self.network = SplitNetwork(
-            architecture="mlp", width=2 if self.labels_wanted else 8, trainable_top=not self.labels_wanted
+            architecture="mlp",
+            width=2 if self.labels_wanted else 8,
+            hidden=hidden,
+            trainable_top=not self.labels_wanted,
         )
         rng = np.random.default_rng(7)
         self.x = rng.random((TRAIN + N, 6))
@@ -142,8 +147,9 @@ def test_shapes_dtypes_and_finite_values(name: str) -> None:
     assert estimate.target == "target"
     assert estimate.values.shape == (N, width)
     assert estimate.values.dtype == np.float64
-    assert (estimate.values >= 0).all()
-    assert (estimate.values <= 1).all()
+    if getattr(CLASSES[name](), "box", True):  # FedAdOb's own inversion has none
+        assert (estimate.values >= 0).all()
+        assert (estimate.values <= 1).all()
     if name in LABELS:
         np.testing.assert_allclose(estimate.values.sum(axis=1), 1)
     assert set(estimate.status) <= {str(s) for s in RowStatus}
@@ -197,15 +203,27 @@ def test_rows_are_estimated_one_by_one(name: str) -> None:
 def test_a_linear_bottom_of_full_rank_is_inverted(name: str) -> None:
     """To what float32 embeddings and a few hundred steps of Adam leave."""
     world = World(name)
-    estimate = _run(name, world.view(), smoothness=0.0, steps=1500)
+    settings = {"smoothness": 0.0, "steps": 1500}
+    known = {s: value for s, value in settings.items() if s in CLASSES[name].model_fields}
+    estimate = _run(name, world.view(), **known)
     assert np.abs(estimate.values - world.x[TRAIN:]).max() < 5e-3
-    assert estimate.extras["residual"].max() < 5e-3
+    if name in DESCENTS:
+        assert estimate.extras["residual"].max() < 5e-3
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no GPU on this machine")
 @pytest.mark.parametrize("name", FEATURES)
+def test_a_gpu_finds_what_the_processor_finds(name: str) -> None:
+    """Not to the bit: sums are in another order, and Adam carries that on."""
+    world = World(name)
+    near = _run(name, world.view(device="cuda")).values
+    np.testing.assert_allclose(near, _run(name, world.view()).values, rtol=0, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", DESCENTS)
 def test_total_variation_smooths_images(name: str) -> None:
     def roughness(smoothness: float) -> float:
-        images = _run(name, World(name).view(), smoothness=smoothness).values.reshape(-1, 3, 2)
+        images = _run(name, World(name, hidden=(8,)).view(), smoothness=smoothness).values.reshape(-1, 3, 2)
         return float(np.abs(np.diff(images, axis=1)).sum() + np.abs(np.diff(images, axis=2)).sum())
 
     assert roughness(1.0) < 0.9 * roughness(0.0)

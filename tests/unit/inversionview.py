@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -47,4 +48,49 @@ def inversion_view(
         needs=frozenset(Knowledge),
         phases=frozenset(Phase),
         model=network,
+    )
+
+
+Batches = Sequence[tuple[Array, Array]]  # rows and embeddings of each exchange
+
+
+def recorded_view(
+    network: SplitNetwork,
+    columns: tuple[ColumnInfo, ...],
+    rows: Array,
+    *,
+    trained: Batches = (),
+    epochs: int = 1,
+    predicted: Batches = (),
+    disclosed: Mapping[Point, tuple[Array, Mapping[str, Array]]],
+    **settings: Any,
+) -> AdversaryView:
+    """The view of "me" on ``rows`` of "target", whose ``trained`` exchanges are equally many in each of the
+    ``epochs``.
+    """
+    messages = [
+        Released("target", Exchange("run", Phase.DISCLOSE, 0, 0), point, of, tensors)
+        for point, (of, tensors) in disclosed.items()
+    ]
+    for step, (of, h) in enumerate(trained):
+        exchange = Exchange("run", Phase.TRAIN, step * epochs // len(trained), step)
+        messages.append(Released("coordinator", exchange, Point.EMBEDDING, of, {"embedding": h}))
+    for step, (of, h) in enumerate(predicted):
+        exchange = Exchange("run", Phase.PREDICT, 0, step)
+        messages.append(Released("coordinator", exchange, Point.EMBEDDING, of, {"embedding": h}))
+    defaults: dict[str, Any] = {
+        "n_classes": 2,
+        "own": {},
+        "parties": [PartyInfo("me", Role.ACTIVE), PartyInfo("target", Role.PASSIVE, columns)],
+        "training": np.unique(np.concatenate([np.zeros(0, np.int32), *(of for of, _ in trained)])),
+        "needs": frozenset(Knowledge),
+    }
+    return AdversaryView(
+        party="me",
+        target="target",
+        rows=rows,
+        transcript=Messages(messages),
+        phases=frozenset(Phase),
+        model=network,
+        **defaults | settings,
     )

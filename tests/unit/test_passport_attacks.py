@@ -9,9 +9,10 @@ import pytest
 import torch
 from inversionview import inversion_view
 
+from vflens.attacks._exchanges import signs
 from vflens.attacks._passports import Guessed, behind
 from vflens.attacks.wmi import WhiteBoxInversion
-from vflens.attacks.wmi_moments import MomentInversion, signs
+from vflens.attacks.wmi_moments import MomentInversion
 from vflens.errors import KnowledgeError
 from vflens.models.families.split_network import SplitNetwork
 from vflens.models.networks.architectures import bottom

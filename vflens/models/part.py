@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from vflens.models.settings import Training
 from vflens.randomness import Key
@@ -117,3 +117,13 @@ class ActivePart(Part, Protocol):
 
     def log_scores(self, received: Array, x: Array, exchange: Exchange) -> Array:
         """The scores float64 (n, k) from what arrived (n, width) and the own inputs (n, d)."""
+
+
+@runtime_checkable
+class Predicting(Protocol):
+    """An active party's part that can show its own attacks the network that gives the predictions."""
+
+    def predicting(self, exchange: Exchange) -> dict[str, Array]:
+        """Its parameters as they act in the predictions of ``exchange``, by name; empty if no registered
+        network acts so.
+        """

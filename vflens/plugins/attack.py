@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict
 
 from vflens.errors import ConfigError, PluginError
 from vflens.numerics.linear_system import LinearSystem, in_range, residual_norm
-from vflens.plugins.declared import Audited, Stated
+from vflens.plugins.declared import Audited, Declared, Stated
 from vflens.plugins.view import AdversaryView
 from vflens.registry import ATTACKS
 from vflens.types import Array, ColumnInfo, Estimate, Knowledge, Moments, Phase, RowStatus, statuses
@@ -55,6 +55,10 @@ class Attack(BaseModel, ABC):
     def suits(self, columns: Sequence[ColumnInfo]) -> bool:
         """Whether it is made for these unknown ``columns``."""
         return self.unknown_columns in (None, len(columns))
+
+    def declared(self) -> Declared:
+        """What it reads and estimates as set: what the class declares, and what a setting adds."""
+        return Declared(self.needs, self.phases, self.estimated_rows)
 
     def check(self, bottom: Module) -> None:
         """Refuse, before a run, settings that do not fit the target's new, untrained bottom model in torch.

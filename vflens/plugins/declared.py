@@ -6,6 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from vflens.types import Knowledge, Phase
+
+
+@dataclass(frozen=True)
+class Declared:
+    """The knowledge that an attack may read, the phases whose messages it may read, the rows it estimates."""
+
+    needs: frozenset[Knowledge]
+    phases: frozenset[Phase]
+    rows: frozenset[Phase]
+
 
 @dataclass(frozen=True)
 class Audited:

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vflens.array import in_unit
 from vflens.errors import KnowledgeError, PluginError
 from vflens.models.families.softmax_regression import SOFTMAX_REGRESSION
 from vflens.models.family import ModelFamily
 from vflens.numerics.linear_system import LinearSystem
 from vflens.numerics.shrinkage import block_diagonal, estimated_moments
 from vflens.plugins.findings import Joint, SharedFindings
-from vflens.plugins.reads import POINT_KNOWLEDGE, CheckedReads, Log, read_only
+from vflens.plugins.own_reads import OwnReads
+from vflens.plugins.reads import POINT_KNOWLEDGE, Log, read_only
 from vflens.types import (
     Array,
     ColumnInfo,
@@ -36,22 +36,16 @@ if TYPE_CHECKING:
 
     from vflens.models.families.split_network import SplitNetwork
 
-_OWN_KNOWLEDGE = {
-    "features": Knowledge.OWN_FEATURES,
-    "embeddings": Knowledge.OWN_FEATURES,
-    "labels": Knowledge.OWN_LABELS,
-    "parameters": Knowledge.PARAMETERS,
-}
 
-
-class AdversaryView(CheckedReads, SharedFindings):
+class AdversaryView(OwnReads, SharedFindings):
     """The view of an adversary in ``party`` on ``target``'s columns for ``rows``.
 
     Args:
         transcript: what ``party`` received.
         own: what ``party`` owns: "features" (N_all, d) in [0, 1] or as bytes for 255ths, "labels" (N_all,),
             and a passive party's "embeddings" (N_all, w), indexed by position in the aligned order;
-            "parameters" (k, d) of softmax regression.
+            "parameters" (k, d) of softmax regression; "network/…", the active party's own part of a split
+            network.
         parties: the public description of all parties.
         rows: int32 positions to estimate.
         needs: the knowledge that the attack declared.
@@ -59,6 +53,7 @@ class AdversaryView(CheckedReads, SharedFindings):
         training: int32 positions of the training rows, which every party knows.
         model: what the federation trains.
         every: the transcript keeps the training messages of every so many epochs.
+        device: where attacks that use torch compute, "cpu" or "cuda": their party's.
         joint: what attacks found for all targets of the same rows, or for all rows of one target; the views
             of those are given one list.
         own_model: makes a copy of the party's trained bottom model; None where it has none.
@@ -79,59 +74,36 @@ class AdversaryView(CheckedReads, SharedFindings):
         training: Array | None = None,
         model: ModelFamily = SOFTMAX_REGRESSION,
         every: int = 1,
+        device: str = "cpu",
         joint: Joint | None = None,
         own_model: Callable[[], Module] | None = None,
     ) -> None:
         super().__init__(
-            party=party, rows=read_only(rows), log=transcript, needs=needs, phases=phases, every=every
+            party=party,
+            rows=read_only(rows),
+            log=transcript,
+            needs=needs,
+            phases=phases,
+            every=every,
+            own=own,
+            own_model=own_model,
         )
         self.target = target
         self.n_classes = n_classes
+        self.device = device
         self.training_rows = read_only(np.zeros(0, np.int32) if training is None else training)
-        self._own = own
         self._parties = {p.name: p for p in parties}
         self._model = model
         self._joint: Joint = [] if joint is None else joint
-        self._own_model = own_model
-
-    def own(self, name: str, rows: Array | None = None) -> Array:
-        """ "features" (N, d), "labels" (N,) or "embeddings" (N, w) of ``rows``, or the "parameters" (k, d) of
-        the party itself.
-
-        ``rows`` are those of the view unless others of its own are asked for. A passive party's embeddings
-        are those that its trained model gives in predictions, of training rows too: with its own passport.
-
-        Raises:
-            KnowledgeError: the attack did not declare it, or the party has none.
-            PluginError: ``rows`` are no positions of the aligned order.
-        """
-        if name not in _OWN_KNOWLEDGE:
-            raise KnowledgeError(f"own({name!r}): a party owns {sorted(_OWN_KNOWLEDGE)}")
-        self._check(_OWN_KNOWLEDGE[name])
-        if name not in self._own:
-            holder = ": a passive party of a split network has them" if name == "embeddings" else ""
-            raise KnowledgeError(f"party {self.party!r} has no {name} of its own{holder}")
-        found = self._own[name]
-        return found if name == "parameters" else in_unit(found[self._asked(rows, len(found))])
-
-    def own_model(self) -> Module:
-        """A new copy of the passive party's own trained bottom model, to learn on with: own "features" (n, d)
-        → :meth:`own` "embeddings" (n, w), its own passport included.
-
-        Raises:
-            KnowledgeError: the attack did not declare OWN_FEATURES, or the party has no such model.
-        """
-        self._check(Knowledge.OWN_FEATURES)
-        if self._own_model is None:
-            raise KnowledgeError(
-                f"party {self.party!r} has no bottom model of its own: a passive party of a split network has"
-            )
-        return self._own_model()
 
     def metadata(self) -> Sequence[ColumnInfo]:
         """Names, bounds and finite alphabets of the target's columns."""
         self._check(Knowledge.METADATA)
         return self._parties[self.target].columns
+
+    def own_columns(self) -> Sequence[ColumnInfo]:
+        """The columns of the adversary's party itself."""
+        return self._parties[self.party].columns
 
     def unknown_columns(self) -> tuple[ColumnInfo, ...]:
         """The same of all unknown columns, in party-name order."""

@@ -94,6 +94,7 @@ def attack_recorded(
         transcript=transcript,
         own=load_arrays(kept) if party == federation.active.name or kept.exists() else {},
         every=config.transcript.every,
+        device=config.device if isinstance(config, DataPartyConfig) else "cpu",
         own_model=partial(_own_model, config, folder) if isinstance(config, PassiveConfig) else None,
     )
     view = see(rows=_estimated(attack, federation, transcript, target, scored))
@@ -273,7 +274,7 @@ def _configured(config: PartyConfig, name: str, parameters: Facts) -> Attack:
 
 def _scored(attack: Attack, name: str, wanted: Phase | None) -> Phase:
     """The kind of rows to estimate: ``wanted``, else prediction rows if ``attack`` can."""
-    able = attack.estimated_rows
+    able = attack.declared().rows
     if wanted is None:
         return Phase.PREDICT if Phase.PREDICT in able else Phase.TRAIN
     if wanted not in able:

@@ -7,6 +7,7 @@ has β's place: it is set to 0 and stays there.
 
 from __future__ import annotations
 
+from copy import deepcopy
 from itertools import pairwise
 from typing import Any, Literal, cast
 
@@ -85,6 +86,21 @@ class Passport(nn.Module):
             self._keys = gamma, beta
         return self._keys
 
+    def folded(self) -> nn.Linear | nn.Conv2d:
+        """A layer without a passport that is this one under its present keys: γ in its weights, β its bias.
+
+        Raises:
+            RuntimeError: before the first input after a :meth:`rekey`.
+        """
+        if self._keys is None:
+            raise RuntimeError("a passport's keys have the shape of its input: give it one first")
+        layer = deepcopy(self.layer)
+        with torch.no_grad():
+            scale, shift = self._passport(weighted(layer, torch.stack(self._keys)))
+            layer.weight.mul_(scale.reshape(-1, *[1] * (layer.weight.dim() - 1)))
+            layer.bias = nn.Parameter(shift)
+        return layer
+
     def _drawn_means(self, rng: np.random.Generator) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
         return rng.uniform(-self._largest_mean, 0, (2, self._inputs))
 
@@ -121,6 +137,13 @@ def with_passport(module: nn.Module, name: str, passport: nn.Module) -> nn.Modul
         return passport
     parent, _, child = name.rpartition(".")
     setattr(module.get_submodule(parent), child, passport)
+    return module
+
+
+def with_folded(module: nn.Module) -> nn.Module:
+    """``module`` with every passport replaced by :meth:`Passport.folded`."""
+    for name, passport in [(n, m) for n, m in module.named_modules() if isinstance(m, Passport)]:
+        with_passport(module, name, passport.folded())
     return module
 
 

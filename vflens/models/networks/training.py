@@ -22,6 +22,7 @@ from vflens.models.networks.device import placed
 from vflens.models.networks.generator import keyed
 from vflens.models.networks.layers import NEVER_DRAW, BatchNorm, Moments
 from vflens.models.networks.parameters import to_arrays
+from vflens.models.networks.passport import with_folded
 from vflens.models.part import Keys, LossGradient, Penalty, Wrap, plain
 from vflens.models.settings import Training
 from vflens.models.softmax_regression import loss_gradient
@@ -239,7 +240,7 @@ class Top(_Model):
             super().__init__(
                 modules, {"top": wrap}, training, keys, precision=network.precision, device=device
             )
-        self._sums = network.combine == "sum"
+        self._sums, self._combined = network.combine == "sum", combined
 
     def forward(self, x: Array, exchange: Exchange) -> Array:
         """Nothing (n, 0): the own embedding stays with the top model."""
@@ -267,6 +268,19 @@ class Top(_Model):
         with self._at(exchange), torch.no_grad():
             logits = self._logits(self._placed(received), x)
             return _array(torch.log_softmax(logits.to(torch.float64), dim=1))
+
+    def predicting(self, exchange: Exchange) -> dict[str, Array]:
+        """The parameters of both models as they give the predictions of ``exchange``, by part and name: a
+        passport's γ and β are folded into its layer.
+
+        Empty where another defence stands inside the top model: then it is no registered one.
+        """
+        with self._at(exchange), torch.no_grad():
+            self.module["top"](torch.zeros((1, self._combined), dtype=self._dtype, device=self._device))
+            acting = with_folded(deepcopy(self.module)).state_dict()
+        part = "" if len(self.module) > 1 else "top."
+        registered = {f"{part}{n}": tensor for n, tensor in self._exported.items()}
+        return to_arrays(registered | acting) if set(acting) <= set(registered) else {}
 
     def _logits(self, embedding: Tensor, x: Array) -> Tensor:
         if "bottom" in self.module:
