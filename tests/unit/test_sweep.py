@@ -196,6 +196,45 @@ def test_attacks_on_labels_are_swept_beside_those_on_columns(tmp_path: Path) -> 
     assert "labels of active, named by b, train rows: error relative to the best blind guess" in page
 
 
+def test_attacks_on_labels_of_a_split_network_are_swept_and_resumed(tmp_path: Path) -> None:
+    """The columns of FedAdOb's Table IV and Figure 6: pmc in both forms, norm and direction scoring."""
+    names = ("pmc", "pmc:printed", "norm_scoring", "direction_scoring", "gradient_clustering")
+    settings = {"pmc": {"steps": 20}, "pmc:printed": {"fine_tune": True, "fine_tune_steps": 20}}
+    what = sweep(
+        data={**SYNTHETIC, "rows": 150, "classes": 2},
+        model={"architecture": "mlp", "width": 4},
+        attacks=[{"name": n, "at": "passive", **settings.get(n, {})} for n in names],
+        disclose=[{"what": "labels", "to": "passive", "rows": 20}],
+        sweep={
+            "seeds": 1,
+            "defenses": [
+                {"at": "passive", "name": "passport", "vary": "sigma", "values": [2.0]},
+                {"at": "active", "name": "max_norm"},
+            ],
+        },
+    )
+    pool = Pool(tmp_path / "cells")
+    pool.run(
+        partial(module.run_cell, scratch=str(tmp_path)), cells(what)
+    )  # as if interrupted before the page
+    facts = run_sweep(what, pool, tmp_path, "again")
+    assert (facts["cells"], facts["refused"]) == (3, [])
+    rows = pq.read_table(facts["data"]).to_pylist()
+    scored = [(n, s) for n in names for s in ("train", "predict")[: 2 if n.startswith("pmc") else 1]]
+    places = (("undefended", 0.0), ("passport", 2.0), ("max_norm", None))
+    assert {(r["defense"], r["strength"], r["attack"], r["scored_set"]) for r in rows} == {
+        (*place, *found) for place in places for found in scored
+    }
+    for r in rows:
+        assert all(0 <= r[figure] <= 1 for figure in ("label_accuracy", "label_auc", "accuracy", "auc"))
+        assert (r["target"], r["adversary"]) == ("active", "passive")
+    by_seed = {(r["defense"], r["accuracy"], r["auc"]) for r in rows}
+    assert len(by_seed) == 3  # the utility of a federation is that of all its attacks
+    page = Path(facts["page"]).read_text(encoding="utf-8")
+    assert "gradient_clustering finds classes without names" in page
+    assert "pmc:printed: the defences beside each other" in page
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -257,6 +296,44 @@ def test_a_strength_that_costs_infinitely_much_for_one_seed_has_no_finite_cost()
     assert page.plots[1]["title"] == "p, predict rows, x: what it buys and costs"
     assert (curve["x"], curve["text"]) == ([0.0, 0.2], ["undefended", "x 2"])
     assert page.notes[-1].endswith("makes the mean KL infinite, so these have no place on that axis: x 1")
+
+
+def _labelled(defense: str, strength: float, auc: float, attack: str = "pmc") -> dict[str, Any]:
+    place = {"target": "active", "adversary": "p", "scored_set": "train", "attack": attack, "seed": 0}
+    figures = {"relative": 0.8 * strength, "label_auc": 1 - strength / 4, "accuracy": 0.9, "auc": auc}
+    return {**place, "defense": defense, "strength": strength, **figures}
+
+
+def test_defences_stand_in_one_plot_per_attack_with_the_level_of_a_blind_guess() -> None:
+    rows = [
+        _labelled(defense, strength, auc, attack)
+        for attack in ("pmc", "norm_scoring")
+        for defense, strength, auc in (
+            ("undefended", 0.0, 0.97), ("x", 1.0, 0.95), ("x", 2.0, 0.9), ("y", 1.0, 0.8)
+        )
+    ]  # fmt: skip
+    shown = {
+        (p["title"], p["spec"]["layout"]["yaxis"]["title"]["text"]): p["spec"]
+        for p in drawing(rows, []).plots[1:]
+    }
+    where = "labels of active, named by p, train rows"
+    beside = f"{where}, pmc: the defences beside each other"
+    ranked = shown[beside, "AUC of the attack on labels"]
+    assert ranked["layout"]["xaxis"]["title"]["text"] == "AUC of the federation"
+    assert [(c["name"], c["x"], c["y"]) for c in ranked["data"]] == [
+        ("x", [0.97, 0.95, 0.9], [1.0, 0.75, 0.5]),
+        ("y", [0.97, 0.8], [1.0, 0.75]),
+    ]
+    assert ranked["data"][0]["text"] == ["undefended", "x 1", "x 2"]
+    wrong = shown[beside, "error / blind error"]
+    assert [c["y"] for c in wrong["data"]] == [[0.0, 0.8, 1.6], [0.0, 0.8]]
+    alone = shown[f"{where}, x: what it buys and costs", "error / blind error"]
+    assert [c["name"] for c in alone["data"]] == ["pmc", "norm_scoring"]
+    for spec, level in ((ranked, 0.5), (wrong, 1.0), (alone, 1.0)):
+        (line,) = spec["layout"]["shapes"]
+        assert (line["y0"], line["y1"]) == (level, level)
+    one = drawing([r for r in rows if r["defense"] != "y"], []).plots  # one defence has its own plot already
+    assert not [p for p in one if "beside" in p["title"] and "blind error" in str(p["spec"]["layout"])]
 
 
 def test_one_seed_is_given_no_interval() -> None:

@@ -51,8 +51,12 @@ def lines(
     log_y: bool = False,
     height: int = 380,
     order: Sequence[str] = (),
+    blind: float | None = None,
 ) -> Plot:
-    """Lines over a common axis; ``order`` gives a name the same style in every plot."""
+    """Lines over a common axis; ``order`` gives a name the same style in every plot.
+
+    ``blind`` is the ``y`` of a blind guess.
+    """
     names = list(dict.fromkeys([*order, *(s.name for s in series)]))
     drawn: list[Document] = []
     for s in series:
@@ -74,7 +78,15 @@ def lines(
     }
     if not log_y:
         axes["yaxis"]["rangemode"] = "tozero"
-    return plot(title, drawn, height, **axes)
+    return plot(title, drawn, height, **axes, **({} if blind is None else _blind_level(blind)))
+
+
+def _blind_level(y: float) -> Document:
+    """A dashed line across the plot, named."""
+    across = {"xref": "paper", "x0": 0, "x1": 1, "y0": y, "y1": y}
+    line = {"type": "line", **across, "line": {"dash": "dash", "width": 1, "color": "#808080"}}
+    place = {"xref": "paper", "x": 1, "xanchor": "right", "y": y, "yanchor": "bottom"}
+    return {"shapes": [line], "annotations": [{"text": "blind guess", **place, "showarrow": False}]}
 
 
 def bars(title: str, x: Sequence[str], y: str, series: Mapping[str, Sequence[float]]) -> Plot:

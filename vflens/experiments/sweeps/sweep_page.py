@@ -4,14 +4,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from vflens.experiments.figures import Drawing
 from vflens.experiments.pages.plots import Plot, Series, heat_map, lines
 from vflens.experiments.sweeps.pool import Rows
+from vflens.plugins.attack import up_to_renaming
 from vflens.types import Facts
 
 UNDEFENDED = "undefended"
-_COSTS = {"mean_kl": "mean KL between true and released scores, nats", "accuracy": "accuracy"}
+
+
+class TradeOff(NamedTuple):
+    """What a curve sets against each other: names in the rows and in words, and a blind guess's ``error``."""
+
+    cost: str
+    cost_in_words: str
+    error: str
+    error_in_words: str
+    blind: float
+
+
+_OF_BLIND = ("relative", "error / blind error", 1.0)
+_ACCURACY = TradeOff("accuracy", "accuracy", *_OF_BLIND)
+_COSTS = (TradeOff("mean_kl", "mean KL between true and released scores, nats", *_OF_BLIND), _ACCURACY)
+# The ranking of labels, which a few positives do not hide: FedAdOb's Figure 6.
+_RANKING = TradeOff("auc", "AUC of the federation", "label_auc", "AUC of the attack on labels", 0.5)
 
 
 def called(defense: str, strength: float | None, between: str = " ") -> str:
@@ -32,6 +50,7 @@ def drawing(rows: Rows, refused: Sequence[str]) -> Drawing:
             for defense in dict.fromkeys(r["defense"] for r in here if r["defense"] != UNDEFENDED)
             for plot in (*_trade_offs(where, defense, here), *_theory(where, defense, here))
         ]
+        shown += _compared(where, here)
     seeds = len({r["seed"] for r in rows})
     lead = (
         f"{_counted(seeds)}: each draws its own split of rows, batches and noise. Errors are relative to the "
@@ -41,7 +60,12 @@ def drawing(rows: Rows, refused: Sequence[str]) -> Drawing:
     )
     lead += "Intervals are 95 % over seeds (Student's t)." if seeds > 1 else "One seed gives no interval."
     assumed = "Assumes secure training. All parties ran in one process: isolation was a convention."
-    return Drawing(rows, shown, lead, [assumed, *refused, *_beyond_the_axis(rows)])
+    clusters = [
+        f"{attack} finds classes without names: the target gave each the name under which most rows are "
+        "right."
+        for attack in sorted({r["attack"] for r in rows if up_to_renaming(r["attack"])})
+    ]
+    return Drawing(rows, shown, lead, [assumed, *clusters, *refused, *_beyond_the_axis(rows)])
 
 
 def _attacked(row: Facts) -> str:
@@ -120,24 +144,53 @@ def _trade_offs(where: str, defense: str, rows: Rows) -> list[Plot]:
 
     A strength with infinite cost for some seed has no point: the mean over the others is not its cost.
     """
-    places: list[tuple[str, float | None]] = [("undefended", 0.0)]
-    places += list(dict.fromkeys((r["defense"], r["strength"]) for r in rows if r["defense"] == defense))
-    attacks = list(dict.fromkeys(r["attack"] for r in rows))
-    shown = []
-    for cost, name in _COSTS.items():
-        if not all(cost in r and r[cost] is not None for r in rows):
-            continue
-        series = []
-        for attack in attacks:
-            reached = [p for p in places if _of(rows, "relative", attack, p) and _finite(rows, cost, p)]
-            x = [interval(_of(rows, cost, attack, p))[0] for p in reached]
-            errors = [interval(_of(rows, "relative", attack, p)) for p in reached]
-            names = [called(d, s) for d, s in reached]
-            series.append(Series(attack, x, [e[0] for e in errors], [e[1] for e in errors], names))
-        shown.append(
-            lines(f"{where}, {defense}: what it buys and costs", name, "error / blind error", series)
+    return [
+        lines(
+            f"{where}, {defense}: what it buys and costs",
+            what.cost_in_words,
+            what.error_in_words,
+            [_curve(attack, attack, defense, rows, what) for attack in _named("attack", rows)],
+            blind=what.blind,
         )
+        for what in _COSTS
+        if _have(what.cost, rows)
+    ]
+
+
+def _compared(where: str, rows: Rows) -> list[Plot]:
+    """For each attack all defences in one plot: error over accuracy; of labels also their AUC over the
+    federation's.
+    """
+    defenses = [d for d in _named("defense", rows) if d != UNDEFENDED]
+    shown = []
+    for attack in _named("attack", rows):
+        here = [r for r in rows if r["attack"] == attack]
+        of_several = [_ACCURACY] if len(defenses) > 1 and _have("accuracy", here) else []
+        of_labels = [_RANKING] if defenses and _have("auc", here) and _have("label_auc", here) else []
+        for what in of_several + of_labels:
+            curves = [_curve(d, attack, d, here, what) for d in defenses]
+            title = f"{where}, {attack}: the defences beside each other"
+            shown.append(lines(title, what.cost_in_words, what.error_in_words, curves, blind=what.blind))
     return shown
+
+
+def _named(name: str, rows: Rows) -> list[str]:
+    return list(dict.fromkeys(r[name] for r in rows))
+
+
+def _have(value: str, rows: Rows) -> bool:
+    return all(r.get(value) is not None for r in rows)
+
+
+def _curve(name: str, attack: str, defense: str, rows: Rows, what: TradeOff) -> Series:
+    """Mean error over mean cost, strength by strength, the undefended point first."""
+    places: list[tuple[str, float | None]] = [(UNDEFENDED, 0.0)]
+    places += list(dict.fromkeys((r["defense"], r["strength"]) for r in rows if r["defense"] == defense))
+    reached = [p for p in places if _of(rows, what.error, attack, p) and _finite(rows, what.cost, p)]
+    x = [interval(_of(rows, what.cost, attack, p))[0] for p in reached]
+    errors = [interval(_of(rows, what.error, attack, p)) for p in reached]
+    names = [called(d, s) for d, s in reached]
+    return Series(name, x, [e[0] for e in errors], [e[1] for e in errors], names)
 
 
 def _theory(where: str, defense: str, rows: Rows) -> list[Plot]:
