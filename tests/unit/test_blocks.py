@@ -14,11 +14,15 @@ from vflens.defenses.passport import Passport
 from vflens.errors import ConfigError
 from vflens.models.blocks import blocks
 from vflens.models.families.split_network import SplitNetwork, bottom_size, top_size
+from vflens.models.networks import training
 from vflens.models.networks.architectures import bottom, top
 from vflens.models.networks.layers import BatchNorm
 from vflens.models.networks.passport import Passport as PassportLayer
 from vflens.models.networks.passport import passport_place
+from vflens.models.networks.training import Bottom, Top
+from vflens.models.part import Keys, Wrap, plain
 from vflens.models.pixels import image_grid
+from vflens.models.settings import Training
 from vflens.models.size import Size
 from vflens.plugins.defense import Context
 from vflens.types import ColumnInfo, Exchange, Owner, Phase, Role
@@ -242,6 +246,10 @@ def _guarded(network: SplitNetwork, shape: tuple[int, ...], role: Role) -> tuple
     """The place of a passport at ``role``, and the module behind one."""
     module = _on_meta(network, shape, 3)[0 if role is Role.PASSIVE else 1]
     place = passport_place(module, at_top=role is Role.ACTIVE)
+    return place, _wrap(role)(module)
+
+
+def _wrap(role: Role) -> Wrap:
     ctx = Context(
         Owner("p", role=role),
         Exchange("r", Phase.TRAIN, 0, 0),
@@ -251,7 +259,7 @@ def _guarded(network: SplitNetwork, shape: tuple[int, ...], role: Role) -> tuple
         0,
         b"d",
     )
-    return place, Passport(largest_mean=3.0).wrap_model(module, ctx)
+    return lambda module: Passport(largest_mean=3.0).wrap_model(module, ctx)
 
 
 @pytest.mark.parametrize(
@@ -296,3 +304,50 @@ def test_a_passport_stands_in_the_place_of_the_batch_norm_behind_its_layer(setti
     _, module = _guarded(network, (3, 32, 32), Role.PASSIVE)
     norms.append(sum(isinstance(m, BatchNorm) for m in module.modules()))
     assert norms[1] == norms[0] - 1
+
+
+# -- where it computes ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("device", ["meta", *(["cuda"] if torch.cuda.is_available() else [])])
+@pytest.mark.parametrize(
+    ("settings", "shape"),
+    [
+        (ROWS[1], (10,)),
+        ({"architecture": "lenet", "batch_norm": True, "cut": 1}, (3, 12, 12)),
+        ({"architecture": "alexnet", "batch_norm": True}, (3, 8, 8)),
+        ({"architecture": "resnet18", "cut": 8}, (3, 8, 8)),
+    ],
+)
+@pytest.mark.parametrize("wrap", [False, True])
+def test_every_architecture_trains_on_the_configured_device(
+    monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], shape: tuple[int, ...], device: str, wrap: bool
+) -> None:
+    """Torch's "meta" stands for a GPU: it holds no numbers, and refuses the processor's tensors."""
+    if device == "meta":
+        monkeypatch.setattr(training, "placed", lambda name: torch.device("meta"))
+        monkeypatch.setattr(
+            training, "_array", lambda t: np.zeros(t.shape, str(t.dtype).removeprefix("torch."))
+        )
+    network, columns = SplitNetwork(**settings), _columns(shape)
+    options: Any = {"training": Training(batch_size=4), "keys": Keys.under(b"s"), "device": device}
+    lower = Bottom(network, columns, **options, wrap=_wrap(Role.PASSIVE) if wrap else plain)
+    upper = Top(
+        network,
+        columns,
+        width=network.embedding_width(columns),
+        classes=3,
+        peers=[columns],
+        wrap=_wrap(Role.ACTIVE) if wrap else plain,
+        **options,
+    )
+    x, exchange = np.random.default_rng(0).random((4, len(columns))), Exchange("r", Phase.TRAIN, 0, 0)
+    for step in range(2):
+        exchange = exchange._replace(step=step)
+        found = upper.loss_gradient(lower.forward(x, exchange), x, np.eye(3)[[0, 1, 2, 0]], exchange)
+        found.learn()
+        lower.learn(x, found.gradient, exchange)
+    for model in (lower, upper):
+        model.forward(x, exchange._replace(phase=Phase.PREDICT))
+        tensors = [*model.module.state_dict().values(), *model.module.buffers(), *model.module.parameters()]
+        assert {t.device.type for t in tensors} == {device}
