@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -230,17 +231,21 @@ class ActiveParty(VerticalParty[LabelledRun]):
         done, point = 0, Point.EMBEDDING if federation.scored_by_coordinator else Point.SCORES
         limit = self.config.attacked_rows
         attacked = milestones(len(rows)) if limit is None else [min(limit, len(rows))]
+        seconds = 0.0
         for milestone in dict.fromkeys([*attacked, len(rows)]):
+            began = time.perf_counter()
             while done < milestone:
                 end = min(done + self.config.predict_batch, milestone)
                 self.predictions.ask(rows[done:end])
                 done = end
+            seconds += time.perf_counter() - began
             self.log.info("progress", stage="predicting", done=done, total=len(rows))
             if milestone in attacked:
                 self.adversary.attack(
                     self.gate.released_rows(point, MODEL_VERSION)[:milestone],
                     final=milestone == attacked[-1],
                 )
+        self.metrics.add("predict_seconds", seconds)
         record_utility(self, self.run.labels, self.predictions.received(rows))
         self.metrics.save()
         self.links[self.coordinator].call(Finished(self.config.run, self.name))

@@ -24,7 +24,7 @@ from pyarrow import parquet
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = Path(__file__).parent / "golden"
-OURS = ("train_seconds", "steps_per_second")  # of the machine, not of the experiment
+OURS = ("train_seconds", "predict_seconds", "steps_per_second")  # of the machine, not of the experiment
 BANK = ["examples/bank_passive.csv", "--id-column", "id", "--columns", "age,income,credit_score"]
 COMMANDS: dict[str, list[str]] = {
     "demo": ["run", "examples/demo.toml", "--in-process", "--out", "{out}"],

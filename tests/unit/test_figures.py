@@ -10,7 +10,7 @@ import pytest
 from commandline import Run
 
 from vflens.errors import ConfigError, DataError
-from vflens.experiments.figures import Drawing, Options, figures, render, reproduce, var_distortion
+from vflens.experiments.figures import Drawing, Options, Size, figures, render, reproduce, var_distortion
 from vflens.experiments.figures._data import Dealt, dealt, sizes, windows
 from vflens.experiments.figures._windows import theory_notes
 from vflens.experiments.figures.central import Model
@@ -29,7 +29,7 @@ def _no_data_folder(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def options(folder: Path) -> Options:
-    return Options(Pool(folder / ".cells"), quick=True)
+    return Options(Pool(folder / ".cells"), "quick")
 
 
 def test_names_are_those_of_the_figures() -> None:
@@ -70,8 +70,9 @@ def test_a_coarse_page_says_so(tmp_path: Path) -> None:
 
 
 def test_a_coarse_figure_leaves_the_full_one_where_it_is(tmp_path: Path) -> None:
-    for quick in (False, True):
-        reproduce("rvg-fig6", Options(Pool(tmp_path / ".cells"), quick=quick), tmp_path)
+    sizes: tuple[Size, ...] = ("default", "quick")
+    for size in sizes:
+        reproduce("rvg-fig6", Options(Pool(tmp_path / ".cells"), size), tmp_path)
     found = {f.name for f in tmp_path.glob("rvg-fig6*")}
     assert found == {f"rvg-fig6{coarse}.{kind}" for coarse in ("", "-quick") for kind in ("parquet", "html")}
     assert "coarse" not in (tmp_path / "rvg-fig6.html").read_text(encoding="utf-8").split("</h1>")[0]

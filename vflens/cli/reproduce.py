@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from vflens.cli.output import Json, emit
+from vflens.errors import ConfigError
 from vflens.types import Document
 
 Jobs = Annotated[int, typer.Option(help="processes at a time", min=1)]
@@ -18,9 +19,12 @@ def reproduce(
     *,
     name: Annotated[str, typer.Argument(help="a figure, such as rvg-fig4; `list` lists them")],
     out: Annotated[
-        Path, typer.Option(help="folder for NAME.parquet and NAME.html; NAME-quick if coarse")
+        Path, typer.Option(help="folder for NAME.parquet and NAME.html; NAME-quick, NAME-full")
     ] = Path("figures"),
     quick: Annotated[bool, typer.Option("--quick", help="coarse: few sizes, windows and epochs")] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="FedAdOb's pages: the paper's rows and epochs")
+    ] = False,
     seed: Annotated[int, typer.Option(help="decides every draw", min=0)] = 0,
     jobs: Jobs = 1,
     backend: BackendName = "loky",
@@ -33,21 +37,23 @@ def reproduce(
     Example: vflens reproduce rvg-fig4 --quick
     """
     from vflens.cli.progress import CellBar
-    from vflens.experiments.figures import Options, figures
+    from vflens.experiments.figures import Options, Size, figures, page
     from vflens.experiments.figures import reproduce as make
     from vflens.experiments.run.check import check_writable
     from vflens.experiments.sweeps.pool import Pool
 
+    if quick and full:
+        raise ConfigError("--quick and --full exclude each other: give one of them")
+    size: Size = "quick" if quick else "full" if full else "default"
     if name == "list":
         found = {f.name: f.title for f in figures().values()}
         emit(json, found, lambda: "\n".join(f"{n:<10} {title}" for n, title in found.items()))
         return
     check_writable(out.absolute())  # fail before, not after, minutes of training
+    kept = page(name, size).kept(out, size, seed)
     with CellBar(name) as bar:
-        # Its own folder: a coarse version would remove the cells of the full one.
-        kept = out / f".{name}-{seed}{'-quick' if quick else ''}"
         pool = Pool(kept, jobs, backend, bar)  # type: ignore[arg-type]  # checked there
-        facts = make(name, Options(pool, quick, seed), out)
+        facts = make(name, Options(pool, size, seed), out)
     emit(json, facts, lambda: _summary(facts))
 
 

@@ -10,7 +10,8 @@
         shown = plots.lines("…", "feature", "mean", [plots.Series("bank", xs, ys)])
         return Drawing(rows, [shown], lead="What is plotted, how it was computed.", notes=["…"])
 
-``options.quick`` asks for a coarse version in seconds, ``options.seed`` decides all draws. Heavy work goes
+``options.quick`` asks for a coarse version in seconds, ``options.size`` is one of the page's ``sizes``, and
+``options.seed`` decides all draws. Heavy work goes
 through ``options.pool.run(work, cells)`` (:mod:`vflens.experiments.sweeps.pool`): ``work`` is a function of a
 module, for pickling, and finished cells survive an interruption. Absent data sets are named in ``notes`` and
 left out. Listing imports all modules: put slow imports inside functions.
@@ -24,27 +25,35 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from vflens.errors import ConfigError, DataError
-from vflens.experiments.figures.figure import Printed
+from vflens.experiments.figures.figure import Grid, Printed, Table
 from vflens.experiments.pages.page import plotly, templates, write_page
 from vflens.experiments.pages.plots import Plot
 from vflens.experiments.sweeps.pool import Pool, Rows, write_rows
 from vflens.types import Document
 
+Size: TypeAlias = Literal["quick", "default", "full"]
+
 
 @dataclass(frozen=True)
 class Options:
-    """Options of a figure; results depend on ``quick`` and ``seed`` only."""
+    """Options of a figure; results depend on ``size`` and ``seed`` only."""
 
     pool: Pool
-    quick: bool = False
+    size: Size = "default"
     seed: int = 0
+
+    @property
+    def quick(self) -> bool:
+        """Whether the coarse version is asked for."""
+        return self.size == "quick"
 
     @property
     def key(self) -> Document:
         """Entries of every cell's key besides the cell's own."""
-        return {"quick": self.quick, "seed": self.seed}
+        return {"size": self.size, "seed": self.seed}
 
 
 @dataclass(frozen=True)
@@ -52,7 +61,7 @@ class Drawing:
     """``rows`` are the data, ``plots`` those of the page, ``lead`` explains the computation, ``notes`` its
     limits.
 
-    ``printed`` are numbers of the paper beside ours.
+    ``printed`` are numbers of the paper beside ours, ``tables`` whole tables of them, ``grids`` images.
     """
 
     rows: Rows
@@ -60,15 +69,27 @@ class Drawing:
     lead: str
     notes: Sequence[str] = ()
     printed: Sequence[Printed] = ()
+    tables: Sequence[Table] = ()
+    grids: Sequence[Grid] = ()
 
 
 @dataclass(frozen=True)
 class Page:
-    """``name`` is the argument of `vflens reproduce`, ``title`` the page's title."""
+    """``name`` is the argument of `vflens reproduce`, ``title`` the page's title.
+
+    Pages of one ``cells`` share their finished cells, which then stay; the cells of others are removed with
+    the page complete. ``sizes`` are those that the page comes in.
+    """
 
     name: str
     title: str
     make: Callable[[Options], Drawing] = field(compare=False)
+    cells: str = ""
+    sizes: Sequence[Size] = ("quick", "default")
+
+    def kept(self, out: Path, size: Size, seed: int) -> Path:
+        """Where its cells are kept, apart by size: a finished coarse page removes its own only."""
+        return out / f".{self.cells or self.name}-{seed}{_suffix(size)}"
 
 
 def figures() -> Mapping[str, Page]:
@@ -84,43 +105,59 @@ def _place(page: Page) -> list[tuple[str, int]]:
     return [(text, int(number or 0)) for text, number in re.findall(r"(\D+)(\d*)", page.name)]
 
 
-def reproduce(name: str, options: Options, out: Path) -> Document:
-    """Write ``out/NAME.parquet`` and ``out/NAME.html``, the coarse version as ``NAME-quick``; return their
-    facts.
+def page(name: str, size: Size) -> Page:
+    """The figure ``name``.
 
     Raises:
-        ConfigError: no figure has this name.
-        DataError: all its data sets are absent.
-        StorageError: ``out`` cannot be written.
+        ConfigError: no figure has this name, or it does not come in this size.
     """
     known = figures()
     if name not in known:
         raise ConfigError(f"figure {name!r} is none of {', '.join(known)}: choose one of them")
-    figure = known[name]
+    if size not in known[name].sizes:
+        raise ConfigError(f"figure {name!r} comes in no size {size!r}: leave --{size} out")
+    return known[name]
+
+
+def reproduce(name: str, options: Options, out: Path) -> Document:
+    """Write ``out/NAME.parquet`` and ``out/NAME.html``, another size as ``NAME-SIZE``; return their facts.
+
+    Raises:
+        ConfigError: see :func:`page`.
+        DataError: all its data sets are absent.
+        StorageError: ``out`` cannot be written.
+    """
+    figure = page(name, options.size)
     drawing = figure.make(options)
     if not drawing.rows:
         raise DataError(f"figure {name!r} has no data: {'; '.join(drawing.notes)}")
-    stem = f"{name}-quick" if options.quick else name  # the full figure, hours of work, stays
-    data, page = out / f"{stem}.parquet", out / f"{stem}.html"
+    stem = name + _suffix(options.size)  # the full figure, hours of work, stays
+    data, html = out / f"{stem}.parquet", out / f"{stem}.html"
     write_rows(data, drawing.rows)
-    title = f"{figure.title}, coarse" if options.quick else figure.title
-    write_page(page, render(title, drawing, data=data.name, command=_command(name, options)))
-    options.pool.forget()
+    title = figure.title + {"quick": ", coarse", "default": "", "full": ", the paper's size"}[options.size]
+    write_page(html, render(title, drawing, data=data.name, command=_command(name, options)))
+    if not figure.cells:
+        options.pool.forget()
     return {
         "figure": name,
         "title": title,
         "rows": len(drawing.rows),
         "notes": list(drawing.notes),
         "data": str(data),
-        "page": str(page),
+        "page": str(html),
     }
 
 
 def render(title: str, drawing: Drawing, *, data: str, command: str) -> str:
     """The page: title, lead, notes, plots, the command."""
-    page = templates().get_template("figure.html.j2")
-    return page.render(title=title, drawing=drawing, data=data, command=command, plotly=plotly())
+    template = templates().get_template("figure.html.j2")
+    return template.render(title=title, drawing=drawing, data=data, command=command, plotly=plotly())
 
 
 def _command(name: str, options: Options) -> str:
-    return f"vflens reproduce {name} --seed {options.seed}{' --quick' if options.quick else ''}"
+    flag = "" if options.size == "default" else f" --{options.size}"
+    return f"vflens reproduce {name} --seed {options.seed}{flag}"
+
+
+def _suffix(size: Size) -> str:
+    return "" if size == "default" else f"-{size}"

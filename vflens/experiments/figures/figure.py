@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -19,6 +19,23 @@ class Printed:
     paper: float
     ours: float
     error: float | None = None
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of texts, each as long as ``heads``; the first is the row's name."""
+
+    title: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Images as data URIs: one row per name, all of one length."""
+
+    title: str
+    rows: Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True)

@@ -26,22 +26,22 @@ def pictures(runs: Sequence[Run], names: Mapping[str, str]) -> Iterator[Document
     order = ranking(runs)
     for run in runs:
         for party in (p for p in run.parties if p.role == Role.PASSIVE):
-            pixels, arrays = _pixels(run, party.name), party.pictures()
-            if not len(pixels) or not arrays:
+            places, arrays = pixels(run, party.name), party.pictures()
+            if not len(places) or not arrays:
                 continue
-            if arrays["original"].shape[1] != len(pixels):
+            if arrays["original"].shape[1] != len(places):
                 raise DataError(
                     f"{party.folder}/pictures.npz does not hold the party's columns: copy it anew"
                 )
             yield {
                 "label": names[run.name],
                 "target": party.name,
-                **_block(run, party, pixels, arrays, order),
+                **_block(run, party, places, arrays, order),
             }
 
 
 def _block(
-    run: Run, party: PartyRun, pixels: Array, arrays: Mapping[str, Array], order: Mapping[str, int]
+    run: Run, party: PartyRun, places: Array, arrays: Mapping[str, Array], order: Mapping[str, int]
 ) -> Document:
     shown = {"original": arrays["original"], "half": np.full_like(arrays["original"], 0.5)}
     shown |= {n.removeprefix("estimate:"): a for n, a in arrays.items() if n.startswith("estimate:")}
@@ -49,11 +49,11 @@ def _block(
     columns = ["original", "half", *attacks]
     errors = {r.attack: r for r in final(run) if (r.target, r.scored_set) == (party.name, "predict")}
     samples = enumerate(arrays["rows"][:_SAMPLES])
-    rows = [(int(row), [_png(shown[c][i], pixels) for c in columns]) for i, row in samples]
+    rows = [(int(row), [png(shown[c][i], places) for c in columns]) for i, row in samples]
     return {"heads": [(c, errors.get(c)) for c in columns], "rows": rows}
 
 
-def _pixels(run: Run, target: str) -> Array:
+def pixels(run: Run, target: str) -> Array:
     """(d, 3) places of the target's columns in their bounding box; empty unless all are pixels."""
     found = pixel_places(run.infos()[target].columns if target in run.infos() else ())
     if found is None:
@@ -62,15 +62,15 @@ def _pixels(run: Run, target: str) -> Array:
     return places
 
 
-def _png(values: Array, pixels: Array) -> str:
+def png(values: Array, places: Array) -> str:
     """A sample as a data URI: a pixel per column, clipped to [0, 1]; transparent where there is no column.
 
     Three channels are red, green and blue; others, such as several views, stand side by side in grey.
     """
     from PIL import Image
 
-    row, column, channel = pixels.T
-    height, width, channels = pixels.max(axis=0) + 1
+    row, column, channel = places.T
+    height, width, channels = places.max(axis=0) + 1
     if channels != 3:
         column, channel = column + width * channel, np.zeros_like(channel)
     canvas = np.zeros((height, column.max() + 1, channel.max() + 2), np.uint8)  # the last one is opacity

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +25,7 @@ from vflens.experiments.results.results import up_to_affine
 from vflens.experiments.run.experiment import DefenseAt, Experiment, Scenario, load_as
 from vflens.experiments.sweeps.pool import Cell, Pool, Rows, write_rows
 from vflens.experiments.sweeps.sweep_page import UNDEFENDED, called, drawing
-from vflens.types import Document
+from vflens.types import Document, Role
 
 if TYPE_CHECKING:
     from vflens.experiments.results.folders import Run
@@ -145,7 +146,21 @@ def run_cell(place: Document, settings: Document, *, scratch: str) -> Rows:
     Rows of attacks on labels name the ``adversary``, since several parties may run the same one. Their error
     is the share of wrong labels.
 
-    Its folder, with every party's table, lies under ``scratch`` and is removed at the end.
+    Its folder, with every party's table, lies below ``scratch`` and is removed at the end.
+    """
+    try:
+        with finished(settings, scratch) as done:
+            return _cell_rows(place, done, *done.of_role(Role.ACTIVE))
+    except (ConfigError, DefenseError) as error:
+        return [{**place, "refused": f"was refused: {error}"}]
+
+
+@contextmanager
+def finished(settings: Document, scratch: str) -> Iterator[Run]:
+    """The run of an experiment's one scenario, in this process; its folder below ``scratch`` is then removed.
+
+    Raises:
+        VflensError: the error of the party that failed.
     """
     from vflens.experiments.results.folders import read_runs
     from vflens.experiments.run.run import run
@@ -153,12 +168,9 @@ def run_cell(place: Document, settings: Document, *, scratch: str) -> Rows:
     Path(scratch).mkdir(parents=True, exist_ok=True)  # a cluster's machine may lack it
     with tempfile.TemporaryDirectory(dir=scratch) as home:
         experiment = Experiment.model_validate({**settings, "out": home})
-        try:
-            folder = run(experiment, in_process=True).scenarios[0]
-        except (ConfigError, DefenseError) as error:
-            return [{**place, "refused": f"was refused: {error}"}]
+        folder = run(experiment, in_process=True).scenarios[0]
         (done,) = read_runs([folder])
-        return _cell_rows(place, done, experiment.parties.active)
+        yield done
 
 
 def _cell_rows(place: Document, done: Run, active: str) -> Rows:

@@ -1,0 +1,29 @@
+"""FedAdOb's tables and figures in the vertical setting, in three sizes.
+
+``quick`` is minutes on a small data set; the default has fewer rows and epochs than the paper, which its page
+states; ``full`` has the paper's. What cannot be run is printed as "paper only".
+"""
+
+from __future__ import annotations
+
+from vflens.experiments.figures import Page, Size
+from vflens.experiments.figures.fedadob.ablations import table5, table6
+from vflens.experiments.figures.fedadob.images import figure5
+from vflens.experiments.figures.fedadob.scoring import figure6
+from vflens.experiments.figures.fedadob.times import table7, table8
+from vflens.experiments.figures.fedadob.trade_offs import figure4, table4
+
+_SIZES: tuple[Size, ...] = ("quick", "default", "full")
+_SHARED = "fao-vertical"  # Table IV and Fig. 4 are two views of the same federations
+PAGES = (
+    Page("fao-table4", "CAP of each defence, vertical (FedAdOb, Table IV)", table4, _SHARED, _SIZES),
+    Page("fao-table5", "Passports: the range of the means (FedAdOb, Table V)", table5, sizes=_SIZES),
+    Page("fao-table6", "Passports: the variance of the keys (FedAdOb, Table VI)", table6, sizes=_SIZES),
+    Page(
+        "fao-table7", "Seconds of vertical training and inference (FedAdOb, Table VII)", table7, sizes=_SIZES
+    ),
+    Page("fao-table8", "Seconds of horizontal training (FedAdOb, Table VIII)", table8, sizes=_SIZES),
+    Page("fao-fig4", "Error against accuracy, vertical (FedAdOb, Fig. 4)", figure4, _SHARED, _SIZES),
+    Page("fao-fig5", "Images behind each defence (FedAdOb, Fig. 5)", figure5, sizes=_SIZES),
+    Page("fao-fig6", "Labels from gradients, two classes (FedAdOb, Fig. 6)", figure6, sizes=_SIZES),
+)

@@ -1,0 +1,91 @@
+"""Federations as cells, and CAP from their rows."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from functools import partial
+
+from vflens.experiments.figures import Options
+from vflens.experiments.figures.fedadob.methods import ATTACKS, FEATURES, Against, Method
+from vflens.experiments.figures.fedadob.studies import Study
+from vflens.experiments.pages.plots import Series
+from vflens.experiments.sweeps.pool import Cell, Rows
+from vflens.experiments.sweeps.sweep import refusals, run_cell
+from vflens.experiments.sweeps.sweep_page import interval
+from vflens.numerics.theory.fedadob import Cap, Setting, against_best
+from vflens.types import Document
+
+
+def cells(
+    study: Study, methods: Sequence[Method], seed: int, attacks: Sequence[Against] = ATTACKS
+) -> list[Cell]:
+    """One federation per defence, strength and seed, each with all attacks that meet the defence."""
+    found = []
+    for method in methods:
+        meets = [a for a in attacks if a.meets(method)]
+        for value in method.values:
+            for s in range(seed, seed + study.seeds):
+                place = {"model": study.name, "defense": method.title, "strength": value, "seed": s}
+                settings = study.settings(s, meets, method.defenses(value) if method.at else [])
+                found.append(Cell({"place": place, "experiment": settings}, (place, settings)))
+    return found
+
+
+def run(options: Options, wanted: Sequence[Cell], scored_set: str = "predict") -> tuple[Rows, list[str]]:
+    """The rows of ``wanted`` on ``scored_set``, each with "error" and "blind", and a sentence per refusal."""
+    with tempfile.TemporaryDirectory(prefix="vflens-figure-") as scratch:
+        found = options.pool.run(partial(run_cell, scratch=scratch), wanted)
+    rows = [row for part in found for row in part]
+    scored = [_scored(r) for r in rows if not r.get("refused") and r["scored_set"] == scored_set]
+    return scored, refusals(rows)
+
+
+def _scored(row: Document) -> Document:
+    """``row`` with its error and that of the best blind guess: MSE, or the share of wrong labels."""
+    if row.get("label_accuracy") is None:
+        return {**row, "error": row["mse"]}
+    return {**row, "error": 1 - row["label_accuracy"], "blind": 1 - row["blind"]}
+
+
+def caps(rows: Rows, method: Method, attack: str) -> list[Cap]:
+    """CAP of ``method`` against ``attack``, one for each seed; empty where it was not scored throughout."""
+    own = [r for r in rows if r["defense"] == method.title and r["attack"] == attack]
+    found = []
+    for seed in sorted({r["seed"] for r in own}):
+        at = {r["strength"]: r for r in own if r["seed"] == seed}
+        if not set(method.values) <= at.keys():
+            return []
+        settings = [
+            Setting(v, at[v]["accuracy"], at[v]["error"], at[v]["blind"], attack) for v in method.values
+        ]
+        found.append(Cap(method.vary, tuple(settings)))
+    return found
+
+
+def best(rows: Rows, method: Method, on: str, attacks: Sequence[Against] = ATTACKS) -> list[Cap]:
+    """CAP against the best of ``attacks``, setting by setting, one for each seed."""
+    each = [caps(rows, method, a.name) for a in attacks if a.on == on and a.meets(method)]
+    return [against_best(seed) for seed in zip(*(c for c in each if c), strict=True)]
+
+
+def series(method: Method, seeds: Sequence[Cap]) -> Series:
+    """Error over accuracy, strength by strength, from the CAPs of all seeds."""
+    points = list(zip(*(c.settings for c in seeds), strict=True))
+    errors = [interval([s.error for s in p]) for p in points]
+    names = [f"{method.vary} = {p[0].strength:g}" if method.vary else method.title for p in points]
+    x = [interval([s.accuracy for s in p])[0] for p in points]
+    return Series(method.title, x, [e[0] for e in errors], [e[1] for e in errors], names)
+
+
+def spread(values: Sequence[float], digits: int = 3) -> str:
+    """Mean ± 95 % half width over seeds (Student's t); "–" of nothing."""
+    if not values:
+        return "–"
+    mean, half = interval(values)
+    return f"{mean:.{digits}f}" + (f" ± {half:.{digits}f}" if len(values) > 1 else "")
+
+
+def unit(on: str) -> str:
+    """The unit of errors."""
+    return "MSE per pixel, in [0, 1]" if on == FEATURES else "share of wrong labels"

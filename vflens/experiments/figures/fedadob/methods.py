@@ -1,0 +1,136 @@
+"""The defences and attacks of FedAdOb's vertical experiments: one line each.
+
+A new defence is a line of :data:`DEFENSES`, a new attack one of :data:`ATTACKS`. Their grids are ours: the
+paper gives ranges only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from vflens.types import Document
+
+FEATURES, LABELS = "features", "labels"
+UNDEFENDED, FEDADOB = "none", "FedAdOb"
+_LABEL_COLUMNS = ("PMC", "NS", "DS")
+
+
+@dataclass(frozen=True)
+class Method:
+    """A defence: plug-ins by party, all with one parameter that varies, or none.
+
+    ``against`` says which attacks it meets: those on features, on labels, or both.
+    """
+
+    title: str
+    against: Sequence[str]
+    at: Mapping[str, str] = field(default_factory=dict)
+    vary: str = ""
+    values: Sequence[float] = (0.0,)
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+
+    def defenses(self, value: float) -> list[Document]:
+        """The configured defences at strength ``value``."""
+        whole = int(value) if float(value).is_integer() else value
+        varied = {self.vary: whole} if self.vary else {}
+        return [{"at": at, "name": name, **self.fixed, **varied} for at, name in self.at.items()]
+
+    def at_strengths(self, *values: float) -> Method:
+        """The same at other strengths."""
+        return replace(self, values=values)
+
+    def coarse(self) -> Method:
+        """With its first two strengths."""
+        return self.at_strengths(*self.values[:2])
+
+
+@dataclass(frozen=True)
+class Against:
+    """An attack in a column of the paper's Table IV; ``NAME:printed`` has the paper's own settings.
+
+    ``only`` names the one defence that it is made for; None: it meets every one.
+    """
+
+    column: str
+    name: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    only: str | None = None
+
+    @property
+    def printed(self) -> bool:
+        """Whether it is the paper's own."""
+        return self.name.endswith(":printed")
+
+    @property
+    def on(self) -> str:
+        """What it estimates."""
+        return LABELS if self.column in _LABEL_COLUMNS else FEATURES
+
+    def meets(self, method: Method) -> bool:
+        """Whether it is run against ``method``."""
+        return self.on in method.against and self.only in (None, method.title)
+
+    def configured(self, more: Mapping[str, Any]) -> Document:
+        """Its table in an experiment, with ``more`` settings."""
+        at = {"at": _PASSIVE} if self.on == LABELS else {}
+        return {"name": self.name, **self.settings, **more, **at}
+
+
+_PASSIVE, _ACTIVE = "passive", "active"
+PASSPORTS = {_PASSIVE: "passport", _ACTIVE: "passport"}
+_NONE = Method(UNDEFENDED, (FEATURES, LABELS))
+_EMBEDDINGS = Method(
+    "DP", (FEATURES,), {_PASSIVE: "dp_gaussian"}, "level", (0.002, 0.01, 0.05), {"clip": 20.0}
+)
+_GRADIENTS = Method("DP", (LABELS,), {_ACTIVE: "dp_gaussian"}, "level", (0.02, 0.1, 0.5), {"clip": 0.5})
+_KEPT = (0.5, 0.1, 0.01)
+#: Table IV and Fig. 4.
+DEFENSES = (
+    _NONE,
+    Method("sparsification", (FEATURES,), {_PASSIVE: "sparsification"}, "kept", _KEPT),
+    _EMBEDDINGS,
+    Method("LabelDP", (LABELS,), {_ACTIVE: "label_dp"}, "epsilon", (4, 2, 0.5)),
+    Method("sparsification", (LABELS,), {_ACTIVE: "sparsification"}, "kept", _KEPT),
+    _GRADIENTS,
+    Method(FEDADOB, (FEATURES, LABELS), PASSPORTS, "largest_mean", (2, 10, 50)),
+)
+#: Fig. 5.
+IMAGES = (
+    _NONE,
+    _EMBEDDINGS.at_strengths(0.01, 0.05),
+    Method("sparsification", (FEATURES,), {_PASSIVE: "sparsification"}, "kept", (0.5, 0.05)),
+    Method(FEDADOB, (FEATURES,), PASSPORTS, "largest_mean", (10,)),
+)
+#: Table VII: the plug-ins of each method, at one strength.
+TIMED = (
+    _NONE,
+    Method("sparsification", (), {_PASSIVE: "sparsification", _ACTIVE: "sparsification"}, "kept", (0.1,)),
+    Method("DP", (), {_PASSIVE: "dp_gaussian", _ACTIVE: "dp_gaussian"}, "level", (0.1,)),
+    Method(FEDADOB, (), PASSPORTS, "largest_mean", (10,)),
+)
+#: Fig. 6, two classes.
+SCORED = (
+    _NONE,
+    Method("Marvell", (LABELS,), {_ACTIVE: "marvell"}, "power", (0.25, 1, 4)),
+    Method("max-norm", (LABELS,), {_ACTIVE: "max_norm"}),
+    Method("DP", (LABELS,), {_ACTIVE: "dp_gaussian"}, "level", (0.02, 0.1, 0.5), {"clip": 0.5}),
+    Method("LabelDP", (LABELS,), {_ACTIVE: "label_dp"}, "epsilon", (4, 2, 0.5)),
+    Method(FEDADOB, (FEATURES, LABELS), PASSPORTS, "largest_mean", (2, 5, 10)),
+)
+_TV = {"start": "zero", "smoothness": 0.1, "smoothness_of": "absolute", "box": False}
+ATTACKS = (
+    Against("CAFE", "wmi:printed", _TV),
+    Against("CAFE", "wmi"),
+    Against("CAFE", "wmi_moments", only=FEDADOB),
+    Against("MI", "bmi"),
+    Against("PMC", "pmc:printed", {"fine_tune": True}),
+    Against("PMC", "pmc"),
+)
+SCORING = (Against("NS", "norm_scoring"), Against("DS", "direction_scoring"))
+
+
+def printed_attack(column: str) -> str:
+    """The name of the paper's own attack in ``column``, "" if it is not run."""
+    return next((a.name for a in ATTACKS if a.column == column and a.printed), "")

@@ -1,0 +1,69 @@
+"""Fig. 6: what gradients tell of labels where there are two classes, norm and direction scoring."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from vflens.experiments.figures import Drawing, Options, Size
+from vflens.experiments.figures.fedadob.cells import caps, cells, run, series, spread
+from vflens.experiments.figures.fedadob.methods import SCORED, SCORING, Method
+from vflens.experiments.figures.fedadob.studies import Study
+from vflens.experiments.figures.figure import Table
+from vflens.experiments.pages.plots import Series, lines
+from vflens.experiments.sweeps.pool import Rows
+
+_LEAD = (
+    "The party that receives gradients scores each training row by its gradient's length (NS) or by its "
+    "angle to one gradient of a row granted as positive (DS); the leak is the AUC of that score, and its "
+    "error 1 − AUC, ½ for a blind guess. The paper prints curves without numbers, and three baselines "
+    "without names: nothing of it can stand beside. Intervals are 95 % over seeds (Student's t)."
+)
+
+
+def figure6(options: Options) -> Drawing:
+    """1 − AUC of the leak against the AUC of the task, defence by defence."""
+    study = _study(options.size)
+    methods = [m.coarse() if options.quick else m for m in SCORED]
+    rows, refused = run(options, cells(study, methods, options.seed, SCORING), scored_set="train")
+    rows = [{**r, "accuracy": r["auc"], "error": 1 - r["label_auc"], "blind": 0.5} for r in rows]
+    plots = []
+    for attack in SCORING:
+        drawn = [series(m, c) for m in methods if (c := caps(rows, m, attack.name))]
+        drawn.append(Series("blind guess", [0.5, 1], [0.5, 0.5]))
+        order = [m.title for m in methods]
+        title = f"{study.name}: {attack.column}, error of labels against the task"
+        plots.append(lines(title, "AUC of the task", "1 − AUC of the leak", drawn, order=order))
+    return Drawing(rows, plots, _LEAD, [f"{study.stated}.", *refused], tables=[_table(study, rows, methods)])
+
+
+def _table(study: Study, rows: Rows, methods: Sequence[Method]) -> Table:
+    heads = ["defence", "AUC of the task"]
+    heads += [f"{a.column}, {what}" for a in SCORING for what in ("1 − AUC", "or blind")]
+    shown = []
+    for method in methods:
+        for i, value in enumerate(method.values):
+            line = [f"{method.title}, {method.vary} = {value:g}" if method.vary else method.title]
+            for attack in SCORING:
+                at = [c.settings[i] for c in caps(rows, method, attack.name)]
+                line += [spread([s.accuracy for s in at])] if attack is SCORING[0] else []
+                line += [spread([s.error for s in at]), spread([min(s.error, s.blind) for s in at])]
+            shown.append(line)
+    return Table(study.name, heads, shown)
+
+
+def _study(size: Size) -> Study:
+    halves = {"kind": "fraction", "fraction": 0.5}
+    model = {"architecture": "mlp", "hidden": [32], "width": 16, "top": []}
+    training = {"optimizer": "adam", "l2": 2e-5, "batch_size": 64, "epochs": 5, "learning_rate": 0.003}
+    seeds = 1 if size == "quick" else 3
+    return Study(
+        "mlp on breast_cancer",
+        "DCN-Criteo",
+        {"name": "breast_cancer"},
+        model,
+        training,
+        seeds,
+        50,
+        50,
+        split=halves,
+    )

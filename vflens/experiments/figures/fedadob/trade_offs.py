@@ -1,0 +1,156 @@
+"""Table IV (CAP) and Fig. 4 (error against accuracy), of the same federations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from vflens.experiments.figures import Drawing, Options
+from vflens.experiments.figures.fedadob.cells import best, caps, cells, run, series, spread, unit
+from vflens.experiments.figures.fedadob.methods import (
+    ATTACKS,
+    DEFENSES,
+    FEATURES,
+    LABELS,
+    Method,
+    printed_attack,
+)
+from vflens.experiments.figures.fedadob.printed import CAPS, MODELS
+from vflens.experiments.figures.fedadob.studies import Study, studies
+from vflens.experiments.figures.figure import Table
+from vflens.experiments.pages.plots import Plot, Series, bars, lines
+from vflens.experiments.sweeps.pool import Rows
+from vflens.experiments.sweeps.sweep_page import interval
+from vflens.numerics.theory.fedadob import Cap
+
+_COLUMNS = {FEATURES: ("CAFE", "MI"), LABELS: ("PMC",)}
+_LEAD = (
+    "CAP is the mean over a grid of strengths of accuracy times recovery error (FedAdOb, equation (13)): "
+    "larger is better for the defence. It depends on the grid, which stands in the table. `NAME:printed` is "
+    "the paper's own attack; the best attack is, setting by setting, that of least error among all run "
+    "here. An adversary can guess blindly instead: min(attack, blind). Intervals are 95 % over seeds "
+    "(Student's t)."
+)
+
+
+def table4(options: Options) -> Drawing:
+    """CAP of each defence against the paper's attacks and against the best of ours."""
+    done, rows, notes = _measured(options)
+    tables, plots = [], []
+    for study in done:
+        own = [r for r in rows if r["model"] == study.name]
+        for on in (FEATURES, LABELS):
+            tables.append(_table(study, own, on, _methods(options, on)))
+            plots.append(_bars(study, own, on, _methods(options, on)))
+    absent = [m for m in MODELS if m not in {s.beside for s in done}]
+    return Drawing(rows, plots, _LEAD, notes, tables=[*tables, *map(_paper_only, absent)])
+
+
+def figure4(options: Options) -> Drawing:
+    """Error against accuracy, defence by defence, for each of the paper's attacks and for the best."""
+    done, rows, notes = _measured(options)
+    plots = [
+        plot
+        for study in done
+        for on in (FEATURES, LABELS)
+        for plot in _curves(study, [r for r in rows if r["model"] == study.name], on, _methods(options, on))
+    ]
+    lead = (
+        "Each point is a strength: to the right the task is learned better, upwards the attack errs more. "
+        "The grey line is the best blind guess: above it an error shows a failed attack, not hidden data. "
+        "Intervals are 95 % over seeds (Student's t)."
+    )
+    return Drawing(rows, plots, lead, notes)
+
+
+def _measured(options: Options) -> tuple[list[Study], Rows, list[str]]:
+    done, methods = studies(options.size), _every(options)
+    rows, refused = run(options, [c for s in done for c in cells(s, methods, options.seed)])
+    only = [m for m in MODELS if m not in {s.beside for s in done}]
+    notes = [f"{s.stated}." for s in done]
+    notes += [f"Paper only, not run in this size: {', '.join(only)}."] if only else []
+    return done, rows, [*notes, *refused]
+
+
+def _every(options: Options) -> list[Method]:
+    return [m.coarse() if options.quick else m for m in DEFENSES]
+
+
+def _methods(options: Options, on: str) -> list[Method]:
+    return [m for m in _every(options) if on in m.against]
+
+
+def _table(study: Study, rows: Rows, on: str, methods: Sequence[Method]) -> Table:
+    heads = ["defence", "grid", "accuracy"]
+    for column in _COLUMNS[on]:
+        heads += [f"{column}, paper", f"{column} as printed, ours"]
+    heads += ["best attack", "min(best, blind)", "blind alone", "best attacks"]
+    lines_ = [_line(study, rows, on, m) for m in methods]
+    return Table(f"{study.name} beside {study.beside}: CAP, error = {unit(on)}", heads, lines_)
+
+
+def _line(study: Study, rows: Rows, on: str, method: Method) -> list[str]:
+    strongest = best(rows, method, on)
+    shown = [method.title, _grid(method), spread([_accuracy(c) for c in strongest])]
+    for column in _COLUMNS[on]:
+        printed = printed_attack(column)
+        shown.append(str(CAPS.get((column, study.beside, method.title), "–")))
+        shown.append(spread([c.value for c in caps(rows, method, printed)]))
+    names = dict.fromkeys(s.attack for c in strongest for s in c.settings)
+    return [
+        *shown,
+        spread([c.value for c in strongest]),
+        spread([c.or_blind for c in strongest]),
+        spread([_blind(c) for c in strongest]),
+        ", ".join(names),
+    ]
+
+
+def _grid(method: Method) -> str:
+    return f"{method.vary} = {', '.join(f'{v:g}' for v in method.values)}" if method.vary else "–"
+
+
+def _accuracy(cap: Cap) -> float:
+    return sum(s.accuracy for s in cap.settings) / len(cap.settings)
+
+
+def _blind(cap: Cap) -> float:
+    """CAP of the best blind guess."""
+    return sum(s.accuracy * s.blind for s in cap.settings) / len(cap.settings)
+
+
+def _paper_only(model: str) -> Table:
+    rows = [[f"{a}, {d}", str(v)] for (a, m, d), v in CAPS.items() if m == model]
+    return Table(f"{model}: paper only", ["attack, defence", "CAP, paper"], rows)
+
+
+def _bars(study: Study, rows: Rows, on: str, methods: Sequence[Method]) -> Plot:
+    shown: dict[str, list[float]] = {}
+    for column in _COLUMNS[on]:
+        printed = [CAPS.get((column, study.beside, m.title)) for m in methods]
+        shown[f"{column}, paper ({study.beside})"] = [p.mean if p else 0.0 for p in printed]
+        name = next((a.name for a in ATTACKS if a.column == column and a.printed), None)
+        if name is not None:
+            shown[f"{column} as printed, ours"] = [
+                _mean([c.value for c in caps(rows, m, name)]) for m in methods
+            ]
+    shown["best attack"] = [_mean([c.value for c in best(rows, m, on)]) for m in methods]
+    shown["blind guess"] = [_mean([_blind(c) for c in best(rows, m, on)]) for m in methods]
+    return bars(f"{study.name}: CAP, {on}", [m.title for m in methods], "CAP", shown)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return interval(values)[0] if values else 0.0
+
+
+def _curves(study: Study, rows: Rows, on: str, methods: Sequence[Method]) -> list[Plot]:
+    shown = []
+    printed = [a for a in ATTACKS if a.on == on and a.printed]
+    for title, name in [*((f"{a.column} as printed", a.name) for a in printed), ("best attack", "")]:
+        found = [(m, caps(rows, m, name) if name else best(rows, m, on)) for m in methods]
+        drawn = [series(m, c) for m, c in found if c]
+        grey = [s.blind for _, seeds in found for c in seeds for s in c.settings]
+        if grey:
+            drawn.append(Series("blind guess", [0, 1], [_mean(grey)] * 2))
+        heading = f"{study.name}: {title}, error against accuracy"
+        shown.append(lines(heading, "accuracy", unit(on), drawn, order=[m.title for m in methods]))
+    return shown
