@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from vflens.attacks._mixmatch import mixmatch
 from vflens.models.networks.generator import keyed
 from vflens.plugins.attack import Attack
+from vflens.plugins.declared import Stated
 from vflens.plugins.view import AdversaryView
 from vflens.types import Array, Estimate, Knowledge, Phase, statuses
 
@@ -32,6 +33,7 @@ class PassiveModelCompletion(Attack):
     needs: ClassVar[frozenset[Knowledge]] = frozenset({Knowledge.OWN_FEATURES, Knowledge.KNOWN_LABELS})
     phases: ClassVar[frozenset[Phase]] = frozenset({Phase.DISCLOSE})
     rowwise: ClassVar[bool] = False
+    stated: ClassVar[Stated | None] = Stated(fits_labels=True)
 
     estimates = "labels"
     estimated_rows: ClassVar[frozenset[Phase]] = frozenset({Phase.TRAIN, Phase.PREDICT})

@@ -17,6 +17,7 @@ from vflens.attacks._inversion import Inversion, device_of, target_model
 from vflens.attacks._passports import Guessed, behind
 from vflens.models.networks.parameters import from_arrays
 from vflens.models.networks.passport import Passport
+from vflens.plugins.declared import Stated
 from vflens.plugins.view import AdversaryView
 from vflens.types import Array, Estimate, Knowledge
 
@@ -34,6 +35,7 @@ class WhiteBoxInversion(Inversion):
     needs: ClassVar[frozenset[Knowledge]] = frozenset(
         {Knowledge.EMBEDDINGS, Knowledge.PARAMETERS, Knowledge.ARCHITECTURE, Knowledge.METADATA}
     )
+    stated: ClassVar[Stated | None] = Stated(key_guess={"passport": "random"})
 
     start: Literal["spread", "half", "zero"] = Field(
         "spread", description="½, 0 and points drawn in the box, as many as `starts`; or one of the two alone"

@@ -72,4 +72,4 @@ class Passport(Defense):
         keys through an autoencoder, and who was granted rows does not guess γ and β but estimates them: of
         inputs and of such adversaries nothing is claimed.
         """
-        return Claim(key_error=self.largest_mean**2 / 12 + self.sigma**2)
+        return Claim(key_error=self.largest_mean**2 / 12 + self.sigma**2, key_range=self.largest_mean)

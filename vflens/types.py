@@ -199,6 +199,7 @@ class Claim:
     one released gradient tells a row of the hidden class from another with a smaller (FPR + FNR)/2, in an
     exchange with rows of both whose gradients are Gaussian with one coordinate variance. ``key_error``: no
     guess of a number of a passport's key that uses nothing released has a smaller mean squared error.
+    ``key_range``: N, each mean of a passport's key being drawn from U(−N, 0).
     ``decodes``: ``on_outputs`` takes the code of each class, as ``on_labels`` makes it, back to that class;
     ``label_entropy``: no code has a smaller entropy, in nats. ``levels``: what leaves in an exchange has at
     most so many different numbers. ``group_rows``: each row of an exchange of at least so many leaves with
@@ -218,6 +219,7 @@ class Claim:
     linear_error: float | None = None
     test_error: float | None = None
     key_error: float | None = None
+    key_range: float | None = None
     decodes: bool = False
     label_entropy: float | None = None
     levels: int | None = None

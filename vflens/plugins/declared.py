@@ -38,7 +38,9 @@ class Stated:
     ``if_determined`` where there are fewer unknown columns than classes. ``clipped``: it moves that into the
     box, so that the closed form is a bound. ``guessed``: b comes from scores that it guessed (VAR (13),
     (21)). ``stretched``: for one column, it stretches the observed values to [0, 1] (RVG §VI).
-    ``no_worse_than``: attacks that it exceeds in no row (RVG Theorem 1).
+    ``no_worse_than``: attacks that it exceeds in no row (RVG Theorem 1). ``key_guess``: settings under which
+    it guesses a passport's key, whatever it observes (FedAdOb Theorem 1). ``fits_labels``: it fits a model to
+    granted labels (FedAdOb Theorem 2).
     """
 
     center: float | None = None
@@ -47,6 +49,8 @@ class Stated:
     guessed: bool = False
     stretched: bool = False
     no_worse_than: tuple[str, ...] = ()
+    key_guess: Mapping[str, Any] = field(default_factory=dict)
+    fits_labels: bool = False
 
     def center_of(self, columns: int, classes: int) -> float | None:
         """Z for so many unknown columns and classes."""

@@ -20,6 +20,7 @@ from vflens.errors import PluginError
 from vflens.experiments.pages import report_charts as charts
 from vflens.experiments.pages.page import plotly, templates, write_page
 from vflens.experiments.pages.pictures import pictures
+from vflens.experiments.results import fedadob
 from vflens.experiments.results import verdict as v
 from vflens.experiments.results.compare import masked
 from vflens.experiments.results.folders import Crossing, PartyRun, Run, read_runs
@@ -112,6 +113,7 @@ def _of_every_run(runs: Sequence[Run], names: Mapping[str, str]) -> Document:
         "privacy": [(names[r.name], p) for r in runs for p in privacy(r)],
         "releases": [(names[r.name], table) for r in runs for table in releases(r)],
         "theory": [(names[r.name], c) for r in runs for c in comparisons(r)],
+        "fedadob": [(names[r.name], found) for r in runs for found in fedadob.beside(r)],
         "disorders": [(names[r.name], d) for r in runs for d in disorders(r)],
         "labels": [(names[r.name], found) for r in runs for found in label_results(r)],
         "clusterings": sorted(

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from vflens.experiments.results import fedadob
 from vflens.experiments.results.folders import Metric, Run
 from vflens.plugins.defense import installed_defense
 from vflens.score.theory import statements
@@ -134,7 +135,7 @@ def beside(run: Run) -> dict[tuple[str, str, str], Document]:
 
 
 def to_json(run: Run) -> Document:
-    """The comparisons under stable keys, and the alarms; a missing figure is None."""
+    """The comparisons under stable keys, the alarms, and FedAdOb's theorems; a missing figure is None."""
     compared = [
         {
             **{k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in vars(c).items()},
@@ -142,7 +143,7 @@ def to_json(run: Run) -> Document:
         }
         for c in comparisons(run)
     ]
-    return {"theory": compared, "theory_disagreements": alarms(run)}
+    return {"theory": compared, "theory_disagreements": alarms(run), "fedadob": fedadob.to_json(run)}
 
 
 # -- what the target kept -----------------------------------------------------------------------------

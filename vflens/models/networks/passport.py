@@ -7,6 +7,7 @@ has β's place: it is set to 0 and stays there.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import deepcopy
 from itertools import pairwise
 from typing import Any, Literal, cast
@@ -16,7 +17,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from vflens.errors import ConfigError
+from vflens.models.families.split_network import SplitNetwork
+from vflens.models.networks.architectures import bottom
 from vflens.models.networks.layers import BatchNorm
+from vflens.types import ColumnInfo
 
 Order = Literal["paper", "pool_first"]
 
@@ -185,6 +190,28 @@ def passport_place(module: nn.Module, *, at_top: bool) -> str | None:
     convolutions = [n for n in layers if n not in linear]
     places = convolutions or linear
     return places[-1] if places else None
+
+
+def key_means(network: SplitNetwork, columns: Sequence[ColumnInfo], layer: str | None) -> tuple[int, bool]:
+    """How many means a key of a bottom model's passport has, and whether its layer reads the columns
+    themselves.
+
+    Args:
+        network: the split network.
+        columns: of the party.
+        layer: the layer's name; None: the default of :func:`passport_place`.
+
+    Raises:
+        ConfigError: the architecture does not fit the columns, or has no such layer.
+    """
+    with torch.device("meta"):
+        layers = open_layers(module := bottom(network, columns))
+    place = layer or passport_place(module, at_top=False)
+    if place not in layers:
+        raise ConfigError(
+            f"passport layer {place!r} is none of the bottom model's: name one of {list(layers)}"
+        )
+    return layers[place].weight.shape[1], place == next(iter(layers))
 
 
 def _linear(inputs: int, outputs: int, dtype: torch.dtype, generator: torch.Generator) -> nn.Linear:
