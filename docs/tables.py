@@ -30,7 +30,7 @@ from vflens.config import (
     Recording,
     Scoring,
 )
-from vflens.experiments.run.dealing import Columns, Fraction, ImageHalves, ImageTiles, Window
+from vflens.experiments.run.dealing import Columns, Fraction, ImageChannels, ImageHalves, ImageTiles, Window
 from vflens.experiments.run.experiment import (
     AttackAt,
     Data,
@@ -51,8 +51,8 @@ from vflens.wire.messages import RPCS
 MODELS: tuple[type[BaseModel], ...] = (
     PartyConfig, PassiveConfig, ActiveConfig, CoordinatorConfig, Peer, Plugin, Disclosure, Scoring, Recording,
     Limits, PartyFile, Training, SplitNetwork,
-    Experiment, Data, Columns, Fraction, ImageHalves, ImageTiles, Window, Members, Grant, AttackAt,
-    Scenario, DefenseAt, Network, Sweep, SweptDefense,
+    Experiment, Data, Columns, Fraction, ImageHalves, ImageTiles, ImageChannels, Window, Members, Grant,
+    AttackAt, Scenario, DefenseAt, Network, Sweep, SweptDefense,
 )  # fmt: skip
 PAGES = ("configuration.md", "threat-models.md", "protocol.md")
 _BLOCK = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)

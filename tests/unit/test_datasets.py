@@ -17,6 +17,7 @@ import vflens.datasets
 from vflens.datasets import _local
 from vflens.datasets._build import checked_table, encoded, integers
 from vflens.datasets._resolve import dataset
+from vflens.datasets.cifar10 import CLASSES
 from vflens.errors import ConfigError, DataError, PluginError
 from vflens.registry import DATASETS
 from vflens.tables.files import read_party_table, write_party_table
@@ -65,9 +66,17 @@ LOCAL: Mapping[str, tuple[tuple[int, int], dict[str, int], dict[str, int] | None
         dict(zip("0123456789", (5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949), strict=True)),
         dict(zip("0123456789", (980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009), strict=True)),
     ),
+    "criteo": ((10000, 13 + 26 * 8), {"no click": 7818, "click": 2182}, None),
+    "cifar10": ((60000, 3072), dict.fromkeys(CLASSES, 5000), dict.fromkeys(CLASSES, 1000)),
+    "cifar10_lossless": (
+        (4000, 3072),
+        dict(zip(CLASSES, (396, 366, 420, 384, 422, 393, 414, 385, 407, 413), strict=True)),
+        None,
+    ),
 }
 
 
+ABSENT = {"cifar100", "modelnet"}  # tested on files that tests make
 needs_data = needs_file("sensor_readings_24.data.gz")
 
 
@@ -84,7 +93,7 @@ def half_error(x: Array) -> float:
 
 def test_the_registry_is_the_folder_and_every_summary_is_a_line() -> None:
     files = {f.stem for f in Path(vflens.datasets.__path__[0]).glob("[!_]*.py")}
-    assert set(DATASETS.names()) >= files == {*BUNDLED, *LOCAL, "synthetic", "openml"}
+    assert set(DATASETS.names()) >= files == {*BUNDLED, *LOCAL, *ABSENT, "synthetic", "openml"}
     assert all(DATASETS.summary(name).endswith(".") for name in files)
 
 

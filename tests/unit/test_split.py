@@ -101,6 +101,22 @@ def test_all_channels_of_a_pixel_go_to_one_party(options: dict[str, Any], places
     assert len(dealt["p"].columns) + len(dealt["a"].columns) == 12
 
 
+@pytest.mark.parametrize(
+    ("channels", "passive", "active"), [(2, "pqr", []), (1, "p", [1, 2, 3, 4, 5]), (2, "pq", [4, 5])]
+)
+def test_image_channels(channels: int, passive: str, active: list[int]) -> None:
+    """Six views of 2 by 1 pixels; the active party keeps those that are left."""
+    views = tuple(ColumnInfo(f"x{j}", pixel=(j // 6, 0, j % 6)) for j in range(12))
+    made = replace(table(d=12), columns=views)
+    dealt = deal(made, split("image_channels", channels=channels), [*passive], "a", secret=SECRET)
+    for i, party in enumerate(passive):
+        held = range(i * channels, (i + 1) * channels)
+        assert [c.pixel for c in dealt[party].columns] == [(r, 0, k) for r in range(2) for k in held]
+    assert [c.pixel for c in dealt["a"].columns] == [(r, 0, k) for r in range(2) for k in active]
+    with pytest.raises(ConfigError, match="passive parties need 8 channels, the images have 6"):
+        deal(made, split("image_channels", channels=4), ["p", "q"], "a", secret=SECRET)
+
+
 def test_several_passive_parties_get_contiguous_blocks_in_the_order_named() -> None:
     dealt = deal(table(d=9), split("fraction", fraction=0.8), ["q", "p"], "a", secret=SECRET)
     assert list(dealt) == ["q", "p", "a"]

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 ROOMS = ("attacks", "clients", "coordinator", "defenses", "services", "vflens")
 FILES = sorted(file for room in ROOMS for file in (ROOT / room).rglob("*.py"))
 #: One file is one plug-in there: the folder is a registry.
-REGISTRIES = {"attacks", "defenses"}
+REGISTRIES = {"attacks", "defenses", "vflens/datasets"}
 
 
 def test_a_file_fits_a_head() -> None:

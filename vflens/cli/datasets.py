@@ -43,8 +43,9 @@ def show(
     """
     from vflens.datasets._resolve import dataset
 
-    table = dataset(name, {"recipe": recipe}).prepared()
-    facts = {"name": name, "recipe": recipe, **_facts(table)}
+    found = dataset(name, {"recipe": recipe})
+    table = found.prepared()
+    facts = {"name": name, "recipe": recipe, "caveat": found.caveat, **_facts(table)}
     emit(json, facts, lambda: _shown(facts, table.columns))
 
 
@@ -99,6 +100,7 @@ def _facts(table: Table) -> Document:
 def _shown(facts: Document, columns: Sequence[ColumnInfo]) -> str:
     lines = [
         f"{facts['name']}: {facts['rows']} rows, {len(columns)} columns",
+        *filter(None, [facts["caveat"]]),
         f"classes: {', '.join(f'{k} ({v})' for k, v in facts['classes'].items())}",
         f"split: {facts['split'] or 'drawn by the dealer'}",
         *(f"  {c.name:<24} {_bounds(c.low, c.high)}{_alphabet(c.alphabet)}" for c in columns[:64]),

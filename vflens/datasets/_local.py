@@ -17,28 +17,45 @@ from vflens.types import Array
 VARIABLE = "VFLENS_DATA"
 
 
-def read(name: str, sha256: str) -> bytes:
-    """The decompressed contents of the gzip file ``name``, if its stored bytes have this ``sha256``.
+def place(name: str) -> Path:
+    """Where the file or folder ``name`` is looked for.
 
     Raises:
-        DataError: VFLENS_DATA is unset, the file is absent, or its checksum is another.
+        DataError: VFLENS_DATA is unset.
     """
     folder = os.environ.get(VARIABLE)
     if not folder:
         raise DataError(
             f"environment variable {VARIABLE} is not set: set it to the folder that holds {name!r}"
         )
-    path = Path(folder) / name
+    return Path(folder) / name
+
+
+def absent(path: Path, error: OSError) -> DataError:
+    """The refusal of a file at ``path`` that cannot be read."""
+    return DataError(f"cannot read {str(path)!r} ({error.strerror}): put the file where {VARIABLE} points")
+
+
+def read(name: str, sha256: str) -> bytes:
+    """The decompressed contents of the gzip file ``name``; see :func:`stored`."""
+    return gzip.decompress(stored(name, sha256))
+
+
+def stored(name: str, sha256: str) -> bytes:
+    """The bytes of the file ``name``, if they have this ``sha256``.
+
+    Raises:
+        DataError: VFLENS_DATA is unset, the file is absent, or its checksum is another.
+    """
+    path = place(name)
     try:
         stored = path.read_bytes()
     except OSError as error:
-        raise DataError(
-            f"cannot read {str(path)!r} ({error.strerror}): put the file where {VARIABLE} points"
-        ) from error
+        raise absent(path, error) from error
     found = hashlib.sha256(stored).hexdigest()
     if found != sha256:
         raise DataError(f"{str(path)!r} has sha256 {found}, not {sha256}: replace it by the original file")
-    return gzip.decompress(stored)
+    return stored
 
 
 def numbers(text: bytes, delimiter: str | None = None) -> Array:

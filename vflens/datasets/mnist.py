@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from vflens.datasets import _local
-from vflens.datasets._build import checked_table, given_split
+from vflens.datasets._build import checked_table, given_split, image_columns
 from vflens.plugins.dataset import Dataset
 from vflens.tables.table import Table
-from vflens.types import Array, ColumnInfo
+from vflens.types import Array
 
 IMAGES = (
     ("train-images-idx3-ubyte.gz", "0b367032e93c5d0cea0925647cfdb18614af8ee15f83e6f2fc2ad904a6835971"),
@@ -32,11 +32,13 @@ class Mnist(Dataset):
         """All rows, the training rows first."""
         images = np.concatenate([_idx(*file, header=16) for file in IMAGES]).reshape(-1, 28 * 28)
         digits = np.concatenate([_idx(*file, header=8) for file in LABELS])
-        columns = [
-            ColumnInfo(f"pixel_{r}_{c}", 0.0, 255.0, pixel=(r, c)) for r in range(28) for c in range(28)
-        ]
         return checked_table(
-            "mnist", columns, images, digits.astype(str), COUNTS, split=given_split(60_000, 10_000)
+            "mnist",
+            image_columns(28, 28),
+            images,
+            digits.astype(str),
+            COUNTS,
+            split=given_split(60_000, 10_000),
         )
 
 

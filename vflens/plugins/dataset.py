@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -18,6 +18,9 @@ class Dataset(BaseModel, ABC):
     """One data set: its options as fields, its table from :meth:`load`, prepared by :meth:`prepared`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    #: What sets the data apart from those that its name promises; shown wherever results of them are.
+    caveat: ClassVar[str] = ""
 
     recipe: Recipe = Field(
         "clean", description="clean, paper, or authors (bank, robot, satellite and synthetic only)"

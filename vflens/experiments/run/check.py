@@ -16,7 +16,7 @@ from vflens.clients.spending import Spending
 from vflens.config import MIB, ActiveConfig, CoordinatorConfig, Limits, PassiveConfig, load_party, read_toml
 from vflens.config.compatibility import build_attacks, build_defenses, check_device, check_grants
 from vflens.errors import ConfigError, StateError, StorageError
-from vflens.experiments.run.dealer import deal_tables, remove_sockets, write_parties
+from vflens.experiments.run.dealer import data_set, deal_tables, remove_sockets, write_parties
 from vflens.experiments.run.experiment import Experiment, load_experiment
 from vflens.models.family import ModelFamily
 from vflens.models.part import Keys, Site, plain
@@ -43,6 +43,8 @@ def check(file: Path) -> Document:
     experiment = load_experiment(file)
     tables = deal_tables(experiment)
     facts: Document = {"experiment": experiment.name}
+    if experiment.data is not None and (caveat := data_set(experiment.data).caveat):
+        facts["data"] = caveat
     data_parties: list[PassiveConfig | ActiveConfig] = []
     for scenario in experiment.scenarios:
         with TemporaryDirectory() as folder:

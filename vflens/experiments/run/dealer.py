@@ -27,7 +27,8 @@ from vflens.config.writing import toml_text
 from vflens.datasets._resolve import dataset
 from vflens.errors import ConfigError, StorageError
 from vflens.experiments.run.dealing import deal
-from vflens.experiments.run.experiment import Experiment, Scenario
+from vflens.experiments.run.experiment import Data, Experiment, Scenario
+from vflens.plugins.dataset import Dataset
 from vflens.randomness import secret_from_seed, stream
 from vflens.registry import DEFENSES
 from vflens.services.folder import clear, exclusive
@@ -45,6 +46,15 @@ _SOCKETS = "vflens-"  # prefix of a folder of sockets
 SERVICES = "services"  # VFLENS_NETWORK: parties are services by name, as in docker compose
 
 
+def data_set(data: Data) -> Dataset:
+    """What ``[data]`` of an experiment names, not yet read.
+
+    Raises:
+        PluginError, ConfigError, DataError: as :func:`vflens.datasets._resolve.dataset`.
+    """
+    return dataset(data.name, data.__pydantic_extra__ or {})
+
+
 def deal_tables(experiment: Experiment) -> dict[str, Table]:
     """Each data party's table; empty when the parties bring their own files.
 
@@ -53,7 +63,7 @@ def deal_tables(experiment: Experiment) -> dict[str, Table]:
     """
     if experiment.data is None or experiment.split is None:
         return {}
-    table = dataset(experiment.data.name, experiment.data.__pydantic_extra__ or {}).prepared()
+    table = data_set(experiment.data).prepared()
     secret = secret_from_seed(experiment.seed, "dealer")
     if experiment.data.sample is not None:
         table = _sampled(table, experiment.data.sample, stream(secret, "sample"))

@@ -1,16 +1,17 @@
 """Splits of columns, and dealing one table into one table per party.
 
-``[split]`` in a configuration is one of five kinds::
+``[split]`` in a configuration is one of six kinds::
 
     kind = "fraction"      fraction = 0.5              the passive parties share the last columns
     kind = "window"        start = 3, width = 5        … a cyclic window of columns
     kind = "image_halves"                              … the right half of every image
     kind = "image_tiles"   rows = 2, columns = 2       a tile of every image each, in reading order
+    kind = "image_channels"   channels = 2             so many channels each, such as views of an object
     kind = "columns"       columns.clinic = ["a", "b"] … these, party by party
 
 The passive parties get contiguous blocks of their columns in the order of their names in the file; the first
 blocks are the longer ones. The active party has the other columns and the labels. With as many tiles as
-passive parties (one tile: the whole image) it has the labels alone.
+passive parties (one tile: the whole image), or without a channel left, it has the labels alone.
 """
 
 from __future__ import annotations
@@ -141,6 +142,24 @@ class ImageTiles(_Split):
         return {party: np.flatnonzero(tile == i).tolist() for i, party in enumerate(passive)}
 
 
+class ImageChannels(_Split):
+    """The next ``channels`` of every image for each passive party, in their order: views of an object."""
+
+    kind: Literal["image_channels"]
+    channels: int = Field(ge=1)
+
+    def blocks(self, columns: Sequence[ColumnInfo], passive: Sequence[str]) -> Blocks:
+        """See :meth:`_Split.blocks`."""
+        channel = _places(columns, self.kind)[:, 2]
+        if len(passive) * self.channels > channel.max() + 1:
+            raise ConfigError(
+                f"split.channels = {self.channels}: the {len(passive)} passive parties need "
+                f"{len(passive) * self.channels} channels, the images have {channel.max() + 1}"
+            )
+        share = channel // self.channels
+        return {party: np.flatnonzero(share == i).tolist() for i, party in enumerate(passive)}
+
+
 def _places(columns: Sequence[ColumnInfo], kind: str) -> Array:
     """See :func:`pixel_places`.
 
@@ -159,7 +178,7 @@ def _shared(block: Sequence[int], passive: Sequence[str]) -> Blocks:
     return {party: part.tolist() for party, part in zip(passive, parts, strict=True)}
 
 
-AnySplit: TypeAlias = Columns | Fraction | Window | ImageHalves | ImageTiles
+AnySplit: TypeAlias = Columns | Fraction | Window | ImageHalves | ImageTiles | ImageChannels
 VerticalSplit: TypeAlias = Annotated[AnySplit, Field(discriminator="kind")]
 
 
@@ -215,7 +234,7 @@ def _all_blocks(table: Table, split: AnySplit, passive: Sequence[str], active: s
     taken = {j for block in blocks.values() for j in block}
     blocks[active] = [j for j in range(len(table.columns)) if j not in taken]
     for party, block in blocks.items():
-        if not block and not (party == active and isinstance(split, ImageTiles)):
+        if not block and not (party == active and isinstance(split, ImageTiles | ImageChannels)):
             raise ConfigError(
                 f"party {party!r} gets none of the {len(table.columns)} columns: change the split, "
                 f"or name fewer parties than the {len(passive)} passive ones"
