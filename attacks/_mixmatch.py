@@ -11,6 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.optim import swa_utils
 
+from vflens.models.networks.layers import learn_moments
+
 # As in Fu et al.: T, α, λ_u, the learning rate and the decay of the weights of its steps, rows of each batch.
 _TEMPERATURE, _MIXING, _UNLABELLED = 0.8, 0.75, 50.0
 _RATE, _DECAY, _BATCH = 2e-3, 0.02, 16
@@ -40,6 +42,7 @@ def mixmatch(
         loss = _loss(model, (x[labelled], y[labelled], unlabelled[others]), weight, rng)
         torch.autograd.backward(loss)
         optimizer.step()
+        learn_moments(model)
         averaged.update_parameters(model)
     return averaged.eval()
 

@@ -88,6 +88,14 @@ def test_what_cannot_work_is_refused_before_training(tmp_path: Path, changes: An
             {"model": {**MODEL, "top": [], "trainable_top": False, "width": 3}},
             "passport layer None at 'active' is no linear",
         ),
+        (
+            {
+                "data": {"name": "digits"},
+                "split": TWO_LINES,
+                "model": {"architecture": "cnn", "cut": 1, "combine": "concatenate"},
+            },
+            r"model.cut = 1: the top model begins with a convolution, .* images of \[\(1, 4\), \(3, 4\)\]",
+        ),
         ({"model": {"architecture": "cnn"}}, "a party's 4 columns are not the pixels of one rectangle"),
         ({"model": {**MODEL, "trainable_top": False}}, "combine by sum with width = 3"),
         (
@@ -116,7 +124,7 @@ def test_what_cannot_work_is_refused_before_training(tmp_path: Path, changes: An
             r"layer '9' is no linear or convolution layer of the target's model: name one of \['0', '3'\]",
         ),
     ],
-    ids=range(10),
+    ids=range(11),
 )
 def test_check_refuses_it_too(tmp_path: Path, changes: Any, message: str) -> None:
     what = experiment(tmp_path, **{**SETTINGS, **changes}).model_dump(mode="json", exclude_none=True)

@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import nn
 
+from vflens.attacks._mixmatch import mixmatch
 from vflens.defenses.passport import Passport
 from vflens.errors import ProtocolError
 from vflens.models.families.split_network import SplitNetwork
@@ -74,8 +75,10 @@ class Pair:
         answer.learn()
         self.bottom.learn(self.x[self.rows(step)], answer.gradient, _exchange(step))
 
-    def step(self, step: int) -> None:
-        self.learn(step, self.answer(step, self.sent(step)))
+    def step(self, step: int) -> float:
+        answer = self.answer(step, self.sent(step))
+        self.learn(step, answer)
+        return answer.loss
 
     def states(self) -> tuple[dict[str, Array], dict[str, Array]]:
         return self.bottom.state(), self.top.state()
@@ -173,6 +176,17 @@ def test_a_negative_variance_is_refused() -> None:
     arrays["5.running_var"][3] = -1
     with pytest.raises(ProtocolError, match=r"'5.running_var' hold a negative variance: load those of a tra"):
         from_arrays(model, arrays)
+
+
+def test_a_model_completed_by_an_attack_has_the_moments_of_what_it_learned() -> None:
+    model = nn.Sequential(bottom(NETWORK, PIXELS), nn.Linear(96, 3))
+    x = torch.rand(20, 24)
+    learned = mixmatch(model, x, torch.arange(20) % 3, x, steps=60, rng=np.random.default_rng(0))
+    with torch.no_grad():
+        found = model[0][:5](x).mean(dim=(0, 2, 3))  # type: ignore[index]
+    (norm,) = (m for m in learned.modules() if isinstance(m, BatchNorm))
+    torch.testing.assert_close(norm.running_mean, found, rtol=0, atol=0.2)
+    assert norm.running_mean.abs().max() > 0.05
 
 
 def test_one_row_of_one_place_is_standardised_as_in_predictions() -> None:

@@ -70,6 +70,13 @@ class BatchNorm(nn.Module):
             self.running_mean.lerp_(moments[0], 0.1), self.running_var.lerp_(moments[1], 0.1)
 
 
+def learn_moments(module: nn.Module) -> None:
+    """Move the running moments of all batch norms of ``module`` towards those of the last batch."""
+    for norm in module.modules():
+        if isinstance(norm, BatchNorm):
+            norm.learn(norm.moments)
+
+
 class Residual(nn.Module):
     """``branch`` (x) + ``shortcut`` (x)."""
 
