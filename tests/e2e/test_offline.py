@@ -136,11 +136,14 @@ def test_the_target_scores_each_column_in_bits_too(tmp_path: Path) -> None:
     """The figures of the run itself: a digit's pixel has 17 values."""
     what = experiment(tmp_path, data={"name": "digits"}, training={"epochs": 2, "batch_size": 500})
     (home,) = run(what, in_process=True).scenarios
-    last = [m for m in read_party(home / "passive").metrics if m.scored_set == "predict"][-1].rows
+    passive = read_party(home / "passive")
+    last = [m for m in passive.metrics if m.scored_set == "predict"][-1].rows
+    (names,) = ([c.name for c in p.columns] for p in passive.federation.parties if p.name == "passive")
     live = {
-        (m.column, m.metric): m.value
-        for m in read_party(home / "passive").metrics
-        if m.rows == last and m.column and m.attack in ("", "half_star")
+        (column, m.metric): value
+        for m in passive.metrics
+        if m.rows == last and m.metric.startswith("column_") and m.attack in ("", "half_star")
+        for column, value in m.by_column(names).items()
     }
     out = tmp_path / "estimate.npz"
     attack_recorded(home / "active", "half_star", None, out)

@@ -24,6 +24,7 @@ SCHEMA = pa.schema(
         *((name, pa.string()) for name in ("attack", "adversary", "target", "scored_set", "column")),
         ("rows", pa.int64()),
         ("step", pa.int64()),
+        ("values", pa.list_(pa.float64())),
     ]
 )
 PIXELS = [(r, c) for r in (2, 3) for c in (5, 6)]
@@ -35,6 +36,7 @@ def metric(name: str, value: float, **labels: Any) -> dict[str, Any]:
     empty = dict.fromkeys(("attack", "adversary", "target", "scored_set", "column"), "") | {
         "rows": 0,
         "step": 0,
+        "values": [],
     }
     return {"metric": name, "value": value, **empty, **labels}
 
@@ -55,6 +57,19 @@ def scores(errors: dict[str, float], rows: int = 360, target: str = "passive") -
             for c in columns
         ),
     ]
+
+
+def as_arrays(metrics: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """``metrics`` with the figures of all columns in one row, as a target with pixels keeps them."""
+    together: dict[str, dict[str, Any]] = {}
+    for m in metrics:
+        key = json.dumps(
+            {k: v for k, v in m.items() if k not in ("value", "column")} | {"own": m["column"] == ""}
+        )
+        row = together.setdefault(key, {**m, "column": ""})
+        if m["column"]:
+            row["values"] = [*row["values"], m["value"]]
+    return list(together.values())
 
 
 def theory(attack: str, measured: float, closed: float, rows: int = 360) -> list[dict[str, Any]]:

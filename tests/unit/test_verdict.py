@@ -229,6 +229,7 @@ def test_json_is_strict_and_has_stable_keys(tmp_path: Path) -> None:
             **{"attack": "ls", "target": "passive", "scored_set": "predict", "rows": 360, "mse": 0.02},
             **{"half_width": 0.00196, "blind": 0.0, "blind_guess": "all zeros", "unusable": 0.0},
             **{"relative": None, "better_than_blind": False},
+            **dict.fromkeys(("psnr", "ssim", "blind_psnr", "blind_ssim")),
         }
     ]
 

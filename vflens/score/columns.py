@@ -13,14 +13,16 @@ from vflens.array import ScaledColumns
 from vflens.numerics.entropy import conditional_entropy, entropy
 from vflens.numerics.estimators.affine import affine_fit
 from vflens.protocol.acts import Guess, Submission
+from vflens.score.images import grid_of, psnr, ssim
 from vflens.score.service import ScoringService
 from vflens.score.theory import ReleasedModel, figures, noise_weights
 from vflens.storage.files import save_arrays
+from vflens.tables.pixels import pixel_places
 from vflens.types import Array, ColumnInfo, RowStatus
 
 
 class ColumnScoring(ScoringService):
-    """Mean squared errors of the target's columns, and those of blind guesses.
+    """Mean squared errors of the target's columns, and those of blind guesses; of images PSNR and SSIM too.
 
     Args:
         truth: its columns (N, d) for all aligned rows, scaled, before any defence.
@@ -46,6 +48,7 @@ class ColumnScoring(ScoringService):
         super().__init__(width=truth.shape[1], **service)
         self._truth, self._columns, self._model = truth, columns, model
         self._means = truth.mean(training)
+        self._are_pixels, self._grid = pixel_places(columns) is not None, grid_of(columns)
         self._folder, self._pictures = folder, pictures
 
     def keep_errors(self, submission: Submission) -> dict[str, float]:
@@ -69,9 +72,10 @@ class ColumnScoring(ScoringService):
         add = self.adding(submission)
         for name, square in squares.items():
             add("blind_mse", square.mean(), attack=name)
+        for name, guess in (("zero", 0.0), ("half", 0.5), ("column_means", self._means)):
+            self._likeness("blind_", np.broadcast_to(guess, truth.shape), truth, submission, name)
         best = np.min([s.mean(axis=0) for s in squares.values()], axis=0)
-        for column, value in zip(self._columns, best, strict=True):
-            add("column_blind_mse", value, column=column.name)
+        self._by_column("column_blind_mse", best, submission)
         for column, letters in zip(self._columns, truth.T, strict=True):
             if column.alphabet is not None:
                 add("column_entropy", entropy(letters), column=column.name)
@@ -89,13 +93,30 @@ class ColumnScoring(ScoringService):
             add("affine_r2", r2)
             add("affine_mse", affine_mse)
         add("unusable", 1.0 - guess.has(RowStatus.OK).mean())
-        for column, value in zip(self._columns, square.mean(axis=0), strict=True):
-            add("column_mse", value, column=column.name)
+        self._likeness("", guess.values, truth, submission, guess.attack)
+        self._by_column("column_mse", square.mean(axis=0), submission, guess.attack)
         for j, column in enumerate(self._columns):
             if column.alphabet is not None:
                 left = conditional_entropy(truth[:, j], guess.values[:, j])
                 add("column_conditional_entropy", left, column=column.name)
         return float(per_row.mean())
+
+    def _by_column(self, metric: str, values: Array, submission: Submission, attack: str = "") -> None:
+        """One row with the figures of all pixels, or one row for each column of a table."""
+        if self._are_pixels:
+            self.add_columns(metric, values, submission, attack)
+            return
+        for column, value in zip(self._columns, values, strict=True):
+            self.adding(submission)(metric, value, attack=attack, column=column.name)
+
+    def _likeness(
+        self, prefix: str, values: Array, truth: Array, submission: Submission, attack: str
+    ) -> None:
+        """PSNR and SSIM of images, the means over them."""
+        if self._grid is not None:
+            add = partial(self.adding(submission), attack=attack)
+            add(f"{prefix}psnr", psnr(((values - truth) ** 2).mean(axis=1)).mean())
+            add(f"{prefix}ssim", ssim(values, truth, self._grid).mean())
 
     def _theory(self, submission: Submission) -> None:
         model = self._model()

@@ -101,6 +101,10 @@ class ScoringService(ABC):
         """Call ``metrics.add`` with the labels that all figures of ``submission`` share."""
         return partial(self._metrics.add, **self._shared(submission))
 
+    def add_columns(self, metric: str, values: Array, submission: Submission, attack: str = "") -> None:
+        """See :meth:`vflens.storage.metrics.Metrics.add_columns`."""
+        self._metrics.add_columns(metric, values, attack=attack, **self._shared(submission))
+
     def add_matrix(self, metric: str, matrix: Array, submission: Submission) -> None:
         """See :meth:`vflens.storage.metrics.Metrics.add_matrix`."""
         self._metrics.add_matrix(metric, matrix, **self._shared(submission))

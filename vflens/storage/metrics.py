@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,8 @@ MOST_ROWS = 64
 
 class Metrics:
     """A party's metrics, added to those in ``file``: metric, value (float64) and the labels attack, adversary
-    (its party), target, scored_set, column, rows, step.
+    (its party), target, scored_set, column, rows, step. ``values`` has a figure for each of the target's
+    columns where they are pixels: ``value`` is then their mean.
     """
 
     def __init__(self, file: Path) -> None:
@@ -43,12 +45,18 @@ class Metrics:
         column: str = "",
         rows: int = 0,
         step: int = 0,
+        values: Sequence[float] = (),
     ) -> None:
         """Add one number, in memory."""
         row = {"metric": metric, "value": float(value), "attack": attack, "adversary": adversary}
         row |= {"target": target, "scored_set": scored_set, "column": column, "rows": rows, "step": step}
+        row["values"] = values
         with self._lock:
             self._rows.append(row)
+
+    def add_columns(self, metric: str, values: Array, **labels: Any) -> None:
+        """Add a figure for each of the target's columns: ``values`` (d,), in their order, as one row."""
+        self.add(metric, float(values.mean()), values=values.tolist(), **labels)
 
     def add_matrix(self, metric: str, matrix: Array, **labels: Any) -> None:
         """Add a symmetric matrix (k, k), k ≤ :data:`MOST_ROWS`: its upper triangle, ``column`` "i,j"."""
@@ -91,6 +99,9 @@ def _table(rows: list[dict[str, Any]]) -> pa.Table:
         columns[name] = strings([row[name] for row in rows])
     for name in ("rows", "step"):
         columns[name] = numbers(name, pa.int64(), np.int64)
+    ends = np.cumsum([0, *(len(row["values"]) for row in rows)]).astype(np.int32)
+    joined = np.concatenate([np.zeros(0), *(row["values"] for row in rows if row["values"])])
+    columns["values"] = pa.ListArray.from_arrays(pa.array(ends), pa.array(joined))
     return pa.table(columns)
 
 
@@ -111,6 +122,6 @@ def parquet_rows(file: Path) -> list[dict[str, Any]]:
 
 def _read(file: Path) -> list[dict[str, Any]]:
     try:
-        return parquet_rows(file)
+        return [{"values": [], **row} for row in parquet_rows(file)]
     except (OSError, ValueError) as error:
         raise StorageError(f"{file} is no readable metrics file ({error}): move it away") from error

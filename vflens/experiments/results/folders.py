@@ -71,7 +71,7 @@ class Status(_File):
 
 @dataclass(frozen=True)
 class Metric:
-    """One row of ``metrics.parquet``; "" and 0 mean: does not apply."""
+    """One row of ``metrics.parquet``; "", 0 and () mean: does not apply."""
 
     metric: str
     value: float
@@ -82,6 +82,24 @@ class Metric:
     rows: int
     step: int
     adversary: str = ""
+    values: tuple[float, ...] = ()
+
+    def by_column(self, names: Sequence[str]) -> dict[str, float]:
+        """Its figures by column: ``values`` of the target's columns ``names``, or its own; {} without names.
+
+        Raises:
+            DataError: the target has another number of columns.
+        """
+        if not self.values:
+            return {self.column: self.value}
+        if not names:  # its owner gave metrics.parquet alone
+            return {}
+        if len(names) != len(self.values):
+            raise DataError(
+                f"{self.metric} has figures of {len(self.values)} columns, {self.target!r} has {len(names)}: "
+                "copy metrics.parquet and federation.json anew"
+            )
+        return dict(zip(names, self.values, strict=True))
 
 
 @dataclass(frozen=True)

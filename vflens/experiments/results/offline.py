@@ -196,29 +196,32 @@ def score_estimate(file: Path, config_file: Path) -> Document:
     with exclusive(config.out):  # two writers would spoil its logs
         _keep_score(config, submission)
     rows = len(submission.rows)
+    party = read_party(config.out)
     found = [
         m
-        for m in read_party(config.out).metrics
+        for m in party.metrics
         if (m.rows, m.scored_set, m.adversary) == (rows, submission.scored_set, submission.sender)
     ]
-    figures = {m.metric: m.value for m in found if m.attack == attack and not m.column}
+    figures = {m.metric: m.value for m in found if m.attack == attack and not m.column and not m.values}
     facts = {"attack": attack, "rows": rows, **figures}
     if isinstance(config, ActiveConfig):
         blind = next(m.value for m in found if m.metric == "blind_label_accuracy")
         return {**facts, "blind_guess": "the most frequent class", "blind_label_accuracy": blind}
     best = min((m for m in found if m.metric == "blind_mse"), key=lambda m: m.value)
-    columns = _by_column(m for m in found if m.attack in (attack, ""))
+    names = [c.name for p in party.federation.parties if p.name == target for c in p.columns]
+    columns = _by_column((m for m in found if m.attack in (attack, "")), names)
     return {**facts, "blind_guess": best.attack, "blind_mse": best.value, "columns": columns}
 
 
-def _by_column(figures: Iterable[Metric]) -> dict[str, dict[str, float]]:
+def _by_column(figures: Iterable[Metric], names: Sequence[str]) -> dict[str, dict[str, float]]:
     """Column → its figures: "mse", "blind_mse" and, in bits where it has an alphabet, "entropy",
     "conditional_entropy".
     """
     columns: dict[str, dict[str, float]] = {}
     for m in figures:
         if m.metric.startswith("column_"):
-            columns.setdefault(m.column, {})[m.metric.removeprefix("column_")] = m.value
+            for name, value in m.by_column(names).items():
+                columns.setdefault(name, {})[m.metric.removeprefix("column_")] = value
     return columns
 
 

@@ -35,7 +35,8 @@ class Result:
     """One attack's error on ``rows`` rows of ``target``, and the least blind error on the same rows.
 
     ``half_width`` is that of the 95 % interval, None without a recorded standard error; ``unusable`` is the
-    share of rows that the attack flagged.
+    share of rows that the attack flagged. ``psnr`` (dB) and ``ssim`` are means over images, beside
+    the largest of blind guesses; None if the target holds none.
     """
 
     attack: str
@@ -47,6 +48,10 @@ class Result:
     blind: float
     blind_guess: str
     unusable: float | None
+    psnr: float | None = None
+    ssim: float | None = None
+    blind_psnr: float | None = None
+    blind_ssim: float | None = None
 
     @property
     def relative(self) -> float:
@@ -79,6 +84,8 @@ def results(run: Run) -> tuple[Result, ...]:
     errors = _first(run, "mse")
     affine = {attack for attack in {m.attack for m in errors.values()} if up_to_affine(attack)}
     stderr, unusable, blind = _first(run, "mse_stderr"), _first(run, "unusable"), _best_blind(run)
+    psnr, ssim = _first(run, "psnr"), _first(run, "ssim")
+    blind_psnr, blind_ssim = _largest(run, "blind_psnr"), _largest(run, "blind_ssim")
     return tuple(
         Result(
             *(m.attack, m.target, m.scored_set, m.rows, m.value),
@@ -86,6 +93,10 @@ def results(run: Run) -> tuple[Result, ...]:
             blind=blind[key[1:]].value,
             blind_guess=BLIND_GUESSES.get(blind[key[1:]].attack, blind[key[1:]].attack),
             unusable=unusable[key].value if key in unusable else None,
+            psnr=psnr[key].value if key in psnr else None,
+            ssim=ssim[key].value if key in ssim else None,
+            blind_psnr=blind_psnr.get(key[1:]),
+            blind_ssim=blind_ssim.get(key[1:]),
         )
         for key, m in errors.items()
         if key[1:] in blind and math.isfinite(m.value) and m.attack not in affine
@@ -116,8 +127,14 @@ def column_errors(run: Run, result: Result) -> tuple[ColumnError, ...]:
     def same(m: Metric) -> bool:
         return (m.target, m.scored_set, m.rows) == (result.target, result.scored_set, result.rows)
 
-    blind = {m.column: m.value for m in run.metrics("column_blind_mse") if same(m)}
-    errors = {m.column: m.value for m in run.metrics("column_mse") if same(m) and m.attack == result.attack}
+    infos = run.infos()
+    names = [c.name for c in infos[result.target].columns] if result.target in infos else []
+    blind: dict[str, float] = {}
+    errors: dict[str, float] = {}
+    for m in filter(same, run.metrics("column_blind_mse")):
+        blind |= m.by_column(names)
+    for m in filter(same, run.metrics("column_mse")):
+        errors |= m.by_column(names) if m.attack == result.attack else {}
     return tuple(ColumnError(c, e, blind[c]) for c, e in errors.items() if c in blind and math.isfinite(e))
 
 
@@ -295,6 +312,14 @@ def _first(run: Run, metric: str) -> dict[tuple[str, str, str, int], Metric]:
     for m in run.metrics(metric):
         found.setdefault((m.attack, m.target, m.scored_set, m.rows), m)
     return found
+
+
+def _largest(run: Run, metric: str) -> dict[tuple[str, str, int], float]:
+    best: dict[tuple[str, str, int], float] = {}
+    for m in _first(run, metric).values():
+        key = (m.target, m.scored_set, m.rows)
+        best[key] = max(m.value, best.get(key, -math.inf))
+    return best
 
 
 def _best_blind(run: Run) -> dict[tuple[str, str, int], Metric]:

@@ -112,7 +112,9 @@ def figure(value: float | None) -> str:
 
 
 def result_table(runs: Sequence[Run]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Header and rows, attack × run: "MSE ± half width of the 95 % interval (share of blind error)"."""
+    """Header and rows, attack × run: "MSE ± half width of the 95 % interval (share of blind error)"; of
+    images PSNR and SSIM too.
+    """
     cells: dict[tuple[str, str, str], list[str]] = {}
     blind: dict[tuple[str, str, str], list[str]] = {}
     for i, run in enumerate(runs):
@@ -120,7 +122,7 @@ def result_table(runs: Sequence[Run]) -> tuple[tuple[str, ...], list[tuple[str, 
             row = cells.setdefault((r.target, r.scored_set, r.attack), ["–"] * len(runs))
             row[i] = _cell(r)
             row = blind.setdefault((r.target, r.scored_set, "best blind guess = 100 %"), ["–"] * len(runs))
-            row[i] = f"{figure(r.blind)} ({r.blind_guess})"
+            row[i] = f"{figure(r.blind)} ({r.blind_guess}){_likeness(r.blind_psnr, r.blind_ssim)}"
     rows = [(*key, *row) for key, row in {**cells, **blind}.items()]
     return ("target", "rows", "attack", *labels(runs)), rows
 
@@ -168,7 +170,11 @@ def _finite(value: Any) -> Any:
 def _cell(r: Result) -> str:
     interval = f" ± {figure(r.half_width)}" if r.half_width is not None else ""
     share = f" ({100 * r.relative:.0f} %)" if r.blind else ""
-    return f"{figure(r.mse)}{interval}{share}"
+    return f"{figure(r.mse)}{interval}{share}{_likeness(r.psnr, r.ssim)}"
+
+
+def _likeness(psnr: float | None, ssim: float | None) -> str:
+    return "" if psnr is None or ssim is None else f"; {psnr:.1f} dB, SSIM {figure(ssim)}"
 
 
 def _worst_by_target(run: Run) -> list[Result]:
