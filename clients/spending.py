@@ -51,16 +51,19 @@ class Spending:
     def accountants(self) -> Mapping[Phase, Accountant]:
         """One for each phase in which rows leave; of the fitted defences."""
         return {
-            phase: Accountant.of(self._claims_of(point), self._limits.delta, width)
+            phase: Accountant.of(self._claims_of(phase, point), self._limits.delta, width)
             for phase, (point, width) in releases(self._federation, self._party).items()
         }
 
-    def _claims_of(self, point: Point) -> Sequence[Claim]:
+    def _claims_of(self, phase: Phase, point: Point) -> Sequence[Claim]:
         """Those on what leaves; a gradient follows from its batch's labels, so what holds of them holds of
         it.
         """
+        leaving = self._claims(GATE_HOOKS[point])
+        if phase is Phase.TRAIN and self._federation.model.mixes_rows:
+            leaving = [claim.unbounded() for claim in leaving]
         labels = self._claims("on_batch_labels") if point is Point.GRADIENT else ()
-        return [*self._claims(GATE_HOOKS[point]), *labels]
+        return [*leaving, *labels]
 
     def check(self, exchange: Exchange) -> None:
         """Refuse a release of rows that their budget does not cover: of training rows the next, of prediction

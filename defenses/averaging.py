@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -17,6 +18,8 @@ class Averaging(Defense):
     A remainder joins the last group, so a batch of fewer than 2·``rows`` rows is one group. The sum over the
     batch stays.
     """
+
+    mixes_rows: ClassVar[bool] = True
 
     rows: int = Field(4, ge=2, le=2**31 - 1, description="the least number of rows in a group")
 

@@ -7,6 +7,7 @@ A baseline that FedAdOb names (§1), in the form of Zou et al. (2022), "discrete
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -21,6 +22,8 @@ class Discretisation(Defense):
     Mean and standard deviation are those of all numbers of the exchange. Numbers beyond the ends become the
     ends; of two equally near levels the lower counts.
     """
+
+    mixes_rows: ClassVar[bool] = True
 
     levels: int = Field(12, ge=2, le=4096, description="B, the different numbers that may leave")
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -24,6 +25,8 @@ class Marvell(Defense):
     under p·tr Σ₁ + (1 − p)·tr Σ₀ ≤ power·‖Δ‖²; then (FPR + FNR)/2 ≥ ½ − √sumKL/4 for every test. A batch
     with one side only is sent as it is: it has nothing to tell apart.
     """
+
+    mixes_rows: ClassVar[bool] = True
 
     power: float = Field(4.0, gt=0, allow_inf_nan=False, description="noise power in units of ‖Δ‖²")
     positive: int = Field(1, ge=0, description="the class that is hidden among the others")

@@ -5,6 +5,8 @@ Against norm scoring (Li et al., 2022, "max norm"): norms then say little about 
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from vflens.plugins.defense import Context, Defense
@@ -16,6 +18,8 @@ class MaxNorm(Defense):
 
     A row of zeros stays zero.
     """
+
+    mixes_rows: ClassVar[bool] = True
 
     def on_gradient(self, g: Array, ctx: Context) -> Array:
         """Stretched rows (n, w)."""

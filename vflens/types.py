@@ -5,9 +5,10 @@ It computes nothing and uses no files or wires. Letters follow ``docs/notation.m
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
@@ -224,6 +225,12 @@ class Claim:
     label_entropy: float | None = None
     levels: int | None = None
     group_rows: int | None = None
+
+    def unbounded(self) -> Claim:
+        """The same with ε = ∞ in place of a differential privacy that others' rows undo."""
+        if self.epsilon is None and self.rho is None:
+            return self
+        return replace(self, epsilon=math.inf, delta=0.0, rho=None)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from vflens.clients.active import ActiveParty
 from vflens.errors import ConfigError, StateError
 from vflens.experiments.pages.report import write_report
 from vflens.experiments.run.check import check
+from vflens.models.families.split_network import SplitNetwork
 from vflens.types import Point
 
 LAPLACE = {"name": "dp_laplace", "level": 4.0}  # ε = ½ a release
@@ -114,3 +115,64 @@ def test_check_refuses_a_budget_for_noise_that_has_no_epsilon(tmp_path: Path) ->
     file.write_text(tomli_w.dumps(settings))
     with pytest.raises(ConfigError, match=r"^release 3 of a training row of 'active' has no ε at δ = 1e-05"):
         check(file)
+
+
+NORMED = {
+    "data": {"name": "digits"},
+    "split": {"kind": "image_halves"},
+    "model": {"architecture": "cnn", "batch_norm": True},
+    "training": {"epochs": 1, "batch_size": 400},
+    "attacks": [],
+    "disclose": [],
+}
+
+
+def test_noise_behind_a_batch_norm_has_no_epsilon_in_training(tmp_path: Path) -> None:
+    """There a row moves the embeddings of its batch; in predictions the norm is fixed."""
+    local = federation(tmp_path, defenses=[{**LAPLACE, "at": "passive"}], **NORMED)
+    local.run()
+    found = figures(tmp_path / "passive")
+    assert found["training_epsilon", "", ""] == math.inf
+    assert found["prediction_epsilon", "", ""] == pytest.approx(0.5)
+    page = write_report([tmp_path / "passive"], tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "<td>∞</td>" in _privacy(page)
+
+
+def test_a_budget_is_refused_for_noise_behind_a_batch_norm(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {
+        "name": "tiny", **NORMED, "limits": {"epsilon": 2.0},
+        "scenarios": [{"name": "run", "defenses": [{**LAPLACE, "at": "passive"}]}],
+    }  # fmt: skip
+    file = tmp_path / "experiment.toml"
+    file.write_text(tomli_w.dumps(settings))
+    with pytest.raises(
+        ConfigError, match=r"^release 1 of a training row of 'passive' has no ε, as a batch norm"
+    ):
+        check(file)
+
+
+@pytest.mark.parametrize("noise_first", [True, False])
+def test_noise_behind_a_defence_that_mixes_rows_is_refused(tmp_path: Path, *, noise_first: bool) -> None:
+    """Before it, the noisy rows are only averaged."""
+    tables = [{**LAPLACE, "at": "active"}, {"name": "averaging", "at": "active"}]
+    if noise_first:
+        federation(tmp_path, defenses=tables)
+        return
+    with pytest.raises(
+        ConfigError, match=r"'averaging' at 'active' puts one .* put 'dp_laplace' first, or use"
+    ):
+        federation(tmp_path, defenses=tables[::-1])
+
+
+@pytest.mark.parametrize(
+    ("settings", "mixes"),
+    [
+        ({"architecture": "mlp"}, False),
+        ({"architecture": "lenet"}, False),
+        ({"architecture": "lenet", "batch_norm": True}, True),
+        ({"architecture": "resnet18"}, True),
+        ({"architecture": "dcn"}, False),
+    ],
+)
+def test_a_network_with_batch_norm_mixes_rows_in_training(settings: Any, mixes: bool) -> None:
+    assert SplitNetwork(**settings).mixes_rows == mixes

@@ -196,6 +196,21 @@ def test_a_wrapped_model_keeps_the_shape_of_its_outputs(name: str) -> None:
     assert wrapped(torch.zeros(6, 5)).shape == (6, 3)
 
 
+@pytest.mark.parametrize(
+    ("name", "hook", "phase"), [c for c in ON_ARRAYS if c[1] in ("on_embedding", "on_gradient")]
+)
+def test_a_row_moves_others_at_the_gate_only_where_that_is_said(name: str, hook: str, phase: Phase) -> None:
+    """Noise behind such a defence has no ε of one row."""
+    value = _value(hook)
+    longer = np.where(np.arange(6)[:, None] == 2, 3 * value, value)
+    context = _context(CLASSES[name](), hook, phase=phase)
+    owner = dataclasses.replace(context.owner, labels=np.arange(6) % 2)
+    context = dataclasses.replace(context, owner=owner, secret=b"secret")
+    others = [0, 1, 3, 4, 5]
+    first, second = (getattr(CLASSES[name](), hook)(v, context)[others] for v in (value, longer))
+    assert (first != second).any() == CLASSES[name].mixes_rows
+
+
 def _global_state() -> str:
     """NumPy's and torch's global generators must not move."""
     return str((np.random.get_state(legacy=False), torch.get_rng_state().tolist()))  # noqa: NPY002

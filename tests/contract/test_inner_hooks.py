@@ -328,8 +328,14 @@ def test_the_same_bits_over_grpc_and_after_a_restart(tmp_path: Path, aggregator:
             "defence 'their_mixed' at 'passive' puts one row into several, and 'dp_laplace' states an ε of "
             "each row: use one of them",
         ),
+        (
+            [{"name": "dp_laplace", "at": "passive"}, {"name": "their_mixed", "at": "passive"}],
+            {},
+            "defence 'their_mixed' at 'passive' puts one row into several, and 'dp_laplace' states an ε of "
+            "each row: use one of them",
+        ),
     ],
-    ids=["role", "coordinator", "family", "one party only", "other settings", "an ε"],
+    ids=["role", "coordinator", "family", "one party only", "other settings", "an ε", "an ε first"],
 )
 def test_what_cannot_act_is_refused_before_the_start(
     tmp_path: Path, defenses: Any, changes: dict[str, Any], words: str

@@ -9,7 +9,7 @@ from vflens.config import ActiveConfig, CoordinatorConfig, PassiveConfig, build_
 from vflens.errors import ConfigError
 from vflens.models.family import ModelFamily
 from vflens.plugins.attack import Attack
-from vflens.plugins.defense import Defense, NamedDefense
+from vflens.plugins.defense import INNER_HOOKS, Defense, NamedDefense
 from vflens.registry import ATTACKS, DEFENSES
 from vflens.types import Role
 
@@ -57,16 +57,28 @@ def build_defenses(config: PassiveConfig | ActiveConfig | CoordinatorConfig) -> 
 
 
 def _check_mixing(defenses: Sequence[NamedDefense], party: str) -> None:
-    """Refuse a stated ε of a row beside a defence that puts one row into several."""
-    mixing = [name for name, defense in defenses if defense.mixes_rows]
-    known = [(n, d) for n, d in defenses if d.hooks() & _PER_ROW and type(d).fit is Defense.fit]
-    for name, defense in known:
-        claim = defense.claim({})
-        if mixing and (claim.epsilon is not None or claim.rho is not None):
+    """Refuse a stated ε of a row behind a defence that puts one row into several: one that acts inside its
+    owner, or at the gate before it.
+    """
+    inside = [n for n, d in defenses if d.mixes_rows and d.hooks() & frozenset(INNER_HOOKS)]
+    before: list[str] = []
+    for name, defense in defenses:
+        if defense.mixes_rows:
+            before.append(name)
+        elif (inside or before) and _states_cost(defense):
+            remedy = "use one of them" if inside else f"put {name!r} first, or use one of them"
             raise ConfigError(
-                f"defence {mixing[0]!r} at {party!r} puts one row into several, and {name!r} states an ε of "
-                "each row: use one of them"
+                f"defence {(inside or before)[0]!r} at {party!r} puts one row into several, and {name!r} "
+                f"states an ε of each row: {remedy}"
             )
+
+
+def _states_cost(defense: Defense) -> bool:
+    """Whether it states an ε of each row before it is fitted."""
+    if not defense.hooks() & _PER_ROW or type(defense).fit is not Defense.fit:
+        return False
+    claim = defense.claim({})
+    return claim.epsilon is not None or claim.rho is not None
 
 
 def check_together(parties: Mapping[str, Sequence[NamedDefense]]) -> None:

@@ -71,6 +71,11 @@ class Accountant:
         if not self.counts:
             return
         total = self.total(releases)
+        if total == math.inf:
+            raise StateError(
+                f"release {releases} of {what} has no ε, as a batch norm mixes the rows of a batch, and "
+                f"limits.epsilon is {budget:g}: use a network without batch norm, or leave limits.epsilon out"
+            )
         if total is None:
             raise StateError(
                 f"release {releases} of {what} has no ε at δ = {self.delta:g}, its noise is too small for "

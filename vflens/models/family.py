@@ -62,6 +62,11 @@ class ModelFamily(BaseModel, ABC):
         return np.dtype(np.float64)
 
     @property
+    def mixes_rows(self) -> bool:
+        """Whether what training makes of a row depends on the others of its batch, as behind a batch norm."""
+        return False
+
+    @property
     def concatenates(self) -> bool:
         """Whether the active party receives the passive parties' numbers side by side; else their sum."""
         return False

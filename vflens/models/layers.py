@@ -189,3 +189,12 @@ def shape_of(layers: Sequence[Layer], given: Shape) -> Shape:
 def size_of(layers: Sequence[Layer], given: Shape) -> Size:
     """What ``layers`` take together."""
     return sum((layer.size(shape) for layer, shape in inputs_of(layers, given)), Size())
+
+
+def has_batch_norm(layers: Sequence[Layer]) -> bool:
+    """Whether one of ``layers``, or of those inside them, is a batch norm."""
+    return any(
+        isinstance(layer, BatchNorm)
+        or (isinstance(layer, Residual) and has_batch_norm((*layer.branch, *layer.shortcut)))
+        for layer in layers
+    )

@@ -18,7 +18,16 @@ from pydantic import BeforeValidator, Field, model_validator
 from vflens.errors import ConfigError
 from vflens.models.blocks import blocks, bottom_layers, feature_blocks, top_layers
 from vflens.models.family import ModelFamily
-from vflens.models.layers import Beside, Convolution, Residual, Shape, inputs_of, shape_of, size_of
+from vflens.models.layers import (
+    Beside,
+    Convolution,
+    Residual,
+    Shape,
+    has_batch_norm,
+    inputs_of,
+    shape_of,
+    size_of,
+)
 from vflens.models.part import Site
 from vflens.models.pixels import image_grid
 from vflens.models.size import Size
@@ -171,6 +180,11 @@ class SplitNetwork(ModelFamily):
         if self.architecture in _OF_NUMBERS:
             return (len(columns),)
         return tuple(map(int, image_grid(columns).shape))
+
+    @property
+    def mixes_rows(self) -> bool:
+        """See :attr:`vflens.models.family.ModelFamily.mixes_rows`."""
+        return self.batch_norm or any(has_batch_norm(block) for block in blocks(self))
 
     def _holds(self, given: Shape) -> bool:
         """Whether every layer before the fully connected ones leaves something of an image."""
