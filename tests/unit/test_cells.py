@@ -38,6 +38,23 @@ def test_results_come_in_the_order_of_the_cells(tmp_path: Path) -> None:
     assert told == [(n, 5) for n in range(6)]
 
 
+def threads(i: int) -> list[dict[str, Any]]:
+    import torch
+    from threadpoolctl import threadpool_info
+
+    return [
+        {"i": i, "threads": max([torch.get_num_threads(), *(p["num_threads"] for p in threadpool_info())])}
+    ]
+
+
+def test_each_process_has_one_numeric_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that two cells on two cores do not wait for each other."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "4")
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "4")
+    found = Pool(tmp_path, jobs=2).run(threads, CELLS[:2])
+    assert [rows[0]["threads"] for rows in found] == [1, 1]
+
+
 def test_processes_share_the_work(tmp_path: Path) -> None:
     found = Pool(tmp_path, jobs=2).run(square, CELLS)
     assert [rows[0]["square"] for rows in found] == [0, 1, 4, 9, 16]

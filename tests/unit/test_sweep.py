@@ -15,7 +15,9 @@ import pytest
 from laboratory import SYNTHETIC
 from scipy import stats
 
+from vflens.config.writing import toml_text
 from vflens.errors import ConfigError
+from vflens.experiments.run.check import check
 from vflens.experiments.run.experiment import Experiment
 from vflens.experiments.run.run import run
 from vflens.experiments.sweeps import sweep as module
@@ -254,9 +256,17 @@ def test_what_makes_no_sweep_is_refused(changes: dict[str, Any], words: str) -> 
         sweep(**changes)
 
 
-def test_the_example_is_a_sweep() -> None:
-    loaded = load_sweep(Path(__file__).parents[2] / "examples" / "sweep.toml")
-    assert len(cells(loaded)) == 21
+@pytest.mark.parametrize(("file", "count"), [("sweep", 21), ("sweep_bank", 16), ("sweep_images", 16)])
+def test_parties_accept_the_cells_of_the_examples(file: str, count: int, tmp_path: Path) -> None:
+    """Every attack, defence and setting is known and fits; nothing is trained."""
+    loaded = load_sweep(Path(__file__).parents[2] / "examples" / f"{file}.toml")
+    found = cells(loaded)
+    assert len(found) == count
+    places = [cell.arguments[1] for cell in found[:: loaded.sweep.seeds]]
+    scenarios = [{**p["scenarios"][0], "name": f"cell {i}"} for i, p in enumerate(places)]
+    text = toml_text({**places[0], "scenarios": scenarios, "network": {"transport": "tcp"}})
+    (tmp_path / "experiment.toml").write_text(text, encoding="utf-8")
+    assert check(tmp_path / "experiment.toml")["experiment"] == loaded.name
 
 
 def test_an_edited_table_makes_other_cells(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Runs independent cells of a sweep or figure with joblib, in processes of this machine or on a cluster.
+"""Runs independent cells of a sweep or figure, in processes of this machine or, with joblib, on a cluster.
 
 Guarantees:
 
@@ -7,8 +7,8 @@ Guarantees:
   keys of their cell, None where a row had none;
 * results come in the order of the cells, in whatever order they finish.
 
-``backend``: "loky" (local processes), "ray" or "dask": the whole cluster at RAY_ADDRESS or
-DASK_SCHEDULER_ADDRESS, else a local one with ``jobs`` workers.
+``backend``: "loky" (local processes of one numeric thread each), "ray" or "dask": the whole cluster at
+RAY_ADDRESS or DASK_SCHEDULER_ADDRESS, else a local one with ``jobs`` workers.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from io import BytesIO
+from itertools import starmap
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast, get_args
 
@@ -32,6 +33,8 @@ from vflens.types import Document, Facts
 
 Backend: TypeAlias = Literal["loky", "ray", "dask"]
 Rows: TypeAlias = list[Document]
+#: Of the numeric libraries of a process: cells share the cores.
+_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 _PACKAGES = {"ray": "ray", "dask": "distributed"}
 
 
@@ -96,19 +99,17 @@ class Pool:
     def _computed(
         self, work: Callable[..., Rows], cells: Sequence[Cell], missing: Sequence[int]
     ) -> Iterator[tuple[int, Rows]]:
+        calls = [(work, i, cells[i].arguments) for i in missing]
+        if self.backend == "loky":
+            yield from _side_by_side(calls, self.jobs) if self.jobs > 1 else starmap(_numbered, calls)
+            return
         from joblib import Parallel, delayed
 
-        call = delayed(_numbered)
-        if self.backend == "loky":
-            pool = Parallel(n_jobs=self.jobs, return_as="generator_unordered", batch_size=1)
-            yield from pool(call(work, i, cells[i].arguments) for i in missing)
-            return
         # A cluster returns whole lists only: an interruption costs one of them.
         step = 4 * self.jobs
         with Parallel(n_jobs=-1) as pool:  # the same workers for all lists
-            for start in range(0, len(missing), step):
-                part = missing[start : start + step]
-                yield from pool(call(work, i, cells[i].arguments) for i in part)
+            for start in range(0, len(calls), step):
+                yield from pool(delayed(_numbered)(*call) for call in calls[start : start + step])
 
     def _kept(self, cell: Cell) -> Rows | None:
         import pyarrow as pa
@@ -147,14 +148,24 @@ def _numbered(work: Callable[..., Rows], i: int, arguments: tuple[Any, ...]) -> 
     return i, work(*arguments)
 
 
+def _side_by_side(calls: Sequence[tuple[Any, ...]], jobs: int) -> Iterator[tuple[int, Rows]]:
+    """The answers of :func:`_numbered` to ``calls`` as they come, from ``jobs`` processes of this machine."""
+    from joblib.externals.loky import ProcessPoolExecutor, as_completed
+
+    # Not joblib's Parallel: a command that loaded gRPC skips Python's teardown, without which joblib warns
+    # of folders for large arguments, and its workers outlive it.
+    pool = ProcessPoolExecutor(jobs, env=_ONE_THREAD)
+    try:
+        for done in as_completed([pool.submit(_numbered, *call) for call in calls]):
+            yield done.result()
+    finally:
+        pool.shutdown(wait=True, kill_workers=True)
+
+
 @contextmanager
 def _backend(name: Backend, jobs: int) -> Iterator[None]:
     if name == "loky":
-        try:
-            yield
-        finally:
-            if jobs > 1:
-                _end_workers()
+        yield
         return
     try:
         entered = _ray(jobs) if name == "ray" else _dask(jobs)
@@ -165,13 +176,6 @@ def _backend(name: Backend, jobs: int) -> Iterator[None]:
         ) from error
     with entered:
         yield
-
-
-def _end_workers() -> None:
-    """End the workers: a command that loaded gRPC skips Python's teardown, which would end them."""
-    from joblib.externals.loky import get_reusable_executor
-
-    get_reusable_executor().shutdown(wait=True, kill_workers=True)
 
 
 @contextmanager
