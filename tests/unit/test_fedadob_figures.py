@@ -44,7 +44,8 @@ from vflens.registry import DEFENSES as INSTALLED_DEFENSES
 pytest.importorskip("torch")
 NAMES = [name for name in figures() if name.startswith("fao-")]
 FEW = {"steps": 2, "starts": 1}
-EFFORT = {"wmi:printed": FEW, "wmi": FEW, "wmi_moments": FEW, "bmi": FEW | {"learning_steps": 2}}
+EFFORT = dict.fromkeys(("cafe", "wmi", "wmi_moments"), FEW) | {"inverse_network": {"learning_steps": 1}}
+EFFORT |= {name: FEW | {"learning_steps": 2} for name in ("bmi", "bmi:printed")}
 EFFORT |= {"pmc": {"steps": 2}, "pmc:printed": {"fine_tune_steps": 1}}
 TINY = Study(
     "tiny",
@@ -74,15 +75,12 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
 
     for module in (trade_offs, ablations, images, times):
         monkeypatch.setattr(module, "studies", small)
-    monkeypatch.setattr(scoring, "_study", lambda size: replace(scoring_study(size), seeds=1))
+    monkeypatch.setattr(scoring, "clicks", lambda size: replace(studies.clicks(size), seeds=1))
     monkeypatch.setattr(trade_offs, "DEFENSES", one(DEFENSES))
     monkeypatch.setattr(images, "IMAGES", one(IMAGES))
     monkeypatch.setattr(times, "TIMED", one(TIMED))
     monkeypatch.setattr(scoring, "SCORED", one(SCORED))
     monkeypatch.setattr(times, "_REPETITIONS", {"quick": 1})
-
-
-scoring_study = scoring._study
 
 
 def made(name: str, folder: Path) -> tuple[dict[str, Any], str]:

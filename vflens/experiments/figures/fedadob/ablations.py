@@ -86,7 +86,8 @@ def table6(options: Options) -> Drawing:
 def _drawn(options: Options, what: Ablation) -> Drawing:
     if options.quick:
         what = what.coarse()
-    done = studies(options.size)
+    everything = studies(options.size)
+    done = [s for s in everything if s.beside == _BESIDE] or everything
     rows, refused = run(options, [c for s in done for c in cells(s, [what.method], options.seed)])
     lead = (
         f"{what.letter} varies, {what.fixed}, passports at both parties. Beside the paper's numbers, of "
@@ -96,9 +97,10 @@ def _drawn(options: Options, what: Ablation) -> Drawing:
     )
     tables = [_table(s, [r for r in rows if r["model"] == s.name], what) for s in done]
     plots = [_plot(s, [r for r in rows if r["model"] == s.name], what) for s in done]
-    beside = {s.beside for s in done}
-    other = [] if _BESIDE in beside else [f"{_BESIDE} is paper only in this size."]
-    return Drawing(rows, plots, lead, [*(f"{s.stated}." for s in done), *other, *refused], tables=tables)
+    other = [f"{_BESIDE} is paper only in this size." for s in done if s.beside != _BESIDE]
+    return Drawing(
+        rows, plots, lead, [*(note for s in done for note in s.notes), *other, *refused], tables=tables
+    )
 
 
 def _table(study: Study, rows: Rows, what: Ablation) -> Table:

@@ -27,7 +27,7 @@ def cells(
         for value in method.values:
             for s in range(seed, seed + study.seeds):
                 place = {"model": study.name, "defense": method.title, "strength": value, "seed": s}
-                settings = study.settings(s, meets, method.defenses(value) if method.at else [])
+                settings = study.settings(s, meets, method, value)
                 found.append(Cell({"place": place, "experiment": settings}, (place, settings)))
     return found
 

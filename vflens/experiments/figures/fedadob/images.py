@@ -40,7 +40,9 @@ def figure5(options: Options) -> Drawing:
         "number behind a defence is the mean squared error over all attacked rows; the best blind guess's "
         "stands behind the originals."
     )
-    return Drawing(shown, [], lead, [*(f"{_once(s).stated}." for s in done), *refusals(rows)], grids=grids)
+    return Drawing(
+        shown, [], lead, [*(note for s in done for note in _once(s).notes), *refusals(rows)], grids=grids
+    )
 
 
 def _once(study: Study) -> Study:

@@ -37,6 +37,11 @@ class Method:
         varied = {self.vary: whole} if self.vary else {}
         return [{"at": at, "name": name, **self.fixed, **varied} for at, name in self.at.items()]
 
+    @property
+    def batch_norm(self) -> bool:
+        """Whether its network has one behind the last convolution: all but FedAdOb's (appendix A.1)."""
+        return self.title != FEDADOB
+
     def at_strengths(self, *values: float) -> Method:
         """The same at other strengths."""
         return replace(self, values=values)
@@ -48,7 +53,7 @@ class Method:
 
 @dataclass(frozen=True)
 class Against:
-    """An attack in a column of the paper's Table IV; ``NAME:printed`` has the paper's own settings.
+    """An attack in a column of the paper's Table IV; ``printed``: it is the paper's own.
 
     ``only`` names the one defence that it is made for; None: it meets every one.
     """
@@ -57,11 +62,7 @@ class Against:
     name: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     only: str | None = None
-
-    @property
-    def printed(self) -> bool:
-        """Whether it is the paper's own."""
-        return self.name.endswith(":printed")
+    printed: bool = False
 
     @property
     def on(self) -> str:
@@ -91,6 +92,7 @@ DEFENSES = (
     _NONE,
     Method("sparsification", (FEATURES,), {_PASSIVE: "sparsification"}, "kept", _KEPT),
     _EMBEDDINGS,
+    Method("CAE", (LABELS,), {_ACTIVE: "cae"}, "entropy", (0.5, 1, 2)),
     Method("LabelDP", (LABELS,), {_ACTIVE: "label_dp"}, "epsilon", (4, 2, 0.5)),
     Method("sparsification", (LABELS,), {_ACTIVE: "sparsification"}, "kept", _KEPT),
     _GRADIENTS,
@@ -106,6 +108,7 @@ IMAGES = (
 #: Table VII: the plug-ins of each method, at one strength.
 TIMED = (
     _NONE,
+    Method("CAE", (), {_ACTIVE: "cae"}),
     Method("sparsification", (), {_PASSIVE: "sparsification", _ACTIVE: "sparsification"}, "kept", (0.1,)),
     Method("DP", (), {_PASSIVE: "dp_gaussian", _ACTIVE: "dp_gaussian"}, "level", (0.1,)),
     Method(FEDADOB, (), PASSPORTS, "largest_mean", (10,)),
@@ -119,14 +122,18 @@ SCORED = (
     Method("LabelDP", (LABELS,), {_ACTIVE: "label_dp"}, "epsilon", (4, 2, 0.5)),
     Method(FEDADOB, (FEATURES, LABELS), PASSPORTS, "largest_mean", (2, 5, 10)),
 )
-_TV = {"start": "zero", "smoothness": 0.1, "smoothness_of": "absolute", "box": False}
+#: FedAdOb's weight of the total variation, without a box.
+_TV = {"smoothness": 0.1, "smoothness_of": "absolute", "box": False}
 ATTACKS = (
-    Against("CAFE", "wmi:printed", _TV),
+    Against("CAFE", "cafe", printed=True),
     Against("CAFE", "wmi"),
     Against("CAFE", "wmi_moments", only=FEDADOB),
+    Against("MI", "bmi:printed", {"learn": "top", **_TV}, printed=True),
     Against("MI", "bmi"),
-    Against("PMC", "pmc:printed", {"fine_tune": True}),
+    Against("MI", "inverse_network"),
+    Against("PMC", "pmc:printed", {"fine_tune": True}, printed=True),
     Against("PMC", "pmc"),
+    Against("PMC", "similarity"),
 )
 SCORING = (Against("NS", "norm_scoring"), Against("DS", "direction_scoring"))
 

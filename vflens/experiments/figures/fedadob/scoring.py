@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vflens.experiments.figures import Drawing, Options, Size
+from vflens.experiments.figures import Drawing, Options
 from vflens.experiments.figures.fedadob.cells import caps, cells, run, series, spread
 from vflens.experiments.figures.fedadob.methods import SCORED, SCORING, Method
-from vflens.experiments.figures.fedadob.studies import Study
+from vflens.experiments.figures.fedadob.studies import Study, clicks
 from vflens.experiments.figures.figure import Table
 from vflens.experiments.pages.plots import Series, lines
 from vflens.experiments.sweeps.pool import Rows
@@ -22,7 +22,7 @@ _LEAD = (
 
 def figure6(options: Options) -> Drawing:
     """1 − AUC of the leak against the AUC of the task, defence by defence."""
-    study = _study(options.size)
+    study = clicks(options.size)
     methods = [m.coarse() if options.quick else m for m in SCORED]
     rows, refused = run(options, cells(study, methods, options.seed, SCORING), scored_set="train")
     rows = [{**r, "accuracy": r["auc"], "error": 1 - r["label_auc"], "blind": 0.5} for r in rows]
@@ -33,7 +33,7 @@ def figure6(options: Options) -> Drawing:
         order = [m.title for m in methods]
         title = f"{study.name}: {attack.column}, error of labels against the task"
         plots.append(lines(title, "AUC of the task", "1 − AUC of the leak", drawn, order=order))
-    return Drawing(rows, plots, _LEAD, [f"{study.stated}.", *refused], tables=[_table(study, rows, methods)])
+    return Drawing(rows, plots, _LEAD, [*study.notes, *refused], tables=[_table(study, rows, methods)])
 
 
 def _table(study: Study, rows: Rows, methods: Sequence[Method]) -> Table:
@@ -49,21 +49,3 @@ def _table(study: Study, rows: Rows, methods: Sequence[Method]) -> Table:
                 line += [spread([s.error for s in at]), spread([min(s.error, s.blind) for s in at])]
             shown.append(line)
     return Table(study.name, heads, shown)
-
-
-def _study(size: Size) -> Study:
-    halves = {"kind": "fraction", "fraction": 0.5}
-    model = {"architecture": "mlp", "hidden": [32], "width": 16, "top": []}
-    training = {"optimizer": "adam", "l2": 2e-5, "batch_size": 64, "epochs": 5, "learning_rate": 0.003}
-    seeds = 1 if size == "quick" else 3
-    return Study(
-        "mlp on breast_cancer",
-        "DCN-Criteo",
-        {"name": "breast_cancer"},
-        model,
-        training,
-        seeds,
-        50,
-        50,
-        split=halves,
-    )

@@ -25,10 +25,10 @@ from vflens.numerics.theory.fedadob import Cap
 _COLUMNS = {FEATURES: ("CAFE", "MI"), LABELS: ("PMC",)}
 _LEAD = (
     "CAP is the mean over a grid of strengths of accuracy times recovery error (FedAdOb, equation (13)): "
-    "larger is better for the defence. It depends on the grid, which stands in the table. `NAME:printed` is "
-    "the paper's own attack; the best attack is, setting by setting, that of least error among all run "
-    "here. An adversary can guess blindly instead: min(attack, blind). Intervals are 95 % over seeds "
-    "(Student's t)."
+    "larger is better for the defence. It depends on the grid, which stands in the table. As printed: the "
+    "paper's own attack. Best attack: at each strength the one of least error among all that are run here. "
+    "An adversary can guess blindly instead: min(best, blind). Intervals are 95 % over seeds (Student's t). "
+    "Accuracy is the mean over the grid."
 )
 
 
@@ -66,7 +66,7 @@ def _measured(options: Options) -> tuple[list[Study], Rows, list[str]]:
     done, methods = studies(options.size), _every(options)
     rows, refused = run(options, [c for s in done for c in cells(s, methods, options.seed)])
     only = [m for m in MODELS if m not in {s.beside for s in done}]
-    notes = [f"{s.stated}." for s in done]
+    notes = [note for s in done for note in s.notes]
     notes += [f"Paper only, not run in this size: {', '.join(only)}."] if only else []
     return done, rows, [*notes, *refused]
 
