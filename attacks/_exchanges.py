@@ -16,14 +16,21 @@ from vflens.types import Array, Phase, Point
 
 def by_key(view: AdversaryView, rows: Array, phase: Phase, epochs: int = 1) -> list[tuple[Array, Array]]:
     """Rows (n,) and float64 embeddings (n, w) under one key: of each exchange of the last ``epochs`` recorded
-    epochs of training, or in prediction of all ``rows``.
+    epochs of training, or of all predictions that arrived, ``rows`` first.
 
     Raises:
         KnowledgeError: none arrived of some of ``rows``.
     """
     values = view.embeddings(rows, phase)
     if phase is Phase.PREDICT:
-        return [(rows, values)]
+        arrived = [(r, h, ~np.isin(r, rows)) for _, r, h in view.batches(Point.EMBEDDING, phase)]
+        others = [(r[beside], h[beside]) for r, h, beside in arrived if beside.any()]
+        return [
+            (
+                np.concatenate([rows, *(r for r, _ in others)]),
+                np.concatenate([values, *(h for _, h in others)]),
+            )
+        ]
     rounds = sorted({e.round for e, _, _ in view.batches(Point.EMBEDDING, phase)})[-epochs:]
     found = view.batches(Point.EMBEDDING, phase)
     return [(r, h.astype(np.float64)) for e, r, h in found if e.round in rounds]
@@ -42,9 +49,10 @@ def keyless(view: AdversaryView, rows: Array, channels: int) -> tuple[Array, Arr
     Raises:
         KnowledgeError: none arrived of some row.
     """
-    h = view.embeddings()
+    ((_, h),) = by_key(view, view.rows, Phase.PREDICT)
     found = by_key(view, rows, Phase.TRAIN)
-    return standardised(h, channels), latest(((r, standardised(v, channels, h)) for r, v in found), rows)[0]
+    taught, _ = latest(((r, standardised(v, channels, h)) for r, v in found), rows)
+    return standardised(h, channels)[: len(view.rows)], taught
 
 
 def standardised(h: Array, channels: int, like: Array | None = None) -> Array:

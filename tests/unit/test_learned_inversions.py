@@ -15,6 +15,7 @@ from vflens.attacks._decoder import decoder
 from vflens.attacks._own_top import own_top
 from vflens.attacks.bmi import BlackBoxInversion
 from vflens.attacks.inverse_network import InverseNetwork
+from vflens.attacks.moments_only import MomentsOnly
 from vflens.attacks.wmi_moments import MomentInversion
 from vflens.errors import KnowledgeError
 from vflens.models.families.split_network import SplitNetwork
@@ -96,10 +97,21 @@ def test_embeddings_without_scale_and_shift_of_their_exchange_are_one_model(kind
 
 def test_training_rows_fall_exchange_by_exchange_and_epochs_average() -> None:
     """Each key is estimated from a batch; what two epochs give of a row errs less than what one gives."""
-    world, settings = Keyed(), {"smoothness": 0.0, "starts": 1, "steps": 100, "learning_steps": 30}
-    rows = np.setdiff1d(TRAIN, GRANTED)
-    one, two = (world.error(MomentInversion(training_epochs=n, **settings), rows) for n in (1, 2))
+    world, rows = Keyed(), np.setdiff1d(TRAIN, GRANTED)
+    one, two = (world.error(MomentsOnly(training_epochs=n), rows) for n in (1, 2))
     assert two < one < 0.2 * world.blind
+    fitted = MomentInversion(training_epochs=1, smoothness=0.0, starts=1, steps=40, learning_steps=15)
+    assert world.error(fitted, rows) < 0.3 * world.blind
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [MomentInversion(learning_steps=30, steps=100), BlackBoxInversion(passport="moments", steps=100)],
+    ids=lambda a: type(a).__name__,
+)
+def test_a_few_rows_are_estimated_with_what_all_predictions_show_of_the_key(attack: Attack) -> None:
+    world = Keyed()
+    assert world.error(attack, PREDICT[:3]) < 0.2 * world.blind
 
 
 def test_rows_of_training_are_estimated_only_if_their_epochs_are_named() -> None:

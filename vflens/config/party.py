@@ -39,7 +39,7 @@ AGGREGATOR = (
 )
 Device = Literal["cpu", "cuda"]
 DEVICE = (
-    "where a data party's part of a split network computes: "
+    "where a data party's part of a split network computes, and its attacks on embeddings: "
     "`cuda` is its machine's GPU (no test has run on one), whose results differ in the last bits"
 )
 ATTACKED_ROWS = (
