@@ -222,8 +222,12 @@ def test_a_gpu_finds_what_the_processor_finds(name: str) -> None:
 
 @pytest.mark.parametrize("name", DESCENTS)
 def test_total_variation_smooths_images(name: str) -> None:
+    quick = {"steps": 100, "learning_steps": 30, "draws": 40}
+    settings = {s: value for s, value in quick.items() if s in CLASSES[name].model_fields}
+
     def roughness(smoothness: float) -> float:
-        images = _run(name, World(name, hidden=(8,)).view(), smoothness=smoothness).values.reshape(-1, 3, 2)
+        view = World(name, hidden=(8,)).view()
+        images = _run(name, view, smoothness=smoothness, **settings).values.reshape(-1, 3, 2)
         return float(np.abs(np.diff(images, axis=1)).sum() + np.abs(np.diff(images, axis=2)).sum())
 
     assert roughness(1.0) < 0.9 * roughness(0.0)
