@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -78,3 +79,17 @@ def test_the_page_shows_them_and_compares_nothing(case: tuple[str, Run, Path], t
     found = json.loads(json.dumps(to_json(run)["fedadob"]))
     assert [f["theorem"] for f in found] == [f.theorem for f in fedadob.beside(run)]
     assert np.isfinite([f["value"] for f in found]).all()
+
+
+def test_folders_without_their_files_and_settings_of_another_version_say_nothing(
+    case: tuple[str, Run, Path], tmp_path: Path
+) -> None:
+    kind, _, home = case
+    copied = Path(shutil.copytree(home, tmp_path / "copied"))
+    for party in ("passive", "active"):
+        shutil.rmtree(next(copied.rglob(f"{party}/transcript")))
+        file = next(copied.rglob(f"{party}/config.toml"))
+        file.write_text(file.read_text(encoding="utf-8").replace("largest_mean = 0.5", "largest_mean = -1.0"))
+    assert ("largest_mean = -1.0" in file.read_text(encoding="utf-8")) == (kind != "undefended")
+    (run,) = read_runs([copied])
+    assert fedadob.beside(run) == ()

@@ -7,18 +7,20 @@ also that of the attacking party, and Theorem 1 torch.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from pydantic import ValidationError
 
-from vflens.errors import VflensError
+from vflens.errors import StorageError, VflensError
 from vflens.experiments.results.folders import PartyRun, Run
 from vflens.experiments.results.results import LabelResult, Result, final, label_results
 from vflens.models.family import checked_model
 from vflens.numerics.theory.fedadob import label_error_bound, log_recovery_probability, vacuous_error
-from vflens.plugins.defense import installed_defense
+from vflens.plugins.defense import Defense, installed_defense
 from vflens.score.theory import statements
 from vflens.storage.files import load_arrays
 from vflens.storage.journal import Reader
@@ -133,12 +135,12 @@ def _granted(party: PartyRun | None) -> tuple[Array, Array] | None:
     """Embeddings (n, w) and one-hot labels (n, k) of rows granted to ``party``; None without its files."""
     if party is None or not (party.folder / "own.npz").exists():
         return None
-    embeddings = load_arrays(party.folder / "own.npz").get("embeddings")
-    granted = [
-        r
-        for r in Reader(party.folder / "transcript").select(Point.AUXILIARY)
-        if "labels" in (r.tensors or {})
-    ]
+    try:
+        embeddings = load_arrays(party.folder / "own.npz").get("embeddings")
+        received = list(Reader(party.folder / "transcript").select(Point.AUXILIARY))
+    except StorageError:  # a folder without its transcript, or a damaged one
+        return None
+    granted = [r for r in received if "labels" in (r.tensors or {})]
     if embeddings is None or not granted:
         return None
     classes = max(info.n_classes for info in party.federation.parties)
@@ -162,8 +164,11 @@ def _passports(party: PartyRun | None) -> list[tuple[float, str | None]]:
     found = []
     for table in party.settings.defenses if party else ():
         kind = installed_defense(str(table.get("name")))
+        if kind is None or kind.fit is not Defense.fit:  # one that is fitted has no claim before
+            continue
         settings = {name: value for name, value in table.items() if name != "name"}
-        largest = None if kind is None else kind(**settings).claim({}).key_range
-        if largest is not None:
-            found.append((largest, settings.get("layer")))
+        with contextlib.suppress(ValidationError):  # of another version of the plug-in
+            largest = kind(**settings).claim({}).key_range
+            if largest is not None:
+                found.append((largest, settings.get("layer")))
     return found
