@@ -70,11 +70,11 @@ class Passport(nn.Module):
             RuntimeError: before the first :meth:`rekey`.
         """
         # The keys go through the layer with the batch: three calls would cost three times a call's overhead.
-        z = weighted(self.layer, torch.cat([x, torch.stack(self.keys(x))]))
-        scale, shift = self._passport(z[-2:])
+        z, keys = weighted(self.layer, torch.cat([x, torch.stack(self.keys(x))])).split([len(x), 2])
+        scale, shift = self._passport(keys)
         shape = (1, -1, 1, 1) if x.dim() == 4 else (1, -1)
-        out: Tensor = scale.reshape(shape) * z[:-2] + shift.reshape(shape)
-        return out
+        out: Tensor = scale.reshape(shape) * z
+        return out.add_(shift.reshape(shape))
 
     def keys(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """(s^γ, s^β), each of the shape of one row of ``x``; the same until the next :meth:`rekey`.

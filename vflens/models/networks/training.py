@@ -22,7 +22,7 @@ from vflens.models.networks.device import placed
 from vflens.models.networks.generator import keyed
 from vflens.models.networks.layers import NEVER_DRAW, BatchNorm, Moments
 from vflens.models.networks.parameters import to_arrays
-from vflens.models.networks.passport import with_folded
+from vflens.models.networks.passport import Passport, with_folded
 from vflens.models.part import Keys, LossGradient, Penalty, Wrap, plain
 from vflens.models.settings import Training
 from vflens.models.softmax_regression import loss_gradient
@@ -60,7 +60,7 @@ class _Model:
         self._keys = keys
         modules_by_name = dict(self.module.named_modules())
         self._rekeyed = {n: m for n, m in modules_by_name.items() if hasattr(m, "rekey")}
-        self._draws = any(type(m) not in NEVER_DRAW for m in modules_by_name.values())
+        self._draws = any(type(m) not in (*NEVER_DRAW, Passport) for m in modules_by_name.values())
         self._norms = [m for m in modules_by_name.values() if isinstance(m, BatchNorm)]
         learned = [p for p in self.module.parameters() if p.requires_grad]
         self._theta, self._gradient = map(self._vector, _flattened(learned, self._dtype, self._device))
