@@ -70,7 +70,8 @@ class Passport(nn.Module):
             RuntimeError: before the first :meth:`rekey`.
         """
         # The keys go through the layer with the batch: three calls would cost three times a call's overhead.
-        z, keys = weighted(self.layer, torch.cat([x, torch.stack(self.keys(x))])).split([len(x), 2])
+        both = weighted(self.layer, torch.cat([x, torch.stack(self.keys(x))]))
+        z, keys = torch.split_with_sizes(both, [len(x), 2])
         scale, shift = self._passport(keys)
         shape = (1, -1, 1, 1) if x.dim() == 4 else (1, -1)
         out: Tensor = scale.reshape(shape) * z
