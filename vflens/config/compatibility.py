@@ -60,15 +60,18 @@ def _check_mixing(defenses: Sequence[NamedDefense], party: str) -> None:
     """Refuse a stated ε of a row behind a defence that puts one row into several: one that acts inside its
     owner, or at the gate before it.
     """
-    inside = [n for n, d in defenses if d.mixes_rows and d.hooks() & frozenset(INNER_HOOKS)]
+    inner = frozenset(INNER_HOOKS)
+    inside = [n for n, d in defenses if d.mixes_rows and d.hooks() & inner]
     before: list[str] = []
     for name, defense in defenses:
         if defense.mixes_rows:
             before.append(name)
-        elif (inside or before) and _states_cost(defense):
+            continue
+        ahead = inside or ([] if defense.hooks() & inner else before)
+        if ahead and _states_cost(defense):
             remedy = "use one of them" if inside else f"put {name!r} first, or use one of them"
             raise ConfigError(
-                f"defence {(inside or before)[0]!r} at {party!r} puts one row into several, and {name!r} "
+                f"defence {ahead[0]!r} at {party!r} puts one row into several, and {name!r} "
                 f"states an ε of each row: {remedy}"
             )
 
