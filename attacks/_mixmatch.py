@@ -4,6 +4,7 @@ unlabelled rows, and mixtures of rows and of labels; without augmentation.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,14 +22,20 @@ _MEMORY = 1000 / 5120
 
 
 def mixmatch(
-    model: nn.Module, x: Tensor, y: Tensor, unlabelled: Tensor, *, steps: int, rng: np.random.Generator
+    model: nn.Module,
+    labelled: tuple[Tensor, Tensor],
+    unlabelled: Callable[[int], Tensor],
+    *,
+    steps: int,
+    rng: np.random.Generator,
 ) -> nn.Module:
-    """The running average of ``model``, which learns from ``x`` (m, d) of classes ``y`` (m,), and from
-    ``unlabelled`` (u, d).
+    """The running average of ``model``, which learns from ``labelled`` rows (m, d) of classes (m,), and from
+    ``unlabelled(n)``: n rows (n, d), drawn anew.
 
-    ``model`` makes logits (n, k) of rows. Each step draws 16 rows of both kinds; the weight of the
+    ``model`` makes logits (n, k) of rows. Each step takes 16 rows of both kinds; the weight of the
     unlabelled ones grows evenly to λ_u.
     """
+    x, y = labelled
     decay = 1 - 1 / max(1.0, _MEMORY * steps)
     average: Any = swa_utils.get_ema_multi_avg_fn  # torch leaves it untyped
     averaged = swa_utils.AveragedModel(model, multi_avg_fn=average(decay), use_buffers=True)
@@ -36,10 +43,10 @@ def mixmatch(
     optimizer = torch.optim.AdamW(learned, lr=_RATE, weight_decay=_DECAY)
     model.train()
     for step in range(steps):
-        labelled, others = (rng.integers(len(rows), size=_BATCH) for rows in (x, unlabelled))
+        drawn = rng.integers(len(x), size=_BATCH)
         optimizer.zero_grad()
         weight = _UNLABELLED * step / steps
-        loss = _loss(model, (x[labelled], y[labelled], unlabelled[others]), weight, rng)
+        loss = _loss(model, (x[drawn], y[drawn], unlabelled(_BATCH)), weight, rng)
         torch.autograd.backward(loss)
         optimizer.step()
         learn_moments(model)

@@ -107,14 +107,19 @@ class PassiveModelCompletion(Attack):
         """The bottom model and a head of batch norm, ReLU and a linear layer that begins at 0, learned."""
         bottom = view.own_model()
         place = next(bottom.parameters())
-        x, unlabelled = (_inputs(view, r, place) for r in (rows, view.training_rows))
+        x, trained = _inputs(view, rows, place), view.training_rows
+
+        def unlabelled(n: int) -> Tensor:
+            return _inputs(view, trained[rng.integers(len(trained), size=n)], place)
+
         with torch.no_grad():
             width = bottom(x[:1]).shape[1]
         norm, head = nn.BatchNorm1d(width), nn.Linear(width, view.n_classes)
         nn.init.zeros_(head.weight), nn.init.zeros_(head.bias)
         model = nn.Sequential(bottom, norm, nn.ReLU(), head).to(place)
         with keyed(rng):  # dropout draws
-            return mixmatch(model, x, labels.to(x.device), unlabelled, steps=self.fine_tune_steps, rng=rng)
+            labelled = x, labels.to(x.device)
+            return mixmatch(model, labelled, unlabelled, steps=self.fine_tune_steps, rng=rng)
 
 
 def _inputs(view: AdversaryView, rows: Array, place: Tensor) -> Tensor:

@@ -180,8 +180,9 @@ def test_a_negative_variance_is_refused() -> None:
 
 def test_a_model_completed_by_an_attack_has_the_moments_of_what_it_learned() -> None:
     model = nn.Sequential(bottom(NETWORK, PIXELS), nn.Linear(96, 3))
-    x = torch.rand(20, 24)
-    learned = mixmatch(model, x, torch.arange(20) % 3, x, steps=60, rng=np.random.default_rng(0))
+    x, rng = torch.rand(20, 24), np.random.default_rng(0)
+    labelled = x, torch.arange(20) % 3
+    learned = mixmatch(model, labelled, lambda n: x[rng.integers(20, size=n)], steps=60, rng=rng)
     with torch.no_grad():
         found = model[0][:5](x).mean(dim=(0, 2, 3))  # type: ignore[index]
     (norm,) = (m for m in learned.modules() if isinstance(m, BatchNorm))

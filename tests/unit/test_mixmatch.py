@@ -81,7 +81,9 @@ def test_the_bottom_model_learns_too_and_the_average_is_returned() -> None:
     x, y = (torch.tensor(part) for part in _clusters())
     model = nn.Sequential(_bottom(), nn.Linear(4, 2, dtype=torch.float64))
     before = [p.detach().clone() for p in model.parameters()]
-    averaged = mixmatch(model, x[:GRANTED], y[:GRANTED], x, steps=50, rng=np.random.default_rng(2))
+    rng = np.random.default_rng(2)
+    labelled = x[:GRANTED], y[:GRANTED]
+    averaged = mixmatch(model, labelled, lambda n: x[rng.integers(ROWS, size=n)], steps=50, rng=rng)
     for start, last, mean in zip(before, model.parameters(), averaged.parameters(), strict=True):
         assert len({tuple(p.flatten().tolist()) for p in (start, last, mean)}) == 3
 
