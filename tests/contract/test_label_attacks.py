@@ -162,7 +162,7 @@ def test_a_thief_completes_its_model_behind_its_own_passport(tmp_path: Path, agg
         # The record gives the same: the model is rebuilt from the party's folder.
         assert _scored(tmp_path, "pmc:printed", scored)["label_auc"] == auc["pmc:printed", scored] > 0.6
     with torch.no_grad():
-        again = model(torch.tensor(local.passive["passive"].run.inputs, dtype=torch.float32)).numpy()
+        again = model(torch.tensor(local.passive["passive"].run.inputs.kept, dtype=torch.float32)).numpy()
     np.testing.assert_allclose(again, embeddings, rtol=0, atol=1e-5)
 
 
