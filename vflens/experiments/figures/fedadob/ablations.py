@@ -51,7 +51,7 @@ class Ablation:
     def coarse(self) -> Ablation:
         """At two strengths, with means that a small network learns with in few epochs."""
         positions = [0, 3]
-        fixed = {k: min(v, 10.0) for k, v in self.method.fixed.items()}
+        fixed = {k: min(v, 2.0) for k, v in self.method.fixed.items()}
         method = self.method.at_strengths(*(self.method.values[i] for i in positions))
         printed = dict(list(self.printed.items())[i] for i in positions)
         return replace(self, method=replace(method, fixed=fixed), printed=printed)

@@ -64,19 +64,28 @@ class Study:
         }
 
     @property
-    def notes(self) -> list[str]:
-        """Rows, epochs and grants in words, and what the data set says of itself."""
+    def trained(self) -> list[str]:
+        """Rows, epochs and seeds in words, and what the data set says of itself."""
         t, rows = self.training, self.data.get("sample", "all")
-        seeds = f"{self.seeds} seed{'s' if self.seeds > 1 else ''}"
-        less = [f"{n} {', '.join(f'{k} = {v}' for k, v in e.items())}" for n, e in self.effort.items()]
+        caveat = dataset(self.data["name"], {}).caveat
         stated = (
             f"{self.name}: {rows} rows, {t['epochs']} epochs of {t['optimizer']} at rate "
-            f"{t['learning_rate']} in batches of {t['batch_size']}; {seeds}; attacks on features estimate "
-            f"{self.attacked} prediction rows and are granted {self.granted} training rows, those on labels "
-            f"{self.labels} labels{'; '.join(['', *less])}."
+            f"{t['learning_rate']} in batches of {t['batch_size']}; {self.seeds} "
+            f"seed{'s' if self.seeds > 1 else ''}."
         )
-        caveat = dataset(self.data["name"], {}).caveat
         return [stated, f"{caveat}."] if caveat else [stated]
+
+    @property
+    def notes(self) -> list[str]:
+        """:attr:`trained`, and what attacks are granted."""
+        less = [f"{n}: {', '.join(f'{k} = {v}' for k, v in e.items())}" for n, e in self.effort.items()]
+        granted = (
+            f"Attacks on features estimate {self.attacked} prediction rows and are granted {self.granted} "
+            f"training rows, those on labels {self.labels} labels. One passive party has all features, the "
+            "active party labels alone. Baselines have a batch norm behind the "
+            "last convolution, FedAdOb has passports there."
+        )
+        return [*self.trained, granted, *([f"Settings of this size: {'; '.join(less)}."] if less else [])]
 
 
 def studies(size: Size) -> list[Study]:
@@ -90,7 +99,7 @@ def _digits() -> Study:
         "LeNet-MNIST",
         {"name": "digits"},
         {"architecture": "cnn", "top": [64]},
-        {**_SHORT, "epochs": 15, "learning_rate": 0.001},
+        {**_SHORT, "epochs": 25, "learning_rate": 0.001},
         seeds=1,
         attacked=50,
         granted=50,
@@ -156,7 +165,7 @@ def clicks(size: Size) -> Study:
         "DCN-Criteo",
         data,
         model,
-        {**_SHORT, "epochs": {"quick": 5, "default": 5, "full": 50}[size], "learning_rate": 0.001},
+        {**_SHORT, "epochs": {"quick": 30, "default": 5, "full": 50}[size], "learning_rate": 0.001},
         seeds=1 if size == "quick" else 3,
         attacked=50,
         granted=50,
