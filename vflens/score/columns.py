@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -63,22 +63,27 @@ class ColumnScoring(ScoringService):
     def _blind(self, submission: Submission) -> None:
         """Errors of guesses without an attack; "random" in expectation: E(U − x)² = x² − x + 1/3."""
         truth = self._truth[submission.rows]
-        squares: Mapping[str, Array] = {
-            "zero": truth**2,
-            "half": (truth - 0.5) ** 2,
-            "random": truth**2 - truth + 1 / 3,
-            "column_means": (truth - self._means) ** 2,
-        }
         add = self.adding(submission)
-        for name, square in squares.items():
-            add("blind_mse", square.mean(), attack=name)
-        for name, guess in (("zero", 0.0), ("half", 0.5), ("column_means", self._means)):
-            self._likeness("blind_", np.broadcast_to(guess, truth.shape), truth, submission, name)
-        best = np.min([s.mean(axis=0) for s in squares.values()], axis=0)
-        self._by_column("column_blind_mse", best, submission)
+        guesses = {"zero": 0.0, "half": 0.5, "random": None, "column_means": self._means}
+        found = [self._blind_guess(name, value, truth, submission) for name, value in guesses.items()]
+        self._by_column("column_blind_mse", np.min(found, axis=0), submission)
         for column, letters in zip(self._columns, truth.T, strict=True):
             if column.alphabet is not None:
                 add("column_entropy", entropy(letters), column=column.name)
+
+    def _blind_guess(
+        self, name: str, value: float | Array | None, truth: Array, submission: Submission
+    ) -> Array:
+        """Keep the error of the guess ``value``, None: a random one; return that of each column (d,)."""
+        square = truth**2 - truth + 1 / 3 if value is None else (truth - value) ** 2
+        add = partial(self.adding(submission), attack=name)
+        add("blind_mse", square.mean())
+        if value is not None:
+            everywhere = np.broadcast_to(value, truth.shape)
+            for figure, likeness in self._likeness(square.mean(axis=1), everywhere, truth).items():
+                add(f"blind_{figure}", likeness)
+        columns: Array = square.mean(axis=0)
+        return columns
 
     def _error(self, guess: Guess, submission: Submission) -> float:
         truth = self._truth[submission.rows]
@@ -93,7 +98,8 @@ class ColumnScoring(ScoringService):
             add("affine_r2", r2)
             add("affine_mse", affine_mse)
         add("unusable", 1.0 - guess.has(RowStatus.OK).mean())
-        self._likeness("", guess.values, truth, submission, guess.attack)
+        for name, value in self._likeness(per_row, guess.values, truth).items():
+            add(name, value)
         self._by_column("column_mse", square.mean(axis=0), submission, guess.attack)
         for j, column in enumerate(self._columns):
             if column.alphabet is not None:
@@ -109,14 +115,11 @@ class ColumnScoring(ScoringService):
         for column, value in zip(self._columns, values, strict=True):
             self.adding(submission)(metric, value, attack=attack, column=column.name)
 
-    def _likeness(
-        self, prefix: str, values: Array, truth: Array, submission: Submission, attack: str
-    ) -> None:
-        """PSNR and SSIM of images, the means over them."""
-        if self._grid is not None:
-            add = partial(self.adding(submission), attack=attack)
-            add(f"{prefix}psnr", psnr(((values - truth) ** 2).mean(axis=1)).mean())
-            add(f"{prefix}ssim", ssim(values, truth, self._grid).mean())
+    def _likeness(self, mse: Array, values: Array, truth: Array) -> dict[str, float]:
+        """PSNR and SSIM, the means over images with errors ``mse`` (n,); {} if the columns are no images."""
+        if self._grid is None:
+            return {}
+        return {"psnr": float(psnr(mse).mean()), "ssim": float(ssim(values, truth, self._grid).mean())}
 
     def _theory(self, submission: Submission) -> None:
         model = self._model()
