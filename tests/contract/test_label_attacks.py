@@ -185,7 +185,7 @@ def test_every_attack_on_labels_runs_against_passports_at_both_parties(tmp_path:
     found = {(r.attack, r.scored_set): r for r in label_results(done)}
     phases = {n: kinds[n].estimated_rows for n in names if n not in without}
     assert set(found) == {(n, str(phase)) for n in phases for phase in phases[n]}
-    # The key of a batch is the same for all its rows, so their gradients still point to one side per class.
+    # All rows of a batch share a key: with two classes their gradients still point to one side each.
     assert {n for (n, scored), r in found.items() if scored == "train" and r.auc > 0.8} >= {
         n for n in phases if Knowledge.GRADIENTS in kinds[n].needs and n != "norm_scoring"
     }
