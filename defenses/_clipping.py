@@ -10,7 +10,7 @@ from vflens.types import Array
 def clipped(rows: Array, largest: float, order: int) -> Array:
     """``rows`` (n, w), each scaled down to norm ``largest`` (``order`` 1 or 2) where it is longer."""
     norms = np.linalg.norm(rows, ord=order, axis=1, keepdims=True)
-    shorter: Array = rows * np.minimum(1.0, largest / np.maximum(norms, np.finfo(float).tiny))
+    shorter: Array = rows * (largest / np.maximum(norms, largest))
     return shorter
 
 

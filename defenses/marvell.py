@@ -43,6 +43,11 @@ class Marvell(Defense):
                 f"{n_classes - 1}"
             )
 
+    @property
+    def needs_labels(self) -> bool:
+        """The noise depends on the side of a row."""
+        return True
+
     def fit(self, owner: Owner, rng: np.random.Generator) -> Mapping[str, Array]:
         """Nothing; refuses what :meth:`check` does."""
         self.check(owner.name, owner.n_classes)

@@ -198,7 +198,7 @@ def _slope(of: Callable[[], float], place: Array, index: tuple[int, ...]) -> flo
     return (sides[0] - sides[1]) / (2 * step)
 
 
-@pytest.mark.parametrize("name", ["their_small"])
+@pytest.mark.parametrize("name", ["their_small", "mid", "distance_correlation"])
 def test_a_passive_partys_model_learns_from_gradient_and_penalty(tmp_path: Path, name: str) -> None:
     """Its gradient is that of g·h + penalty, against differences in its parameters."""
     local = _prepared(tmp_path, {"name": name, "at": "passive"})
@@ -224,7 +224,7 @@ def test_a_passive_partys_model_learns_from_gradient_and_penalty(tmp_path: Path,
     close(local)
 
 
-@pytest.mark.parametrize("name", ["their_small"])
+@pytest.mark.parametrize("name", ["their_small", "mid", "distance_correlation"])
 def test_the_active_partys_penalty_is_in_the_gradient_that_leaves(tmp_path: Path, name: str) -> None:
     local = _prepared(tmp_path, {"name": name, "at": "active"})
     active, rows = local.active, local.coordinator.aligned.train[:20]

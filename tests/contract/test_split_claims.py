@@ -5,12 +5,14 @@ has the same bytes.
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from laboratory import close, federation, same
+from accidents import over_grpc, rebuild_all, train_until
+from laboratory import close, federation, finish, same, trained, transcripts
 from scipy.stats import chi2, entropy
 
 from vflens.clients.vertical.aligned_run import AlignedRun
@@ -102,6 +104,8 @@ def _undefended(local: LocalFederation, summed: Released) -> dict[str, Array]:
 def test_a_defence_on_a_real_exchange(tmp_path: Path, name: str, role: Role, hook: str) -> None:
     local = _defended(tmp_path, name, role)
     embedding, summed, gradient = _exchanged(local)
+    nothing = np.zeros(0, np.int32)
+    local.passive["passive"].step(Step(EXCHANGE._replace(step=1), nothing, gradient))  # it learns
     party: VerticalParty[AlignedRun[Part]] = local.active if role is Role.ACTIVE else local.passive["passive"]
     party.gate.check_fired()
     (claim,) = party.chain.claims()
@@ -118,6 +122,29 @@ def test_a_defence_on_a_real_exchange(tmp_path: Path, name: str, role: Role, hoo
     if hook == "on_labels":
         _keeps_labels_as_claimed(local, claim)
     close(local)
+
+
+def _trained(home: Path, name: str, role: Role, *, accident: bool) -> tuple[dict[str, bytes], dict[str, str]]:
+    """What the parties learned and received; with an accident over gRPC, all started again in between."""
+    data, training = {**SETTINGS["data"], "rows": 60}, {**SETTINGS["training"], "epochs": 2, "batch_size": 12}
+    model = {**SETTINGS["model"], "dropout": 0.0}  # servers in one process would share torch's generator
+    settings = {**SETTINGS, "data": data, "training": training, "model": model}
+    local = federation(home, **settings, defenses=_placed(name, role), limits={"checkpoint_steps": 3})
+    local.coordinator.prepare()
+    with over_grpc(local) if accident else nullcontext():
+        if accident:
+            train_until(local, 5)
+            rebuild_all(local)
+        local.coordinator.train()
+        finish(local)
+    close(local)
+    return trained(local), transcripts(home)
+
+
+@pytest.mark.parametrize(("name", "role"), sorted({(n, role) for n, role, _ in CASES}))
+def test_both_links_and_a_restart_give_the_same_bits(tmp_path: Path, name: str, role: Role) -> None:
+    straight, broken = (_trained(tmp_path / str(a), name, role, accident=a) for a in (False, True))
+    assert straight == broken
 
 
 @pytest.mark.parametrize("name", sorted({n for n, role, _ in CASES if role is Role.PASSIVE}))
@@ -178,4 +205,5 @@ def test_noise_by_class_goes_by_the_drawn_labels(tmp_path: Path) -> None:
 def test_all_that_can_act_are_among_them() -> None:
     assert {n for n, _, _ in CASES} >= {
         *("passport", "dp_gaussian", "dp_laplace", "sparsification", "max_norm", "marvell", "label_dp"),
+        *("instahide", "grad_perturb", "mid", "distance_correlation"),
     }

@@ -53,6 +53,7 @@ def build_defenses(config: PassiveConfig | ActiveConfig | CoordinatorConfig) -> 
                 "data.label_column, or choose another setting"
             )
     _check_mixing(defenses, config.party)
+    _check_hidden_labels(defenses, config.party)
     return defenses
 
 
@@ -73,6 +74,16 @@ def _check_mixing(defenses: Sequence[NamedDefense], party: str) -> None:
             raise ConfigError(
                 f"defence {ahead[0]!r} at {party!r} puts one row into several, and {name!r} "
                 f"states an ε of each row: {remedy}"
+            )
+
+
+def _check_hidden_labels(defenses: Sequence[NamedDefense], party: str) -> None:
+    """Refuse a defence that reads labels beside one that states an ε of each row's label in a batch."""
+    reading = [name for name, defense in defenses if defense.needs_labels]
+    for name, defense in defenses:
+        if reading and "on_batch_labels" in defense.hooks() and _states_cost(defense):
+            raise ConfigError(
+                f"defence {reading[0]!r} at {party!r} reads the labels that {name!r} hides: use one of them"
             )
 
 

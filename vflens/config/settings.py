@@ -112,7 +112,8 @@ class Limits(Settings):
         description=(
             "budget of a row over the run: refuses a release beyond it, or without a known ε; "
             "counts `dp_laplace` and `dp_gaussian` (a plug-in's claim of ε with δ = 0, "
-            "or of ρ) on embeddings and gradients; not `label_dp`, whose ε is that of a label, once a run"
+            "or of ρ) on embeddings and gradients, and `grad_perturb`, whose ε is that of a label, once an "
+            "epoch; not `label_dp`, whose ε is that of a label, once a run"
         ),
     )
     delta: float = Field(

@@ -79,13 +79,13 @@ class Context:
         """The generator for this hook of this defence in this exchange; ``name`` tells several apart.
 
         What leaves in training has its rows in the key: the same noise on other rows could be subtracted. The
-        key of every release holds the nonce of the party's start.
+        key of every release holds the nonce of the party's start, and so does that of a batch, from which
+        releases follow.
         """
         names: tuple[str, ...] = (name,)
-        released = self.hook not in INNER_HOOKS
-        if self.exchange.phase is Phase.TRAIN and (released or self.hook in BATCH_HOOKS):
-            names += (rows_digest(self.rows),)
-        if released:
+        if self.hook not in INNER_HOOKS or self.hook in BATCH_HOOKS:
+            if self.exchange.phase is Phase.TRAIN:
+                names += (rows_digest(self.rows),)
             names += self._start
         return self._in_exchange.stream(*names)
 
