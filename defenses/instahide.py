@@ -49,8 +49,10 @@ class InstaHide(Defense):
 
     def fit(self, owner: Owner, rng: np.random.Generator) -> Mapping[str, Array]:
         """M."""
-        numbers = np.zeros(0) if owner.features is None or not self.centred else owner.features
-        return {"mean": np.array(numbers.mean() if numbers.size else 0.0)}
+        columns = owner.columns
+        if columns is None or 0 in columns.shape or not self.centred:
+            return {"mean": np.array(0.0)}
+        return {"mean": columns.mean(np.arange(len(columns))).mean()}
 
     def on_batch(self, x: Array, ctx: Context) -> Array:
         """Mixtures with signs (n, d)."""

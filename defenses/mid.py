@@ -6,6 +6,8 @@ The variational information bottleneck (Alemi et al., 2017, equation 17). Split 
 from __future__ import annotations
 
 from copy import deepcopy
+from math import prod
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from vflens.errors import ConfigError
+from vflens.models.networks.layers import Beside
 from vflens.plugins.defense import Context, Defense
 from vflens.types import Role
 
@@ -34,7 +37,7 @@ class MID(Defense):
         """``m`` with a noisy layer after it, at the active party before it.
 
         Raises:
-            ConfigError: the active party's model has no linear layer.
+            ConfigError: the active party's model does not begin with a linear layer or an image.
         """
         first = ctx.owner.role is Role.ACTIVE
         width = _input_width(m, ctx.owner.name) if first else _output_width(m, ctx)
@@ -45,13 +48,15 @@ class MID(Defense):
     def penalty(self, m: nn.Module, h: Tensor, private: Tensor, ctx: Context) -> Tensor:
         """λ times the mean KL of the batch that went through ``m`` last, in nats."""
         own = (p for p in m.modules() if isinstance(p, Bottleneck) and p.position == ctx.position)
-        return self.strength * next(own).divergence
+        divergence = next(own).divergence
+        assert divergence is not None  # the batch was computed in training
+        return self.strength * divergence
 
 
 class Bottleneck(nn.Module):
     """Of h (n, w) a draw from N(μ(h), s(h)²), in evaluation μ(h); keeps the KL of the last batch."""
 
-    divergence: Tensor
+    divergence: Tensor | None = None
 
     def __init__(self, width: int, position: int, rng: np.random.Generator) -> None:
         super().__init__()
@@ -60,6 +65,10 @@ class Bottleneck(nn.Module):
         weight = rng.uniform(-reach, reach, (2 * width, width))
         self.weight = nn.Parameter(torch.from_numpy(weight))
         self.bias = nn.Parameter(torch.zeros(2 * width, dtype=torch.float64))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the last batch: a tensor with a past cannot be copied."""
+        return {**self.__dict__, "divergence": None}
 
     def forward(self, h: Tensor) -> Tensor:
         """Z (n, w)."""
@@ -72,25 +81,28 @@ class Bottleneck(nn.Module):
 
 
 def _input_width(top: nn.Module, party: str) -> int:
-    """Numbers per row that the top model takes."""
-    first = next((layer for layer in top.modules() if isinstance(layer, nn.Linear)), None)
-    if first is None:
-        raise ConfigError(
-            f"mid at {party!r}: its model has no linear layer, set model.trainable_top = true or move mid to "
-            "the passive parties"
-        )
-    return first.in_features
+    """Numbers per row that the top model takes, as its first layer says."""
+    kinds = (nn.Linear, nn.Unflatten, Beside, nn.Conv2d)
+    first = next((layer for layer in top.modules() if isinstance(layer, kinds)), None)
+    if isinstance(first, nn.Linear):
+        return first.in_features
+    if isinstance(first, nn.Unflatten):
+        return prod(first.unflattened_size)
+    raise ConfigError(
+        f"mid at {party!r}: its top model begins with no linear layer and no image, set "
+        "model.trainable_top = true, cut elsewhere, or move mid to the passive parties"
+    )
 
 
 def _output_width(bottom: nn.Module, ctx: Context) -> int:
     """Numbers per row of the embedding: that of a row of zeros, in a copy."""
-    assert ctx.owner.features is not None  # a data party has features
+    assert ctx.owner.columns is not None  # a data party has them
     tried = deepcopy(bottom).eval()
     for layer in tried.modules():
         rekey = getattr(layer, "rekey", None)
         if callable(rekey):
             rekey(np.random.default_rng(0))
     with torch.no_grad():
-        row = torch.zeros(1, ctx.owner.features.shape[1]).to(next(tried.parameters()))
+        row = torch.zeros(1, ctx.owner.columns.shape[1]).to(next(tried.parameters()))
         width: int = tried(row).shape[1]
     return width

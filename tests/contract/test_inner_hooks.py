@@ -207,13 +207,13 @@ def test_a_passive_partys_model_learns_from_gradient_and_penalty(tmp_path: Path,
     x = party.inputs_of(rows, EXCHANGE)
     received = np.random.default_rng(1).normal(size=(20, 4))
     theta, learned = model._theta, list[Array]()
-    model._apply = lambda gradient: learned.append(gradient.copy())
+    model._apply = lambda gradient, *rest: learned.append(gradient.copy())
     model.forward(x, EXCHANGE)
     model.learn(x, received, EXCHANGE)
 
     def loss() -> float:
         model.forward(x, EXCHANGE)
-        _, h = model._pending
+        h = model._pending[1]
         added = model._added_by(model.module["bottom"], h, model._placed(x))
         return float((h.detach().numpy() * received).sum() + added.detach())
 

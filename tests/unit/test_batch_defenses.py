@@ -13,6 +13,7 @@ from laboratory import experiment, federation, figures
 from pydantic import ValidationError
 from scipy.stats import kstest
 
+from vflens.array import ScaledColumns
 from vflens.defenses.grad_perturb import GradPerturb
 from vflens.defenses.instahide import InstaHide
 from vflens.errors import ConfigError
@@ -105,9 +106,9 @@ def test_a_prediction_is_of_one_row(mask: bool) -> None:
 @pytest.mark.parametrize("centred", [True, False])
 def test_inputs_are_centred_at_the_mean_of_all_numbers(centred: bool) -> None:
     x = np.random.default_rng(0).random((6, 9))
-    state = InstaHide(centred=centred).fit(Owner("party", features=x), np.random.default_rng(0))
+    state = InstaHide(centred=centred).fit(Owner("party", ScaledColumns(x)), np.random.default_rng(0))
     np.testing.assert_allclose(state["mean"], x.sum() / 54 if centred else 0.0, rtol=1e-12)
-    nothing = InstaHide().fit(Owner("party", features=np.zeros((6, 0))), np.random.default_rng(0))
+    nothing = InstaHide().fit(Owner("party", ScaledColumns(np.zeros((6, 0)))), np.random.default_rng(0))
     assert nothing["mean"] == 0  # an active party with labels alone
 
 
@@ -126,7 +127,7 @@ def test_both_parties_of_a_federation_mix_alike(tmp_path: Path) -> None:
     passive, active = local.passive["passive"], local.active
     weights = active.chain.fold("on_batch_labels", np.eye(20), exchange, rows)
     for party in (passive, active):
-        mixed = weights @ party.run.truth[rows] - party.run.truth.mean()
+        mixed = weights @ party.run.truth[rows] - party.run.truth[:].mean()
         np.testing.assert_allclose(np.abs(party.inputs_of(rows, exchange)), np.abs(mixed), atol=1e-12)
     local.run()
     assert local.coordinator.chain._common == b""

@@ -14,6 +14,7 @@ from laboratory import deal, experiment
 from scipy.integrate import quad
 from scipy.stats import norm
 
+from vflens.array import ScaledColumns
 from vflens.config import load_party
 from vflens.defenses.distance_correlation import DistanceCorrelation, squared_correlation
 from vflens.defenses.mid import MID, Bottleneck
@@ -22,6 +23,7 @@ from vflens.experiments.run.check import check_modules
 from vflens.experiments.run.experiment import Experiment
 from vflens.experiments.run.run import run
 from vflens.models.families.split_network import SplitNetwork
+from vflens.models.networks.architectures import bottom, top
 from vflens.models.networks.training import Bottom, Top
 from vflens.models.part import Keys
 from vflens.models.settings import Training
@@ -39,7 +41,7 @@ def _exchange(step: int, phase: Phase = Phase.TRAIN) -> Exchange:
 
 
 def _chain(defense: Defense, role: Role = Role.PASSIVE) -> DefenseChain:
-    owner = Owner("party", features=X, role=role)
+    owner = Owner("party", ScaledColumns(X), role=role)
     return DefenseChain(lambda: owner, [("it", defense)], b"secret")
 
 
@@ -149,6 +151,7 @@ def test_the_noise_has_the_spread_of_which_the_divergence_is_paid() -> None:
     with torch.no_grad():
         layer.train()(h)
     due = sum(_divergence(m, s) for m, s in zip(mean, std, strict=True))
+    assert layer.divergence is not None
     np.testing.assert_allclose(float(layer.divergence), due, rtol=0.05)
     assert 0.1 < std.min() < std.max() < 2
 
@@ -165,7 +168,11 @@ def test_a_strong_penalty_leaves_nothing_in_the_embedding(strength: float, told:
     assert (abs(np.corrcoef(mean[:, 0], X[:, 0])[0, 1]) * mean[:, 0].std() > 0.3) == told
     model.forward(X, _exchange(300))
     (layer,) = (m for m in model.module.modules() if isinstance(m, Bottleneck))
+    assert layer.divergence is not None
     assert (float(layer.divergence.detach()) > 1) == told
+    copied = model.copied(_exchange(0, Phase.PREDICT))  # as attacks of the own party take it
+    with torch.no_grad():
+        np.testing.assert_allclose(copied(torch.from_numpy(X)).numpy(), mean, rtol=1e-9)
 
 
 def test_the_layer_is_drawn_from_the_partys_key_and_never_disclosed() -> None:
@@ -199,12 +206,40 @@ def test_a_top_without_layers_is_refused(tmp_path: Path, act: Callable[[Experime
         model={"architecture": "mlp", "width": 3, "trainable_top": False},
         defenses=[{"name": "mid", "at": "active"}],
     )
-    with pytest.raises(ConfigError, match=r"mid at 'active': its model has no linear layer"):
+    with pytest.raises(ConfigError, match=r"mid at 'active': its top model begins with no linear layer"):
         act(what)
 
 
+PIXELS = tuple(ColumnInfo(f"p{i}", 0.0, 1.0, pixel=(i // 12, i % 12)) for i in range(144))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"architecture": "mlp", "hidden": (5,)},
+        {"architecture": "cnn"},
+        {"architecture": "lenet"},
+        {"architecture": "lenet", "cut": 1},  # its top begins with a convolution
+        {"architecture": "dcn", "hidden": (5, 4)},
+    ],
+)
+def test_every_architecture_takes_the_layer_at_both_parties(settings: dict[str, Any]) -> None:
+    network = SplitNetwork(**settings)
+    width, start = network.embedding_width(PIXELS), _exchange(0)
+    shapes = []
+    for role, module in (
+        (Role.PASSIVE, bottom(network, PIXELS)),
+        (Role.ACTIVE, top(network, width, 3, [PIXELS])),
+    ):
+        owner = Owner("party", ScaledColumns(np.zeros((0, 144))), role=role)
+        chain = DefenseChain(lambda owner=owner: owner, [("mid", MID())], b"secret")  # type: ignore[misc]
+        rows = torch.zeros(2, 144 if role is Role.PASSIVE else width)
+        shapes.append(chain.wrap(start)(module)(rows).shape)
+    assert shapes == [(2, width), (2, 3)]
+
+
 def test_two_layers_of_one_party_pay_each_for_itself() -> None:
-    owner = Owner("party", features=X)
+    owner = Owner("party", ScaledColumns(X))
     chain = DefenseChain(lambda: owner, [("a", MID(strength=1.0)), ("b", MID(strength=10.0))], b"secret")
     start, keys = _exchange(0), Keys.under(b"secret")
     added = chain.penalty(start)
@@ -215,6 +250,8 @@ def test_two_layers_of_one_party_pay_each_for_itself() -> None:
         (m for m in model.module.modules() if isinstance(m, Bottleneck)), key=lambda m: m.position
     )
     nothing = torch.zeros(1, 1, dtype=torch.float64)
+    assert first.divergence is not None
+    assert second.divergence is not None
     due = first.divergence + 10 * second.divergence
     np.testing.assert_allclose(
         float(added(model.module["bottom"], nothing, nothing).detach()), float(due.detach()), rtol=1e-12
