@@ -52,8 +52,8 @@ def build_defenses(config: PassiveConfig | ActiveConfig | CoordinatorConfig) -> 
                 f"defence {name!r} at {config.party!r} reads labels of its owner: name its own "
                 "data.label_column, or choose another setting"
             )
-    _check_mixing(defenses, config.party)
     _check_hidden_labels(defenses, config.party)
+    _check_mixing(defenses, config.party)
     return defenses
 
 
