@@ -86,13 +86,17 @@ _EMBEDDINGS = Method(
     "DP", (FEATURES,), {_PASSIVE: "dp_gaussian"}, "level", (0.002, 0.01, 0.05), {"clip": 20.0}
 )
 _GRADIENTS = Method("DP", (LABELS,), {_ACTIVE: "dp_gaussian"}, "level", (0.02, 0.1, 0.5), {"clip": 0.5})
+_INSTAHIDE = {_PASSIVE: "instahide", _ACTIVE: "instahide"}
+_MIXED = Method("InstaHide", (FEATURES,), _INSTAHIDE, "mixed", (2, 3, 4))
 _KEPT = (0.5, 0.1, 0.01)
 #: Table IV and Fig. 4.
 DEFENSES = (
     _NONE,
     Method("sparsification", (FEATURES,), {_PASSIVE: "sparsification"}, "kept", _KEPT),
     _EMBEDDINGS,
+    _MIXED,
     Method("CAE", (LABELS,), {_ACTIVE: "cae"}, "entropy", (0.5, 1, 2)),
+    Method("GradPerturb", (LABELS,), {_ACTIVE: "grad_perturb"}, "epsilon", (8, 2, 0.5)),
     Method("LabelDP", (LABELS,), {_ACTIVE: "label_dp"}, "epsilon", (4, 2, 0.5)),
     Method("sparsification", (LABELS,), {_ACTIVE: "sparsification"}, "kept", _KEPT),
     _GRADIENTS,
@@ -101,6 +105,7 @@ DEFENSES = (
 #: Fig. 5.
 IMAGES = (
     _NONE,
+    _MIXED.at_strengths(2),
     _EMBEDDINGS.at_strengths(0.01, 0.05),
     Method("sparsification", (FEATURES,), {_PASSIVE: "sparsification"}, "kept", (0.5, 0.05)),
     Method(FEDADOB, (FEATURES,), PASSPORTS, "largest_mean", (10,)),
@@ -111,6 +116,7 @@ TIMED = (
     Method("CAE", (), {_ACTIVE: "cae"}),
     Method("sparsification", (), {_PASSIVE: "sparsification", _ACTIVE: "sparsification"}, "kept", (0.1,)),
     Method("DP", (), {_PASSIVE: "dp_gaussian", _ACTIVE: "dp_gaussian"}, "level", (0.1,)),
+    Method("InstaHide", (), _INSTAHIDE, "mixed", (2,)),
     Method(FEDADOB, (), PASSPORTS, "largest_mean", (10,)),
 )
 #: Fig. 6, two classes.
