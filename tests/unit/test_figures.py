@@ -44,7 +44,7 @@ def test_figures_are_listed_by_paper_and_number() -> None:
     for paper in set(papers):
         numbers = [int(name.split("-fig")[1]) for name in names if name.startswith(paper)]
         assert numbers == sorted(numbers)
-        assert len(numbers) > 5
+        assert len(numbers) >= 3
 
 
 def test_what_a_figure_keeps_is_not_what_another_version_of_it_ends_with(

@@ -401,13 +401,11 @@ def test_without_torch_every_plug_in_loads_or_names_the_extra() -> None:
         "        except Exception as e:\n            print(type(e).__name__, e)"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    plug_ins = (
-        "vflens.attacks.bmi",
-        "vflens.attacks.pmc",
-        "vflens.attacks.wmi",
-        "vflens.attacks.wmi_moments",
-        "vflens.defenses.passport",
-    )
+    attacks = ("bmi", "cafe", "inverse_network", "moments_only", "pmc", "wmi", "wmi_moments")
+    plug_ins = [
+        *(f"vflens.attacks.{name}" for name in attacks),
+        *(f"vflens.defenses.{name}" for name in ("distance_correlation", "mid", "passport")),
+    ]
     assert run.stdout.splitlines() == [
         f"ConfigError plug-in {name!r} needs torch: install the extra, pip install 'vflens[deep]'"
         for name in plug_ins

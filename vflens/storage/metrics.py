@@ -87,21 +87,21 @@ class Metrics:
 def _table(rows: list[dict[str, Any]]) -> pa.Table:
     import pyarrow as pa
 
-    def numbers(name: str, kind: pa.DataType, dtype: type) -> pa.Array:
-        values: Array = np.array([row[name] for row in rows], dtype)
+    def numbers(values: Array, kind: pa.DataType) -> pa.Array:
+        # pa.array of an array would import pandas.
         return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
 
     columns = {
         "metric": strings([row["metric"] for row in rows]),
-        "value": numbers("value", pa.float64(), np.float64),
+        "value": numbers(np.array([row["value"] for row in rows], np.float64), pa.float64()),
     }
     for name in ("attack", "adversary", "target", "scored_set", "column"):
         columns[name] = strings([row[name] for row in rows])
     for name in ("rows", "step"):
-        columns[name] = numbers(name, pa.int64(), np.int64)
+        columns[name] = numbers(np.array([row[name] for row in rows], np.int64), pa.int64())
     ends = np.cumsum([0, *(len(row["values"]) for row in rows)]).astype(np.int32)
     joined = np.concatenate([np.zeros(0), *(row["values"] for row in rows if row["values"])])
-    columns["values"] = pa.ListArray.from_arrays(pa.array(ends), pa.array(joined))
+    columns["values"] = pa.ListArray.from_arrays(numbers(ends, pa.int32()), numbers(joined, pa.float64()))
     return pa.table(columns)
 
 
