@@ -113,15 +113,15 @@ def link_to(peer: Peer, config: PartyConfig) -> GrpcLink:
     return GrpcLink(peer.name, peer.address, caller=config.party, token=peer.token, limits=config.limits)
 
 
-def wait_for(peers: tuple[Peer, ...], config: PartyConfig, say: Say) -> None:
-    """Wait, with back-off, until all ``peers`` serve; report the missing ones.
+def wait_for(peers: tuple[Peer, ...], config: PartyConfig, say: Say, ended: threading.Event) -> None:
+    """Wait, with back-off, until all ``peers`` serve or the run has ``ended``; report the missing ones.
 
     Raises:
         UnavailableError: names a missing party.
     """
     deadline, pause, missing = time.monotonic() + config.limits.wait_seconds, 0.1, list(peers)
     reported: list[str] = []
-    while missing := [p for p in missing if not serves(p.address, config.limits)]:
+    while not ended.is_set() and (missing := [p for p in missing if not serves(p.address, config.limits)]):
         names = [f"{p.role} {p.name!r} at {p.address}" for p in missing]
         if names != reported:
             say(f"waiting for {', '.join(names)}")
@@ -131,7 +131,7 @@ def wait_for(peers: tuple[Peer, ...], config: PartyConfig, say: Say) -> None:
                 f"{names[0]} did not come within {config.limits.wait_seconds:g} s: start it, or raise "
                 "limits.wait_seconds"
             )
-        time.sleep(pause)
+        ended.wait(pause)
         pause = min(2 * pause, 2.0)
 
 
@@ -147,7 +147,7 @@ def _serve_data_party(config: PassiveConfig | ActiveConfig, say: Say, progress: 
         end.callback(lambda: server.stop(_GRACE_SECONDS).wait())
         end.callback(party.interrupt)  # its own training ends with the current step
         end.callback(_no_more_interrupts)
-        wait_for((coordinator,), config, say)
+        wait_for((coordinator,), config, say, party.stopped)  # it may fail before this party sees it
         say(f"{party.role} {party.name!r} is ready at {config.address}")
         report = _Reporter(party, say, progress)
         _until(party.begun, party, coordinator, report)
@@ -223,7 +223,7 @@ def _serve_coordinator(config: CoordinatorConfig, say: Say, progress: Progress) 
         end.callback(lambda: coordinator.stop(failure))
         end.callback(_no_more_interrupts)
         try:
-            wait_for(config.peers, config, say)
+            wait_for(config.peers, config, say, threading.Event())
             say(f"all parties are up: run {config.run!r} begins")
             run(coordinator, lambda: _check_alive(config))
             coordinator.gate.check_fired()

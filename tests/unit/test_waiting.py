@@ -1,0 +1,29 @@
+"""A party that waits for others."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from vflens.config import Limits, Peer
+from vflens.errors import UnavailableError
+from vflens.services.process import wait_for
+from vflens.types import Role
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_it_waits_until_the_run_has_ended(tmp_path: Path, ended: bool) -> None:
+    """The coordinator may have come, failed and gone between two looks."""
+    absent = Peer(name="c", role=Role.COORDINATOR, address=f"unix:{tmp_path}/socket", token="t" * 32)
+    config: Any = SimpleNamespace(limits=Limits(wait_seconds=0.1))
+    event = threading.Event()
+    if ended:
+        event.set()
+        wait_for((absent,), config, lambda _: None, event)
+    else:
+        with pytest.raises(UnavailableError, match="did not come within"):
+            wait_for((absent,), config, lambda _: None, event)
