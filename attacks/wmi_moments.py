@@ -25,8 +25,9 @@ from vflens.plugins.view import AdversaryView
 from vflens.types import Array, ColumnInfo, Estimate, Knowledge, Phase, statuses
 
 _LEVELS = torch.linspace(0.02, 0.98, 25, dtype=torch.float64)  # the quantiles that are compared
-Undo: TypeAlias = Callable[[Array, Array], tuple[Array, Array]]  # of embeddings and the asked ones of them
 _TRIED = 64  # rows whose inversion chooses between candidates
+
+Undo: TypeAlias = Callable[[Array, Array], tuple[Array, Array]]  # of embeddings and the asked ones of them
 
 
 class MomentInversion(Inversion):
@@ -84,14 +85,14 @@ class MomentInversion(Inversion):
         from_arrays(model, view.target_network())
         keyed = by_key(view, view.rows, phase_of(view), self.training_epochs)
         undone = self.undoing(view, behind(model, self.layer, Guessed).eval(), rng)
-        place = {int(row): i for i, row in enumerate(view.rows)}
+        order = np.argsort(view.rows)
         x, residual = np.zeros((len(view.rows), len(view.metadata()))), np.zeros(len(view.rows))
         times = np.zeros(len(view.rows))
         for rows, h in keyed:
-            asked = np.array([int(row) in place for row in rows], bool)
+            asked = np.isin(rows, view.rows)
             if not asked.any():
                 continue
-            at = np.array([place[int(row)] for row in rows[asked]])
+            at = order[np.searchsorted(view.rows, rows[asked], sorter=order)]
             ends, left = undone(h, asked)
             x[at], residual[at], times[at] = x[at] + ends, residual[at] + left, times[at] + 1
         times = np.maximum(times, 1)
