@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from federation_pictures import Bars, defended, figure, measured
 from plugin_pictures import DOCS, bars
@@ -19,6 +19,9 @@ from vflens.experiments.results.folders import Metric
 INVERSIONS = ("wmi", "wmi_moments")
 LABELS = ("norm_scoring", "direction_scoring", "pmc")
 
+#: From a scenario's figures: the blind error, then the least error of an attack, and that attack.
+Judged: TypeAlias = Callable[[Sequence[Metric]], tuple[float, tuple[float, str]]]
+
 
 def everywhere(name: str, **settings: Any) -> dict[str, Any]:
     """A scenario of one defence at both data parties."""
@@ -26,17 +29,30 @@ def everywhere(name: str, **settings: Any) -> dict[str, Any]:
     return {**one, "defenses": [*one["defenses"], *other["defenses"]]}
 
 
+def drawn(title: str, scenarios: Sequence[dict[str, Any]], judged: Judged, **settings: Any) -> str:
+    """A bar for each scenario: the least error of an attack, as ``judged``."""
+    shown, blind = Bars(), 0.0
+    for name, found in measured(scenarios, **settings):
+        blind, (error, attack) = judged(found)
+        text = f"{error:.3f} ({attack}), accuracy {figure(found, 'accuracy'):.3f}"
+        shown.append((name.replace("-", " "), error, text))
+    return bars(title, shown, blind)
+
+
 def feature_errors() -> str:
     """Error of the strongest inversion against each defence."""
-    scenarios = [
-        {"name": "no defence"},
-        *(everywhere("instahide", mixed=m) for m in (1, 2)),
-        *(defended("mid", "passive", strength=s) for s in (1e-3, 1e-2)),
-        *(defended("distance_correlation", "passive", alpha=a) for a in (0.1, 1.0)),
-    ]
-    shown, blind = Bars(), 0.0
-    for name, found in measured(
-        scenarios,
+    return drawn(
+        "digits, right halves: MSE per pixel of the strongest inversion (dashed: best blind guess)",
+        [
+            {"name": "no defence"},
+            *(everywhere("instahide", mixed=m) for m in (1, 2)),
+            *(defended("mid", "passive", strength=s) for s in (1e-3, 1e-2)),
+            *(defended("distance_correlation", "passive", alpha=a) for a in (0.1, 1.0)),
+        ],
+        lambda found: (
+            min(m.value for m in found if m.metric == "blind_mse"),
+            min((figure(found, "mse", a), a) for a in INVERSIONS),
+        ),
         data={"name": "digits"},
         split={"kind": "image_halves"},
         predict_share=0.1,
@@ -44,44 +60,30 @@ def feature_errors() -> str:
         training={"epochs": 15, "batch_size": 64, "learning_rate": 0.005},
         attacks=[{"name": attack} for attack in INVERSIONS],
         disclose=[{"what": "parameters", "to": "active"}, {"what": "auxiliary", "to": "active", "rows": 50}],
-    ):
-        blind = min(m.value for m in found if m.metric == "blind_mse")
-        mse, attack = min((figure(found, "mse", a), a) for a in INVERSIONS)
-        shown.append(_bar(name, mse, attack, found))
-    title = "digits, right halves: MSE per pixel of the strongest inversion (dashed: best blind guess)"
-    return bars(title, shown, blind)
+    )
 
 
 def label_errors() -> str:
-    """Share of labels of prediction rows named wrongly by the strongest attack, against each defence."""
-    scenarios = [
-        {"name": "no defence"},
-        *(defended("grad_perturb", "active", epsilon=e) for e in (10.0, 1.0)),
-        *(defended("mid", "active", strength=s) for s in (1e-2, 1e-1)),
-        *(defended("distance_correlation", "active", alpha=a) for a in (0.1, 1.0)),
-    ]
-    shown, blind = Bars(), 0.0
-    for name, found in measured(
-        scenarios,
+    """Share of labels of training rows named wrongly by the strongest attack, against each defence."""
+    return drawn(
+        "breast cancer, embeddings of 8: share of training labels named wrongly by the strongest attack "
+        "(dashed: always the likeliest class)",
+        [
+            {"name": "no defence"},
+            *(defended("grad_perturb", "active", epsilon=e) for e in (10.0, 1.0)),
+            *(defended("mid", "active", strength=s) for s in (1e-2, 1e-1)),
+            *(defended("distance_correlation", "active", alpha=a) for a in (0.1, 1.0)),
+        ],
+        lambda found: (
+            1 - figure(found, "blind_label_accuracy", scored="train"),
+            min((1 - figure(found, "label_accuracy", a, "train"), a) for a in LABELS),
+        ),
         data={"name": "breast_cancer"},
         model={"architecture": "mlp", "width": 8, "top": [8]},
         training={"epochs": 10, "batch_size": 32, "learning_rate": 0.01},
         attacks=[{"name": a, "at": "passive"} for a in LABELS],
         disclose=[{"what": "labels", "to": "passive", "rows": 40}],
-    ):
-        blind = 1 - figure(found, "blind_label_accuracy", scored="train")
-        wrong, attack = min((1 - figure(found, "label_accuracy", a, "train"), a) for a in LABELS)
-        shown.append(_bar(name, wrong, attack, found))
-    title = (
-        "breast cancer, embeddings of 8: share of training labels named wrongly by the strongest attack "
-        "(dashed: always the likeliest class)"
     )
-    return bars(title, shown, blind)
-
-
-def _bar(name: str, error: float, attack: str, found: Sequence[Metric]) -> tuple[str, float, str]:
-    text = f"{error:.3f} ({attack}), accuracy {figure(found, 'accuracy'):.3f}"
-    return name.replace("-", " "), error, text
 
 
 PICTURES: dict[str, Callable[[], str]] = {"features.svg": feature_errors, "labels.svg": label_errors}
