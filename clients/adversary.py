@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from vflens.clients.vertical.aligned_run import Host
 from vflens.errors import ConfigError, KnowledgeError, PluginError, ProtocolError, StateError, StorageError
-from vflens.models.part import Predicting
+from vflens.models.part import Copied, Predicting
 from vflens.numerics.theory.distortion_theory import logit_moment
 from vflens.plugins.attack import Attack
 from vflens.plugins.findings import Joint
@@ -32,8 +32,6 @@ from vflens.types import Array, Estimate, Exchange, Phase, Point, Role, numbered
 
 if TYPE_CHECKING:
     from torch.nn import Module
-
-    from vflens.models.networks.training import Bottom
 
 Reconstruct: TypeAlias = Callable[[str, str, Array], Estimate | None]  # attack, target and rows
 
@@ -118,12 +116,16 @@ class Adversary:
         """A copy of the passive party's trained bottom model; see :meth:`AdversaryView.own_model`.
 
         Raises:
-            KnowledgeError: the federation trains no split network.
+            KnowledgeError: the party's part of the model has no such module.
         """
         party, run = self._party, self._party.run
-        run.federation.model.network()  # refuses other families
+        if not isinstance(run.model, Copied):
+            title = run.federation.model.title
+            raise KnowledgeError(
+                f"the federation trains {title}: {party.name!r} has no module to learn on with"
+            )
         with party.lock:
-            return cast("Bottom", run.model).copied(_predictions(party.config.run))
+            return run.model.copied(_predictions(party.config.run))
 
     def _embedded(self) -> Array:
         """The party's embeddings (N, w) of all its rows as its model gives them in predictions, its own

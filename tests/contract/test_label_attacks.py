@@ -166,6 +166,14 @@ def test_a_thief_completes_its_model_behind_its_own_passport(tmp_path: Path, agg
     np.testing.assert_allclose(again, embeddings, rtol=0, atol=1e-5)
 
 
+def test_a_party_of_softmax_regression_has_no_module_to_learn_on_with(tmp_path: Path) -> None:
+    local = federation(tmp_path)
+    local.coordinator.prepare()
+    words = r"^the federation trains softmax regression: 'passive' has no module to learn on with$"
+    with pytest.raises(KnowledgeError, match=words):
+        local.passive["passive"].adversary.own_model()
+
+
 def test_every_attack_on_labels_runs_against_passports_at_both_parties(tmp_path: Path) -> None:
     kinds: dict[str, type[Attack]] = {n: ATTACKS.get(n) for n in ATTACKS.names()}
     names = [n for n, kind in kinds.items() if kind.estimates == "labels"]

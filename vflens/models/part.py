@@ -127,3 +127,11 @@ class Predicting(Protocol):
         """Its parameters as they act in the predictions of ``exchange``, by name; empty if no registered
         network acts so.
         """
+
+
+@runtime_checkable
+class Copied(Protocol):
+    """A passive party's part whose module its own attacks may learn on with."""
+
+    def copied(self, exchange: Exchange) -> Module:
+        """A copy of the module (n, d) → (n, width) behind its defences, as it acts in ``exchange``."""
