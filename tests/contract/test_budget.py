@@ -18,7 +18,7 @@ from vflens.errors import ConfigError, StateError
 from vflens.experiments.pages.report import write_report
 from vflens.experiments.run.check import check
 from vflens.models.families.split_network import SplitNetwork
-from vflens.types import Point
+from vflens.types import Phase, Point
 
 LAPLACE = {"name": "dp_laplace", "level": 4.0}  # ε = ½ a release
 BEYOND = (
@@ -162,6 +162,26 @@ def test_noise_behind_a_defence_that_mixes_rows_is_refused(tmp_path: Path, *, no
         ConfigError, match=r"'averaging' at 'active' puts one .* put 'dp_laplace' first, or use"
     ):
         federation(tmp_path, defenses=tables[::-1])
+
+
+@pytest.mark.parametrize("labels_first", [True, False])
+def test_noise_on_labels_goes_with_a_defence_that_mixes_gradients(
+    tmp_path: Path, *, labels_first: bool
+) -> None:
+    """Labels are noisy before there is a gradient, in whatever order the defences stand."""
+    tables = [{"name": "grad_perturb", "at": "active"}, {"name": "averaging", "at": "active"}]
+    federation(tmp_path, defenses=tables if labels_first else tables[::-1])
+
+
+def test_noise_on_labels_keeps_its_epsilon_behind_a_batch_norm(tmp_path: Path) -> None:
+    """A batch norm mixes embeddings, no labels: the ε of one epoch is that of one noisy label."""
+    local = federation(
+        tmp_path, defenses=[{"name": "grad_perturb", "at": "active", "epsilon": 0.5}], **NORMED
+    )
+    local.coordinator.prepare()
+    assert local.active.run.federation.model.mixes_rows
+    assert local.active.run.spending.accountants[Phase.TRAIN].total(1) == pytest.approx(0.5)
+    close(local)
 
 
 @pytest.mark.parametrize(
