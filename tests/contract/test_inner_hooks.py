@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 import re
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from accidents import over_grpc, rebuild_all, train_until
+from foreign import installed
 from laboratory import close, experiment, federation, finish, trained, transcripts
 
 from vflens.errors import ConfigError, PluginError
@@ -21,9 +20,8 @@ from vflens.plugins.defense import Context
 from vflens.protocol.acts import Step
 from vflens.types import Array, Exchange, Owner, Phase, Point
 
-PACKAGE = {
-    "inner_package/__init__.py": "",
-    "inner_package/plugins.py": '''
+MODULES = {
+    "plugins": '''
 from typing import Any, ClassVar
 
 import numpy as np
@@ -69,15 +67,14 @@ class Small(Defense):
         term = ((h - private.mean()) ** 2).mean()
         return {"vector": h, "nothing": None, "nan": term * float("nan")}.get(self.answer, term)
 ''',
-    "inner_package-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: inner-package\nVersion: 1.0\n",
-    "inner_package-1.0.dist-info/entry_points.txt": """[vflens.defenses]
+}
+ENTRY_POINTS = """[vflens.defenses]
 their_shaken = inner_package.plugins:Shaken
 their_smooth = inner_package.plugins:Smooth
 their_together = inner_package.plugins:Together
 their_mixed = inner_package.plugins:Mixed
 their_small = inner_package.plugins:Small
-""",
-}
+"""
 NETWORK = {"architecture": "mlp", "width": 4, "hidden": [5], "top": [6], "precision": "float64"}
 SETTINGS: dict[str, Any] = {
     "model": NETWORK,
@@ -92,20 +89,13 @@ EVERYWHERE = [
     *({"name": "their_small", "at": at} for at in ("passive", "active")),
     {"name": "their_smooth", "at": "active"},
 ]
+LABELS_AND_MIXED = [{"name": "grad_perturb", "at": "active"}, {"name": "their_mixed", "at": "active"}]
 
 
 @pytest.fixture(autouse=True)
-def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The package, importable while a test runs."""
-    site = tmp_path / "site"
-    for name, text in PACKAGE.items():
-        (site / name).parent.mkdir(parents=True, exist_ok=True)
-        (site / name).write_text(text, encoding="utf-8")
-    monkeypatch.syspath_prepend(str(site))
-    importlib.invalidate_caches()
-    yield
-    for name in [n for n in sys.modules if n.partition(".")[0] == "inner_package"]:
-        del sys.modules[name]
+def _package(tmp_path: Path) -> Iterator[None]:
+    with installed("inner_package", MODULES, ENTRY_POINTS, tmp_path / "site"):
+        yield
 
 
 def _prepared(home: Path, *defenses: Mapping[str, Any], **changes: Any) -> LocalFederation:
@@ -334,8 +324,20 @@ def test_the_same_bits_over_grpc_and_after_a_restart(tmp_path: Path, aggregator:
             "defence 'their_mixed' at 'passive' puts one row into several, and 'dp_laplace' states an ε of "
             "each row: use one of them",
         ),
+        *(
+            (
+                tables,
+                {},
+                "defence 'their_mixed' at 'active' puts one row into several, and 'grad_perturb' states an ε "
+                "of each row: use one of them",
+            )
+            for tables in (LABELS_AND_MIXED, LABELS_AND_MIXED[::-1])
+        ),
     ],
-    ids=["role", "coordinator", "family", "one party only", "other settings", "an ε", "an ε first"],
+    ids=[
+        *("role", "coordinator", "family", "one party only", "other settings", "an ε", "an ε first"),
+        *("an ε of labels first", "an ε of labels"),
+    ],
 )
 def test_what_cannot_act_is_refused_before_the_start(
     tmp_path: Path, defenses: Any, changes: dict[str, Any], words: str

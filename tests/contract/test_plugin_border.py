@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from commandline import Run, strict
+from foreign import installed
 from laboratory import experiment, federation, figures
 from pydantic import BaseModel
 
@@ -30,9 +30,8 @@ from vflens.storage.journal import Journal, Reader
 from vflens.storage.transcript import Transcript
 from vflens.types import ColumnInfo, Exchange, Facts, Owner, Phase
 
-PACKAGE = {
-    "other_package/__init__.py": "",
-    "other_package/plugins.py": '''
+MODULES = {
+    "plugins": '''
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -136,8 +135,8 @@ class Drawn(Defense):
     def on_inputs(self, x, ctx):
         return x + self.towards * (0.5 - x)
 ''',
-    "other_package-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: other-package\nVersion: 1.0\n",
-    "other_package-1.0.dist-info/entry_points.txt": """[vflens.attacks]
+}
+ENTRY_POINTS = """[vflens.attacks]
 their_looking = other_package.plugins:Looking
 their_center = other_package.plugins:Center
 their_few = other_package.plugins:Few
@@ -151,22 +150,13 @@ their_idle = other_package.plugins:Idle
 their_layer = other_package.plugins:Layer
 [vflens.models]
 their_family = other_package.plugins:Family
-""",
-}
+"""
 
 
 @pytest.fixture(autouse=True)
-def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The package of somebody else, importable while a test runs."""
-    site = tmp_path / "site"
-    for name, text in PACKAGE.items():
-        (site / name).parent.mkdir(parents=True, exist_ok=True)
-        (site / name).write_text(text, encoding="utf-8")
-    monkeypatch.syspath_prepend(str(site))
-    importlib.invalidate_caches()
-    yield
-    for name in [n for n in sys.modules if n.partition(".")[0] == "other_package"]:
-        del sys.modules[name]
+def _package(tmp_path: Path) -> Iterator[None]:
+    with installed("other_package", MODULES, ENTRY_POINTS, tmp_path / "site"):
+        yield
 
 
 # -- the secret

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from foreign import installed
 
 import vflens as vl
 from vflens.experiments.audit.bench import broken
 from vflens.registry import ATTACKS, Registry
 
-PACKAGE = {
-    "rude/__init__.py": "",
-    "rude/at_import.py": "raise SystemExit(0)\n",
-    "rude/at_work.py": '''
+MODULES = {
+    "at_import": "raise SystemExit(0)\n",
+    "at_work": '''
 from vflens import LinearAttack, linear_estimate
 
 class Quits(LinearAttack):
@@ -30,25 +28,18 @@ class Fails(LinearAttack):
     def solve(self, A, b, *, rng, moments=None):
         return 1 / 0
 ''',
-    "rude-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: rude\nVersion: 1.0\n",
-    "rude-1.0.dist-info/entry_points.txt": """[vflens.attacks]
+}
+ENTRY_POINTS = """[vflens.attacks]
 rude_import = rude.at_import:Quits
 rude_quits = rude.at_work:Quits
 rude_fails = rude.at_work:Fails
-""",
-}
+"""
 
 
 @pytest.fixture(autouse=True)
-def _installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    for name, text in PACKAGE.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    importlib.invalidate_caches()
-    yield
-    for name in [n for n in sys.modules if n.partition(".")[0] == "rude"]:
-        del sys.modules[name]
+def _package(tmp_path: Path) -> Iterator[None]:
+    with installed("rude", MODULES, ENTRY_POINTS, tmp_path / "site"):
+        yield
 
 
 @pytest.mark.parametrize(
