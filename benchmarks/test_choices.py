@@ -9,6 +9,8 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
+from itertools import count
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -17,9 +19,11 @@ import numpy as np
 import pytest
 
 from benchmarks.ratios import alternate, report
+from vflens.failpoints import fail_point
 from vflens.models.softmax_regression import loss_gradient
 from vflens.numerics.optimizer import Adam
 from vflens.storage.index import index_line
+from vflens.storage.journal import Journal
 from vflens.types import Exchange, Phase, Point, Released
 
 RNG = np.random.default_rng(0)
@@ -86,6 +90,25 @@ def dumped() -> object:
     return json.dumps({**index, "rows": arrays[0], "tensors": arrays[1:], "nbytes": 5120, "withheld": False})
 
 
+def appended(log: Journal) -> Callable[[], object]:
+    """A payload of 5 KiB goes into ``log``."""
+    numbers = count()
+    rows = np.arange(256, dtype=np.int32)
+
+    def append() -> None:
+        exchange = Exchange("run", Phase.TRAIN, 0, next(numbers))
+        log.append(Released("passive", exchange, Point.EMBEDDING, rows, {"embedding": LOGITS}))
+
+    return append
+
+
+def its_fail_points() -> None:
+    """What an append calls while no fault is armed."""
+    fail_point("transcript", "begun")
+    fail_point("transcript", "payload")
+    fail_point("transcript", "written")
+
+
 #: What is compared: the way taken, then the one that it replaces.
 CHOICES: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
     "cross-entropy, 256 × 2: classes first, last": (lambda: loss_gradient(LOGITS, LABELS), by_rows),
@@ -110,6 +133,19 @@ def test_small_choice(benchmark: Any, choice: str) -> None:
     candidates = {"taken": lambda: _microseconds(taken), "replaced": lambda: _microseconds(replaced)}
     figures = benchmark.pedantic(lambda: alternate(candidates, 15), rounds=1)
     report(benchmark, choice, figures, "taken", "µs")
+
+
+@pytest.mark.benchmark(group="choices")
+def test_the_fail_points_of_an_append(benchmark: Any, tmp_path: Path) -> None:
+    """Beside the append that they are in."""
+    with closing(Journal(tmp_path)) as log:
+        append = appended(log)
+        candidates = {
+            "append": lambda: _microseconds(append),
+            "its fail points": lambda: _microseconds(its_fail_points),
+        }
+        figures = benchmark.pedantic(lambda: alternate(candidates, 15), rounds=1)
+    report(benchmark, "5 KiB appended to a log", figures, "append", "µs")
 
 
 @pytest.mark.benchmark(group="choices")

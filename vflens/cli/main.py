@@ -22,6 +22,7 @@ from typing import NoReturn
 
 import typer
 
+from vflens import failpoints
 from vflens.cli import audit, datasets, evidence, federation, plugins, release, reproduce, secrets
 from vflens.cli.output import note
 from vflens.errors import INTERRUPTED, StorageError, VflensError, exit_codes, shortened
@@ -92,6 +93,9 @@ def command_line() -> None:
             signal.signal(number, signal.default_int_handler)
     try:
         configure_process()
+        failpoints.arm(os.environ.get("VFLENS_FAIL", ""))
+        if failpoints.armed:
+            note("VFLENS_FAIL is set: this process fails on purpose")
         app()
     except SystemExit as end:
         if end.code == INTERRUPTED:  # Typer ends so on Ctrl-C, silently

@@ -41,6 +41,7 @@ from importlib.metadata import version
 from vflens.config import CoordinatorConfig, MemberConfig
 from vflens.config.compatibility import build_defenses
 from vflens.errors import ProtocolError, StateError
+from vflens.failpoints import fail_point
 from vflens.member.gate import ReleaseGate
 from vflens.member.recovery import RecoveryLog, as_storage_error, check_logged
 from vflens.member.stage import Reached, Stage
@@ -200,7 +201,9 @@ class Member(Party):
         with self.lock:
             deferred, self._deferred = self._deferred, None
             if deferred is not None:
+                fail_point("settling")
                 deferred()
+                fail_point("settled")
 
     def flush(self) -> None:
         """Do deferred work and write the figures so far.

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from vflens.errors import ProtocolError, StateError, StorageError
+from vflens.failpoints import fail_point
 from vflens.storage.files import repeats
 from vflens.types import Array, Exchange, Phase
 
@@ -139,9 +140,11 @@ class StepLog:
         self.check()
         view, place = memoryview(records + _END), self._end
         try:
+            fail_point("steps.bin", "begun")
             while view:
                 written = os.pwrite(self._out.fileno(), view, place)
                 view, place = view[written:], place + written
+            fail_point("steps.bin", "written")
         except OSError as error:
             self._error = error
             self.check()

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any, Generic, Protocol, TypeVar
 
 from vflens.errors import StateError
+from vflens.failpoints import fail_point
 from vflens.protocol.acts import ACCESS, Access, Act, check_access, check_sender
 from vflens.types import PartyInfo, Role
 
@@ -60,7 +61,9 @@ class Party(ABC):
         handler = self._answers.get(type(act))
         if handler is None:
             raise StateError(f"{self.role} {self.name!r} does not answer {type(act).__name__}")
+        fail_point(type(act).__name__, "asked")
         reply: R = handler(act)
+        fail_point(type(act).__name__, "answered")
         return reply
 
 

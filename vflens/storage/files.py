@@ -17,6 +17,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from vflens.errors import StorageError
+from vflens.failpoints import fail_point
 from vflens.types import Array
 
 #: Errors of a damaged archive. RuntimeError: foreign compression or encryption, or too deep nesting.
@@ -48,6 +49,7 @@ def whole(file: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
     Raises:
         OSError: it cannot be written; nothing is left beside it.
     """
+    fail_point(file.name, "begun")
     file.parent.mkdir(parents=True, exist_ok=True)
     temporary = file.parent / f"{file.name}.{os.getpid()}.tmp"
     temporary.unlink(missing_ok=True)
@@ -55,9 +57,11 @@ def whole(file: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
     try:
         with os.fdopen(descriptor, "wb") as out:
             yield out
+        fail_point(file.name, "written")
         temporary.replace(file)
     finally:
         temporary.unlink(missing_ok=True)
+    fail_point(file.name, "replaced")
 
 
 def write_whole(file: Path, data: bytes, mode: int = 0o666, *, remedy: str = "another folder") -> None:

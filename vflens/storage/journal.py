@@ -21,6 +21,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from vflens.errors import StorageError
+from vflens.failpoints import fail_point
 from vflens.storage.index import Entry, complete_entry, index_line, released_at
 from vflens.types import Array, Phase, Point, Released
 
@@ -38,7 +39,7 @@ class Journal:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self.folder, self._name = folder, folder.name
         self._error: OSError | None = None
         self._lock = threading.Lock()
         with self._storage():
@@ -59,9 +60,12 @@ class Journal:
             line, arrays = index_line(released, self._offset)
             joined = released.nbytes <= BLOCK_BYTES  # a copy costs less than a second write call
             try:  # payload first: an index line never points at missing bytes
+                fail_point(self._name, "begun")
                 for data in [b"".join(a.data for a in arrays)] if joined else map(_bytes, arrays):
                     _write_blocks(self._payload, data)
+                fail_point(self._name, "payload")
                 _write_blocks(self._index, line)
+                fail_point(self._name, "written")
             except OSError as error:
                 self._error = error
                 self._raise_error()
@@ -82,6 +86,7 @@ class Journal:
         with self._lock, self._storage():
             self._index.truncate(0)
             self._offset = self._payload.seek(0)
+            fail_point(self._name, "emptied")
 
     def close(self) -> None:
         """Close the files."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from vflens.errors import StorageError
+from vflens.failpoints import fail_point
 from vflens.storage.journal import Journal, Reader
 from vflens.storage.json_file import json_object
 from vflens.types import Exchange, Phase, Point, Released
@@ -116,7 +117,9 @@ class _LeftOut:
         messages, nbytes, _ = self._of.get(key, (0, 0, -1))
         self._of[key] = [messages + 1, nbytes + released.nbytes, released.exchange.step]
         try:
+            fail_point("left_out.json", "begun")
             os.pwrite(self._out.fileno(), json.dumps(self._of).encode(), 0)
+            fail_point("left_out.json", "written")
         except OSError as error:
             raise self._refusal(error) from error
 
