@@ -27,7 +27,6 @@ from vflens.models.softmax_regression import one_hot
 from vflens.protocol.acts import (
     Answers,
     Disclose,
-    Finished,
     Query,
     Step,
     StepReply,
@@ -116,6 +115,7 @@ class ActiveParty(VerticalParty[LabelledRun]):
             lab=self.config.lab,
             metrics=self.metrics,
             log=self.log,
+            folder=self.folder,
         )
 
     def step(self, act: Step) -> StepReply:
@@ -179,7 +179,7 @@ class ActiveParty(VerticalParty[LabelledRun]):
         check_version(act.version)
         with self.lock:
             self.settle()
-            self.reached.advance(Stage.DISCLOSED)
+            self.advance(Stage.DISCLOSED)
             return tuple(self._labels(d.rows, act.version) for d in self.config.disclose if d.to == act.to)
 
     def _labels(self, count: int, version: int) -> Released:
@@ -240,15 +240,16 @@ class ActiveParty(VerticalParty[LabelledRun]):
                 done = end
             seconds += time.perf_counter() - began
             self.log.info("progress", stage="predicting", done=done, total=len(rows))
-            if milestone in attacked:
+            if milestone in attacked and milestone > self.reached.attacked:
                 self.adversary.attack(
                     self.gate.released_rows(point, MODEL_VERSION)[:milestone],
                     final=milestone == attacked[-1],
                 )
+                self.reached.attacked = milestone  # a restart must not attack again: more scores are there now
+                self.keep_figures()
         self.metrics.add("predict_seconds", seconds)
         record_utility(self, self.run.labels, self.predictions.received(rows))
-        self.metrics.save()
-        self.links[self.coordinator].call(Finished(self.config.run, self.name))
+        self.report_finished()
 
     @property
     def step_messages(self) -> int:
@@ -322,4 +323,4 @@ class ActiveParty(VerticalParty[LabelledRun]):
         self.recovery.mark_learned(embeddings[0].exchange.step)
         for embedding in embeddings:
             self.transcript.record(embedding)
-        self.recovery.checkpoint_if_due(self.state)
+        self.recovery.checkpoint_if_due(self.kept_state)

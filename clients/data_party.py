@@ -17,6 +17,7 @@ from vflens.protocol.acts import (
     Describe,
     Disclose,
     Done,
+    Finished,
     Receipt,
     Stop,
     Submission,
@@ -102,9 +103,14 @@ class DataParty(Member):
         with self.lock:
             self.settle()
             self.training_over()
-            self.reached.advance(Stage.OPEN)
+            self.advance(Stage.OPEN)
         self.begun.set()
         return Done()
+
+    def report_finished(self) -> None:
+        """This party has attacked, the active one has predicted too: report it to the coordinator."""
+        self.advance(Stage.FINISHED)
+        self.links[self.coordinator].call(Finished(self.config.run, self.name))
 
     def training_over(self) -> None:
         """Called with the trained model, before predictions begin."""
@@ -159,5 +165,5 @@ class DataParty(Member):
     def resume(self) -> None:
         """See :meth:`vflens.member.member.Member.resume`."""
         super().resume()
-        if self.reached.stage is Stage.OPEN:
+        if self.reached.is_open:
             self.begun.set()

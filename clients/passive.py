@@ -16,7 +16,7 @@ from vflens.config.compatibility import check_grants
 from vflens.errors import ProtocolError, StateError
 from vflens.member.stage import Stage
 from vflens.models.part import PassivePart
-from vflens.protocol.acts import Deliver, Disclose, Done, Finished, Forward, Step, StepReply
+from vflens.protocol.acts import Deliver, Disclose, Done, Forward, Step, StepReply
 from vflens.protocol.checks import MODEL_VERSION, check_exchange, check_origin, check_version, finite
 from vflens.protocol.federation import Federation
 from vflens.protocol.link import Handlers, Link
@@ -162,10 +162,12 @@ class PassiveParty(VerticalParty[AlignedRun[PassivePart]]):
             wanted.append(("dataset", 0))
         with self.lock:
             self.settle()
-            self.reached.advance(Stage.DISCLOSED)
+            self.advance(Stage.DISCLOSED)
             for what, rows in wanted:
                 self.log.info("disclosed", what=what, rows=rows)
-            return tuple(self.disclosed(what, rows, act.version) for what, rows in wanted)
+            released = tuple(self.disclosed(what, rows, act.version) for what, rows in wanted)
+            self.keep_figures()
+            return released
 
     @property
     def _releases_table(self) -> bool:
@@ -175,8 +177,7 @@ class PassiveParty(VerticalParty[AlignedRun[PassivePart]]):
     def attack(self) -> None:
         """Attack the labels with the messages of training and disclosures, then report to the coordinator."""
         self.adversary.attack_labels()
-        self.metrics.save()
-        self.links[self.coordinator].call(Finished(self.config.run, self.name))
+        self.report_finished()
 
     def learned_width(self, sender: str) -> int:
         """See :meth:`VerticalParty.learned_width`."""

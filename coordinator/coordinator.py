@@ -113,10 +113,14 @@ class Coordinator(Member):
 
         ``check_alive`` is called now and then while the active party trains; it raises if a party has died.
         """
-        self.prepare()
-        self.train(check_alive)
-        self.disclose()
-        self.open_predictions()
+        if self._federation is None:
+            self.prepare()
+        if self.reached.stage is Stage.TRAINING:
+            self.train(check_alive)
+        if not self.reached.is_open:
+            self.disclose()
+        if not self.finished.is_set():
+            self.open_predictions()
 
     def prepare(self) -> None:
         """Describe, align, split, and tell every data party its rows."""
@@ -150,6 +154,7 @@ class Coordinator(Member):
         started = time.perf_counter()
         trained = self._trained_by_active(check_alive) if self.aligned.direct else self._trained_here()
         self._record_speed(trained.steps, trained.steps - trained.first, time.perf_counter() - started)
+        self.keep_figures()
 
     def _trained_here(self) -> Trained:
         logs = (self.gate, self.transcript, self.recovery)
@@ -180,7 +185,7 @@ class Coordinator(Member):
 
     def disclose(self) -> None:
         """Fetch what each passive party grants and relay it, sealed, to whom it is granted."""
-        self.reached.advance(Stage.DISCLOSED)
+        self.advance(Stage.DISCLOSED)
         active = self._active()
         for passive in self._passive():
             for released in passive.call(Disclose(self.config.run, MODEL_VERSION, self.name)):
@@ -207,7 +212,7 @@ class Coordinator(Member):
         """Tell the data parties that the active one may predict and all may attack; first those whom it asks
         itself.
         """
-        self.reached.advance(Stage.OPEN)
+        self.advance(Stage.OPEN)
         self.gate.make_room(self.aligned.rows, len(self.aligned.predict))
         for link in (*self._passive(), self._active()):
             link.call(Begin(self.config.run, MODEL_VERSION))
@@ -225,6 +230,7 @@ class Coordinator(Member):
             self._unfinished.discard(act.sender)
             if not self._unfinished and not self.finished.is_set():
                 self.predictions.record_metrics(self.aligned)
+                self.advance(Stage.FINISHED)
                 self.finished.set()
         return Done()
 
@@ -244,6 +250,13 @@ class Coordinator(Member):
     def take_up(self, federation: Federation) -> None:
         """Training goes on after the last gradient received: who answered that step before does so again."""
         self._federation = federation
+
+    def resume(self) -> None:
+        """See :meth:`vflens.member.member.Member.resume`; what predictions cost is measured again."""
+        super().resume()
+        self.predictions.resume(self.aligned)
+        if self.reached.stage is Stage.FINISHED:
+            self.finished.set()
 
     def load(self, state: Mapping[str, Array]) -> None:
         """Take up the gradient that a checkpoint holds."""

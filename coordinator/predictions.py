@@ -10,7 +10,7 @@ from vflens.protocol.acts import Predict
 from vflens.protocol.checks import check_exchange, check_origin, finite, part
 from vflens.protocol.embeddings import combined, predicted_embeddings
 from vflens.protocol.federation import Federation
-from vflens.types import Array, Phase, Point, Released
+from vflens.types import Array, Exchange, Phase, Point, Released
 
 
 class Predictions:
@@ -46,6 +46,19 @@ class Predictions:
             return member.gate.release_rows(
                 Point.EMBEDDING, own.exchange, own.rows, lambda fresh: received(part(own, fresh))
             )
+
+    def resume(self, federation: Federation) -> None:
+        """Measure again what was released before a restart."""
+        if not federation.scored_by_coordinator:
+            return
+        member, received = self._member, dict[Exchange, dict[str, Released]]()
+        for message in member.transcript.select(Point.EMBEDDING, phases={Phase.PREDICT}):
+            received.setdefault(message.exchange, {})[message.sender] = message
+        for released in member.gate.logged():
+            of = received[released.exchange]
+            embeddings = combined([of[p.name] for p in federation.passive], federation)
+            exact = federation.model.scores(embeddings + of[federation.active.name].tensor("embedding"))
+            self._scores.compare(exact, released.tensor("scores"))
 
     def record_metrics(self, federation: Federation) -> None:
         """Add what the released scores cost in accuracy, where the coordinator computes them."""

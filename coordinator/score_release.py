@@ -42,7 +42,7 @@ class ScoreRelease:
 
         released = self._gate.release_rows(Point.SCORES, own.exchange, own.rows, compute)
         for fresh, log_c in exact:
-            self._compare(log_c, part(released, fresh).tensor("scores"))
+            self.compare(log_c, part(released, fresh).tensor("scores"))
         return released
 
     def record_metrics(self) -> None:
@@ -57,7 +57,8 @@ class ScoreRelease:
             moment = np.asarray(self._moment) / self._moved
             self._metrics.add_matrix("score_noise", moment, scored_set="predict", rows=self._moved)
 
-    def _compare(self, exact: Array, released: Array) -> None:
+    def compare(self, exact: Array, released: Array) -> None:
+        """Measure the distance of the ``released`` scores (n, k) from the ``exact`` ones."""
         self._rows += len(exact)
         if (exact == released).all():  # without a defence every arg-max is kept and the divergence is 0
             self._kept += len(exact)

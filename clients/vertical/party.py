@@ -217,7 +217,12 @@ class VerticalParty(DataParty, Generic[R_co]):
     def remember(self, released: Released) -> None:
         """Record a training message that was logged before and learned from."""
         self.transcript.record(released)
-        self.recovery.checkpoint_if_due(self.state)
+        self.recovery.checkpoint_if_due(self.kept_state)
+
+    def kept_state(self) -> dict[str, Array]:
+        """:meth:`state` for a checkpoint, after the figures: no later log holds them."""
+        self.keep_figures()
+        return self.state()
 
     def state(self) -> dict[str, Array]:
         """All that training changed, as arrays."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
 from vflens.clients.vertical.aligned_run import LabelledRun
 from vflens.clients.vertical.party import VerticalParty
 from vflens.errors import ProtocolError
@@ -18,11 +21,31 @@ class Predictions:
     def __init__(self, party: VerticalParty[LabelledRun]) -> None:
         self._party = party
         self._requests = 0
+        self._numbers: dict[bytes, int] = {}  # of the requests before a restart, by their rows
         self._scores = RowLog()
 
     def resume(self) -> None:
-        """Number requests on from those before a restart."""
-        self._requests = self._party.gate.next_request()
+        """Take up the scores that came before a restart; new requests are numbered on, repeated ones keep
+        their number.
+        """
+        gate = self._party.gate
+        self._numbers = {r.rows.tobytes(): r.exchange.step for r in gate.logged()}
+        self._requests = gate.next_request()
+        for exchange, messages in groupby(self._arrived(), key=lambda released: released.exchange):
+            self._take_again(exchange, list(messages))
+
+    def _arrived(self) -> Iterator[Released]:
+        """The recorded messages that scores come from, those of one request together."""
+        federation = self._party.run.federation
+        point = Point.EMBEDDING if federation.direct else federation.predicted[0]
+        return self._party.transcript.select(point, phases={Phase.PREDICT})
+
+    def _take_again(self, exchange: Exchange, messages: Sequence[Released]) -> None:
+        federation, rows = self._party.run.federation, messages[0].rows
+        if not federation.direct:
+            self._scores.add(rows, self._scores_in(messages[0]), exchange)
+        elif len(messages) == len(federation.passive) and self._party.gate.has(Point.SCORES, exchange):
+            self._scores.add(rows, self._log_scores(combined(messages, federation), rows, exchange), exchange)
 
     def ask(self, rows: Array) -> Released:
         """The released scores of prediction ``rows`` int32 (n,), recorded on arrival."""
@@ -32,8 +55,7 @@ class Predictions:
             party.settle()
             federation = party.run.federation
             rows = federation.checked_rows(rows, Phase.PREDICT)
-            exchange = Exchange(party.config.run, Phase.PREDICT, MODEL_VERSION, self._requests)
-            self._requests += 1
+            exchange = Exchange(party.config.run, Phase.PREDICT, MODEL_VERSION, self._number(rows))
             if federation.direct:
                 fresh = party.gate.unreleased(Point.SCORES, exchange, rows)
             else:
@@ -43,6 +65,13 @@ class Predictions:
         released = party.links[party.coordinator].call(Predict(own))  # another one may be prepared meanwhile
         with party.lock:
             return self._taken(released, exchange, rows)
+
+    def _number(self, rows: Array) -> int:
+        """That of the next request, or of the one for the same ``rows`` before a restart."""
+        if (known := self._numbers.pop(rows.tobytes(), None)) is not None:
+            return known
+        self._requests += 1
+        return self._requests - 1
 
     def _own(self, exchange: Exchange, rows: Array) -> Released:
         """What this party sends of ``rows`` to the coordinator."""
@@ -94,10 +123,17 @@ class Predictions:
                 f"the coordinator answered with {point} of shape {values.shape}, or of other rows: {point} "
                 f"of the {len(rows)} rows asked are due"
             )
-        if federation.scored_by_coordinator:
+        if not federation.scored_by_coordinator:
+            finite(released, "embedding", values.shape, federation.dtype)
+        return self._scores_in(released)
+
+    def _scores_in(self, released: Released) -> Array:
+        """The scores (n, k) in the coordinator's answer, or those that this part gives its embeddings."""
+        point, _ = self._party.run.federation.predicted
+        values = released.tensor(str(point))
+        if self._party.run.federation.scored_by_coordinator:
             return values
-        finite(released, "embedding", values.shape, federation.dtype)
-        return self._log_scores(values, rows, released.exchange)
+        return self._log_scores(values, released.rows, released.exchange)
 
     def _log_scores(self, embeddings: Array, rows: Array, exchange: Exchange) -> Array:
         """Scores of this part from the combined ``embeddings`` of ``rows``."""

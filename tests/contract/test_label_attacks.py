@@ -384,8 +384,9 @@ def test_a_submission_is_scored_once_per_thief(tmp_path: Path) -> None:
     for party in ("a", "b"):
         submit = local.passive[party].links["active"].call
         assert submit(Submission("tiny/run", party, "train", rows, (guess,))).rows == len(rows)
+        other = replace(guess, attack="y")
         with pytest.raises(StateError, match="were scored before"):
-            submit(Submission("tiny/run", party, "train", rows, (guess,)))
+            submit(Submission("tiny/run", party, "train", rows, (other,)))
 
 
 def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ Three rules, by phase:
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 from pathlib import Path
 
@@ -163,6 +163,14 @@ class ReleaseGate:
         """The rows of ``point`` released so far under model ``version``, in order of release (int32)."""
         log = self._rows.get((point, version))
         return log.order() if log else np.zeros(0, np.int32)
+
+    def logged(self) -> Iterator[Released]:
+        """The releases of prediction rows so far, before a restart too, in their order."""
+        return iter(self._journal)
+
+    def has(self, point: Point, exchange: Exchange) -> bool:
+        """Whether prediction rows were released in this exchange."""
+        return exchange in self._log_of(point, exchange).exchanges
 
     def next_request(self) -> int:
         """A number above those of all exchanges in which prediction rows were released."""

@@ -1,6 +1,6 @@
 """A member of a federation: the parts of every party, for all roles and divisions of rows.
 
-A member has these states, in this order. Training, disclosed and open are on disk (``state.json``).
+A member has these states, in this order. Those from training to finished are on disk (``state.json``).
 
 =========  =================================  ==========================================================
 state      begins with                        what is answered
@@ -11,6 +11,8 @@ training   ``take_up``, of a new run or of    training steps
            (``resume``)
 disclosed  the first disclosure asked for     disclosures; no step any more: the model stays as it is
 open       the coordinator's ``Begin``        predictions and submissions
+finished   its attacks are over; at the       the same
+           coordinator: those of all
 closed     ``close``                          nothing
 =========  =================================  ==========================================================
 
@@ -48,6 +50,7 @@ from vflens.member.stage import Reached, Stage
 from vflens.member.start_nonce import start_nonce
 from vflens.member.step_log import StepLog
 from vflens.plugins.chain import DefenseChain
+from vflens.plugins.defense import GATE_HOOKS
 from vflens.protocol.acts import ACCESS, DIRECT_ACCESS
 from vflens.protocol.federation import Federation
 from vflens.protocol.link import Link, Links, Party
@@ -105,6 +108,7 @@ class Member(Party):
         self.chain = DefenseChain(lambda: self.owner, defenses, *drawn, common=common)
         steps = StepLog(recovery / "steps.bin") if asked_for_rows else None
         self.gate = ReleaseGate(self.name, self.chain, self.folder / "released", steps)
+        self._gives = Point.GRADIENT if learns_from is Point.EMBEDDING else Point.EMBEDDING
         self.reached = Reached(self.folder)
         self.lock = threading.RLock()
         self._deferred: Callable[[], None] | None = None
@@ -157,6 +161,7 @@ class Member(Party):
         federation = Federation.load(self.folder)
         self.reached.restore()
         self.take_up(federation)
+        self.chain.restore(self.reached.acted)
         with as_storage_error(self.folder):
             state = self.recovery.saved()
             if state:
@@ -168,6 +173,13 @@ class Member(Party):
                 self.relearn(logged)
             for released in logged:  # with a sampled transcript the recovery log is written first
                 self.transcript.record(released)
+        for point in self._released():
+            self.chain.restore_hook(GATE_HOOKS[point])
+
+    def _released(self) -> set[Point]:
+        """What left this party before a restart: the defences of it acted, and need not act again."""
+        trained = {self._gives} if self.recovery.learned >= 0 else set()
+        return trained | {released.point for released in self.gate.logged()}
 
     def check_run(self, run: str) -> None:
         """Refuse an act of another run.
@@ -186,10 +198,29 @@ class Member(Party):
         Raises:
             StateError: predictions are not open.
         """
-        if self.reached.stage is not Stage.OPEN:
+        if not self.reached.is_open:
             raise StateError(
                 f"run {self.config.run!r} is still training: predictions begin when the coordinator says so"
             )
+
+    def advance(self, stage: Stage) -> None:
+        """Advance to ``stage``, on disk with all that a restart in it needs.
+
+        Raises:
+            StorageError: it cannot be written.
+        """
+        self.keep_figures()
+        self.reached.advance(stage)
+
+    def keep_figures(self) -> None:
+        """Write the figures so far, and which defences acted: a restart goes on from here.
+
+        Raises:
+            StorageError: they cannot be written.
+        """
+        self.metrics.save()
+        self.reached.acted = self.chain.acted
+        self.reached.save()
 
     def defer(self, work: Callable[[], None]) -> None:
         """Defer ``work`` until after the reply; earlier deferred work is done first."""

@@ -1,5 +1,5 @@
-"""The stage of a party's run, in ``state.json``: a restarted party must not train a model that already
-answers.
+"""How far a party's run has come, in ``state.json``: a restarted party must not train a model that already
+answers, nor attack twice.
 """
 
 from __future__ import annotations
@@ -19,22 +19,37 @@ class Stage(StrEnum):
     TRAINING = "training"
     DISCLOSED = "disclosed"  # disclosures were requested: the model is final
     OPEN = "open"  # predictions are allowed
+    FINISHED = "finished"  # this party has attacked; at the coordinator: all have
+
+
+_NUMBERS = ("incarnation", "attacked")
 
 
 class Reached:
-    """The stage that a run in ``folder`` has reached; each is on disk before its party acts on it."""
+    """What a run in ``folder`` has reached; a stage is on disk before its party acts on it.
+
+    ``incarnation`` counts the restarts, ``attacked`` the prediction rows of the last milestone at which the
+    party attacked, ``acted`` are the positions of the defences that acted before the last :meth:`save`.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / "state.json"
         self.stage = Stage.TRAINING
+        self.incarnation = self.attacked = 0
+        self.acted: list[int] = []
+
+    @property
+    def is_open(self) -> bool:
+        """Whether predictions are allowed."""
+        return self.stage in (Stage.OPEN, Stage.FINISHED)
 
     def save(self) -> None:
-        """Write the stage.
+        """Write all of it.
 
         Raises:
             StorageError: it cannot be written.
         """
-        write_whole(self._file, json.dumps({"stage": self.stage}).encode())
+        self._write(self.stage)
 
     def advance(self, stage: Stage) -> None:
         """Advance to ``stage``, never back.
@@ -44,8 +59,12 @@ class Reached:
         """
         stages = list(Stage)
         if stages.index(stage) > stages.index(self.stage):
-            write_whole(self._file, json.dumps({"stage": stage}).encode())
+            self._write(stage)
             self.stage = stage
+
+    def _write(self, stage: Stage) -> None:
+        numbers = {name: getattr(self, name) for name in _NUMBERS}
+        write_whole(self._file, json.dumps({"stage": stage, **numbers, "acted": self.acted}).encode())
 
     def restore(self) -> None:
         """Restore an earlier process's stage.
@@ -54,7 +73,10 @@ class Reached:
             StorageError: the file is unreadable.
         """
         try:
-            self.stage = Stage(json_object(self._file.read_text(encoding="utf-8"))["stage"])
+            found = json_object(self._file.read_text(encoding="utf-8"))
+            self.stage = Stage(found["stage"])
+            self.incarnation, self.attacked = (int(found[name]) for name in _NUMBERS)
+            self.acted = [int(position) for position in found["acted"]]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise StorageError(
                 f"{self._file} does not say how far the run has come ({error}): use a folder that nobody "
@@ -67,7 +89,7 @@ class Reached:
         Raises:
             StateError: disclosures were made, or predictions opened.
         """
-        if self.stage is Stage.OPEN:
+        if self.is_open:
             raise StateError(
                 f"step {step} after the end of training: the coordinator opened predictions, go on with them"
             )

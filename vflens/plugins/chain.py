@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -113,6 +113,19 @@ class DefenseChain:
         arrays only.
         """
         return [name for position, (name, _) in enumerate(self.named) if position not in self._fired]
+
+    @property
+    def acted(self) -> list[int]:
+        """The positions of the defences that acted so far."""
+        return sorted(self._fired)
+
+    def restore(self, acted: Iterable[int]) -> None:
+        """Take up :attr:`acted` of an earlier process."""
+        self._fired.update(acted)
+
+    def restore_hook(self, hook: str) -> None:
+        """Note that an earlier process called ``hook`` with numbers."""
+        self._fired.update(self._by_hook.get(hook, ()))
 
     def claims(self) -> list[Claim]:
         """What each defence that was fitted guarantees."""

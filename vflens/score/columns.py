@@ -28,7 +28,7 @@ class ColumnScoring(ScoringService):
         truth: its columns (N, d) for all aligned rows, scaled, before any defence.
         columns: their metadata; a column with an alphabet is scored in bits too.
         training: rows whose column means are the blind guess "column_means".
-        folder: receives the arrays of pictures, ``pictures`` rows of them.
+        folder: the target's; receives the arrays of pictures, ``pictures`` rows of them.
         model: returns the target's part of the trained model, for theory; None if it does not describe the
             released scores.
         service: see :class:`vflens.score.service.ScoringService`.
@@ -45,7 +45,7 @@ class ColumnScoring(ScoringService):
         model: Callable[[], ReleasedModel | None] = lambda: None,
         **service: Any,
     ) -> None:
-        super().__init__(width=truth.shape[1], **service)
+        super().__init__(width=truth.shape[1], folder=folder, **service)
         self._truth, self._columns, self._model = truth, columns, model
         self._means = truth.mean(training)
         self._are_pixels, self._grid = pixel_places(columns) is not None, grid_of(columns)

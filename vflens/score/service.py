@@ -11,6 +11,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from structlog.typing import FilteringBoundLogger
 
 from vflens.errors import ProtocolError, StateError
 from vflens.protocol.acts import MAX_ATTACKS, Receipt, Submission
+from vflens.score.scored import Scored
 from vflens.storage.metrics import Metrics
 from vflens.types import Array
 
@@ -47,6 +49,7 @@ class ScoringService(ABC):
         predicting: number of all prediction rows; outside lab mode their :func:`milestones` are scored.
         lab: the receipt contains the errors.
         metrics, log: the target's, which keep the errors.
+        folder: the target's, which keeps what was scored.
     """
 
     def __init__(
@@ -58,10 +61,11 @@ class ScoringService(ABC):
         lab: bool,
         metrics: Metrics,
         log: FilteringBoundLogger,
+        folder: Path,
     ) -> None:
         self._party, self._width, self._lab = party, width, lab
         self._milestones = milestones(predicting)  # numbers of prediction rows scored outside lab mode
-        self._scored: set[tuple[str, str, int]] = set()
+        self._once = Scored(folder / "scored.json")
         self._metrics, self._log = metrics, log
         self._lock = threading.Lock()
 
@@ -76,13 +80,14 @@ class ScoringService(ABC):
         Raises:
             ProtocolError: rows, names or shapes that do not fit; outside lab mode fewer than 50 rows, or no
                 milestone.
-            StateError: these rows were scored before; repetitions would fill the target's disk.
+            StateError: other guesses of these rows were scored before; they would fill the target's disk.
         """
         self._check_rows(submission, scored, ended=ended)
         self._check_guesses(submission)
         with self._lock:
-            self._check_once(submission)
-            errors = self.keep_errors(submission)
+            if not ended:
+                self._once.note(submission)
+            errors = self.keep_errors(submission)  # of a repetition too: the figures may have been lost
             self._metrics.save()
         self._log.info(
             "scored",
@@ -164,15 +169,6 @@ class ScoringService(ABC):
                     f"attack {guess.attack!r} submitted NaN or infinite values: give a finite guess for "
                     "every cell"
                 )
-
-    def _check_once(self, submission: Submission) -> None:
-        key = submission.sender, submission.scored_set, len(submission.rows)
-        if key in self._scored:
-            raise StateError(
-                f"the first {key[2]} {key[1]} rows were scored before: one submission carries all attacks on "
-                "them"
-            )
-        self._scored.add(key)
 
 
 def disabled() -> StateError:

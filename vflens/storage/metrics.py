@@ -20,18 +20,25 @@ if TYPE_CHECKING:
 
 #: Rows of the largest matrix in the metrics, which keep a figure for each pair.
 MOST_ROWS = 64
+_KEY = ("metric", "attack", "adversary", "target", "scored_set", "column", "rows", "step")
 
 
 class Metrics:
     """A party's metrics, added to those in ``file``: metric, value (float64) and the labels attack, adversary
     (its party), target, scored_set, column, rows, step. ``values`` has a figure for each of the target's
     columns where they are pixels: ``value`` is then their mean.
+
+    A figure with the metric and the labels of an earlier one takes its place: after a restart a party repeats
+    what it had not finished.
     """
 
     def __init__(self, file: Path) -> None:
         self._file = file
-        self._rows: list[dict[str, Any]] = _read(file) if file.exists() else []
+        self._rows: list[dict[str, Any]] = []
+        self._places: dict[tuple[Any, ...], int] = {}
         self._lock = threading.Lock()
+        for row in _read(file) if file.exists() else []:
+            self._put(row)
 
     def add(
         self,
@@ -47,12 +54,16 @@ class Metrics:
         step: int = 0,
         values: Sequence[float] = (),
     ) -> None:
-        """Add one number, in memory."""
+        """Add one number, in memory; it replaces an earlier one with the same labels."""
         row = {"metric": metric, "value": float(value), "attack": attack, "adversary": adversary}
         row |= {"target": target, "scored_set": scored_set, "column": column, "rows": rows, "step": step}
         row["values"] = values
         with self._lock:
-            self._rows.append(row)
+            self._put(row)
+
+    def _put(self, row: dict[str, Any]) -> None:
+        place = self._places.setdefault(tuple(row[name] for name in _KEY), len(self._rows))
+        self._rows[place : place + 1] = [row]
 
     def add_columns(self, metric: str, values: Array, **labels: Any) -> None:
         """Add a figure for each of the target's columns: ``values`` (d,), in their order, as one row."""

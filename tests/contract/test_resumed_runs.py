@@ -1,0 +1,184 @@
+"""A party that dies in any phase after training and comes back: the run ends with the same bits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from accidents import Around, Interrupted, Outcome, rebuild
+from laboratory import SYNTHETIC, close, estimates, federation, trained, transcripts
+
+from vflens.experiments.run.in_process import LocalFederation
+from vflens.protocol.acts import (
+    Act,
+    Begin,
+    Deliver,
+    Disclose,
+    Finished,
+    Forward,
+    Predict,
+    Submission,
+)
+from vflens.storage import journal
+
+TIMES = ("train_seconds", "predict_seconds", "steps_per_second")
+LR: dict[str, Any] = {
+    "data": {**SYNTHETIC, "rows": 300},  # 60 rows to predict: attacks at 50 and at 60
+    "training": {"epochs": 2, "batch_size": 60, "learning_rate": 0.1},
+    "defenses": [{"name": "gaussian_scores", "at": "coordinator"}],
+    "attacks": [{"name": "half_star"}, {"name": "gradient_sign", "at": "passive"}],
+    "disclose": [{"what": "parameters", "to": "active"}, {"what": "labels", "to": "passive", "rows": 20}],
+}
+SPLIT: dict[str, Any] = {
+    "model": {"architecture": "mlp", "width": 4},
+    "defenses": [{"name": "dp_gaussian", "at": "passive"}],
+    "attacks": [],
+    "disclose": [],
+}
+KINDS = {
+    "lr": LR,
+    "split": LR | SPLIT,
+    "direct": LR | SPLIT | {"aggregator": "active"},
+}
+Result = tuple[Outcome, dict[str, str], dict[str, list[str]]]
+
+
+def result(local: LocalFederation, home: Path) -> Result:
+    """Weights, transcripts, estimates, released rows, and all figures but times."""
+    for member in local.members():
+        member.gate.check_fired()
+    close(local)
+    files = sorted(home.glob("*/metrics.parquet"))
+    released = {f.parent.name: journal.digest(f) for f in sorted(home.glob("*/released"))}
+    figures = {
+        f.parent.name: sorted(str(r) for r in pq.read_table(f).to_pylist() if r["metric"] not in TIMES)
+        for f in files
+    }
+    return (trained(local), transcripts(home), estimates(home)), released, figures
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Result]:
+    """What a run without any accident ends with, by kind."""
+    found: dict[str, Result] = {}
+
+    def of(kind: str) -> Result:
+        if kind not in found:
+            home = tmp_path_factory.mktemp(kind)
+            local = federation(home, **KINDS[kind])
+            local.coordinator.lead()
+            local.attack()
+            found[kind] = result(local, home)
+        return found[kind]
+
+    return of
+
+
+class Dying(Around):
+    """The callee is rebuilt before and after it answers ``act``: its reply is lost, and asked for again."""
+
+    def __init__(self, inner: Any, act: type[Act[Any]], local: LocalFederation) -> None:
+        super().__init__(inner)
+        self.act, self.local, self.deaths = act, local, 0
+
+    def submit(self, act: Act[Any]) -> Any:
+        if not isinstance(act, self.act):
+            return super().submit(act)
+        for _ in range(2):
+            rebuild(self.local, self.name)
+            self.deaths += 1
+            super().submit(act).result()
+        rebuild(self.local, self.name)
+        return super().submit(act)
+
+
+def dying(local: LocalFederation, act: type[Act[Any]]) -> list[Dying]:
+    """Put :class:`Dying` around every link; the fresh parties get the same links."""
+    made = []
+    for member in local.members():
+        for name, link in member.links.items():
+            member.links[name] = each = Dying(link, act, local)
+            made.append(each)
+    return made
+
+
+CALLS = [
+    *(("lr", act) for act in (Disclose, Deliver, Begin, Forward, Submission)),
+    ("direct", Forward),
+    ("split", Forward),
+]
+
+
+@pytest.mark.parametrize(("kind", "act"), CALLS, ids=lambda value: getattr(value, "__name__", value))
+def test_a_callee_that_dies_around_each_answer(
+    tmp_path: Path, undisturbed: Callable[[str], Result], kind: str, act: type[Act[Any]]
+) -> None:
+    local = federation(tmp_path, **KINDS[kind])
+    local.coordinator.prepare()
+    local.coordinator.train()
+    links = dying(local, act)
+    local.coordinator.lead()
+    local.attack()
+    assert sum(link.deaths for link in links)
+    assert result(local, tmp_path) == undisturbed(kind)
+
+
+class Cut(Around):
+    """The caller dies before the request number ``left`` of kind ``act`` leaves, or when its reply comes."""
+
+    def __init__(self, inner: Any, act: type[Act[Any]], left: int, *, late: bool) -> None:
+        super().__init__(inner)
+        self.act, self.left, self.late = act, left, late
+
+    def submit(self, act: Act[Any]) -> Any:
+        if isinstance(act, self.act):
+            self.left -= 1
+            if self.left == 0:
+                if self.late:
+                    super().submit(act).result()
+                raise Interrupted
+        return super().submit(act)
+
+
+DEATHS = [
+    ("lr", "active", "coordinator", Predict, 2),
+    ("lr", "active", "passive", Submission, 2),
+    ("lr", "active", "coordinator", Finished, 1),
+    ("lr", "passive", "active", Submission, 1),
+    ("split", "active", "coordinator", Predict, 2),
+    ("direct", "active", "passive", Forward, 2),
+    ("lr", "coordinator", "passive", Disclose, 2),
+    ("lr", "coordinator", "active", Begin, 1),
+]
+
+
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "who", "to", "act", "number"), DEATHS, ids=lambda value: getattr(value, "__name__", value)
+)
+def test_a_caller_that_dies_with_a_request_under_way(
+    tmp_path: Path,
+    undisturbed: Callable[[str], Result],
+    kind: str,
+    who: str,
+    to: str,
+    act: type[Act[Any]],
+    number: int,
+    late: bool,
+) -> None:
+    local = federation(tmp_path, **KINDS[kind])
+    local.coordinator.prepare()
+    local.coordinator.train()
+    links = local.parties[who].links
+    links[to] = cut = Cut(links[to], act, number, late=late)
+    with pytest.raises(Interrupted):
+        local.coordinator.lead()
+        local.attack()
+    links[to] = cut.inner
+    rebuild(local, who)
+    local.coordinator.lead()
+    local.attack()
+    assert result(local, tmp_path) == undisturbed(kind)
