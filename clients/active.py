@@ -245,7 +245,8 @@ class ActiveParty(VerticalParty[LabelledRun]):
                     self.gate.released_rows(point, MODEL_VERSION)[:milestone],
                     final=milestone == attacked[-1],
                 )
-                self.reached.attacked = milestone  # a restart must not attack again: more scores are there now
+                # After a restart there are more scores: another attack would see them.
+                self.reached.attacked = milestone
                 self.keep_figures()
         self.metrics.add("predict_seconds", seconds)
         record_utility(self, self.run.labels, self.predictions.received(rows))
