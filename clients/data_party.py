@@ -108,7 +108,7 @@ class DataParty(Member):
         return Done()
 
     def report_finished(self) -> None:
-        """This party has attacked, the active one has predicted too: report it to the coordinator."""
+        """Report to the coordinator that this party has attacked; the active one has predicted too."""
         self.advance(Stage.FINISHED)
         self.links[self.coordinator].call(Finished(self.config.run, self.name))
 

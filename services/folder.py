@@ -20,7 +20,8 @@ from vflens.storage.private import exposure, owner_only, write_private
 
 _OF_A_RUN = (
     "estimates", "events.jsonl", "federation.json", "metrics.parquet", "nonce", "order.npz", "own.npz",
-    "pictures.npz", "recovery", "released", "rows.npz", "scored.json", "state.json", "status.json", "transcript",
+    "pictures.npz", "recovery", "released", "rows.npz", "scored.json", "state.json", "status.json",
+    "transcript",
 )  # fmt: skip
 
 

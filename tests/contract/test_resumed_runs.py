@@ -69,8 +69,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Res
         if kind not in found:
             home = tmp_path_factory.mktemp(kind)
             local = federation(home, **KINDS[kind])
-            local.coordinator.lead()
-            local.attack()
+            rest_of(local)
             found[kind] = result(local, home)
         return found[kind]
 
@@ -120,8 +119,7 @@ def test_a_callee_that_dies_around_each_answer(
     local.coordinator.prepare()
     local.coordinator.train()
     links = dying(local, act)
-    local.coordinator.lead()
-    local.attack()
+    rest_of(local)
     assert sum(link.deaths for link in links)
     assert result(local, tmp_path) == undisturbed(kind)
 
@@ -156,29 +154,25 @@ DEATHS = [
 
 
 @pytest.mark.parametrize("late", [False, True])
-@pytest.mark.parametrize(
-    ("kind", "who", "to", "act", "number"), DEATHS, ids=lambda value: getattr(value, "__name__", value)
-)
+@pytest.mark.parametrize("death", DEATHS, ids=lambda d: f"{d[0]}-{d[1]}-{d[3].__name__}")
 def test_a_caller_that_dies_with_a_request_under_way(
-    tmp_path: Path,
-    undisturbed: Callable[[str], Result],
-    kind: str,
-    who: str,
-    to: str,
-    act: type[Act[Any]],
-    number: int,
-    late: bool,
+    tmp_path: Path, undisturbed: Callable[[str], Result], death: tuple[Any, ...], late: bool
 ) -> None:
+    kind, who, to, act, number = death
     local = federation(tmp_path, **KINDS[kind])
     local.coordinator.prepare()
     local.coordinator.train()
     links = local.parties[who].links
     links[to] = cut = Cut(links[to], act, number, late=late)
     with pytest.raises(Interrupted):
-        local.coordinator.lead()
-        local.attack()
+        rest_of(local)
     links[to] = cut.inner
     rebuild(local, who)
+    rest_of(local)
+    assert result(local, tmp_path) == undisturbed(kind)
+
+
+def rest_of(local: LocalFederation) -> None:
+    """The run from where it stands."""
     local.coordinator.lead()
     local.attack()
-    assert result(local, tmp_path) == undisturbed(kind)
