@@ -29,6 +29,7 @@ from vflens.config import (
     Plugin,
     Recording,
     Scoring,
+    Tls,
 )
 from vflens.experiments.run.dealing import Columns, Fraction, ImageChannels, ImageHalves, ImageTiles, Window
 from vflens.experiments.run.experiment import (
@@ -49,8 +50,8 @@ from vflens.tables.description import PartyFile
 from vflens.wire.messages import RPCS
 
 MODELS: tuple[type[BaseModel], ...] = (
-    PartyConfig, PassiveConfig, ActiveConfig, CoordinatorConfig, Peer, Plugin, Disclosure, Scoring, Recording,
-    Limits, PartyFile, Training, SplitNetwork,
+    PartyConfig, PassiveConfig, ActiveConfig, CoordinatorConfig, Peer, Tls, Plugin, Disclosure, Scoring,
+    Recording, Limits, PartyFile, Training, SplitNetwork,
     Experiment, Data, Columns, Fraction, ImageHalves, ImageTiles, ImageChannels, Window, Members, Grant,
     AttackAt, Scenario, DefenseAt, Network, Sweep, SweptDefense,
 )  # fmt: skip

@@ -1,14 +1,19 @@
-"""gRPC's health service and its client: containers run ``python -m vflens.services.healthcheck ADDRESS``."""
+"""gRPC's health service and its client: containers run ``python -m vflens.services.healthcheck CONFIG``."""
 
 from __future__ import annotations
 
 import sys
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from vflens.config import Limits
+from vflens.config import Limits, MemberConfig, load_party
+from vflens.services.identity import counterpart
 from vflens.wire.channel import grpc, open_channel
+
+if TYPE_CHECKING:
+    from vflens.wire.tls.counterpart import Counterpart
 
 _SERVING = health_pb2.HealthCheckResponse(status=health_pb2.HealthCheckResponse.SERVING)
 
@@ -31,9 +36,9 @@ class HealthServicer(grpc.GenericRpcHandler):
         )
 
 
-def serves(address: str, limits: Limits, seconds: float = 2.0) -> bool:
+def serves(address: str, limits: Limits, seconds: float = 2.0, tls: Counterpart | None = None) -> bool:
     """Whether a process at ``address`` answers within ``seconds`` that it serves."""
-    with open_channel(address, limits) as channel:
+    with open_channel(address, limits, tls) as channel:
         try:
             answer = health_pb2_grpc.HealthStub(channel).Check(
                 health_pb2.HealthCheckRequest(), timeout=seconds
@@ -43,7 +48,13 @@ def serves(address: str, limits: Limits, seconds: float = 2.0) -> bool:
     return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
 
 
+def serves_itself(config: MemberConfig) -> bool:
+    """Whether the party of ``config`` serves, asked from its own machine."""
+    address = config.address.replace("0.0.0.0:", "127.0.0.1:").replace("[::]:", "[::1]:")
+    return serves(address, config.limits, tls=counterpart(config.party, config.role, config))
+
+
 if __name__ == "__main__":
     if len(sys.argv) != 2:
-        sys.exit("usage: python -m vflens.services.healthcheck ADDRESS")
-    sys.exit(0 if serves(sys.argv[1], Limits()) else 1)
+        sys.exit("usage: python -m vflens.services.healthcheck CONFIG")
+    sys.exit(0 if serves_itself(load_party(Path(sys.argv[1]))) else 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,12 +12,24 @@ from vflens.config.secrets import EXAMPLE
 from vflens.errors import ConfigError, UnavailableError
 from vflens.protocol.acts import Answers, Query
 from vflens.services.folder import state_of
+from vflens.services.identity import counterpart
 from vflens.storage.private import exposure
+from vflens.types import Role
 from vflens.wire.channel import check_address
 from vflens.wire.grpc_link import GrpcLink
 
+if TYPE_CHECKING:
+    from vflens.wire.tls.counterpart import Counterpart
 
-def ask(address: str, token_file: Path, rows: str, *, insecure: bool = False) -> list[dict[str, Any]]:
+
+def ask(
+    address: str,
+    token_file: Path,
+    rows: str,
+    *,
+    insecure: bool = False,
+    tls: Counterpart | None = None,
+) -> list[dict[str, Any]]:
     """Scores of prediction ``rows`` ("all", or numbers and ranges counted from 0) from the active party at
     ``address``.
 
@@ -26,16 +38,32 @@ def ask(address: str, token_file: Path, rows: str, *, insecure: bool = False) ->
         token_file: holds only the party's ``operator_token``.
         rows: the rows to ask for.
         insecure: allow an address other than loopback without TLS.
+        tls: from :func:`operator_tls`; None: without TLS.
 
     Raises:
         ConfigError: the address or the rows are wrong, or other users can open the file.
         UnavailableError: the party does not run.
         StateError: it does not predict yet.
     """
-    check_address(address, insecure=insecure)
-    return _asked(
-        GrpcLink(address, address, caller=OPERATOR, token=_token(token_file), limits=Limits()), rows
-    )
+    check_address(address, insecure=insecure or tls is not None)
+    token = _token(token_file)
+    return _asked(GrpcLink(address, address, caller=OPERATOR, token=token, limits=Limits(), tls=tls), rows)
+
+
+def operator_tls(folder: Path | None, party: str) -> Counterpart | None:
+    """What an operator with its files in ``folder`` demands of the active party ``party``; None without
+    ``folder``.
+
+    Raises:
+        ConfigError: the files are no operator's, or cannot be used.
+    """
+    if folder is None:
+        return None
+    from vflens.services.certificates import operator_files
+    from vflens.wire.tls.counterpart import Counterpart
+    from vflens.wire.tls.identity import Identity
+
+    return Counterpart(Identity(operator_files(folder), OPERATOR, Role.OPERATOR), party, Role.ACTIVE)
 
 
 def ask_configured(config_file: Path, rows: str) -> list[dict[str, Any]]:
@@ -58,7 +86,12 @@ def ask_configured(config_file: Path, rows: str) -> list[dict[str, Any]]:
             "give the configuration in the folder of the one that runs"
         )
     link = GrpcLink(
-        config.party, config.address, caller=OPERATOR, token=config.operator_token, limits=config.limits
+        config.party,
+        config.address,
+        caller=OPERATOR,
+        token=config.operator_token,
+        limits=config.limits,
+        tls=counterpart(config.party, config.role, config),
     )
     return _asked(link, rows)
 

@@ -18,18 +18,27 @@ from typing import Any
 
 from vflens.clients.active import ActiveParty
 from vflens.clients.passive import PassiveParty
-from vflens.config import OPERATOR, ActiveConfig, CoordinatorConfig, PartyConfig, PassiveConfig, Peer
+from vflens.config import (
+    OPERATOR,
+    ActiveConfig,
+    CoordinatorConfig,
+    MemberConfig,
+    PartyConfig,
+    PassiveConfig,
+    Peer,
+)
 from vflens.coordinator.coordinator import Coordinator, Progress
-from vflens.errors import INTERRUPTED, ConfigError, StorageError, UnavailableError, VflensError
+from vflens.errors import INTERRUPTED, StorageError, UnavailableError, VflensError
 from vflens.member.event_loop import ENDING
 from vflens.protocol.link import Link, Party
 from vflens.services.folder import begin, exclusive, write_status
 from vflens.services.healthcheck import HealthServicer, serves
+from vflens.services.identity import check_trust, counterpart, identity_of, reminded
 from vflens.services.outcome import of_active, of_coordinator, where
 from vflens.services.servicer import CALLS, Servicer
 from vflens.storage.log import party_log
 from vflens.types import Role
-from vflens.wire.channel import check_address, check_port_free, grpc, new_server
+from vflens.wire.channel import check_address, check_port_free, grpc, listen, new_server
 from vflens.wire.grpc_link import GrpcLink
 from vflens.wire.sockets import make_folder
 
@@ -58,7 +67,8 @@ def serve(config: PassiveConfig | ActiveConfig | CoordinatorConfig, say: Say, pr
     """
     _stop_on_signals()
     for address in (config.address, *(p.address for p in config.peers)):
-        check_address(address, insecure=config.insecure)
+        check_address(address, insecure=config.insecure or config.tls is not None)
+    check_trust(config)
     with exclusive(config.out):
         check_port_free(config.address)
         make_folder(config.address)
@@ -88,7 +98,7 @@ def _status(config: PartyConfig) -> Iterator[None]:
     write_status(config.out, "finished")
 
 
-def start_server(party: Party, config: PartyConfig, log: Any) -> grpc.Server:
+def start_server(party: Party, config: MemberConfig, log: Any) -> grpc.Server:
     """Serve ``party`` at the configured address, with gRPC's health service.
 
     Raises:
@@ -99,29 +109,51 @@ def start_server(party: Party, config: PartyConfig, log: Any) -> grpc.Server:
         credentials[OPERATOR] = (Role.OPERATOR, config.operator_token)
     workers = ThreadPoolExecutor(CALLS * len(credentials) + _SPARE_WORKERS)
     server = new_server(workers, config.limits)
-    server.add_generic_rpc_handlers((Servicer(party, credentials, log), HealthServicer()))
-    try:
-        server.add_insecure_port(config.address)
-    except RuntimeError as error:
-        raise ConfigError(f"address {config.address!r} cannot be bound ({error}): choose another") from error
+    identity = identity_of(config)
+    server.add_generic_rpc_handlers((Servicer(party, credentials, log, identity), HealthServicer()))
+    listen(server, config.address, identity)
     server.start()
     return server
 
 
-def link_to(peer: Peer, config: PartyConfig) -> GrpcLink:
+def link_to(peer: Peer, config: MemberConfig) -> GrpcLink:
     """A link to ``peer``."""
-    return GrpcLink(peer.name, peer.address, caller=config.party, token=peer.token, limits=config.limits)
+    return GrpcLink(
+        peer.name,
+        peer.address,
+        caller=config.party,
+        token=peer.token,
+        limits=config.limits,
+        tls=counterpart(peer.name, peer.role, config),
+    )
 
 
-def wait_for(peers: tuple[Peer, ...], config: PartyConfig, say: Say, ended: threading.Event) -> None:
+def lives(peer: Peer, config: MemberConfig, seconds: float = 2.0) -> bool:
+    """Whether ``peer`` answers within ``seconds`` that it serves."""
+    return serves(peer.address, config.limits, seconds, counterpart(peer.name, peer.role, config))
+
+
+def _came(peer: Peer, config: MemberConfig) -> bool:
+    """Whether ``peer`` serves by now.
+
+    Raises:
+        AccessError: another party listens there, or one of the two does not trust the other: waiting does
+            not help.
+    """
+    tls = counterpart(peer.name, peer.role, config)
+    return (tls is None or tls.reaches(peer.address)) and lives(peer, config)
+
+
+def wait_for(peers: tuple[Peer, ...], config: MemberConfig, say: Say, ended: threading.Event) -> None:
     """Wait, with back-off, until all ``peers`` serve or the run has ``ended``; report the missing ones.
 
     Raises:
         UnavailableError: names a missing party.
+        AccessError: the certificate of a peer, or this party's, is refused.
     """
     deadline, pause, missing = time.monotonic() + config.limits.wait_seconds, 0.1, list(peers)
     reported: list[str] = []
-    while not ended.is_set() and (missing := [p for p in missing if not serves(p.address, config.limits)]):
+    while not ended.is_set() and (missing := [p for p in missing if not _came(p, config)]):
         names = [f"{p.role} {p.name!r} at {p.address}" for p in missing]
         if names != reported:
             say(f"waiting for {', '.join(names)}")
@@ -144,6 +176,7 @@ def _serve_data_party(config: PassiveConfig | ActiveConfig, say: Say, progress: 
         for link in links.values():
             end.callback(link.close)
         server = start_server(party, config, party.log)
+        end.enter_context(reminded(config, say, party.log))
         end.callback(lambda: server.stop(_GRACE_SECONDS).wait())
         end.callback(party.interrupt)  # its own training ends with the current step
         end.callback(_no_more_interrupts)
@@ -201,7 +234,7 @@ def _until(
             party.flush()  # results so far then survive even SIGKILL
             flushed = received
         seen = received
-        misses = 0 if serves(coordinator.address, party.config.limits) else misses + 1
+        misses = 0 if lives(coordinator, party.config) else misses + 1
         if misses >= 3:
             raise UnavailableError(
                 f"coordinator {coordinator.name!r} at {coordinator.address} is gone: restart it, then this "
@@ -219,6 +252,7 @@ def _serve_coordinator(config: CoordinatorConfig, say: Say, progress: Progress) 
         for link in links.values():
             end.callback(link.close)
         server = start_server(coordinator, config, coordinator.log)
+        end.enter_context(reminded(config, say, coordinator.log))
         end.callback(lambda: server.stop(_GRACE_SECONDS).wait())
         end.callback(lambda: coordinator.stop(failure))
         end.callback(_no_more_interrupts)
@@ -252,7 +286,7 @@ def run(coordinator: Coordinator, check_alive: Callable[[], None]) -> None:
 
 def _check_alive(config: CoordinatorConfig) -> None:
     for peer in config.peers:
-        if not serves(peer.address, config.limits) and not serves(peer.address, config.limits, 10.0):
+        if not lives(peer, config) and not lives(peer, config, 10.0):
             raise UnavailableError(
                 f"{peer.role} {peer.name!r} at {peer.address} died: look at its log, then start the run again"
             )

@@ -4,7 +4,7 @@ The metadata of each call and of each stream's opening holds the caller's name a
 :data:`vflens.protocol.acts.ACCESS` for its permissions. Methods that are no act do not exist. Unknown callers
 are refused before their request arrives: the library keeps a thread waiting for each request, and strangers
 who open calls without a request could hold all threads. For the same reason a known caller has a limit of
-open calls.
+open calls. Over TLS the caller's certificate must name it too, before its request is read.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from google.protobuf.message import DecodeError
 
@@ -28,19 +28,28 @@ from vflens.wire.messages import RPCS, Rpc
 from vflens.wire.parts import check_parts
 from vflens.wire.status import CODES, ERROR_KEY
 
+if TYPE_CHECKING:
+    from vflens.wire.tls.identity import Identity
+
 Credentials = Mapping[str, tuple[Role, str]]
 CALLS = 6  # open calls of one caller: a server has threads for all of its callers (vflens.services.process)
 # characters of a refusal, each up to 12 bytes on its way: gRPC has 8 KiB for trailers, and it may repeat what
 # a caller sent
 _MOST = 600
+_NAMES = "x509_subject_alternative_name"  # in a connection's certificate, as the library lists them
 _LOGGED = 1000  # logged refusals; of later ones a few: refused callers must not fill the disk
 
 
 class Servicer(grpc.GenericRpcHandler):
-    """Serves ``party``; ``credentials`` has the role and the token of every known caller."""
+    """Serves ``party``; ``credentials`` has the role and the token of every known caller.
 
-    def __init__(self, party: Party, credentials: Credentials, log: Any) -> None:
-        self._party, self._credentials, self._log = party, credentials, log
+    With an ``identity`` the caller's certificate must name the party that it claims to be.
+    """
+
+    def __init__(
+        self, party: Party, credentials: Credentials, log: Any, identity: Identity | None = None
+    ) -> None:
+        self._party, self._credentials, self._log, self._identity = party, credentials, log, identity
         self._refusals = itertools.count(1)
         self._open: Counter[str] = Counter()
         self._lock = threading.Lock()
@@ -77,6 +86,7 @@ class Servicer(grpc.GenericRpcHandler):
     ) -> Callable[[Iterator[bytes], grpc.ServicerContext], Iterator[Any]]:
         def answer(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[Any]:
             try:
+                self._check_certificate(context, caller)
                 with self._counted(caller[0]):
                     for request in requests:
                         yield self._perform(rpc, request, caller)
@@ -91,6 +101,7 @@ class Servicer(grpc.GenericRpcHandler):
     ) -> Callable[[Iterator[bytes], grpc.ServicerContext], Any]:
         def answer(requests: Iterator[bytes], context: grpc.ServicerContext) -> Any:
             try:
+                self._check_certificate(context, caller)
                 with self._counted(caller[0]):
                     reply = self._perform(rpc, _only(requests, rpc), caller)
                     self._party.settle()  # no later reply could carry the error
@@ -138,6 +149,22 @@ class Servicer(grpc.GenericRpcHandler):
             )
         check_access(act, name, role, self._party.name, self._party.role, access=self._party.access)
         return name, role
+
+    def _check_certificate(self, context: grpc.ServicerContext, caller: tuple[str, Role]) -> None:
+        """Bind the connection to ``caller`` before its request is read; the library shows the certificate
+        only here.
+
+        Raises:
+            AccessError: the certificate names another party, or another role.
+        """
+        if self._identity is None:
+            return
+        accepted = self._identity.accepted(*caller)
+        if accepted.isdisjoint(context.auth_context().get(_NAMES, ())):
+            raise AccessError(
+                f"caller {caller[0]!r} at {self._party.name!r} shows the certificate of another: it must "
+                f"name {b' or '.join(sorted(accepted)).decode()}"
+            )
 
     def _abort(self, context: grpc.ServicerContext, error: Exception) -> NoReturn:
         if not isinstance(error, VflensError):

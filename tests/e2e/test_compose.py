@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from vflens.experiments.run.dealer import SERVICES, deal_tables, write_parties
+from vflens.experiments.run.dealer import SERVICES, TLS, deal_tables, write_parties
 from vflens.experiments.run.experiment import Experiment, load_experiment
 
 ROOT = Path(__file__).parents[2]
@@ -43,7 +43,8 @@ def test_services_are_the_parties(dealt: dict[str, Any]) -> None:
     for party, config in dealt.items():
         command = ["vflens", "serve", config["role"], "--config", f"parties/{party}/config.toml"]
         assert SERVED[party]["command"][:5] == command
-        assert config["insecure"] is True
+        assert "insecure" not in config
+        assert config["tls"] == TLS  # they meet under their services' names, over mutual TLS
         assert config["out"] == "."  # results land in the party's own volume
 
 
@@ -55,7 +56,7 @@ def test_ports_are_those_of_the_example(dealt: dict[str, Any], experiment: Exper
     port = experiment.network.port
     for party, config in dealt.items():
         assert config["address"] == f"0.0.0.0:{port}"
-        assert SERVED[party]["healthcheck"]["test"][-1] == f"127.0.0.1:{port}"
+        assert SERVED[party]["healthcheck"]["test"][-1] == f"parties/{party}/config.toml"
         assert {p["address"] for p in config["peers"]} == {f"{p['name']}:{port}" for p in config["peers"]}
     assert not any("ports" in service for service in COMPOSE["services"].values())
     assert COMPOSE["networks"]["federation"]["internal"] is True
@@ -135,10 +136,9 @@ def _start(command: list[str], folder: Path, environment: dict[str, str]) -> sub
 
 
 def _wait_until_healthy(party: str, folder: Path, environment: dict[str, str]) -> None:
-    """As its container's health check does, at the address that it has here."""
-    config = tomllib.loads((folder / "parties" / party / "config.toml").read_text(encoding="utf-8"))
-    probe = [*SERVED[party]["healthcheck"]["test"][1:-1], config["address"]]
+    """As its container's health check does."""
+    probe = SERVED[party]["healthcheck"]["test"][1:]
     deadline = time.monotonic() + 40
-    while subprocess.run(probe, cwd=ROOT, env=environment, check=False, timeout=20).returncode:
+    while subprocess.run(probe, cwd=folder, env=environment, check=False, timeout=20).returncode:
         assert time.monotonic() < deadline, f"{party} never became healthy"
         time.sleep(0.5)

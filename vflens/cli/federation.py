@@ -110,6 +110,13 @@ def predict(
     insecure: Annotated[
         bool, typer.Option("--insecure", help="with --to: allow an address other than loopback without TLS")
     ] = False,
+    tls: Annotated[
+        Path | None,
+        typer.Option("--tls", help="with --to: the operator's folder of vflens certs init, for mutual TLS"),
+    ] = None,
+    party: Annotated[
+        str, typer.Option("--party", help="with --tls: the active party's name, which must answer")
+    ] = "active",
     rows: Annotated[
         str,
         typer.Option(
@@ -125,10 +132,10 @@ def predict(
     Example: vflens predict --config examples/active.toml --rows 0-4
     """
     from vflens.errors import ConfigError
-    from vflens.services.operator import ask, ask_configured
+    from vflens.services.operator import ask, ask_configured, operator_tls
 
     if to is not None and token_file is not None and config is None:
-        answers = ask(to, token_file, rows, insecure=insecure)
+        answers = ask(to, token_file, rows, insecure=insecure, tls=operator_tls(tls, party))
     elif config is not None and to is None and token_file is None:
         answers = ask_configured(config, rows)
     else:

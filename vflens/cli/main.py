@@ -23,7 +23,7 @@ from typing import NoReturn
 import typer
 
 from vflens import failpoints
-from vflens.cli import audit, datasets, evidence, federation, plugins, release, reproduce, secrets
+from vflens.cli import audit, certs, datasets, evidence, federation, plugins, release, reproduce, secrets
 from vflens.cli.output import note
 from vflens.errors import INTERRUPTED, StorageError, VflensError, exit_codes, shortened
 from vflens.wire.process import configure_process
@@ -46,6 +46,7 @@ app = typer.Typer(
 )
 app.add_typer(datasets.app, name="datasets")
 app.add_typer(secrets.app, name="secrets")
+app.add_typer(certs.app, name="certs")
 for _command in (
     federation.serve,
     federation.run,

@@ -2,9 +2,11 @@
 
 * :mod:`vflens.config.reading` – a TOML file as checked settings, or one sentence per wrong field.
 * :mod:`vflens.config.settings` – the parts: peers, plug-ins, disclosures, scoring, limits.
+* :mod:`vflens.config.addresses` – addresses of parties.
 * :mod:`vflens.config.party` – the settings of a passive party, the active one, the coordinator.
 """
 
+from vflens.config.addresses import is_local
 from vflens.config.party import (
     AGGREGATOR,
     ATTACKED_ROWS,
@@ -20,7 +22,6 @@ from vflens.config.party import (
     PassiveConfig,
     check_aggregator,
     check_sampling,
-    is_local,
     load_party,
 )
 from vflens.config.reading import describe_problem, read_toml, validate
@@ -33,6 +34,7 @@ from vflens.config.settings import (
     Recording,
     Scoring,
     Settings,
+    Tls,
     build_plugins,
 )
 from vflens.names import Name
@@ -59,6 +61,7 @@ __all__ = [
     "Recording",
     "Scoring",
     "Settings",
+    "Tls",
     "build_plugins",
     "check_aggregator",
     "check_sampling",

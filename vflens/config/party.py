@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field, TypeAdapter, model_validator
 
+from vflens.config.addresses import is_local, seen_from
 from vflens.config.reading import read_toml, validate
 from vflens.config.secrets import EXAMPLE, check_secrets
 from vflens.config.settings import (
@@ -19,6 +20,7 @@ from vflens.config.settings import (
     Recording,
     Scoring,
     Settings,
+    Tls,
     Token,
 )
 from vflens.errors import ConfigError
@@ -48,12 +50,6 @@ ATTACKED_ROWS = (
 )
 
 
-def is_local(address: str) -> bool:
-    """Whether only this machine can reach ``address``: a loopback host or a Unix socket."""
-    host = (address.rpartition(":")[0] or address).strip("[]")
-    return address.startswith("unix:") or host in ("127.0.0.1", "::1", "localhost")
-
-
 class PartyConfig(Settings):
     """Settings of every party."""
 
@@ -64,6 +60,7 @@ class PartyConfig(Settings):
         "alone can write"
     )
     insecure: bool = Field(False, description="allow an address other than loopback without TLS")
+    tls: Tls | None = Field(None, description="mutual TLS with every peer, at every address; absent: no TLS")
     out: Path = Field(description="this party's own run folder")
     seed: str = Field(
         min_length=1,
@@ -87,6 +84,12 @@ class PartyConfig(Settings):
                 f"{published} begins with {EXAMPLE!r} and address {outside!r} is not on this machine: "
                 "the example values are public, draw your own with: vflens secrets init FILE"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _tls_or_insecure(self) -> PartyConfig:
+        if self.insecure and self.tls is not None:
+            raise ValueError("insecure = true beside [tls]: every address has TLS, leave insecure out")
         return self
 
     @model_validator(mode="after")
@@ -275,18 +278,15 @@ def load_party(file: Path) -> MemberConfig:
     base = file.resolve().parent
     updates: dict[str, Any] = {
         "out": (base / config.out).resolve(),
-        "address": _from(base, config.address),
-        "peers": tuple(p.model_copy(update={"address": _from(base, p.address)}) for p in config.peers),
+        "address": seen_from(base, config.address),
+        "peers": tuple(p.model_copy(update={"address": seen_from(base, p.address)}) for p in config.peers),
     }
+    if config.tls is not None:
+        files = {name: (base / file).resolve() for name, file in config.tls}
+        updates["tls"] = config.tls.model_copy(update=files)
     if not isinstance(config, CoordinatorConfig):
         updates["data"] = config.data.model_copy(update={"file": (base / config.data.file).resolve()})
     return config.model_copy(update=updates)
-
-
-def _from(base: Path, address: str) -> str:
-    """``address`` with the path of a Unix socket relative to ``base``."""
-    path = address.removeprefix("unix:")
-    return address if path in (address, "") or path.startswith("/") else f"unix:{(base / path).resolve()}"
 
 
 def checked(settings: dict[str, Any], file: Path) -> MemberConfig:

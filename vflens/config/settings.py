@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -55,6 +56,20 @@ class Plugin(BaseModel):
     def parameters(self) -> dict[str, Any]:
         """The keys other than ``name``."""
         return dict(self.__pydantic_extra__ or {})
+
+
+class Tls(Settings):
+    """The certificates of mutual TLS: this party's own, and those that it trusts."""
+
+    certificate: Path = Field(
+        description="this party's certificate in PEM, then those between it and its authority, if there are "
+        "any; it names the party, its role and its federation"
+    )
+    key: Path = Field(description="its private key in PEM, a file of mode 600")
+    trust: Path = Field(
+        description="the peers' self-signed certificates, or an authority's: a PEM file, or a folder of "
+        "files *.pem"
+    )
 
 
 MIB = 1 << 20  # bytes

@@ -6,7 +6,7 @@ import asyncio
 import math
 from collections.abc import Awaitable
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from vflens.config import Limits
 from vflens.errors import UnavailableError
@@ -15,6 +15,9 @@ from vflens.protocol.link import Stream
 from vflens.wire.channel import grpc, open_aio_channel
 from vflens.wire.messages import Rpc
 from vflens.wire.status import from_rpc
+
+if TYPE_CHECKING:
+    from vflens.wire.tls.counterpart import Counterpart
 
 R = TypeVar("R")
 
@@ -25,10 +28,18 @@ class AioStream(Stream[R]):
     """
 
     def __init__(
-        self, rpc: Rpc, party: str, address: str, limits: Limits, metadata: tuple[tuple[str, str], ...]
+        self,
+        rpc: Rpc,
+        party: str,
+        address: str,
+        limits: Limits,
+        metadata: tuple[tuple[str, str], ...],
+        *,
+        tls: Counterpart | None = None,
     ) -> None:
         self._rpc, self._party, self._step_seconds = rpc, party, limits.step_seconds
-        self._channel = open_aio_channel(address, limits)
+        self._address, self._tls = address, tls
+        self._channel = open_aio_channel(address, limits, tls)
         method: Any = self._channel.stream_stream(rpc.path, rpc.request.SerializeToString)
         self._call = method(metadata=metadata)
         self._loop = asyncio.get_running_loop()
@@ -50,7 +61,8 @@ class AioStream(Stream[R]):
         try:
             data: Any = await self._in_time(self._call.read())
         except grpc.RpcError as error:
-            raise from_rpc(error, self._party, self._step_seconds) from None
+            found = from_rpc(error, self._party, self._step_seconds)
+            raise self._tls.cause(found, self._address) if self._tls else found from None
         if data is grpc.aio.EOF:
             raise UnavailableError(f"party {self._party!r} ended the stream: it stopped; look at its log")
         reply: R = self._rpc.read_reply(data, self._party)

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import socket
 from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 import grpc as grpc  # noqa: PLC0414 - re-exported: the rest of the code takes it from here
 
 from vflens.config import MIB, Limits, is_local
 from vflens.errors import ConfigError
 from vflens.wire import sockets
+
+if TYPE_CHECKING:  # most parties of one machine need no certificates
+    from vflens.wire.tls.counterpart import Counterpart
+    from vflens.wire.tls.identity import Identity
 
 PARTY_KEY, TOKEN_KEY = "vflens-party", "vflens-token"
 _MOST_CONNECTIONS = 256  # of a server at a time: a process may have 1,024 files open
@@ -51,15 +56,36 @@ def new_server(workers: ThreadPoolExecutor, limits: Limits) -> grpc.Server:
     return grpc.server(workers, options=[*options(limits), *bounds], maximum_concurrent_rpcs=_MOST_CALLS)
 
 
-def open_channel(address: str, limits: Limits) -> grpc.Channel:
-    """A channel to ``address``; connecting happens on first use, with back-off of at most 2 s."""
+def open_channel(address: str, limits: Limits, tls: Counterpart | None = None) -> grpc.Channel:
+    """A channel to the party at ``address``, over ``tls`` if given; connecting happens on first use, with
+    back-off of at most 2 s.
+    """
     backoff = [("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 2_000)]
-    return grpc.insecure_channel(address, [*options(limits), *backoff])
+    chosen = [*options(limits), *backoff]
+    if tls is None:
+        return grpc.insecure_channel(address, chosen)
+    return grpc.secure_channel(address, tls.credentials(), [*chosen, *tls.options()])
 
 
-def open_aio_channel(address: str, limits: Limits) -> grpc.aio.Channel:
-    """A channel to ``address`` for the running event loop."""
-    return grpc.aio.insecure_channel(address, options(limits))
+def open_aio_channel(address: str, limits: Limits, tls: Counterpart | None = None) -> grpc.aio.Channel:
+    """As :func:`open_channel`, for the running event loop."""
+    if tls is None:
+        return grpc.aio.insecure_channel(address, options(limits))
+    return grpc.aio.secure_channel(address, tls.credentials(), [*options(limits), *tls.options()])
+
+
+def listen(server: grpc.Server, address: str, identity: Identity | None = None) -> int:
+    """Let ``server`` accept connections at ``address``, over mutual TLS if it has an ``identity``; the port.
+
+    Raises:
+        ConfigError: the address cannot be bound.
+    """
+    try:
+        if identity is None:
+            return server.add_insecure_port(address)
+        return server.add_secure_port(address, identity.server_credentials())
+    except RuntimeError as error:
+        raise ConfigError(f"address {address!r} cannot be bound ({error}): choose another") from error
 
 
 def check_address(address: str, *, insecure: bool) -> None:
@@ -76,8 +102,8 @@ def check_address(address: str, *, insecure: bool) -> None:
         raise ConfigError(f"address {address!r} is not host:port with a port from 1 to 65535, nor unix:PATH")
     if not insecure and not is_local(address):
         raise ConfigError(
-            f"address {address!r} is not loopback and there is no TLS: bind 127.0.0.1, or set insecure = "
-            "true on a private network"
+            f"address {address!r} is not loopback and there is no TLS: add [tls] (vflens certs init), bind "
+            "127.0.0.1, or set insecure = true on a private network"
         )
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from vflens.config import Limits
-from vflens.errors import UnavailableError
+from vflens.errors import UnavailableError, VflensError
 from vflens.protocol.acts import Act
 from vflens.protocol.link import Link, Reply
 from vflens.wire.aio_stream import AioStream
@@ -14,23 +14,49 @@ from vflens.wire.messages import RPCS, Rpc
 from vflens.wire.sockets import check_listener
 from vflens.wire.status import from_rpc
 
+if TYPE_CHECKING:
+    from vflens.wire.tls.counterpart import Counterpart
+
 R = TypeVar("R")
 
 
 class GrpcLink(Link):
-    """``caller``'s connection to the party ``name`` at ``address``; both share ``token``."""
+    """``caller``'s connection to the party ``name`` at ``address``; both share ``token``. Over ``tls`` it
+    shows a new certificate from the next call on.
+    """
 
-    def __init__(self, name: str, address: str, *, caller: str, token: str, limits: Limits) -> None:
+    def __init__(
+        self,
+        name: str,
+        address: str,
+        *,
+        caller: str,
+        token: str,
+        limits: Limits,
+        tls: Counterpart | None = None,
+    ) -> None:
         self.name = name
         self.address = address
         self.limits = limits
         self._metadata = ((PARTY_KEY, caller), (TOKEN_KEY, token))
         self._is_checked = False
-        self._channel = open_channel(address, limits)
+        self._tls = tls
+        self._channels: list[grpc.Channel] = []  # earlier ones finish their calls
+        self._connect()
+
+    def _connect(self) -> None:
+        """Open a channel that shows the newest certificate."""
+        self._version = self._tls.version if self._tls else 0
+        channel = open_channel(self.address, self.limits, self._tls)
+        self._channels.append(channel)
         self._methods: dict[type[Act[Any]], Any] = {
-            act: self._channel.unary_unary(rpc.path, rpc.request.SerializeToString)
-            for act, rpc in RPCS.items()
+            act: channel.unary_unary(rpc.path, rpc.request.SerializeToString) for act, rpc in RPCS.items()
         }
+
+    def _method(self, act: type[Act[Any]]) -> Any:
+        if self._tls is not None and self._tls.version != self._version:
+            self._connect()
+        return self._methods[act]
 
     @property
     def metadata(self) -> tuple[tuple[str, str], ...]:
@@ -50,9 +76,7 @@ class GrpcLink(Link):
         rpc = RPCS[type(act)]
         message = rpc.encode(act)
         try:
-            call = self._methods[type(act)].future(
-                message, timeout=self._timeout(rpc), metadata=self.metadata
-            )
+            call = self._method(type(act)).future(message, timeout=self._timeout(rpc), metadata=self.metadata)
         except ValueError as error:
             raise self._closed() from error
         return _GrpcReply(call, rpc, self)
@@ -62,21 +86,27 @@ class GrpcLink(Link):
         rpc = RPCS[type(act)]
         message = rpc.encode(act)
         try:
-            data = self._methods[type(act)](message, timeout=self._timeout(rpc), metadata=self.metadata)
+            data = self._method(type(act))(message, timeout=self._timeout(rpc), metadata=self.metadata)
         except ValueError as error:
             raise self._closed() from error
         except grpc.RpcError as error:
-            raise from_rpc(error, self.name, self.limits.call_seconds) from None
+            raise self.cause(error) from None
         reply: R = rpc.read_reply(data, self.name)
         return reply
 
     def stream(self, act: type[Act[R]]) -> AioStream[R]:
         """See :meth:`vflens.protocol.link.Link.stream`."""
-        return AioStream(RPCS[act], self.name, self.address, self.limits, self.metadata)
+        return AioStream(RPCS[act], self.name, self.address, self.limits, self.metadata, tls=self._tls)
+
+    def cause(self, error: grpc.RpcError) -> VflensError:
+        """Why a call failed."""
+        found = from_rpc(error, self.name, self.limits.call_seconds)
+        return self._tls.cause(found, self.address) if self._tls else found
 
     def close(self) -> None:
         """Close the channel; calls under way end."""
-        self._channel.close()
+        for channel in self._channels:
+            channel.close()
 
     def _timeout(self, rpc: Rpc) -> float | None:
         return self.limits.call_seconds if rpc.timed else None
@@ -99,7 +129,7 @@ class _GrpcReply(Generic[R]):
         except grpc.FutureTimeoutError:
             raise TimeoutError from None
         except grpc.RpcError as error:
-            raise from_rpc(error, self._link.name, self._link.limits.call_seconds) from None
+            raise self._link.cause(error) from None
         except grpc.FutureCancelledError:
             raise UnavailableError(f"the link to {self._link.name!r} was closed: open another") from None
         reply: R = self._rpc.read_reply(data, self._link.name)

@@ -27,6 +27,7 @@ from vflens.protocol.acts import Identities
 from vflens.protocol.alignment import DIGEST_BYTES, align, digests
 from vflens.protocol.federation import Federation
 from vflens.services.folder import check_private
+from vflens.services.identity import check_trust
 from vflens.tables.files import read_party_table
 from vflens.tables.table import Table
 from vflens.types import Document, Exchange, Owner, PartyInfo, Phase, Role
@@ -156,7 +157,8 @@ def check_party(config: PassiveConfig | ActiveConfig | CoordinatorConfig) -> Doc
     from vflens.wire.channel import check_address, check_port_free  # gRPC, which figures do not need
 
     for address in (config.address, *(p.address for p in config.peers)):
-        check_address(address, insecure=config.insecure)
+        check_address(address, insecure=config.insecure or config.tls is not None)
+    check_trust(config)
     check_port_free(config.address)
     check_writable(config.out)
     if config.out.exists():

@@ -43,6 +43,7 @@ from vflens.wire.sockets import check_path, doubt, path_of
 #: may use such a number before the party listens, even that of a peer to the party.
 _PORTS = range(20_000, 32_000)
 _SOCKETS = "vflens-"  # prefix of a folder of sockets
+TLS = {"certificate": "tls/certificate.pem", "key": "tls/key.pem", "trust": "tls/authority.pem"}
 SERVICES = "services"  # VFLENS_NETWORK: parties are services by name, as in docker compose
 
 
@@ -98,7 +99,8 @@ def write_parties(
     folder: Path,
     root: str | None = None,
 ) -> dict[str, Path]:
-    """Write ``folder/PARTY/config.toml`` and the dealt table for every party; the configurations by party.
+    """Write ``folder/PARTY/config.toml`` and the dealt table for every party, and certificates where they
+    meet at ports; the configurations by party.
 
     Sockets lie beside them if their paths are short enough and no other user can change them, else in a
     temporary folder: see :func:`remove_sockets`. An earlier run in a party's folder moves to ``earlier-N``
@@ -125,6 +127,10 @@ def write_parties(
         # All before the first is written: no party keeps the secrets of another dealing.
         for home in homes.values():
             claims.enter_context(exclusive(home))
+        if _needs_certificates(experiment):
+            from vflens.services.certificates import deal_certificates
+
+            deal_certificates(experiment.name, experiment.roles(), homes)
         for party, role in experiment.roles().items():
             try:
                 clear(homes[party])
@@ -193,7 +199,7 @@ def _common(
         "role": role,
         "run": f"{experiment.name}/{scenario.name}",
         "address": addresses[party][0],
-        "insecure": _as_services(),
+        "tls": TLS if _needs_certificates(experiment) else None,
         "out": ".",
         "seed": secret_from_seed(root, party).hex(),
         "lab": experiment.lab,
@@ -252,6 +258,13 @@ def _addresses(experiment: Experiment, folder: Path) -> dict[str, tuple[str, str
     else:
         found = dict(zip(names, free_addresses(len(names)), strict=True))
     return {name: (address, address) for name, address in found.items()}
+
+
+def _needs_certificates(experiment: Experiment) -> bool:
+    """Whether others could listen in a party's place: at a port or a name, not at a socket in a folder that
+    its user alone can write.
+    """
+    return _as_services() or experiment.network.transport == "tcp"
 
 
 def _is_fit(address: str) -> bool:

@@ -1,0 +1,95 @@
+"""A party's certificate and those that it demands of its peers; nothing is imported without ``[tls]``."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from vflens.config import MemberConfig, Tls
+from vflens.errors import ConfigError
+from vflens.types import Role
+
+if TYPE_CHECKING:
+    from vflens.wire.tls.counterpart import Counterpart
+    from vflens.wire.tls.identity import Identity
+
+_DAY, _LOOK_SECONDS = 86_400.0, 60.0  # between warnings, and between looks without one
+
+
+def identity_of(config: MemberConfig) -> Identity | None:
+    """The party's identity, one in a process; None without ``[tls]``.
+
+    Raises:
+        ConfigError: as :class:`vflens.wire.tls.identity.Identity`.
+    """
+    return None if config.tls is None else _identity(config.tls, config.party, config.role)
+
+
+@cache
+def _identity(tls: Tls, name: str, role: Role) -> Identity:
+    from vflens.wire.tls.identity import Identity
+
+    return Identity(tls, name, role)
+
+
+def counterpart(name: str, role: Role, config: MemberConfig) -> Counterpart | None:
+    """What the party demands of the peer ``name`` in its ``role``; None without ``[tls]``."""
+    identity = identity_of(config)
+    if identity is None:
+        return None
+    from vflens.wire.tls.counterpart import Counterpart
+
+    return Counterpart(identity, name, role)
+
+
+def check_trust(config: MemberConfig) -> None:
+    """Refuse a party that trusts no certificate of one of its peers.
+
+    Raises:
+        ConfigError: names the peer; also, as :func:`identity_of`.
+    """
+    identity = identity_of(config)
+    if identity is None:
+        return
+    for peer in config.peers:
+        subject = identity.subject_of(peer.name, peer.role)
+        if not identity.files.trust.roots(subject):
+            raise ConfigError(
+                f"tls.trust = {identity.tls.trust} holds no certificate of {subject} and no authority's: add "
+                f"what {peer.name!r} sent you with: vflens certs trust"
+            )
+
+
+def certificate_warning(config: MemberConfig) -> str:
+    """What the operator must do about the party's certificate; "" if nothing, or without ``[tls]``."""
+    identity = identity_of(config)
+    return "" if identity is None else identity.warning()
+
+
+@contextmanager
+def reminded(config: MemberConfig, say: Callable[[str], None], log: Any) -> Iterator[None]:
+    """Say and log :func:`certificate_warning`, once a day, while the block runs."""
+    if config.tls is None:
+        yield
+        return
+    ended = threading.Event()
+    thread = threading.Thread(target=_remind, args=(config, say, log, ended), name="certificate", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _remind(config: MemberConfig, say: Callable[[str], None], log: Any, ended: threading.Event) -> None:
+    while True:
+        warning = certificate_warning(config)
+        if warning:
+            say(warning)
+            log.warning("certificate", reason=warning)
+        if ended.wait(_DAY if warning else _LOOK_SECONDS):
+            return

@@ -1,0 +1,8 @@
+"""Mutual TLS: each end proves federation, role and name with a certificate.
+
+* :mod:`vflens.wire.tls.subject` – whom a certificate names.
+* :mod:`vflens.wire.tls.issue` – keys, certificates, requests, authorities.
+* :mod:`vflens.wire.tls.trust` – the certificates that a party trusts.
+* :mod:`vflens.wire.tls.identity` – a party's own certificate, checked, and read anew when its file changes.
+* :mod:`vflens.wire.tls.counterpart` – what a party demands of one peer.
+"""

@@ -1,0 +1,190 @@
+"""What a party demands of one peer: its name, and a certificate that leads to a trusted one."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import time
+from typing import Any
+
+import grpc
+from cryptography import x509
+
+from vflens.errors import AccessError, UnavailableError, VflensError
+from vflens.types import Role
+from vflens.wire import sockets
+from vflens.wire.tls.identity import Identity
+from vflens.wire.tls.issue import fingerprint, pem
+from vflens.wire.tls.subject import Subject, subject_of
+
+_SECONDS = 5.0  # of a handshake
+_PAUSE_SECONDS = 0.3
+_REASONS = {9: "is not valid yet", 10: "has ended"}  # X509_V_ERR_…; all others: nothing trusted signed it
+
+
+class Counterpart:
+    """The peer ``name`` in its ``role``, as ``identity`` meets it, whatever the peer's host is called."""
+
+    def __init__(self, identity: Identity, name: str, role: Role) -> None:
+        self._identity, self._name, self._role = identity, name, role
+
+    @property
+    def version(self) -> int:
+        """Another number once the own certificate, key or trust has changed: open a new channel then."""
+        self._identity.files  # noqa: B018 - looks at the files
+        return self._identity.version
+
+    @property
+    def subject(self) -> Subject:
+        """Whom the peer's certificate must name."""
+        return self._identity.subject_of(self._name, self._role)
+
+    def options(self) -> list[tuple[str, str]]:
+        """Channel options: the name that gRPC compares with the peer's certificate."""
+        return [("grpc.ssl_target_name_override", self.subject.dns)]
+
+    def credentials(self) -> grpc.ChannelCredentials:
+        """What a channel to the peer shows and trusts."""
+        files = self._identity.files
+        return grpc.ssl_channel_credentials(
+            self._roots(), files.key, b"".join(pem(certificate) for certificate in files.chain)
+        )
+
+    def _roots(self) -> bytes:
+        roots = self._identity.files.trust.roots(self.subject)
+        if self.subject == self._identity.files.subject:  # a party's own commands ask its own process
+            roots = (*roots, self._identity.files.certificate)
+        return b"".join(map(pem, roots))
+
+    def reaches(self, address: str) -> bool:
+        """Whether a process listens at ``address``; it must be the peer, and accept this party.
+
+        A TLS client whose certificate is refused gets no reason and no error, only a closed connection, so
+        this asks apart from gRPC.
+
+        Raises:
+            AccessError: it is another party, or closes the connection because of this one's certificate.
+        """
+        try:
+            if self._is_accepted(address):
+                return True
+            time.sleep(_PAUSE_SECONDS)  # a process that is just ending closes connections too
+            if self._is_accepted(address):
+                return True
+        except ssl.SSLCertVerificationError as error:
+            raise AccessError(self._doubt(error, address)) from None
+        except OSError as error:
+            if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError):
+                raise AccessError(
+                    f"party {self._name!r} at {address} does not answer in TLS ({error.reason}): add [tls] "
+                    "to its configuration, or remove it from this one"
+                ) from None
+            return False  # nobody listens, or no longer
+        raise AccessError(self._closed(address))
+
+    def cause(self, error: VflensError, address: str) -> VflensError:
+        """``error`` of a call to the peer, or why TLS is the reason that it cannot be reached."""
+        if isinstance(error, UnavailableError):
+            try:
+                self.reaches(address)
+            except AccessError as refusal:
+                return refusal
+        return error
+
+    def _is_accepted(self, address: str) -> bool:
+        """Whether the peer listens at ``address`` and keeps the connection.
+
+        Raises:
+            AccessError: another party listens there.
+            OSError: nobody does, or nobody that is trusted.
+        """
+        context = _context(self._roots().decode())
+        try:
+            context.load_cert_chain(self._identity.tls.certificate, self._identity.tls.key)
+        except ssl.SSLError as error:  # the two are being replaced; at the start they fitted
+            raise OSError("certificate and key do not fit for now") from error
+        with _connected(address) as plain, context.wrap_socket(plain) as connection:
+            names: Any = connection.getpeercert() or {}
+            if ("URI", self.subject.uri) not in names.get("subjectAltName", ()):
+                raise AccessError(self._other(address, _shown(connection)))
+            try:
+                return bool(connection.recv(1))  # HTTP/2: a server that accepts this party speaks first
+            except (ssl.SSLError, ConnectionResetError):
+                return False
+
+    def _closed(self, address: str) -> str:
+        own = self._identity.files.certificate
+        return (
+            f"party {self._name!r} at {address} closed the connection when it saw this party's certificate "
+            f"(fingerprint {fingerprint(own)}): let its operator compare the fingerprint with vflens certs "
+            "show, trust it with vflens certs trust, and look at its clock"
+        )
+
+    def _doubt(self, error: ssl.SSLCertVerificationError, address: str) -> str:
+        """Why the certificate at ``address`` is refused."""
+        try:
+            with _connected(address) as plain, _context("").wrap_socket(plain) as connection:
+                shown = _shown(connection)
+        except OSError:
+            return f"party {self._name!r} at {address} shows a certificate that is refused: {error.reason}"
+        if subject_of(shown) != self.subject:
+            return self._other(address, shown)
+        reason = _REASONS.get(error.verify_code)
+        if reason is not None:
+            return (
+                f"the certificate of party {self._name!r} at {address} {reason} (valid "
+                f"{shown.not_valid_before_utc:%Y-%m-%d %H:%M} to {shown.not_valid_after_utc:%Y-%m-%d %H:%M} "
+                "UTC): compare the clocks, or let its operator draw another"
+            )
+        return (
+            f"the certificate of party {self._name!r} at {address} is not trusted (fingerprint "
+            f"{fingerprint(shown)}): compare the fingerprint with its operator, then trust it with vflens "
+            "certs trust"
+        )
+
+    def _other(self, address: str, shown: x509.Certificate) -> str:
+        named = subject_of(shown)
+        return (
+            f"at {address} another party answers: its certificate is that of {named or 'no party'}, not of "
+            f"{self.subject} (fingerprint {fingerprint(shown)}): check the address"
+        )
+
+
+def speaks_tls(address: str) -> bool:
+    """Whether the process at ``address`` answers in TLS."""
+    try:
+        with _connected(address) as plain, _context("").wrap_socket(plain):
+            return True
+    except OSError:
+        return False
+
+
+def _context(roots: str) -> ssl.SSLContext:
+    """One that trusts ``roots`` alone; without roots it trusts everything, and must send nothing."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False  # the name is that of a party, not of a host
+    context.set_alpn_protocols(["h2"])
+    if roots:
+        context.load_verify_locations(cadata=roots)
+    else:
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _connected(address: str) -> socket.socket:
+    if sockets.is_socket(address):
+        connection = socket.socket(socket.AF_UNIX)
+        connection.settimeout(_SECONDS)
+        try:
+            connection.connect(str(sockets.path_of(address)))
+        except OSError:
+            connection.close()
+            raise
+        return connection
+    host, _, port = address.rpartition(":")
+    return socket.create_connection((host.strip("[]"), int(port)), timeout=_SECONDS)
+
+
+def _shown(connection: ssl.SSLSocket) -> x509.Certificate:
+    """The certificate that the other end showed."""
+    return x509.load_der_x509_certificate(connection.getpeercert(binary_form=True) or b"")

@@ -1,0 +1,223 @@
+"""A party's own certificate: checked at the start, read anew when a file changes."""
+
+from __future__ import annotations
+
+import datetime
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import grpc
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+
+from vflens.config import Tls
+from vflens.errors import ConfigError
+from vflens.storage.private import exposure
+from vflens.types import Role
+from vflens.wire.tls.issue import fingerprint, pem
+from vflens.wire.tls.subject import Subject, subject_of
+from vflens.wire.tls.trust import Trust, is_authority, is_issued_by, leads_to, load_trust, read_certificates
+
+_LOOK_SECONDS = 1.0  # between looks at the files
+_WARN = datetime.timedelta(days=7)
+
+
+@dataclass(frozen=True)
+class Files:
+    """What the three files of a :class:`vflens.config.Tls` held together."""
+
+    chain: tuple[x509.Certificate, ...]
+    key: bytes
+    trust: Trust
+    subject: Subject
+
+    @property
+    def certificate(self) -> x509.Certificate:
+        """The party's own."""
+        return self.chain[0]
+
+    @property
+    def ends(self) -> datetime.datetime:
+        """The certificate's last second."""
+        return self.certificate.not_valid_after_utc
+
+
+class Identity:
+    """The certificate of the party ``name`` in its ``role``, and whom it trusts.
+
+    Files that change while the party runs are read again: new connections show and demand what the new files
+    say. Files that do not fit together are left aside until they do; :meth:`warning` says so.
+
+    Raises:
+        ConfigError: the certificate is not this party's, not valid today, does not fit the key, leads to no
+            authority, or other users can read the key.
+    """
+
+    def __init__(self, tls: Tls, name: str, role: Role) -> None:
+        self.tls, self._name, self._role = tls, name, role
+        self._lock = threading.Lock()
+        self._looked, self._problem, self.version = time.monotonic(), "", 1
+        self._stamp, self._files = _stamp(tls), read_files(tls, name, role)
+
+    @property
+    def files(self) -> Files:
+        """The newest files that fit together."""
+        with self._lock:
+            if time.monotonic() - self._looked >= _LOOK_SECONDS:
+                self._looked = time.monotonic()
+                self._look()
+        return self._files
+
+    def _look(self) -> None:
+        """Read the files again if one changed."""
+        stamp = _stamp(self.tls)
+        if stamp == self._stamp:
+            return
+        try:
+            self._files = read_files(self.tls, self._name, self._role)
+        except ConfigError as error:  # one file was replaced, the others follow
+            self._problem = f"the new certificate is not used: {error}"
+        else:
+            self._stamp, self._problem = stamp, ""
+            self.version += 1
+
+    def warning(self) -> str:
+        """What the operator must do soon: a certificate that ends within a week, or new files that do not
+        fit; "" if nothing.
+        """
+        left = self.files.ends - datetime.datetime.now(datetime.UTC)
+        if self._problem or left > _WARN:
+            return self._problem
+        days = max(0, left.days)
+        return (
+            f"the certificate {self.tls.certificate} ends in {days} days ({self.files.ends:%Y-%m-%d %H:%M} "
+            "UTC): draw or request another, the party takes it over without a restart"
+        )
+
+    def subject_of(self, name: str, role: Role) -> Subject:
+        """Whom a peer's certificate must name: it is of this party's federation."""
+        return Subject(self.files.subject.federation, role, name)
+
+    def accepted(self, name: str, role: Role) -> frozenset[bytes]:
+        """The names of which a caller's certificate must have one; an operator may also use that of the party
+        it operates.
+        """
+        subjects = {self.subject_of(name, role)}
+        if role is Role.OPERATOR:
+            subjects.add(self.files.subject)
+        return frozenset(subject.uri.encode() for subject in subjects)
+
+    def server_credentials(self) -> grpc.ServerCredentials:
+        """What a server shows, read anew when a caller connects; every caller must show a certificate."""
+        shown = self.version
+
+        def fetch() -> Any:
+            nonlocal shown
+            files, version = self.files, self.version
+            if version == shown:
+                return None
+            shown = version
+            return _server_configuration(files)
+
+        return grpc.dynamic_ssl_server_credentials(
+            _server_configuration(self.files), fetch, require_client_authentication=True
+        )
+
+
+def read_files(tls: Tls, name: str, role: Role) -> Files:
+    """The files of ``tls``, which must be those of the party ``name``.
+
+    Raises:
+        ConfigError: as :class:`Identity`.
+    """
+    chain, key, trust = read_certificates(tls.certificate), _read_key(tls), load_trust(tls.trust)
+    subject = subject_of(chain[0])
+    if subject is None or (subject.party, subject.role) != (name, role):
+        raise ConfigError(
+            f"certificate {tls.certificate} is that of {subject or 'no party'}, not of {role} {name!r}: give "
+            "this party's own"
+        )
+    files = Files(tuple(chain), key, trust, subject)
+    _check_own(files, tls)
+    return files
+
+
+def _read_key(tls: Tls) -> bytes:
+    """The private key, for its owner alone."""
+    try:
+        open_to, key = exposure(tls.key, 0o600), tls.key.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"key {tls.key} cannot be read ({error.strerror}): check the path") from error
+    if open_to:
+        raise ConfigError(f"key {tls.key} {open_to}; if others could copy it, draw another")
+    return key
+
+
+def _check_own(files: Files, tls: Tls) -> None:
+    own, now = files.certificate, datetime.datetime.now(datetime.UTC)
+    if own.not_valid_before_utc > now:
+        raise ConfigError(
+            f"certificate {tls.certificate} is not valid before {own.not_valid_before_utc:%Y-%m-%d %H:%M} "
+            "UTC: set the clock right, or draw another"
+        )
+    if files.ends < now:
+        raise ConfigError(
+            f"certificate {tls.certificate} ended on {files.ends:%Y-%m-%d %H:%M} UTC: draw another with: "
+            "vflens certs init, or request one"
+        )
+    if _public_of(files.key, tls) != _public(own):
+        raise ConfigError(
+            f"key {tls.key} is not that of certificate {tls.certificate}: give the two files that were drawn "
+            "together"
+        )
+    if is_authority(own):
+        raise ConfigError(
+            f"certificate {tls.certificate} may sign others: a party needs one of its own, that cannot"
+        )
+    if not is_issued_by(own, own) and not leads_to(files.chain, files.trust.authorities):
+        raise ConfigError(
+            f"certificate {tls.certificate} (fingerprint {fingerprint(own)}) leads to no authority in "
+            f"tls.trust = {tls.trust}: add the certificate of the authority that signed it"
+        )
+
+
+def _public_of(key: bytes, tls: Tls) -> bytes:
+    """The public half of the private ``key``."""
+    try:
+        return _encoded(serialization.load_pem_private_key(key, password=None).public_key())
+    except (ValueError, TypeError) as error:
+        raise ConfigError(f"key {tls.key} is no private key in PEM without a password ({error})") from error
+
+
+def _public(certificate: x509.Certificate) -> bytes:
+    return _encoded(certificate.public_key())
+
+
+def _encoded(public_key: Any) -> bytes:
+    encoded: bytes = public_key.public_bytes(
+        serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    return encoded
+
+
+def _server_configuration(files: Files) -> Any:
+    roots = files.trust.all_roots()
+    if is_issued_by(files.certificate, files.certificate):
+        roots += pem(files.certificate)  # the party's own commands ask it too
+    return grpc.ssl_server_certificate_configuration(
+        [(files.key, b"".join(map(pem, files.chain)))], root_certificates=roots
+    )
+
+
+def _stamp(tls: Tls) -> tuple[tuple[Path, int], ...]:
+    """The files, and when each was last changed; one that is missing is left out."""
+    files = (tls.certificate, tls.key, tls.trust, *sorted(tls.trust.glob("*.pem")))
+    found = []
+    for file in files:
+        with suppress(OSError):
+            found.append((file, file.stat().st_mtime_ns))
+    return tuple(found)

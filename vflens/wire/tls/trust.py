@@ -1,0 +1,114 @@
+"""The certificates that a party trusts: pins of its peers, and authorities."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+
+from vflens.errors import ConfigError
+from vflens.wire.tls.issue import pem
+from vflens.wire.tls.subject import Subject, subject_of
+
+
+@dataclass(frozen=True)
+class Trust:
+    """``authorities`` vouch for any name; a pin is a self-signed certificate that stands for its own name
+    alone.
+    """
+
+    authorities: tuple[x509.Certificate, ...]
+    pins: Mapping[Subject, tuple[x509.Certificate, ...]]
+
+    def roots(self, subject: Subject) -> tuple[x509.Certificate, ...]:
+        """What a certificate of ``subject`` may lead to: the pin of another party is not among them."""
+        return (*self.pins.get(subject, ()), *self.authorities)
+
+    def all_roots(self) -> bytes:
+        """All certificates, as text."""
+        return b"".join(map(pem, [*self.authorities, *(c for pins in self.pins.values() for c in pins)]))
+
+
+def load_trust(path: Path) -> Trust:
+    """The certificates in ``path``: a PEM file, or a folder of files ``*.pem``.
+
+    Raises:
+        ConfigError: it holds none, or one that is neither a pin nor an authority.
+    """
+    authorities: list[x509.Certificate] = []
+    pins: dict[Subject, tuple[x509.Certificate, ...]] = {}
+    files = [path] if path.is_file() else sorted(path.glob("*.pem"))
+    for file in files:
+        for certificate in read_certificates(file):
+            subject = check_root(certificate, file)
+            if subject is None:
+                authorities.append(certificate)
+            else:
+                pins[subject] = (*pins.get(subject, ()), certificate)
+    if not files:
+        raise ConfigError(f"tls.trust = {path} holds no certificate: add the peers' with: vflens certs trust")
+    return Trust(tuple(authorities), pins)
+
+
+def read_certificates(file: Path) -> list[x509.Certificate]:
+    """All certificates in the PEM ``file``, at least one.
+
+    Raises:
+        ConfigError: it cannot be read, or holds none.
+    """
+    try:
+        return x509.load_pem_x509_certificates(file.read_bytes())
+    except OSError as error:
+        raise ConfigError(f"certificate {file} cannot be read ({error.strerror}): check the path") from error
+    except ValueError as error:
+        raise ConfigError(f"{file} holds no certificate in PEM: give the file that its owner made") from error
+
+
+def check_root(certificate: x509.Certificate, file: Path) -> Subject | None:
+    """The party that ``certificate`` of ``file`` pins; None if it is an authority's.
+
+    Raises:
+        ConfigError: it is neither. A pin that could sign others would vouch for any name.
+    """
+    subject, authority = subject_of(certificate), is_authority(certificate)
+    if not is_issued_by(certificate, certificate):
+        raise ConfigError(
+            f"{file} holds a certificate that another one signed: trust the authority's own certificate"
+        )
+    if subject is not None and not authority:
+        return subject
+    if subject is None and authority:
+        return None
+    raise ConfigError(
+        f"{file} holds a certificate that is neither a party's nor an authority's: give one that "
+        "vflens certs init or sign made, or a root of your own authority"
+    )
+
+
+def is_authority(certificate: x509.Certificate) -> bool:
+    """Whether ``certificate`` may sign others."""
+    with suppress(x509.ExtensionNotFound, ValueError):
+        return certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    return False
+
+
+def is_issued_by(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
+    """Whether ``issuer`` signed ``certificate``."""
+    with suppress(ValueError, TypeError, InvalidSignature):
+        certificate.verify_directly_issued_by(issuer)
+        return True
+    return False
+
+
+def leads_to(chain: Iterable[x509.Certificate], roots: Iterable[x509.Certificate]) -> bool:
+    """Whether each certificate of ``chain`` is signed by the next, and the last one by or equal to one of
+    ``roots``.
+    """
+    links = list(chain)
+    signed = all(is_issued_by(a, b) and is_authority(b) for a, b in pairwise(links))
+    return signed and any(links[-1] == root or is_issued_by(links[-1], root) for root in roots)
