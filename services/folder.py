@@ -139,15 +139,18 @@ def _loaded(file: Path) -> PartyConfig | None:
 
 
 def _at_home(config: PartyConfig) -> dict[str, Any]:
-    """``config`` for its file in ``config.out``: that folder is ".", a data file below it has a relative
-    path.
-    """
-    settings = {**config.model_dump(mode="json"), "out": "."}
+    """``config`` for its file in ``config.out``: that folder is ".", a file below it has a relative path."""
+    settings, home = {**config.model_dump(mode="json"), "out": "."}, config.out.resolve()
     if isinstance(config, DataPartyConfig):
-        data, home = config.data.file.resolve(), config.out.resolve()
-        below = data.relative_to(home) if data.is_relative_to(home) else data
-        settings["data"] = {**settings["data"], "file": str(below)}
+        settings["data"] = {**settings["data"], "file": str(_below(config.data.file.resolve(), home))}
+    if config.tls is not None:
+        settings["tls"] = {name: str(_below(file, home)) for name, file in config.tls}
     return settings
+
+
+def _below(file: Path, folder: Path) -> Path:
+    """``file`` seen from ``folder`` if it lies in it."""
+    return file.relative_to(folder) if file.is_relative_to(folder) else file
 
 
 def clear(folder: Path) -> None:
@@ -199,6 +202,9 @@ def _keep_table(was: PartyConfig, earlier: Path) -> None:
     if isinstance(was, DataPartyConfig):
         linked = _linked(was.data.file, was.out, earlier)
         home = home.model_copy(update={"data": was.data.model_copy(update={"file": linked})})
+    if was.tls is not None:  # certificates stay where they are: no party is served from here
+        files = {name: earlier / _below(file, was.out) for name, file in was.tls}
+        home = home.model_copy(update={"tls": was.tls.model_copy(update=files)})
     if load_party(earlier / "config.toml") != home:
         write_private(earlier / "config.toml", toml_text(_at_home(home)))
 

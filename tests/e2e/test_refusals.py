@@ -175,8 +175,8 @@ class TestWrongParties:
             (
                 {"address": "0.0.0.0:50051"},
                 2,
-                "address '0.0.0.0:50051' is not loopback and there is no TLS: bind 127.0.0.1, or set "
-                "insecure = true on a private network",
+                "address '0.0.0.0:50051' is not loopback and there is no TLS: add [tls] (vflens certs "
+                "init), bind 127.0.0.1, or set insecure = true on a private network",
             ),
             ({"address": "unix:"}, 2, "address 'unix:' names no path: write unix:PATH"),
             (

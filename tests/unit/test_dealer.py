@@ -161,7 +161,7 @@ def test_an_earlier_run_of_a_file_in_its_own_words_means_what_it_did(tmp_path: P
         earlier = load_party(dealt.out / f"earlier-{number}" / "config.toml")
         assert isinstance(earlier, PassiveConfig)
         assert earlier.data.file.exists()
-        assert earlier.model_copy(update={"out": mine.out, "data": mine.data}) == mine
+        assert earlier.model_copy(update={"out": mine.out, "data": mine.data, "tls": mine.tls}) == mine
         assert earlier.out == dealt.out / f"earlier-{number}"
 
 

@@ -19,7 +19,7 @@ from vflens.types import Role
 def test_it_waits_until_the_run_has_ended(tmp_path: Path, ended: bool) -> None:
     """The coordinator may have come, failed and gone between two looks."""
     absent = Peer(name="c", role=Role.COORDINATOR, address=f"unix:{tmp_path}/socket", token="t" * 32)
-    config: Any = SimpleNamespace(limits=Limits(wait_seconds=0.1))
+    config: Any = SimpleNamespace(limits=Limits(wait_seconds=0.1), tls=None)
     event = threading.Event()
     if ended:
         event.set()

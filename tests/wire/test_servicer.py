@@ -140,7 +140,7 @@ def test_three_thieves_that_say_nothing_leave_threads_to_the_coordinator(tmp_pat
     tokens, path = {p.name: p.token for p in active.config.peers}, RPCS[acts.Submission].path
     with short_folder() as folder, ExitStack() as end:
         address = f"unix:{folder}/s"
-        config = active.config.model_copy(update={"address": address})
+        config = active.config.model_copy(update={"address": address, "tls": None})
         server = start_server(active, config, get_logger())
         end.callback(lambda: server.stop(0).wait())
         for thief in THREE["passive"]:
