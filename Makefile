@@ -7,13 +7,13 @@ PIP := $(BIN)/pip --disable-pip-version-check --quiet
 EDITABLE := --config-settings editable_mode=compat
 SOURCES := attacks clients coordinator defenses services vflens   # the real folders; vflens holds links to the others
 NUMERICS := tests/oracle $(addprefix tests/,property/test_linear_system.py $(addprefix unit/test_,central.py inversion.py logistic.py ranking.py scaling.py))
-CODE := $(SOURCES) tests benchmarks docs
+CODE := $(SOURCES) tests benchmarks docs requirements
 # One numeric thread per process: sums have one order, and two cores serve several parties.
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-deep test facts golden kernels wheel-check fmt lint types proto check-proto bench test-docs docs check clean
+.PHONY: help setup demo demo-deep test facts golden kernels wheel-check fmt lint types proto check-proto bench test-docs docs check lock audit-deps clean
 
 help:           ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -103,7 +103,28 @@ docs: $(VENV)/.docs     ## the site, with the tutorials executed, into build/sit
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "look at it, search included: $(BIN)/python -m http.server --bind 127.0.0.1 --directory build/site"
 
+.venv-lock/.ready: Makefile
+	$(PYTHON) -m venv .venv-lock
+	.venv-lock/bin/pip --disable-pip-version-check --quiet install 'pip-tools==7.6.2' 'pip-audit==2.10.1' 'cyclonedx-bom==7.5.0'
+	@touch $@
+
+# Of the public index alone: a hash of a file that only this machine has does not belong into the lock.
+LOCK := env -u PIP_FIND_LINKS -u PIP_EXTRA_INDEX_URL PIP_CONFIG_FILE=/dev/null CUSTOM_COMPILE_COMMAND='make lock' \
+  .venv-lock/bin/python requirements/lock.py --quiet --generate-hashes --strip-extras --allow-unsafe -c constraints.txt
+
+# Without torch: its file differs from machine to machine, so that no list of hashes fits all.
+lock: .venv-lock/.ready ## lock the versions of constraints.txt with their hashes, for Python 3.11
+	$(LOCK) --build-deps-for wheel --only-build-deps -o requirements/build.txt pyproject.toml
+	$(LOCK) -o requirements/core.txt pyproject.toml
+	$(LOCK) --extra cluster --extra manifold --extra verify -o requirements/extras.txt pyproject.toml
+
+audit-deps: .venv-lock/.ready ## known vulnerabilities of the locked packages, and their bills of materials in build/
+	mkdir -p build
+	for lock in core extras; do .venv-lock/bin/python -W ignore -m cyclonedx_py requirements --pyproject pyproject.toml \
+	  --output-reproducible -o build/sbom-$$lock.json requirements/$$lock.txt || exit 1; done
+	.venv-lock/bin/python tests/audit_deps.py
+
 check: lint types check-proto   ## everything static
 
 clean:          ## remove what was built
-	rm -rf $(VENV) .venv-proto build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks
+	rm -rf $(VENV) .venv-proto .venv-lock build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks

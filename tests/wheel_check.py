@@ -90,11 +90,12 @@ def main() -> None:
 
 
 def _install(folder: Path) -> None:
-    """The wheel of this checkout with the core dependencies, in ``folder``/.venv."""
-    constraints = str(ROOT / "constraints.txt")
-    wheel = _built(folder, constraints)
+    """The wheel of this checkout on the locked core, as the image has it, in ``folder``/.venv."""
+    wheel = _built(folder)
     venv.create(folder / ".venv", with_pip=True)
-    _run(folder, [*_pip(".venv"), "install", "-c", constraints, str(wheel)], "pip install of the wheel")
+    _run(folder, [*_pip(".venv"), *_locked("core.txt")], "pip install of the locked core")
+    _run(folder, [*_pip(".venv"), "install", "--no-deps", str(wheel)], "pip install of the wheel")
+    _run(folder, [*_pip(".venv"), "check"], "the locked core is all that the wheel needs")
     core = "import importlib.util as u, sys; sys.exit(any(map(u.find_spec, ('torch', 'cvxpy', 'pandas'))))"
     _run(folder, [".venv/bin/python", "-c", core], "no extra in the core")
 
@@ -103,13 +104,17 @@ def _pip(environment: str) -> list[str]:
     return [f"{environment}/bin/python", "-m", "pip", "--disable-pip-version-check", "--quiet"]
 
 
-def _built(folder: Path, constraints: str) -> Path:
+def _locked(name: str) -> list[str]:
+    return ["install", "--require-hashes", "-r", str(ROOT / "requirements" / name)]
+
+
+def _built(folder: Path) -> Path:
     """The wheel of this checkout, equal to that of its source distribution."""
     ignored = shutil.ignore_patterns(".*", "build", "dist", "runs", "tests", "*.egg-info", "__pycache__")
     source = folder / "source"
     shutil.copytree(ROOT, source, ignore=ignored, symlinks=True)  # a build leaves files where it reads them
     venv.create(folder / "builder", with_pip=True)
-    _run(folder, [*_pip("builder"), "install", "-c", constraints, "setuptools"], "pip install setuptools")
+    _run(folder, [*_pip("builder"), *_locked("build.txt")], "pip install of the locked builder")
     builder = str(folder / "builder/bin/python")
     for kind in ("sdist", "wheel"):
         _run(source, [builder, "-c", BUILD, kind, str(folder / "dist")], f"{kind} of the checkout")
