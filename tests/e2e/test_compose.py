@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -83,6 +84,25 @@ def test_nobody_is_root_and_the_folders_belong_to_the_user() -> None:
     for party in SERVED:
         assert f"parties/{party}" in image
     assert "chmod 700 parties/*" in image  # a run folder that others can open is refused
+
+
+def test_a_party_writes_into_its_volume_only_and_needs_no_shell() -> None:
+    image = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    for service in COMPOSE["services"].values():
+        assert service["read_only"] is True
+        assert isinstance(service["command"], list)
+        assert service.get("healthcheck", {"test": ["CMD"]})["test"][0] == "CMD"
+    assert "ENTRYPOINT" not in image
+    assert image.strip().endswith('CMD ["vflens", "--help"]')
+
+
+def test_the_image_takes_hashed_packages_only() -> None:
+    image = (ROOT / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", " ")
+    steps = [step for step in re.split("&&|\n", image) if not step.startswith("#")]
+    installs = [step for step in steps if re.search(r"pip .*\b(install|wheel)\b", step)]
+    assert len(installs) == 4
+    assert all(("--require-hashes" in part) != ("--no-index" in part) for part in installs)
+    assert image.count("FROM ${BASE}") == image.count("\nFROM ") == 2
 
 
 def test_the_image_gets_every_package() -> None:
