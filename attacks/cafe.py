@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from vflens.attacks.wmi import WhiteBoxInversion
+from vflens.attacks.wmi import Start, WhiteBoxInversion
 
 
 class Cafe(WhiteBoxInversion):
@@ -19,8 +19,10 @@ class Cafe(WhiteBoxInversion):
     open: they are those of ``wmi``.
     """
 
-    start: Literal["spread", "half", "zero"] = Field(
-        "zero", description="0; or ½; or those two and points drawn in the box, as many as `starts`"
+    start: Start = Field(
+        "zero",
+        description="0; ½; those two and points drawn in the box, as many as `starts`; or each row's nearest "
+        "granted rows",
     )
     smoothness: float = Field(0.1, ge=0, allow_inf_nan=False, description="weight of the total variation")
     smoothness_of: Literal["embedding", "absolute"] = Field(

@@ -7,24 +7,26 @@ prediction.
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import nn
 
 from vflens.attacks._inversion import Inversion, device_of, target_model
 from vflens.attacks._passports import Guessed, behind
 from vflens.models.networks.parameters import from_arrays
 from vflens.models.networks.passport import Passport
-from vflens.plugins.declared import Stated
+from vflens.plugins.declared import Declared, Stated
 from vflens.plugins.view import AdversaryView
 from vflens.types import Array, Estimate, Knowledge
+
+Start: TypeAlias = Literal["spread", "half", "zero", "granted"]
 
 
 class WhiteBoxInversion(Inversion):
     """G is the disclosed bottom model; it is inverted from ½, 0 and points drawn in the box, the same for all
-    rows.
+    rows, or each row from the granted rows of nearest embedding.
 
     FedAdOb's own attack is ``start = "zero"``, ``smoothness = 0.1`` that is ``absolute``, ``box = false``.
 
@@ -37,8 +39,10 @@ class WhiteBoxInversion(Inversion):
     )
     stated: ClassVar[Stated | None] = Stated(key_guess={"passport": "random"})
 
-    start: Literal["spread", "half", "zero"] = Field(
-        "spread", description="½, 0 and points drawn in the box, as many as `starts`; or one of the two alone"
+    start: Start = Field(
+        "spread",
+        description="½, 0 and points drawn in the box, as many as `starts`; one of the two alone; or each "
+        "row's nearest granted rows, as many as `starts`",
     )
     passport: Literal["none", "random", "joint"] = Field(
         "none", description="γ = 1 and β = 0; a passport drawn at random; or γ and β learned with x"
@@ -52,6 +56,20 @@ class WhiteBoxInversion(Inversion):
     largest_mean: float = Field(10.0, gt=0, allow_inf_nan=False, description="random: N of the drawn keys")
     sigma: float = Field(1.0, ge=0, allow_inf_nan=False, description="random: σ of the drawn keys")
 
+    @model_validator(mode="after")
+    def _joint_has_one_start(self) -> Self:
+        if self.start == "granted" and self.passport == "joint":
+            raise ValueError(
+                'start = "granted" gives each row starts of its own, passport = "joint" all rows one: leave '
+                "one of them out"
+            )
+        return self
+
+    def declared(self) -> Declared:
+        """With ``start = "granted"`` also granted rows."""
+        granted = {Knowledge.AUXILIARY} if self.start == "granted" else set()
+        return Declared(self.needs | granted, self.phases, self.estimated_rows)
+
     def check(self, bottom: nn.Module) -> None:
         """See :meth:`vflens.plugins.attack.Attack.check`: ``layer`` is one of the model's, if it is used."""
         if self.passport != "none":
@@ -63,15 +81,18 @@ class WhiteBoxInversion(Inversion):
         """
         model = target_model(view)
         from_arrays(model, view.target_network())
-        points = self._points(len(view.metadata()), rng)
+        points = self._points(view, rng)
         if self.passport == "joint":
             return self._learned(view, behind(model, self.layer, Guessed), points)
         if self.passport == "random":
             model = behind(model, self.layer, lambda layer: self._drawn(layer, rng))
         return self.inverted(view, model, points)
 
-    def _points(self, width: int, rng: np.random.Generator) -> Array:
-        """Where the descents begin (m, ``width``)."""
+    def _points(self, view: AdversaryView, rng: np.random.Generator) -> Array:
+        """Where the descents begin (m, d)."""
+        if self.start == "granted":
+            return view.auxiliary()[1]
+        width = len(view.metadata())
         if self.start != "spread":
             return np.full((1, width), {"half": 0.5, "zero": 0.0}[self.start])
         points = rng.random((self.starts, width))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from inversionview import inversion_view
+from pydantic import ValidationError
 
 from vflens.attacks._inversion import Inversion
 from vflens.attacks.wmi import WhiteBoxInversion
@@ -15,7 +16,7 @@ from vflens.models.families.split_network import SplitNetwork
 from vflens.models.networks.architectures import bottom
 from vflens.models.networks.parameters import to_arrays
 from vflens.plugins.view import AdversaryView
-from vflens.types import Array, ColumnInfo
+from vflens.types import Array, ColumnInfo, Knowledge
 
 D, N = 5, 20
 COLUMNS = tuple(ColumnInfo(f"c{i}", 0.0, 1.0) for i in range(D))
@@ -93,6 +94,22 @@ def test_a_row_starts_at_the_granted_rows_of_nearest_embedding() -> None:
     for row in range(N):
         nearest = min(range(len(granted)), key=lambda i: float(np.linalg.norm(shown[i] - h[row])))
         np.testing.assert_allclose(found[row], granted[nearest], rtol=0, atol=1e-8)
+
+
+def test_an_inversion_from_granted_rows_reads_them_and_leaves_no_row_at_a_flat_start() -> None:
+    """½ and 0 are flat, and no drawn point is above .55 everywhere; granted rows are."""
+    model, rng = _network(0.55), np.random.default_rng(5)
+    x, granted = rng.uniform(0.75, 1, (N, D)), rng.uniform(0.75, 1, (15, D))
+    view = _view(model, x, granted)
+    attack = WhiteBoxInversion(start="granted")
+    assert attack.declared().needs == WhiteBoxInversion().declared().needs | {Knowledge.AUXILIARY}
+    assert np.abs(_reconstruct(WhiteBoxInversion(), view).values - x).max() > 0.2
+    assert np.abs(_reconstruct(attack, view).values - x).max() < 5e-3
+    unmoved = _reconstruct(WhiteBoxInversion(start="granted", steps=1, rate=1e-9), view).values
+    assert {int(np.abs(granted - row).sum(axis=1).argmin()) for row in unmoved} > {0}
+    assert max(np.abs(granted - row).max(axis=1).min() for row in unmoved) < 1e-8
+    with pytest.raises(ValidationError, match=r"all rows one: leave one of them out"):
+        WhiteBoxInversion(start="granted", passport="joint")
 
 
 @pytest.mark.parametrize("passport", ["none", "joint"])

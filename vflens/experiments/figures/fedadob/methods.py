@@ -133,6 +133,7 @@ _TV = {"smoothness": 0.1, "smoothness_of": "absolute", "box": False}
 ATTACKS = (
     Against("CAFE", "cafe", printed=True),
     Against("CAFE", "wmi"),
+    Against("CAFE", "wmi:granted", {"start": "granted"}),  # wmi_moments starts there too
     Against("CAFE", "wmi_moments", only=FEDADOB),
     Against("MI", "bmi:printed", {"learn": "top", **_TV}, printed=True),
     Against("MI", "bmi"),
