@@ -45,7 +45,9 @@ from vflens.registry import DEFENSES as INSTALLED_DEFENSES
 pytest.importorskip("torch")
 NAMES = [name for name in figures() if name.startswith("fao-")]
 FEW = {"steps": 2, "starts": 1}
-EFFORT = dict.fromkeys(("cafe", "wmi", "wmi_moments"), FEW) | {"inverse_network": {"learning_steps": 1}}
+EFFORT = dict.fromkeys(("cafe", "wmi", "wmi:granted", "wmi_moments"), FEW) | {
+    "inverse_network": {"learning_steps": 1}
+}
 EFFORT |= {name: FEW | {"learning_steps": 2} for name in ("bmi", "bmi:printed")}
 EFFORT |= {"pmc": {"steps": 2}, "pmc:printed": {"fine_tune_steps": 1}}
 TINY = Study(
@@ -150,6 +152,8 @@ def test_an_attack_meets_the_defences_of_what_it_estimates() -> None:
         assert {on for on, a in attacks.items() if a.meets(method)} == set(method.against)
     adaptive = next(a for a in ATTACKS if a.only)
     assert [m.title for m in DEFENSES if adaptive.meets(m)] == [FEDADOB]
+    granted = next(a for a in ATTACKS if a.name == "wmi:granted")  # it starts where the adaptive one does
+    assert all(granted.meets(m) for m in DEFENSES if FEATURES in m.against)
     assert {a.on for a in SCORING} == {LABELS}
     assert sum(a.printed for a in ATTACKS if a.on == FEATURES) >= 1
 
@@ -171,7 +175,18 @@ def test_cap_is_the_mean_over_the_grid_and_the_best_attack_its_minimum() -> None
     strongest = best(rows, dp, FEATURES)
     assert [c.value for c in strongest] == pytest.approx([(0.018 + 0.05) / 2, (0.027 + 0.05) / 2])
     assert [c.or_blind for c in strongest] == pytest.approx([(0.018 + 0.03) / 2, (0.027 + 0.03) / 2])
-    assert caps(rows[1:], dp, "wmi") == []  # a mean over part of the grid is another figure
+    assert len(caps(rows[1:], dp, "wmi")) == 1  # a mean over part of the grid is another figure
+
+
+def test_an_attack_that_failed_in_one_seed_leaves_the_others() -> None:
+    """Each seed has its best attack, among those that were scored throughout in it."""
+    dp = Method("DP", (FEATURES,), {"passive": "dp_gaussian"}, "level", (0.1, 1.0))
+    rows = [row(v, s, "wmi", 1.0, 0.3) for v in (0.1, 1.0) for s in (0, 1, 2)]
+    rows += [row(v, s, "bmi", 1.0, 0.1) for v, s in ((0.1, 0), (1.0, 0), (0.1, 1))]
+    assert [len(caps(rows, dp, name)) for name in ("wmi", "bmi")] == [3, 1]
+    assert [c.value for c in best(rows, dp, FEATURES)] == pytest.approx([0.1, 0.3, 0.3])
+    assert best(rows[6:], dp, FEATURES)[0].settings[0].attack == "bmi"
+    assert best([], dp, FEATURES) == []
 
 
 def test_intervals_are_students() -> None:

@@ -49,24 +49,30 @@ def _scored(row: Document) -> Document:
 
 
 def caps(rows: Rows, method: Method, attack: str) -> list[Cap]:
-    """CAP of ``method`` against ``attack``, one for each seed; empty where it was not scored throughout."""
-    own = [r for r in rows if r["defense"] == method.title and r["attack"] == attack]
-    found = []
-    for seed in sorted({r["seed"] for r in own}):
-        at = {r["strength"]: r for r in own if r["seed"] == seed}
-        if not set(method.values) <= at.keys():
-            return []
-        settings = [
-            Setting(v, at[v]["accuracy"], at[v]["error"], at[v]["blind"], attack) for v in method.values
-        ]
-        found.append(Cap(method.vary, tuple(settings)))
-    return found
+    """CAP of ``method`` against ``attack``, one for each seed in which it was scored at every strength."""
+    return list(_by_seed(rows, method, attack).values())
 
 
 def best(rows: Rows, method: Method, on: str, attacks: Sequence[Against] = ATTACKS) -> list[Cap]:
-    """CAP against the best of ``attacks``, setting by setting, one for each seed."""
-    each = [caps(rows, method, a.name) for a in attacks if a.on == on and a.meets(method)]
-    return [against_best(seed) for seed in zip(*(c for c in each if c), strict=True)]
+    """CAP against the best of ``attacks``, setting by setting, one for each seed: of those that were scored
+    in it at every strength.
+    """
+    each = [_by_seed(rows, method, a.name) for a in attacks if a.on == on and a.meets(method)]
+    seeds = sorted({seed for found in each for seed in found})
+    return [against_best(found[seed] for found in each if seed in found) for seed in seeds]
+
+
+def _by_seed(rows: Rows, method: Method, attack: str) -> dict[int, Cap]:
+    own = [r for r in rows if r["defense"] == method.title and r["attack"] == attack]
+    found = {}
+    for seed in sorted({r["seed"] for r in own}):
+        at = {r["strength"]: r for r in own if r["seed"] == seed}
+        if set(method.values) <= at.keys():
+            settings = [
+                Setting(v, at[v]["accuracy"], at[v]["error"], at[v]["blind"], attack) for v in method.values
+            ]
+            found[seed] = Cap(method.vary, tuple(settings))
+    return found
 
 
 def series(method: Method, seeds: Sequence[Cap]) -> Series:
