@@ -173,6 +173,26 @@ def test_noise_on_labels_goes_with_a_defence_that_mixes_gradients(
     federation(tmp_path, defenses=tables if labels_first else tables[::-1])
 
 
+@pytest.mark.parametrize("noise_first", [True, False])
+def test_noise_on_gradients_has_no_epsilon_beside_a_loss_of_the_whole_batch(
+    tmp_path: Path, *, noise_first: bool
+) -> None:
+    """The loss is ahead of the gate. Noise on labels is ahead of the loss; a passive party's own loss moves
+    its parameters alone.
+    """
+    model = {"architecture": "mlp", "width": 4}
+    for name, at in (("grad_perturb", "active"), ("dp_laplace", "passive"), ("dp_laplace", "active")):
+        tables = [{"name": name, "at": at}, {"name": "distance_correlation", "at": at}]
+        tables = tables if noise_first else tables[::-1]
+        if (name, at) != ("dp_laplace", "active"):
+            federation(tmp_path / name / at, model=model, defenses=tables)
+            continue
+        with pytest.raises(
+            ConfigError, match=r"'distance_correlation' at 'active' puts one .* each row: use one of them$"
+        ):
+            federation(tmp_path / "refused", model=model, defenses=tables)
+
+
 def test_noise_on_labels_keeps_its_epsilon_behind_a_batch_norm(tmp_path: Path) -> None:
     """A batch norm mixes embeddings, no labels: the ε of one epoch is that of one noisy label."""
     local = federation(

@@ -121,6 +121,22 @@ def test_the_gradient_that_leaves_takes_the_labels_out_of_embeddings(alpha: floa
     assert (_naive(h, y) < 0.4) == (alpha > 0.1)
 
 
+@pytest.mark.parametrize("defense", [DistanceCorrelation(), MID()], ids=lambda d: type(d).__name__)
+def test_a_label_moves_the_gradients_of_other_rows_only_where_that_is_said(defense: Defense) -> None:
+    """Noise on gradients beside such a term has no ε of one row."""
+    chain, start, keys = _chain(defense, Role.ACTIVE), _exchange(0), Keys.under(b"secret")
+    placed: Any = {"wrap": chain.wrap(start), "penalty": chain.penalty(start)}
+    top = Top(NETWORK, (), width=4, classes=2, training=Training(), keys=keys, **placed)
+    y = np.eye(2)[(X[:, 0] > 0.5).astype(int)]
+    moved = y.copy()
+    moved[0] = 1 - y[0]
+    first, second = (
+        top.loss_gradient(X[:, :4], np.zeros((64, 0)), labels, start).gradient for labels in (y, moved)
+    )
+    assert (first[0] != second[0]).any()
+    assert (first[1:] != second[1:]).any() == defense.mixes_rows
+
+
 # -- mid
 
 

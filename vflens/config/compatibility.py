@@ -53,26 +53,30 @@ def build_defenses(config: PassiveConfig | ActiveConfig | CoordinatorConfig) -> 
                 "data.label_column, or choose another setting"
             )
     _check_hidden_labels(defenses, config.party)
-    _check_mixing(defenses, config.party)
+    _check_mixing(defenses, config)
     return defenses
 
 
-def _check_mixing(defenses: Sequence[NamedDefense], party: str) -> None:
-    """Refuse a stated ε of a row behind a defence that puts one row into several: one that acts inside its
-    owner, or at the gate before it.
+def _check_mixing(
+    defenses: Sequence[NamedDefense], config: PassiveConfig | ActiveConfig | CoordinatorConfig
+) -> None:
+    """Refuse a stated ε of a row behind a defence that puts one row into several: one that acts on inputs or
+    labels, at the active party on the loss too, from which its gradients follow, or at the gate before it.
     """
     inner = frozenset(INNER_HOOKS)
-    inside = [n for n, d in defenses if d.mixes_rows and d.hooks() & inner]
+    mixing = {n: d.hooks() for n, d in defenses if d.mixes_rows}
+    inside = [n for n, hooks in mixing.items() if hooks & (inner - {"penalty"})]
+    in_loss = [n for n, hooks in mixing.items() if "penalty" in hooks and config.role is Role.ACTIVE]
     before: list[str] = []
     for name, defense in defenses:
-        if defense.mixes_rows:
-            before.append(name)
+        if name in mixing:
+            before += [name] if mixing[name] - inner else []
             continue
-        ahead = inside or ([] if defense.hooks() & inner else before)
+        ahead = inside or ([] if defense.hooks() & inner else [*in_loss, *before])
         if ahead and _states_cost(defense):
-            remedy = "use one of them" if inside else f"put {name!r} first, or use one of them"
+            remedy = f"put {name!r} first, or use one of them" if ahead[0] in before else "use one of them"
             raise ConfigError(
-                f"defence {ahead[0]!r} at {party!r} puts one row into several, and {name!r} "
+                f"defence {ahead[0]!r} at {config.party!r} puts one row into several, and {name!r} "
                 f"states an ε of each row: {remedy}"
             )
 

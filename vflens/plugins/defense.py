@@ -146,7 +146,7 @@ class Defense(BaseModel):
     needs_parameters: ClassVar[bool] = False
     #: It draws with ``ctx.common_stream``: every data party must have it, with the same settings.
     together: ClassVar[bool] = False
-    #: It puts one row into several: no ε per row can be stated of what comes behind it.
+    #: It puts one row into several, or its penalty does: no ε per row can be stated of what comes behind it.
     mixes_rows: ClassVar[bool] = False
     #: Settings over its defaults with which ``vflens audit`` tries it, from weak to strong.
     strengths: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)
