@@ -179,3 +179,16 @@ def test_no_statement_covers_any_other_matrix() -> None:
     assert closed_form(0.5, A, rng.normal(size=(2, 4)), x) is None
     assert closed_form(0.0, A[:1], rng.normal(size=(1, 4)), x) is None
     assert closed_form(0.5, A, np.zeros((2, 4)), x) is None
+
+
+def test_a_defence_of_batches_is_no_disagreement(tmp_path: Path) -> None:
+    """Masked inputs are no linear map of the columns; noise on the scores does not change that."""
+    masks = [_at(party, "instahide", mixed=1) for party in ("passive", "active")]
+    done = _run(tmp_path, share=0.3, defenses=[*masks, _at("coordinator", "gaussian_scores")])
+    found = _found(done)
+    assert found["ls"].measured > found["ls"].closed + 0.1
+    for name in ("ls", "half_star"):
+        verdict = found[name].verdict
+        assert verdict.startswith("not comparable: defended by ")
+        assert all(f"{d} at {p}" in verdict for d, p in (("instahide", "passive"), ("instahide", "active")))
+    assert theory.alarms(done) == []

@@ -29,6 +29,8 @@ from vflens.types import Array, Document, Role
 #: Relative difference that rounding explains; the systems' condition numbers are far below 1e8.
 TOLERANCE = 1e-6
 _THEOREM_2 = "RVG Theorem 2"
+#: Hooks that change scores by what no folder has a figure of.
+_UNMEASURED = frozenset({"on_batch", "on_embedding"})
 
 
 @dataclass(frozen=True)
@@ -202,8 +204,7 @@ def _noisy(run: Run, m: Metric, c: Comparison, defended: str) -> Comparison:
     """Theorem 4's gain on top of Theorem 2, from the coordinator's moments of its noise."""
     noise = [f for f in run.metrics("score_noise") if f.rows == c.rows == c.scored]
     weights = [f for f in run.metrics("theory_noise_weight") if (f.target, f.rows) == (m.target, m.rows)]
-    embedded = _acting(run, frozenset({"on_embedding"}))
-    if c.statement != _THEOREM_2 or embedded or not noise or not weights:
+    if c.statement != _THEOREM_2 or _acting(run, _UNMEASURED) or not noise or not weights:
         return replace(c, excuse=defended)
     B, S = _matrix(weights), _matrix(noise)
     gain, most = float(np.vdot(B, S)), float(np.linalg.eigvalsh(B)[-1] * np.trace(S))
@@ -285,7 +286,7 @@ def _unknown_scores(run: Run) -> str:
 
 def _defended_scores(run: Run) -> str:
     """Why released scores may be inexact; "" if they are exact."""
-    acting = _acting(run, frozenset({"on_embedding", "on_scores"}))
+    acting = _acting(run, _UNMEASURED | {"on_scores"})
     return f"defended by {', '.join(acting)}" if acting else ""
 
 
