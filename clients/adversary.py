@@ -99,7 +99,7 @@ class Adversary:
     def own(self) -> dict[str, Array]:
         """The own data of the adversary's party, for :class:`vflens.plugins.view.AdversaryView`."""
         party, run = self._party, self._party.run
-        own = {"features": run.inputs.kept}
+        own = {"features": self._own_inputs()}
         if run.labels is not None:
             own["labels"] = run.labels
         if run.federation.model.linear:
@@ -111,6 +111,16 @@ class Adversary:
                 network = run.model.predicting(_predictions(party.config.run))
             own |= {f"{NETWORK}{name}": array for name, array in network.items()}
         return {name: read_only(array) for name, array in own.items()}
+
+    def _own_inputs(self) -> Array:
+        """The party's inputs (N, d); of the active party those of its part of the predictions, with the masks
+        that its defences drew for them.
+        """
+        party, inputs = self._party, self._party.run.inputs
+        if party.role is Role.PASSIVE or not party.chain.overrides("on_batch"):
+            return inputs.kept
+        everything = np.arange(len(inputs), dtype=np.int32)
+        return party.inputs_of(everything, _predictions(party.config.run))
 
     def own_model(self) -> Module:
         """A copy of the passive party's trained bottom model; see :meth:`AdversaryView.own_model`.

@@ -15,6 +15,7 @@ from vflens.clients.spending import Spending
 from vflens.clients.vertical.early_stopping import EarlyStopping
 from vflens.config import ActiveConfig, PassiveConfig
 from vflens.models.part import ActivePart, Part
+from vflens.plugins.chain import DefenseChain
 from vflens.protocol.federation import Federation
 from vflens.protocol.link import Links
 from vflens.score.service import ScoringService
@@ -91,6 +92,7 @@ class Host(Protocol):
     transcript: Transcript
     metrics: Metrics
     log: FilteringBoundLogger
+    chain: DefenseChain
 
     @property
     def lock(self) -> AbstractContextManager[object]:

@@ -133,6 +133,22 @@ def test_both_parties_of_a_federation_mix_alike(tmp_path: Path) -> None:
     assert local.coordinator.chain._common == b""
 
 
+def test_an_active_party_takes_its_own_masks_off_before_it_solves(tmp_path: Path) -> None:
+    """Its own part of a score has the signs that it drew: with them x̃ of the other party is exact."""
+    local = federation(
+        tmp_path,
+        data={"name": "synthetic", "rows": 120, "features": 6, "classes": 5, "informative": 4},
+        defenses=[{"name": "instahide", "at": at, "mixed": 1} for at in ("passive", "active")],
+        attacks=[{"name": "ls"}],
+    )
+    local.run()
+    x = local.passive["passive"].run.truth
+    with np.load(tmp_path / "active" / "estimates" / "passive.ls.npz") as found:
+        masked = np.abs(x[found["rows"]] - x[:].mean())
+        np.testing.assert_allclose(np.abs(found["values"]), masked, atol=1e-6)
+        assert len(found["rows"]) == 24
+
+
 # -- grad_perturb
 
 
