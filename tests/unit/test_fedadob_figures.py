@@ -14,7 +14,7 @@ from scipy import stats
 from vflens.errors import ConfigError
 from vflens.experiments.figures import Options, Size, figures, page, reproduce
 from vflens.experiments.figures.fedadob import ablations, images, scoring, studies, times, trade_offs
-from vflens.experiments.figures.fedadob.cells import best, caps, cells, spread
+from vflens.experiments.figures.fedadob.cells import best, caps, cells, spread, unlearned
 from vflens.experiments.figures.fedadob.methods import (
     ATTACKS,
     DEFENSES,
@@ -187,6 +187,28 @@ def test_an_attack_that_failed_in_one_seed_leaves_the_others() -> None:
     assert [c.value for c in best(rows, dp, FEATURES)] == pytest.approx([0.1, 0.3, 0.3])
     assert best(rows[6:], dp, FEATURES)[0].settings[0].attack == "bmi"
     assert best([], dp, FEATURES) == []
+
+
+def test_federations_that_learn_nothing_are_named() -> None:
+    """Two seeds of .95 and one of .1 have a mean of .67 that no federation has."""
+    rows = [
+        {**row(v, s, a, 0.9, 0.1), "model": "tiny", "accuracy_gain": 0.01 if (v, s) == (1.5, 1) else 0.8}
+        for a in ("wmi", "bmi")
+        for v in (0.1, 1.5)
+        for s in (0, 1, 2)
+    ]
+    (sentence,) = unlearned(rows)
+    assert sentence.startswith("tiny, DP: 1 of 6 federations learn nothing")
+    assert sentence.endswith("Strengths (seed): 1.5 (1).")
+    assert unlearned(rows[:3]) == []
+
+
+def test_what_was_not_scored_has_no_bar() -> None:
+    shown = trade_offs._bars(TINY, [row(2.0, 0, "wmi", 1.0, 0.3)], FEATURES, [Method("DP", (FEATURES,))])
+    heights = {d["name"]: d["y"] for d in shown["spec"]["data"]}
+    assert heights.pop("CAFE, paper (LeNet-MNIST)") == [CAPS["CAFE", "LeNet-MNIST", "DP"].mean]
+    assert heights.pop("MI, paper (LeNet-MNIST)") == [CAPS["MI", "LeNet-MNIST", "DP"].mean]
+    assert set(map(tuple, heights.values())) == {(None,)}
 
 
 def test_intervals_are_students() -> None:

@@ -89,8 +89,8 @@ def _blind_level(y: float) -> Document:
     return {"shapes": [line], "annotations": [{"text": "blind guess", **place, "showarrow": False}]}
 
 
-def bars(title: str, x: Sequence[str], y: str, series: Mapping[str, Sequence[float]]) -> Plot:
-    """Groups of bars, one colour per name."""
+def bars(title: str, x: Sequence[str], y: str, series: Mapping[str, Sequence[float | None]]) -> Plot:
+    """Groups of bars, one colour per name; None has no bar."""
     labels = [escape(v) for v in x]
     data = [
         {

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from vflens.experiments.figures import Drawing, Options
-from vflens.experiments.figures.fedadob.cells import best, caps, cells, run, spread, unit
+from vflens.experiments.figures.fedadob.cells import best, caps, cells, run, spread, unit, unlearned
 from vflens.experiments.figures.fedadob.methods import (
     FEATURES,
     FEDADOB,
@@ -99,7 +99,11 @@ def _drawn(options: Options, what: Ablation) -> Drawing:
     plots = [_plot(s, [r for r in rows if r["model"] == s.name], what) for s in done]
     other = [f"{_BESIDE} is paper only in this size." for s in done if s.beside != _BESIDE]
     return Drawing(
-        rows, plots, lead, [*(note for s in done for note in s.notes), *other, *refused], tables=tables
+        rows,
+        plots,
+        lead,
+        [*(note for s in done for note in s.notes), *other, *unlearned(rows), *refused],
+        tables=tables,
     )
 
 

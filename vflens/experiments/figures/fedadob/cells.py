@@ -16,6 +16,8 @@ from vflens.experiments.sweeps.sweep_page import interval
 from vflens.numerics.theory.fedadob import Cap, Setting, against_best
 from vflens.types import Document
 
+_LEARNED = 0.05  # accuracy above that of the active party alone
+
 
 def cells(
     study: Study, methods: Sequence[Method], seed: int, attacks: Sequence[Against] = ATTACKS
@@ -46,6 +48,25 @@ def _scored(row: Document) -> Document:
     if row.get("label_accuracy") is None:
         return {**row, "error": row["mse"]}
     return {**row, "error": 1 - row["label_accuracy"], "blind": 1 - row["blind"]}
+
+
+def unlearned(rows: Rows) -> list[str]:
+    """A sentence for each defence on its federations that learned nothing: means over seeds hide them."""
+    found = []
+    for model, defense in dict.fromkeys((r["model"], r["defense"]) for r in rows):
+        gains = {
+            (r["strength"], r["seed"]): r["accuracy_gain"]
+            for r in rows
+            if (r["model"], r["defense"]) == (model, defense)
+        }
+        lost = [f"{v:g} ({seed})" for (v, seed), gain in gains.items() if gain < _LEARNED]
+        if lost:
+            found.append(
+                f"{model}, {defense}: {len(lost)} of {len(gains)} federations learn nothing, their accuracy "
+                f"is that of the active party alone, which has no columns. Strengths (seed): "
+                f"{', '.join(lost)}."
+            )
+    return found
 
 
 def caps(rows: Rows, method: Method, attack: str) -> list[Cap]:

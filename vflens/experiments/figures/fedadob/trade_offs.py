@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from vflens.experiments.figures import Drawing, Options
-from vflens.experiments.figures.fedadob.cells import best, caps, cells, run, series, spread, unit
+from vflens.experiments.figures.fedadob.cells import (
+    best,
+    caps,
+    cells,
+    run,
+    series,
+    spread,
+    unit,
+    unlearned,
+)
 from vflens.experiments.figures.fedadob.methods import (
     ATTACKS,
     DEFENSES,
@@ -68,7 +77,7 @@ def _measured(options: Options) -> tuple[list[Study], Rows, list[str]]:
     only = [m for m in MODELS if m not in {s.beside for s in done}]
     notes = [note for s in done for note in s.notes]
     notes += [f"Paper only, not run in this size: {', '.join(only)}."] if only else []
-    return done, rows, [*notes, *refused]
+    return done, rows, [*notes, *unlearned(rows), *refused]
 
 
 def _every(options: Options) -> list[Method]:
@@ -124,22 +133,21 @@ def _paper_only(model: str) -> Table:
 
 
 def _bars(study: Study, rows: Rows, on: str, methods: Sequence[Method]) -> Plot:
-    shown: dict[str, list[float]] = {}
+    """No bar where nothing was scored: a CAP of 0 would be no protection at all."""
+    shown: dict[str, list[float | None]] = {}
     for column in _COLUMNS[on]:
         printed = [CAPS.get((column, study.beside, m.title)) for m in methods]
-        shown[f"{column}, paper ({study.beside})"] = [p.mean if p else 0.0 for p in printed]
-        name = next((a.name for a in ATTACKS if a.column == column and a.printed), None)
-        if name is not None:
-            shown[f"{column} as printed, ours"] = [
-                _mean([c.value for c in caps(rows, m, name)]) for m in methods
-            ]
-    shown["best attack"] = [_mean([c.value for c in best(rows, m, on)]) for m in methods]
-    shown["blind guess"] = [_mean([_blind(c) for c in best(rows, m, on)]) for m in methods]
+        shown[f"{column}, paper ({study.beside})"] = [p.mean if p else None for p in printed]
+        name = printed_attack(column)
+        shown[f"{column} as printed, ours"] = [_mean([c.value for c in caps(rows, m, name)]) for m in methods]
+    strongest = [best(rows, m, on) for m in methods]
+    shown["best attack"] = [_mean([c.value for c in seeds]) for seeds in strongest]
+    shown["blind guess"] = [_mean([_blind(c) for c in seeds]) for seeds in strongest]
     return bars(f"{study.name}: CAP, {on}", [m.title for m in methods], "CAP", shown)
 
 
-def _mean(values: Sequence[float]) -> float:
-    return interval(values)[0] if values else 0.0
+def _mean(values: Sequence[float]) -> float | None:
+    return interval(values)[0] if values else None
 
 
 def _curves(study: Study, rows: Rows, on: str, methods: Sequence[Method]) -> list[Plot]:
@@ -150,7 +158,7 @@ def _curves(study: Study, rows: Rows, on: str, methods: Sequence[Method]) -> lis
         drawn = [series(m, c) for m, c in found if c]
         grey = [s.blind for _, seeds in found for c in seeds for s in c.settings]
         if grey:
-            drawn.append(Series("blind guess", [0, 1], [_mean(grey)] * 2))
+            drawn.append(Series("blind guess", [0, 1], [interval(grey)[0]] * 2))
         heading = f"{study.name}: {title}, error against accuracy"
         shown.append(lines(heading, "accuracy", unit(on), drawn, order=[m.title for m in methods]))
     return shown
