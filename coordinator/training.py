@@ -86,6 +86,7 @@ class TrainingLoop:
     def _record(self, gradient: Released | None) -> None:
         if gradient is not None:
             self.transcript.record(gradient)
+            self.transcript.link()
             self.recovery.checkpoint_if_due(lambda: _state(gradient))
 
     async def _gradient(
@@ -98,6 +99,7 @@ class TrainingLoop:
         await downward.send(Step(exchange, rows, released))
         for embedding in embeddings:  # while the active party computes
             self.transcript.record(embedding)
+        self.transcript.link()
         answer = await downward.receive()
         gradient = answer.released
         if gradient is None or gradient.exchange != exchange or gradient.rows.tobytes() != rows.tobytes():

@@ -15,8 +15,10 @@ from vflens.config import DataPartyConfig, PartyConfig, load_party
 from vflens.config.writing import toml_text
 from vflens.errors import ConfigError, StorageError
 from vflens.storage.files import write_whole
+from vflens.storage.heads import heads_in, to_json
 from vflens.storage.json_file import json_object
 from vflens.storage.private import exposure, owner_only, write_private
+from vflens.types import Document
 
 _OF_A_RUN = (
     "estimates", "events.jsonl", "federation.json", "metrics.parquet", "nonce", "order.npz", "own.npz",
@@ -93,12 +95,15 @@ def begin(config: PartyConfig) -> None:
 
 
 def write_status(folder: Path, state: str, reason: str = "") -> None:
-    """Write ``status.json``: running, finished, interrupted or failed, and the reason.
+    """Write ``status.json``: running, finished, interrupted or failed, the reason, and the heads of the logs.
 
     Raises:
         StorageError: it cannot be written; the earlier status stays.
     """
-    file, text = folder / "status.json", json.dumps({"state": state, "reason": reason})
+    document: Document = {"state": state, "reason": reason}
+    with suppress(OSError):  # a state without heads is better than none
+        document |= {"heads": to_json(heads)} if (heads := heads_in(folder)) else {}
+    file, text = folder / "status.json", json.dumps(document)
     try:
         write_whole(file, text.encode())
     except StorageError:

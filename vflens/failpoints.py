@@ -24,7 +24,7 @@ _WHOLE_FILES = (
     "pictures.npz", "rows.npz", "state.json", "status.json",
 )  # fmt: skip
 _LOGS = ("transcript", "released", "recovery")  # two files each (vflens.storage.journal)
-_IN_PLACE = ("steps.bin", "left_out.json")  # overwritten in place
+_IN_PLACE = ("steps.bin", "left_out.json", "chain.bin", "digests.bin")  # one file each
 _ACTS = (
     "Begin", "Deliver", "Describe", "Disclose", "Epoch", "Finished", "Forward", "Identify", "Predict",
     "Prepare", "Query", "Salt", "Step", "Stop", "Submission", "Train",

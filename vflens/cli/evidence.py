@@ -32,6 +32,24 @@ def report(
     emit(json, {**to_json(runs), "report": str(written)}, lambda: text)
 
 
+def audit_log(
+    folders: Annotated[list[Path], typer.Argument(help="run folders, or folders of parties")],
+    json: Json = False,
+) -> None:
+    """Verify recorded logs: each against its hash chain, and what a party released with what others received.
+
+    Ends with code 12 if a log was changed, with 5 if two parties' logs disagree.
+
+    Example: vflens audit-log runs/digits
+    """
+    from vflens.experiments.log_audit.audit import audit_logs
+
+    audits = audit_logs(folders)
+    emit(json, [a.to_json() for a in audits], lambda: "\n".join(a.words() for a in audits))
+    for finding in (f for a in audits for f in a.found.findings):
+        raise finding.error(str(finding))
+
+
 class Rows(StrEnum):
     """The rows that an attack estimates."""
 

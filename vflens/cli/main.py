@@ -56,6 +56,7 @@ for _command in (
     evidence.attack,
     evidence.score,
     evidence.compare,
+    evidence.audit_log,
     release.release,
     plugins.attacks,
     plugins.defenses,

@@ -24,8 +24,11 @@ from vflens.member.released_rows import RowLog
 from vflens.member.step_log import StepLog
 from vflens.plugins.chain import DefenseChain
 from vflens.plugins.defense import GATE_HOOKS
+from vflens.storage import release_digests
+from vflens.storage.chain import Head
 from vflens.storage.files import repeats
 from vflens.storage.journal import Journal
+from vflens.storage.release_digests import ReleaseDigests
 from vflens.types import Array, Exchange, Phase, Point, Released, sealed
 
 
@@ -35,14 +38,16 @@ class ReleaseGate:
     Args:
         sender: the owner's name, as its peers know it.
         chain: its defences.
-        folder: where the release log of predictions is kept, so that a restart does not draw anew.
+        folder: where the release log of predictions is kept, so that a restart does not draw anew, and the
+            digests of other releases.
         steps: the rows of its training releases; None for a party that draws them itself.
     """
 
     def __init__(self, sender: str, chain: DefenseChain, folder: Path, steps: StepLog | None) -> None:
         self._sender = sender
         self._chain = chain
-        self._journal = Journal(folder)
+        self._journal = Journal(folder, chained=True)
+        self._digests = ReleaseDigests(folder)
         self._steps = steps
         self._keep = 1  # training releases of a point
         self._last: dict[Point, list[Released]] = {}  # the newest comes last
@@ -114,6 +119,7 @@ class ReleaseGate:
         if exchange.phase is Phase.TRAIN:
             self.take(exchange, rows)  # first: what is not on disk has not been released
         released = self._seal(point, exchange, rows, self._defended(point, exchange, rows, tensors))
+        self._digests.add(released)  # first: what is not on disk has not been released
         if exchange.phase is Phase.DISCLOSE:
             self._disclosed[point, exchange] = released
         else:
@@ -218,6 +224,15 @@ class ReleaseGate:
                 last = self._seal(point, exchange, state[f"{name} rows"], {point: state[name]})
                 self._last.setdefault(point, []).append(last)
 
+    @property
+    def heads(self) -> dict[str, Head]:
+        """The heads of what was released in predictions ("released") and before them ("digests")."""
+        return {"released": self._journal.head, "digests": release_digests.head(self._journal.folder)}
+
+    def link(self) -> None:
+        """See :meth:`vflens.storage.journal.Journal.link`."""
+        self._journal.link()
+
     def check(self) -> None:
         """See :meth:`vflens.storage.journal.Journal.check`."""
         self._journal.check()
@@ -227,6 +242,7 @@ class ReleaseGate:
     def close(self) -> None:
         """Close the logs of what was released."""
         self._journal.close()
+        self._digests.close()
         if self._steps is not None:
             self._steps.close()
 

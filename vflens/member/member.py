@@ -235,6 +235,8 @@ class Member(Party):
                 fail_point("settling")
                 deferred()
                 fail_point("settled")
+            self.transcript.link()
+            self.gate.link()
 
     def flush(self) -> None:
         """Do deferred work and write the figures so far.

@@ -55,7 +55,7 @@ def index_line(released: Released, offset: int) -> tuple[bytes, list[Array]]:
     arrays = [released.rows, *tensors.values()]
     described = []
     for name, array in zip(("", *tensors), arrays, strict=True):
-        described.append(f"{_description(name, array.dtype, array.shape)}{offset}}}")
+        described.append(f"{description(name, array.dtype, array.shape)}{offset}}}")
         offset += array.nbytes
     e = released.exchange
     withheld = "true" if released.tensors is None else "false"
@@ -68,7 +68,7 @@ def index_line(released: Released, offset: int) -> tuple[bytes, list[Array]]:
 
 
 @lru_cache(maxsize=256)  # a run's arrays have few shapes
-def _description(name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
+def description(name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
     """An array in an index line, up to its offset."""
     return f'{{"name":{_quoted(name)},"dtype":"{dtype.str}","shape":{list(shape)},"offset":'
 

@@ -14,7 +14,7 @@ import mmap
 import threading
 from array import array as packed
 from collections.abc import Collection, Iterable, Iterator
-from itertools import accumulate, chain, takewhile
+from itertools import accumulate, chain, islice, takewhile
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -22,6 +22,7 @@ import numpy as np
 
 from vflens.errors import StorageError
 from vflens.failpoints import fail_point
+from vflens.storage.chain import Chain, Head
 from vflens.storage.index import Entry, complete_entry, index_line, released_at
 from vflens.types import Array, Phase, Point, Released
 
@@ -33,18 +34,26 @@ _ANY_PHASE = frozenset(Phase)
 class Journal:
     """The log in ``folder``, open for appending and reading.
 
+    Args:
+        folder: holds the two files.
+        chained: keep a :class:`vflens.storage.chain.Chain` too, for a log that is evidence.
+
     Raises:
         StorageError: the folder cannot be written, or holds a damaged log; also later, from ``append``, on a
             full disk. Earlier payloads stay readable.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, chained: bool = False) -> None:
         self.folder, self._name = folder, folder.name
         self._error: OSError | None = None
         self._lock = threading.Lock()
         with self._storage():
             folder.mkdir(parents=True, exist_ok=True)
-            self._offset = _drop_torn_tail(folder)
+            self._offset, count = _drop_torn_tail(folder)
+            self._chain = Chain(folder, count) if chained else None
+            if self._chain is not None:  # a killed process may not have written the newest link
+                for record in islice(records(folder), self._chain.head.records, None):
+                    self._chain.append(record.line, [record.payload], record.released.nbytes)
             self._index = (folder / "index.jsonl").open("ab", buffering=0)
             self._payload = (folder / "payload.bin").open("r+b", buffering=0)
             self._payload.seek(self._offset)
@@ -59,17 +68,33 @@ class Journal:
             self._raise_error()
             line, arrays = index_line(released, self._offset)
             joined = released.nbytes <= BLOCK_BYTES  # a copy costs less than a second write call
+            payload = [b"".join(a.data for a in arrays)] if joined else [_bytes(a) for a in arrays]
             try:  # payload first: an index line never points at missing bytes
                 fail_point(self._name, "begun")
-                for data in [b"".join(a.data for a in arrays)] if joined else map(_bytes, arrays):
+                for data in payload:
                     _write_blocks(self._payload, data)
                 fail_point(self._name, "payload")
                 _write_blocks(self._index, line)
                 fail_point(self._name, "written")
+                if self._chain is not None:
+                    self._chain.append(line, payload, released.nbytes)
             except OSError as error:
                 self._error = error
                 self._raise_error()
             self._offset += released.nbytes
+
+    @property
+    def head(self) -> Head:
+        """The newest link of a chained log."""
+        assert self._chain is not None, "a log without a chain has no head"
+        with self._lock, self._storage():
+            return self._chain.head
+
+    def link(self) -> None:
+        """See :meth:`vflens.storage.chain.Chain.link`; nothing in a log without a chain."""
+        if self._chain is not None and self._chain.waits:
+            with self._lock, self._storage():
+                self._chain.link()
 
     def check(self) -> None:
         """Raise the write error again for callers that did not see it.
@@ -78,6 +103,7 @@ class Journal:
             StorageError: a payload could not be written.
         """
         self._raise_error()
+        self.link()
 
     def restart(self) -> None:
         """Empty the log. New payloads overwrite its bytes, which is cheaper than a growing file
@@ -90,8 +116,11 @@ class Journal:
 
     def close(self) -> None:
         """Close the files."""
-        self._index.close()
-        self._payload.close()
+        with contextlib.suppress(StorageError):  # the reader of a chain sees that its end is missing
+            self.link()
+        for file in (self._index, self._payload, self._chain):
+            if file is not None:
+                file.close()
 
     def __iter__(self) -> Iterator[Released]:
         """All payloads in order of appending; arrays are read-only views of the memory map."""
@@ -121,8 +150,29 @@ def read(folder: Path) -> Iterator[Released]:
         StorageError: the folder holds no log, or the log is damaged.
     """
     with _snapshot(folder) as log:
-        for _, entry in _entries(log):
+        for *_, entry in _entries(log):
             yield released_at(entry, log.data)
+
+
+class Record(NamedTuple):
+    """One whole record of a log: its index line with the line's end, and its payload, raw and as arrays."""
+
+    line: bytes
+    payload: memoryview
+    released: Released
+
+
+def records(folder: Path) -> Iterator[Record]:
+    """The whole records of a log, in order, without a torn last line.
+
+    Raises:
+        StorageError: the folder holds no log, or the log is damaged.
+    """
+    with _snapshot(folder) as log:
+        data = memoryview(log.data)
+        for _, line, entry in _entries(log):
+            start = entry.rows.offset
+            yield Record(line, data[start : start + entry.nbytes], released_at(entry, log.data))
 
 
 class _Snapshot(NamedTuple):
@@ -178,7 +228,7 @@ class Reader:
 
     def _parse_new_lines(self) -> None:
         with _snapshot(self._folder) as log:
-            for end, entry in _entries(log, self._end):
+            for end, _, entry in _entries(log, self._end):
                 kind = (entry.phase, entry.point, entry.sender)
                 self._lines.setdefault(kind, packed("q")).append(self._end)
                 self._end = end
@@ -239,8 +289,8 @@ def _lines(index: BinaryIO) -> Iterator[bytes]:
         yield line
 
 
-def _entries(log: _Snapshot, begin: int = 0) -> Iterator[tuple[int, Entry]]:
-    """The entries from byte ``begin`` of the index, each with the byte after its line, without a torn last
+def _entries(log: _Snapshot, begin: int = 0) -> Iterator[tuple[int, bytes, Entry]]:
+    """The byte after each line from byte ``begin`` of the index, the line and its entry, without a torn last
     line.
 
     Raises:
@@ -255,7 +305,7 @@ def _entries(log: _Snapshot, begin: int = 0) -> Iterator[tuple[int, Entry]]:
         if entry is None:
             raise _damaged(log.lines, begin)
         begin = end
-        yield end, entry
+        yield end, line, entry
 
 
 def _damaged(index: BinaryIO, begin: int) -> StorageError:
@@ -269,22 +319,22 @@ def _damaged(index: BinaryIO, begin: int) -> StorageError:
     )
 
 
-def _drop_torn_tail(folder: Path) -> int:
-    """Cut both files after the last complete entry; return the payload's length."""
+def _drop_torn_tail(folder: Path) -> tuple[int, int]:
+    """Cut both files after the last complete entry; return the payload's length and the number of entries."""
     index, payload = folder / "index.jsonl", folder / "payload.bin"
     if not index.exists() or not payload.exists():
         index.write_bytes(b"")
         payload.write_bytes(b"")
-        return 0
-    kept = end = 0
+        return 0, 0
+    kept = end = count = 0
     with _snapshot(folder) as log:
-        for behind, entry in _entries(log):
-            kept, end = behind, entry.end
+        for behind, _, entry in _entries(log):
+            kept, end, count = behind, entry.end, count + 1
     with index.open("r+b") as file:
         file.truncate(kept)
     with payload.open("r+b") as file:
         file.truncate(end)
-    return end
+    return end, count
 
 
 def _bytes(array: Array) -> memoryview:

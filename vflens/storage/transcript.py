@@ -10,6 +10,7 @@ from typing import Any
 
 from vflens.errors import StorageError
 from vflens.failpoints import fail_point
+from vflens.storage.chain import Head
 from vflens.storage.journal import Journal, Reader
 from vflens.storage.json_file import json_object
 from vflens.types import Exchange, Phase, Point, Released
@@ -28,7 +29,7 @@ class Transcript(Reader):
         super().__init__(folder)
         self._every = every
         self._left_out = _LeftOut(folder / "left_out.json") if every > 1 else None
-        self._journal = Journal(folder)
+        self._journal = Journal(folder, chained=True)
         self._latest: dict[tuple[str, Point], int] = {}
         self._seen: set[tuple[str, Point, Exchange]] = set()
         self.received = 0
@@ -57,6 +58,15 @@ class Transcript(Reader):
             self._left_out.add(released)
         self._count(1, released.nbytes)
         return True
+
+    @property
+    def head(self) -> Head:
+        """See :meth:`vflens.storage.journal.Journal.head`; messages that sampling left out have no link."""
+        return self._journal.head
+
+    def link(self) -> None:
+        """See :meth:`vflens.storage.journal.Journal.link`."""
+        self._journal.link()
 
     def check(self) -> None:
         """See :meth:`vflens.storage.journal.Journal.check`."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, TypeAdapter, ValidationError
 
 from vflens.errors import ConfigError, DataError
 from vflens.storage.files import UNREADABLE, read_arrays
@@ -62,11 +62,19 @@ class Federation(_File):
     aggregator: str = "coordinator"
 
 
+class LogHead(_File):
+    """The head of a log's hash chain: the link of the last of ``records`` records, in hexadecimal."""
+
+    records: NonNegativeInt
+    head: str = Field(pattern="^[0-9a-f]{64}$")
+
+
 class Status(_File):
     """``status.json``: the end of the run; an interrupted party may have none."""
 
     state: Literal["finished", "interrupted", "failed", "running"] = "interrupted"
     reason: str = "it left no status"
+    heads: dict[str, LogHead] = {}
 
 
 @dataclass(frozen=True)

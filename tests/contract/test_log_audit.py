@@ -1,0 +1,277 @@
+"""An audit of logs: whole runs fit, and whatever is changed afterwards is found, in words."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from accidents import rebuild_all, train_until
+from commandline import Run
+from laboratory import NOISY, THREE, close, federation, finish
+from splitcases import CONCATENATED, STALE
+
+from vflens.experiments.log_audit.audit import AuditedRun, audit_logs
+from vflens.services.folder import write_status
+from vflens.storage.chain import LINK_BYTES, START, linked
+from vflens.storage.journal import records
+from vflens.storage.transcript import Transcript
+
+SAMPLED = {"transcript": {"every": 3}}
+KINDS: dict[str, dict[str, Any]] = {
+    "summed": {"defenses": NOISY},
+    "three passive parties": {"parties": THREE},
+    "sampled": SAMPLED,
+    "concatenated": CONCATENATED,
+    "one step stale": STALE,
+}
+
+
+def _audit(home: Path) -> AuditedRun:
+    (audited,) = audit_logs([home])
+    return audited
+
+
+def _problems(home: Path) -> list[str]:
+    return [str(finding) for finding in _audit(home).found.findings]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folders of a finished run of three parties."""
+    home = tmp_path_factory.mktemp("finished") / "run"
+    federation(home).run()
+    return home
+
+
+@pytest.fixture
+def home(finished: Path, tmp_path: Path) -> Path:
+    """A copy of them, to be changed."""
+    return Path(shutil.copytree(finished, tmp_path / "run"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_whole_run_fits(tmp_path: Path, kind: str) -> None:
+    local = federation(tmp_path, **KINDS[kind])
+    local.run()
+    audited = _audit(tmp_path)
+    assert audited.found.findings == []
+    counts = {m.name: sum(1 for _ in records(m.folder / "transcript")) for m in local.members()}
+    assert {name: logs["transcript"].head.records for name, logs in audited.logs.items()} == counts
+    aggregator = "active" if local.coordinator.aligned.direct else "coordinator"
+    predicted = len(local.coordinator.aligned.predict)
+    for passive in local.passive:
+        compared = audited.compared[passive, aggregator]
+        assert compared["rows"] == predicted
+        kept = local.coordinator.aligned.steps // KINDS[kind].get("transcript", {}).get("every", 1)
+        assert compared["releases"] >= kept
+
+
+def test_a_link_covers_the_link_before_it_the_line_and_the_payload(home: Path) -> None:
+    folder = home / "active" / "transcript"
+    lines, payload = (folder / "index.jsonl").read_bytes().splitlines(keepends=True), folder / "payload.bin"
+    data, link, end = payload.read_bytes(), bytes(32), 0
+    for line in lines:
+        nbytes = json.loads(line)["nbytes"]
+        link = hashlib.blake2b(link + line + data[end : end + nbytes], digest_size=32).digest()
+        end += nbytes
+    assert (folder / "chain.bin").read_bytes()[-32:] == link
+    status = json.loads((home / "active" / "status.json").read_text())
+    assert status["heads"]["transcript"] == {"records": len(lines), "head": link.hex()}
+
+
+# --- what was changed is found
+
+
+def _flip(file: Path, place: int) -> None:
+    data = bytearray(file.read_bytes())
+    data[place] ^= 1
+    file.write_bytes(data)
+
+
+def _cut_line(folder: Path, number: int) -> None:
+    lines = (folder / "index.jsonl").read_bytes().splitlines(keepends=True)
+    del lines[number - 1]
+    (folder / "index.jsonl").write_bytes(b"".join(lines))
+
+
+def _link_anew(folder: Path) -> None:
+    """What the owner of a folder can do after a change: all links again."""
+    link, links = START, []
+    for record in records(folder):
+        link = linked(link, record.line, [record.payload])
+        links.append(link)
+    (folder / "chain.bin").write_bytes(b"".join(links))
+
+
+def _damage(home: Path) -> dict[str, Callable[[], object]]:
+    log = home / "passive" / "transcript"
+    size = (log / "payload.bin").stat().st_size
+    text = (log / "index.jsonl").read_text()
+    return {
+        "payload": lambda: _flip(log / "payload.bin", 0),
+        "payload of the last": lambda: _flip(log / "payload.bin", size - 1),
+        "index": lambda: (log / "index.jsonl").write_text(text.replace('"step":3,', '"step":9,', 1)),
+        "link": lambda: _flip(log / "chain.bin", 4 * LINK_BYTES),
+        "a record less": lambda: _cut_line(log, 3),
+        "the last record less": lambda: _cut_line(log, 12),
+        "no JSON": lambda: (log / "index.jsonl").write_text(text.replace('"round":1,', '"round":"x",', 1)),
+    }
+
+
+@pytest.mark.parametrize(
+    ("what", "line", "problem"),
+    [
+        ("payload", 1, "this record is not the one that was linked"),
+        ("payload of the last", 12, "this record is not the one that was linked"),
+        ("index", 4, "this record is not the one that was linked"),
+        ("link", 5, "this record is not the one that was linked"),
+        ("a record less", 3, "this record is not the one that was linked"),
+        ("the last record less", 12, "12 records were linked, 11 are left"),
+        ("no JSON", 5, "it cannot be read on"),
+    ],
+)
+def test_the_first_record_that_was_changed_is_named(home: Path, what: str, line: int, problem: str) -> None:
+    _damage(home)[what]()
+    first, *_ = _problems(home)
+    assert first.startswith(f"passive: transcript/index.jsonl, line {line}: {problem}")
+    assert first.endswith(": bring back the folder as it was, or do not rely on it")
+
+
+def test_a_record_that_was_linked_anew_differs_from_what_was_released_and_from_the_noted_head(
+    home: Path,
+) -> None:
+    log = home / "passive" / "transcript"
+    _flip(log / "payload.bin", 100)
+    _link_anew(log)
+    noted, released = _problems(home)
+    assert "its own status.json holds" in noted
+    assert (
+        "transcript/index.jsonl, line 1: gradient of train step 0 has other bytes than 'active'" in released
+    )
+
+
+def test_receivers_are_compared_where_the_sender_gave_no_folder(home: Path) -> None:
+    shutil.rmtree(home / "active")
+    log = home / "passive" / "transcript"
+    _flip(log / "payload.bin", 100)
+    _link_anew(log)
+    assert any("gradient of train step 0 from 'active' has other bytes than at" in p for p in _problems(home))
+
+
+@pytest.mark.parametrize("place", [0, -1])
+def test_a_changed_prediction_is_found_on_either_side(home: Path, place: int) -> None:
+    log = home / "passive" / "released"
+    _flip(log / "payload.bin", place)
+    _link_anew(log)
+    problems = [p for p in _problems(home) if "status.json" not in p]
+    assert problems
+    assert all("prediction row" in p or "rows that 'passive' released are missing" in p for p in problems)
+
+
+def test_a_record_that_nobody_released_and_one_that_never_came_are_found(home: Path) -> None:
+    digests = home / "active" / "released" / "digests.bin"
+    data = digests.read_bytes()
+    digests.write_bytes(data[50:])
+    assert any("gradient of train step 0 from 'active' has no counterpart" in p for p in _problems(home))
+    digests.write_bytes(data + data[-50:-49] + bytes([1]) + bytes(7) + b"\x07" + data[-40:])
+    assert _problems(home)
+    digests.write_bytes(data + data[:2] + (2).to_bytes(8, "little") + (99).to_bytes(8, "little") + bytes(32))
+    lacking = [p for p in _problems(home) if "are missing" in p]
+    assert [p.split(":")[0] for p in lacking] == ["passive", "coordinator"]
+    assert "1 releases of 'active' are missing, the first is gradient of train step 99" in lacking[0]
+
+
+def test_a_second_draw_of_one_release_is_found(home: Path) -> None:
+    digests = home / "passive" / "released" / "digests.bin"
+    data = digests.read_bytes()
+    digests.write_bytes(data + data[:50])  # repeated after a restart: the same bytes
+    assert not [p for p in _problems(home) if "released before" in p]
+    digests.write_bytes(data + data[:18] + bytes(32))
+    (problem,) = [p for p in _problems(home) if "released before" in p]
+    assert "embedding of train step 0, was released before with other values" in problem
+
+
+# --- what is no damage is said in words
+
+
+def test_a_half_written_last_line_and_links_not_yet_written_are_notes(home: Path) -> None:
+    log = home / "passive" / "transcript"
+    write_status(home / "passive", "interrupted", "the process was killed")
+    with (log / "index.jsonl").open("ab") as index:
+        index.write(b'{"sender":"act')
+    with (log / "chain.bin").open("r+b") as links:
+        links.truncate(11 * LINK_BYTES)
+    status = home / "passive" / "status.json"
+    status.write_text('{"state": "interrupted", "reason": "the process was killed"}')
+    found = _audit(home).found
+    assert found.findings == []
+    assert any("the last line of transcript/index.jsonl is half-written" in note for note in found.notes)
+    assert any("the last 1 records of transcript/index.jsonl have no link" in note for note in found.notes)
+
+
+def test_records_after_the_end_of_a_finished_log_are_found(home: Path) -> None:
+    with (home / "passive" / "transcript" / "chain.bin").open("r+b") as links:
+        links.truncate(11 * LINK_BYTES)
+    assert any("1 records have no link: they were added later" in p for p in _problems(home))
+
+
+def test_a_folder_from_before_the_chain_is_said_to_have_none(home: Path) -> None:
+    for log in ("transcript", "released"):
+        (home / "passive" / log / "chain.bin").unlink()
+    (home / "passive" / "released" / "digests.bin").unlink()
+    (home / "passive" / "status.json").write_text('{"state": "finished", "reason": ""}')
+    found = _audit(home).found
+    assert found.findings == []
+    assert any("passive: transcript/ was written before logs had a chain" in note for note in found.notes)
+    assert any("passive: released/ has no digests" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("kind", ["summed", "sampled", "one step stale"])
+def test_a_run_that_was_taken_up_again_fits(tmp_path: Path, kind: str) -> None:
+    local = federation(tmp_path, **KINDS[kind])
+    local.coordinator.prepare()
+    train_until(local, 5)
+    rebuild_all(local)
+    local.coordinator.train()
+    finish(local)
+    close(local)
+    for member in local.members():
+        write_status(member.folder, "finished")
+    assert _problems(tmp_path) == []
+
+
+def test_links_that_a_killed_party_did_not_write_are_written_when_it_is_taken_up(tmp_path: Path) -> None:
+    local = federation(tmp_path)
+    local.run()
+    chain = tmp_path / "passive" / "transcript" / "chain.bin"
+    whole = chain.read_bytes()
+    for kept in (0, 5 * LINK_BYTES, 6 * LINK_BYTES + 7, len(whole)):
+        chain.write_bytes(whole[:kept])
+        Transcript(chain.parent).close()
+        assert chain.read_bytes() == whole
+    chain.write_bytes(whole + bytes(LINK_BYTES))  # a loss of power took the record, not its link
+    Transcript(chain.parent).close()
+    assert chain.read_bytes() == whole
+
+
+# --- the command
+
+
+def test_the_command_prints_heads_and_ends_with_the_kind_of_what_it_found(home: Path, vflens: Run) -> None:
+    code, out, _ = vflens("audit-log", home, "--json")
+    (document,) = json.loads(out)
+    assert (code, document["fits"]) == (0, True)
+    head = document["logs"]["active"]["transcript"]["head"]
+    assert head in vflens("audit-log", home)[1]
+    _flip(home / "passive" / "transcript" / "payload.bin", 0)
+    code, out, error = vflens("audit-log", home, "--json")
+    assert (code, json.loads(out)[0]["findings"][0]["line"]) == (12, 1)
+    assert error.startswith("error: passive: transcript/index.jsonl, line 1: ")
+    _link_anew(home / "passive" / "transcript")
+    (home / "passive" / "status.json").unlink()
+    assert vflens("audit-log", home)[0] == 5

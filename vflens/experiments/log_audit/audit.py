@@ -1,0 +1,86 @@
+"""``vflens audit-log``: recorded logs against their chains, their heads, and one another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from vflens.experiments.log_audit.chains import CheckedLog, check_heads, checked_logs
+from vflens.experiments.log_audit.digests import compare_digests
+from vflens.experiments.log_audit.finding import Found
+from vflens.experiments.log_audit.rows import compare_rows
+from vflens.experiments.results.folders import Run, read_runs
+from vflens.types import Document
+
+
+@dataclass(frozen=True)
+class AuditedRun:
+    """What an audit of one run found: the logs of each party, and the records compared between two."""
+
+    name: str
+    logs: Mapping[str, Mapping[str, CheckedLog]]
+    compared: Mapping[tuple[str, str], Mapping[str, int]]
+    found: Found
+
+    def to_json(self) -> Document:
+        """For programs."""
+        heads = {
+            party: {
+                name: {"records": log.head.records, "head": log.head.link.hex()} for name, log in logs.items()
+            }
+            for party, logs in self.logs.items()
+        }
+        findings = [
+            {
+                "party": f.party,
+                "file": f.file,
+                "line": f.line or None,
+                "problem": f.problem,
+                "remedy": f.remedy,
+            }
+            for f in self.found.findings
+        ]
+        compared = [{"from": a, "to": b, **counts} for (a, b), counts in self.compared.items()]
+        return {
+            "run": self.name,
+            "fits": not findings,
+            "logs": heads,
+            "compared": compared,
+            "findings": findings,
+            "notes": self.found.notes,
+        }
+
+    def words(self) -> str:
+        """For people: the heads, what was compared, then what does not fit."""
+        lines = [f"run {self.name}"]
+        for party, logs in self.logs.items():
+            for name, log in logs.items():
+                lines.append(f"  {party} {name}: {log.head.records} records, head {log.head.link.hex()}")
+        for (sender, receiver), counts in self.compared.items():
+            amounts = " and ".join(f"{n} {what}" for what, n in counts.items())
+            lines.append(f"  {sender} → {receiver}: {amounts} compared")
+        lines += [f"  note: {note}" for note in self.found.notes]
+        lines += [f"  DOES NOT FIT {finding}" for finding in self.found.findings]
+        return "\n".join([*lines, *(() if self.found.findings else ["  all that could be checked fits"])])
+
+
+def audit_logs(folders: Sequence[Path]) -> list[AuditedRun]:
+    """Audit the runs in ``folders``; see ``docs/audit-log.md``.
+
+    Raises:
+        ConfigError, DataError: see :func:`vflens.experiments.results.folders.read_runs`.
+    """
+    return [_audited(run) for run in read_runs(folders)]
+
+
+def _audited(run: Run) -> AuditedRun:
+    found = Found()
+    logs = {party.name: checked_logs(party, found) for party in run.parties}
+    for party in run.parties:
+        check_heads(party.name, logs[party.name], party.status.heads, "its own status.json", found)
+    compared: dict[tuple[str, str], dict[str, int]] = {}
+    for what, counts in (("releases", compare_digests(run, found)), ("rows", compare_rows(run, found))):
+        for pair, count in counts.items():
+            compared.setdefault(pair, {})[what] = count
+    return AuditedRun(run.name, logs, compared, found)

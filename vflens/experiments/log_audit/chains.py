@@ -1,0 +1,129 @@
+"""One party's logs against the links that it wrote, and against the heads that it and others noted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from vflens.errors import StorageError
+from vflens.experiments.log_audit.finding import Found
+from vflens.experiments.results.folders import LogHead, PartyRun
+from vflens.storage import chain, release_digests
+from vflens.storage.chain import START, Head, linked
+from vflens.storage.journal import records
+
+
+@dataclass(frozen=True)
+class CheckedLog:
+    """A log that was read: its newest head, and its link after any number of records (None: it has fewer)."""
+
+    head: Head
+    after: Callable[[int], bytes | None]
+
+
+def checked_logs(party: PartyRun, found: Found) -> Mapping[str, CheckedLog]:
+    """The logs of ``party`` by name, each compared with its own links."""
+    logs = {name: _checked(party, name, found) for name in ("transcript", "released")}
+    logs["digests"] = _checked_digests(party, found)
+    return {name: log for name, log in logs.items() if log is not None}
+
+
+def check_heads(
+    owner: str, logs: Mapping[str, CheckedLog], noted: Mapping[str, LogHead], holder: str, found: Found
+) -> None:
+    """Compare the ``logs`` of ``owner`` with the heads that ``holder`` noted of them."""
+    for name, head in noted.items():
+        link = logs[name].after(head.records) if name in logs else None
+        file = f"{name}/{chain.FILE}" if name != "digests" else f"released/{release_digests.FILE}"
+        if link is None:
+            found.damaged(
+                owner, file, f"it has fewer records than the {head.records} whose head {holder} holds"
+            )
+        elif link.hex() != head.head:
+            found.damaged(
+                owner,
+                file,
+                f"the head of the first {head.records} records is {link.hex()}, {holder} holds {head.head}: "
+                "one of them was changed and all links after it written anew",
+            )
+
+
+def _checked(party: PartyRun, name: str, found: Found) -> CheckedLog | None:
+    folder = party.folder / name
+    if not (folder / "index.jsonl").exists():
+        found.notes.append(f"{party.name}: no {name}/ was given: nothing of it is checked")
+        return None
+    if not (folder / chain.FILE).exists():
+        found.notes.append(
+            f"{party.name}: {name}/ was written before logs had a chain: its records have no links"
+        )
+        return None
+    links = chain.links(folder)
+    _check_links(party, name, links, found)
+    if (folder / "left_out.json").exists():
+        found.notes.append(f"{party.name}: {name}/ is sampled: messages that it left out have no links")
+    return CheckedLog(Head(len(links), links[-1] if links else START), lambda n: _after(links, n))
+
+
+def _check_links(party: PartyRun, name: str, links: list[bytes], found: Found) -> None:
+    """Name the first record of a log that does not fit ``links``; what is torn at the end is noted."""
+    folder, file = party.folder / name, f"{name}/index.jsonl"
+    count, read, fits = 0, 0, True
+    try:
+        for count, record in enumerate(records(folder), 1):
+            read += len(record.line)
+            before = links[count - 2] if count > 1 else START
+            if (
+                fits
+                and count <= len(links)
+                and linked(before, record.line, [record.payload]) != links[count - 1]
+            ):
+                fits = False
+                problem = (
+                    "this record is not the one that was linked: the line, its payload or a link was changed"
+                )
+                found.damaged(party.name, file, problem, count)
+    except StorageError as error:
+        found.damaged(party.name, file, f"it cannot be read on ({error})", count + 1)
+        return
+    if read < (folder / "index.jsonl").stat().st_size:
+        found.notes.append(
+            f"{party.name}: the last line of {file} is half-written, as a crash leaves it: a restart drops it"
+        )
+    _check_number(party, file, count, len(links), found)
+
+
+def _check_number(party: PartyRun, file: str, records: int, links: int, found: Found) -> None:
+    if links > records:
+        found.damaged(party.name, file, f"{links} records were linked, {records} are left", records + 1)
+    elif records > links and party.status.state == "finished":
+        found.damaged(
+            party.name, file, f"{records - links} records have no link: they were added later", links + 1
+        )
+    elif records > links:
+        found.notes.append(
+            f"{party.name}: the last {records - links} records of {file} have no link: the party was stopped "
+            "before it wrote them, or they were added later"
+        )
+
+
+def _after(links: list[bytes], records: int) -> bytes | None:
+    if records > len(links):
+        return None
+    return links[records - 1] if records else START
+
+
+def _checked_digests(party: PartyRun, found: Found) -> CheckedLog | None:
+    folder: Path = party.folder / "released"
+    if not (folder / release_digests.FILE).exists():
+        found.notes.append(
+            f"{party.name}: released/ has no digests: releases in training and disclosures are not compared"
+        )
+        return None
+    head = release_digests.head(folder)
+
+    def after(count: int) -> bytes | None:
+        return release_digests.head(folder, count).link if count <= head.records else None
+
+    return CheckedLog(head, after)

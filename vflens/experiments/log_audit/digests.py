@@ -1,0 +1,170 @@
+"""Training and disclosures: the digest of each release against what others received."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from vflens.errors import StorageError
+from vflens.experiments.log_audit.finding import Found
+from vflens.experiments.results.folders import PartyRun, Run
+from vflens.models.family import checked_model
+from vflens.storage import release_digests
+from vflens.storage.journal import records
+from vflens.storage.release_digests import digest, digests
+from vflens.types import Phase, Point, Role
+
+
+class Key(NamedTuple):
+    """A release, before predictions: a party makes it once."""
+
+    phase: Phase
+    point: Point
+    round: int
+    step: int
+
+    def __str__(self) -> str:
+        return f"{self.point} of {self.phase} step {self.step}"
+
+
+@dataclass(frozen=True)
+class Received:
+    """The digest of a record in the transcript of ``party``, and its line."""
+
+    party: PartyRun
+    line: int
+    digest: bytes
+
+
+def compare_digests(run: Run, found: Found) -> dict[tuple[str, str], int]:
+    """Compare what the parties of ``run`` released before predictions with what the others received.
+
+    Returns:
+        (sender, receiver) → number of records that were compared with the sender's own digest.
+    """
+    arrived = _arrived(run)
+    compared: dict[tuple[str, str], int] = {}
+    for sender, received in arrived.items():
+        party = next((p for p in run.parties if p.name == sender), None)
+        released = None if party is None else _released(party, found)
+        if party is not None and released is not None:
+            for name, count in _compare(party, released, received, found).items():
+                compared[sender, name] = count
+            _check_arrival(run, party, released, received, found)
+        else:
+            _compare_receivers(sender, received, found)
+    return compared
+
+
+Arrived = Mapping[Key, Sequence[Received]]
+
+
+def _arrived(run: Run) -> dict[str, dict[Key, list[Received]]]:
+    """Sender → release → its records in all transcripts, but for parts of a gradient."""
+    arrived: dict[str, dict[Key, list[Received]]] = {p.name: {} for p in run.parties}
+    for party in run.parties:
+        for line, sender, key, value in _records(party):
+            if not (key.point is Point.GRADIENT and _takes_parts(party)):
+                arrived.setdefault(sender, {}).setdefault(key, []).append(Received(party, line, value))
+    return arrived
+
+
+def _records(party: PartyRun) -> Iterator[tuple[int, str, Key, bytes]]:
+    """Line, sender, release and digest of the records before predictions; up to a damaged one."""
+    with suppress(StorageError):  # the check of the chain reports it
+        for line, record in enumerate(records(party.folder / "transcript"), 1):
+            released, exchange = record.released, record.released.exchange
+            if exchange.phase is not Phase.PREDICT:
+                key = Key(exchange.phase, released.point, exchange.round, exchange.step)
+                yield line, released.sender, key, digest(released)
+
+
+def _takes_parts(party: PartyRun) -> bool:
+    """Whether a passive party receives its own columns of the gradient only."""
+    model = party.federation.model
+    return party.role is Role.PASSIVE and model is not None and checked_model(model).concatenates
+
+
+def _released(party: PartyRun, found: Found) -> dict[Key, bytes] | None:
+    """What ``party`` released, None without digests; a release that was drawn twice is found."""
+    folder = party.folder / "released"
+    if not (folder / release_digests.FILE).exists():
+        return None
+    released: dict[Key, bytes] = {}
+    try:
+        for number, made in enumerate(digests(folder), 1):
+            key = Key(*made[:4])
+            if released.setdefault(key, made.digest) != made.digest:
+                problem = f"record {number}, {key}, was released before with other values"
+                found.differs(party.name, f"released/{release_digests.FILE}", problem)
+    except ValueError as error:
+        found.damaged(party.name, f"released/{release_digests.FILE}", f"it cannot be read ({error})")
+        return None
+    return released
+
+
+def _compare(
+    sender: PartyRun, released: Mapping[Key, bytes], received: Arrived, found: Found
+) -> dict[str, int]:
+    """Find records that ``sender`` did not release so; the number of compared ones by receiver."""
+    compared: dict[str, int] = {}
+    for key, taken in received.items():
+        for record in taken:
+            compared[record.party.name] = compared.get(record.party.name, 0) + 1
+            if key not in released:
+                problem = f"{key} from {sender.name!r} has no counterpart in what {sender.name!r} released"
+            elif released[key] != record.digest:
+                problem = f"{key} has other bytes than {sender.name!r} released"
+            else:
+                continue
+            found.differs(record.party.name, "transcript/index.jsonl", problem, record.line)
+    return compared
+
+
+def _compare_receivers(sender: str, received: Arrived, found: Found) -> None:
+    """Without the sender's digests: all receivers of a release must have the same bytes."""
+    for key, taken in received.items():
+        first = taken[0]
+        for record in taken[1:]:
+            if record.digest != first.digest:
+                problem = (
+                    f"{key} from {sender!r} has other bytes than at {first.party.name!r}, line {first.line}"
+                )
+                found.differs(record.party.name, "transcript/index.jsonl", problem, record.line)
+
+
+def _check_arrival(
+    run: Run, sender: PartyRun, released: Mapping[Key, bytes], received: Arrived, found: Found
+) -> None:
+    """Find releases that a receiver lacks; where a run did not end in order, the last were on their way."""
+    for receiver in run.parties:
+        lacking = [
+            key
+            for key in released
+            if _is_due(run, sender, receiver, key)
+            and receiver not in (r.party for r in received.get(key, ()))
+        ]
+        if not lacking:
+            continue
+        problem = f"{len(lacking)} releases of {sender.name!r} are missing, the first is {lacking[0]}"
+        if {sender.status.state, receiver.status.state} == {"finished"}:
+            found.differs(receiver.name, "transcript/index.jsonl", problem)
+        else:
+            found.notes.append(f"{receiver.name}: {problem}: the run did not end in order")
+
+
+def _is_due(run: Run, sender: PartyRun, receiver: PartyRun, key: Key) -> bool:
+    """Whether ``receiver`` records this release of ``sender``. A disclosure goes to whom it is granted: its
+    absence anywhere shows nothing.
+    """
+    every = receiver.settings.transcript.get("every", 1)
+    if key.phase is not Phase.TRAIN or (key.round + 1) % every or sender is receiver:
+        return False
+    if key.point is Point.GRADIENT and receiver.role is Role.PASSIVE:
+        return not _takes_parts(receiver)
+    aggregator = Role(sender.federation.aggregator)
+    if sender.role is Role.PASSIVE or key.point is Point.GRADIENT:
+        return receiver.role is aggregator
+    return receiver.role is Role.ACTIVE  # the coordinator's sum

@@ -1,0 +1,116 @@
+"""Predictions: the rows that a party released against the rows that another received."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+
+from vflens.errors import StorageError
+from vflens.experiments.log_audit.finding import Found
+from vflens.experiments.results.folders import PartyRun, Run
+from vflens.storage.journal import records
+from vflens.types import Array, Phase, Point, Role
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows int32 (n,), the bytes of each uint8 (n, b), and the index line (n,) that holds it."""
+
+    rows: Array
+    content: Array
+    lines: Array
+
+
+def compare_rows(run: Run, found: Found) -> dict[tuple[str, str], int]:
+    """Compare the prediction rows that parties of ``run`` released with those that the others received.
+
+    Returns:
+        (sender, receiver) → number of rows that were compared.
+    """
+    compared: dict[tuple[str, str], int] = {}
+    for sender in run.parties:
+        for (point, version), released in _rows(sender, "released", sender.name, found).items():
+            for receiver in run.parties:
+                if _is_due(sender, receiver, point):
+                    received = _rows(receiver, "transcript", sender.name, found).get((point, version))
+                    _compare(sender, receiver, released, received or _nothing(released), found)
+                    compared[sender.name, receiver.name] = len(released.rows)
+    return compared
+
+
+def _rows(party: PartyRun, log: str, sender: str, found: Found) -> dict[tuple[Point, int], Rows]:
+    """The rows from ``sender`` in a log of ``party``, by point and version, up to a damaged record."""
+    pieces: dict[tuple[Point, int], list[tuple[Array, Array, int]]] = {}
+    with suppress(StorageError):  # the check of the chain reports it
+        for line, record in enumerate(records(party.folder / log), 1):
+            released = record.released
+            if released.exchange.phase is Phase.PREDICT and released.sender == sender and released.tensors:
+                (values,) = released.tensors.values()
+                key = released.point, released.exchange.round
+                pieces.setdefault(key, []).append((released.rows, values, line))
+    return {key: _once(_joined(piece), party, log, found) for key, piece in pieces.items()}
+
+
+def _joined(pieces: Iterable[tuple[Array, Array, int]]) -> Rows:
+    rows, content, lines = zip(*((r, _bytes(v), np.full(len(r), n)) for r, v, n in pieces), strict=True)
+    width = max(c.shape[1] for c in content)
+    padded = [np.pad(c, ((0, 0), (0, width - c.shape[1]))) for c in content]
+    return Rows(np.concatenate(rows), np.concatenate(padded), np.concatenate(lines))
+
+
+def _bytes(values: Array) -> Array:
+    """The bytes of each row of ``values`` (n, k), uint8 (n, b)."""
+    return np.ascontiguousarray(values).reshape(len(values), -1).view(np.uint8)
+
+
+def _once(found_rows: Rows, party: PartyRun, log: str, found: Found) -> Rows:
+    """The rows in order, each once; one that stands twice with other bytes was drawn twice."""
+    order = np.argsort(found_rows.rows, kind="stable")
+    rows, content, lines = (a[order] for a in (found_rows.rows, found_rows.content, found_rows.lines))
+    again = np.flatnonzero(rows[1:] == rows[:-1]) + 1
+    for place in again[(content[again] != content[again - 1]).any(axis=1)][:1]:
+        problem = f"row {rows[place]} stands here and in line {lines[place - 1]} with other values"
+        found.differs(party.name, f"{log}/index.jsonl", problem, int(lines[place]))
+    kept = np.delete(np.arange(len(rows)), again)
+    return Rows(rows[kept], content[kept], lines[kept])
+
+
+def _nothing(like: Rows) -> Rows:
+    return Rows(like.rows[:0], like.content[:0], like.lines[:0])
+
+
+def _compare(sender: PartyRun, receiver: PartyRun, released: Rows, received: Rows, found: Found) -> None:
+    """Find the first row with other bytes, the rows that only one of the two has."""
+    file = "transcript/index.jsonl"
+    _, a, b = np.intersect1d(released.rows, received.rows, return_indices=True)
+    width = released.content.shape[1]
+    if len(received.rows) and received.content.shape[1] != width:
+        problem = f"rows from {sender.name!r} have other widths than it released"
+        found.differs(receiver.name, file, problem, int(received.lines[0]))
+        return
+    for place in b[(released.content[a] != received.content[b]).any(axis=1)][:1]:
+        problem = f"prediction row {received.rows[place]} has other bytes than {sender.name!r} released"
+        found.differs(receiver.name, file, problem, int(received.lines[place]))
+    for place in np.delete(np.arange(len(received.rows)), b)[:1]:
+        problem = f"prediction row {received.rows[place]} was not released by {sender.name!r}"
+        found.differs(receiver.name, file, problem, int(received.lines[place]))
+    if lacking := len(released.rows) - len(a):
+        problem = f"{lacking} prediction rows that {sender.name!r} released are missing"
+        if {sender.status.state, receiver.status.state} == {"finished"}:
+            found.differs(receiver.name, file, problem)
+        else:
+            found.notes.append(f"{receiver.name}: {problem}: the run did not end in order")
+
+
+def _is_due(sender: PartyRun, receiver: PartyRun, point: Point) -> bool:
+    """Whether ``receiver`` records what ``sender`` releases of ``point``."""
+    if sender.role is Role.COORDINATOR:
+        return receiver.role is Role.ACTIVE
+    return (
+        point is Point.EMBEDDING
+        and sender is not receiver
+        and receiver.role is Role(sender.federation.aggregator)
+    )

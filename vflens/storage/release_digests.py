@@ -1,0 +1,116 @@
+"""What a party released in training and disclosures: a digest of each release, not its bytes.
+
+The receivers keep the bytes. With these digests an auditor of both folders sees that they are what was
+released. ``digests.bin`` has 50 bytes a release, in their order; one that is repeated after a restart stands
+twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import struct
+from collections.abc import Iterator
+from errno import ENOSPC
+from pathlib import Path
+from typing import NamedTuple
+
+from vflens.errors import StorageError
+from vflens.failpoints import fail_point
+from vflens.storage.chain import LINK_BYTES, Head
+from vflens.storage.index import description
+from vflens.types import Phase, Point, Released
+
+FILE = "digests.bin"
+_RECORD = struct.Struct(
+    f"<BBqq{LINK_BYTES}s"
+)  # places of phase and point in their lists, round, step, digest
+_PHASES, _POINTS = list(Phase), list(Point)
+
+
+class Digested(NamedTuple):
+    """A release of phase train or disclose, and the :func:`digest` of its contents."""
+
+    phase: Phase
+    point: Point
+    round: int
+    step: int
+    digest: bytes
+
+
+def digest(released: Released) -> bytes:
+    """BLAKE2b-256 over the rows and tensors of ``released``, their names, dtypes and shapes."""
+    arrays = {"": released.rows, **(released.tensors or {})}
+    described = (description(name, array.dtype, array.shape) for name, array in arrays.items())
+    withheld = "withheld" if released.tensors is None else ""
+    state = hashlib.blake2b("".join((withheld, *described)).encode(), digest_size=LINK_BYTES)
+    for array in arrays.values():
+        state.update(array.data)
+    return state.digest()
+
+
+class ReleaseDigests:
+    """The digests in ``folder``, open for appending; a torn last one is dropped.
+
+    Raises:
+        StorageError: they cannot be written; also later.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / FILE
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._file.touch()
+            self._out = self._file.open("r+b", buffering=0)
+            size = self._out.seek(0, os.SEEK_END)
+            self._out.truncate(size - size % _RECORD.size)
+            self._out.seek(0, os.SEEK_END)
+        except OSError as error:
+            raise self._refusal(error) from error
+
+    def add(self, released: Released) -> None:
+        """Write the digest of ``released`` before it leaves: a receiver's record then has a counterpart."""
+        exchange = released.exchange
+        places = _PHASES.index(exchange.phase), _POINTS.index(released.point)
+        try:
+            fail_point(FILE, "begun")
+            if self._out.write(_RECORD.pack(*places, *exchange[2:], digest(released))) < _RECORD.size:
+                raise OSError(ENOSPC, os.strerror(ENOSPC))
+            fail_point(FILE, "written")
+        except OSError as error:
+            raise self._refusal(error) from error
+
+    def close(self) -> None:
+        """Close the file."""
+        self._out.close()
+
+    def _refusal(self, error: OSError) -> StorageError:
+        return StorageError(
+            f"{self._file} cannot be written ({error.strerror}): free space or choose another `out`"
+        )
+
+
+def head(folder: Path, records: int | None = None) -> Head:
+    """The number of releases in ``folder`` and BLAKE2b-256 over them: of the first ``records``, or of all.
+
+    Raises:
+        OSError: they cannot be read.
+    """
+    data = (folder / FILE).read_bytes()
+    count = len(data) // _RECORD.size if records is None else records
+    return Head(count, hashlib.blake2b(data[: count * _RECORD.size], digest_size=LINK_BYTES).digest())
+
+
+def digests(folder: Path) -> Iterator[Digested]:
+    """The releases in ``folder``, in order, without a torn last one.
+
+    Raises:
+        OSError: they cannot be read.
+        ValueError: no party wrote them.
+    """
+    data = (folder / FILE).read_bytes()
+    whole = data[: len(data) - len(data) % _RECORD.size]
+    for phase, point, epoch, step, found in _RECORD.iter_unpack(whole):
+        if phase >= len(_PHASES) or point >= len(_POINTS):
+            raise ValueError(f"phase {phase} or point {point} does not exist")
+        yield Digested(_PHASES[phase], _POINTS[point], epoch, step, found)
