@@ -110,7 +110,7 @@ class DataParty(Member):
     def report_finished(self) -> None:
         """Report to the coordinator that this party has attacked; the active one has predicted too."""
         self.advance(Stage.FINISHED)
-        self.links[self.coordinator].call(Finished(self.config.run, self.name))
+        self.links[self.coordinator].call(Finished(self.config.run, self.name, self.heads()))
 
     def training_over(self) -> None:
         """Called with the trained model, before predictions begin."""
@@ -159,7 +159,10 @@ class DataParty(Member):
         """The run is over: let the process end."""
         self.check_run(act.run)
         self.failure = act.failure
-        self.stopped.set()
+        try:
+            self.keep_heads(act.heads)
+        finally:
+            self.stopped.set()
         return Done()
 
     def resume(self) -> None:

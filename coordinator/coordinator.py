@@ -17,7 +17,7 @@ from vflens.config import CoordinatorConfig
 from vflens.config.compatibility import check_fed
 from vflens.coordinator.predictions import Predictions
 from vflens.coordinator.training import TrainingLoop, restored
-from vflens.errors import ConfigError, ProtocolError, StateError, VflensError
+from vflens.errors import ConfigError, ProtocolError, StateError, StorageError, VflensError
 from vflens.member.event_loop import run_to_end
 from vflens.member.member import Member
 from vflens.member.recovery import check_logged
@@ -45,6 +45,7 @@ from vflens.protocol.checks import MODEL_VERSION
 from vflens.protocol.federation import Federation
 from vflens.protocol.link import Handlers, Link
 from vflens.randomness import stream
+from vflens.storage.heads import Heads, received_in
 from vflens.types import Array, PartyInfo, Point, Released
 
 _LOOK_SECONDS = 2.0  # between two looks at the parties while the active one trains
@@ -226,6 +227,7 @@ class Coordinator(Member):
         """A data party has attacked, the active one has predicted too; the run is over when all have."""
         self.check_open()
         self.check_run(act.run)
+        self.keep_heads({act.sender: act.heads})
         with self.lock:  # the last two may come at a time: figures are recorded once
             self._unfinished.discard(act.sender)
             if not self._unfinished and not self.finished.is_set():
@@ -234,13 +236,22 @@ class Coordinator(Member):
                 self.finished.set()
         return Done()
 
+    def _all_heads(self) -> Mapping[str, Heads]:
+        """Its own heads and those that it received; none where a log fails: the parties must stop all the
+        same.
+        """
+        try:
+            return {**received_in(self.folder), self.name: self.heads()}
+        except StorageError as error:
+            self.log.warning("no heads", reason=str(error))
+            return {}
+
     def stop(self, failure: str = "") -> None:
         """Tell every data party that the run is over, and why if it failed; who is gone already is passed
         over.
         """
-        replies = {
-            name: self.links[name].submit(Stop(self.config.run, failure)) for name in sorted(self.links)
-        }
+        act = Stop(self.config.run, failure, self._all_heads())
+        replies = {name: self.links[name].submit(act) for name in sorted(self.links)}
         for name, reply in replies.items():
             try:
                 reply.result(_STOP_SECONDS)

@@ -344,18 +344,40 @@ class Receipt(_message.Message):
     errors: _containers.ScalarMap[str, float]
     def __init__(self, rows: _Optional[int] = ..., attacks: _Optional[int] = ..., errors: _Optional[_Mapping[str, float]] = ...) -> None: ...
 
+class Head(_message.Message):
+    __slots__ = ("log", "records", "link")
+    LOG_FIELD_NUMBER: _ClassVar[int]
+    RECORDS_FIELD_NUMBER: _ClassVar[int]
+    LINK_FIELD_NUMBER: _ClassVar[int]
+    log: str
+    records: int
+    link: bytes
+    def __init__(self, log: _Optional[str] = ..., records: _Optional[int] = ..., link: _Optional[bytes] = ...) -> None: ...
+
+class PartyHeads(_message.Message):
+    __slots__ = ("party", "heads")
+    PARTY_FIELD_NUMBER: _ClassVar[int]
+    HEADS_FIELD_NUMBER: _ClassVar[int]
+    party: str
+    heads: _containers.RepeatedCompositeFieldContainer[Head]
+    def __init__(self, party: _Optional[str] = ..., heads: _Optional[_Iterable[_Union[Head, _Mapping]]] = ...) -> None: ...
+
 class FinishedRequest(_message.Message):
-    __slots__ = ("run", "sender")
+    __slots__ = ("run", "sender", "heads")
     RUN_FIELD_NUMBER: _ClassVar[int]
     SENDER_FIELD_NUMBER: _ClassVar[int]
+    HEADS_FIELD_NUMBER: _ClassVar[int]
     run: str
     sender: str
-    def __init__(self, run: _Optional[str] = ..., sender: _Optional[str] = ...) -> None: ...
+    heads: _containers.RepeatedCompositeFieldContainer[Head]
+    def __init__(self, run: _Optional[str] = ..., sender: _Optional[str] = ..., heads: _Optional[_Iterable[_Union[Head, _Mapping]]] = ...) -> None: ...
 
 class StopRequest(_message.Message):
-    __slots__ = ("run", "failure")
+    __slots__ = ("run", "failure", "heads")
     RUN_FIELD_NUMBER: _ClassVar[int]
     FAILURE_FIELD_NUMBER: _ClassVar[int]
+    HEADS_FIELD_NUMBER: _ClassVar[int]
     run: str
     failure: str
-    def __init__(self, run: _Optional[str] = ..., failure: _Optional[str] = ...) -> None: ...
+    heads: _containers.RepeatedCompositeFieldContainer[PartyHeads]
+    def __init__(self, run: _Optional[str] = ..., failure: _Optional[str] = ..., heads: _Optional[_Iterable[_Union[PartyHeads, _Mapping]]] = ...) -> None: ...

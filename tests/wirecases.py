@@ -14,6 +14,8 @@ from vflens.models.families.split_network import SplitNetwork
 from vflens.models.settings import AGGREGATORS, Training
 from vflens.protocol import acts
 from vflens.protocol.federation import Federation
+from vflens.storage.chain import LINK_BYTES, Head
+from vflens.storage.heads import LOGS
 from vflens.types import (
     DTYPES,
     INT32_MAX,
@@ -113,6 +115,8 @@ STATUS = st.lists(st.sampled_from(RowStatus), max_size=4).map(numbered)
 TABLES = hnp.array_shapes(min_dims=2, max_dims=2, min_side=0, max_side=4)
 GUESSES = st.builds(acts.Guess, NAMES, hnp.arrays("<f8", TABLES, elements=values("<f8")), STATUS)
 DIGESTS = st.binary(max_size=128)
+LINKS = st.binary(min_size=LINK_BYTES, max_size=LINK_BYTES)
+HEADS = st.dictionaries(st.sampled_from(LOGS), st.builds(Head, st.integers(0, 2**63 - 1), LINKS))
 
 ACTS: dict[type[acts.Act[Any]], Any] = {
     acts.Describe: st.builds(acts.Describe, NAMES),
@@ -131,8 +135,10 @@ ACTS: dict[type[acts.Act[Any]], Any] = {
     acts.Submission: st.builds(
         acts.Submission, NAMES, NAMES, NAMES, ROWS, st.lists(GUESSES, max_size=2).map(tuple)
     ),
-    acts.Finished: st.builds(acts.Finished, NAMES, NAMES),
-    acts.Stop: st.builds(acts.Stop, NAMES, NAMES.filter(str.isprintable)),
+    acts.Finished: st.builds(acts.Finished, NAMES, NAMES, HEADS),
+    acts.Stop: st.builds(
+        acts.Stop, NAMES, NAMES.filter(str.isprintable), st.dictionaries(NAMES, HEADS, max_size=3)
+    ),
 }
 
 

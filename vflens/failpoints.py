@@ -20,8 +20,8 @@ from vflens.errors import ConfigError
 
 #: What is written whole or not at all (:func:`vflens.storage.files.whole`).
 _WHOLE_FILES = (
-    "checkpoint.npz", "config.toml", "federation.json", "metrics.parquet", "nonce", "order.npz", "own.npz",
-    "pictures.npz", "rows.npz", "state.json", "status.json",
+    "checkpoint.npz", "config.toml", "federation.json", "heads.json", "metrics.parquet", "nonce", "order.npz",
+    "own.npz", "pictures.npz", "rows.npz", "state.json", "status.json",
 )  # fmt: skip
 _LOGS = ("transcript", "released", "recovery")  # two files each (vflens.storage.journal)
 _IN_PLACE = ("steps.bin", "left_out.json", "chain.bin", "digests.bin")  # one file each

@@ -84,6 +84,19 @@ def test_a_link_covers_the_link_before_it_the_line_and_the_payload(home: Path) -
     assert status["heads"]["transcript"] == {"records": len(lines), "head": link.hex()}
 
 
+def test_each_party_holds_the_heads_of_the_others(home: Path) -> None:
+    own = {
+        party: json.loads((home / party / "status.json").read_text())["heads"]
+        for party in ("active", "passive", "coordinator")
+    }
+    for party in own:
+        held = json.loads((home / party / "heads.json").read_text())
+        assert set(held) == set(own) - {party}
+        for other, heads in held.items():
+            assert heads["transcript"] == own[other]["transcript"]
+            assert heads["digests"] == own[other]["digests"]
+
+
 # --- what was changed is found
 
 
@@ -148,11 +161,25 @@ def test_a_record_that_was_linked_anew_differs_from_what_was_released_and_from_t
     log = home / "passive" / "transcript"
     _flip(log / "payload.bin", 100)
     _link_anew(log)
-    noted, released = _problems(home)
-    assert "its own status.json holds" in noted
+    *noted, released = _problems(home)
+    holders = ("its own status.json holds", "active's heads.json holds", "coordinator's heads.json holds")
+    assert all(holder in "".join(noted) for holder in holders)
+    assert len(noted) == 3
     assert (
         "transcript/index.jsonl, line 1: gradient of train step 0 has other bytes than 'active'" in released
     )
+
+
+def test_an_owner_of_one_folder_cannot_deny_the_head_that_another_holds(home: Path) -> None:
+    """The attacker changes a record, all links and its own status; the other gives heads.json alone."""
+    log = home / "passive" / "transcript"
+    _flip(log / "payload.bin", 100)
+    _link_anew(log)
+    write_status(home / "passive", "finished")
+    for other in ("active", "coordinator"):
+        shutil.rmtree(home / other / "transcript")
+        shutil.rmtree(home / other / "released")
+    assert [p.split(": ")[0:2] for p in _problems(home)] == [["passive", "transcript/chain.bin"]] * 2
 
 
 def test_receivers_are_compared_where_the_sender_gave_no_folder(home: Path) -> None:
@@ -168,7 +195,7 @@ def test_a_changed_prediction_is_found_on_either_side(home: Path, place: int) ->
     log = home / "passive" / "released"
     _flip(log / "payload.bin", place)
     _link_anew(log)
-    problems = [p for p in _problems(home) if "status.json" not in p]
+    problems = [p for p in _problems(home) if "chain.bin" not in p]
     assert problems
     assert all("prediction row" in p or "rows that 'passive' released are missing" in p for p in problems)
 
@@ -206,6 +233,8 @@ def test_a_half_written_last_line_and_links_not_yet_written_are_notes(home: Path
         index.write(b'{"sender":"act')
     with (log / "chain.bin").open("r+b") as links:
         links.truncate(11 * LINK_BYTES)
+    for other in ("active", "coordinator"):
+        (home / other / "heads.json").unlink()  # a killed party sends no heads
     status = home / "passive" / "status.json"
     status.write_text('{"state": "interrupted", "reason": "the process was killed"}')
     found = _audit(home).found
@@ -221,6 +250,8 @@ def test_records_after_the_end_of_a_finished_log_are_found(home: Path) -> None:
 
 
 def test_a_folder_from_before_the_chain_is_said_to_have_none(home: Path) -> None:
+    for other in ("active", "coordinator"):
+        (home / other / "heads.json").unlink()  # its peers were of an earlier version too
     for log in ("transcript", "released"):
         (home / "passive" / log / "chain.bin").unlink()
     (home / "passive" / "released" / "digests.bin").unlink()
@@ -274,4 +305,9 @@ def test_the_command_prints_heads_and_ends_with_the_kind_of_what_it_found(home: 
     assert error.startswith("error: passive: transcript/index.jsonl, line 1: ")
     _link_anew(home / "passive" / "transcript")
     (home / "passive" / "status.json").unlink()
+    for other in ("active", "coordinator"):
+        (home / other / "heads.json").unlink()
     assert vflens("audit-log", home)[0] == 5
+    (home / "active" / "heads.json").write_text('{"passive": {"transcript": {"records": -1, "head": "0"}}}')
+    code, _, error = vflens("audit-log", home)
+    assert (code, "heads.json cannot be read as heads" in error) == (3, True)

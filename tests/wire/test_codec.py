@@ -373,3 +373,21 @@ def test_a_column_name_with_control_characters_is_refused(name: str) -> None:
     message = pb.PartyInfo(name="a", role="passive", columns=[pb.Column(name=name)])
     with pytest.raises(ProtocolError, match=r"^the column name .* holds control characters: rename it$"):
         decode_party(message)
+
+
+@pytest.mark.parametrize(
+    ("head", "problem"),
+    [
+        (pb.Head(log="diary", link=bytes(32)), "'diary' is no log: expected one of transcript"),
+        (
+            pb.Head(log="released", records=-1, link=bytes(32)),
+            "-1 records and a link of 32 bytes are no head",
+        ),
+        (pb.Head(log="digests", records=2, link=b"short"), "2 records and a link of 5 bytes are no head"),
+    ],
+)
+def test_a_head_that_no_log_has_is_refused(head: pb.Head, problem: str) -> None:
+    with pytest.raises(ProtocolError, match=problem):
+        RPCS[acts.Finished].decode(pb.FinishedRequest(heads=[head]))
+    with pytest.raises(ProtocolError, match=problem):
+        RPCS[acts.Stop].decode(pb.StopRequest(heads=[pb.PartyHeads(party="p", heads=[head])]))

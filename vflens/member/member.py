@@ -56,6 +56,7 @@ from vflens.protocol.federation import Federation
 from vflens.protocol.link import Link, Links, Party
 from vflens.randomness import secret_from_seed
 from vflens.storage import journal
+from vflens.storage.heads import Heads, keep_received
 from vflens.storage.log import party_log
 from vflens.storage.metrics import Metrics
 from vflens.storage.transcript import Transcript
@@ -226,6 +227,29 @@ class Member(Party):
         """Defer ``work`` until after the reply; earlier deferred work is done first."""
         self.settle()
         self._deferred = work
+
+    def heads(self) -> Heads:
+        """The heads of its logs.
+
+        Raises:
+            StorageError: a link cannot be written.
+        """
+        self.settle()
+        return {"transcript": self.transcript.head, **self.gate.heads}
+
+    def keep_heads(self, heads: Mapping[str, Heads]) -> None:
+        """Keep the ``heads`` of peers, by party; those of others say nothing here.
+
+        Raises:
+            StorageError: they cannot be written.
+        """
+        with self.lock:
+            keep_received(self.folder, {p: h for p, h in heads.items() if p in self._others()})
+
+    def _others(self) -> set[str]:
+        """The names of the other parties."""
+        members = self.federation.parties if self.federation else ()
+        return {*(p.name for p in members), *(p.name for p in self.config.peers)} - {self.name}
 
     def settle(self) -> None:
         """See :meth:`vflens.protocol.link.Party.settle`."""

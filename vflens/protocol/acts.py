@@ -8,7 +8,7 @@ coordinator's score gate, unless all are configured so (:data:`DIRECT_ACCESS`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, Generic, TypeVar
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from vflens.errors import AccessError
 from vflens.protocol.federation import Federation
+from vflens.storage.heads import Heads
 from vflens.types import Array, Exchange, PartyInfo, Released, Role, RowStatus, numbered
 
 R = TypeVar("R")
@@ -242,18 +243,23 @@ class Receipt:
 
 @dataclass(frozen=True)
 class Finished(Signed[Done]):
-    """The data party ``sender`` has attacked, the active one has predicted too."""
+    """The data party ``sender`` has attacked, the active one has predicted too; ``heads`` of its logs."""
 
     run: str
     sender: str
+    heads: Heads = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Stop(Act[Done]):
-    """The run is over; ``failure`` is the reason if it failed."""
+    """The run is over; ``failure`` is the reason if it failed.
+
+    ``heads``: party → the heads of its logs, the coordinator's now, the others' as it received them.
+    """
 
     run: str
     failure: str = ""
+    heads: Mapping[str, Heads] = field(default_factory=dict)
 
 
 def _pairs(callers: set[Role], callees: set[Role]) -> frozenset[tuple[Role, Role]]:

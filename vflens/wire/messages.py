@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from google.protobuf.message import DecodeError
 
-from vflens.errors import ProtocolError, from_peer
+from vflens.errors import ProtocolError
 from vflens.protocol import acts
 from vflens.protocol.alignment import check_salts
 from vflens.protos import vfl_pb2 as pb
@@ -29,6 +29,7 @@ from vflens.wire.codec import (
     encode_tensor,
 )
 from vflens.wire.federation import decode_federation, decode_party, encode_federation, encode_party
+from vflens.wire.heads import decode_finished, decode_stop, encode_finished, encode_stop
 from vflens.wire.parts import check_parts
 
 
@@ -254,8 +255,8 @@ RPCS: Mapping[type[acts.Act[Any]], Rpc] = {
         "/vflens.DataParty/Stop",
         False,
         pb.StopRequest,
-        encode=lambda a: pb.StopRequest(run=a.run, failure=a.failure),
-        decode=lambda m: acts.Stop(m.run, from_peer(m.failure)),
+        encode=encode_stop,
+        decode=decode_stop,
         **_DONE,
     ),
     acts.Forward: Rpc(
@@ -308,7 +309,8 @@ RPCS: Mapping[type[acts.Act[Any]], Rpc] = {
         "/vflens.Coordinator/Finished",
         False,
         pb.FinishedRequest,
-        **_plain(pb.FinishedRequest, acts.Finished),
+        encode=encode_finished,
+        decode=decode_finished,
         **_DONE,
     ),
 }

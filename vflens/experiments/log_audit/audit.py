@@ -56,7 +56,9 @@ class AuditedRun:
         lines = [f"run {self.name}"]
         for party, logs in self.logs.items():
             for name, log in logs.items():
-                lines.append(f"  {party} {name}: {log.head.records} records, head {log.head.link.hex()}")
+                lines.append(
+                    f"  {party} {name}: {log.head.records} linked records, head {log.head.link.hex()}"
+                )
         for (sender, receiver), counts in self.compared.items():
             amounts = " and ".join(f"{n} {what}" for what, n in counts.items())
             lines.append(f"  {sender} → {receiver}: {amounts} compared")
@@ -79,6 +81,9 @@ def _audited(run: Run) -> AuditedRun:
     logs = {party.name: checked_logs(party, found) for party in run.parties}
     for party in run.parties:
         check_heads(party.name, logs[party.name], party.status.heads, "its own status.json", found)
+        for owner, heads in party.received_heads().items():
+            if owner in logs:
+                check_heads(owner, logs[owner], heads, f"{party.name}'s heads.json", found)
     compared: dict[tuple[str, str], dict[str, int]] = {}
     for what, counts in (("releases", compare_digests(run, found)), ("rows", compare_rows(run, found))):
         for pair, count in counts.items():

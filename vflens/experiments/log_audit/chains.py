@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from vflens.errors import StorageError
 from vflens.experiments.log_audit.finding import Found
@@ -34,7 +33,9 @@ def check_heads(
 ) -> None:
     """Compare the ``logs`` of ``owner`` with the heads that ``holder`` noted of them."""
     for name, head in noted.items():
-        link = logs[name].after(head.records) if name in logs else None
+        if name not in logs or not head.records:
+            continue
+        link = logs[name].after(head.records)
         file = f"{name}/{chain.FILE}" if name != "digests" else f"released/{release_digests.FILE}"
         if link is None:
             found.damaged(
@@ -54,13 +55,13 @@ def _checked(party: PartyRun, name: str, found: Found) -> CheckedLog | None:
     if not (folder / "index.jsonl").exists():
         found.notes.append(f"{party.name}: no {name}/ was given: nothing of it is checked")
         return None
-    if not (folder / chain.FILE).exists():
+    links = chain.links(folder)
+    if (folder / chain.FILE).exists():
+        _check_links(party, name, links, found)
+    else:
         found.notes.append(
             f"{party.name}: {name}/ was written before logs had a chain: its records have no links"
         )
-        return None
-    links = chain.links(folder)
-    _check_links(party, name, links, found)
     if (folder / "left_out.json").exists():
         found.notes.append(f"{party.name}: {name}/ is sampled: messages that it left out have no links")
     return CheckedLog(Head(len(links), links[-1] if links else START), lambda n: _after(links, n))
@@ -115,12 +116,14 @@ def _after(links: list[bytes], records: int) -> bytes | None:
 
 
 def _checked_digests(party: PartyRun, found: Found) -> CheckedLog | None:
-    folder: Path = party.folder / "released"
+    folder = party.folder / "released"
+    if not folder.exists():
+        return None
     if not (folder / release_digests.FILE).exists():
         found.notes.append(
             f"{party.name}: released/ has no digests: releases in training and disclosures are not compared"
         )
-        return None
+        return CheckedLog(Head(0, START), lambda count: None)
     head = release_digests.head(folder)
 
     def after(count: int) -> bytes | None:

@@ -139,7 +139,7 @@ def _check_arrival(
     run: Run, sender: PartyRun, released: Mapping[Key, bytes], received: Arrived, found: Found
 ) -> None:
     """Find releases that a receiver lacks; where a run did not end in order, the last were on their way."""
-    for receiver in run.parties:
+    for receiver in (p for p in run.parties if p.has_transcript):
         lacking = [
             key
             for key in released

@@ -33,7 +33,7 @@ def compare_rows(run: Run, found: Found) -> dict[tuple[str, str], int]:
     compared: dict[tuple[str, str], int] = {}
     for sender in run.parties:
         for (point, version), released in _rows(sender, "released", sender.name, found).items():
-            for receiver in run.parties:
+            for receiver in (p for p in run.parties if p.has_transcript):
                 if _is_due(sender, receiver, point):
                     received = _rows(receiver, "transcript", sender.name, found).get((point, version))
                     _compare(sender, receiver, released, received or _nothing(released), found)

@@ -146,6 +146,22 @@ class PartyRun:
         """The party's role, None without a file that names it."""
         return self.federation.role
 
+    @property
+    def has_transcript(self) -> bool:
+        """Whether the folder holds the received messages."""
+        return (self.folder / "transcript" / "index.jsonl").exists()
+
+    def received_heads(self) -> dict[str, dict[str, LogHead]]:
+        """Party → the heads that it sent to this one; {} without any.
+
+        Raises:
+            DataError: the file is damaged.
+        """
+        path = self.folder / "heads.json"
+        with _reading(path, "heads"):
+            text = path.read_text(encoding="utf-8") if path.exists() else "{}"
+            return TypeAdapter(dict[str, dict[str, LogHead]]).validate_json(text)
+
     def pictures(self) -> dict[str, Array]:
         """``rows`` (m,), ``original`` and ``estimate:NAME`` (m, d) of the party's columns; {} without
         pictures.

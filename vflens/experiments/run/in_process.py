@@ -69,6 +69,7 @@ class LocalFederation:
             for member in self.members():
                 member.flush()
                 member.gate.check_fired()
+            self.coordinator.stop()
 
     def attack(self) -> None:
         """The active party predicts, all data parties attack."""
