@@ -104,10 +104,10 @@ def init(places: Sequence[Path], federation: str | None = None, out: Path | None
     for file in files:
         if file.exists():
             raise ConfigError(f"{file} exists: keep it, or draw the next certificate with --out FILE")
-    for one, file in zip(owners, files, strict=True):
-        write_public(file, self_signed(_kept_key(one.tls.key), one.subject))
-    if out is None:
-        for one in owners:
+    with owner_only():  # they may stand in a run folder
+        for one, file in zip(owners, files, strict=True):
+            write_public(file, self_signed(_kept_key(one.tls.key), one.subject))
+        for one in owners if out is None else ():
             _trust(one, [a.tls.certificate for a in owners if _are_peers(one, a)])
     return [_described(read_certificates(file)[0], file) for file in files]
 
@@ -120,7 +120,8 @@ def make_request(place: Path, federation: str | None = None) -> Path:
     """
     one = owner(place, federation)
     file = one.tls.certificate.with_suffix(".csr")
-    write_public(file, request(_kept_key(one.tls.key), one.subject))
+    with owner_only():
+        write_public(file, request(_kept_key(one.tls.key), one.subject))
     return file
 
 
@@ -132,7 +133,8 @@ def sign(requests: Sequence[Path], folder: Path) -> list[Document]:
         ConfigError: a file is no request of a party of the authority's federation.
     """
     read = {file: _read_request(file) for file in requests}
-    authority = _authority(folder, next(iter(read.values()))[1].federation)
+    with owner_only():
+        authority = _authority(folder, next(iter(read.values()))[1].federation)
     home = authority.certificate.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)[0].value
     for file, (_, subject) in read.items():
         if subject.federation != home:
@@ -152,7 +154,8 @@ def trust(place: Path, files: Sequence[Path]) -> list[Document]:
         ConfigError: one names no peer of its federation, has ended, or is neither.
         StorageError: they cannot be kept.
     """
-    return _trust(owner(place), files)
+    with owner_only():
+        return _trust(owner(place), files)
 
 
 def show(place: Path) -> list[Document]:
@@ -217,8 +220,7 @@ def _kept_key(file: Path) -> ec.EllipticCurvePrivateKey:
     """The key in ``file``, drawn if there is none."""
     try:
         if not file.exists():
-            with owner_only():
-                write_key(file, draw_key())
+            write_key(file, draw_key())
         open_to, data = exposure(file, 0o600), file.read_bytes()
     except OSError as error:
         raise StorageError(
@@ -241,8 +243,7 @@ def _authority(folder: Path, federation: str) -> Authority:
     if not file.exists() and not key_file.exists():
         drawn = draw_authority(federation)
         try:
-            with owner_only():
-                write_key(key_file, drawn.key)
+            write_key(key_file, drawn.key)
         except OSError as error:
             raise StorageError(f"{key_file} cannot be written ({error.strerror}): choose another") from error
         write_public(file, drawn.certificate)

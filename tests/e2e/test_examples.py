@@ -20,6 +20,7 @@ from stubparty import short_folder
 from vflens.config import load_party
 from vflens.errors import ConfigError
 from vflens.experiments.run.check import check
+from vflens.services.certificates import init
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PARTIES = ("passive", "active", "coordinator")
@@ -28,13 +29,22 @@ ANSWER = re.compile(r"^ +[0-4]  c\d+ +(yes|no) +no \.?[\d.]+, yes [\d.]+$")
 
 @pytest.fixture
 def examples() -> Iterator[Path]:
-    """A copy of the examples, as a checkout has them: readable by everybody."""
+    """A copy of the examples, as a checkout has them: readable by everybody; with certificates."""
     with short_folder() as folder:
         copy = folder / "examples"
         shutil.copytree(EXAMPLES, copy)
         for party in PARTIES:
             (copy / f"{party}.toml").chmod(0o644)
+        init([copy / f"{party}.toml" for party in PARTIES])
         yield copy
+
+
+def test_without_certificates_the_command_that_draws_them_is_named(tmp_path: Path) -> None:
+    shutil.copytree(EXAMPLES, tmp_path / "examples")
+    with pytest.raises(
+        ConfigError, match=r"tls/certificate.pem does not exist: draw it with: vflens certs init"
+    ):
+        check(tmp_path / "examples/passive.toml")
 
 
 @pytest.mark.parametrize("name", ["demo", "demo_deep", "own_csv", "compose"])

@@ -134,6 +134,8 @@ def read_files(tls: Tls, name: str, role: Role) -> Files:
     Raises:
         ConfigError: as :class:`Identity`.
     """
+    if not tls.certificate.exists():
+        raise ConfigError(f"certificate {tls.certificate} does not exist: draw it with: vflens certs init")
     chain, key, trust = read_certificates(tls.certificate), _read_key(tls), load_trust(tls.trust)
     subject = subject_of(chain[0])
     if subject is None or (subject.party, subject.role) != (name, role):
