@@ -15,7 +15,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from vflens.array import ScaledColumns
-from vflens.config import load_party
+from vflens.config import CoordinatorConfig, load_party
 from vflens.defenses.distance_correlation import DistanceCorrelation, squared_correlation
 from vflens.defenses.mid import MID, Bottleneck
 from vflens.errors import ConfigError
@@ -29,6 +29,7 @@ from vflens.models.part import Keys
 from vflens.models.settings import Training
 from vflens.plugins.chain import DefenseChain
 from vflens.plugins.defense import Defense
+from vflens.tables.files import read_party_table
 from vflens.types import Array, ColumnInfo, Exchange, Owner, Phase, Role
 
 COLUMNS = tuple(ColumnInfo(f"c{i}", 0.0, 1.0) for i in range(6))
@@ -212,7 +213,9 @@ def test_predictions_have_no_noise_and_training_has_its_own_in_each_exchange() -
 
 
 def _check(what: Experiment) -> None:
-    check_modules(what.model, [load_party(file) for file in deal(what, what.out).values()])
+    loaded = [load_party(file) for file in deal(what, what.out).values()]
+    parties = [config for config in loaded if not isinstance(config, CoordinatorConfig)]
+    check_modules(what.model, parties, {c.party: read_party_table(c.data) for c in parties})
 
 
 @pytest.mark.parametrize("act", [partial(run, in_process=True), _check], ids=["run", "check"])

@@ -46,7 +46,7 @@ def check(file: Path) -> Document:
     facts: Document = {"experiment": experiment.name}
     if experiment.data is not None and (caveat := data_set(experiment.data).caveat):
         facts["data"] = caveat
-    data_parties: list[PassiveConfig | ActiveConfig] = []
+    scenarios = []
     for scenario in experiment.scenarios:
         with TemporaryDirectory() as folder:
             configs = write_parties(experiment, scenario, tables, Path(folder))
@@ -55,15 +55,17 @@ def check(file: Path) -> Document:
                 for party, config in loaded.items():
                     facts[f"{scenario.name}, {party}"] = check_party(config)["summary"]
                     facts |= clip_notes(scenario.name, config)
-                check_modules(experiment.model, list(loaded.values()))
             finally:
                 remove_sockets(configs)
-        data_parties += [c for c in loaded.values() if not isinstance(c, CoordinatorConfig)]
+        scenarios.append([c for c in loaded.values() if not isinstance(c, CoordinatorConfig)])
+    data_parties = [config for parties in scenarios for config in parties]
     read = {c.party: tables.get(c.party) or read_party_table(experiment.files[c.party]) for c in data_parties}
     federation = check_rows(experiment, data_parties, read)
     check_messages(federation, experiment.limits, {p: len(t.ids) for p, t in read.items()})
     for member in federation.parties:
         check_limits(federation, member, experiment.limits)
+    for parties in scenarios:  # after the limits: it builds the networks
+        check_modules(experiment.model, parties, read)
     for config in data_parties:
         check_budget(config, federation)
     return {**facts, "rows": f"{len(federation.train)} to train, {len(federation.predict)} to predict"}
@@ -184,9 +186,11 @@ def check_party(config: PassiveConfig | ActiveConfig | CoordinatorConfig) -> Doc
 
 
 def check_modules(
-    model: ModelFamily, configs: Sequence[PassiveConfig | ActiveConfig | CoordinatorConfig]
+    model: ModelFamily, configs: Sequence[PassiveConfig | ActiveConfig], tables: Mapping[str, Table]
 ) -> None:
     """Build what parties' defences wrap and attacks name of ``model``, as it will be built in the run.
+
+    ``configs`` are those of the data parties, ``tables`` their tables.
 
     Raises:
         KnowledgeError: an attack names a layer that its target's model does not have.
@@ -195,15 +199,13 @@ def check_modules(
     """
     if "wrap_model" in model.unused_hooks:
         return
-    parties = {c.party: c for c in configs if not isinstance(c, CoordinatorConfig)}
-    tables = {name: read_party_table(c.data) for name, c in sorted(parties.items())}
     active = next(c for c in configs if isinstance(c, ActiveConfig))
     classes = len(tables[active.party].class_names)
-    peers = [t.columns for name, t in tables.items() if name != active.party]
+    peers = [tables[c.party].columns for c in configs if c is not active]
     received = model.combined_width([model.width_of(columns, classes) for columns in peers], classes)
-    for name, config in parties.items():
-        columns = tables[name].columns
-        own = name, columns, len(columns), classes, Training(), Keys.under(b""), plain
+    for config in configs:
+        columns = tables[config.party].columns
+        own = config.party, columns, len(columns), classes, Training(), Keys.under(b""), plain
         site = Site(*own, received=received, peers=peers)
         _check_wrapped(config, model.module(Role(config.role), site), len(columns))
         if isinstance(config, PassiveConfig):
