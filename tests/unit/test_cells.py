@@ -93,12 +93,12 @@ def test_a_damaged_or_another_cell_is_computed(tmp_path: Path) -> None:
 
 # the packages whose modules a cell of a sweep runs
 @pytest.mark.parametrize(
-    "package", ["attacks", "clients", "coordinator", "defenses", "experiments", "services", "numerics"]
+    "package", ["attacks", "clients", "coordinator", "defenses", "experiments", "services", "numerics", ""]
 )
 def test_what_other_code_began_is_computed_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str
 ) -> None:
-    (tmp_path / package).mkdir()
+    (tmp_path / package).mkdir(exist_ok=True)  # "": the modules beside the packages
     monkeypatch.setattr(cells, "__file__", str(tmp_path / "experiments" / "sweeps" / "pool.py"))
     names = []
     for text in ("x = 1", "x = 2", "x = 1"):

@@ -55,11 +55,10 @@ class Cell:
 def _code() -> str:
     """A digest of the sources that results depend on, without libraries and external plug-ins."""
     found, package = hashlib.blake2b(digest_size=12), Path(__file__).parents[2]
-    for room in sorted(
-        package.iterdir()
-    ):  # folder by folder: a search of the whole package would not follow its links
-        for file in sorted(room.rglob("*.py")):
-            found.update(file.relative_to(package).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
+    # Folder by folder: a search of the whole package would not follow its links.
+    inner = (file for folder in package.iterdir() for file in folder.rglob("*.py"))
+    for file in sorted([*package.glob("*.py"), *inner]):
+        found.update(file.relative_to(package).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
     return found.hexdigest()
 
 
