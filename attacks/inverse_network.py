@@ -76,7 +76,8 @@ class InverseNetwork(Attack):
     ) -> Array:
         """The rows (N, d) of embeddings ``h`` (N, w), from granted ones (m, w) and their rows (m, d)."""
         order = rng.permutation(len(granted))
-        judges, taught = np.split(order, [max(1, round(self.held_out * len(order))) if len(order) > 1 else 0])
+        held_out = max(1, round(self.held_out * len(order)))
+        judges, taught = np.split(order, [min(held_out, len(order) - 1)])  # at least one row is learned from
         judges = judges if len(judges) else taught
         center, size = granted[taught].mean(axis=0), max(float(granted[taught].std()), 1e-12)
         h, granted = (h - center) / size, (granted - center) / size

@@ -87,6 +87,11 @@ def test_both_learners_find_a_linear_bottom(settings: dict[str, Any]) -> None:
     assert world.error(BlackBoxInversion(**settings), PREDICT) < 1e-4
 
 
+def test_an_inverse_network_learns_from_one_row_at_least() -> None:
+    world = Keyed(passport=False)
+    assert world.error(InverseNetwork(held_out=0.9999), PREDICT) < 1
+
+
 @pytest.mark.parametrize("kind", [BlackBoxInversion, InverseNetwork])
 def test_embeddings_without_scale_and_shift_of_their_exchange_are_one_model(kind: Any) -> None:
     """Under a new key for each batch the embeddings as they are fit no one model."""
