@@ -30,7 +30,9 @@ class GradientInversion(LinearAttack):
         "zero", description="0 (as first published), ½·1 (RVG §VIII-E), or a uniform draw for each row"
     )
     steps: int = Field(1000, ge=1, le=1_000_000, description="steps of Adam")
-    learning_rate: float = Field(0.05, gt=0, description="step size of Adam, in units of the box")
+    learning_rate: float = Field(
+        0.05, gt=0, allow_inf_nan=False, description="step size of Adam, in units of the box"
+    )
     tolerance: float = Field(
         1e-3,
         gt=0,

@@ -331,7 +331,7 @@ def _check_estimate(estimate: Estimate, view: AdversaryView, attack: Attack) -> 
         raise PluginError(f"it must return an Estimate of {target!r}")
     if not np.array_equal(estimate.rows, rows) or estimate.status.shape != rows.shape:
         raise PluginError(f"rows and status must be those of the {len(rows)} rows of its view")
-    if estimate.values.shape != (len(rows), width) or not scorable(estimate.values):
-        raise PluginError(
-            f"values of shape {estimate.values.shape}: finite ones of shape ({len(rows)}, {width}) are due"
-        )
+    if estimate.values.shape != (len(rows), width):
+        raise PluginError(f"values have the shape {estimate.values.shape}, not ({len(rows)}, {width})")
+    if not scorable(estimate.values):
+        raise PluginError("its values are not all finite and moderate: set its rate, or weights, lower")

@@ -47,7 +47,11 @@ class Passport(Defense):
         """
         place = self.layer or passport_place(m, at_top=ctx.owner.role is Role.ACTIVE)
         layers = open_layers(m)
-        if place is None or place not in layers:
+        if place is None:
+            raise ConfigError(
+                f"passport at {ctx.owner.name!r} finds no layer of its model without a passport: leave it out"
+            )
+        if place not in layers:
             raise ConfigError(
                 f"passport layer {place!r} at {ctx.owner.name!r} is no linear or convolution layer of its "
                 f"model without a passport: name one of {list(layers)}"

@@ -14,6 +14,7 @@ from splitcases import CONCATENATED, MODEL, PLACES, SETTINGS
 from vflens.config import load_party
 from vflens.errors import ConfigError, KnowledgeError
 from vflens.experiments.run.check import check, clip_notes
+from vflens.models.families.split_network import SplitNetwork
 
 #: Of the digits' eight lines the passive party holds two.
 TWO_LINES = {
@@ -41,8 +42,8 @@ TWO_LINES = {
         ),
         (
             {"model": {"architecture": "mlp", "width": 5, "trainable_top": False}},
-            "model.trainable_top = false makes the summed embeddings the logits: combine by sum with width = "
-            "3",
+            "model.trainable_top = false makes the summed embeddings the logits: combine by sum, of an 'mlp' "
+            "with width = 3",
         ),
         (
             {"defenses": [{"name": "passport", "at": "passive", "layer": "9"}]},
@@ -86,7 +87,7 @@ def test_what_cannot_work_is_refused_before_training(tmp_path: Path, changes: An
         ),
         (
             {"model": {**MODEL, "top": [], "trainable_top": False, "width": 3}},
-            "passport layer None at 'active' is no linear",
+            "^passport at 'active' finds no layer of its model without a passport: leave it out$",
         ),
         (
             {
@@ -97,7 +98,7 @@ def test_what_cannot_work_is_refused_before_training(tmp_path: Path, changes: An
             r"model.cut = 1: the top model begins with a convolution, .* images of \[\(1, 4\), \(3, 4\)\]",
         ),
         ({"model": {"architecture": "cnn"}}, "a party's 4 columns are not the pixels of one rectangle"),
-        ({"model": {**MODEL, "trainable_top": False}}, "combine by sum with width = 3"),
+        ({"model": {**MODEL, "trainable_top": False}}, "combine by sum, of an 'mlp' with width = 3"),
         (
             {
                 "data": {"name": "digits"},
@@ -117,7 +118,7 @@ def test_what_cannot_work_is_refused_before_training(tmp_path: Path, changes: An
         ),
         (
             {"defenses": [{"name": "passport", "at": "passive"} for _ in range(3)]},
-            r"passport layer None at 'passive' .* without a passport: name one of \[\]",
+            "^passport at 'passive' finds no layer of its model without a passport: leave it out$",
         ),
         (
             {"attacks": [{"name": "wmi", "passport": "joint", "layer": "9"}]},
@@ -131,6 +132,18 @@ def test_check_refuses_it_too(tmp_path: Path, changes: Any, message: str) -> Non
     file = tmp_path / "experiment.toml"
     file.write_text(tomli_w.dumps(what), encoding="utf-8")
     with pytest.raises((ConfigError, KnowledgeError), match=message):
+        check(file)
+
+
+def test_check_refuses_a_network_beyond_the_limits_before_it_builds_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SplitNetwork, "module", lambda *_: pytest.fail("four layers of 65536 take 51 GB"))
+    changes = {"model": {**MODEL, "top": [65536] * 4}}
+    what = experiment(tmp_path, **{**SETTINGS, **changes}).model_dump(mode="json", exclude_none=True)
+    file = tmp_path / "experiment.toml"
+    file.write_text(tomli_w.dumps(what), encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"^the widest layer: 65536 .*, limits.max_width at .* is 8192: "):
         check(file)
 
 

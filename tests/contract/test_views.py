@@ -196,11 +196,11 @@ FAILURES = {
     "None": "it must return an Estimate of 'passive'",
     "an array": "it must return an Estimate of 'passive'",
     "another target": "it must return an Estimate of 'passive'",
-    "a column too few": "values of shape (18, 3): finite ones of shape (18, 4) are due",
+    "a column too few": "values have the shape (18, 3), not (18, 4)",
     "other rows": "rows and status must be those of the 18 rows of its view",
     "too few states": "rows and status must be those of the 18 rows of its view",
-    "NaN": "values of shape (18, 4): finite ones of shape (18, 4) are due",
-    "huge": "values of shape (18, 4): finite ones of shape (18, 4) are due",
+    "NaN": "its values are not all finite and moderate: set its rate, or weights, lower",
+    "huge": "its values are not all finite and moderate: set its rate, or weights, lower",
     "division": "ZeroDivisionError: integer division or modulo by zero",
 }
 

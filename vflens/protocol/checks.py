@@ -88,7 +88,7 @@ def finite(released: Released, name: str, shape: tuple[int, ...], dtype: np.dtyp
     if not np.vdot(value, value) < _most_squared(dtype):
         raise ProtocolError(
             f"{name} of {released.sender!r} holds NaN, infinite or huge numbers in step "
-            f"{released.exchange.step}: check its table and the learning rate"
+            f"{released.exchange.step}: check its table, its defences and the learning rate"
         )
     return value
 

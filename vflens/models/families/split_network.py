@@ -228,8 +228,8 @@ class SplitNetwork(ModelFamily):
         total = sum(widths) if self.combine == "concatenate" else widths[0]
         if not self.trainable_top and (self.combine == "concatenate" or total != classes):
             raise ConfigError(
-                "model.trainable_top = false makes the summed embeddings the logits: combine by sum with "
-                f"width = {classes}"
+                "model.trainable_top = false makes the summed embeddings the logits: combine by sum, of an "
+                f"'mlp' with width = {classes}"
             )
         return total
 
