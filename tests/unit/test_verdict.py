@@ -14,7 +14,15 @@ from runfolder import metric, scores, write_party, write_run
 from vflens.experiments.results import verdict as module
 from vflens.experiments.results.folders import Run, read_runs
 from vflens.experiments.results.results import final, results, utility
-from vflens.experiments.results.verdict import baseline, figure, labels, result_table, to_json, verdict
+from vflens.experiments.results.verdict import (
+    baseline,
+    figure,
+    labels,
+    omissions,
+    result_table,
+    to_json,
+    verdict,
+)
 from vflens.registry import Registry
 
 LABEL_ONLY = [{"name": "label_only"}]
@@ -305,6 +313,35 @@ def test_labels_told_by_gradients_are_part_of_what_it_is_worth(tmp_path: Path) -
     assert worth in verdict([run, defended]).assumption  # what training gives away, not what a defence leaves
     (told,) = to_json([run])["runs"][0]["labels"]
     assert (told["attack"], told["accuracy"], told["blind"]) == ("gradient_sign", 1.0, 0.101)
+
+
+def test_labels_found_without_training_traffic_are_no_matter_of_secure_training(tmp_path: Path) -> None:
+    """One such attack is pmc, which reads its own embeddings: its result stands beside every assumption."""
+    where = {"adversary": "passive", "target": "active", "scored_set": "predict", "rows": 359}
+    labels = [
+        metric("label_accuracy", 0.8, attack="pmc", **where),
+        metric("label_auc", 0.9, attack="pmc", **where),
+        metric("blind_label_accuracy", 0.101, **where),
+    ]
+    found = (
+        "Without training traffic, pmc at passive names 80.0 % of 359 prediction labels rightly (the most "
+        "frequent class: 10.1 %)."
+    )
+    alone = target(tmp_path / "alone", labels)
+    assert str(verdict([alone])) == f"No reconstruction of columns was scored beside a blind guess. {found}"
+    run = target(tmp_path / "secure", [*scores({"lmmse": 0.021}), *labels])
+    assert verdict([run]).assumption == f"{SECURE} {found}"
+    clear = target(tmp_path / "clear", [*scores({"bmi": 0.021}), *labels])
+    assert verdict([clear]).assumption == f"Training in the clear: bmi read training traffic. {found}"
+
+
+def test_attacks_that_did_not_run_are_named_once_with_their_runs(tmp_path: Path) -> None:
+    lacking = [metric("skipped", 1, attack="pmc", adversary="passive", target="active", column="no labels")]
+    runs = [target(tmp_path / name, [*scores({"lmmse": 0.021}), *lacking]) for name in ("a", "b")]
+    (sentence,) = omissions(runs)
+    assert sentence.startswith("an attack did not run, with ")
+    assert sentence.endswith(": pmc in passive on active: no labels")
+    assert omissions([target(tmp_path / "c", scores({"lmmse": 0.021}))]) == []
 
 
 def test_no_attack_is_looked_up_for_each_figure(tmp_path: Path) -> None:

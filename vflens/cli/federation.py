@@ -150,7 +150,7 @@ def _discard(message: str) -> None:
 def _summary(runs: Any, report: Path) -> str:
     from rich.table import Table
 
-    from vflens.experiments.results.verdict import alarms, result_table, verdict
+    from vflens.experiments.results.verdict import alarms, omissions, result_table, verdict
 
     header, rows = result_table(runs)
     table = Table(caption=_CAPTION)
@@ -160,7 +160,8 @@ def _summary(runs: Any, report: Path) -> str:
         table.add_row(*row)
     shown = plain(table) if rows else ""
     loud = "".join(f"\n{alarm}" for alarm in alarms(runs))
-    return f"{shown}\n{verdict(runs)}{loud}\n\nreport: {report}"
+    quiet = "".join(f"\nnote: {omission}" for omission in omissions(runs))
+    return f"{shown}\n{verdict(runs)}{loud}{quiet}\n\nreport: {report}"
 
 
 def _prediction(answer: Document) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 from vflens.experiments.results import theory
 from vflens.experiments.results.folders import Run
 from vflens.experiments.results.results import (
+    LabelResult,
     Result,
     explained,
     failed,
@@ -76,7 +77,8 @@ def verdict(runs: Sequence[Run]) -> Verdict:
     first, names = baseline(runs), labels(runs)
     if not any(final(r) for r in runs):
         other = any(explained(r) or label_results(r) for r in runs)
-        return Verdict(_NO_COLUMNS if other else _NOTHING, assumption=_worth_of_secure_training(runs).strip())
+        beside = _worth_of_secure_training(runs) + _labels_after_training(runs)
+        return Verdict(_NO_COLUMNS if other else _NOTHING, assumption=beside.strip())
     others = [
         _compared(r, n, runs[first]) for i, (r, n) in enumerate(zip(runs, names, strict=True)) if i != first
     ]
@@ -98,6 +100,15 @@ def alarms(runs: Sequence[Run]) -> list[str]:
 def failures(run: Run) -> list[str]:
     """Which attacks failed, a sentence each."""
     return [f"{f.attack} in {f.adversary} on {f.target} failed: {f.reason}" for f in failed(run)]
+
+
+def omissions(runs: Sequence[Run]) -> list[str]:
+    """Which attacks lacked knowledge and did not run, a sentence each, with the runs that it is true of."""
+    found: dict[str, list[str]] = {}
+    for run, label in zip(runs, labels(runs), strict=True):
+        for s in skipped(run):
+            found.setdefault(f"{s.attack} in {s.adversary} on {s.target}: {s.reason}", []).append(label)
+    return [f"an attack did not run, with {', '.join(where)}: {what}" for what, where in found.items()]
 
 
 def figure(value: float | None) -> str:
@@ -263,11 +274,13 @@ def _assumption(runs: Sequence[Run]) -> str:
     attacks = sorted({r.attack for run in runs for r in final(run)})
     reading = [a for a in attacks if reads_training(a)]
     if reading:
-        return f"Training in the clear: {', '.join(reading)} read training traffic."
-    return (
-        "Assumes secure training: the attacks read predictions and disclosed parameters only."
-        + _worth_of_secure_training(runs)
-    )
+        assumed = f"Training in the clear: {', '.join(reading)} read training traffic."
+    else:
+        assumed = (
+            "Assumes secure training: the attacks read predictions and disclosed parameters only."
+            + _worth_of_secure_training(runs)
+        )
+    return assumed + _labels_after_training(runs)
 
 
 def _worth_of_secure_training(runs: Sequence[Run]) -> str:
@@ -279,11 +292,27 @@ def _worth_of_secure_training(runs: Sequence[Run]) -> str:
         "rows, up to one affine map."
         for (attack, target), r2 in shares.items()
     )
+    named = _best_on_labels(runs, training=True)
+    return columns + "".join(f" Trained in the clear, {_named_labels(r)}" for r in named)
+
+
+def _labels_after_training(runs: Sequence[Run]) -> str:
+    """Labels that attacks found without training traffic, which secure training does not hide."""
+    named = _best_on_labels(runs, training=False)
+    return "".join(f" Without training traffic, {_named_labels(r)}" for r in named)
+
+
+def _best_on_labels(runs: Sequence[Run], *, training: bool) -> list[LabelResult]:
+    """The best result of each attack on labels that does, or does not, read training traffic."""
     scored = sorted((r for run in runs for r in label_results(run)), key=lambda r: r.accuracy)
-    named = {(r.attack, r.adversary, r.scored_set): r for r in scored if reads_training(r.attack)}
-    return columns + "".join(
-        f" Trained in the clear, {r.attack} at {r.adversary} names {100 * r.accuracy:.1f} % of {r.rows:,} "
+    wanted = (r for r in scored if reads_training(r.attack) == training)
+    best = {(r.attack, r.adversary, r.scored_set): r for r in wanted}
+    return sorted(best.values(), key=lambda r: -r.accuracy)
+
+
+def _named_labels(r: LabelResult) -> str:
+    return (
+        f"{r.attack} at {r.adversary} names {100 * r.accuracy:.1f} % of {r.rows:,} "
         f"{r.kind} labels rightly{_AS_CLUSTERS if up_to_renaming(r.attack) else ''} (the most frequent "
         f"class: {100 * r.blind:.1f} %)."
-        for r in sorted(named.values(), key=lambda r: -r.accuracy)
     )
