@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
-from vflens.errors import ConfigError
+from vflens.errors import ConfigError, DataError
 from vflens.experiments.figures import Options, Size, figures, page, reproduce
 from vflens.experiments.figures.fedadob import ablations, images, scoring, studies, times, trade_offs
-from vflens.experiments.figures.fedadob.cells import best, caps, cells, spread, unlearned
+from vflens.experiments.figures.fedadob.cells import best, caps, cells, run, spread, unlearned
 from vflens.experiments.figures.fedadob.methods import (
     ATTACKS,
     DEFENSES,
@@ -126,6 +126,20 @@ def test_two_pages_of_one_experiment_share_its_cells(
     table, figure = page("fao-table4", "quick"), page("fao-fig4", "quick")
     assert table.kept(tmp_path, "quick", 0) == figure.kept(tmp_path, "quick", 0)
     assert table.kept(tmp_path, "full", 0) != table.kept(tmp_path, "quick", 0)
+
+
+def test_an_absent_data_set_is_refused_before_any_federation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the paper's size the cells on MNIST, which come first, take days."""
+    monkeypatch.delenv("VFLENS_DATA", raising=False)
+    both = [TINY, replace(TINY, data={"name": "mnist"})]
+    wanted = [cell for study in both for cell in cells(study, DEFENSES[:1], 0, [])]
+    began: list[int] = []
+    pool = Pool(tmp_path, progress=lambda done, total: began.append(done))
+    with pytest.raises(DataError, match=r"^environment variable VFLENS_DATA is not set: set it to the "):
+        run(Options(pool), wanted)
+    assert began == []
 
 
 def test_a_page_without_a_full_size_refuses_it() -> None:

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Sequence
 from functools import partial
 
+from vflens.datasets._resolve import dataset
 from vflens.experiments.figures import Options
 from vflens.experiments.figures.fedadob.methods import ATTACKS, FEATURES, Against, Method
 from vflens.experiments.figures.fedadob.studies import Study
@@ -35,12 +36,25 @@ def cells(
 
 
 def run(options: Options, wanted: Sequence[Cell], scored_set: str = "predict") -> tuple[Rows, list[str]]:
-    """The rows of ``wanted`` on ``scored_set``, each with "error" and "blind", and a sentence per refusal."""
+    """The rows of ``wanted`` on ``scored_set``, each with "error" and "blind", and a sentence per refusal.
+
+    Raises:
+        DataError: a data set cannot be read, before any federation is run on another one.
+    """
+    _check_data(wanted)
     with tempfile.TemporaryDirectory(prefix="vflens-figure-") as scratch:
         found = options.pool.run(partial(run_cell, scratch=scratch), wanted)
     rows = [row for part in found for row in part]
     scored = [_scored(r) for r in rows if not r.get("refused") and r["scored_set"] == scored_set]
     return scored, refusals(rows)
+
+
+def _check_data(wanted: Sequence[Cell]) -> None:
+    """Read the data sets where there are several: an absent one would show after days of cells on others."""
+    names = sorted({settings["data"]["name"] for _, settings in (cell.arguments for cell in wanted)})
+    if len(names) > 1:
+        for name in names:
+            dataset(name, {}).prepared()
 
 
 def _scored(row: Document) -> Document:
