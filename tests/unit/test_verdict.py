@@ -333,6 +333,10 @@ def test_labels_found_without_training_traffic_are_no_matter_of_secure_training(
     assert verdict([run]).assumption == f"{SECURE} {found}"
     clear = target(tmp_path / "clear", [*scores({"bmi": 0.021}), *labels])
     assert verdict([clear]).assumption == f"Training in the clear: bmi read training traffic. {found}"
+    read = [m | {"attack": "gradient_sign"} if m.get("attack") == "pmc" else m for m in labels]
+    both = target(tmp_path / "both", [*scores({"bmi": 0.021}), *read])
+    words = "Trained in the clear, gradient_sign at passive names 80.0 % of 359 prediction labels rightly "
+    assert verdict([both]).assumption.startswith(f"Training in the clear: bmi read training traffic. {words}")
 
 
 def test_attacks_that_did_not_run_are_named_once_with_their_runs(tmp_path: Path) -> None:

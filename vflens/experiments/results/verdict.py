@@ -276,11 +276,8 @@ def _assumption(runs: Sequence[Run]) -> str:
     if reading:
         assumed = f"Training in the clear: {', '.join(reading)} read training traffic."
     else:
-        assumed = (
-            "Assumes secure training: the attacks read predictions and disclosed parameters only."
-            + _worth_of_secure_training(runs)
-        )
-    return assumed + _labels_after_training(runs)
+        assumed = "Assumes secure training: the attacks read predictions and disclosed parameters only."
+    return assumed + _worth_of_secure_training(runs) + _labels_after_training(runs)
 
 
 def _worth_of_secure_training(runs: Sequence[Run]) -> str:
