@@ -96,6 +96,23 @@ def check(
     emit(json, facts, lambda: "\n".join([f"{file} fits:", *(f"  {k}: {v}" for k, v in facts.items())]))
 
 
+def status(config: _Config, json: Json = False) -> None:
+    """Show how a party of this machine is: phase, step, peers, last error, its certificate's end.
+
+    Ends with code 0 while it waits or runs and after a good end, with 11 if it does not run or answer, with 1
+    if its run failed or was interrupted.
+
+    Example: vflens status --config examples/passive.toml
+    """
+    from vflens.services.status import check as check_status
+    from vflens.services.status import status as status_of
+    from vflens.services.status import words
+
+    found = status_of(config)
+    emit(json, found, lambda: words(found))
+    check_status(found)
+
+
 def predict(
     *,
     config: Annotated[

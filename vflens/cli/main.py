@@ -52,6 +52,7 @@ for _command in (
     federation.run,
     federation.check,
     federation.predict,
+    federation.status,
     evidence.report,
     evidence.attack,
     evidence.score,

@@ -1,0 +1,174 @@
+"""How a party is, for its operator: read from its folder; it and its peers are asked whether they serve."""
+
+from __future__ import annotations
+
+import fcntl
+import math
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from vflens.config import MemberConfig, load_party
+from vflens.errors import ConfigError, UnavailableError, VflensError, printable
+from vflens.services.healthcheck import serves, serves_itself
+from vflens.services.identity import counterpart, identity_of
+from vflens.storage.json_file import json_object
+from vflens.types import Document, Phase
+
+_TAIL_BYTES = 1 << 20  # of a log: its last lines
+
+
+def status(config_file: Path) -> Document:
+    """The status of the party of ``config_file``, of this machine; nothing is changed.
+
+    ``state`` is "never started", "running", "killed", "finished", "interrupted" or "failed"; ``phase`` that
+    of ``state.json``, or "alignment" before it; ``step`` the last training step received, of ``steps``.
+
+    Raises:
+        ConfigError: no party's configuration.
+    """
+    config = load_party(config_file)
+    folder, held = config.out, _is_held(config.out)
+    certificate, usable = _certificate(config)
+    noted, reached = _noted(folder / "status.json"), _noted(folder / "state.json")
+    state = str(noted.get("state", "never started"))
+    if state == "running" and not held:
+        state = "killed"
+    return {
+        "party": config.party,
+        "role": str(config.role),
+        "run": config.run,
+        "folder": str(folder),
+        "state": state,
+        "reason": str(noted.get("reason", "")),
+        "serves": held and usable and serves_itself(config),
+        "phase": str(reached.get("stage", "alignment")),
+        "restarts": reached.get("incarnation", 0),
+        "step": _last_step(folder),
+        "steps": _steps(_noted(folder / "federation.json")),
+        "peers": _peers(config) if held and usable else {},
+        "last_error": _last_error(folder / "events.jsonl"),
+        "certificate": certificate,
+        "heads": noted.get("heads", {}),
+    }
+
+
+def check(found: Document) -> None:
+    """Raise what is wrong with the party of :func:`status`; waiting, running and finished are well.
+
+    Raises:
+        UnavailableError: no process runs, or it does not answer.
+        VflensError: its run failed or was interrupted.
+    """
+    party = f"{found['role']} {found['party']!r}"
+    match found["state"]:
+        case "never started" | "killed" as state:
+            remedy = (
+                "start it with: vflens serve"
+                if state == "never started"
+                else "look at its log, then start it"
+            )
+            raise UnavailableError(f"{party}: {state}, no process runs in {found['folder']}: {remedy}")
+        case "running" if not found["serves"]:
+            raise UnavailableError(f"{party} runs in {found['folder']} but does not answer: look at its log")
+        case "failed" | "interrupted" as state:
+            raise VflensError(
+                f"{party}: its run is {state} ({found['reason']}): mend that, then start it again"
+            )
+
+
+def words(found: Document) -> str:
+    """:func:`status` for people."""
+    step = "" if found["step"] is None else f", step {found['step']} of {found['steps'] or '?'}"
+    lines = [
+        f"{found['role']} {found['party']}, run {found['run']}: {found['state']}"
+        + (f" ({found['reason']})" if found["reason"] else ""),
+        f"  phase: {found['phase']}{step}; restarts: {found['restarts']}",
+        *(
+            f"  peer {name}: {'serves' if lives else 'does not answer'}"
+            for name, lives in found["peers"].items()
+        ),
+        *([f"  last error: {found['last_error']}"] if found["last_error"] else []),
+        *([f"  certificate: {found['certificate']}"] if found["certificate"] else []),
+    ]
+    return "\n".join(map(printable, lines))
+
+
+def _is_held(folder: Path) -> bool:
+    """Whether a process holds ``folder``; see :func:`vflens.services.folder.exclusive`."""
+    try:
+        with (folder / "lock").open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _noted(file: Path) -> dict[str, Any]:
+    """The object in ``file``; {} where it is absent or being written."""
+    with suppress(OSError, ValueError):
+        return json_object(file.read_text(encoding="utf-8"))
+    return {}
+
+
+def _peers(config: MemberConfig) -> dict[str, bool]:
+    return {
+        p.name: serves(p.address, config.limits, tls=counterpart(p.name, p.role, config))
+        for p in config.peers
+    }
+
+
+def _last_lines(file: Path) -> Iterator[dict[str, Any]]:
+    """The objects in the last whole lines of ``file``, the newest first."""
+    try:
+        with file.open("rb") as lines:
+            lines.seek(max(0, lines.seek(0, 2) - _TAIL_BYTES))
+            tail = lines.read().split(b"\n")[:-1]
+    except OSError:
+        return
+    for line in reversed(tail):
+        with suppress(ValueError):
+            yield json_object(line)
+
+
+def _last_step(folder: Path) -> int | None:
+    """The last training step received, kept or left out by sampling; None before the first."""
+    recorded = (
+        line["step"]
+        for line in _last_lines(folder / "transcript" / "index.jsonl")
+        if line.get("phase") == Phase.TRAIN
+    )
+    left_out = (counted[-1] for counted in _noted(folder / "transcript" / "left_out.json").values())
+    steps = [*([first] if (first := next(recorded, None)) is not None else []), *left_out]
+    return max(steps, default=None)
+
+
+def _steps(federation: dict[str, Any]) -> int | None:
+    """The training steps of the run, unless it stops early; None before the alignment."""
+    with suppress(KeyError, TypeError, ZeroDivisionError):
+        training = federation["training"]
+        return int(training["epochs"] * math.ceil(federation["train_rows"] / training["batch_size"]))
+    return None
+
+
+def _last_error(events: Path) -> str:
+    """The newest warning or error in the party's log, "" without any."""
+    for event in _last_lines(events):
+        if event.get("level") in ("warning", "error"):
+            what = event.get("error") or event.get("reason") or ""
+            return f"{event.get('timestamp', '')} {event.get('event', '')}: {what}"
+    return ""
+
+
+def _certificate(config: MemberConfig) -> tuple[str, bool]:
+    """When the party's certificate ends, or why it cannot be used; "" without ``[tls]``. Whether calls can be
+    made with it.
+    """
+    try:
+        identity = identity_of(config)
+    except ConfigError as error:
+        return str(error), False
+    return "" if identity is None else f"ends {identity.files.ends.isoformat()}", True

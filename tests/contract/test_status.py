@@ -1,0 +1,108 @@
+"""The operator's view of a party: from its folder, and by asking who serves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from accidents import train_until
+from commandline import Run
+from laboratory import close, deal, experiment
+
+from vflens.config import load_party
+from vflens.experiments.run.in_process import LocalFederation
+from vflens.services.folder import begin, exclusive, write_status
+from vflens.services.process import start_server
+
+Ask = Callable[[str], tuple[int, dict[str, Any], str]]
+
+
+@dataclass
+class Home:
+    """Dealt parties that listen on sockets, and the status that the command gives of one."""
+
+    files: dict[str, Path]
+    ask: Ask
+
+
+@pytest.fixture
+def home(tmp_path: Path, vflens: Run) -> Home:
+    files = deal(experiment(tmp_path, network={"transport": "unix"}), tmp_path)
+
+    def ask(party: str) -> tuple[int, dict[str, Any], str]:
+        code, out, error = vflens("status", "--config", files[party], "--json")
+        return code, json.loads(out), error
+
+    return Home(files, ask)
+
+
+def _join(home: Home) -> LocalFederation:
+    for file in home.files.values():
+        begin(load_party(file))
+    return LocalFederation(home.files, lambda stage, done, total: None)
+
+
+def test_a_party_that_was_never_started_is_down(home: Home) -> None:
+    code, found, error = home.ask("passive")
+    assert (code, found["state"], found["phase"], found["step"]) == (11, "never started", "alignment", None)
+    assert "passive 'passive': never started" in error
+    assert error.endswith("start it with: vflens serve\n")
+
+
+def test_a_party_in_training_shows_its_step_and_which_peers_serve(home: Home, vflens: Run) -> None:
+    local = _join(home)
+    local.coordinator.prepare()
+    train_until(local, 5)
+    passive, config = local.passive["passive"], load_party(home.files["passive"])
+    passive.log.warning("refused", error="a caller without a token")
+    with exclusive(config.out):
+        assert home.ask("passive")[0] == 11  # it holds its folder and does not listen
+        servers = [start_server(m, m.config, m.log) for m in (passive, local.coordinator)]
+        try:
+            code, found, _ = home.ask("passive")
+            text = vflens("status", "--config", home.files["passive"]).out
+        finally:
+            for server in servers:
+                server.stop(0).wait()
+    assert (code, found["state"], found["phase"], found["serves"]) == (0, "running", "training", True)
+    assert (found["step"], found["steps"]) == (3, 12)  # the gradient of the fourth step is the last that came
+    assert found["peers"] == {"coordinator": True, "active": False}
+    assert found["last_error"].endswith("refused: a caller without a token")
+    assert "phase: training, step 3 of 12; restarts: 0" in text
+    assert "peer active: does not answer" in text
+    assert passive.config.peers[0].token not in text
+    close(local)
+    code, found, error = home.ask("passive")
+    assert (code, found["state"], found["peers"]) == (11, "killed", {})
+    assert "killed, no process runs in" in error
+
+
+@pytest.mark.parametrize(
+    ("state", "code", "sentence"),
+    [
+        ("finished", 0, ""),
+        ("failed", 1, "passive 'passive': its run is failed (the disk is full): mend that"),
+        ("interrupted", 1, "its run is interrupted (the disk is full)"),
+    ],
+)
+def test_the_code_says_how_a_run_ended(home: Home, state: str, code: int, sentence: str) -> None:
+    folder = load_party(home.files["passive"]).out
+    write_status(folder, state, "" if state == "finished" else "the disk is full")
+    ended, found, error = home.ask("passive")
+    assert (ended, found["state"]) == (code, state)
+    assert sentence in error
+
+
+def test_a_sampled_transcript_and_torn_lines_do_not_hide_the_step(home: Home) -> None:
+    folder = load_party(home.files["passive"]).out / "transcript"
+    folder.mkdir()
+    (folder / "left_out.json").write_text('{"gradient active": [9, 1000, 8]}')
+    lines = '{"phase":"train","step":3}\n{"phase":"predict","step":0}\n{"phase":"train","step":'
+    (folder / "index.jsonl").write_text(lines)
+    assert home.ask("passive")[1]["step"] == 8
+    (folder / "left_out.json").unlink()
+    assert home.ask("passive")[1]["step"] == 3
