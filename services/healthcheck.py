@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from vflens.config import Limits, MemberConfig, load_party
+from vflens.config import Limits, MemberConfig, Peer, load_party
+from vflens.errors import AccessError
 from vflens.services.identity import counterpart
 from vflens.wire.channel import grpc, open_channel
+from vflens.wire.tls.probe import speaks_tls
 
 if TYPE_CHECKING:
     from vflens.wire.tls.counterpart import Counterpart
@@ -46,6 +48,30 @@ def serves(address: str, limits: Limits, seconds: float = 2.0, tls: Counterpart 
         except grpc.RpcError:
             return False
     return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
+
+
+def lives(peer: Peer, config: MemberConfig, seconds: float = 2.0) -> bool:
+    """Whether ``peer`` answers within ``seconds`` that it serves."""
+    return serves(peer.address, config.limits, seconds, counterpart(peer.name, peer.role, config))
+
+
+def came(peer: Peer, config: MemberConfig) -> bool:
+    """Whether ``peer`` serves by now.
+
+    Raises:
+        AccessError: another party listens there, or one of the two does not trust the other: waiting does
+            not help.
+    """
+    tls = counterpart(peer.name, peer.role, config)
+    if tls is not None:
+        return tls.reaches(peer.address) and lives(peer, config)
+    came = lives(peer, config)
+    if not came and speaks_tls(peer.address):
+        raise AccessError(
+            f"{peer.role} {peer.name!r} at {peer.address} answers in TLS, and this party has no [tls]: add "
+            "it (vflens certs init)"
+        )
+    return came
 
 
 def serves_itself(config: MemberConfig) -> bool:

@@ -32,7 +32,7 @@ from vflens.errors import INTERRUPTED, StorageError, UnavailableError, VflensErr
 from vflens.member.event_loop import ENDING
 from vflens.protocol.link import Link, Party
 from vflens.services.folder import begin, exclusive, write_status
-from vflens.services.healthcheck import HealthServicer, serves
+from vflens.services.healthcheck import HealthServicer, came, lives
 from vflens.services.identity import check_trust, counterpart, identity_of, reminded
 from vflens.services.outcome import of_active, of_coordinator, where
 from vflens.services.servicer import CALLS, Servicer
@@ -128,22 +128,6 @@ def link_to(peer: Peer, config: MemberConfig) -> GrpcLink:
     )
 
 
-def lives(peer: Peer, config: MemberConfig, seconds: float = 2.0) -> bool:
-    """Whether ``peer`` answers within ``seconds`` that it serves."""
-    return serves(peer.address, config.limits, seconds, counterpart(peer.name, peer.role, config))
-
-
-def _came(peer: Peer, config: MemberConfig) -> bool:
-    """Whether ``peer`` serves by now.
-
-    Raises:
-        AccessError: another party listens there, or one of the two does not trust the other: waiting does
-            not help.
-    """
-    tls = counterpart(peer.name, peer.role, config)
-    return (tls is None or tls.reaches(peer.address)) and lives(peer, config)
-
-
 def wait_for(peers: tuple[Peer, ...], config: MemberConfig, say: Say, ended: threading.Event) -> None:
     """Wait, with back-off, until all ``peers`` serve or the run has ``ended``; report the missing ones.
 
@@ -153,7 +137,7 @@ def wait_for(peers: tuple[Peer, ...], config: MemberConfig, say: Say, ended: thr
     """
     deadline, pause, missing = time.monotonic() + config.limits.wait_seconds, 0.1, list(peers)
     reported: list[str] = []
-    while not ended.is_set() and (missing := [p for p in missing if not _came(p, config)]):
+    while not ended.is_set() and (missing := [p for p in missing if not came(p, config)]):
         names = [f"{p.role} {p.name!r} at {p.address}" for p in missing]
         if names != reported:
             say(f"waiting for {', '.join(names)}")

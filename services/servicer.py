@@ -49,7 +49,10 @@ class Servicer(grpc.GenericRpcHandler):
     def __init__(
         self, party: Party, credentials: Credentials, log: Any, identity: Identity | None = None
     ) -> None:
-        self._party, self._credentials, self._log, self._identity = party, credentials, log, identity
+        self._party, self._credentials, self._log = party, credentials, log
+        self._certified: Mapping[str, frozenset[bytes]] | None = None
+        if identity is not None:
+            self._certified = {name: identity.accepted(name, role) for name, (role, _) in credentials.items()}
         self._refusals = itertools.count(1)
         self._open: Counter[str] = Counter()
         self._lock = threading.Lock()
@@ -86,7 +89,7 @@ class Servicer(grpc.GenericRpcHandler):
     ) -> Callable[[Iterator[bytes], grpc.ServicerContext], Iterator[Any]]:
         def answer(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[Any]:
             try:
-                self._check_certificate(context, caller)
+                self._check_certificate(context, caller[0])
                 with self._counted(caller[0]):
                     for request in requests:
                         yield self._perform(rpc, request, caller)
@@ -101,7 +104,7 @@ class Servicer(grpc.GenericRpcHandler):
     ) -> Callable[[Iterator[bytes], grpc.ServicerContext], Any]:
         def answer(requests: Iterator[bytes], context: grpc.ServicerContext) -> Any:
             try:
-                self._check_certificate(context, caller)
+                self._check_certificate(context, caller[0])
                 with self._counted(caller[0]):
                     reply = self._perform(rpc, _only(requests, rpc), caller)
                     self._party.settle()  # no later reply could carry the error
@@ -150,19 +153,19 @@ class Servicer(grpc.GenericRpcHandler):
         check_access(act, name, role, self._party.name, self._party.role, access=self._party.access)
         return name, role
 
-    def _check_certificate(self, context: grpc.ServicerContext, caller: tuple[str, Role]) -> None:
+    def _check_certificate(self, context: grpc.ServicerContext, caller: str) -> None:
         """Bind the connection to ``caller`` before its request is read; the library shows the certificate
         only here.
 
         Raises:
             AccessError: the certificate names another party, or another role.
         """
-        if self._identity is None:
+        if self._certified is None:
             return
-        accepted = self._identity.accepted(*caller)
+        accepted = self._certified[caller]
         if accepted.isdisjoint(context.auth_context().get(_NAMES, ())):
             raise AccessError(
-                f"caller {caller[0]!r} at {self._party.name!r} shows the certificate of another: it must "
+                f"caller {caller!r} at {self._party.name!r} shows the certificate of another: it must "
                 f"name {b' or '.join(sorted(accepted)).decode()}"
             )
 

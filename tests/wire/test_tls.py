@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
+import json
 import re
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from certs import FEDERATION, files, pin, subject
+from commandline import Run
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from structlog import get_logger
 from stubparty import CALLERS, LIMITS, Stub
 
-from vflens.config import Tls
+from vflens.config import OPERATOR, Peer, Tls
 from vflens.errors import AccessError, ConfigError, UnavailableError
 from vflens.protocol import acts
-from vflens.services.healthcheck import HealthServicer, serves
+from vflens.services.healthcheck import HealthServicer, came, serves
 from vflens.services.servicer import Servicer
 from vflens.types import Role
 from vflens.wire.channel import grpc, listen, new_server, open_channel
 from vflens.wire.grpc_link import GrpcLink
 from vflens.wire.tls import identity as identity_module
-from vflens.wire.tls.counterpart import Counterpart, speaks_tls
+from vflens.wire.tls.counterpart import Counterpart
 from vflens.wire.tls.identity import Identity
 from vflens.wire.tls.issue import Authority, draw_authority, draw_key, write_key, write_public
+from vflens.wire.tls.probe import speaks_tls
 from vflens.wire.tls.subject import Subject, federation_name, subject_of
 from vflens.wire.tls.trust import load_trust, read_certificates
 
@@ -39,13 +44,20 @@ ACTIVE = subject("active", Role.ACTIVE)
 STOP = acts.Stop("run")
 
 
+def _answer(act: acts.Act[Any]) -> Any:
+    if isinstance(act, acts.Query):
+        scores = np.log([[0.25, 0.75]])
+        return acts.Answers(np.zeros(1, np.int32), ("c1",), ("no", "yes"), scores)
+    return acts.Done()
+
+
 @contextmanager
-def served(tls: Tls) -> Iterator[str]:
-    """A party 'callee' that answers everything."""
+def served(tls: Tls, whom: Subject = CALLEE) -> Iterator[str]:
+    """The party ``whom``, which answers everything."""
     with ThreadPoolExecutor(8) as workers:
         server = new_server(workers, LIMITS)
-        identity = Identity(tls, "callee", Role.PASSIVE)
-        party = Stub(lambda act: acts.Done(), Role.PASSIVE)
+        identity = Identity(tls, whom.party, whom.role)
+        party = Stub(_answer, whom.role)
         servicer = Servicer(party, CALLERS, get_logger(), identity)
         server.add_generic_rpc_handlers((servicer, HealthServicer()))
         port = listen(server, "127.0.0.1:0", identity)
@@ -153,6 +165,34 @@ def test_a_peer_without_tls_is_named(tmp_path: Path) -> None:
             counterpart(mine, COORDINATOR).reaches(address)
         server.stop(0).wait()
     assert not counterpart(mine, COORDINATOR).reaches(address)  # nobody listens: no reason to give up
+
+
+def test_a_party_without_tls_does_not_wait_for_one_with_it(trusted: dict[Subject, Tls]) -> None:
+    with served(trusted[CALLEE]) as address:
+        peer = Peer(name="callee", role=Role.PASSIVE, address=address, token="t" * 32)
+        config: Any = SimpleNamespace(limits=LIMITS, tls=None)
+        with pytest.raises(AccessError, match=r"answers in TLS, and this party has no \[tls\]: add it"):
+            came(peer, config)
+    assert not came(peer, config)  # nobody listens any more
+
+
+def test_an_operator_with_a_certificate_of_its_own(
+    vflens: Run, refused: Callable[..., str], tmp_path: Path
+) -> None:
+    active, mine = files(tmp_path / "active", ACTIVE), tmp_path / "operator"
+    operator = files(mine, subject(OPERATOR, Role.OPERATOR))
+    pin(active, [operator])
+    pin(operator, [active])
+    token = tmp_path / "token"
+    token.write_text(CALLERS[OPERATOR][1], encoding="utf-8")
+    token.chmod(0o600)
+    with served(active, ACTIVE) as address:
+        asked = ("predict", "--to", address, "--token-file", token)
+        ended = vflens(*asked, "--tls", mine, "--json")
+        assert ended.code == 0, ended.err
+        assert json.loads(ended.out)[0]["scores"] == {"no": 0.25, "yes": 0.75}
+        assert "another party answers" in refused(7, *asked, "--tls", mine, "--party", "bank")
+        assert "cannot be reached" in refused(11, *asked)  # plaintext
 
 
 NOW = datetime.now(UTC)

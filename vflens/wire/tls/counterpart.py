@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import ssl
 import time
 from typing import Any
@@ -12,12 +11,11 @@ from cryptography import x509
 
 from vflens.errors import AccessError, UnavailableError, VflensError
 from vflens.types import Role
-from vflens.wire import sockets
 from vflens.wire.tls.identity import Identity
 from vflens.wire.tls.issue import fingerprint, pem
+from vflens.wire.tls.probe import connected, tls_context
 from vflens.wire.tls.subject import Subject, subject_of
 
-_SECONDS = 5.0  # of a handshake
 _PAUSE_SECONDS = 0.3
 _REASONS = {9: "is not valid yet", 10: "has ended"}  # X509_V_ERR_…; all others: nothing trusted signed it
 
@@ -98,12 +96,12 @@ class Counterpart:
             AccessError: another party listens there.
             OSError: nobody does, or nobody that is trusted.
         """
-        context = _context(self._roots().decode())
+        context = tls_context(self._roots().decode())
         try:
             context.load_cert_chain(self._identity.tls.certificate, self._identity.tls.key)
         except ssl.SSLError as error:  # the two are being replaced; at the start they fitted
             raise OSError("certificate and key do not fit for now") from error
-        with _connected(address) as plain, context.wrap_socket(plain) as connection:
+        with connected(address) as plain, context.wrap_socket(plain) as connection:
             names: Any = connection.getpeercert() or {}
             if ("URI", self.subject.uri) not in names.get("subjectAltName", ()):
                 raise AccessError(self._other(address, _shown(connection)))
@@ -123,7 +121,7 @@ class Counterpart:
     def _doubt(self, error: ssl.SSLCertVerificationError, address: str) -> str:
         """Why the certificate at ``address`` is refused."""
         try:
-            with _connected(address) as plain, _context("").wrap_socket(plain) as connection:
+            with connected(address) as plain, tls_context("").wrap_socket(plain) as connection:
                 shown = _shown(connection)
         except OSError:
             return f"party {self._name!r} at {address} shows a certificate that is refused: {error.reason}"
@@ -148,41 +146,6 @@ class Counterpart:
             f"at {address} another party answers: its certificate is that of {named or 'no party'}, not of "
             f"{self.subject} (fingerprint {fingerprint(shown)}): check the address"
         )
-
-
-def speaks_tls(address: str) -> bool:
-    """Whether the process at ``address`` answers in TLS."""
-    try:
-        with _connected(address) as plain, _context("").wrap_socket(plain):
-            return True
-    except OSError:
-        return False
-
-
-def _context(roots: str) -> ssl.SSLContext:
-    """One that trusts ``roots`` alone; without roots it trusts everything, and must send nothing."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False  # the name is that of a party, not of a host
-    context.set_alpn_protocols(["h2"])
-    if roots:
-        context.load_verify_locations(cadata=roots)
-    else:
-        context.verify_mode = ssl.CERT_NONE
-    return context
-
-
-def _connected(address: str) -> socket.socket:
-    if sockets.is_socket(address):
-        connection = socket.socket(socket.AF_UNIX)
-        connection.settimeout(_SECONDS)
-        try:
-            connection.connect(str(sockets.path_of(address)))
-        except OSError:
-            connection.close()
-            raise
-        return connection
-    host, _, port = address.rpartition(":")
-    return socket.create_connection((host.strip("[]"), int(port)), timeout=_SECONDS)
 
 
 def _shown(connection: ssl.SSLSocket) -> x509.Certificate:
