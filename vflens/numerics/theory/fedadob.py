@@ -80,10 +80,14 @@ class Cap:
         return float(np.mean([s.accuracy * min(s.error, s.blind) for s in self.settings]))
 
     @property
+    def blind(self) -> float:
+        """The same of the best blind guess."""
+        return float(np.mean([s.accuracy * s.blind for s in self.settings]))
+
+    @property
     def relative(self) -> float:
-        """``value`` over that of the best blind guess: 1 is no better than blind, above 1 worse than it."""
-        blind = float(np.mean([s.accuracy * s.blind for s in self.settings]))
-        return self.value / blind if blind else math.inf
+        """``value`` over ``blind``: 1 is no better than blind, above 1 worse than it."""
+        return self.value / self.blind if self.blind else math.inf
 
     def __str__(self) -> str:
         grid = ", ".join(f"{strength:g}" for strength in self.grid)

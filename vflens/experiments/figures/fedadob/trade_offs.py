@@ -109,7 +109,7 @@ def _line(study: Study, rows: Rows, on: str, method: Method) -> list[str]:
         *shown,
         spread([c.value for c in strongest]),
         spread([c.or_blind for c in strongest]),
-        spread([_blind(c) for c in strongest]),
+        spread([c.blind for c in strongest]),
         ", ".join(names),
     ]
 
@@ -120,11 +120,6 @@ def _grid(method: Method) -> str:
 
 def _accuracy(cap: Cap) -> float:
     return sum(s.accuracy for s in cap.settings) / len(cap.settings)
-
-
-def _blind(cap: Cap) -> float:
-    """CAP of the best blind guess."""
-    return sum(s.accuracy * s.blind for s in cap.settings) / len(cap.settings)
 
 
 def _paper_only(model: str) -> Table:
@@ -142,7 +137,7 @@ def _bars(study: Study, rows: Rows, on: str, methods: Sequence[Method]) -> Plot:
         shown[f"{column} as printed, ours"] = [_mean([c.value for c in caps(rows, m, name)]) for m in methods]
     strongest = [best(rows, m, on) for m in methods]
     shown["best attack"] = [_mean([c.value for c in seeds]) for seeds in strongest]
-    shown["blind guess"] = [_mean([_blind(c) for c in seeds]) for seeds in strongest]
+    shown["blind guess"] = [_mean([c.blind for c in seeds]) for seeds in strongest]
     return bars(f"{study.name}: CAP, {on}", [m.title for m in methods], "CAP", shown)
 
 
