@@ -89,11 +89,12 @@ class Inversion(Attack):
         """
         grid, device = _grid(columns) if self.smoothness else None, device_of(model)
         model.eval()
+        batch = _BATCH.get(device.type, _BATCH["cpu"])
         offered = torch.tensor(points, device=device)
-        with torch.no_grad():
-            shown = model(offered)
+        with torch.no_grad():  # in parts: thousands of granted images have gigabytes of feature maps
+            shown = torch.cat([model(part) for part in torch.split(offered, batch)])
         starts = min(self.starts, len(points))
-        at_once = max(1, _BATCH.get(device.type, _BATCH["cpu"]) // starts)
+        at_once = max(1, batch // starts)
         x, residual = np.zeros((len(embeddings), len(columns))), np.zeros(len(embeddings))
         for i in range(0, len(embeddings), at_once):
             part = slice(i, i + at_once)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import torch
 from inversionview import inversion_view
 from pydantic import ValidationError
 
+from vflens.attacks import _inversion
 from vflens.attacks._inversion import Inversion
 from vflens.attacks.wmi import WhiteBoxInversion
 from vflens.models.families.split_network import SplitNetwork
@@ -94,6 +96,24 @@ def test_a_row_starts_at_the_granted_rows_of_nearest_embedding() -> None:
     for row in range(N):
         nearest = min(range(len(granted)), key=lambda i: float(np.linalg.norm(shown[i] - h[row])))
         np.testing.assert_allclose(found[row], granted[nearest], rtol=0, atol=1e-8)
+
+
+def test_points_and_rows_are_taken_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many at a time as memory is meant for, with the same answers."""
+    model, rng = _network(0.3), np.random.default_rng(5)
+    x, granted = rng.uniform(0.5, 1, (N, D)), rng.random((15, D))
+    attack, view = WhiteBoxInversion(start="granted", starts=2, steps=20), _view(model, x, granted)
+    whole = _reconstruct(attack, view).values
+    monkeypatch.setattr(_inversion, "_BATCH", {"cpu": 4})
+    lengths, forward = set(), cast("Callable[..., torch.Tensor]", torch.nn.Sequential.forward)
+
+    def noted(module: torch.nn.Sequential, rows: torch.Tensor) -> torch.Tensor:
+        lengths.add(len(rows))
+        return forward(module, rows)
+
+    monkeypatch.setattr(torch.nn.Sequential, "forward", noted)
+    np.testing.assert_allclose(_reconstruct(attack, view).values, whole, atol=1e-9)
+    assert max(lengths) == 4
 
 
 def test_an_inversion_from_granted_rows_reads_them_and_leaves_no_row_at_a_flat_start() -> None:
