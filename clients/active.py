@@ -28,6 +28,7 @@ from vflens.protocol.acts import (
     Answers,
     Disclose,
     Query,
+    Rejoin,
     Step,
     StepReply,
     Train,
@@ -37,6 +38,7 @@ from vflens.protocol.checks import MODEL_VERSION, check_origin, check_version, f
 from vflens.protocol.embeddings import combined
 from vflens.protocol.federation import Federation
 from vflens.protocol.link import Handlers, Link
+from vflens.protocol.standing import Standing
 from vflens.randomness import stream
 from vflens.score.labels import LabelScoring
 from vflens.score.service import milestones
@@ -63,6 +65,7 @@ class ActiveParty(VerticalParty[LabelledRun]):
         self._file_labels = self.table.labels
         self.predictions = Predictions(self)
         self._training = threading.Lock()  # held while this party leads a training
+        self.paused = threading.Event()
 
     def handlers(self) -> Handlers:
         """See :meth:`vflens.protocol.link.Party.handlers`."""
@@ -149,6 +152,19 @@ class ActiveParty(VerticalParty[LabelledRun]):
             return run_to_end(DirectTraining(self, self.links[self.coordinator], self._passive()).run())
         finally:
             self._training.release()
+
+    def standing(self) -> Standing:
+        """See :meth:`vflens.member.member.Member.standing`; whether early stopping ends training."""
+        found = super().standing()
+        stops = self.federation is not None and self.run.stopping.stops_after(found.learned)
+        return replace(found, stops=stops)
+
+    def rejoin(self, act: Rejoin) -> Standing:
+        """See :meth:`DataParty.rejoin`; a training that this party leads ends first, to be asked for anew."""
+        self.paused.set()
+        with self._training:
+            self.paused.clear()
+        return super().rejoin(act)
 
     def take(self, embeddings: Sequence[Released]) -> None:
         """Release the gradient in all passive parties' ``embeddings`` of one step, learn when it has left.

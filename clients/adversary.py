@@ -191,7 +191,7 @@ class Adversary:
         guesses = tuple(Guess(name, e.values, numbered(e.status)) for name, e in estimates.items())
         submission = Submission(party.config.run, party.name, scored.value, rows, guesses)
         try:
-            receipt = party.links[target].call(submission)
+            receipt = party.patiently(lambda: party.links[target].call(submission))
         except (ProtocolError, StateError) as refusal:
             party.log.warning("not scored", target=target, reason=str(refusal))
             return

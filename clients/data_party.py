@@ -11,6 +11,7 @@ from vflens.config import ActiveConfig, PassiveConfig
 from vflens.config.compatibility import check_device
 from vflens.member.member import Member
 from vflens.member.stage import Stage
+from vflens.member.standing import check_coordinator
 from vflens.protocol.acts import (
     Begin,
     Deliver,
@@ -19,11 +20,13 @@ from vflens.protocol.acts import (
     Done,
     Finished,
     Receipt,
+    Rejoin,
     Stop,
     Submission,
 )
 from vflens.protocol.checks import check_exchange, check_version
 from vflens.protocol.link import Handlers, Link
+from vflens.protocol.standing import Standing
 from vflens.score.service import ScoringService, disabled
 from vflens.tables.files import read_party_table
 from vflens.types import Array, PartyInfo, Phase, Point, Released, Role
@@ -63,13 +66,14 @@ class DataParty(Member):
         check_device(config)
         super().__init__(config, links, learns_from=learns_from, asked_for_rows=True, in_process=in_process)
         self.coordinator = config.peers_of(Role.COORDINATOR)[0].name
-        self.begun, self.stopped = threading.Event(), threading.Event()
+        self.begun = threading.Event()
         self.failure = ""
 
     def handlers(self) -> Handlers:
         """See :meth:`vflens.protocol.link.Party.handlers`."""
         return {
             Describe: self.describe,
+            Rejoin: self.rejoin,
             Disclose: self.disclose,
             Deliver: self.deliver,
             Begin: self.begin,
@@ -81,6 +85,14 @@ class DataParty(Member):
         """Name, role and public columns."""
         self.check_run(act.run)
         return PartyInfo(self.name, self.role, self.table.columns, len(self.table.class_names))
+
+    def rejoin(self, act: Rejoin) -> Standing:
+        """Where this party stands, for a coordinator that was restarted, or after this party was."""
+        self.check_run(act.run)
+        own, federation = self.standing(), self.federation
+        direct = federation is not None and federation.direct
+        check_coordinator(self.coordinator, own, act.standing, direct=direct)
+        return own
 
     def disclose(self, act: Disclose) -> tuple[Released, ...]:
         """Grants of this party to ``act.to``; empty unless its kind has grants."""
@@ -110,7 +122,8 @@ class DataParty(Member):
     def report_finished(self) -> None:
         """Report to the coordinator that this party has attacked; the active one has predicted too."""
         self.advance(Stage.FINISHED)
-        self.links[self.coordinator].call(Finished(self.config.run, self.name, self.heads()))
+        finished = Finished(self.config.run, self.name, self.heads())
+        self.patiently(lambda: self.links[self.coordinator].call(finished))
 
     def training_over(self) -> None:
         """Called with the trained model, before predictions begin."""

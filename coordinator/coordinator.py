@@ -9,6 +9,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -16,6 +18,7 @@ import numpy as np
 from vflens.config import CoordinatorConfig
 from vflens.config.compatibility import check_fed
 from vflens.coordinator.predictions import Predictions
+from vflens.coordinator.returned import returned
 from vflens.coordinator.training import TrainingLoop, restored
 from vflens.errors import ConfigError, ProtocolError, StateError, StorageError, VflensError
 from vflens.member.event_loop import run_to_end
@@ -44,6 +47,7 @@ from vflens.protocol.alignment import Alignment, align, check_salt
 from vflens.protocol.checks import MODEL_VERSION
 from vflens.protocol.federation import Federation
 from vflens.protocol.link import Handlers, Link
+from vflens.protocol.standing import Standing
 from vflens.randomness import stream
 from vflens.storage.heads import Heads, received_in
 from vflens.types import Array, PartyInfo, Point, Released
@@ -86,6 +90,8 @@ class Coordinator(Member):
         self._progress = progress
         self._federation: Federation | None = None
         self._gradient: Released | None = None  # that training goes on after
+        self._over_after: int | None = None  # the step after which early stopping ended training
+        self._agreed = False  # whether all data parties have their rows
 
     def handlers(self) -> Handlers:
         """See :meth:`vflens.protocol.link.Party.handlers`."""
@@ -110,11 +116,11 @@ class Coordinator(Member):
         return self._federation
 
     def lead(self, check_alive: Callable[[], None] = lambda: None) -> None:
-        """Lead a whole run to where the active party predicts and attacks.
+        """Lead a run from where it stands to where the active party predicts and attacks.
 
         ``check_alive`` is called now and then while the active party trains; it raises if a party has died.
         """
-        if self._federation is None:
+        if not self._agreed:
             self.prepare()
         if self.reached.stage is Stage.TRAINING:
             self.train(check_alive)
@@ -123,10 +129,31 @@ class Coordinator(Member):
         if not self.finished.is_set():
             self.open_predictions()
 
+    def standing(self) -> Standing:
+        """See :meth:`vflens.member.member.Member.standing`; before all have their rows nothing is agreed."""
+        found = super().standing()
+        return found if self._agreed else replace(found, federation=b"")
+
+    def rejoin(self) -> dict[str, int]:
+        """Wait for every data party, after one of them or this one was restarted; the restarts of each.
+
+        Raises:
+            UnavailableError, StateError: see :func:`vflens.coordinator.returned.returned`.
+        """
+        own, found = self.standing(), dict[str, int]()
+        for name in sorted(self.links):
+            is_active = self._agreed and name == self.aligned.active.name
+            party = returned(self, name, own, is_active=is_active)
+            if is_active and party.stops and party.learned == own.learned:
+                self._over_after = own.learned
+            if party.stage == Stage.FINISHED and self.reached.is_open:
+                self._note_finished(name)
+            found[name] = party.incarnation
+        return found
+
     def prepare(self) -> None:
         """Describe, align, split, and tell every data party its rows."""
-        parties = self._describe()
-        alignment = self._align()
+        parties, (alignment, salts) = self._describe(), self._align()
         rows = len(alignment.train) + len(alignment.predict)
         config = self.config
         federation = self._federation = Federation(
@@ -143,11 +170,12 @@ class Coordinator(Member):
         federation.combined_width  # noqa: B018 - a model that does not fit is refused before anybody prepares
         # Side by side: whoever has part of a network imports torch now, which takes seconds.
         orders = alignment.orders.items()
-        replies = [self.links[name].submit(Prepare(federation, order)) for name, order in orders]
+        replies = [self.links[name].submit(Prepare(federation, order, salts)) for name, order in orders]
         for reply in replies:
             reply.result()
         self.save_summary()
         self.reached.save()
+        self._agreed = True
         self.log.info("aligned", rows=rows, train=len(alignment.train), predict=len(alignment.predict))
 
     def train(self, check_alive: Callable[[], None] = lambda: None) -> None:
@@ -159,8 +187,12 @@ class Coordinator(Member):
 
     def _trained_here(self) -> Trained:
         logs = (self.gate, self.transcript, self.recovery)
-        loop, first = TrainingLoop(self.aligned, self.secret, *logs, self._report), self.recovery.learned + 1
-        return Trained(first, run_to_end(loop.run(self._passive(), self._active(), first, self._gradient)))
+        loop = TrainingLoop(
+            self.aligned, self.secret, *logs, self._report, partial(setattr, self, "_gradient")
+        )
+        first, over = self.recovery.learned + 1, self._over_after == self.recovery.learned
+        training = loop.run(self._passive(), self._active(), first, self._gradient, over=over)
+        return Trained(first, run_to_end(training))
 
     def _trained_by_active(self, check_alive: Callable[[], None]) -> Trained:
         """The active party bounds every step; whether it lives is seen every few seconds."""
@@ -228,13 +260,16 @@ class Coordinator(Member):
         self.check_open()
         self.check_run(act.run)
         self.keep_heads({act.sender: act.heads})
+        self._note_finished(act.sender)
+        return Done()
+
+    def _note_finished(self, party: str) -> None:
         with self.lock:  # the last two may come at a time: figures are recorded once
-            self._unfinished.discard(act.sender)
+            self._unfinished.discard(party)
             if not self._unfinished and not self.finished.is_set():
                 self.predictions.record_metrics(self.aligned)
                 self.advance(Stage.FINISHED)
                 self.finished.set()
-        return Done()
 
     def _all_heads(self) -> Mapping[str, Heads]:
         """Its own heads and those that it received; none where a log fails: the parties must stop all the
@@ -260,7 +295,7 @@ class Coordinator(Member):
 
     def take_up(self, federation: Federation) -> None:
         """Training goes on after the last gradient received: who answered that step before does so again."""
-        self._federation = federation
+        self._federation, self._agreed = federation, True
 
     def resume(self) -> None:
         """See :meth:`vflens.member.member.Member.resume`; what predictions cost is measured again."""
@@ -310,11 +345,12 @@ class Coordinator(Member):
                 )
         return parties
 
-    def _align(self) -> Alignment:
+    def _align(self) -> tuple[Alignment, bytes]:
+        """The common rows, and the salts of the digests."""
         links = [(name, self.links[name]) for name in sorted(self.links)]
         salts = b"".join(check_salt(name, link.call(Salt(self.config.run)).salt) for name, link in links)
         identities = {name: link.call(Identify(self.config.run, salts)) for name, link in links}
-        return align(identities, self.config.predict_share, stream(self.secret, "split"))
+        return align(identities, self.config.predict_share, stream(self.secret, "split")), salts
 
     def _report(self, stage: str, done: int, total: int) -> None:
         self.log.info("progress", stage=stage, done=done, total=total)

@@ -38,9 +38,13 @@ class TrainingLoop:
     transcript: Transcript
     recovery: RecoveryLog
     report: Report
+    keep: Callable[[Released], None]  # called with each gradient once it is logged
 
-    async def run(self, passive: Sequence[Link], active: Link, start: int, gradient: Released | None) -> int:
+    async def run(
+        self, passive: Sequence[Link], active: Link, start: int, gradient: Released | None, *, over: bool
+    ) -> int:
         """Train from step ``start`` on, whose predecessor's gradient is ``gradient``; the number of steps.
+        Where training is ``over``, only that gradient is delivered.
 
         Raises:
             ProtocolError: a party's answer is wrong.
@@ -49,11 +53,22 @@ class TrainingLoop:
         async with AsyncExitStack() as streams:
             downward = open_stream(active, streams)
             upward = await streams.enter_async_context(TrainingStreams.opened(self.federation, passive))
-            return await self._epochs(upward, downward, start, gradient)
+            if not over:
+                start, gradient = await self._epochs(upward, downward, start, gradient)
+            await self._finish(upward, start, gradient)
+            return start
+
+    async def _finish(self, upward: TrainingStreams, steps: int, gradient: Released | None) -> None:
+        """Deliver the last ``gradient``."""
+        self._log(gradient)
+        self._record(gradient)
+        after = Exchange(self.federation.run, Phase.TRAIN, steps // self.federation.epoch_steps, steps)
+        await upward.deliver(after, gradient)
 
     async def _epochs(
         self, upward: TrainingStreams, downward: Stream[StepReply], start: int, gradient: Released | None
-    ) -> int:
+    ) -> tuple[int, Released | None]:
+        """The number of steps, and the last gradient."""
         training, step = self.federation.training, 0
         for epoch in range(training.epochs):
             stop = False
@@ -71,17 +86,14 @@ class TrainingLoop:
             self.report("training", epoch + 1, epoch + 1 if stop else training.epochs)
             if stop:
                 break
-        self._log(gradient)
-        self._record(gradient)
-        after = Exchange(self.federation.run, Phase.TRAIN, step // self.federation.epoch_steps, step)
-        await upward.deliver(after, gradient)
-        return step
+        return step, gradient
 
     def _log(self, gradient: Released | None) -> None:
         """Log ``gradient``, unless the log has it after a restart: a sampled transcript may lack it."""
         if gradient is not None and gradient.exchange.step > self.recovery.learned:
             self.recovery.append(gradient)
             self.recovery.mark_learned(gradient.exchange.step)
+            self.keep(gradient)
 
     def _record(self, gradient: Released | None) -> None:
         if gradient is not None:

@@ -186,12 +186,40 @@ class Identities(_message.Message):
     def __init__(self, digests: _Optional[bytes] = ..., split: _Optional[bytes] = ...) -> None: ...
 
 class PrepareRequest(_message.Message):
-    __slots__ = ("federation", "order")
+    __slots__ = ("federation", "order", "salts")
     FEDERATION_FIELD_NUMBER: _ClassVar[int]
     ORDER_FIELD_NUMBER: _ClassVar[int]
+    SALTS_FIELD_NUMBER: _ClassVar[int]
     federation: Federation
     order: bytes
-    def __init__(self, federation: _Optional[_Union[Federation, _Mapping]] = ..., order: _Optional[bytes] = ...) -> None: ...
+    salts: bytes
+    def __init__(self, federation: _Optional[_Union[Federation, _Mapping]] = ..., order: _Optional[bytes] = ..., salts: _Optional[bytes] = ...) -> None: ...
+
+class Standing(_message.Message):
+    __slots__ = ("version", "incarnation", "stage", "learned", "released", "federation", "stops")
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    STAGE_FIELD_NUMBER: _ClassVar[int]
+    LEARNED_FIELD_NUMBER: _ClassVar[int]
+    RELEASED_FIELD_NUMBER: _ClassVar[int]
+    FEDERATION_FIELD_NUMBER: _ClassVar[int]
+    STOPS_FIELD_NUMBER: _ClassVar[int]
+    version: str
+    incarnation: int
+    stage: str
+    learned: int
+    released: int
+    federation: bytes
+    stops: bool
+    def __init__(self, version: _Optional[str] = ..., incarnation: _Optional[int] = ..., stage: _Optional[str] = ..., learned: _Optional[int] = ..., released: _Optional[int] = ..., federation: _Optional[bytes] = ..., stops: bool = ...) -> None: ...
+
+class RejoinRequest(_message.Message):
+    __slots__ = ("run", "standing")
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    STANDING_FIELD_NUMBER: _ClassVar[int]
+    run: str
+    standing: Standing
+    def __init__(self, run: _Optional[str] = ..., standing: _Optional[_Union[Standing, _Mapping]] = ...) -> None: ...
 
 class StepRequest(_message.Message):
     __slots__ = ("exchange", "rows", "received")

@@ -14,6 +14,7 @@ from typing import IO, Any
 from vflens.config import DataPartyConfig, PartyConfig, load_party
 from vflens.config.writing import toml_text
 from vflens.errors import ConfigError, StorageError
+from vflens.services.same_run import check_settings, note_settings
 from vflens.storage.files import write_whole
 from vflens.storage.heads import heads_in, to_json
 from vflens.storage.json_file import json_object
@@ -22,8 +23,8 @@ from vflens.types import Document
 
 _OF_A_RUN = (
     "estimates", "events.jsonl", "federation.json", "heads.json", "metrics.parquet", "nonce", "order.npz",
-    "own.npz", "pictures.npz", "recovery", "released", "rows.npz", "scored.json", "state.json", "status.json",
-    "transcript",
+    "own.npz", "pictures.npz", "recovery", "released", "rows.npz", "scored.json", "settings.json", "state.json",
+    "status.json", "transcript",
 )  # fmt: skip
 
 
@@ -72,26 +73,41 @@ def _locked(lock: IO[str], folder: Path) -> Iterator[None]:
         yield
 
 
-def begin(config: PartyConfig) -> None:
+def begin(config: PartyConfig) -> bool:
     """Prepare ``config.out`` for a run: move earlier results to ``earlier-N``, write configuration and
-    status.
+    status. With ``config.resume`` an unfinished run stays where it is; return whether there is one.
 
     ``config.toml`` is then the configuration in use; an equivalent file stays, with its comments.
 
     Raises:
-        StorageError: it cannot be written.
+        StorageError: it cannot be written, or its run cannot be resumed.
+        ConfigError: its run is finished, or one of other settings.
     """
+    resumed = config.resume and (config.out / "status.json").exists()
+    if resumed:
+        _check_resumable(config)
     try:
         file, kept = config.out / "config.toml", _says(config.out / "config.toml", config)
-        if (config.out / "status.json").exists() or (file.exists() and not kept):
+        if not resumed and ((config.out / "status.json").exists() or (file.exists() and not kept)):
             _move_aside(config.out, config_too=not kept)
         if not kept:
             write_private(file, toml_text(_at_home(config)))
+        if not resumed:
+            note_settings(config)
     except OSError as error:
         raise StorageError(
             f"{config.out} cannot be written ({error.strerror}): choose another `out`"
         ) from error
     write_status(config.out, "running")
+    return resumed
+
+
+def _check_resumable(config: PartyConfig) -> None:
+    if state_of(config.out) == "finished":
+        raise ConfigError(
+            f"the run in {config.out} is finished: begin a new one, without --resume (or with --no-resume)"
+        )
+    check_settings(config)
 
 
 def write_status(folder: Path, state: str, reason: str = "") -> None:
@@ -132,7 +148,8 @@ def _overwritten(file: Path, text: str) -> bool:
 def _says(file: Path, config: PartyConfig) -> bool:
     """Whether ``file`` loads as ``config``."""
     found = _loaded(file)
-    return found is not None and _at_home(found) == _at_home(config)
+    free = {"resume": False}  # a flag of the command line may differ from the file
+    return found is not None and _at_home(found) | free == _at_home(config) | free
 
 
 def _loaded(file: Path) -> PartyConfig | None:

@@ -30,11 +30,15 @@ from vflens.config import (
 from vflens.coordinator.coordinator import Coordinator, Progress
 from vflens.errors import INTERRUPTED, StorageError, UnavailableError, VflensError
 from vflens.member.event_loop import ENDING
+from vflens.member.member import Member
+from vflens.member.stage import Stage
 from vflens.protocol.link import Link, Party
 from vflens.services.folder import begin, exclusive, write_status
 from vflens.services.healthcheck import HealthServicer, came, lives
 from vflens.services.identity import check_trust, counterpart, identity_of, reminded
+from vflens.services.leading import run
 from vflens.services.outcome import of_active, of_coordinator, where
+from vflens.services.reporter import Reporter
 from vflens.services.servicer import CALLS, Servicer
 from vflens.storage.log import party_log
 from vflens.types import Role
@@ -72,12 +76,12 @@ def serve(config: PassiveConfig | ActiveConfig | CoordinatorConfig, say: Say, pr
     with exclusive(config.out):
         check_port_free(config.address)
         make_folder(config.address)
-        begin(config)
+        resumed = begin(config)
         with _status(config):
             if isinstance(config, CoordinatorConfig):
-                _serve_coordinator(config, say, progress)
+                _serve_coordinator(config, say, progress, resumed=resumed)
             else:
-                _serve_data_party(config, say, progress)
+                _serve_data_party(config, say, progress, resumed=resumed)
 
 
 @contextmanager
@@ -151,7 +155,17 @@ def wait_for(peers: tuple[Peer, ...], config: MemberConfig, say: Say, ended: thr
         pause = min(2 * pause, 2.0)
 
 
-def _serve_data_party(config: PassiveConfig | ActiveConfig, say: Say, progress: Progress) -> None:
+def _take_up(member: Member, say: Say) -> None:
+    """Go on with the run in the member's folder; before its rows are aligned there is nothing to restore."""
+    if not (member.folder / "state.json").exists():
+        return
+    member.go_on()
+    say(f"{member.role} {member.name!r} goes on after training step {member.recovery.learned + 1}")
+
+
+def _serve_data_party(
+    config: PassiveConfig | ActiveConfig, say: Say, progress: Progress, *, resumed: bool
+) -> None:
     coordinator = config.peers_of(Role.COORDINATOR)[0]
     links: dict[str, Link] = {p.name: link_to(p, config) for p in config.peers}
     party = ActiveParty(config, links) if isinstance(config, ActiveConfig) else PassiveParty(config, links)
@@ -159,6 +173,8 @@ def _serve_data_party(config: PassiveConfig | ActiveConfig, say: Say, progress: 
         end.callback(party.close)
         for link in links.values():
             end.callback(link.close)
+        if resumed:
+            _take_up(party, say)
         server = start_server(party, config, party.log)
         end.enter_context(reminded(config, say, party.log))
         end.callback(lambda: server.stop(_GRACE_SECONDS).wait())
@@ -166,15 +182,17 @@ def _serve_data_party(config: PassiveConfig | ActiveConfig, say: Say, progress: 
         end.callback(_no_more_interrupts)
         wait_for((coordinator,), config, say, party.stopped)  # it may fail before this party sees it
         say(f"{party.role} {party.name!r} is ready at {config.address}")
-        report = _Reporter(party, say, progress)
+        report = Reporter(party, say, progress)
         _until(party.begun, party, coordinator, report)
-        if not party.stopped.is_set():
+        if not party.stopped.is_set() and party.reached.stage is not Stage.FINISHED:
             if isinstance(party, ActiveParty):
                 party.predict_and_attack()
                 say(of_active(party))
             else:
                 party.attack()
             party.flush()
+        elif party.reached.stage is Stage.FINISHED:  # after a restart: its report may have been lost
+            party.report_finished()
         _until(party.stopped, party, coordinator, report)
         party.flush()  # a failed log is this party's own error, whatever the coordinator sent
     if party.failure:
@@ -183,33 +201,12 @@ def _serve_data_party(config: PassiveConfig | ActiveConfig, say: Say, progress: 
     say(where(config))
 
 
-class _Reporter:
-    """Reports a data party's progress while it waits: the aligned rows, then the epochs."""
-
-    def __init__(self, party: PassiveParty | ActiveParty, say: Say, progress: Progress) -> None:
-        self._party, self._say, self._progress = party, say, progress
-        self._aligned = False
-
-    def __call__(self) -> None:
-        """Report changes."""
-        federation = self._party.federation
-        if federation is None:
-            return
-        if not self._aligned:
-            self._aligned = True
-            self._say(f"aligned: {len(federation.train)} rows to train, {len(federation.predict)} to predict")
-        epochs = federation.training.epochs  # the same count as the coordinator's
-        done = min((self._party.recovery.learned + 1) * epochs // federation.steps, epochs)
-        if self._party.begun.is_set():  # training is over, perhaps before its last epoch
-            done = epochs = max(done, 1)
-        self._progress("training", done, epochs)
-
-
 def _until(
-    event: threading.Event, party: PassiveParty | ActiveParty, coordinator: Peer, report: _Reporter
+    event: threading.Event, party: PassiveParty | ActiveParty, coordinator: Peer, report: Reporter
 ) -> None:
-    """Wait for ``event`` or the end of the run, as long as the coordinator lives."""
+    """Wait for ``event`` or the end of the run, as long as the coordinator lives or may come back."""
     misses, seen, flushed = 0, 0, 0
+    gone_until = 0.0  # monotonic seconds, once it is gone
     while not event.wait(1.0) and not party.stopped.is_set():
         report()
         received = party.transcript.received
@@ -219,7 +216,10 @@ def _until(
             flushed = received
         seen = received
         misses = 0 if lives(coordinator, party.config) else misses + 1
-        if misses >= 3:
+        if misses == 3:
+            gone_until = time.monotonic() + party.config.limits.rejoin_seconds
+            report.waits_for(coordinator)
+        if misses >= 3 and time.monotonic() >= gone_until:
             raise UnavailableError(
                 f"coordinator {coordinator.name!r} at {coordinator.address} is gone: restart it, then this "
                 "party"
@@ -227,7 +227,7 @@ def _until(
     report()  # report once more: a short run may end before the first poll
 
 
-def _serve_coordinator(config: CoordinatorConfig, say: Say, progress: Progress) -> None:
+def _serve_coordinator(config: CoordinatorConfig, say: Say, progress: Progress, *, resumed: bool) -> None:
     links = {p.name: link_to(p, config) for p in config.peers}
     coordinator = Coordinator(config, links, progress)
     failure = "the coordinator was interrupted"
@@ -235,15 +235,18 @@ def _serve_coordinator(config: CoordinatorConfig, say: Say, progress: Progress) 
         end.callback(coordinator.close)
         for link in links.values():
             end.callback(link.close)
+        if resumed:
+            _take_up(coordinator, say)
         server = start_server(coordinator, config, coordinator.log)
         end.enter_context(reminded(config, say, coordinator.log))
         end.callback(lambda: server.stop(_GRACE_SECONDS).wait())
         end.callback(lambda: coordinator.stop(failure))
         end.callback(_no_more_interrupts)
         try:
-            wait_for(config.peers, config, say, threading.Event())
-            say(f"all parties are up: run {config.run!r} begins")
-            run(coordinator, lambda: _check_alive(config))
+            if not coordinator.finished.is_set():  # else they may have ended
+                wait_for(config.peers, config, say, threading.Event())
+                say(f"all parties are up: run {config.run!r} begins")
+                run(coordinator, lambda: _check_alive(config), say, resumed=resumed)
             coordinator.gate.check_fired()
             coordinator.flush()
             say(of_coordinator(coordinator))
@@ -259,13 +262,6 @@ def _serve_coordinator(config: CoordinatorConfig, say: Say, progress: Progress) 
             failure = f"the coordinator failed: unexpected {type(error).__name__}, look at its log"
             raise
     say(where(config))
-
-
-def run(coordinator: Coordinator, check_alive: Callable[[], None]) -> None:
-    """Run up to the predictions, then wait until the data parties have predicted and attacked."""
-    coordinator.lead(check_alive)
-    while not coordinator.finished.wait(1.0):
-        check_alive()
 
 
 def _check_alive(config: CoordinatorConfig) -> None:

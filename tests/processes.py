@@ -70,10 +70,11 @@ class Federation:
     def config(self, party: str) -> Path:
         return self.home / party / "config.toml"
 
-    def start(self, *parties: str, prepare: Sequence[str] = ATTENDED) -> None:
-        """Start these parties, all without a name, their words in ``output.log``."""
+    def start(self, *parties: str, prepare: Sequence[str] = ATTENDED, flags: Sequence[str] = ()) -> None:
+        """Start these parties, all without a name, with ``flags``; their words are in ``output.log``."""
         for party in parties or tuple(self.roles):
-            command = [*prepare, *VFLENS, "serve", self.roles[party], "--config", str(self.config(party))]
+            serve = ["serve", self.roles[party], "--config", str(self.config(party)), *flags]
+            command = [*prepare, *VFLENS, *serve]
             with (self.home / party / "output.log").open("ab") as output:
                 self.processes[party] = subprocess.Popen(
                     command,

@@ -9,11 +9,13 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from vflens.member.stage import Stage
 from vflens.models.families.softmax_regression import SOFTMAX_REGRESSION
 from vflens.models.families.split_network import SplitNetwork
 from vflens.models.settings import AGGREGATORS, Training
 from vflens.protocol import acts
 from vflens.protocol.federation import Federation
+from vflens.protocol.standing import Standing
 from vflens.storage.chain import LINK_BYTES, Head
 from vflens.storage.heads import LOGS
 from vflens.types import (
@@ -117,12 +119,23 @@ GUESSES = st.builds(acts.Guess, NAMES, hnp.arrays("<f8", TABLES, elements=values
 DIGESTS = st.binary(max_size=128)
 LINKS = st.binary(min_size=LINK_BYTES, max_size=LINK_BYTES)
 HEADS = st.dictionaries(st.sampled_from(LOGS), st.builds(Head, st.integers(0, 2**63 - 1), LINKS))
+STANDINGS = st.builds(
+    Standing,
+    NAMES.filter(str.isprintable),
+    INT32,
+    st.sampled_from([str(stage) for stage in Stage]),
+    INT32,
+    INT32,
+    st.sampled_from([b"", bytes(32)]),
+    st.booleans(),
+)
 
 ACTS: dict[type[acts.Act[Any]], Any] = {
     acts.Describe: st.builds(acts.Describe, NAMES),
     acts.Salt: st.builds(acts.Salt, NAMES),
     acts.Identify: st.builds(acts.Identify, NAMES, st.integers(0, 3).map(lambda n: bytes(32 * n))),
-    acts.Prepare: st.builds(acts.Prepare, FEDERATIONS, ROWS),
+    acts.Prepare: st.builds(acts.Prepare, FEDERATIONS, ROWS, st.integers(0, 3).map(lambda n: bytes(32 * n))),
+    acts.Rejoin: st.builds(acts.Rejoin, NAMES, STANDINGS),
     acts.Step: st.builds(acts.Step, EXCHANGES, ROWS, st.none() | RELEASED),
     acts.Train: st.builds(acts.Train, NAMES),
     acts.Epoch: st.builds(acts.Epoch, NAMES, INT32, st.booleans()),
@@ -157,6 +170,7 @@ REPLIES: dict[type[acts.Act[Any]], Any] = {
         acts.Identities, DIGESTS, st.none() | hnp.arrays("|u1", st.integers(0, 4), elements=st.integers(0, 1))
     ),
     acts.Prepare: DONE,
+    acts.Rejoin: STANDINGS,
     acts.Step: st.builds(acts.StepReply, st.none() | RELEASED, st.booleans()),
     acts.Train: st.builds(acts.Trained, INT32, INT32),
     acts.Epoch: st.builds(acts.Order, ROWS),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,7 @@ from vflens.tables.table import Table
 from vflens.types import Array, Exchange, Role
 
 _MOVED_BYTES = 1 << 22  # of columns that are moved together
+T = TypeVar("T")
 P_co = TypeVar("P_co", bound=Part, covariant=True)
 
 
@@ -101,6 +103,9 @@ class Host(Protocol):
     @property
     def config(self) -> PassiveConfig | ActiveConfig:
         """Its configuration."""
+
+    def patiently(self, work: Callable[[], T]) -> T:
+        """The result of ``work``, repeated while its party is away."""
 
     def inputs_of(self, rows: Array, exchange: Exchange) -> Array:
         """The inputs (n, d) of ``rows`` as the model takes them in ``exchange``."""

@@ -26,6 +26,7 @@ class Trainer(Protocol):
     """An active party as this loop takes it."""
 
     stopped: Event
+    paused: Event
     gate: ReleaseGate
     recovery: RecoveryLog
 
@@ -75,6 +76,8 @@ class DirectTraining:
     async def _step(self, streams: TrainingStreams, exchange: Exchange, rows: Array) -> None:
         if self._party.stopped.is_set():
             raise UnavailableError(f"run {exchange.run!r} is over: no further step is taken")
+        if self._party.paused.is_set():
+            raise UnavailableError(f"the coordinator of run {exchange.run!r} came back: it asks anew")
         await streams.send(exchange, rows, self._gradient(exchange.step - 1 - self._staleness))
         self._party.settle()  # learns from the step before
         self._party.take(await streams.receive(exchange, rows))

@@ -42,8 +42,9 @@ class Identification:
         self._sent = sorted_places(found)
         return in_order(Identities(found, table.split), self._sent)
 
-    def file_rows(self, order: Array) -> Array:
+    def file_rows(self, order: Array, table: Table, salts: bytes) -> Array:
         """The rows of the file int32 (N,) at the coordinator's ``order``, positions among the sent digests.
+        A process that sent none computes them again, with the ``salts`` if there are any.
 
         Raises:
             StateError: outside lab mode, this process sent none: the places are among another process's
@@ -51,6 +52,8 @@ class Identification:
         """
         if self._config.lab:  # digests are sent in the file's order
             return order
+        if self._sent is None and salts:
+            self.identities(table, salts)
         if self._sent is None:
             raise StateError(
                 f"party {self._config.party!r} has sent no digests since it was started: ask it for its "

@@ -82,12 +82,17 @@ class VerticalParty(DataParty, Generic[R_co]):
         """Scale the aligned rows, defend the inputs, start the model. A second call changes nothing."""
         self.check_run(act.federation.run)
         with self.lock:
+            if self._run is not None and self._run.federation.digest != act.federation.digest:
+                raise StateError(
+                    f"party {self.name!r} is in run {act.federation.run!r} with other rows or settings: "
+                    "resume the coordinator on its folder, or start all parties anew"
+                )
             if self._run is None:
                 give_back()  # what sending the digests took
                 check_membership(act.federation, self.config, self.table.columns)
                 check_order(act.order, act.federation, len(self.table.ids))
                 table = self.table.digest()
-                order = self._identification.file_rows(act.order)
+                order = self._identification.file_rows(act.order, self.table, act.salts)
                 self.begin_run(act.federation, order)
                 self.save_summary()
                 save_order(self.folder, order, table)

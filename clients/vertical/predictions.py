@@ -62,7 +62,8 @@ class Predictions:
                 own = self._own(exchange, rows)
         if federation.direct:
             return self._scored_here(exchange, rows, fresh)
-        released = party.links[party.coordinator].call(Predict(own))  # another one may be prepared meanwhile
+        link = party.links[party.coordinator]
+        released = party.patiently(lambda: link.call(Predict(own)))  # another one may be prepared meanwhile
         with party.lock:
             return self._taken(released, exchange, rows)
 
@@ -99,7 +100,9 @@ class Predictions:
         """Scores of ``rows``; the embeddings of the ``fresh`` ones come straight from the passive parties."""
         party, federation = self._party, self._party.run.federation
         asked = party.links.to(federation.passive) if len(fresh) else ()
-        embeddings = predicted_embeddings(federation, asked, exchange, fresh)  # not under the lock
+        embeddings = party.patiently(  # not under the lock
+            lambda: predicted_embeddings(federation, asked, exchange, fresh)
+        )
 
         def compute(own: Array) -> Array:  # all fresh rows, unless another request was faster
             received = [part(embedding, own) for embedding in embeddings]

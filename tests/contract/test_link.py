@@ -30,6 +30,7 @@ from vflens.models.settings import Training
 from vflens.protocol import acts
 from vflens.protocol.federation import Federation
 from vflens.protocol.link import InProcessLink, Link, Party
+from vflens.protocol.standing import Standing
 from vflens.types import Array, Exchange, PartyInfo, Phase, Point, Released, Role
 from vflens.wire.channel import grpc
 from vflens.wire.grpc_link import GrpcLink
@@ -170,6 +171,7 @@ EXAMPLES: dict[type[acts.Act[Any]], acts.Act[Any]] = {
         acts.Salt(RUN),
         acts.Identify(RUN, bytes(32)),
         acts.Prepare(Federation(RUN, MEMBERS, 0, NO_ROWS, NO_ROWS, Training(), True), NO_ROWS),
+        acts.Rejoin(RUN, Standing("1", 0, "training", -1, 0, b"")),
         acts.Step(exchange(0), NO_ROWS, None),
         acts.Train(RUN),
         acts.Epoch(RUN, 0),

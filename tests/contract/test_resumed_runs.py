@@ -11,6 +11,7 @@ import pytest
 from accidents import Around, Interrupted, Outcome, rebuild
 from laboratory import SYNTHETIC, close, estimates, federation, trained, transcripts
 
+from vflens.errors import UnavailableError
 from vflens.experiments.run.in_process import LocalFederation
 from vflens.protocol.acts import (
     Act,
@@ -20,6 +21,7 @@ from vflens.protocol.acts import (
     Finished,
     Forward,
     Predict,
+    Step,
     Submission,
 )
 from vflens.storage import journal
@@ -42,6 +44,7 @@ KINDS = {
     "lr": LR,
     "split": LR | SPLIT,
     "direct": LR | SPLIT | {"aggregator": "active"},
+    "stopping": LR | {"training": {**LR["training"], "epochs": 30, "patience": 1, "tolerance": 10}},
 }
 Result = tuple[Outcome, dict[str, str], dict[str, list[str]]]
 
@@ -176,3 +179,41 @@ def rest_of(local: LocalFederation) -> None:
     """The run from where it stands."""
     local.coordinator.lead()
     local.attack()
+
+
+class Dead(Around):
+    """The callee dies in training before it answers step ``at``; its caller reads that it is away."""
+
+    def __init__(self, inner: Any, local: LocalFederation, at: int) -> None:
+        super().__init__(inner)
+        self.local, self.at = local, at
+
+    def submit(self, act: Act[Any]) -> Any:
+        if isinstance(act, Step) and act.exchange.step == self.at:
+            self.at = -1
+            rebuild(self.local, self.name)
+            raise UnavailableError(f"party {self.name!r} is away")
+        return super().submit(act)
+
+
+LIVING = [
+    ("lr", "coordinator", "passive", 3),
+    ("lr", "coordinator", "active", 3),
+    ("direct", "active", "passive", 3),
+    ("stopping", "coordinator", "passive", 8),  # it stops after step 7: the last gradient is lost
+]
+
+
+@pytest.mark.parametrize("death", LIVING, ids=lambda d: f"{d[0]}-{d[2]}")
+def test_the_others_live_on_while_one_comes_back(
+    tmp_path: Path, undisturbed: Callable[[str], Result], death: tuple[str, str, str, int]
+) -> None:
+    kind, caller, who, step = death
+    local = federation(tmp_path, **KINDS[kind])
+    links = local.parties[caller].links
+    links[who] = Dead(links[who], local, step)
+    with pytest.raises(UnavailableError, match="is away"):
+        local.coordinator.lead()
+    local.coordinator.rejoin()
+    rest_of(local)
+    assert result(local, tmp_path) == undisturbed(kind)

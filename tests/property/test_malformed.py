@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from vflens.experiments.run.in_process import LocalFederation
 from vflens.protocol import acts
 from vflens.protocol.acts import ACCESS, DIRECT_ACCESS
 from vflens.protocol.link import Party
+from vflens.protocol.standing import Standing
 from vflens.services.servicer import decode_request
 from vflens.types import Exchange, Phase, Point, Released, Role, numbered
 from vflens.wire.channel import PARTY_KEY, TOKEN_KEY, grpc
@@ -127,6 +129,7 @@ def valid(local: LocalFederation, role: str) -> dict[type[acts.Act[Any]], acts.A
         acts.Salt(RUN),
         acts.Identify(RUN, bytes(32)),
         acts.Prepare(run, np.arange(run.rows, dtype="<i4")),
+        acts.Rejoin(RUN, Standing(version("vflens"), 0, "open", 12, 0, run.digest)),
         acts.Step(step, train, summed) if role == "active" else acts.Step(after, train, gradient),
         acts.Train(RUN),
         acts.Epoch(RUN, 1),

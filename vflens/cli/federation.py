@@ -22,10 +22,18 @@ def serve(
     role: Annotated[str, typer.Argument(help="passive, active or coordinator")],
     config: _Config,
     quiet: Annotated[bool, typer.Option("--quiet", help="print errors only")] = False,
+    resume: Annotated[
+        bool | None,
+        typer.Option(
+            "--resume/--no-resume",
+            help="go on with the unfinished run in the party's folder; default: `resume` of the file",
+        ),
+    ] = None,
 ) -> None:
     """Start one party and run it until the end of the run.
 
-    Parties may start in any order; each prints the names of the parties that it waits for.
+    Parties may start in any order; each prints the names of the parties that it waits for. After a crash,
+    --resume goes on where the party stopped, and the run ends with the same bits.
 
     Example: vflens serve passive --config examples/passive.toml
     """
@@ -40,6 +48,8 @@ def serve(
             f"{config} configures role {str(loaded.role)!r}, not {role!r}: "
             f"run `vflens serve {loaded.role}`, or give another file"
         )
+    if resume is not None:
+        loaded = loaded.model_copy(update={"resume": resume})
     with StageBar(quiet=quiet) as bar:
         serve_party(loaded, _discard if quiet else note, bar)
 

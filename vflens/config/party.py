@@ -62,6 +62,11 @@ class PartyConfig(Settings):
     insecure: bool = Field(False, description="allow an address other than loopback without TLS")
     tls: Tls | None = Field(None, description="mutual TLS with every peer, at every address; absent: no TLS")
     out: Path = Field(description="this party's own run folder")
+    resume: bool = Field(
+        False,
+        description="go on with an unfinished run in `out` instead of a new one, for restart policies of "
+        "containers and services; `--resume` and `--no-resume` come first",
+    )
     seed: str = Field(
         min_length=1,
         description="this party's secret, random where `lab` is false: its noise and its draws follow from "

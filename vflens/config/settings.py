@@ -83,6 +83,13 @@ class Limits(Settings):
     """
 
     wait_seconds: Seconds = Field(120, description="longest wait for the other parties to start")
+    rejoin_seconds: float = Field(
+        0,
+        ge=0,
+        le=1e6,
+        description="longest wait for a party that died, until it is started again with `--resume`; 0: its "
+        "death ends the run",
+    )
     call_seconds: Seconds = Field(60, description="deadline of one call")
     step_seconds: Seconds = Field(60, description="time-out of one training step")
     message_mib: int = Field(64, ge=1, le=2047, description="largest message, in MiB")

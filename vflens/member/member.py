@@ -39,12 +39,14 @@ import threading
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
+from typing import TypeVar
 
 from vflens.config import CoordinatorConfig, MemberConfig
 from vflens.config.compatibility import build_defenses
 from vflens.errors import ProtocolError, StateError
 from vflens.failpoints import fail_point
 from vflens.member.gate import ReleaseGate
+from vflens.member.patience import patiently
 from vflens.member.recovery import RecoveryLog, as_storage_error, check_logged
 from vflens.member.stage import Reached, Stage
 from vflens.member.start_nonce import start_nonce
@@ -52,8 +54,10 @@ from vflens.member.step_log import StepLog
 from vflens.plugins.chain import DefenseChain
 from vflens.plugins.defense import GATE_HOOKS
 from vflens.protocol.acts import ACCESS, DIRECT_ACCESS
+from vflens.protocol.checks import MODEL_VERSION
 from vflens.protocol.federation import Federation
 from vflens.protocol.link import Link, Links, Party
+from vflens.protocol.standing import Standing
 from vflens.randomness import secret_from_seed
 from vflens.storage import journal
 from vflens.storage.heads import Heads, keep_received
@@ -61,6 +65,8 @@ from vflens.storage.log import party_log
 from vflens.storage.metrics import Metrics
 from vflens.storage.transcript import Transcript
 from vflens.types import Array, Owner, Point, Released, Role
+
+T = TypeVar("T")
 
 
 class Member(Party):
@@ -112,6 +118,7 @@ class Member(Party):
         self._gives = Point.GRADIENT if learns_from is Point.EMBEDDING else Point.EMBEDDING
         self.reached = Reached(self.folder)
         self.lock = threading.RLock()
+        self.stopped = threading.Event()  # the run is over
         self._deferred: Callable[[], None] | None = None
 
     @property
@@ -181,6 +188,38 @@ class Member(Party):
         """What left this party before a restart: the defences of it acted, and need not act again."""
         trained = {self._gives} if self.recovery.learned >= 0 else set()
         return trained | {released.point for released in self.gate.logged()}
+
+    def go_on(self) -> None:
+        """:meth:`resume`, in a process that takes the place of the one before.
+
+        Raises:
+            StorageError: as there, or the folder cannot be written.
+        """
+        self.resume()
+        self.reached.incarnation += 1
+        self.reached.save()
+
+    def standing(self) -> Standing:
+        """Where this party stands, for one that rejoins."""
+        with self.lock:
+            self.settle()
+            point = (
+                self.federation.predicted[0] if self.role is Role.COORDINATOR and self.federation else None
+            )
+            return Standing(
+                version("vflens"),
+                self.reached.incarnation,
+                self.reached.stage,
+                self.recovery.learned,
+                len(self.gate.released_rows(point or Point.EMBEDDING, MODEL_VERSION)),
+                b"" if self.federation is None else self.federation.digest,
+            )
+
+    def patiently(self, work: Callable[[], T]) -> T:
+        """The result of ``work``, repeated while its party is away; see
+        :func:`vflens.member.patience.patiently`.
+        """
+        return patiently(work, self.config.limits.rejoin_seconds, self.stopped)
 
     def check_run(self, run: str) -> None:
         """Refuse an act of another run.

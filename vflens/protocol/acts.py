@@ -16,6 +16,7 @@ import numpy as np
 
 from vflens.errors import AccessError
 from vflens.protocol.federation import Federation
+from vflens.protocol.standing import Standing
 from vflens.storage.heads import Heads
 from vflens.types import Array, Exchange, PartyInfo, Released, Role, RowStatus, numbered
 
@@ -80,10 +81,22 @@ class Identify(Act[Identities]):
 
 @dataclass(frozen=True, eq=False)
 class Prepare(Act[Done]):
-    """Start the aligned run: ``order`` int32 (N,) are positions in this party's digests, in aligned order."""
+    """Start the aligned run: ``order`` int32 (N,) are positions in this party's digests, in aligned order.
+
+    ``salts`` are those of its digests: a party that was restarted since computes them again.
+    """
 
     federation: Federation
     order: Array
+    salts: bytes = b""
+
+
+@dataclass(frozen=True)
+class Rejoin(Act[Standing]):
+    """The coordinator, or this party, was restarted: here I stand, where do you?"""
+
+    run: str
+    standing: Standing
 
 
 @dataclass(frozen=True, eq=False)
@@ -277,6 +290,7 @@ ACCESS: Access = {
     Salt: _TO_DATA,
     Identify: _TO_DATA,
     Prepare: _TO_DATA,
+    Rejoin: _TO_DATA,
     Step: _TO_DATA,
     Train: _NOBODY,
     Epoch: _NOBODY,

@@ -175,11 +175,9 @@ class Federation:
         """Whether training step ``step`` (from 0) is the last of its epoch."""
         return (step + 1) % self.epoch_steps == 0
 
-    def save(self, folder: Path, **more: Any) -> None:
-        """Write ``federation.json``, with ``more`` facts for reports, and ``rows.npz``, with a digest of the
-        rest, into ``folder``.
-        """
-        agreed = {
+    def _agreed(self) -> dict[str, Any]:
+        """The facts of :data:`_AGREED`."""
+        return {
             "run": self.run,
             "lab": self.lab,
             "aligned_rows": self.rows,
@@ -190,7 +188,18 @@ class Federation:
             "aggregator": self.aggregator,
             "parties": [asdict(p) for p in self.parties],
         }
-        members = json.dumps({**agreed, **more})
+
+    @cached_property
+    def digest(self) -> bytes:
+        """32 bytes, equal at all parties of the run."""
+        members = json.loads(json.dumps(self._agreed()))
+        return _digest(members, {"train": self.train, "predict": self.predict}).tobytes()
+
+    def save(self, folder: Path, **more: Any) -> None:
+        """Write ``federation.json``, with ``more`` facts for reports, and ``rows.npz``, with a digest of the
+        rest, into ``folder``.
+        """
+        members = json.dumps({**self._agreed(), **more})
         rows = {"train": self.train, "predict": self.predict}
         write_whole(folder / "federation.json", members.encode())
         save_arrays(folder / "rows.npz", {**rows, "agreed": _digest(json.loads(members), rows)})

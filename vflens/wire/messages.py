@@ -7,15 +7,17 @@ descriptors and with :data:`vflens.protocol.acts.ACCESS`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from google.protobuf.message import DecodeError
 
-from vflens.errors import ProtocolError
+from vflens.errors import ProtocolError, from_peer
+from vflens.member.stage import Stage
 from vflens.protocol import acts
 from vflens.protocol.alignment import check_salts
+from vflens.protocol.standing import Standing
 from vflens.protos import vfl_pb2 as pb
 from vflens.types import Array, RowStatus
 from vflens.wire.codec import (
@@ -72,6 +74,20 @@ def _encode_identities(reply: acts.Identities) -> pb.Identities:
 def _decode_identities(message: pb.Identities) -> acts.Identities:
     split = np.frombuffer(message.split, np.uint8) if message.HasField("split") else None
     return acts.Identities(message.digests, split)
+
+
+def _encode_standing(standing: Standing) -> pb.Standing:
+    return pb.Standing(**asdict(standing))
+
+
+def _decode_standing(message: pb.Standing) -> Standing:
+    if message.stage not in list(Stage) or len(message.federation) not in (0, 32):
+        raise ProtocolError(
+            f"a party stands in stage {from_peer(message.stage)!r} with a digest of "
+            f"{len(message.federation)} bytes: use the same version everywhere"
+        )
+    fields = {f.name: getattr(message, f.name) for f in message.DESCRIPTOR.fields}
+    return Standing(**fields | {"version": from_peer(message.version)})
 
 
 def _encode_step(act: acts.Step) -> pb.StepRequest:
@@ -208,10 +224,22 @@ RPCS: Mapping[type[acts.Act[Any]], Rpc] = {
         False,
         pb.PrepareRequest,
         encode=lambda a: pb.PrepareRequest(
-            federation=encode_federation(a.federation), order=encode_rows(a.order)
+            federation=encode_federation(a.federation), order=encode_rows(a.order), salts=a.salts
         ),
-        decode=lambda m: acts.Prepare(decode_federation(m.federation), decode_rows(m.order)),
+        decode=lambda m: acts.Prepare(
+            decode_federation(m.federation), decode_rows(m.order), m.salts and check_salts(m.salts)
+        ),
         **_DONE,
+    ),
+    acts.Rejoin: Rpc(
+        "/vflens.DataParty/Rejoin",
+        False,
+        pb.RejoinRequest,
+        pb.Standing,
+        encode=lambda a: pb.RejoinRequest(run=a.run, standing=_encode_standing(a.standing)),
+        decode=lambda m: acts.Rejoin(m.run, _decode_standing(m.standing)),
+        encode_reply=_encode_standing,
+        decode_reply=_decode_standing,
     ),
     acts.Step: Rpc(
         "/vflens.DataParty/Step",

@@ -1,0 +1,39 @@
+"""What the operator of a data party reads while the party waits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from vflens.clients.active import ActiveParty
+from vflens.clients.passive import PassiveParty
+from vflens.config import Peer
+from vflens.coordinator.coordinator import Progress
+
+
+class Reporter:
+    """Reports a data party's progress while it waits: the aligned rows, then the epochs."""
+
+    def __init__(
+        self, party: PassiveParty | ActiveParty, say: Callable[[str], None], progress: Progress
+    ) -> None:
+        self._party, self._say, self._progress = party, say, progress
+        self._aligned = False
+
+    def waits_for(self, peer: Peer) -> None:
+        """Report that ``peer`` is gone, if it may come back."""
+        if seconds := self._party.config.limits.rejoin_seconds:
+            self._say(f"{peer.role} {peer.name!r} is gone: waiting {seconds:g} s for it to be resumed")
+
+    def __call__(self) -> None:
+        """Report changes."""
+        federation = self._party.federation
+        if federation is None:
+            return
+        if not self._aligned:
+            self._aligned = True
+            self._say(f"aligned: {len(federation.train)} rows to train, {len(federation.predict)} to predict")
+        epochs = federation.training.epochs  # the same count as the coordinator's
+        done = min((self._party.recovery.learned + 1) * epochs // federation.steps, epochs)
+        if self._party.begun.is_set():  # training is over, perhaps before its last epoch
+            done = epochs = max(done, 1)
+        self._progress("training", done, epochs)

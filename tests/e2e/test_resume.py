@@ -1,0 +1,65 @@
+"""Parties that are killed and resumed: the run ends with the same bits as an undisturbed one."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from laboratory import estimates, transcripts
+from processes import Federation, dealt, eventually
+
+from vflens.storage import journal
+
+TIMES = ("train_seconds", "predict_seconds", "steps_per_second")
+PARTIES = ("coordinator", "active", "passive")
+LONG: dict[str, Any] = {
+    "training": {"epochs": 150, "batch_size": 20},  # 600 steps: seconds, of which a kill takes one
+    "attacks": [{"name": "half_star"}],
+    "limits": {"wait_seconds": 60, "rejoin_seconds": 60, "checkpoint_steps": 50},
+}
+
+
+def results(home: Path) -> Any:
+    """Transcripts, releases, estimates, and all figures but times, below ``home``."""
+    figures = {
+        f.parent.name: sorted(str(r) for r in pq.read_table(f).to_pylist() if r["metric"] not in TIMES)
+        for f in sorted(home.glob("*/metrics.parquet"))
+    }
+    released = {f.parent.name: journal.digest(f) for f in sorted(home.glob("*/released"))}
+    return transcripts(home), released, estimates(home), figures
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """What the run ends with if no party dies."""
+    with dealt(tmp_path_factory.mktemp("undisturbed"), **LONG) as federation:
+        federation.start()
+        assert set(federation.codes().values()) == {0}, federation.said("coordinator")
+        return results(federation.home)
+
+
+def until_step(federation: Federation, count: int) -> None:
+    """Wait until the active party has received ``count`` steps."""
+    file = federation.home / "active/transcript/index.jsonl"
+    eventually(lambda: file.read_bytes().count(b"\n") >= count)
+
+
+def kill(federation: Federation, who: str) -> None:
+    federation.processes[who].kill()
+    assert federation.processes[who].wait() == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("who", PARTIES)
+def test_a_killed_party_is_resumed_in_training(tmp_path: Path, undisturbed: Any, who: str) -> None:
+    with dealt(tmp_path, **LONG) as federation:
+        federation.start()
+        for step in (20, 250):
+            until_step(federation, step)
+            kill(federation, who)
+            federation.start(who, flags=["--resume"])
+        codes = federation.codes()
+        assert set(codes.values()) == {0}, {p: federation.said(p) for p in PARTIES}
+        assert results(federation.home) == undisturbed

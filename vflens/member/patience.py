@@ -1,0 +1,35 @@
+"""Repeat a request while its party is away: all acts may come twice."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from threading import Event
+from typing import TypeVar
+
+from vflens.errors import UnavailableError
+
+T = TypeVar("T")
+
+_FIRST_SECONDS, _MOST_SECONDS = 0.1, 2.0  # pauses between two tries
+
+
+def patiently(work: Callable[[], T], seconds: float, ended: Event) -> T:
+    """The result of ``work``, repeated for ``seconds`` from its first failure, unless the run has ``ended``.
+
+    Pauses double up to 2 s, with full jitter: callers that lost the same party do not return together.
+
+    Raises:
+        UnavailableError: that of the last try.
+    """
+    deadline, pause = None, _FIRST_SECONDS
+    while True:
+        try:
+            return work()
+        except UnavailableError:
+            now = time.monotonic()
+            deadline = now + seconds if deadline is None else deadline
+            if now >= deadline or ended.wait(min(random.uniform(0, pause), deadline - now)):
+                raise
+            pause = min(2 * pause, _MOST_SECONDS)

@@ -1,0 +1,73 @@
+"""A party that was restarted rejoins: both sides compare where they stand, and refuse a changed one."""
+
+from __future__ import annotations
+
+from vflens.errors import StateError
+from vflens.member.stage import Stage
+from vflens.protocol.standing import Standing
+
+_BROUGHT_BACK = "start it with the folder as it was, or begin a new run"
+
+#: The stage that a data party has at least reached where the coordinator has reached another.
+_AT_LEAST = {
+    Stage.TRAINING: Stage.TRAINING,
+    Stage.DISCLOSED: Stage.TRAINING,
+    Stage.OPEN: Stage.DISCLOSED,
+    Stage.FINISHED: Stage.FINISHED,
+}
+
+
+def check_same_run(name: str, own: Standing, other: Standing) -> None:
+    """Refuse the party ``name`` with another version or another run.
+
+    Raises:
+        StateError: names the difference.
+    """
+    if other.version != own.version:
+        raise StateError(
+            f"party {name!r} came back with vflens {other.version}, the run goes on with {own.version}: "
+            "start it with the same version"
+        )
+    if own.federation and other.federation and own.federation != other.federation:
+        raise StateError(f"party {name!r} came back with another run's folder: {_BROUGHT_BACK}")
+
+
+def check_data_party(name: str, coordinator: Standing, party: Standing, learned: int) -> None:
+    """Refuse a data party that lost what the ``coordinator`` knows it had; it must have ``learned``.
+
+    Raises:
+        StateError: names what it lost.
+    """
+    check_same_run(name, coordinator, party)
+    if not coordinator.federation:  # nothing was agreed yet
+        return
+    if not party.federation:
+        raise StateError(f"party {name!r} has begun anew: start it with --resume, on the run's folder")
+    _check_not_older(name, "training steps", party.learned + 1, learned + 1)
+    _check_not_older(name, "released rows", party.released, coordinator.released)
+    due, stages = _AT_LEAST[Stage(coordinator.stage)], list(Stage)
+    _check_not_older(name, "stages", stages.index(Stage(party.stage)), stages.index(due))
+
+
+def check_coordinator(name: str, party: Standing, coordinator: Standing, *, direct: bool) -> None:
+    """Refuse a coordinator that lost what this ``party`` knows it had; with ``direct`` steps it learns none.
+
+    Raises:
+        StateError: names what it lost.
+    """
+    check_same_run(name, party, coordinator)
+    if not party.federation:
+        return
+    if not direct:
+        _check_not_older(name, "training steps", coordinator.learned + 1, party.learned)
+    stages = list(Stage)
+    due = min(stages.index(Stage(party.stage)), stages.index(Stage.OPEN))
+    _check_not_older(name, "stages", stages.index(Stage(coordinator.stage)), due)
+
+
+def _check_not_older(name: str, what: str, found: int, due: int) -> None:
+    if found < due:
+        raise StateError(
+            f"party {name!r} came back older than it was, with {found} {what} where {due} are due: "
+            f"{_BROUGHT_BACK}"
+        )
