@@ -156,17 +156,9 @@ class Coordinator(Member):
         parties, (alignment, salts) = self._describe(), self._align()
         rows = len(alignment.train) + len(alignment.predict)
         config = self.config
-        federation = self._federation = Federation(
-            config.run,
-            parties,
-            rows,
-            alignment.train,
-            alignment.predict,
-            config.training,
-            config.lab,
-            config.model,
-            config.aggregator,
-        )
+        rows_of = (rows, alignment.train, alignment.predict)
+        settings = (config.training, config.lab, config.model, config.aggregator)
+        federation = self._federation = Federation(config.run, parties, *rows_of, *settings)
         federation.combined_width  # noqa: B018 - a model that does not fit is refused before anybody prepares
         # Side by side: whoever has part of a network imports torch now, which takes seconds.
         orders = alignment.orders.items()
