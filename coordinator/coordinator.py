@@ -11,13 +11,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Protocol
 
 import numpy as np
 
 from vflens.config import CoordinatorConfig
 from vflens.config.compatibility import check_fed
 from vflens.coordinator.predictions import Predictions
+from vflens.coordinator.progress import Progress
 from vflens.coordinator.returned import returned
 from vflens.coordinator.training import TrainingLoop, restored
 from vflens.errors import ConfigError, ProtocolError, StateError, StorageError, VflensError
@@ -55,13 +55,6 @@ from vflens.types import Array, PartyInfo, Point, Released
 _LOOK_SECONDS = 2.0  # between two looks at the parties while the active one trains
 _STOP_SECONDS = 5.0  # who does not answer by then notices that the coordinator is gone
 _NO_ROWS = np.zeros(0, np.int32)
-
-
-class Progress(Protocol):
-    """Told how far a stage has come."""
-
-    def __call__(self, stage: str, done: int, total: int) -> None:
-        """``done`` of ``total`` units of ``stage``."""
 
 
 class Coordinator(Member):

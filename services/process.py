@@ -27,7 +27,8 @@ from vflens.config import (
     PassiveConfig,
     Peer,
 )
-from vflens.coordinator.coordinator import Coordinator, Progress
+from vflens.coordinator.coordinator import Coordinator
+from vflens.coordinator.progress import Progress
 from vflens.errors import INTERRUPTED, StorageError, UnavailableError, VflensError
 from vflens.member.event_loop import ENDING
 from vflens.member.member import Member

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from vflens.clients.active import ActiveParty
 from vflens.clients.passive import PassiveParty
 from vflens.config import Peer
-from vflens.coordinator.coordinator import Progress
+from vflens.coordinator.progress import Progress
 
 
 class Reporter:

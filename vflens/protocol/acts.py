@@ -81,10 +81,7 @@ class Identify(Act[Identities]):
 
 @dataclass(frozen=True, eq=False)
 class Prepare(Act[Done]):
-    """Start the aligned run: ``order`` int32 (N,) are positions in this party's digests, in aligned order.
-
-    ``salts`` are those of its digests: a party that was restarted since computes them again.
-    """
+    """Start the aligned run: ``order`` int32 (N,) are positions in this party's digests of these ``salts``."""
 
     federation: Federation
     order: Array

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from vflens.coordinator.coordinator import Progress
+from vflens.coordinator.progress import Progress
 from vflens.errors import VflensError
 from vflens.experiments.audit.bench import Bench
 from vflens.experiments.audit.models import simulate

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from vflens.coordinator.coordinator import Progress
+from vflens.coordinator.progress import Progress
 from vflens.experiments.audit.bench import Bench, Plan, audited
 from vflens.experiments.audit.defenses import fitting, left_out, try_defenses
 from vflens.experiments.audit.models import simulate

@@ -11,7 +11,8 @@ from vflens.clients.active import ActiveParty
 from vflens.clients.passive import PassiveParty
 from vflens.config import CoordinatorConfig, MemberConfig, PassiveConfig, load_party
 from vflens.config.compatibility import build_attacks, build_defenses, check_device
-from vflens.coordinator.coordinator import Coordinator, Progress
+from vflens.coordinator.coordinator import Coordinator
+from vflens.coordinator.progress import Progress
 from vflens.errors import VflensError
 from vflens.protocol.link import InProcessLink, Link
 from vflens.services.folder import write_status
