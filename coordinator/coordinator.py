@@ -150,8 +150,9 @@ class Coordinator(Member):
         rows = len(alignment.train) + len(alignment.predict)
         config = self.config
         rows_of = (rows, alignment.train, alignment.predict)
-        settings = (config.training, config.lab, config.model, config.aggregator)
-        federation = self._federation = Federation(config.run, parties, *rows_of, *settings)
+        federation = self._federation = Federation(
+            config.run, parties, *rows_of, config.training, config.lab, config.model, config.aggregator
+        )
         federation.combined_width  # noqa: B018 - a model that does not fit is refused before anybody prepares
         # Side by side: whoever has part of a network imports torch now, which takes seconds.
         orders = alignment.orders.items()

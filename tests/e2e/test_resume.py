@@ -14,12 +14,15 @@ from processes import Federation, dealt, eventually
 from vflens.storage import journal
 
 TIMES = ("train_seconds", "predict_seconds", "steps_per_second")
+SECONDS = 200  # on a loaded machine
 PARTIES = ("coordinator", "active", "passive")
 LONG: dict[str, Any] = {
     "training": {"epochs": 150, "batch_size": 20},  # 600 steps: seconds, of which a kill takes one
     "attacks": [{"name": "half_star"}],
     "limits": {"wait_seconds": 60, "rejoin_seconds": 60, "checkpoint_steps": 50},
 }
+
+pytestmark = pytest.mark.timeout(300)
 
 
 def results(home: Path) -> Any:
@@ -37,7 +40,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """What the run ends with if no party dies."""
     with dealt(tmp_path_factory.mktemp("undisturbed"), **LONG) as federation:
         federation.start()
-        assert set(federation.codes().values()) == {0}, federation.said("coordinator")
+        assert set(federation.codes(SECONDS).values()) == {0}, federation.said("coordinator")
         return results(federation.home)
 
 
@@ -60,6 +63,6 @@ def test_a_killed_party_is_resumed_in_training(tmp_path: Path, undisturbed: Any,
             until_step(federation, step)
             kill(federation, who)
             federation.start(who, flags=["--resume"])
-        codes = federation.codes()
+        codes = federation.codes(SECONDS)
         assert set(codes.values()) == {0}, {p: federation.said(p) for p in PARTIES}
         assert results(federation.home) == undisturbed

@@ -81,7 +81,7 @@ class Identify(Act[Identities]):
 
 @dataclass(frozen=True, eq=False)
 class Prepare(Act[Done]):
-    """Start the aligned run: ``order`` int32 (N,) are positions in this party's digests of these ``salts``."""
+    """Start the aligned run: ``order`` int32 (N,) are positions in this party's digests under ``salts``."""
 
     federation: Federation
     order: Array
