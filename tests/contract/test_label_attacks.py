@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from laboratory import SYNTHETIC, THREE, close, estimates, experiment, federation
+from accidents import over_grpc
+from laboratory import SYNTHETIC, THREE, close, estimates, federation
 
 from vflens.attacks.pmc import PassiveModelCompletion
 from vflens.errors import AccessError, ConfigError, KnowledgeError, ProtocolError, StateError, VflensError
@@ -22,7 +24,7 @@ from vflens.experiments.pages.report import render
 from vflens.experiments.results.folders import read_party, read_runs
 from vflens.experiments.results.offline import attack_recorded, score_estimate
 from vflens.experiments.results.results import failed, label_results, skipped
-from vflens.experiments.run.run import run
+from vflens.experiments.run.in_process import LocalFederation
 from vflens.plugins.attack import Attack
 from vflens.protocol.acts import Deliver, Disclose, Guess, Submission
 from vflens.protocol.link import Link
@@ -34,6 +36,10 @@ from vflens.wire.messages import RPCS
 LABELS = {"what": "labels", "to": "passive", "rows": 20}
 TWO_CLASSES = {**SYNTHETIC, "rows": 300, "classes": 2}
 MLP = {"architecture": "mlp", "width": 8}
+LINKS: dict[str, Callable[[LocalFederation], AbstractContextManager[None]]] = {
+    "calls": nullcontext,
+    "grpc": over_grpc,
+}
 
 
 def _scored(home: Path, name: str, scored: Phase | None = None) -> dict[str, Any]:
@@ -203,14 +209,12 @@ def test_every_attack_on_labels_runs_against_passports_at_both_parties(tmp_path:
 
 
 def test_labels_go_only_to_whom_they_are_granted(tmp_path: Path) -> None:
-    what = experiment(
-        tmp_path, parties=THREE, disclose=[{**LABELS, "to": "b"}], attacks=[], network={"transport": "unix"}
-    )
     digests = []
-    for in_process in (True, False):
-        (home,) = run(
-            what.model_copy(update={"out": tmp_path / str(in_process)}), in_process=in_process
-        ).scenarios
+    for name, joined in LINKS.items():
+        home = tmp_path / name
+        local = federation(home, parties=THREE, disclose=[{**LABELS, "to": "b"}], attacks=[])
+        with joined(local):
+            local.run()
         digests.append({p: journal.digest(home / p / "transcript") for p in "abc"})
         for party in "abc":
             received = [r for r in journal.read(home / party / "transcript") if r.point is Point.AUXILIARY]
@@ -251,9 +255,11 @@ def test_thieves_run_inside_the_federation_over_both_links(tmp_path: Path) -> No
     of the record.
     """
     found = []
-    for in_process in (True, False):
-        what = experiment(tmp_path / str(in_process), network={"transport": "unix"}, **THIEVES)
-        (home,) = run(what, in_process=in_process).scenarios
+    for name, joined in LINKS.items():
+        home = tmp_path / name
+        local = federation(home, **THIEVES)
+        with joined(local):
+            local.run()
         told = {p: read_party(home / p).metrics for p in ("a", "b", "active")}
         rows = {
             (m.adversary, m.attack, m.scored_set): m.rows for m in told["active"] if m.metric == "label_auc"
