@@ -123,7 +123,13 @@ def test_a_batch_computed_again_moves_nothing(device: str) -> None:
     assert once.states()[1][f"model/{MEAN}"].any()  # of the active party's own bottom
 
 
-@pytest.mark.parametrize("network", [NETWORK, RESIDUAL], ids=lambda n: n.architecture)
+@pytest.mark.parametrize(
+    "network",
+    [
+        pytest.param(NETWORK, id="cnn"),
+        pytest.param(RESIDUAL, id="resnet18", marks=pytest.mark.facts),  # 11 million parameters, four times
+    ],
+)
 def test_a_restart_in_the_middle_ends_with_the_same_bits(network: SplitNetwork) -> None:
     """The gradient of step 1 arrives after the restart."""
     whole, killed = Pair(network), Pair(network)
