@@ -37,7 +37,7 @@ LABELS = {"what": "labels", "to": "passive", "rows": 20}
 TWO_CLASSES = {**SYNTHETIC, "rows": 300, "classes": 2}
 MLP = {"architecture": "mlp", "width": 8}
 LINKS: dict[str, Callable[[LocalFederation], AbstractContextManager[None]]] = {
-    "calls": nullcontext,
+    "calls": lambda local: nullcontext(),
     "grpc": over_grpc,
 }
 
