@@ -17,7 +17,11 @@ from vflens.datasets._images import pixels
 from vflens.datasets.criteo import hashed, logarithms
 from vflens.datasets.wine import Wine
 from vflens.errors import DataError
+from vflens.experiments.results.folders import read_runs
+from vflens.experiments.results.verdict import verdict
 from vflens.experiments.run.check import check
+from vflens.experiments.run.experiment import load_experiment
+from vflens.experiments.run.run import run
 from vflens.types import Array
 
 NAMES = [f"class_{i:02d}" for i in range(100)]
@@ -206,11 +210,17 @@ def test_the_first_row_of_criteo() -> None:
     assert table.features[:, 13:].sum(axis=1).max() <= 26
 
 
-def test_a_check_says_where_data_differ_from_their_name(
+def test_a_check_and_a_report_say_where_data_differ_from_their_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "experiment.toml"
-    file.write_text('name = "x"\n[data]\nname = "wine"\n[split]\nkind = "fraction"\nfraction = 0.5\n')
+    split, training = "[split]\nkind = 'fraction'\nfraction = 0.5\n", "[training]\nepochs = 1\n"
+    file.write_text(f"name = 'x'\n[data]\nname = 'wine'\n{split}{training}")
     assert "data" not in check(file)
     monkeypatch.setattr(Wine, "caveat", "Wine, watered down")
     assert check(file)["data"] == "Wine, watered down"
+    done = run(load_experiment(file).model_copy(update={"out": tmp_path / "runs"}), in_process=True)
+    text = str(verdict(read_runs(done.scenarios)))
+    assert text.endswith("Data: Wine, watered down.")
+    assert text.count("watered") == 1  # both parties state it
+    assert '<p class="lead">Data: Wine, watered down.</p>' in done.report.read_text(encoding="utf-8")

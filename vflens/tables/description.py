@@ -39,6 +39,7 @@ class PartyFile(BaseModel):
         {}, description="of encoded columns; default: those found, sorted"
     )
     missing: Literal["refuse", "drop_row", "mean"] = Field("refuse", description="mean: of the training rows")
+    caveat: str | None = Field(None, max_length=500, description="what reports must state about these data")
 
     @model_validator(mode="after")
     def _columns_are_distinct(self) -> PartyFile:

@@ -30,6 +30,12 @@ class _File(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
+class Data(_File):
+    """The part of a party's table ``[data]`` in reports."""
+
+    caveat: str = ""
+
+
 class Settings(_File):
     """The part of ``config.toml`` in reports; plug-ins and disclosures stay tables."""
 
@@ -41,6 +47,7 @@ class Settings(_File):
     attacks: tuple[Document, ...] = ()
     disclose: tuple[Document, ...] = ()
     transcript: dict[str, int] = {}
+    data: Data = Data()
 
 
 class Federation(_File):

@@ -34,14 +34,18 @@ _SPOKEN_RUNS = 4  # the heat map shows the others
 
 @dataclass(frozen=True)
 class Verdict:
-    """``headline`` on the baseline run, one sentence for each other run, and the threat model assumed."""
+    """``headline`` on the baseline run, one sentence for each other run, the threat model assumed, and what
+    the data's owners state about them.
+    """
 
     headline: str
     others: tuple[str, ...] = ()
     assumption: str = ""
+    caveats: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return " ".join(part for part in (self.headline, *self.others, self.assumption) if part)
+        parts = (self.headline, *self.others, self.assumption, *self.caveats)
+        return " ".join(part for part in parts if part)
 
 
 def defenses(run: Run) -> list[str]:
@@ -78,13 +82,24 @@ def verdict(runs: Sequence[Run]) -> Verdict:
     if not any(final(r) for r in runs):
         other = any(explained(r) or label_results(r) for r in runs)
         beside = _worth_of_secure_training(runs) + _labels_after_training(runs)
-        return Verdict(_NO_COLUMNS if other else _NOTHING, assumption=beside.strip())
+        said = _NO_COLUMNS if other else _NOTHING
+        return Verdict(said, assumption=beside.strip(), caveats=_caveats(runs))
     others = [
         _compared(r, n, runs[first]) for i, (r, n) in enumerate(zip(runs, names, strict=True)) if i != first
     ]
     hidden = len(others) - _SPOKEN_RUNS
     more = [f"{hidden} more runs stand in the heat map below."] if hidden > 0 else []
-    return Verdict(_headline(runs[first], names[first]), (*others[:_SPOKEN_RUNS], *more), _assumption(runs))
+    return Verdict(
+        _headline(runs[first], names[first]),
+        (*others[:_SPOKEN_RUNS], *more),
+        _assumption(runs),
+        _caveats(runs),
+    )
+
+
+def _caveats(runs: Sequence[Run]) -> tuple[str, ...]:
+    found = dict.fromkeys(p.settings.data.caveat for r in runs for p in r.parties if p.settings.data.caveat)
+    return tuple(f"Data: {caveat}." for caveat in found)
 
 
 def alarms(runs: Sequence[Run]) -> list[str]:

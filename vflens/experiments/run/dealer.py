@@ -33,7 +33,6 @@ from vflens.randomness import secret_from_seed, stream
 from vflens.registry import DEFENSES
 from vflens.services.folder import clear, exclusive
 from vflens.storage.private import write_private
-from vflens.tables.description import PartyFile
 from vflens.tables.files import write_party_table
 from vflens.tables.table import Table
 from vflens.types import Document, Role
@@ -236,7 +235,11 @@ def _of_role(experiment: Experiment, party: str, role: Role, root: str) -> Docum
 
 
 def _data(experiment: Experiment, party: str, tables: Mapping[str, Table], home: Path) -> Document:
-    spec: PartyFile = write_party_table(tables[party], home) if party in tables else experiment.files[party]
+    if party not in tables or experiment.data is None:
+        spec = experiment.files[party]
+    else:
+        caveat = data_set(experiment.data).caveat or None
+        spec = write_party_table(tables[party], home).model_copy(update={"caveat": caveat})
     return {"data": spec.model_dump(mode="json", exclude_none=True)}
 
 
