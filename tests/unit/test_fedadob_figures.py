@@ -14,7 +14,7 @@ from scipy import stats
 from vflens.errors import ConfigError, DataError
 from vflens.experiments.figures import Options, Size, figures, page, reproduce
 from vflens.experiments.figures.fedadob import ablations, images, scoring, studies, times, trade_offs
-from vflens.experiments.figures.fedadob.cells import best, caps, cells, run, spread, unlearned
+from vflens.experiments.figures.fedadob.cells import best, caps, cells, run, unlearned
 from vflens.experiments.figures.fedadob.methods import (
     ATTACKS,
     DEFENSES,
@@ -39,6 +39,7 @@ from vflens.experiments.figures.fedadob.printed import (
 from vflens.experiments.figures.fedadob.studies import Study
 from vflens.experiments.run.experiment import Experiment
 from vflens.experiments.sweeps.pool import Pool
+from vflens.experiments.sweeps.sweep_page import spread
 from vflens.registry import ATTACKS as INSTALLED_ATTACKS
 from vflens.registry import DEFENSES as INSTALLED_DEFENSES
 
@@ -149,10 +150,11 @@ def test_a_page_without_a_full_size_refuses_it() -> None:
 
 
 def test_every_cell_is_an_experiment_of_installed_plug_ins() -> None:
-    everything = [m.at_strengths(m.values[0]) for m in (*DEFENSES, *IMAGES, *TIMED, *SCORED)]
+    methods = (*DEFENSES, *IMAGES, *TIMED, *SCORED)
+    everything = {repr(m.at_strengths(m.values[0])): m.at_strengths(m.values[0]) for m in methods}.values()
     sizes: tuple[Size, ...] = ("quick", "default", "full")
     for study in [s for size in sizes for s in studies.studies(size)]:
-        for cell in cells(replace(study, seeds=1), everything, 0):
+        for cell in cells(replace(study, seeds=1), [*everything], 0):
             experiment = Experiment.model_validate(cell.arguments[1])
             for plugin in experiment.attacks:
                 INSTALLED_ATTACKS.get(plugin.name)(**plugin.parameters)

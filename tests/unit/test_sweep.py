@@ -20,6 +20,7 @@ from vflens.errors import ConfigError
 from vflens.experiments.run.check import check
 from vflens.experiments.run.experiment import Experiment
 from vflens.experiments.run.run import run
+from vflens.experiments.sweeps import cap
 from vflens.experiments.sweeps import sweep as module
 from vflens.experiments.sweeps.pool import Pool, Rows
 from vflens.experiments.sweeps.sweep import SweepFile, cells, load_sweep, run_sweep
@@ -89,6 +90,7 @@ def test_a_sweep_gives_what_its_runs_give_and_resumes(
     assert min(noisy) > plain["mse"]
     page = Path(facts["page"]).read_text(encoding="utf-8")
     assert "gaussian_scores 0.5" in page
+    assert "sigma = 0.5, 2" in page  # the grid of CAP
     assert not (tmp_path / "cells").exists()
 
 
@@ -111,10 +113,8 @@ def test_an_interrupted_sweep_leaves_no_tables_behind(
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning", "ignore::UserWarning")
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 @pytest.mark.timeout(300)  # a cluster starts and ends: 10 s of CPU, a minute on a loaded machine
-@pytest.mark.parametrize(
-    ("backend", "package"),
-    [("dask", "distributed"), pytest.param("ray", "ray", marks=pytest.mark.facts)],
-)
+@pytest.mark.facts
+@pytest.mark.parametrize(("backend", "package"), [("dask", "distributed"), ("ray", "ray")])
 def test_a_sweep_on_a_local_cluster_gives_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backend: Any, package: str
 ) -> None:
@@ -306,6 +306,40 @@ def test_a_strength_that_costs_infinitely_much_for_one_seed_has_no_finite_cost()
     assert page.plots[1]["title"] == "p, predict rows, x: what it buys and costs"
     assert (curve["x"], curve["text"]) == ([0.0, 0.2], ["undefended", "x 2"])
     assert page.notes[-1].endswith("makes the mean KL infinite, so these have no place on that axis: x 1")
+
+
+def test_cap_stands_on_the_page_with_its_grid() -> None:
+    """Accuracy times error, averaged over strengths by hand; one without a result somewhere has none."""
+
+    def row(defense: str, strength: float | None, attack: str, accuracy: float, mse: float) -> dict[str, Any]:
+        place = {"target": "p", "scored_set": "predict", "attack": attack, "seed": 0, "defense": defense}
+        return {**place, "strength": strength, "accuracy": accuracy, "mse": mse, "blind": 0.3}
+
+    rows = [
+        *(row("undefended", 0.0, a, 0.9, e) for a, e in (("ls", 0.1), ("rcc2", 0.2))),
+        *(row("noise", 1.0, a, 0.8, e) for a, e in (("ls", 0.2), ("rcc2", 0.1))),
+        *(row("noise", 2.0, a, 0.5, e) for a, e in (("ls", 0.4), ("rcc2", 0.6))),
+        row("withheld", None, "rcc2", 1.0, 0.3),
+    ]
+    (table,) = cap.tables(rows, {"noise": "sigma"})
+    assert table.title == "p, predict rows: CAP, error = MSE per column"
+    shown = {r[0]: dict(zip(table.heads[1:], r[1:], strict=True)) for r in table.rows}
+    assert shown["noise"] == {
+        "grid": "sigma = 1, 2",
+        "accuracy": "0.650",
+        "ls": "0.180",  # (.8 · .2 + .5 · .4) / 2
+        "rcc2": "0.190",  # (.8 · .1 + .5 · .6) / 2
+        "best attack": "0.140",  # (.8 · .1 + .5 · .4) / 2
+        "min(best, blind)": "0.115",  # (.8 · .1 + .5 · .3) / 2
+        "blind alone": "0.195",  # (.8 + .5) · .3 / 2
+    }
+    assert [shown["undefended"][k] for k in ("grid", "ls", "best attack")] == ["–", "0.090", "0.090"]
+    assert [shown["withheld"][k] for k in ("grid", "ls", "best attack")] == ["–", "–", "0.300"]
+    labels = [{**r, "label_accuracy": 1 - r["mse"], "blind": 0.7, "adversary": "q"} for r in rows]
+    (named,) = cap.tables(labels, {"noise": "sigma"})
+    assert named.title == "labels of p, named by q, predict rows: CAP, error = share of wrong labels"
+    assert named.rows == table.rows
+    assert cap.tables([{**r, "accuracy": None} for r in rows], {}) == []
 
 
 def _labelled(defense: str, strength: float, auc: float, attack: str = "pmc") -> dict[str, Any]:

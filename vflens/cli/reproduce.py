@@ -84,7 +84,8 @@ def sweep(
 
 
 def _swept(facts: Document) -> str:
-    refused = [f"note: {sentence}" for sentence in facts["refused"]]
+    caveat = [f"{facts['caveat']}."] if facts["caveat"] else []
+    refused = [f"note: {sentence}" for sentence in [*caveat, *facts["refused"]]]
     loud = [f"THEORY AND MEASUREMENT DISAGREE: {alarm}" for alarm in facts["theory_disagreements"]]
     return "\n".join(
         [f"{facts['cells']} federations", *loud, *refused, f"data: {facts['data']}", f"page: {facts['page']}"]

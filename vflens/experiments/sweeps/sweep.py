@@ -11,6 +11,7 @@ import hashlib
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +23,9 @@ from vflens.errors import ConfigError, DefenseError
 from vflens.experiments.figures import render
 from vflens.experiments.pages.page import write_page
 from vflens.experiments.results.results import up_to_affine
+from vflens.experiments.run.dealer import data_set
 from vflens.experiments.run.experiment import DefenseAt, Experiment, Scenario, load_as
+from vflens.experiments.sweeps import cap
 from vflens.experiments.sweeps.pool import Cell, Pool, Rows, write_rows
 from vflens.experiments.sweeps.sweep_page import UNDEFENDED, called, drawing
 from vflens.types import Document, Role
@@ -226,13 +229,19 @@ def run_sweep(sweep: SweepFile, pool: Pool, out: Path, command: str) -> Document
     write_rows(data, rows)
     title = f"{sweep.name}: every attack against every defence"
     alarms = disagreements(rows)
+    caveat = data_set(sweep.data).caveat if sweep.data is not None else ""
+    stated = [f"{caveat}."] if caveat else []
     loud = [f"THEORY AND MEASUREMENT DISAGREE: {alarm}" for alarm in alarms]
-    write_page(page, render(title, drawing(rows, [*loud, *refused]), data=data.name, command=command))
+    varied = {d.title: d.vary for d in sweep.sweep.defenses if d.vary is not None}
+    notes = [*stated, cap.WORDS, *loud, *refused]
+    drawn = replace(drawing(rows, notes), tables=cap.tables(rows, varied))
+    write_page(page, render(title, drawn, data=data.name, command=command))
     pool.forget()
     return {
         "sweep": sweep.name,
         "cells": len(cells(sweep)),
         "rows": len(rows),
+        "caveat": caveat,
         "refused": refused,
         "theory_disagreements": alarms,
         "data": str(data),

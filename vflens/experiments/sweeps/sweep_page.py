@@ -42,8 +42,8 @@ def drawing(rows: Rows, refused: Sequence[str]) -> Drawing:
     defence and cost.
     """
     shown: list[Plot] = []
-    for where in dict.fromkeys(_attacked(r) for r in rows):
-        here = [r for r in rows if _attacked(r) == where]
+    for where in dict.fromkeys(attacked(r) for r in rows):
+        here = [r for r in rows if attacked(r) == where]
         shown.append(_heat(f"{where}: error relative to the best blind guess", here))
         shown += [
             plot
@@ -68,7 +68,7 @@ def drawing(rows: Rows, refused: Sequence[str]) -> Drawing:
     return Drawing(rows, shown, lead, [assumed, *clusters, *refused, *_beyond_the_axis(rows)])
 
 
-def _attacked(row: Facts) -> str:
+def attacked(row: Facts) -> str:
     """The subject of a row: a party's columns, or the labels and the party that guesses them."""
     thief = row.get("adversary")
     what = f"labels of {row['target']}, named by {thief}" if thief else row["target"]
@@ -100,6 +100,14 @@ def interval(values: Sequence[float]) -> tuple[float, float]:
         return mean, 0.0
     deviation = math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (n - 1))
     return mean, float(t.ppf(0.975, n - 1)) * deviation / math.sqrt(n)
+
+
+def spread(values: Sequence[float], digits: int = 3) -> str:
+    """Mean ± 95 % half width over seeds (Student's t); "–" of nothing."""
+    if not values:
+        return "–"
+    mean, half = interval(values)
+    return f"{mean:.{digits}f}" + (f" ± {half:.{digits}f}" if len(values) > 1 else "")
 
 
 def _heat(title: str, rows: Rows) -> Plot:

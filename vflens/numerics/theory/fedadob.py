@@ -89,6 +89,11 @@ class Cap:
         """``value`` over ``blind``: 1 is no better than blind, above 1 worse than it."""
         return self.value / self.blind if self.blind else math.inf
 
+    @property
+    def accuracy(self) -> float:
+        """The mean accuracy over the grid."""
+        return float(np.mean([s.accuracy for s in self.settings]))
+
     def __str__(self) -> str:
         grid = ", ".join(f"{strength:g}" for strength in self.grid)
         return f"{self.value:.3f} over {self.parameter} = {grid}"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from vflens.experiments.figures import Drawing, Options
-from vflens.experiments.figures.fedadob.cells import best, caps, cells, run, spread, unit, unlearned
+from vflens.experiments.figures.fedadob.cells import best, caps, cells, run, unit, unlearned
 from vflens.experiments.figures.fedadob.methods import (
     FEATURES,
     FEDADOB,
@@ -21,7 +21,7 @@ from vflens.experiments.figures.fedadob.studies import Study, studies
 from vflens.experiments.figures.figure import Table
 from vflens.experiments.pages.plots import Plot, Series, lines
 from vflens.experiments.sweeps.pool import Rows
-from vflens.experiments.sweeps.sweep_page import interval
+from vflens.experiments.sweeps.sweep_page import interval, spread
 from vflens.numerics.theory.fedadob import Cap
 
 

@@ -11,11 +11,11 @@ from vflens.experiments.figures import Options
 from vflens.experiments.figures.fedadob.methods import ATTACKS, FEATURES, Against, Method
 from vflens.experiments.figures.fedadob.studies import Study
 from vflens.experiments.pages.plots import Series
+from vflens.experiments.sweeps import cap
 from vflens.experiments.sweeps.pool import Cell, Rows
 from vflens.experiments.sweeps.sweep import refusals, run_cell
 from vflens.experiments.sweeps.sweep_page import interval
-from vflens.numerics.theory.fedadob import Cap, Setting, against_best
-from vflens.types import Document
+from vflens.numerics.theory.fedadob import Cap
 
 _LEARNED = 0.05  # accuracy above that of the active party alone
 
@@ -45,7 +45,7 @@ def run(options: Options, wanted: Sequence[Cell], scored_set: str = "predict") -
     with tempfile.TemporaryDirectory(prefix="vflens-figure-") as scratch:
         found = options.pool.run(partial(run_cell, scratch=scratch), wanted)
     rows = [row for part in found for row in part]
-    scored = [_scored(r) for r in rows if not r.get("refused") and r["scored_set"] == scored_set]
+    scored = [cap.scored(r) for r in rows if not r.get("refused") and r["scored_set"] == scored_set]
     return scored, refusals(rows)
 
 
@@ -55,13 +55,6 @@ def _check_data(wanted: Sequence[Cell]) -> None:
     if len(names) > 1:
         for name in names:
             dataset(name, {}).prepared()
-
-
-def _scored(row: Document) -> Document:
-    """``row`` with its error and that of the best blind guess: MSE, or the share of wrong labels."""
-    if row.get("label_accuracy") is None:
-        return {**row, "error": row["mse"]}
-    return {**row, "error": 1 - row["label_accuracy"], "blind": 1 - row["blind"]}
 
 
 def unlearned(rows: Rows) -> list[str]:
@@ -89,25 +82,12 @@ def caps(rows: Rows, method: Method, attack: str) -> list[Cap]:
 
 
 def best(rows: Rows, method: Method, on: str, attacks: Sequence[Against] = ATTACKS) -> list[Cap]:
-    """CAP against the best of ``attacks``, setting by setting, one for each seed: of those that were scored
-    in it at every strength.
-    """
-    each = [_by_seed(rows, method, a.name) for a in attacks if a.on == on and a.meets(method)]
-    seeds = sorted({seed for found in each for seed in found})
-    return [against_best(found[seed] for found in each if seed in found) for seed in seeds]
+    """CAP against the best of ``attacks``; see :func:`vflens.experiments.sweeps.cap.best`."""
+    return cap.best([_by_seed(rows, method, a.name) for a in attacks if a.on == on and a.meets(method)])
 
 
 def _by_seed(rows: Rows, method: Method, attack: str) -> dict[int, Cap]:
-    own = [r for r in rows if r["defense"] == method.title and r["attack"] == attack]
-    found = {}
-    for seed in sorted({r["seed"] for r in own}):
-        at = {r["strength"]: r for r in own if r["seed"] == seed}
-        if set(method.values) <= at.keys():
-            settings = [
-                Setting(v, at[v]["accuracy"], at[v]["error"], at[v]["blind"], attack) for v in method.values
-            ]
-            found[seed] = Cap(method.vary, tuple(settings))
-    return found
+    return cap.by_seed(rows, method.title, method.vary, method.values, attack)
 
 
 def series(method: Method, seeds: Sequence[Cap]) -> Series:
@@ -117,14 +97,6 @@ def series(method: Method, seeds: Sequence[Cap]) -> Series:
     names = [f"{method.vary} = {p[0].strength:g}" if method.vary else method.title for p in points]
     x = [interval([s.accuracy for s in p])[0] for p in points]
     return Series(method.title, x, [e[0] for e in errors], [e[1] for e in errors], names)
-
-
-def spread(values: Sequence[float], digits: int = 3) -> str:
-    """Mean ± 95 % half width over seeds (Student's t); "–" of nothing."""
-    if not values:
-        return "–"
-    mean, half = interval(values)
-    return f"{mean:.{digits}f}" + (f" ± {half:.{digits}f}" if len(values) > 1 else "")
 
 
 def unit(on: str) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from vflens.experiments.figures import Drawing, Options
-from vflens.experiments.figures.fedadob.cells import caps, cells, run, series, spread
+from vflens.experiments.figures.fedadob.cells import caps, cells, run, series
 from vflens.experiments.figures.fedadob.methods import SCORED, SCORING, Method
 from vflens.experiments.figures.fedadob.studies import Study, clicks
 from vflens.experiments.figures.figure import Table
 from vflens.experiments.pages.plots import Series, lines
 from vflens.experiments.sweeps.pool import Rows
+from vflens.experiments.sweeps.sweep_page import spread
 
 _LEAD = (
     "The party that receives gradients is granted 40 labels and scores each training row by its gradient's "

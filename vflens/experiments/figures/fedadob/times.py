@@ -9,13 +9,14 @@ from functools import partial
 
 from vflens.errors import ConfigError, DefenseError
 from vflens.experiments.figures import Drawing, Options
-from vflens.experiments.figures.fedadob.cells import cells, spread
+from vflens.experiments.figures.fedadob.cells import cells
 from vflens.experiments.figures.fedadob.methods import TIMED, UNDEFENDED
 from vflens.experiments.figures.fedadob.printed import HORIZONTAL_SECONDS, MODELS, VERTICAL_SECONDS
 from vflens.experiments.figures.fedadob.studies import Study, studies
 from vflens.experiments.figures.figure import Table
 from vflens.experiments.sweeps.pool import Rows
 from vflens.experiments.sweeps.sweep import finished, refusals
+from vflens.experiments.sweeps.sweep_page import spread
 from vflens.types import Document
 
 _REPETITIONS = {"quick": 2, "default": 5, "full": 5}

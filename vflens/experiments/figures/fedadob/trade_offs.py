@@ -5,16 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from vflens.experiments.figures import Drawing, Options
-from vflens.experiments.figures.fedadob.cells import (
-    best,
-    caps,
-    cells,
-    run,
-    series,
-    spread,
-    unit,
-    unlearned,
-)
+from vflens.experiments.figures.fedadob.cells import best, caps, cells, run, series, unit, unlearned
 from vflens.experiments.figures.fedadob.methods import (
     ATTACKS,
     DEFENSES,
@@ -28,8 +19,7 @@ from vflens.experiments.figures.fedadob.studies import Study, studies
 from vflens.experiments.figures.figure import Table
 from vflens.experiments.pages.plots import Plot, Series, bars, lines
 from vflens.experiments.sweeps.pool import Rows
-from vflens.experiments.sweeps.sweep_page import interval
-from vflens.numerics.theory.fedadob import Cap
+from vflens.experiments.sweeps.sweep_page import interval, spread
 
 _COLUMNS = {FEATURES: ("CAFE", "MI"), LABELS: ("PMC",)}
 _LEAD = (
@@ -99,7 +89,7 @@ def _table(study: Study, rows: Rows, on: str, methods: Sequence[Method]) -> Tabl
 
 def _line(study: Study, rows: Rows, on: str, method: Method) -> list[str]:
     strongest = best(rows, method, on)
-    shown = [method.title, _grid(method), spread([_accuracy(c) for c in strongest])]
+    shown = [method.title, _grid(method), spread([c.accuracy for c in strongest])]
     for column in _COLUMNS[on]:
         printed = printed_attack(column)
         shown.append(str(CAPS.get((column, study.beside, method.title), "–")))
@@ -116,10 +106,6 @@ def _line(study: Study, rows: Rows, on: str, method: Method) -> list[str]:
 
 def _grid(method: Method) -> str:
     return f"{method.vary} = {', '.join(f'{v:g}' for v in method.values)}" if method.vary else "–"
-
-
-def _accuracy(cap: Cap) -> float:
-    return sum(s.accuracy for s in cap.settings) / len(cap.settings)
 
 
 def _paper_only(model: str) -> Table:

@@ -1,0 +1,94 @@
+"""FedAdOb's CAP of swept defences: accuracy times error of an attack, averaged over the strengths."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from vflens.experiments.figures.figure import Table
+from vflens.experiments.sweeps.pool import Rows
+from vflens.experiments.sweeps.sweep_page import attacked, spread
+from vflens.numerics.theory.fedadob import Cap, Setting, against_best
+from vflens.types import Document, Facts
+
+WORDS = (
+    "CAP is the mean over the grid of strengths of accuracy times error (FedAdOb, equation (13)): larger is "
+    "better for the defence. It depends on the grid. Best attack: at each strength the one of least error. "
+    "An adversary can guess blindly instead: min(best, blind)."
+)
+
+
+def scored(row: Facts) -> Document:
+    """``row`` with "error" and "blind" of one unit: MSE, or the share of wrong labels."""
+    if row.get("label_accuracy") is None:
+        return {**row, "error": row["mse"]}
+    return {**row, "error": 1 - row["label_accuracy"], "blind": 1 - row["blind"]}
+
+
+def by_seed(
+    rows: Rows, defense: str, parameter: str, strengths: Sequence[float | None], attack: str
+) -> dict[int, Cap]:
+    """CAP of ``defense`` against ``attack`` by seed: of those in which it was scored at every strength.
+
+    Args:
+        rows: of :func:`scored`, of one target and scored set.
+        defense: its title.
+        parameter: what its strengths vary.
+        strengths: the grid; None for a defence without one.
+        attack: its name.
+    """
+    own = [r for r in rows if r["defense"] == defense and r["attack"] == attack]
+    found = {}
+    for seed in sorted({r["seed"] for r in own}):
+        at = {r["strength"]: r for r in own if r["seed"] == seed}
+        if set(strengths) <= at.keys():
+            settings = [
+                Setting(v or 0.0, at[v]["accuracy"], at[v]["error"], at[v]["blind"], attack)
+                for v in strengths
+            ]
+            found[seed] = Cap(parameter, tuple(settings))
+    return found
+
+
+def best(each: Sequence[Mapping[int, Cap]]) -> list[Cap]:
+    """CAP against the best of several attacks, strength by strength, one for each seed: of the attacks that
+    were scored in it at every strength.
+    """
+    seeds = sorted({seed for found in each for seed in found})
+    return [against_best(found[seed] for found in each if seed in found) for seed in seeds]
+
+
+def tables(rows: Rows, varied: Mapping[str, str]) -> list[Table]:
+    """CAP of every defence, for each target and scored set whose cells all have an accuracy.
+
+    Args:
+        rows: of a sweep.
+        varied: title of a defence → the parameter that is its strength; without one it has no entry.
+    """
+    found = []
+    for where in dict.fromkeys(map(attacked, rows)):
+        here = [scored(r) for r in rows if attacked(r) == where]
+        if all(r.get("accuracy") is not None for r in here):
+            unit = "MSE per column" if here[0].get("label_accuracy") is None else "share of wrong labels"
+            found.append(_table(f"{where}: CAP, error = {unit}", here, varied))
+    return found
+
+
+def _table(title: str, rows: Rows, varied: Mapping[str, str]) -> Table:
+    attacks = list(dict.fromkeys(r["attack"] for r in rows))
+    defenses = dict.fromkeys(r["defense"] for r in rows)
+    heads = ["defence", "grid", "accuracy", *attacks, "best attack", "min(best, blind)", "blind alone"]
+    return Table(title, heads, [_line(d, attacks, rows, varied.get(d, "")) for d in defenses])
+
+
+def _line(defense: str, attacks: Sequence[str], rows: Rows, parameter: str) -> list[str]:
+    strengths = list(dict.fromkeys(r["strength"] for r in rows if r["defense"] == defense))
+    each = [by_seed(rows, defense, parameter, strengths, a) for a in attacks]
+    strongest = best(each)
+    grid = f"{parameter} = {', '.join(f'{s:g}' for s in strengths)}" if parameter else "–"
+    return [
+        *(defense, grid, spread([c.accuracy for c in strongest])),
+        *(spread([c.value for c in found.values()]) for found in each),
+        spread([c.value for c in strongest]),
+        spread([c.or_blind for c in strongest]),
+        spread([c.blind for c in strongest]),
+    ]
