@@ -227,6 +227,13 @@ def test_what_was_not_scored_has_no_bar() -> None:
     assert set(map(tuple, heights.values())) == {(None,)}
 
 
+def test_a_method_is_timed_against_no_defence_of_its_own_turn() -> None:
+    """Its first turn was refused: the second is not set against another method's first."""
+    seconds = [(UNDEFENDED, 0, 1.0), (UNDEFENDED, 1, 2.0), (FEDADOB, 1, 3.0)]
+    rows = [{"defense": d, "seed": s, "train": t, "infer": t / 10} for d, s, t in seconds]
+    assert times._times(rows, FEDADOB, "LeNet-MNIST")[:2] == ["3.000", "1.50"]
+
+
 def test_intervals_are_students() -> None:
     values = [0.1, 0.2, 0.4]
     half = stats.t.ppf(0.975, 2) * stats.tstd(values) / math.sqrt(3)

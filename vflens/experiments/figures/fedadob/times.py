@@ -96,11 +96,11 @@ def _table(study: Study, rows: Rows) -> Table:
 def _times(rows: Rows, title: str, beside: str) -> list[str]:
     shown = []
     for k, what in enumerate(("train", "infer")):
-        ours = {t: [r[what] for r in rows if r["defense"] == t] for t in (title, UNDEFENDED)}
+        own, plain = ({r["seed"]: r[what] for r in rows if r["defense"] == t} for t in (title, UNDEFENDED))
         place = 2 * MODELS.index(beside) + k
         paper = VERTICAL_SECONDS[title][place] / VERTICAL_SECONDS[UNDEFENDED][place]
-        ratios = [a / b for a, b in zip(ours[title], ours[UNDEFENDED], strict=False)]
-        shown += [spread(ours[title]), spread(ratios, 2), f"{paper:.2f}"]
+        ratios = [own[turn] / plain[turn] for turn in own if turn in plain]
+        shown += [spread([*own.values()]), spread(ratios, 2), f"{paper:.2f}"]
     return shown
 
 
