@@ -78,9 +78,9 @@ def _importable() -> Any:
 
 
 @contextmanager
-def predicting(out: Path, rows: int) -> Iterator[ActiveParty]:
+def predicting(out: Path, rows: int, **more: Any) -> Iterator[ActiveParty]:
     """A trained federation whose active party lives here; coordinator and passive party are processes."""
-    setup = experiment(out, rows=rows, batch=256, epochs=1, predict_share=0.9)
+    setup = experiment(out, rows=rows, batch=256, epochs=1, predict_share=0.9, **more)
     configs = write_parties(setup, setup.scenarios[0], deal_tables(setup), out / "parties")
     config = load_party(configs.pop("active"))
     assert isinstance(config, ActiveConfig)
