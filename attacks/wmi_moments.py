@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from vflens.attacks._exchanges import by_key, phase_of, signs
 from vflens.attacks._inversion import Inversion, target_model
 from vflens.attacks._passports import Guessed, behind, open_layer
+from vflens.errors import KnowledgeError
 from vflens.models.networks.parameters import from_arrays
 from vflens.models.networks.passport import open_layers
 from vflens.plugins.declared import Declared
@@ -80,6 +81,9 @@ class MomentInversion(Inversion):
     def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
         """Columns (N, d); extra "residual" (N,): ‖G(x̂) − H‖. See
         :meth:`vflens.plugins.attack.Attack.reconstruct`.
+
+        Raises:
+            KnowledgeError: also where training ended within the last epochs, before some row.
         """
         model = target_model(view)
         from_arrays(model, view.target_network())
@@ -95,7 +99,11 @@ class MomentInversion(Inversion):
             at = order[np.searchsorted(view.rows, rows[asked], sorter=order)]
             ends, left = undone(h, asked)
             x[at], residual[at], times[at] = x[at] + ends, residual[at] + left, times[at] + 1
-        times = np.maximum(times, 1)
+        if len(missing := view.rows[times == 0]):
+            raise KnowledgeError(
+                f"{len(missing)} rows (first: {missing[0]}) stand in none of the last {self.training_epochs} "
+                "recorded epochs, of which the last is not whole: raise training_epochs"
+            )
         return Estimate(
             view.target, view.rows, x / times[:, None], statuses(len(x)), {"residual": residual / times}
         )

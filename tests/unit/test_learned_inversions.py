@@ -109,6 +109,17 @@ def test_training_rows_fall_exchange_by_exchange_and_epochs_average() -> None:
     assert world.error(fitted, rows) < 0.3 * world.blind
 
 
+def test_a_row_that_the_last_epochs_lack_is_not_estimated_as_0() -> None:
+    """Training was interrupted in its second epoch."""
+    world = Keyed()
+    world.trained = world.trained[:-1]
+    lacking = np.setdiff1d(TRAIN, np.concatenate([rows for rows, _ in world.trained[3:]]))
+    assert len(lacking) == BATCH
+    with pytest.raises(KnowledgeError, match=rf"^{BATCH} rows \(first: {lacking[0]}\) stand in none of the"):
+        world.error(MomentsOnly(training_epochs=1), TRAIN)
+    assert world.error(MomentsOnly(training_epochs=2), TRAIN) < 0.2 * world.blind
+
+
 @pytest.mark.parametrize(
     "attack",
     [MomentInversion(learning_steps=30, steps=100), BlackBoxInversion(passport="moments", steps=100)],
