@@ -13,7 +13,7 @@ export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-deep test facts golden kernels wheel-check fmt lint types proto check-proto bench test-docs docs check lock audit-deps clean
+.PHONY: help setup demo demo-deep test facts golden kernels wheel-check fmt lint types proto check-proto bench test-docs docs check lock audit-deps containers clean
 
 help:           ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -123,6 +123,9 @@ audit-deps: .venv-lock/.ready ## known vulnerabilities of the locked packages, a
 	for lock in core extras; do .venv-lock/bin/python -W ignore -m cyclonedx_py requirements --pyproject pyproject.toml \
 	  --output-reproducible -o build/sbom-$$lock.json requirements/$$lock.txt || exit 1; done
 	.venv-lock/bin/python tests/audit_deps.py
+
+containers: $(VENV)/.dev ## build the image and run the federation on a container engine; docs/containers.md
+	$(BIN)/pytest tests/e2e/test_containers.py --allowed-skips=/dev/null
 
 check: lint types check-proto   ## everything static
 
