@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,8 +16,9 @@ from laboratory import close, estimates, finish, trained, transcripts
 
 from vflens.clients.active import ActiveParty
 from vflens.clients.passive import PassiveParty
+from vflens.config import CoordinatorConfig, MemberConfig, PassiveConfig
 from vflens.coordinator.coordinator import Coordinator
-from vflens.errors import VflensError
+from vflens.errors import UnavailableError, VflensError
 from vflens.experiments.run.in_process import Joined, LocalFederation
 from vflens.protocol.acts import Act, Step
 from vflens.protocol.link import Handlers, Link, Party, PlainStream
@@ -37,6 +41,55 @@ class Around(Link):
 
     def stream(self, act: type[Act[Any]]) -> Any:
         return PlainStream(self)
+
+
+class Killed(BaseException):
+    """The acting party dies here: no handler of errors sees it, as with SIGKILL."""
+
+
+def lose_request(ask: Callable[[], Any]) -> Any:
+    raise UnavailableError("the request was lost")
+
+
+def lose_reply(ask: Callable[[], Any]) -> Any:
+    """The party does what it is asked for; the caller does not learn it."""
+    ask()
+    raise UnavailableError("the reply was lost")
+
+
+def delay(ask: Callable[[], Any]) -> Any:
+    time.sleep(0.01)
+    return ask()
+
+
+def duplicate(ask: Callable[[], Any]) -> Any:
+    ask()
+    return ask()
+
+
+#: What may happen to a request on its way.
+LINK_FAULTS = {f.__name__: f for f in (lose_request, lose_reply, delay, duplicate)}
+
+
+class Faulty(Around):
+    """Lets ``fault`` happen to the ``number``-th request of ``kind``, counted from 1."""
+
+    def __init__(
+        self, inner: Link, kind: type[Act[Any]], number: int, fault: Callable[[Callable[[], Any]], Any]
+    ) -> None:
+        super().__init__(inner)
+        self._kind, self._left, self._fault = kind, number, fault
+
+    def submit(self, act: Act[Any]) -> Any:
+        self._left -= isinstance(act, self._kind)
+        if self._left or not isinstance(act, self._kind):
+            return super().submit(act)
+        reply: Future[Any] = Future()
+        try:
+            reply.set_result(self._fault(lambda: self.inner.submit(act).result()))
+        except VflensError as error:
+            reply.set_exception(error)
+        return reply
 
 
 class Fuse(Around):
@@ -69,12 +122,29 @@ def aggregator(local: LocalFederation) -> Coordinator | ActiveParty:
     return local.active if local.coordinator.aligned.direct else local.coordinator
 
 
+#: The party whose code runs, in this thread.
+acting: ContextVar[str] = ContextVar("acting")
+
+
+@contextmanager
+def acts_as(name: str) -> Iterator[None]:
+    token = acting.set(name)
+    try:
+        yield
+    finally:
+        acting.reset(token)
+
+
 class Served(Party):
-    """The party that answers to a name now: the first one, and after its accident the one in its place."""
+    """The party that answers to a name now: the first one, and after its accident the one in its place.
+
+    One that is killed while it answers does not answer any more, until another is in its place.
+    """
 
     def __init__(self, parties: Mapping[str, Party], name: str) -> None:
         self._parties, self.name = parties, name
         self.role, self.access = self._now.role, self._now.access
+        self._killed: Party | None = None
 
     @property
     def _now(self) -> Party:
@@ -84,10 +154,19 @@ class Served(Party):
         return self._now.handlers()
 
     def perform(self, act: Act[Any], caller: str, caller_role: Role) -> Any:
-        return self._now.perform(act, caller, caller_role)
+        return self._alive(lambda: self._now.perform(act, caller, caller_role))
 
     def settle(self) -> None:
-        self._now.settle()
+        self._alive(self._now.settle)
+
+    def _alive(self, work: Callable[[], Any]) -> Any:
+        with acts_as(self.name):
+            try:
+                if self._killed is not self._now:
+                    return work()
+            except Killed:
+                self._killed = self._now
+        raise UnavailableError(f"party {self.name!r} was killed")
 
 
 def _stop(server: Any) -> None:
@@ -95,11 +174,13 @@ def _stop(server: Any) -> None:
 
 
 @contextmanager
-def over_grpc(local: LocalFederation) -> Iterator[None]:
+def over_grpc(
+    local: LocalFederation, served: Callable[[Mapping[str, Party], str], Party] = Served
+) -> Iterator[None]:
     """Serve all parties at their addresses, and let them reach each other there."""
     with ExitStack() as end:
         for member in local.members():
-            server = start_server(Served(local.parties, member.name), member.config, member.log)
+            server = start_server(served(local.parties, member.name), member.config, member.log)
             end.callback(partial(_stop, server))
         for member in local.members():
             for peer in member.config.peers:
@@ -119,11 +200,16 @@ def rebuild(local: LocalFederation, name: str) -> None:
 
 def anew(old: Joined, links: Mapping[str, Link]) -> Joined:
     """Another party with the configuration of ``old``, in the same folder."""
-    if isinstance(old, Coordinator):
-        return Coordinator(old.config, links, lambda stage, done, total: None)
-    if isinstance(old, ActiveParty):
-        return ActiveParty(old.config, links)
-    return PassiveParty(old.config, links)
+    return started(old.config, links)
+
+
+def started(config: MemberConfig, links: Mapping[str, Link]) -> Joined:
+    """The party of ``config``, as its process makes it."""
+    if isinstance(config, CoordinatorConfig):
+        return Coordinator(config, links, lambda stage, done, total: None)
+    if isinstance(config, PassiveConfig):
+        return PassiveParty(config, links)
+    return ActiveParty(config, links)
 
 
 def rebuild_all(local: LocalFederation) -> None:
