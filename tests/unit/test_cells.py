@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +110,32 @@ def test_what_other_code_began_is_computed_again(
         names.append(CELLS[0].file())
     cells._code.cache_clear()
     assert names[0] == names[2] != names[1]
+
+
+ENDLESS = """
+import contextlib, sys, time
+from pathlib import Path
+from vflens.experiments.sweeps.pool import Cell, Pool
+
+def work(i):
+    print("began", flush=True)
+    time.sleep(600)
+
+with contextlib.suppress(KeyboardInterrupt):
+    Pool(Path(sys.argv[1]), 2).run(work, [Cell({"i": i}, (i,)) for i in range(12)])
+"""
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
+def test_an_ended_pool_leaves_no_worker_and_no_traceback(tmp_path: Path, sent: signal.Signals) -> None:
+    """Workers hold the pipe of standard output: its end is theirs."""
+    command, pipe = [sys.executable, "-c", ENDLESS, str(tmp_path)], subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) as running:
+        assert running.stdout is not None
+        assert [running.stdout.readline() for _ in range(2)] == ["began\n"] * 2
+        running.send_signal(sent)
+        _, err = running.communicate(timeout=120)
+    assert sent is signal.SIGKILL or err == ""
 
 
 def test_refusals(tmp_path: Path) -> None:

@@ -17,13 +17,15 @@ import hashlib
 import json
 import logging
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from io import BytesIO
-from itertools import starmap
+from itertools import islice, starmap
 from pathlib import Path
+from threading import Thread
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 from vflens.errors import ConfigError
@@ -149,16 +151,33 @@ def _numbered(work: Callable[..., Rows], i: int, arguments: tuple[Any, ...]) -> 
 
 def _side_by_side(calls: Sequence[tuple[Any, ...]], jobs: int) -> Iterator[tuple[int, Rows]]:
     """The answers of :func:`_numbered` to ``calls`` as they come, from ``jobs`` processes of this machine."""
-    from joblib.externals.loky import ProcessPoolExecutor, as_completed
+    from joblib.externals.loky import FIRST_COMPLETED, ProcessPoolExecutor, wait
 
     # Not joblib's Parallel: a command that loaded gRPC skips Python's teardown, without which joblib warns
     # of folders for large arguments, and its workers outlive it.
-    pool = ProcessPoolExecutor(jobs, env=_ONE_THREAD)
+    pool = ProcessPoolExecutor(jobs, env=_ONE_THREAD, initializer=_end_with, initargs=(os.getpid(),))
     try:
-        for done in as_completed([pool.submit(_numbered, *call) for call in calls]):
-            yield done.result()
+        left = iter(
+            calls
+        )  # one at a time for each worker: an interruption of waiting ones ends in a traceback
+        running = {pool.submit(_numbered, *call) for call in islice(left, jobs)}
+        while running:
+            done, running = wait(running, return_when=FIRST_COMPLETED)
+            running |= {pool.submit(_numbered, *call) for call in islice(left, len(done))}
+            yield from (finished.result() for finished in done)
     finally:
         pool.shutdown(wait=True, kill_workers=True)
+
+
+def _end_with(parent: int) -> None:
+    """Let this worker end soon after ``parent``: one whose parent was killed would wait for work for ever."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    Thread(target=watch, daemon=True).start()
 
 
 @contextmanager
