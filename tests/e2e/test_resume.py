@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pyarrow.parquet as pq
 import pytest
 from laboratory import estimates, transcripts
-from processes import Federation, dealt, eventually
+from processes import ENVIRONMENT, VFLENS, Federation, dealt, eventually, experiment_file
 
 from vflens.storage import journal
 
@@ -47,7 +51,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Any:
 def until_step(federation: Federation, count: int) -> None:
     """Wait until the active party has received ``count`` steps."""
     file = federation.home / "active/transcript/index.jsonl"
-    eventually(lambda: file.read_bytes().count(b"\n") >= count)
+    eventually(lambda: file.read_bytes().count(b"\n") >= count, SECONDS)
 
 
 def kill(federation: Federation, who: str) -> None:
@@ -66,3 +70,37 @@ def test_a_killed_party_is_resumed_in_training(tmp_path: Path, undisturbed: Any,
         codes = federation.codes(SECONDS)
         assert set(codes.values()) == {0}, {p: federation.said(p) for p in PARTIES}
         assert results(federation.home) == undisturbed
+
+
+def test_a_launched_run_is_resumed_and_restarts_its_parties(tmp_path: Path, undisturbed: Any) -> None:
+    """The launcher is killed; the resumed run loses a party, which it starts again."""
+    home = tmp_path / "runs/tiny/run"
+    index = home / "active/transcript/index.jsonl"
+
+    def received() -> int:
+        return index.read_bytes().count(b"\n")
+
+    with launched("run", str(experiment_file(tmp_path, **LONG))) as launcher:
+        eventually(lambda: received() >= 20, SECONDS)
+        children = psutil.Process(launcher.pid).children()
+        launcher.kill()
+        assert not psutil.wait_procs(children, timeout=SECONDS)[1]
+    with launched("resume", str(tmp_path / "runs/tiny"), "--restart", "1") as again:
+        before = received()
+        eventually(lambda: received() >= before + 20, SECONDS)
+        next(c for c in psutil.Process(again.pid).children() if "passive" in c.cmdline()).kill()
+        assert again.wait(timeout=SECONDS) == 0
+    assert results(home)[0] == undisturbed[0]
+
+
+@contextmanager
+def launched(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A command with party processes, which end with it."""
+    process = subprocess.Popen(
+        [*VFLENS, *arguments], env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from vflens.errors import UnavailableError
 from vflens.experiments.run import processes as launch
 
 
@@ -16,7 +17,7 @@ def test_who_is_slow_to_stop_is_named_before_it_is_killed(
 ) -> None:
     started: dict[str, subprocess.Popen[bytes]] = {}
 
-    def start(role: str, file: Path) -> subprocess.Popen[bytes]:
+    def start(role: str, file: Path, *, resume: bool) -> subprocess.Popen[bytes]:
         before = signal.signal(signal.SIGTERM, signal.SIG_IGN if role == "passive" else signal.SIG_DFL)
         started[role] = subprocess.Popen(["sleep", "600"], stdin=subprocess.PIPE)  # inherits what is ignored
         signal.signal(signal.SIGTERM, before)
@@ -29,3 +30,24 @@ def test_who_is_slow_to_stop_is_named_before_it_is_killed(
     launch.Processes({party: tmp_path / party / "config.toml" for party in roles}, roles).stop()
     assert capsys.readouterr().err == "waiting up to 0.5 s for a to stop, then killing\n"
     assert [started[role].returncode for role in roles.values()] == [-signal.SIGKILL, -signal.SIGTERM]
+
+
+def test_a_crash_loop_ends_with_its_first_cause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[bool] = []
+
+    def start(role: str, file: Path, *, resume: bool) -> subprocess.Popen[bytes]:
+        begun.append(resume)
+        ends = "kill -9 $$" if not resume else "kill -6 $$"
+        return subprocess.Popen(["sh", "-c", ends], stdin=subprocess.PIPE)
+
+    monkeypatch.setattr(launch, "_start", start)
+    (tmp_path / "a").mkdir()
+    told: list[object] = []
+    processes = launch.Processes({"a": tmp_path / "a" / "config.toml"}, {"a": "passive"}, restart=2)
+    with pytest.raises(
+        UnavailableError,
+        match=r"^party 'a' failed again after every restart; the first time: party 'a' was killed by SIGKILL",
+    ):
+        processes.wait(told.append)
+    assert begun == [False, True, True]
+    assert len(told) == 2

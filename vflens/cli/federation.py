@@ -92,6 +92,36 @@ def run(
         raise PluginError(f"--strict: {broken[0]}: mend the plug-in, or leave it out")
 
 
+def resume(
+    folder: Annotated[Path, typer.Argument(help="the folder of a run of `vflens run`, or of one scenario")],
+    restart: Annotated[
+        int, typer.Option(min=0, help="start a party again so often after it was killed or crashed")
+    ] = 0,
+    json: Json = False,
+) -> None:
+    """Go on with the runs of an experiment that were interrupted, and report them.
+
+    Scenarios that had not begun are left out: `vflens run` runs them.
+
+    Example: vflens resume runs/digits
+    """
+    from vflens.experiments.results.folders import read_runs
+    from vflens.experiments.results.verdict import to_json
+    from vflens.experiments.run.resume import resume as resume_runs
+
+    def tell(scenario: str, event: Document) -> None:
+        if event.get("event") in ("started", "resumed", "finished"):
+            note(f"{scenario}: {event.get('party', 'all parties')} {event['event']}")
+
+    result = resume_runs(folder, restart=restart, tell=tell)
+    runs = read_runs(result.scenarios)
+    emit(
+        json,
+        {**to_json(runs), "report": str(result.report), "folder": str(result.folder)},
+        lambda: _summary(runs, result.report),
+    )
+
+
 def check(
     file: Annotated[Path, typer.Argument(help="an experiment or a party's configuration (TOML)")],
     json: Json = False,

@@ -50,6 +50,7 @@ app.add_typer(certs.app, name="certs")
 for _command in (
     federation.serve,
     federation.run,
+    federation.resume,
     federation.check,
     federation.predict,
     federation.status,

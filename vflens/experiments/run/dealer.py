@@ -41,6 +41,7 @@ from vflens.wire.sockets import check_path, doubt, path_of
 #: Below the range from which the system numbers outgoing connections (ephemeral ports): another connection
 #: may use such a number before the party listens, even that of a peer to the party.
 _PORTS = range(20_000, 32_000)
+_REJOIN_SECONDS = 60.0
 _SOCKETS = "vflens-"  # prefix of a folder of sockets
 TLS = {"certificate": "tls/certificate.pem", "key": "tls/key.pem", "trust": "tls/authority.pem"}
 SERVICES = "services"  # VFLENS_NETWORK: parties are services by name, as in docker compose
@@ -205,9 +206,14 @@ def _common(
         "aggregator": experiment.aggregator,
         "peers": peers,
         "defenses": [{"name": d.name, **d.parameters} for d in scenario.defenses if d.at == party],
-        "limits": experiment.limits.model_dump(),
+        "limits": {**experiment.limits.model_dump(), "rejoin_seconds": _rejoin_seconds(experiment)},
         "transcript": experiment.transcript.model_dump(),
     }
+
+
+def _rejoin_seconds(experiment: Experiment) -> float:
+    """As set; with restarts a wait in any case."""
+    return experiment.limits.rejoin_seconds or (_REJOIN_SECONDS if experiment.restart else 0.0)
 
 
 def _of_role(experiment: Experiment, party: str, role: Role, root: str) -> Document:

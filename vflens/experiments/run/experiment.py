@@ -145,6 +145,13 @@ class Experiment(Settings):
     limits: Limits = Limits()
     transcript: Recording = Recording()
     network: Network = Network()
+    restart: int = Field(
+        0,
+        ge=0,
+        le=100,
+        description="how often `vflens run` starts a party again that was killed or crashed; "
+        "`limits.rejoin_seconds` is then 60 where it is not set",
+    )
     after: Literal["stop", "serve"] = Field(
         "stop", description="after the run: stop every party, or go on answering predictions"
     )

@@ -37,14 +37,21 @@ class Processes:
     Args:
         configs: the configuration file of every party.
         roles: its role.
+        restart: how often each is started again after it was killed or crashed.
+        resume: go on with their unfinished runs.
     """
 
-    def __init__(self, configs: Mapping[str, Path], roles: Mapping[str, str]) -> None:
+    def __init__(
+        self, configs: Mapping[str, Path], roles: Mapping[str, str], *, restart: int = 0, resume: bool = False
+    ) -> None:
+        self._configs, self._roles = configs, roles
         self._folders = {party: file.parent for party, file in configs.items()}
+        self._left = dict.fromkeys(configs, restart)
+        self._first: dict[str, str] = {}  # why a party was first started again
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         try:
             for party, file in configs.items():
-                self._children[party] = _start(roles[party], file)
+                self._children[party] = _start(roles[party], file, resume=resume)
         except OSError as error:
             self.stop()
             raise VflensError(
@@ -69,8 +76,11 @@ class Processes:
         """
         followed = [_follow(folder / "events.jsonl") for folder in self._folders.values()]
         deadline = float("inf")
-        while self._running() and time.monotonic() < deadline:
+        while time.monotonic() < deadline:
             _pass_on(followed, tell)
+            self._start_again(tell)
+            if not self._running():
+                break
             if self._codes().keys() - self._succeeded():
                 # The others notice and end with a reason; a party that does not gets a signal.
                 deadline = min(deadline, time.monotonic() + _END_SECONDS)
@@ -80,6 +90,20 @@ class Processes:
         _pass_on(followed, tell)
         self._note_killed()
         self._raise_failure(ended)
+
+    def _start_again(self, tell: Event) -> None:
+        """Resume the parties that were killed or crashed, as often as allowed."""
+        for party, code in self._codes().items():
+            if (code < 0 or code == VflensError.exit_code) and self._left[party]:
+                reason = self._cause(party, code)
+                self._left[party] -= 1
+                self._first.setdefault(party, reason)
+                tell({"event": "resumed", "party": party, "reason": reason})
+                _close_input(self._children[party])
+                self._children[party] = _start(self._roles[party], self._configs[party], resume=True)
+
+    def _cause(self, party: str, code: int) -> str:
+        return _killed(party, code) if code < 0 else _reason(self._folders[party])
 
     def stop(self) -> None:
         """Ask every process to end, then end it."""
@@ -98,8 +122,7 @@ class Processes:
         for child in self._children.values():
             child.kill()  # no effect on an ended process
             child.wait()
-            if child.stdin:
-                child.stdin.close()
+            _close_input(child)
 
     def _wait_until(self, deadline: float) -> None:
         """Wait until every process has ended, or until ``deadline`` on the monotonic clock."""
@@ -130,6 +153,10 @@ class Processes:
             return
         own = [p for p, code in failed.items() if code != UnavailableError.exit_code] or list(failed)
         party, code = own[0], failed[own[0]]
+        if party in self._first:
+            raise UnavailableError(
+                f"party {party!r} failed again after every restart; the first time: {self._first[party]}"
+            )
         if code < 0:
             raise UnavailableError(_killed(party, code))
         if code == INTERRUPTED:
@@ -138,6 +165,11 @@ class Processes:
             _reason(self._folders[party])
             or f"party {party!r} ended with exit code {code}: look at {self._folders[party]}/output.log"
         )
+
+
+def _close_input(child: subprocess.Popen[bytes]) -> None:
+    if child.stdin:
+        child.stdin.close()
 
 
 def _killed(party: str, code: int) -> str:
@@ -151,9 +183,10 @@ def _pass_on(followed: Iterable[Iterator[list[Document]]], tell: Event) -> None:
         tell(event)
 
 
-def _start(role: str, file: Path) -> subprocess.Popen[bytes]:
+def _start(role: str, file: Path, *, resume: bool) -> subprocess.Popen[bytes]:
     environment = {**os.environ, LAUNCHED: "1", "PYTHONUNBUFFERED": "1"}
     command = [sys.executable, "-P", "-m", ENTRY, "serve", role, "--config", str(file)]
+    command += ["--resume"] if resume else []
     with owner_only(), (file.parent / "output.log").open("ab") as output:
         # Its own session: Ctrl-C reaches only the launcher, which then ends its children in order.
         return subprocess.Popen(

@@ -90,7 +90,7 @@ def _run_one(
 ) -> None:
     if not in_process:
         roles = {party: role.value for party, role in experiment.roles().items()}
-        with Processes(configs, roles) as processes:
+        with Processes(configs, roles, restart=experiment.restart) as processes:
             processes.wait(lambda event: tell(scenario.name, event))
         return
 

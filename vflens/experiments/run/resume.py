@@ -1,0 +1,52 @@
+"""Go on with launched runs that were interrupted, and write their report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from vflens.config import load_party
+from vflens.errors import ConfigError
+from vflens.experiments.pages.report import write_report
+from vflens.experiments.run.dealer import remove_sockets
+from vflens.experiments.run.processes import Processes
+from vflens.experiments.run.run import Run, Tell
+from vflens.services.folder import state_of
+
+
+def resume(folder: Path, *, restart: int = 0, tell: Tell = lambda scenario, event: None) -> Run:
+    """Resume every run below ``folder`` that began and is not finished; other scenarios stay out.
+
+    Args:
+        folder: of an experiment, or of one of its scenarios.
+        restart: how often each party is started again after it was killed or crashed.
+        tell: called with the scenario and each event.
+
+    Raises:
+        ConfigError: it holds no unfinished run.
+        VflensError: the error of the party that failed.
+    """
+    homes = sorted({file.parent.parent for file in _configs(folder)})
+    unfinished = [home for home in homes if _unfinished(home)]
+    if not unfinished:
+        raise ConfigError(f"{folder} holds no unfinished run: give the folder of a run that was interrupted")
+    for home in unfinished:
+        configs = _unfinished(home)
+        roles = {party: load_party(file).role.value for party, file in configs.items()}
+        tell(home.name, {"event": "started"})
+        try:
+            with Processes(configs, roles, restart=restart, resume=True) as processes:
+                processes.wait(lambda event, home=home: tell(home.name, event))  # type: ignore[misc]
+        finally:
+            remove_sockets(configs)
+        tell(home.name, {"event": "finished"})
+    return Run(folder, tuple(homes), write_report(homes, folder / "report.html"))
+
+
+def _configs(folder: Path) -> list[Path]:
+    return [*folder.glob("*/config.toml"), *folder.glob("*/*/config.toml")]
+
+
+def _unfinished(home: Path) -> dict[str, Path]:
+    """The configurations of the parties below ``home`` whose run is not finished, by party."""
+    files = sorted(home.glob("*/config.toml"))
+    return {f.parent.name: f for f in files if state_of(f.parent) != "finished"}
