@@ -48,7 +48,9 @@ class WhiteBoxInversion(Inversion):
         "none", description="γ = 1 and β = 0; a passport drawn at random; or γ and β learned with x"
     )
     layer: str | None = Field(
-        None, description="the layer behind the passport; default: the last convolution, else the last linear"
+        None,
+        coerce_numbers_to_str=True,
+        description="the layer behind the passport; default: the last convolution, else the last linear",
     )
     order: Literal["paper", "pool_first"] = Field(
         "paper", description="random: autoencoder, then average over an image's places; or the average first"

@@ -59,7 +59,9 @@ class MomentInversion(Inversion):
 
     learning_steps: int = Field(200, ge=1, le=1_000_000, description="steps of L-BFGS for γ and β")
     layer: str | None = Field(
-        None, description="the layer behind the passport; default: the last convolution, else the last linear"
+        None,
+        coerce_numbers_to_str=True,
+        description="the layer behind the passport; default: the last convolution, else the last linear",
     )
     training_epochs: int = Field(
         0,

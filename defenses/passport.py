@@ -37,7 +37,9 @@ class Passport(Defense):
     order: Literal["paper", "pool_first"] = Field(
         "paper", description="autoencoder, then average over an image's places; or the average first"
     )
-    layer: str | None = Field(None, description="name of the layer, such as `4`; default: see above")
+    layer: str | None = Field(
+        None, coerce_numbers_to_str=True, description="name of the layer, such as `4`; default: see above"
+    )
 
     def wrap_model(self, m: nn.Module, ctx: Context) -> nn.Module:
         """``m`` with one of its layers behind a passport.

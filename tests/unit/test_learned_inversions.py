@@ -16,7 +16,9 @@ from vflens.attacks._own_top import own_top
 from vflens.attacks.bmi import BlackBoxInversion
 from vflens.attacks.inverse_network import InverseNetwork
 from vflens.attacks.moments_only import MomentsOnly
+from vflens.attacks.wmi import WhiteBoxInversion
 from vflens.attacks.wmi_moments import MomentInversion
+from vflens.defenses.passport import Passport as PassportDefense
 from vflens.errors import KnowledgeError
 from vflens.models.families.split_network import SplitNetwork
 from vflens.models.networks.architectures import bottom
@@ -128,6 +130,12 @@ def test_a_row_that_the_last_epochs_lack_is_not_estimated_as_0() -> None:
 def test_a_few_rows_are_estimated_with_what_all_predictions_show_of_the_key(attack: Attack) -> None:
     world = Keyed()
     assert world.error(attack, PREDICT[:3]) < 0.2 * world.blind
+
+
+@pytest.mark.parametrize("plugin", [MomentInversion, WhiteBoxInversion, PassportDefense])
+def test_a_layer_s_name_may_be_written_as_a_number(plugin: Any) -> None:
+    """So that `--set layer=4` names the layer that messages call '4'."""
+    assert plugin.model_validate({"layer": 4}).layer == "4"
 
 
 def test_rows_of_training_are_estimated_only_if_their_epochs_are_named() -> None:
