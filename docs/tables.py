@@ -23,6 +23,7 @@ from vflens.config import (
     CoordinatorConfig,
     Disclosure,
     Limits,
+    MetricsPage,
     PartyConfig,
     PassiveConfig,
     Peer,
@@ -51,7 +52,7 @@ from vflens.wire.messages import RPCS
 
 MODELS: tuple[type[BaseModel], ...] = (
     PartyConfig, PassiveConfig, ActiveConfig, CoordinatorConfig, Peer, Tls, Plugin, Disclosure, Scoring,
-    Recording, Limits, PartyFile, Training, SplitNetwork,
+    Recording, Limits, MetricsPage, PartyFile, Training, SplitNetwork,
     Experiment, Data, Columns, Fraction, ImageHalves, ImageTiles, ImageChannels, Window, Members, Grant,
     AttackAt, Scenario, DefenseAt, Network, Sweep, SweptDefense,
 )  # fmt: skip

@@ -38,6 +38,7 @@ from vflens.services.folder import begin, exclusive, write_status
 from vflens.services.healthcheck import HealthServicer, came, lives
 from vflens.services.identity import check_trust, counterpart, identity_of, reminded
 from vflens.services.leading import run
+from vflens.services.metrics_page import Calls, calls_of, metrics_page
 from vflens.services.outcome import of_active, of_coordinator, where
 from vflens.services.reporter import Reporter
 from vflens.services.servicer import CALLS, Servicer
@@ -103,8 +104,8 @@ def _status(config: PartyConfig) -> Iterator[None]:
     write_status(config.out, "finished")
 
 
-def start_server(party: Party, config: MemberConfig, log: Any) -> grpc.Server:
-    """Serve ``party`` at the configured address, with gRPC's health service.
+def start_server(party: Party, config: MemberConfig, log: Any, calls: Calls | None = None) -> grpc.Server:
+    """Serve ``party`` at the configured address, with gRPC's health service; ``calls`` counts.
 
     Raises:
         ConfigError: the address cannot be bound.
@@ -115,7 +116,7 @@ def start_server(party: Party, config: MemberConfig, log: Any) -> grpc.Server:
     workers = ThreadPoolExecutor(CALLS * len(credentials) + _SPARE_WORKERS)
     server = new_server(workers, config.limits)
     identity = identity_of(config)
-    server.add_generic_rpc_handlers((Servicer(party, credentials, log, identity), HealthServicer()))
+    server.add_generic_rpc_handlers((Servicer(party, credentials, log, identity, calls), HealthServicer()))
     listen(server, config.address, identity)
     server.start()
     return server
@@ -176,7 +177,9 @@ def _serve_data_party(
             end.callback(link.close)
         if resumed:
             _take_up(party, say)
-        server = start_server(party, config, party.log)
+        calls = calls_of(config)
+        server = start_server(party, config, party.log, calls)
+        end.enter_context(metrics_page(party, calls))
         end.enter_context(reminded(config, say, party.log))
         end.callback(lambda: server.stop(_GRACE_SECONDS).wait())
         end.callback(party.interrupt)  # its own training ends with the current step
@@ -238,7 +241,9 @@ def _serve_coordinator(config: CoordinatorConfig, say: Say, progress: Progress, 
             end.callback(link.close)
         if resumed:
             _take_up(coordinator, say)
-        server = start_server(coordinator, config, coordinator.log)
+        calls = calls_of(config)
+        server = start_server(coordinator, config, coordinator.log, calls)
+        end.enter_context(metrics_page(coordinator, calls))
         end.enter_context(reminded(config, say, coordinator.log))
         end.callback(lambda: server.stop(_GRACE_SECONDS).wait())
         end.callback(lambda: coordinator.stop(failure))

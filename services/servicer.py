@@ -12,6 +12,7 @@ from __future__ import annotations
 import hmac
 import itertools
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -29,6 +30,7 @@ from vflens.wire.parts import check_parts
 from vflens.wire.status import CODES, ERROR_KEY
 
 if TYPE_CHECKING:
+    from vflens.services.metrics_page import Calls
     from vflens.wire.tls.identity import Identity
 
 Credentials = Mapping[str, tuple[Role, str]]
@@ -43,13 +45,19 @@ _LOGGED = 1000  # logged refusals; of later ones a few: refused callers must not
 class Servicer(grpc.GenericRpcHandler):
     """Serves ``party``; ``credentials`` has the role and the token of every known caller.
 
-    With an ``identity`` the caller's certificate must name the party that it claims to be.
+    With an ``identity`` the caller's certificate must name the party that it claims to be. ``calls`` counts
+    for a page of metrics.
     """
 
     def __init__(
-        self, party: Party, credentials: Credentials, log: Any, identity: Identity | None = None
+        self,
+        party: Party,
+        credentials: Credentials,
+        log: Any,
+        identity: Identity | None = None,
+        calls: Calls | None = None,
     ) -> None:
-        self._party, self._credentials, self._log = party, credentials, log
+        self._party, self._credentials, self._log, self._calls = party, credentials, log, calls
         self._certified: Mapping[str, frozenset[bytes]] | None = None
         if identity is not None:
             self._certified = {name: identity.accepted(name, role) for name, (role, _) in credentials.items()}
@@ -135,7 +143,12 @@ class Servicer(grpc.GenericRpcHandler):
                 self._open[caller] -= 1
 
     def _perform(self, rpc: Rpc, request: bytes, caller: tuple[str, Role]) -> Any:
-        return rpc.encode_reply(self._party.perform(decode_request(rpc, request), *caller))
+        began, act = time.perf_counter(), decode_request(rpc, request)
+        reply = rpc.encode_reply(self._party.perform(act, *caller))
+        if self._calls is not None:
+            seconds = time.perf_counter() - began
+            self._calls.answered(type(act).__name__, len(request), reply.ByteSize(), seconds)
+        return reply
 
     def _identify(self, sent: Mapping[str, Any], act: type[Act[Any]]) -> tuple[str, Role]:
         """Name and role of a caller that may ask for ``act``, from its metadata ``sent``.
@@ -179,6 +192,8 @@ class Servicer(grpc.GenericRpcHandler):
             )
         else:
             self._note(error)
+        if self._calls is not None:
+            self._calls.refused()
         context.set_trailing_metadata(((ERROR_KEY, type(error).__name__),))
         context.abort(CODES.get(type(error), grpc.StatusCode.INTERNAL), shortened(str(error), _MOST))
 

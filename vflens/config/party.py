@@ -15,6 +15,7 @@ from vflens.config.secrets import EXAMPLE, check_secrets
 from vflens.config.settings import (
     Disclosure,
     Limits,
+    MetricsPage,
     Peer,
     Plugin,
     Recording,
@@ -78,6 +79,7 @@ class PartyConfig(Settings):
     defenses: tuple[Plugin, ...] = Field((), description="in the order in which they act")
     limits: Limits = Limits()
     transcript: Recording = Recording()
+    metrics: MetricsPage = MetricsPage()
 
     @model_validator(mode="after")
     def _examples_stay_on_this_machine(self) -> PartyConfig:

@@ -164,6 +164,17 @@ class Recording(Settings):
     )
 
 
+class MetricsPage(Settings):
+    """A page of figures for Prometheus, at http://127.0.0.1:PORT/metrics."""
+
+    port: int | None = Field(
+        None,
+        ge=1,
+        le=65535,
+        description="the page's own port, on this machine only; its users can read the page; absent: no page",
+    )
+
+
 class Disclosure(Settings):
     """A party's grant to another party, beyond the protocol's messages."""
 
