@@ -46,6 +46,8 @@ def test_services_are_the_parties(dealt: dict[str, Any]) -> None:
         assert SERVED[party]["command"][:5] == command
         assert "insecure" not in config
         assert config["tls"] == TLS  # they meet under their services' names, over mutual TLS
+        assert config["limits"]["rejoin_seconds"] == 60  # longer than a container takes to restart
+        assert ("--resume" in SERVED[party]["command"], SERVED[party]["restart"]) == (True, "on-failure:3")
         assert config["out"] == "."  # results land in the party's own volume
 
 

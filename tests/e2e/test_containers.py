@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import shutil
+import signal
 import subprocess
 import tarfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -104,15 +107,16 @@ def _bits(folder: Path) -> dict[str, bytes]:
     return found
 
 
-def test_containers_are_confined_healthy_and_give_the_bits_of_local_processes(
+def test_confined_containers_one_of_them_killed_give_the_bits_of_local_processes(
     compose: Compose, tmp_path: Path
 ) -> None:
     compose("up", "--detach", "--no-build", "passive", "active")  # they wait for the coordinator
     for party in ("passive", "active"):
         _wait_until_healthy(compose, party)
     _check_confined(json.loads(compose("exec", "-T", "passive", "python", "-c", INSIDE).stdout))
-    ended = compose("up", "--no-build", "--no-deps", "coordinator", seconds=300)
-    assert b"the run is complete" in ended.stdout
+    compose("up", "--detach", "--no-build", "--no-deps", "coordinator")
+    _kill_in_training(compose, "passive")
+    _wait_until_complete(compose)
     packed = compose("run", "--rm", "-T", "dealer", "python", "-c", PACK).stdout
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
         archive.extractall(tmp_path, filter="data")
@@ -133,6 +137,41 @@ def _wait_until_healthy(compose: Compose, party: str) -> None:
     while compose(*check, check=False).returncode:
         assert time.monotonic() < until, f"{party} never became healthy"
         time.sleep(0.5)
+
+
+def _kill_in_training(compose: Compose, party: str) -> None:
+    """As the kernel would: an engine that is asked to kill a container does not restart it."""
+    first = _state(compose, party)
+    steps = Path(f"/proc/{first['Pid']}/root/vflens/parties/{party}/recovery/steps.bin")
+    until = time.monotonic() + 120
+    while not (steps.exists() and steps.stat().st_size > 0):
+        assert time.monotonic() < until, f"{party} never learned a step"
+        time.sleep(0.01)
+    os.kill(int(first["Pid"]), signal.SIGKILL)
+    while (now := _state(compose, party)) == first or not now["Running"]:
+        assert time.monotonic() < until, f"{party} was not restarted: {now}"
+        time.sleep(0.5)
+
+
+def _state(compose: Compose, party: str) -> dict[str, Any]:
+    """The state of a party's container: its Pid, and whether it is Running."""
+    container = compose("ps", "--quiet", party).stdout.decode().strip()
+    client = (
+        ["docker"] if shutil.which("docker") else ["podman", "--remote", "--url", os.environ["DOCKER_HOST"]]
+    )
+    asked = [*client, "inspect", "--format", "{{json .State}}", container]
+    found = json.loads(subprocess.run(asked, check=True, capture_output=True, timeout=60).stdout)
+    return {name: found[name] for name in ("Pid", "Running")}
+
+
+def _wait_until_complete(compose: Compose) -> None:
+    until = time.monotonic() + 300
+    while b"the run is complete" not in (said := compose("logs", "coordinator").stdout):
+        assert time.monotonic() < until, said[-2000:]
+        time.sleep(1)
+    while any(_state(compose, party)["Running"] for party in PARTIES):
+        assert time.monotonic() < until, "a container did not end"
+        time.sleep(1)
 
 
 def _check_confined(found: dict[str, object]) -> None:
