@@ -56,7 +56,7 @@ SEVERAL = {
     "settings",
     [
         SETTINGS,
-        {**STALE, **SEVERAL},
+        pytest.param({**STALE, **SEVERAL}, marks=pytest.mark.facts),
         pytest.param({**DIRECT, **CONCATENATED, **SEVERAL, "aggregator": "active"}, marks=pytest.mark.facts),
         pytest.param({**CONCATENATED, **SEVERAL}, marks=pytest.mark.facts),
         pytest.param({**SETTINGS, **SEVERAL}, marks=pytest.mark.facts),

@@ -224,7 +224,7 @@ sys.meta_path.insert(0, Says())
 sys.argv = ["vflens", "check", {str(ROOT / "examples/demo.toml")!r}]
 runpy.run_module("vflens.cli.main", run_name="__main__", alter_sys=True)
 """
-        for seconds in np.linspace(0, 1, 16):
+        for seconds in np.linspace(0, 1, 8):
             running = subprocess.Popen(
                 [*ATTENDED, sys.executable, "-c", start],
                 cwd=ROOT,

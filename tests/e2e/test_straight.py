@@ -22,6 +22,7 @@ from vflens.wire.grpc_link import GrpcLink
 pytestmark = pytest.mark.timeout(300)
 BEGUN_SECONDS = 200
 PARTIES = ("coordinator", "active", "passive")
+FACTS = pytest.mark.facts  # the other parties: the same code ends them, 9 s of CPU each
 STRAIGHT: dict[str, Any] = {
     "aggregator": "active",
     "model": {"architecture": "mlp", "width": 4},
@@ -50,8 +51,13 @@ def assert_ended_by(federation: Federation, who: str, code: int) -> None:
         assert federation.status(other)["state"] == "failed"
 
 
-@pytest.mark.parametrize("who", PARTIES)
-@pytest.mark.parametrize("staleness", [0, 1])
+@pytest.mark.parametrize(
+    ("staleness", "who"),
+    [
+        *((0, "passive"), (1, "active"), (1, "coordinator")),
+        *(pytest.param(*case, marks=FACTS) for case in ((1, "passive"), (0, "active"), (0, "coordinator"))),
+    ],
+)
 def test_one_that_is_killed(tmp_path: Path, who: str, staleness: int) -> None:
     settings = {**STRAIGHT, "training": {**SLOW, "staleness": staleness}}
     with dealt(tmp_path, **settings) as federation:
@@ -65,7 +71,7 @@ def test_one_that_is_killed(tmp_path: Path, who: str, staleness: int) -> None:
             assert "unexpected" not in (federation.home / party / "events.jsonl").read_text()
 
 
-@pytest.mark.parametrize("who", ["active", "passive"])
+@pytest.mark.parametrize("who", ["passive", pytest.param("active", marks=FACTS)])
 def test_a_disk_that_is_full(tmp_path: Path, who: str) -> None:
     """No file of the party may grow beyond 200 kB; what every party recorded stays readable."""
     wide = {"architecture": "mlp", "width": 64}  # the log is full after a few steps
@@ -86,7 +92,9 @@ def test_a_disk_that_is_full(tmp_path: Path, who: str) -> None:
             assert list(journal.read(federation.home / party / "transcript"))
 
 
-@pytest.mark.parametrize("who", PARTIES)
+@pytest.mark.parametrize(
+    "who", ["active", *(pytest.param(p, marks=FACTS) for p in ("coordinator", "passive"))]
+)
 def test_a_signal_ends_everybody_in_order(tmp_path: Path, who: str) -> None:
     with dealt(tmp_path, **STRAIGHT) as federation:
         federation.start()
