@@ -28,6 +28,7 @@ class Ended(NamedTuple):
 
 
 Run = Callable[..., Ended]
+Refused = Callable[..., str]
 
 
 @pytest.fixture
@@ -52,7 +53,7 @@ def vflens(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
 
 
 @pytest.fixture
-def refused(vflens: Run) -> Callable[..., str]:
+def refused(vflens: Run) -> Refused:
     """The one sentence of a command that ends with this exit code."""
 
     def run(code: int, *arguments: str | Path) -> str:

@@ -93,8 +93,9 @@ class Federation:
         return (self.home / party / "output.log").read_text(encoding="utf-8")
 
     def status(self, party: str) -> dict[str, str]:
-        found: dict[str, str] = json.loads((self.home / party / "status.json").read_text(encoding="utf-8"))
-        return found
+        """State and reason in its ``status.json``, without the heads of its logs."""
+        found = json.loads((self.home / party / "status.json").read_text(encoding="utf-8"))
+        return {name: found[name] for name in ("state", "reason")}
 
     def until_training(self) -> None:
         """Wait until every party's transcript has reached its disk."""

@@ -32,8 +32,8 @@ class TestLauncher:
         for child in alive:
             child.kill()
         assert len(gone) == 3
-        reason = json.loads((tmp_path / "runs/tiny/run/coordinator/status.json").read_text())
-        assert reason == {"state": "interrupted", "reason": "stopped by a signal"}
+        status = json.loads((tmp_path / "runs/tiny/run/coordinator/status.json").read_text())
+        assert (status["state"], status["reason"]) == ("interrupted", "stopped by a signal")
 
     @pytest.mark.parametrize("how", [signal.SIGTERM])
     def test_an_interrupted_run_keeps_the_scenarios_before(self, tmp_path: Path, how: signal.Signals) -> None:

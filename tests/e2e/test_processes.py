@@ -11,11 +11,13 @@ import socket
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from commandline import Refused, Run
 from laboratory import THREE
 from processes import (
     ENVIRONMENT,
@@ -27,11 +29,11 @@ from processes import (
     dealt,
     eventually,
     experiment_file,
-    vflens,
 )
 
 from vflens.config import Limits
 from vflens.errors import AccessError
+from vflens.experiments.pages.report import write_report
 from vflens.protocol.acts import Forward, Predict
 from vflens.storage import journal
 from vflens.types import Exchange, Phase
@@ -58,7 +60,7 @@ def assert_kept(federation: Federation) -> None:
     """Whatever happened, transcripts can be read and a report can be made."""
     for party in federation.roles:
         assert list(journal.read(federation.home / party / "transcript"))
-    vflens("report", str(federation.home), "--out", str(federation.home / "report.html"))
+    assert write_report([federation.home], federation.home / "report.html").exists()
 
 
 class TestWhole:
@@ -71,18 +73,13 @@ class TestWhole:
             assert_finished(federation)
             assert_kept(federation)
 
-    def test_three_passive_parties(self, tmp_path: Path) -> None:
-        with dealt(tmp_path, parties=THREE) as federation:
+    def test_three_passive_parties_over_tcp(self, tmp_path: Path) -> None:
+        with dealt(tmp_path, parties=THREE, network={"transport": "tcp"}) as federation:
             federation.start()
             assert_finished(federation)
             assert "scores of 18 rows released" in federation.said("coordinator")
 
-    def test_over_tcp(self, tmp_path: Path) -> None:
-        with dealt(tmp_path, network={"transport": "tcp"}) as federation:
-            federation.start()
-            assert_finished(federation)
-
-    def test_the_same_folder_again(self, tmp_path: Path) -> None:
+    def test_the_same_folder_again(self, vflens: Run, tmp_path: Path) -> None:
         """What an earlier run left is kept beside, not mixed in."""
         with dealt(tmp_path) as federation:
             for _ in range(2):
@@ -90,14 +87,14 @@ class TestWhole:
                 assert_finished(federation)
             first = federation.home / "active/earlier-1/transcript"
             assert journal.digest(first) == journal.digest(federation.home / "active/transcript")
-            self.can_be_evaluated(federation, "earlier-1")
+            self.can_be_evaluated(vflens, federation, "earlier-1")
 
-    def can_be_evaluated(self, federation: Federation, earlier: str) -> None:
+    def can_be_evaluated(self, vflens: Run, federation: Federation, earlier: str) -> None:
         active, passive = (federation.home / party / earlier for party in ("active", "passive"))
         estimate = str(federation.home / "estimate.npz")
-        vflens("attack", str(active), "--attack", "zero", "--out", estimate)
-        scored = vflens("score", estimate, "--config", str(passive / "config.toml"), "--json")
-        assert 0 < json.loads(scored.stdout)["mse"] < 1
+        assert vflens("attack", active, "--attack", "zero", "--out", estimate).code == 0
+        scored = vflens("score", estimate, "--config", passive / "config.toml", "--json")
+        assert 0 < json.loads(scored.out)["mse"] < 1
 
     def test_early_stopping_completes_everybody_s_bar(self, tmp_path: Path) -> None:
         early = {"epochs": 60, "batch_size": 20, "patience": 1, "tolerance": 10}
@@ -109,49 +106,63 @@ class TestWhole:
             )
 
 
+@pytest.fixture(scope="module")
+def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federation]:
+    """A federation that serves predictions, for tests that change nothing of it."""
+    with dealt(tmp_path_factory.mktemp("serving"), after="serve") as federation:
+        federation.start()
+        eventually(lambda: "serving predictions" in federation.said("coordinator"))
+        yield federation
+
+
 class TestServing:
-    def test_predictions_are_served_until_stopped(self, tmp_path: Path) -> None:
+    def test_predictions_are_served_until_stopped(
+        self, vflens: Run, refused: Refused, tmp_path: Path
+    ) -> None:
         with dealt(tmp_path, after="serve") as federation:
             federation.start()
             eventually(lambda: "serving predictions" in federation.said("coordinator"))
             config = str(federation.config("active"))
-            answers = json.loads(vflens("predict", "--config", config, "--rows", "0-2,5", "--json").stdout)
+            answers = json.loads(vflens("predict", "--config", config, "--rows", "0-2,5", "--json").out)
             assert [a["row"] for a in answers] == [0, 1, 2, 5]
             assert all(abs(sum(a["scores"].values()) - 1) < 1e-9 for a in answers)
-            again = vflens("predict", "--config", config, "--rows", "0-2,5", "--json").stdout
+            again = vflens("predict", "--config", config, "--rows", "0-2,5", "--json").out
             assert json.loads(again) == answers
-            said = vflens("predict", "--config", config, "--rows", "99", code=2).stderr
-            assert said == "error: --rows '99': there are 18 prediction rows, counted from 0\n"
+            said = refused(2, "predict", "--config", config, "--rows", "99")
+            assert said == "--rows '99': there are 18 prediction rows, counted from 0"
             file = federation.home / "active/data.parquet"
             table = pq.read_table(file)
             pq.write_table(table.take(list(range(len(table)))[::-1]), file)  # other ids at the same rows
-            again = vflens("predict", "--config", config, "--rows", "0-2,5", "--json").stdout
+            again = vflens("predict", "--config", config, "--rows", "0-2,5", "--json").out
             assert json.loads(again) == answers  # the party knows its own ids
-            self.needs_the_token_alone(federation, answers)
+            self.needs_the_token_alone(vflens, refused, federation, answers)
             federation.processes["coordinator"].send_signal(signal.SIGINT)
             assert_finished(federation)
-            said = vflens("predict", "--config", config, code=11).stderr
-            assert "error: party 'active' does not run in " in said
+            said = refused(11, "predict", "--config", config)
+            assert said.startswith("party 'active' does not run in ")
             assert "its run there is finished: start it" in said
             (federation.home / "active/status.json").unlink()
-            said = vflens("predict", "--config", config, code=11).stderr
-            assert said.startswith("error: party 'active' cannot be reached (")
+            said = refused(11, "predict", "--config", config)
+            assert said.startswith("party 'active' cannot be reached (")
 
-    def needs_the_token_alone(self, federation: Federation, answers: list[dict[str, Any]]) -> None:
+    def needs_the_token_alone(
+        self, vflens: Run, refused: Refused, federation: Federation, answers: list[dict[str, Any]]
+    ) -> None:
         """As an operator who has no file of the party's."""
         settings = tomllib.loads(federation.config("active").read_text())
         token = federation.home / "token"
         token.write_text(settings["operator_token"] + "\n")
         command = ("predict", "--to", settings["address"], "--token-file", str(token), "--rows", "0-2,5")
         token.chmod(0o644)
-        said = vflens(*command, code=2).stderr
-        assert said.endswith(f"(mode 644): chmod 600 {token}\n")
+        assert refused(2, *command).endswith(f"(mode 644): chmod 600 {token}")
         token.chmod(0o600)
-        assert json.loads(vflens(*command, "--json").stdout) == answers
+        assert json.loads(vflens(*command, "--json").out) == answers
         token.write_text("another-token-that-nobody-has-given")
-        assert "its token is another" in vflens(*command, code=7).stderr
+        assert "its token is another" in refused(7, *command)
 
-    def test_an_earlier_run_is_not_asked_for_predictions(self, tmp_path: Path) -> None:
+    def test_an_earlier_run_is_not_asked_for_predictions(
+        self, vflens: Run, refused: Refused, tmp_path: Path
+    ) -> None:
         """The party that answers at its address has other rows; of the one that was killed nobody said how it
         ended.
         """
@@ -161,64 +172,76 @@ class TestServing:
             federation.kill()
             federation.start()
             eventually(lambda: federation.said("coordinator").count("serving predictions") == 2)
-            vflens("predict", "--config", str(federation.config("active")), "--rows", "0")
+            assert vflens("predict", "--config", federation.config("active"), "--rows", "0").code == 0
             earlier = federation.home / "active/earlier-1"
-            said = vflens("predict", "--config", str(earlier / "config.toml"), code=11).stderr
+            said = refused(11, "predict", "--config", earlier / "config.toml")
             assert f"does not run in {earlier}, its run there is interrupted: " in said
 
-    def test_nobody_goes_behind_the_score_gate(self, tmp_path: Path) -> None:
-        with dealt(tmp_path, after="serve") as federation:
-            federation.start()
-            eventually(lambda: "serving predictions" in federation.said("coordinator"))
-            settings = tomllib.loads(federation.config("active").read_text())
-            assert {peer["name"] for peer in settings["peers"]} == {"coordinator", "passive"}
-            for peer in settings["peers"]:
-                link = GrpcLink(
-                    peer["name"], peer["address"], caller="active", token=peer["token"], limits=Limits()
-                )
-                row = next(iter(journal.read(federation.home / "coordinator/transcript"))).rows[:1]
-                act = Forward(Exchange("tiny/run", Phase.PREDICT, 1, 7), row)
-                words = (
-                    f"active 'active' may not ask {peer['role']} '{peer['name']}' to Forward: "
-                    "only the coordinator may"
-                )
-                with pytest.raises(AccessError, match=f"^{words}$"):
-                    link.call(act)
-                link.close()
+    def test_nobody_goes_behind_the_score_gate(self, serving: Federation) -> None:
+        settings = tomllib.loads(serving.config("active").read_text())
+        assert {peer["name"] for peer in settings["peers"]} == {"coordinator", "passive"}
+        for peer in settings["peers"]:
+            link = GrpcLink(
+                peer["name"], peer["address"], caller="active", token=peer["token"], limits=Limits()
+            )
+            row = next(iter(journal.read(serving.home / "coordinator/transcript"))).rows[:1]
+            act = Forward(Exchange("tiny/run", Phase.PREDICT, 1, 7), row)
+            words = (
+                f"active 'active' may not ask {peer['role']} '{peer['name']}' to Forward: "
+                "only the coordinator may"
+            )
+            with pytest.raises(AccessError, match=f"^{words}$"):
+                link.call(act)
+            link.close()
 
-    def test_a_model_version_of_ones_own_draws_no_fresh_noise(self, tmp_path: Path) -> None:
+    def test_a_model_version_of_ones_own_draws_no_fresh_noise(self, serving: Federation) -> None:
         """An active party that calls itself version 2 would else average a defence away."""
         from vflens.errors import ProtocolError
         from vflens.types import Point, Released
 
-        with dealt(tmp_path, after="serve") as federation:
-            federation.start()
-            eventually(lambda: "serving predictions" in federation.said("coordinator"))
-            own = next(
-                r
-                for r in journal.read(federation.home / "coordinator/transcript")
-                if r.sender == "active" and r.exchange.phase is Phase.PREDICT
-            )
-            peer = next(
-                p
-                for p in tomllib.loads(federation.config("active").read_text())["peers"]
-                if p["role"] == "coordinator"
-            )
-            link = GrpcLink(
-                peer["name"], peer["address"], caller="active", token=peer["token"], limits=Limits()
-            )
-            again = Released(
-                "active", Exchange("tiny/run", Phase.PREDICT, 2, 0), Point.EMBEDDING, own.rows, own.tensors
-            )
-            with pytest.raises(ProtocolError, match=r"^model version 2 does not exist: ask for version 1$"):
-                link.call(Predict(again))
-            link.close()
+        own = next(
+            r
+            for r in journal.read(serving.home / "coordinator/transcript")
+            if r.sender == "active" and r.exchange.phase is Phase.PREDICT
+        )
+        peer = next(
+            p
+            for p in tomllib.loads(serving.config("active").read_text())["peers"]
+            if p["role"] == "coordinator"
+        )
+        link = GrpcLink(peer["name"], peer["address"], caller="active", token=peer["token"], limits=Limits())
+        again = Released(
+            "active", Exchange("tiny/run", Phase.PREDICT, 2, 0), Point.EMBEDDING, own.rows, own.tensors
+        )
+        with pytest.raises(ProtocolError, match=r"^model version 2 does not exist: ask for version 1$"):
+            link.call(Predict(again))
+        link.close()
+
+    def test_a_socket_in_use(
+        self, serving: Federation, vflens: Run, refused: Refused, tmp_path: Path
+    ) -> None:
+        """GRPC would remove the live server's socket and take its place."""
+        config = tomllib.loads(serving.config("passive").read_text())
+        other = tmp_path / "other.toml"
+        other.write_text(serving.config("passive").read_text())
+        change(
+            other,
+            out=str(tmp_path / "elsewhere"),
+            data=config["data"] | {"file": str(serving.home / "passive/data.parquet")},
+        )
+        assert refused(2, "serve", "passive", "--config", other) == (
+            f"address '{config['address']}' is in use: choose another path, or stop who uses it"
+        )
+        assert vflens("predict", "--config", serving.config("active")).code == 0
 
 
 class TestStopped:
     @pytest.mark.parametrize(
         ("who", "how"),
-        [*((who, signal.SIGINT) for who in PARTIES), ("passive", signal.SIGTERM), ("active", signal.SIGHUP)],
+        [
+            *(("coordinator", signal.SIGINT), ("passive", signal.SIGTERM), ("active", signal.SIGHUP)),
+            *(pytest.param(who, signal.SIGINT, marks=pytest.mark.facts) for who in ("active", "passive")),
+        ],
     )
     def test_a_signal_ends_everybody_in_order(self, tmp_path: Path, who: str, how: signal.Signals) -> None:
         with dealt(tmp_path, training=SLOW) as federation:
@@ -325,37 +348,13 @@ class TestGoesWrong:
                 "choose another port, or stop who uses it\n"
             )
 
-    def test_a_socket_in_use(self, tmp_path: Path) -> None:
-        """GRPC would remove the live server's socket and take its place."""
-        with dealt(tmp_path, after="serve") as federation:
-            federation.start()
-            eventually(lambda: "serving predictions" in federation.said("coordinator"))
-            config = tomllib.loads(federation.config("passive").read_text())
-            other = tmp_path / "other.toml"
-            other.write_text(federation.config("passive").read_text())
-            change(
-                other,
-                out=str(tmp_path / "elsewhere"),
-                data=config["data"] | {"file": str(federation.home / "passive/data.parquet")},
-            )
-            said = vflens("serve", "passive", "--config", str(other), code=2).stderr
-            assert (
-                said
-                == f"error: address '{config['address']}' is in use: choose another path, or stop who uses "
-                "it\n"
-            )
-            vflens("predict", "--config", str(federation.config("active")))
-
-    def test_a_run_folder_in_use(self, tmp_path: Path) -> None:
+    def test_a_run_folder_in_use(self, refused: Refused, tmp_path: Path) -> None:
         with dealt(tmp_path) as federation:
             federation.start("passive")
             eventually(lambda: "waiting for" in federation.said("passive"))
-            said = vflens("serve", "passive", "--config", str(federation.config("passive")), code=2).stderr
             folder = federation.home / "passive"
-            assert (
-                said
-                == f"error: run folder {folder} is in use by another party's process: stop it, or choose "
-                "another `out`\n"
+            assert refused(2, "serve", "passive", "--config", federation.config("passive")) == (
+                f"run folder {folder} is in use by another party's process: stop it, or choose another `out`"
             )
 
     def test_a_party_that_never_comes(self, tmp_path: Path) -> None:
@@ -370,7 +369,7 @@ class TestGoesWrong:
             assert federation.said("coordinator").endswith(f"error: {sentence}\n")
             assert federation.said("active").endswith(f"error: the run ended early: {sentence}\n")
 
-    @pytest.mark.parametrize("who", ["coordinator", "passive"])
+    @pytest.mark.parametrize("who", ["passive", pytest.param("coordinator", marks=pytest.mark.facts)])
     def test_a_disk_that_is_full(self, tmp_path: Path, who: str) -> None:
         """No file of the party may grow beyond 200 kB; the launcher's sentence is the disk's, not its
         victims'.
