@@ -4,6 +4,7 @@ of its logs; and one draw of noise for every exchange.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
 from pathlib import Path
@@ -37,8 +38,11 @@ def bits(local: LocalFederation, home: Path) -> Bits:
 
 
 def logged(home: Path) -> dict[str, bytes]:
-    """Every party's index and payload of its transcript and of what it released."""
-    files = (f for log in LOGS for f in sorted(home.glob(f"*/{log}/*")))
+    """Every party's index and payload of its transcript and of what it released.
+
+    The digests of releases are compared as draws: one that is repeated after a restart stands twice.
+    """
+    files = (f for log in LOGS for f in sorted(home.glob(f"*/{log}/*")) if f.name != "digests.bin")
     return {f"{f.parts[-3]}/{f.parts[-2]}/{f.name}": f.read_bytes() for f in files}
 
 
@@ -91,6 +95,10 @@ class Draws(dict[tuple[Any, ...], bytes]):
         """Those in all logs of all parties, of earlier runs too."""
         for folder in sorted({f.parent for f in home.rglob("index.jsonl")}):
             self.note(_whole_records(folder))
+        for file in sorted(home.rglob("digests.bin")):
+            for (record,) in struct.iter_unpack("50s", file.read_bytes()):
+                key, digest = (file.relative_to(home).parts[0], record[:18]), record[18:]
+                assert self.setdefault(key, digest) == digest, f"{key} was drawn twice"
 
 
 def _whole_records(folder: Path) -> Iterator[Released]:
