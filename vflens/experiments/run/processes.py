@@ -78,8 +78,8 @@ class Processes:
         deadline = float("inf")
         while time.monotonic() < deadline:
             _pass_on(followed, tell)
-            self._start_again(tell)
-            if not self._running():
+            idle = not self._running()
+            if not self._start_again(tell) and idle:
                 break
             if self._codes().keys() - self._succeeded():
                 # The others notice and end with a reason; a party that does not gets a signal.
@@ -91,8 +91,9 @@ class Processes:
         self._note_killed()
         self._raise_failure(ended)
 
-    def _start_again(self, tell: Event) -> None:
-        """Resume the parties that were killed or crashed, as often as allowed."""
+    def _start_again(self, tell: Event) -> bool:
+        """Resume the parties that were killed or crashed, as often as allowed; whether there was one."""
+        again = False
         for party, code in self._codes().items():
             if (code < 0 or code == VflensError.exit_code) and self._left[party]:
                 reason = self._cause(party, code)
@@ -101,6 +102,8 @@ class Processes:
                 tell({"event": "resumed", "party": party, "reason": reason})
                 _close_input(self._children[party])
                 self._children[party] = _start(self._roles[party], self._configs[party], resume=True)
+                again = True
+        return again
 
     def _cause(self, party: str, code: int) -> str:
         return _killed(party, code) if code < 0 else _reason(self._folders[party])
