@@ -52,6 +52,7 @@ def whole_run(home: Path, settings: dict[str, Any]) -> None:
         begin(load_party(file))
     local = LocalFederation(files, lambda stage, done, total: None)
     local.coordinator.lead()
+    local.coordinator.rejoin()
     local.attack()
     local.active.perform(Query("0"), "operator", Role.OPERATOR)
     local.coordinator.stop()
