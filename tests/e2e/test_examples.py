@@ -39,12 +39,13 @@ def examples() -> Iterator[Path]:
         yield copy
 
 
-def test_without_certificates_the_command_that_draws_them_is_named(tmp_path: Path) -> None:
-    shutil.copytree(EXAMPLES, tmp_path / "examples")
-    with pytest.raises(
-        ConfigError, match=r"tls/certificate.pem does not exist: draw it with: vflens certs init"
-    ):
-        check(tmp_path / "examples/passive.toml")
+def test_without_certificates_the_command_that_draws_them_is_named() -> None:
+    with short_folder() as folder:
+        shutil.copytree(EXAMPLES, folder / "examples")
+        with pytest.raises(
+            ConfigError, match=r"tls/certificate.pem does not exist: draw it with: vflens certs init"
+        ):
+            check(folder / "examples/passive.toml")
 
 
 @pytest.mark.parametrize("name", ["demo", "demo_deep", "own_csv", "compose"])

@@ -323,7 +323,7 @@ def _fail_at_the_coordinator(federation: Federation, error: str) -> None:
 from vflens.cli.main import main
 from vflens.services import process
 from vflens import errors
-def run(*_): raise {error}
+def run(*_, **__): raise {error}
 process.run = run
 main()
 """

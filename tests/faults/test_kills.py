@@ -28,7 +28,7 @@ from vflens.failpoints import POINTS
 
 ROLES = ("passive", "active", "coordinator")
 KILLS, AT_A_TIME = 30, 5
-SHORT = {"wait_seconds": 30, "call_seconds": 20, "step_seconds": 20, "checkpoint_steps": 2}
+SHORT = {"wait_seconds": 15, "call_seconds": 20, "step_seconds": 20, "checkpoint_steps": 2}
 
 
 class Folder:

@@ -83,8 +83,12 @@ def test_a_cut_that_does_not_fit_is_refused(
     ("settings", "widths", "message"),
     [
         ({}, [4, 5], r"'sum' of embeddings of widths \[4, 5\]: cut the columns alike, or concatenate"),
-        ({"trainable_top": False}, [4, 4], "combine by sum with width = 3"),
-        ({"trainable_top": False, "combine": "concatenate"}, [3], "combine by sum with width = 3"),
+        ({"trainable_top": False}, [4, 4], "combine by sum, of an 'mlp' with width = 3"),
+        (
+            {"trainable_top": False, "combine": "concatenate"},
+            [3],
+            "combine by sum, of an 'mlp' with width = 3",
+        ),
     ],
 )
 def test_widths_that_do_not_combine_are_refused(settings: Any, widths: list[int], message: str) -> None:
