@@ -115,6 +115,8 @@ def command_line() -> None:
 
 def _is_interruption(error: BaseException | None) -> bool:
     """Whether ``error`` is a Ctrl-C, or Python's wrapper of one from the creation of a class or an import."""
+    if type(error).__name__ == "SchemaError":  # pydantic's compiled part names its cause in the text only
+        return "KeyboardInterrupt" in str(error)
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None
