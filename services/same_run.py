@@ -15,7 +15,7 @@ from vflens.storage.files import write_whole
 from vflens.storage.json_file import json_object
 
 #: Settings that change no result of a run: places and deadlines.
-_FREE = {"resume", "limits", "address", "insecure", "out", "tls"}
+_FREE = {"resume", "limits", "address", "insecure", "out", "tls", "metrics"}
 
 
 def note_settings(config: PartyConfig) -> None:
