@@ -11,7 +11,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
@@ -165,6 +165,28 @@ def _take_up(member: Member, say: Say) -> None:
     say(f"{member.role} {member.name!r} goes on after training step {member.recovery.learned + 1}")
 
 
+def _open(
+    end: ExitStack,
+    member: Member,
+    links: Mapping[str, Link],
+    config: MemberConfig,
+    say: Say,
+    *,
+    resumed: bool,
+) -> None:
+    """Restore ``member`` if its run goes on, and serve it until ``end``."""
+    end.callback(member.close)
+    for link in links.values():
+        end.callback(link.close)
+    if resumed:
+        _take_up(member, say)
+    calls = calls_of(config)
+    server = start_server(member, config, member.log, calls)
+    end.enter_context(metrics_page(member, calls))
+    end.enter_context(reminded(config, say, member.log))
+    end.callback(lambda: server.stop(_GRACE_SECONDS).wait())
+
+
 def _serve_data_party(
     config: PassiveConfig | ActiveConfig, say: Say, progress: Progress, *, resumed: bool
 ) -> None:
@@ -172,16 +194,7 @@ def _serve_data_party(
     links: dict[str, Link] = {p.name: link_to(p, config) for p in config.peers}
     party = ActiveParty(config, links) if isinstance(config, ActiveConfig) else PassiveParty(config, links)
     with ExitStack() as end:  # last to first; all run even if one fails
-        end.callback(party.close)
-        for link in links.values():
-            end.callback(link.close)
-        if resumed:
-            _take_up(party, say)
-        calls = calls_of(config)
-        server = start_server(party, config, party.log, calls)
-        end.enter_context(metrics_page(party, calls))
-        end.enter_context(reminded(config, say, party.log))
-        end.callback(lambda: server.stop(_GRACE_SECONDS).wait())
+        _open(end, party, links, config, say, resumed=resumed)
         end.callback(party.interrupt)  # its own training ends with the current step
         end.callback(_no_more_interrupts)
         wait_for((coordinator,), config, say, party.stopped)  # it may fail before this party sees it
@@ -236,16 +249,7 @@ def _serve_coordinator(config: CoordinatorConfig, say: Say, progress: Progress, 
     coordinator = Coordinator(config, links, progress)
     failure = "the coordinator was interrupted"
     with ExitStack() as end:  # last to first; all run even if one fails
-        end.callback(coordinator.close)
-        for link in links.values():
-            end.callback(link.close)
-        if resumed:
-            _take_up(coordinator, say)
-        calls = calls_of(config)
-        server = start_server(coordinator, config, coordinator.log, calls)
-        end.enter_context(metrics_page(coordinator, calls))
-        end.enter_context(reminded(config, say, coordinator.log))
-        end.callback(lambda: server.stop(_GRACE_SECONDS).wait())
+        _open(end, coordinator, links, config, say, resumed=resumed)
         end.callback(lambda: coordinator.stop(failure))
         end.callback(_no_more_interrupts)
         try:
