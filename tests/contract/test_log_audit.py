@@ -182,6 +182,37 @@ def test_an_owner_of_one_folder_cannot_deny_the_head_that_another_holds(home: Pa
     assert [p.split(": ")[0:2] for p in _problems(home)] == [["passive", "transcript/chain.bin"]] * 2
 
 
+def test_a_log_that_its_owner_cut_is_shorter_than_the_heads_of_others(home: Path) -> None:
+    """The last two records go with their payloads and links, and the own status is written anew."""
+    log = home / "passive" / "transcript"
+    lines = (log / "index.jsonl").read_bytes().splitlines(keepends=True)
+    gone = sum(json.loads(line)["nbytes"] for line in lines[-2:])
+    for name, size in (("index.jsonl", sum(map(len, lines[-2:]))), ("payload.bin", gone), ("chain.bin", 64)):
+        with (log / name).open("r+b") as file:
+            file.truncate((log / name).stat().st_size - size)
+    write_status(home / "passive", "finished")
+    problems = "".join(_problems(home))
+    for holder in ("active", "coordinator"):
+        assert f"it has fewer records than the {len(lines)} whose head {holder}'s heads.json" in problems
+    assert "2 releases of 'active' are missing" in problems
+
+
+def test_two_heads_of_one_log_are_found_without_the_log(home: Path) -> None:
+    """The coordinator relays the heads: it can give each receiver others."""
+    shutil.rmtree(home / "passive")
+    assert _problems(home) == []
+    file = home / "active" / "heads.json"
+    held = json.loads(file.read_text())
+    held["passive"]["transcript"]["head"] = "0" * 64
+    file.write_text(json.dumps(held))
+    (problem,) = _problems(home)
+    assert problem.startswith("coordinator: heads.json: its head of the first 12 records of 'passive' tran")
+    assert "is not the one that 'active' holds" in problem
+    held["passive"]["transcript"]["records"] = 11  # heads of two lengths say nothing of each other
+    file.write_text(json.dumps(held))
+    assert _problems(home) == []
+
+
 def test_receivers_are_compared_where_the_sender_gave_no_folder(home: Path) -> None:
     shutil.rmtree(home / "active")
     log = home / "passive" / "transcript"

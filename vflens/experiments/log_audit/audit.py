@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from vflens.experiments.log_audit.chains import CheckedLog, check_heads, checked_logs
+from vflens.experiments.log_audit.chains import CheckedLog, check_heads, check_holders, checked_logs
 from vflens.experiments.log_audit.digests import compare_digests
 from vflens.experiments.log_audit.finding import Found
 from vflens.experiments.log_audit.rows import compare_rows
@@ -79,9 +79,11 @@ def audit_logs(folders: Sequence[Path]) -> list[AuditedRun]:
 def _audited(run: Run) -> AuditedRun:
     found = Found()
     logs = {party.name: checked_logs(party, found) for party in run.parties}
+    holders = {party.name: party.received_heads() for party in run.parties}
+    check_holders(holders, found)
     for party in run.parties:
         check_heads(party.name, logs[party.name], party.status.heads, "its own status.json", found)
-        for owner, heads in party.received_heads().items():
+        for owner, heads in holders[party.name].items():
             if owner in logs:
                 check_heads(owner, logs[owner], heads, f"{party.name}'s heads.json", found)
     compared: dict[tuple[str, str], dict[str, int]] = {}

@@ -50,6 +50,22 @@ def check_heads(
             )
 
 
+def check_holders(holders: Mapping[str, Mapping[str, Mapping[str, LogHead]]], found: Found) -> None:
+    """Compare the heads that ``holders`` have of the same number of records: holder → owner → log → head."""
+    first: dict[tuple[str, str, int], tuple[str, str]] = {}
+    for holder, owners in holders.items():
+        for owner, heads in owners.items():
+            for name, head in heads.items():
+                earlier, link = first.setdefault((owner, name, head.records), (holder, head.head))
+                if link != head.head:
+                    found.differs(
+                        holder,
+                        "heads.json",
+                        f"its head of the first {head.records} records of {owner!r} {name} is not the one "
+                        f"that {earlier!r} holds",
+                    )
+
+
 def _checked(party: PartyRun, name: str, found: Found) -> CheckedLog | None:
     folder = party.folder / name
     if not (folder / "index.jsonl").exists():
