@@ -46,10 +46,10 @@ def experiment(
 
 
 def training_steps_per_second(
-    out: Path, steps: int, batch: int = 256, *, logs: bool = True, **more: Any
+    out: Path, steps: int, batch: int = 256, *, entry: str = "vflens.cli.main", **more: Any
 ) -> float:
-    """Training steps a second of three processes; with ``logs``, transcript and recovery log are written."""
-    with patch.object(launch, "ENTRY", "vflens.cli.main" if logs else "benchmarks.unlogged"), _importable():
+    """Training steps a second of three processes whose program is the module ``entry``."""
+    with patch.object(launch, "ENTRY", entry), _importable():
         return measured(training(out, steps, batch, **more), "steps_per_second")
 
 
