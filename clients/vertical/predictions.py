@@ -7,7 +7,7 @@ from itertools import groupby
 
 from vflens.clients.vertical.aligned_run import LabelledRun
 from vflens.clients.vertical.party import VerticalParty
-from vflens.errors import ProtocolError
+from vflens.errors import ProtocolError, StateError
 from vflens.member.released_rows import RowLog
 from vflens.protocol.acts import Predict
 from vflens.protocol.checks import MODEL_VERSION, check_origin, finite, part
@@ -21,7 +21,7 @@ class Predictions:
     def __init__(self, party: VerticalParty[LabelledRun]) -> None:
         self._party = party
         self._requests = 0
-        self._numbers: dict[bytes, int] = {}  # of the requests before a restart, by their rows
+        self._numbers: dict[bytes, int] = {}  # of the requests that may be repeated, by their rows
         self._scores = RowLog()
 
     def resume(self) -> None:
@@ -48,31 +48,45 @@ class Predictions:
             self._scores.add(rows, self._log_scores(combined(messages, federation), rows, exchange), exchange)
 
     def ask(self, rows: Array) -> Released:
-        """The released scores of prediction ``rows`` int32 (n,), recorded on arrival."""
+        """The released scores of prediction ``rows`` int32 (n,), recorded on arrival.
+
+        A request that failed keeps its number when it is repeated: parties that answered it do so again.
+        """
         party = self._party
         party.check_open()
         with party.lock:
             party.settle()
-            federation = party.run.federation
-            rows = federation.checked_rows(rows, Phase.PREDICT)
+            rows = party.run.federation.checked_rows(rows, Phase.PREDICT)
             exchange = Exchange(party.config.run, Phase.PREDICT, MODEL_VERSION, self._number(rows))
-            if federation.direct:
-                fresh = party.gate.unreleased(Point.SCORES, exchange, rows)
-            else:
-                own = self._own(exchange, rows)
-        if federation.direct:
-            return self._scored_here(exchange, rows, fresh)
+        try:
+            released = self._asked(exchange, rows)
+        except StateError:  # after a restart another party may know the number from other rows
+            self._numbers.pop(rows.tobytes(), None)
+            raise
+        self._numbers.pop(rows.tobytes(), None)
+        return released
+
+    def _number(self, rows: Array) -> int:
+        """That of the same request before; where all ``rows`` were answered nothing is released, so that the
+        next number stays free.
+        """
+        if rows.tobytes() not in self._numbers and self._scores.has(rows).all():
+            return self._requests
+        number = self._numbers.setdefault(rows.tobytes(), self._requests)
+        self._requests = max(self._requests, number + 1)
+        return number
+
+    def _asked(self, exchange: Exchange, rows: Array) -> Released:
+        """The released scores of ``rows``, by whoever computes them."""
+        party = self._party
+        if party.run.federation.direct:
+            return self._scored_here(exchange, rows)
+        with party.lock:
+            own = self._own(exchange, rows)
         link = party.links[party.coordinator]
         released = party.patiently(lambda: link.call(Predict(own)))  # another one may be prepared meanwhile
         with party.lock:
             return self._taken(released, exchange, rows)
-
-    def _number(self, rows: Array) -> int:
-        """That of the next request, or of the one for the same ``rows`` before a restart."""
-        if (known := self._numbers.pop(rows.tobytes(), None)) is not None:
-            return known
-        self._requests += 1
-        return self._requests - 1
 
     def _own(self, exchange: Exchange, rows: Array) -> Released:
         """What this party sends of ``rows`` to the coordinator."""
@@ -96,9 +110,11 @@ class Predictions:
             return released
         return party.gate.release_rows(Point.SCORES, exchange, rows, self._scores.values)
 
-    def _scored_here(self, exchange: Exchange, rows: Array, fresh: Array) -> Released:
-        """Scores of ``rows``; the embeddings of the ``fresh`` ones come straight from the passive parties."""
+    def _scored_here(self, exchange: Exchange, rows: Array) -> Released:
+        """Scores of ``rows``; the embeddings of the fresh ones come straight from the passive parties."""
         party, federation = self._party, self._party.run.federation
+        with party.lock:
+            fresh = party.gate.unreleased(Point.SCORES, exchange, rows)
         asked = party.links.to(federation.passive) if len(fresh) else ()
         embeddings = party.patiently(  # not under the lock
             lambda: predicted_embeddings(federation, asked, exchange, fresh)

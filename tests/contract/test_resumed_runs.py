@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from accidents import Around, Interrupted, Outcome, rebuild
+from accidents import Around, Faulty, Interrupted, Outcome, lose_reply, lose_request, rebuild
 from laboratory import SYNTHETIC, close, estimates, federation, trained, transcripts
 
 from vflens.errors import UnavailableError
@@ -172,6 +172,26 @@ def test_a_caller_that_dies_with_a_request_under_way(
     links[to] = cut.inner
     rebuild(local, who)
     rest_of(local)
+    assert result(local, tmp_path) == undisturbed(kind)
+
+
+LOST = [("lr", "coordinator", Predict), ("split", "coordinator", Predict), ("direct", "passive", Forward)]
+
+
+@pytest.mark.parametrize("fault", [lose_request, lose_reply])
+@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("lost", LOST, ids=lambda d: d[0])
+def test_a_living_party_repeats_a_request_that_failed(
+    tmp_path: Path, undisturbed: Callable[[str], Result], lost: tuple[Any, ...], number: int, fault: Any
+) -> None:
+    kind, to, act = lost
+    local = federation(tmp_path, **KINDS[kind])
+    local.coordinator.lead()
+    links = local.active.links
+    links[to] = Faulty(links[to], act, number, fault)
+    with pytest.raises(UnavailableError, match=r"was lost$"):
+        local.attack()
+    local.attack()
     assert result(local, tmp_path) == undisturbed(kind)
 
 
