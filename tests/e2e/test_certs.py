@@ -79,7 +79,7 @@ def test_operators_exchange_their_files(vflens: Run, configs: dict[str, Path], t
     assert len(list((configs["active"].parent / "tls/trust").iterdir())) == 2  # each once
     ended = vflens("certs", "check", configs["active"])
     assert ended.code == 11
-    assert "coordinator, passive does not run: start it, then check again" in ended.err
+    assert "no answer from coordinator, passive: start what is missing, then check again" in ended.err
     assert "passive at " in ended.out
 
 

@@ -129,7 +129,7 @@ def check(
         raise AccessError(refused)
     absent = ", ".join(f["peer"] for f in found if f["state"] == "absent")
     if absent:
-        raise UnavailableError(f"{absent} does not run: start it, then check again")
+        raise UnavailableError(f"no answer from {absent}: start what is missing, then check again")
 
 
 def _shown(certificate: Document) -> str:
