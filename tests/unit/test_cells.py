@@ -66,6 +66,27 @@ def test_processes_share_the_work(tmp_path: Path) -> None:
     assert not [p for p in workers if Path(f"/proc/{p}").exists()]  # a command leaves none behind
 
 
+def test_a_second_process_does_not_compute_the_same_cells(tmp_path: Path) -> None:
+    folder = tmp_path / ".name-0"
+    code = "import sys; from pathlib import Path; from vflens.experiments.sweeps.pool import Pool\n"
+    code += f"with Pool(Path({str(folder)!r})).alone(): print('alone', flush=True); sys.stdin.read()"
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "alone\n"
+        with (
+            pytest.raises(ConfigError, match=r"name-0 is in use by another process, which computes the same"),
+            Pool(folder).alone(),
+        ):
+            pytest.fail("two processes hold it")
+        with Pool(tmp_path / ".name-1").alone():  # another seed has cells of its own
+            pass
+        other.kill()  # whatever its end, the folder is free again
+    with Pool(folder).alone():
+        Pool(folder).run(square, CELLS[:1])
+    assert [f.name for f in tmp_path.iterdir()] == [".name-0"]
+
+
 def test_an_interrupted_sweep_resumes_with_what_is_missing(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         Pool(tmp_path).run(broken_at_three, CELLS)

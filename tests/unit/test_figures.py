@@ -91,6 +91,7 @@ def test_absent_data_sets_are_named_and_left_out(tmp_path: Path) -> None:
     assert all("VFLENS_DATA is not set" in note for note in facts["notes"])
     page = Path(facts["page"]).read_text(encoding="utf-8")
     assert "bank is left out" in page
+    assert f"vflens reproduce rvg-fig6 --seed 0 --quick --out {tmp_path}</code>" in page
     x = dealt("synthetic", 0).x
     np.testing.assert_allclose([r["variance"] for r in rows], np.diag(second_moment(x, x.mean(axis=0))))
 

@@ -22,6 +22,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -123,19 +124,24 @@ def reproduce(name: str, options: Options, out: Path) -> Document:
     """Write ``out/NAME.parquet`` and ``out/NAME.html``, another size as ``NAME-SIZE``; return their facts.
 
     Raises:
-        ConfigError: see :func:`page`.
+        ConfigError: see :func:`page`; or another process makes the same one.
         DataError: all its data sets are absent.
         StorageError: ``out`` cannot be written.
     """
     figure = page(name, options.size)
-    drawing = figure.make(options)
+    with options.pool.alone():
+        return _reproduced(figure, options, out)
+
+
+def _reproduced(figure: Page, options: Options, out: Path) -> Document:
+    name, drawing = figure.name, figure.make(options)
     if not drawing.rows:
         raise DataError(f"figure {name!r} has no data: {'; '.join(drawing.notes)}")
     stem = name + _suffix(options.size)  # the full figure, hours of work, stays
     data, html = out / f"{stem}.parquet", out / f"{stem}.html"
     write_rows(data, drawing.rows)
     title = figure.title + {"quick": ", coarse", "default": "", "full": ", the paper's size"}[options.size]
-    write_page(html, render(title, drawing, data=data.name, command=_command(name, options)))
+    write_page(html, render(title, drawing, data=data.name, command=_command(name, options, out)))
     if not figure.cells:
         options.pool.forget()
     return {
@@ -154,9 +160,9 @@ def render(title: str, drawing: Drawing, *, data: str, command: str) -> str:
     return template.render(title=title, drawing=drawing, data=data, command=command, plotly=plotly())
 
 
-def _command(name: str, options: Options) -> str:
+def _command(name: str, options: Options, out: Path) -> str:
     flag = "" if options.size == "default" else f" --{options.size}"
-    return f"vflens reproduce {name} --seed {options.seed}{flag}"
+    return f"vflens reproduce {name} --seed {options.seed}{flag} --out {shlex.quote(str(out))}"
 
 
 def _suffix(size: Size) -> str:

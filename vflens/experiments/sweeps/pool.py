@@ -13,13 +13,14 @@ RAY_ADDRESS or DASK_SCHEDULER_ADDRESS, else a local one with ``jobs`` workers.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import logging
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from io import BytesIO
@@ -78,6 +79,32 @@ class Pool:
             raise ConfigError(f"jobs = {self.jobs}: give at least 1")
         if self.backend not in get_args(Backend):
             raise ConfigError(f"backend = {self.backend!r}: choose one of {', '.join(get_args(Backend))}")
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Hold the folder of the cells: no second process computes the same ones at the same time.
+
+        Raises:
+            ConfigError: another process holds it.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        held = os.open(self.folder, os.O_RDONLY)
+        try:
+            self._lock(held)
+            yield
+        finally:
+            os.close(held)
+            with suppress(OSError):  # it stays with the cells that it has
+                self.folder.rmdir()
+
+    def _lock(self, held: int) -> None:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ConfigError(
+                f"folder {self.folder} is in use by another process, which computes the same cells: wait for "
+                "its end, or choose another --out"
+            ) from None
 
     def run(self, work: Callable[..., Rows], cells: Sequence[Cell]) -> list[Rows]:
         """``work(*cell.arguments)`` for every cell, one list of rows each; ``work`` is a module's function,

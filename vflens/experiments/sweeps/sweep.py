@@ -211,9 +211,14 @@ def run_sweep(sweep: SweepFile, pool: Pool, out: Path, command: str) -> Document
     """Run the missing cells of ``sweep``, then write ``out/sweep.parquet`` and ``out/sweep.html``.
 
     Raises:
-        ConfigError: no attack gave an error in any cell.
+        ConfigError: no attack gave an error in any cell, or another process runs the same sweep.
         VflensError: another error in a cell; finished cells stay.
     """
+    with pool.alone():
+        return _run_sweep(sweep, pool, out, command)
+
+
+def _run_sweep(sweep: SweepFile, pool: Pool, out: Path, command: str) -> Document:
     with tempfile.TemporaryDirectory(
         prefix="vflens-sweep-"
     ) as scratch:  # an interruption may kill workers within a cell
