@@ -59,7 +59,7 @@ def operator_tls(folder: Path | None, party: str) -> Counterpart | None:
     """
     if folder is None:
         return None
-    from vflens.services.certificates import operator_files
+    from vflens.services.certificates.owner import operator_files
     from vflens.wire.tls.counterpart import Counterpart
     from vflens.wire.tls.identity import Identity
 

@@ -120,6 +120,17 @@ def test_an_operator_has_files_of_its_own(vflens: Run, configs: dict[str, Path],
     assert any(s.role is Role.OPERATOR for s in found.files.trust.pins)
 
 
+def test_a_link_to_a_certificate_stays_one(vflens: Run, configs: dict[str, Path]) -> None:
+    """Whoever renews it lets the link lead to the next file."""
+    shown(vflens, "init", *configs.values())
+    home = configs["active"].parent
+    (home / "tls/certificate.pem").rename(home / "tls/first.pem")
+    (home / "tls/certificate.pem").symlink_to("first.pem")
+    tls = load_party(configs["active"]).tls
+    assert tls is not None
+    assert tls.certificate == home / "tls/certificate.pem"
+
+
 class TestRefused:
     def test_no_table(self, refused: Callable[..., str], configs: dict[str, Path], tmp_path: Path) -> None:
         deal(load_experiment(experiment_file(tmp_path)), tmp_path / "plain")

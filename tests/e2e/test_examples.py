@@ -20,7 +20,7 @@ from stubparty import short_folder
 from vflens.config import load_party
 from vflens.errors import ConfigError
 from vflens.experiments.run.check import check
-from vflens.services.certificates import init
+from vflens.services.certificates.make import init
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PARTIES = ("passive", "active", "coordinator")

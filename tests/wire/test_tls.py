@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import ssl
 from collections.abc import Callable, Iterator
@@ -312,6 +313,23 @@ class TestRotation:
             files(tmp_path / "callee", CALLEE, authority)
             assert ask(address, tls) == acts.Done()
             assert _shown(address) != before
+
+    def test_a_link_that_leads_to_the_next_files(self, tmp_path: Path) -> None:
+        """As mounted secrets are renewed: all at once, perhaps with equal times."""
+        for name in ("first", "second"):
+            made = files(tmp_path / name, CALLEE)
+            pin(made, [files(tmp_path / "peer", ACTIVE)])
+            for file in (made.certificate, made.key, *made.trust.iterdir(), made.trust):
+                os.utime(file, (1e9, 1e9))
+        now = tmp_path / "now"
+        now.symlink_to("first")
+        tls = Tls(certificate=now / "certificate.pem", key=now / "key.pem", trust=now / "trust")
+        identity = Identity(tls, CALLEE.party, CALLEE.role)
+        before = identity.files.certificate
+        (tmp_path / "next").symlink_to("second")
+        (tmp_path / "next").replace(now)
+        assert identity.files.certificate != before
+        assert identity.warning() == ""
 
 
 def _shown(address: str) -> bytes:

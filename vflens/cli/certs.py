@@ -38,9 +38,9 @@ def init(
 
     Example: vflens certs init passive.toml active.toml coordinator.toml
     """
-    from vflens.services import certificates
+    from vflens.services.certificates.make import init as init_certificates
 
-    made = certificates.init(places, federation, out)
+    made = init_certificates(places, federation, out)
     emit(json, made, lambda: "\n".join(map(_shown, made)))
 
 
@@ -50,9 +50,9 @@ def request(place: _Place, federation: _Federation = None, json: Json = False) -
 
     Example: vflens certs request passive.toml
     """
-    from vflens.services import certificates
+    from vflens.services.certificates.make import make_request
 
-    file = str(certificates.make_request(place, federation))
+    file = str(make_request(place, federation))
     emit(json, {"request": file}, lambda: f"{file}: send it to the authority")
 
 
@@ -70,9 +70,9 @@ def sign(
 
     Example: vflens certs sign passive.csr active.csr --authority our-authority
     """
-    from vflens.services import certificates
+    from vflens.services.certificates.sign import sign as sign_certificates
 
-    signed = certificates.sign(requests, authority)
+    signed = sign_certificates(requests, authority)
     emit(json, signed, lambda: "\n".join(map(_shown, signed)))
 
 
@@ -88,9 +88,9 @@ def trust(
 
     Example: vflens certs trust passive.toml active.pem coordinator.pem
     """
-    from vflens.services import certificates
+    from vflens.services.certificates.trust import trust as trust_certificates
 
-    added = certificates.trust(place, files)
+    added = trust_certificates(place, files)
     emit(json, added, lambda: "\n".join(map(_shown, added)))
 
 
@@ -102,9 +102,9 @@ def show(
 
     Example: vflens certs show passive.toml
     """
-    from vflens.services import certificates
+    from vflens.services.certificates.read import show as show_certificates
 
-    found = certificates.show(place)
+    found = show_certificates(place)
     emit(json, found, lambda: "\n".join(map(_shown, found)))
 
 
@@ -120,9 +120,9 @@ def check(
     Example: vflens certs check passive.toml
     """
     from vflens.errors import AccessError, UnavailableError
-    from vflens.services import certificates
+    from vflens.services.certificates.check import check as check_certificates
 
-    found = certificates.check(config)
+    found = check_certificates(config)
     emit(json, found, lambda: "\n".join(f"{f['peer']} at {f['address']}: {f['state']}" for f in found))
     refused = next((f["reason"] for f in found if f["state"] == "refused"), None)
     if refused is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os.path import realpath
 from pathlib import Path
 
 
@@ -14,4 +15,4 @@ def is_local(address: str) -> bool:
 def seen_from(base: Path, address: str) -> str:
     """``address`` with the path of a Unix socket relative to ``base``."""
     path = address.removeprefix("unix:")
-    return address if path in (address, "") or path.startswith("/") else f"unix:{(base / path).resolve()}"
+    return address if path in (address, "") or path.startswith("/") else f"unix:{realpath(base / path)}"

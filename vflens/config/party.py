@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from os.path import realpath
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -284,15 +285,16 @@ def load_party(file: Path) -> MemberConfig:
         check_secrets(file, config.secrets())
     base = file.resolve().parent
     updates: dict[str, Any] = {
-        "out": (base / config.out).resolve(),
+        "out": Path(realpath(base / config.out)),
         "address": seen_from(base, config.address),
         "peers": tuple(p.model_copy(update={"address": seen_from(base, p.address)}) for p in config.peers),
     }
     if config.tls is not None:
-        files = {name: (base / file).resolve() for name, file in config.tls}
+        # A link stays one: whoever renews the certificate may let it lead to the next file.
+        files = {name: base / file for name, file in config.tls}
         updates["tls"] = config.tls.model_copy(update=files)
     if not isinstance(config, CoordinatorConfig):
-        updates["data"] = config.data.model_copy(update={"file": (base / config.data.file).resolve()})
+        updates["data"] = config.data.model_copy(update={"file": Path(realpath(base / config.data.file))})
     return config.model_copy(update=updates)
 
 

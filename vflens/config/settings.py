@@ -71,6 +71,12 @@ class Tls(Settings):
         "files *.pem"
     )
 
+    @model_validator(mode="after")
+    def _files_are_three(self) -> Tls:
+        if len({self.certificate, self.key, self.trust}) < 3:
+            raise ValueError("two of certificate, key and trust are the same file: give each its own path")
+        return self
+
 
 MIB = 1 << 20  # bytes
 

@@ -128,7 +128,7 @@ def write_parties(
         for home in homes.values():
             claims.enter_context(exclusive(home))
         if _needs_certificates(experiment):
-            from vflens.services.certificates import deal_certificates
+            from vflens.services.certificates.make import deal_certificates
 
             deal_certificates(experiment.name, experiment.roles(), homes)
         for party, role in experiment.roles().items():

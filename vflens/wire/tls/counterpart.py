@@ -123,7 +123,7 @@ class Counterpart:
         try:
             with connected(address) as plain, tls_context("").wrap_socket(plain) as connection:
                 shown = _shown(connection)
-        except OSError:
+        except (OSError, ValueError):  # or no certificate that can be read
             return f"party {self._name!r} at {address} shows a certificate that is refused: {error.reason}"
         if subject_of(shown) != self.subject:
             return self._other(address, shown)

@@ -19,8 +19,16 @@ from vflens.errors import ConfigError
 from vflens.storage.private import exposure
 from vflens.types import Role
 from vflens.wire.tls.issue import fingerprint, pem
-from vflens.wire.tls.subject import Subject, subject_of
-from vflens.wire.tls.trust import Trust, is_authority, is_issued_by, leads_to, load_trust, read_certificates
+from vflens.wire.tls.subject import UNREADABLE, Subject, subject_of
+from vflens.wire.tls.trust import (
+    Trust,
+    is_authority,
+    is_issued_by,
+    leads_to,
+    load_trust,
+    pem_text,
+    read_certificates,
+)
 
 _LOOK_SECONDS = 1.0  # between looks at the files
 _WARN = datetime.timedelta(days=7)
@@ -151,7 +159,7 @@ def read_files(tls: Tls, name: str, role: Role) -> Files:
 def _read_key(tls: Tls) -> bytes:
     """The private key, for its owner alone."""
     try:
-        open_to, key = exposure(tls.key, 0o600), tls.key.read_bytes()
+        open_to, key = exposure(tls.key, 0o600), pem_text(tls.key)
     except OSError as error:
         raise ConfigError(f"key {tls.key} cannot be read ({error.strerror}): check the path") from error
     if open_to:
@@ -185,13 +193,19 @@ def _check_own(files: Files, tls: Tls) -> None:
             f"certificate {tls.certificate} (fingerprint {fingerprint(own)}) leads to no authority in "
             f"tls.trust = {tls.trust}: add the certificate of the authority that signed it"
         )
+    for pinned in files.trust.pins:
+        if pinned.federation != files.subject.federation:
+            raise ConfigError(
+                f"tls.trust = {tls.trust} holds the certificate of {pinned}, this party is of federation "
+                f"{files.subject.federation!r}: remove its file"
+            )
 
 
 def _public_of(key: bytes, tls: Tls) -> bytes:
     """The public half of the private ``key``."""
     try:
         return _encoded(serialization.load_pem_private_key(key, password=None).public_key())
-    except (ValueError, TypeError) as error:
+    except UNREADABLE as error:
         raise ConfigError(f"key {tls.key} is no private key in PEM without a password ({error})") from error
 
 
@@ -215,11 +229,14 @@ def _server_configuration(files: Files) -> Any:
     )
 
 
-def _stamp(tls: Tls) -> tuple[tuple[Path, int], ...]:
-    """The files, and when each was last changed; one that is missing is left out."""
+def _stamp(tls: Tls) -> tuple[tuple[Path, int, int], ...]:
+    """The files, when each was last changed, and which it is, should a link lead to another; one that is
+    missing is left out.
+    """
     files = (tls.certificate, tls.key, tls.trust, *sorted(tls.trust.glob("*.pem")))
     found = []
     for file in files:
         with suppress(OSError):
-            found.append((file, file.stat().st_mtime_ns))
+            stat = file.stat()
+            found.append((file, stat.st_mtime_ns, stat.st_ino))
     return tuple(found)

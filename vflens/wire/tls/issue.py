@@ -35,9 +35,12 @@ class Authority:
         days: float = DAYS,
         start: datetime.datetime | None = None,
     ) -> x509.Certificate:
-        """A certificate of ``subject`` for ``days`` from ``start``, by default from now."""
-        name = _name(subject.party, subject.federation)
-        builder = _for_party(public_key, subject, name, days, start)
+        """A certificate of ``subject`` for ``days`` from ``start``, by default from now; it ends with the
+        authority's own at the latest.
+        """
+        name, begin = _name(subject.party, subject.federation), start or datetime.datetime.now(datetime.UTC)
+        left = (self.certificate.not_valid_after_utc - begin) / datetime.timedelta(days=1)
+        builder = _for_party(public_key, subject, name, min(days, left), begin)
         return builder.issuer_name(self.certificate.subject).sign(self.key, hashes.SHA256())
 
 

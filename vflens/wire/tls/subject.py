@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 
 from vflens.errors import ConfigError
 from vflens.types import Role
@@ -14,6 +15,11 @@ from vflens.types import Role
 _FEDERATION = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 _URI = re.compile(rf"spiffe://({_FEDERATION.pattern})/([a-z]+)/([A-Za-z0-9][A-Za-z0-9_.-]*)")
 _PLAIN = re.compile(r"[^a-z0-9-]")
+#: What the library raises for parts of a certificate that it cannot read: it reads each when it is asked for.
+UNREADABLE = (
+    ValueError, TypeError, UnsupportedAlgorithm,
+    x509.InvalidVersion, x509.ExtensionNotFound, x509.DuplicateExtension, x509.UnsupportedGeneralNameType,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -54,7 +60,7 @@ class Subject:
 
 def subject_of(certificate: x509.Certificate | x509.CertificateSigningRequest) -> Subject | None:
     """Whom ``certificate`` names; None if no party, or several."""
-    with suppress(x509.ExtensionNotFound, ValueError, ConfigError):
+    with suppress(*UNREADABLE, ConfigError):
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         uris = names.get_values_for_type(x509.UniformResourceIdentifier)
         found = _URI.fullmatch(uris[0]) if len(uris) == 1 else None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from errno import EFBIG
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,7 +15,9 @@ from cryptography.exceptions import InvalidSignature
 
 from vflens.errors import ConfigError
 from vflens.wire.tls.issue import pem
-from vflens.wire.tls.subject import Subject, subject_of
+from vflens.wire.tls.subject import UNREADABLE, Subject, subject_of
+
+_MOST_BYTES = 1 << 20  # of a file of certificates: some hundred
 
 
 @dataclass(frozen=True)
@@ -62,11 +66,27 @@ def read_certificates(file: Path) -> list[x509.Certificate]:
         ConfigError: it cannot be read, or holds none.
     """
     try:
-        return x509.load_pem_x509_certificates(file.read_bytes())
+        found = x509.load_pem_x509_certificates(pem_text(file))
+        for certificate in found:  # a key of a kind that the library does not know is found here
+            certificate.public_key()
     except OSError as error:
         raise ConfigError(f"certificate {file} cannot be read ({error.strerror}): check the path") from error
-    except ValueError as error:
+    except UNREADABLE as error:
         raise ConfigError(f"{file} holds no certificate in PEM: give the file that its owner made") from error
+    return found
+
+
+def pem_text(file: Path) -> bytes:
+    """The bytes of ``file``, which must be few.
+
+    Raises:
+        OSError: it cannot be read, or is too large.
+    """
+    with file.open("rb") as text:
+        found = text.read(_MOST_BYTES + 1)
+    if len(found) > _MOST_BYTES:
+        raise OSError(EFBIG, os.strerror(EFBIG))
+    return found
 
 
 def check_root(certificate: x509.Certificate, file: Path) -> Subject | None:
@@ -92,14 +112,14 @@ def check_root(certificate: x509.Certificate, file: Path) -> Subject | None:
 
 def is_authority(certificate: x509.Certificate) -> bool:
     """Whether ``certificate`` may sign others."""
-    with suppress(x509.ExtensionNotFound, ValueError):
+    with suppress(*UNREADABLE):
         return certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
     return False
 
 
 def is_issued_by(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
     """Whether ``issuer`` signed ``certificate``."""
-    with suppress(ValueError, TypeError, InvalidSignature):
+    with suppress(*UNREADABLE, InvalidSignature):
         certificate.verify_directly_issued_by(issuer)
         return True
     return False
