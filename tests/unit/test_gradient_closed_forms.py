@@ -1,0 +1,136 @@
+"""Rows and labels from a gradient, against rows whose gradient torch's autograd took."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from vflens.numerics.gradients.first_layer import layer_input
+from vflens.numerics.gradients.labels import label_counts, row_label, row_label_without_bias
+from vflens.numerics.gradients.softmax_batch import softmax_batch, softmax_row
+from vflens.types import Array
+
+EXACT = 1e-9  # of numbers in [0, 1], from gradients in float64
+
+
+def _gradient(model: nn.Module, x: Array, y: Array) -> dict[str, Array]:
+    """Of the mean loss, by name."""
+    model.zero_grad()
+    torch.autograd.backward(cross_entropy(model(torch.tensor(x)), torch.tensor(y)))
+    return {n: p.grad.numpy().copy() for n, p in model.named_parameters() if p.grad is not None}
+
+
+def _network(*, bias: bool = True, classes: int = 5) -> nn.Module:
+    torch.manual_seed(3)
+    layers = nn.Linear(7, 6), nn.Tanh(), nn.Linear(6, classes, bias=bias)
+    return nn.Sequential(*layers).to(torch.float64)
+
+
+def _softmax(classes: int, columns: int, size: float) -> nn.Linear:
+    torch.manual_seed(4)
+    model = nn.Linear(columns, classes, dtype=torch.float64)
+    with torch.no_grad():
+        model.weight.normal_(0, size), model.bias.normal_(0, size)
+    return model
+
+
+def _parameters(model: nn.Linear) -> tuple[Array, Array]:
+    return model.weight.detach().numpy(), model.bias.detach().numpy()
+
+
+def test_the_input_of_a_linear_layer_with_bias_is_exact() -> None:
+    model, rng = _network(), np.random.default_rng(1)
+    for x, label in zip(rng.random((20, 7)), rng.integers(0, 5, 20), strict=True):
+        gradient = _gradient(model, x[None], label[None])
+        found, misfit = layer_input(gradient["0.weight"], gradient["0.bias"])
+        np.testing.assert_allclose(found, x, rtol=0, atol=EXACT)
+        assert misfit < EXACT
+
+
+def test_of_several_rows_it_is_their_weighted_mean_and_the_misfit_shows_it() -> None:
+    model, rng = _network(), np.random.default_rng(1)
+    x, y = rng.random((3, 7)), np.array([0, 1, 1])
+    alone = [_gradient(model, x[i : i + 1], y[i : i + 1])["0.bias"] for i in range(3)]
+    gradient = _gradient(model, x, y)
+    found, misfit = layer_input(gradient["0.weight"], gradient["0.bias"])
+    weights = np.linalg.lstsq(x.T, found, rcond=None)[0]
+    assert weights.sum() == pytest.approx(1)
+    expected = [(g / 3) @ gradient["0.bias"] / (gradient["0.bias"] @ gradient["0.bias"]) for g in alone]
+    np.testing.assert_allclose(weights, expected, rtol=0, atol=1e-9)
+    assert misfit > 0.01
+
+
+def test_many_layers_are_answered_at_once_and_one_without_gradient_is_refused() -> None:
+    g, x = np.array([[1.0, -2.0], [3.0, 4.0]]), np.array([[0.5, 0.0, 1.0], [0.0, 0.0, 0.0]])
+    found, misfit = layer_input(g[:, :, None] * x[:, None, :], g)
+    np.testing.assert_allclose(found, x, rtol=0, atol=1e-15)
+    assert misfit.tolist() == [0, 0]
+    with pytest.raises(ValueError, match="the gradient in the bias is 0"):
+        layer_input(g[:, :, None] * x[:, None, :], g * np.array([[1.0], [0.0]]))
+
+
+def test_the_label_of_a_row_is_exact_with_and_without_a_bias() -> None:
+    rng = np.random.default_rng(2)
+    for bias in (True, False):
+        model = _network(bias=bias)
+        for x, label in zip(3 * rng.normal(size=(40, 7)), rng.integers(0, 5, 40), strict=True):
+            gradient = _gradient(model, x[None], label[None])
+            assert row_label_without_bias(gradient["2.weight"]) == label
+            assert not bias or row_label(gradient["2.bias"]) == label
+    with pytest.raises(ValueError, match="two classes have gradients of one length"):
+        row_label_without_bias(np.ones((2, 6)))
+
+
+def test_the_labels_of_a_batch_are_counted_exactly_given_the_mean_probability() -> None:
+    model, rng = _network(), np.random.default_rng(3)
+    for n in (1, 4, 33):
+        x, y = rng.normal(size=(n, 7)), rng.integers(0, 5, n)
+        with torch.no_grad():
+            p = torch.softmax(model(torch.tensor(x)), dim=1).numpy().mean(axis=0)
+        bias = _gradient(model, x, y)["2.bias"]
+        counts = np.bincount(y, minlength=5)
+        assert label_counts(bias, n, p).tolist() == counts.tolist()
+        shift = (0.45 / n) * np.array([1, -1, 1, -1, 0])  # below half a row a class, as the docstring says
+        assert label_counts(bias, n, p + shift).tolist() == counts.tolist()
+        assert label_counts(bias, n, p + 2 * shift).tolist() != counts.tolist()
+
+
+@pytest.mark.parametrize("size", [0.0, 0.1, 1.0])
+def test_one_row_of_softmax_regression_is_exact_without_the_model(size: float) -> None:
+    model, rng = _softmax(10, 64, size), np.random.default_rng(5)
+    x, y = rng.random((1, 64)), np.array([7])
+    gradient = _gradient(model, x, y)
+    found = softmax_row(gradient["weight"], gradient["bias"])
+    np.testing.assert_allclose(found.x, x, rtol=0, atol=EXACT)
+    assert (found.labels.tolist(), found.misfit < EXACT) == ([7], True)
+
+
+@pytest.mark.parametrize("size", [0.0, 0.05, 0.5])
+@pytest.mark.parametrize("n", [1, 3, 5])
+def test_a_batch_of_distinct_labels_is_exact_in_softmax_regression(n: int, size: float) -> None:
+    """Five of six classes at most: as many unknown numbers as equations."""
+    model, rng = _softmax(6, 40, size), np.random.default_rng(n)
+    for _ in range(3):
+        x, y = rng.random((n, 40)), rng.permutation(6)[:n]
+        gradient = _gradient(model, x, y)
+        found = softmax_batch((gradient["weight"], gradient["bias"]), _parameters(model), y)
+        assert found.labels.tolist() == sorted(y.tolist())
+        np.testing.assert_allclose(found.x, x[np.argsort(y)], rtol=0, atol=EXACT)
+        assert found.misfit < EXACT
+
+
+def test_wrong_labels_show_in_the_misfit() -> None:
+    model, rng = _softmax(6, 40, 0.1), np.random.default_rng(9)
+    gradient = _gradient(model, rng.random((2, 40)), np.array([0, 1]))
+    found = softmax_batch((gradient["weight"], gradient["bias"]), _parameters(model), np.array([0, 2]))
+    assert found.misfit > 0.01
+
+
+@pytest.mark.parametrize("labels", [[0, 0], [0, 1, 2]])
+def test_labels_that_repeat_or_fill_all_classes_are_refused(labels: list[int]) -> None:
+    model = _softmax(3, 4, 0.1)
+    with pytest.raises(ValueError, match="give fewer than 3, all different"):
+        softmax_batch((np.ones((3, 4)), np.ones(3)), _parameters(model), np.array(labels))
