@@ -28,6 +28,22 @@ def auc(scores: Array, labels: Array) -> float:
     return float((wins / (m[present] * (n - m[present]))).mean())
 
 
+def true_positive_rate(scores: Array, members: Array, false_positive_rate: float) -> float:
+    """The largest share of members that a threshold finds while it takes at most ``false_positive_rate`` of
+    the others for members; NaN without members or without others.
+
+    Args:
+        scores: (n,); above the threshold stands who is taken for a member.
+        members: bool (n,).
+        false_positive_rate: from 0 to 1.
+    """
+    inside, outside = scores[members], np.sort(scores[~members])[::-1]
+    if not len(inside) or not len(outside):
+        return float("nan")
+    wrong = int(false_positive_rate * len(outside) + 1e-9)  # a tenth of ten is one, whatever the rounding
+    return 1.0 if wrong >= len(outside) else float((inside > outside[wrong]).mean())
+
+
 def _ranks(values: Array) -> Array:
     """Ranks from 1, ties at their mean. scipy.stats loads slowly (docs/performance.md, small choices)."""
     ordered = np.sort(values)
