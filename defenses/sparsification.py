@@ -5,11 +5,9 @@ A baseline of FedAdOb (§6), on the embeddings or gradients that the party sends
 
 from __future__ import annotations
 
-import math
-
-import numpy as np
 from pydantic import Field
 
+from vflens.numerics.updates import largest_numbers
 from vflens.plugins.defense import Context, Defense
 from vflens.types import Array
 
@@ -24,15 +22,8 @@ class Sparsification(Defense):
 
     def on_embedding(self, h: Array, ctx: Context) -> Array:
         """Sparse rows (n, w)."""
-        return self._sparse(h)
+        return largest_numbers(h, self.kept)
 
     def on_gradient(self, g: Array, ctx: Context) -> Array:
         """Sparse rows (n, w)."""
-        return self._sparse(g)
-
-    def _sparse(self, rows: Array) -> Array:
-        count = math.ceil(self.kept * rows.shape[1])
-        largest = np.argsort(-np.abs(rows), axis=1, kind="stable")[:, :count]
-        sparse = np.zeros_like(rows)
-        np.put_along_axis(sparse, largest, np.take_along_axis(rows, largest, axis=1), axis=1)
-        return sparse
+        return largest_numbers(g, self.kept)
