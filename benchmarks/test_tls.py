@@ -48,12 +48,12 @@ def test_one_row_over_tls(benchmark: Any, tmp_path: Path) -> None:
         with _without_certificates():
             plain = end.enter_context(predicting(tmp_path / "plain", 20_000, network=PORTS))
         secure = end.enter_context(predicting(tmp_path / "secure", 20_000, network=PORTS))
-        candidates = {"no TLS": _asking(plain), "mutual TLS": _asking(secure)}
+        candidates = {"no TLS": asking(plain), "mutual TLS": asking(secure)}
         figures = benchmark.pedantic(lambda: alternate(candidates), rounds=1)
     report(benchmark, "p50 of one row's Predict", figures, "no TLS", "µs")
 
 
-def _asking(party: ActiveParty) -> Any:
+def asking(party: ActiveParty) -> Any:
     """The median time of a row's prediction; each row is asked for once."""
     rows, following = party.run.federation.predict, count()
 

@@ -15,6 +15,7 @@ from vflens.config import DataPartyConfig, PartyConfig, load_party
 from vflens.config.writing import toml_text
 from vflens.errors import ConfigError, StorageError
 from vflens.services.same_run import check_settings, note_settings
+from vflens.storage import durable
 from vflens.storage.files import write_whole
 from vflens.storage.heads import heads_in, to_json
 from vflens.storage.json_file import json_object
@@ -83,6 +84,7 @@ def begin(config: PartyConfig) -> bool:
         StorageError: it cannot be written, or its run cannot be resumed.
         ConfigError: its run is finished, or one of other settings.
     """
+    durable.keep(config.out, machine=config.limits.durable == "machine")
     resumed = config.resume and (config.out / "status.json").exists()
     if resumed:
         _check_resumable(config)

@@ -138,12 +138,12 @@ class World:
         except StorageError:
             assert not (self.local.coordinator.folder / "state.json").exists(), "the run was prepared"
             for member in self.local.members():
-                _bury(member)
+                bury(member)
             self._start()
 
     def _resume(self, name: str) -> None:
         old = self.local.parties[name]
-        _bury(old)
+        bury(old)
         new = started(old.config, old.links)
         self.local.join(new)
         with acts_as(name):
@@ -152,7 +152,7 @@ class World:
     def close(self) -> None:
         """Close whatever is open."""
         for member in self.local.members():
-            _bury(member)
+            bury(member)
         self._end.close()
 
 
@@ -185,7 +185,7 @@ def _armed(fault: Callable[[str], None]) -> Iterator[None]:
         failpoints.armed.remove(fault)
 
 
-def _bury(member: Any) -> None:
+def bury(member: Any) -> None:
     """Close the files of a party that died, without any of its last work."""
     for log in (member.transcript, member.recovery, member.gate):
         log.close()

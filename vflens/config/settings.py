@@ -99,6 +99,11 @@ class Limits(Settings):
     call_seconds: Seconds = Field(60, description="deadline of one call")
     step_seconds: Seconds = Field(60, description="time-out of one training step")
     message_mib: int = Field(64, ge=1, le=2047, description="largest message, in MiB")
+    durable: Literal["process", "machine"] = Field(
+        "process",
+        description="what the party's logs and states survive: `process`, that it is killed; `machine`, a "
+        "loss of power too: each write is on the disk before a message leaves, which takes time",
+    )
     checkpoint_steps: int = Field(
         500, ge=1, description="training steps between checkpoints of the recovery log"
     )

@@ -59,7 +59,7 @@ from vflens.protocol.federation import Federation
 from vflens.protocol.link import Link, Links, Party
 from vflens.protocol.standing import Standing
 from vflens.randomness import secret_from_seed
-from vflens.storage import journal
+from vflens.storage import durable, journal
 from vflens.storage.heads import Heads, keep_received
 from vflens.storage.log import party_log
 from vflens.storage.metrics import Metrics
@@ -101,6 +101,7 @@ class Member(Party):
         self.secret = secret_from_seed(config.seed)
         self.owner = Owner(self.name, role=self.role)
         defenses = build_defenses(config)
+        durable.keep(self.folder, machine=config.limits.durable == "machine")
         # The first write: a folder that cannot be written is refused here.
         self.transcript = Transcript(self.folder / "transcript", config.transcript.every)
         recovery, every = self.folder / "recovery", config.limits.checkpoint_steps

@@ -14,6 +14,7 @@ import numpy as np
 
 from vflens.errors import ProtocolError, StateError, StorageError
 from vflens.failpoints import fail_point
+from vflens.storage.durable import sync, sync_name
 from vflens.storage.files import repeats
 from vflens.types import Array, Exchange, Phase
 
@@ -44,6 +45,7 @@ class StepLog:
             file.touch()
             self._end = self._read(file.read_bytes())
             self._out = file.open("r+b", buffering=0)
+            sync_name(file)
         except (OSError, ValueError, ProtocolError) as error:
             raise StorageError(
                 f"{file} holds no training steps that can be read ({error}): use a folder that nobody changed"
@@ -144,6 +146,7 @@ class StepLog:
             while view:
                 written = os.pwrite(self._out.fileno(), view, place)
                 view, place = view[written:], place + written
+            sync(self._out.fileno(), self._file)
             fail_point("steps.bin", "written")
         except OSError as error:
             self._error = error

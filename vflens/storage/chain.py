@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from vflens.failpoints import fail_point
+from vflens.storage.durable import sync
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -77,6 +78,7 @@ class Chain:
     """
 
     def __init__(self, folder: Path, most: int) -> None:
+        self._folder = folder
         (folder / FILE).touch()
         self._out = (folder / FILE).open("r+b", buffering=0)
         self._out.truncate(LINK_BYTES * min(most, self._out.seek(0, os.SEEK_END) // LINK_BYTES))
@@ -115,6 +117,7 @@ class Chain:
         fail_point(FILE, "begun")
         if self._out.write(b"".join(written)) < LINK_BYTES * len(written):
             raise OSError(ENOSPC, os.strerror(ENOSPC))
+        sync(self._out.fileno(), self._folder)
         fail_point(FILE, "written")
         self._head = Head(self._head.records + len(written), link)
 

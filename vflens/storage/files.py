@@ -18,6 +18,7 @@ from numpy.lib import format as npy
 
 from vflens.errors import StorageError
 from vflens.failpoints import fail_point
+from vflens.storage.durable import sync, sync_name
 from vflens.types import Array
 
 #: Errors of a damaged archive. RuntimeError: foreign compression or encryption, or too deep nesting.
@@ -57,8 +58,11 @@ def whole(file: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
     try:
         with os.fdopen(descriptor, "wb") as out:
             yield out
+            out.flush()
+            sync(out.fileno(), file)
         fail_point(file.name, "written")
         temporary.replace(file)
+        sync_name(file)
     finally:
         temporary.unlink(missing_ok=True)
     fail_point(file.name, "replaced")

@@ -23,6 +23,7 @@ import numpy as np
 from vflens.errors import StorageError
 from vflens.failpoints import fail_point
 from vflens.storage.chain import Chain, Head
+from vflens.storage.durable import sync, sync_name
 from vflens.storage.index import Entry, complete_entry, index_line, released_at
 from vflens.types import Array, Phase, Point, Released
 
@@ -57,6 +58,7 @@ class Journal:
             self._index = (folder / "index.jsonl").open("ab", buffering=0)
             self._payload = (folder / "payload.bin").open("r+b", buffering=0)
             self._payload.seek(self._offset)
+            sync_name(folder / "index.jsonl")
 
     def append(self, released: Released) -> None:
         """Write one payload.
@@ -73,8 +75,10 @@ class Journal:
                 fail_point(self._name, "begun")
                 for data in payload:
                     _write_blocks(self._payload, data)
+                sync(self._payload.fileno(), self.folder)
                 fail_point(self._name, "payload")
                 _write_blocks(self._index, line)
+                sync(self._index.fileno(), self.folder)
                 fail_point(self._name, "written")
                 if self._chain is not None:
                     self._chain.append(line, payload, released.nbytes)
@@ -111,6 +115,7 @@ class Journal:
         """
         with self._lock, self._storage():
             self._index.truncate(0)
+            sync(self._index.fileno(), self.folder)
             self._offset = self._payload.seek(0)
             fail_point(self._name, "emptied")
 

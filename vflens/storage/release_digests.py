@@ -18,6 +18,7 @@ from typing import NamedTuple
 from vflens.errors import StorageError
 from vflens.failpoints import fail_point
 from vflens.storage.chain import LINK_BYTES, Head
+from vflens.storage.durable import sync, sync_name
 from vflens.storage.index import description
 from vflens.types import Phase, Point, Released
 
@@ -65,6 +66,7 @@ class ReleaseDigests:
             size = self._out.seek(0, os.SEEK_END)
             self._out.truncate(size - size % _RECORD.size)
             self._out.seek(0, os.SEEK_END)
+            sync_name(self._file)
         except OSError as error:
             raise self._refusal(error) from error
 
@@ -76,6 +78,7 @@ class ReleaseDigests:
             fail_point(FILE, "begun")
             if self._out.write(_RECORD.pack(*places, *exchange[2:], digest(released))) < _RECORD.size:
                 raise OSError(ENOSPC, os.strerror(ENOSPC))
+            sync(self._out.fileno(), self._file)
             fail_point(FILE, "written")
         except OSError as error:
             raise self._refusal(error) from error

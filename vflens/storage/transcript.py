@@ -11,6 +11,7 @@ from typing import Any
 from vflens.errors import StorageError
 from vflens.failpoints import fail_point
 from vflens.storage.chain import Head
+from vflens.storage.durable import sync, sync_name
 from vflens.storage.journal import Journal, Reader
 from vflens.storage.json_file import json_object
 from vflens.types import Exchange, Phase, Point, Released
@@ -112,6 +113,7 @@ class _LeftOut:
             file.touch()
             self._of = dict(map(_entry, json_object(file.read_text() or "{}").items()))
             self._out = file.open("r+b", buffering=0)
+            sync_name(file)
         except (OSError, ValueError) as error:
             raise self._refusal(error) from error
 
@@ -129,6 +131,7 @@ class _LeftOut:
         try:
             fail_point("left_out.json", "begun")
             os.pwrite(self._out.fileno(), json.dumps(self._of).encode(), 0)
+            sync(self._out.fileno(), self._file)
             fail_point("left_out.json", "written")
         except OSError as error:
             raise self._refusal(error) from error

@@ -1,0 +1,58 @@
+"""Writes that survive a loss of power: a party with ``limits.durable = "machine"`` syncs each to its disk.
+
+A message leaves a party after its writes. So what another party saw of it is then on its disk.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+_folders: set[Path] = set()  # of the parties that sync
+
+
+def keep(folder: Path, *, machine: bool) -> None:
+    """From now on sync what is written below a party's ``folder``; without ``machine`` do not."""
+    if not machine:
+        _folders.discard(folder)
+        return
+    _folders.add(folder)
+    with suppress(OSError):  # another user's folder, which this one may not read
+        _sync_folder(folder.parent)
+
+
+def sync(descriptor: int, path: Path) -> None:
+    """Sync what was written to the file open at ``descriptor``, if ``path``, its own or its log's, is kept.
+
+    Raises:
+        OSError: the disk failed.
+    """
+    if _is_kept(path):
+        os.fdatasync(descriptor)
+
+
+def sync_name(file: Path) -> None:
+    """The same for the name of ``file``, which is new in its folder.
+
+    Raises:
+        OSError: the disk failed.
+    """
+    if not _is_kept(file):
+        return
+    for folder in file.parents:  # each may be new too
+        _sync_folder(folder)
+        if folder in _folders:
+            return
+
+
+def _is_kept(path: Path) -> bool:
+    return bool(_folders) and not _folders.isdisjoint(path.parents)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
