@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import tomli_w
+from forks import Fork, Prepare, attended
 from laboratory import deal
 
 from vflens.experiments.run.experiment import load_experiment
@@ -48,15 +49,14 @@ def change(config: Path, **changes: Any) -> None:
     config.write_text(tomli_w.dumps(settings | changes), encoding="utf-8")
 
 
-def after(code: str) -> list[str]:
-    """A command that runs ``code``, then becomes the next command (a fork with threads is unsafe)."""
-    return [sys.executable, "-c", f"import os, sys\n{code}\nos.execv(sys.argv[1], sys.argv[1:])"]
-
-
-#: Signals as a terminal has them, even where the tests run in the background.
-ATTENDED = after("import signal\nfor n in (signal.SIGINT, signal.SIGHUP): signal.signal(n, signal.SIG_DFL)")
-#: No file of this process grows beyond 200 kB.
-SMALL_DISK = after("import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))")
+#: The next command has signals as a terminal has them, even where the tests run in the background.
+ATTENDED = [
+    sys.executable,
+    "-c",
+    "import os, signal, sys\n"
+    "for n in (signal.SIGINT, signal.SIGHUP): signal.signal(n, signal.SIG_DFL)\n"
+    "os.execv(sys.argv[1], sys.argv[1:])",
+]
 
 
 @dataclass
@@ -65,24 +65,16 @@ class Federation:
 
     home: Path
     roles: Mapping[str, str]
-    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    processes: dict[str, Fork | subprocess.Popen[bytes]] = field(default_factory=dict)
 
     def config(self, party: str) -> Path:
         return self.home / party / "config.toml"
 
-    def start(self, *parties: str, prepare: Sequence[str] = ATTENDED, flags: Sequence[str] = ()) -> None:
+    def start(self, *parties: str, prepare: Prepare = attended, flags: Sequence[str] = ()) -> None:
         """Start these parties, all without a name, with ``flags``; their words are in ``output.log``."""
         for party in parties or tuple(self.roles):
             serve = ["serve", self.roles[party], "--config", str(self.config(party)), *flags]
-            command = [*prepare, *VFLENS, *serve]
-            with (self.home / party / "output.log").open("ab") as output:
-                self.processes[party] = subprocess.Popen(
-                    command,
-                    stdout=output,
-                    stderr=output,
-                    stdin=subprocess.DEVNULL,
-                    env=ENVIRONMENT,
-                )
+            self.processes[party] = Fork(serve, self.home / party / "output.log", prepare)
 
     def codes(self, seconds: float = 40) -> dict[str, int]:
         """Everybody's exit code, once all have ended."""

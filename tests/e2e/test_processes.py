@@ -18,11 +18,11 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from commandline import Refused, Run
+from forks import small_disk
 from laboratory import THREE
 from processes import (
     ENVIRONMENT,
     SLOW,
-    SMALL_DISK,
     VFLENS,
     Federation,
     change,
@@ -375,7 +375,7 @@ class TestGoesWrong:
         victims'.
         """
         with dealt(tmp_path, training=SLOW) as federation:
-            federation.start(who, prepare=SMALL_DISK)
+            federation.start(who, prepare=small_disk)
             federation.start(*set(PARTIES) - {who})
             codes = federation.codes()
             assert codes[who] == 12

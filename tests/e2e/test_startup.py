@@ -17,6 +17,7 @@ _LOADED = (
 def test_no_party_loads_libraries_of_figures_and_tables(tmp_path: Path) -> None:
     disclosed = [{"what": "parameters", "to": "active"}, {"what": "auxiliary", "to": "active", "rows": 9}]
     with dealt(tmp_path, disclose=disclosed, attacks=[{"name": "half"}, {"name": "lmmse"}]) as federation:
+        started = {}
         for party, role in federation.roles.items():
             command = [
                 sys.executable,
@@ -27,8 +28,9 @@ def test_no_party_loads_libraries_of_figures_and_tables(tmp_path: Path) -> None:
                 "--config",
                 str(federation.config(party)),
             ]
-            federation.processes[party] = subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE)
-        said = {party: process.communicate(timeout=60)[0] for party, process in federation.processes.items()}
+            started[party] = subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE)
+            federation.processes[party] = started[party]
+        said = {party: process.communicate(timeout=60)[0] for party, process in started.items()}
         assert set(federation.codes().values()) == {0}
     for party, modules in said.items():
         loaded = set(modules.decode().split())
