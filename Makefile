@@ -11,6 +11,8 @@ CODE := $(SOURCES) tests benchmarks docs requirements
 # One numeric thread per process: sums have one order, and two cores serve several parties.
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
+# Hundreds of processes start: where bytecode is not written, each compiles the package again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo demo-deep test facts golden kernels wheel-check fmt lint types proto check-proto bench test-docs docs check lock audit-deps containers clean
