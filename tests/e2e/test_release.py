@@ -6,11 +6,9 @@ import hashlib
 import io
 import json
 import re
-import shutil
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,7 +19,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from commandline import STAGE, Run
-from processes import ENVIRONMENT
+from processes import ATTENDED, ENVIRONMENT
 from sklearn.datasets import load_breast_cancer
 
 from vflens.experiments.release.file import TableFile
@@ -418,42 +416,37 @@ def test_pandas_is_not_loaded_to_release_a_table(tmp_path: Path) -> None:
     assert (tmp_path / "o.csv").exists()
 
 
-def _killed_while_it_writes(command: list[str], out: Path, sent: signal.Signals) -> tuple[int, str]:
-    """Exit code and words of ``command``, after the file beside ``out`` that it writes first existed."""
-    with subprocess.Popen(
-        command,
-        cwd=out.parents[1],
-        env=ENVIRONMENT | {"PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        deadline = time.monotonic() + 60
-        while not any(f.stat().st_size for f in out.parent.glob(".release-*-o.csv")):
-            assert time.monotonic() < deadline
-            if process.poll() is not None:
-                break
-            time.sleep(0.002)
-        process.send_signal(sent)
-        _, err = process.communicate(timeout=60)
-    return process.returncode, err
+#: ``vflens`` with these arguments, which waits for a signal once the first rows are written.
+HELD = """
+import threading
+from vflens.cli.main import main
+from vflens.experiments.release.sink import TableSink
+
+def held(sink, columns, write=TableSink.write):
+    write(sink, columns)
+    print("wrote", flush=True)
+    threading.Event().wait()
+
+TableSink.write = held
+main()
+"""
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_kill_in_the_middle_leaves_no_half_output(tmp_path: Path, sent: signal.Signals) -> None:
-    frame = pd.DataFrame(np.random.default_rng(0).random((60_000, 8)), columns=list("abcdefgh"))
-    frame.to_csv(tmp_path / "t.csv", index=False)
+    table = _numbers(tmp_path, np.random.default_rng(0).random((600, 8)))
     out = tmp_path / "made" / "o.csv"
-    command = [sys.executable, "-m", "vflens.cli.main", "release", "t.csv", "--mechanism", "bounded"]
+    command = [*ATTENDED, sys.executable, "-c", HELD, "release", str(table), "--mechanism", "bounded"]
     command += ["--lower=-1", "--upper", "1", "--lambda", "1", "--out", str(out)]
-    for _ in range(10):  # on a busy machine it may have ended before the signal comes
-        code, err = _killed_while_it_writes(command, out, sent)
-        if code != 0:
-            break
-        shutil.rmtree(out.parent)
-    assert code != 0
+    environment, pipe = ENVIRONMENT | {"PYTHONPATH": str(ROOT)}, subprocess.PIPE
+    with subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "wrote\n"
+        assert list(out.parent.glob(".release-*-o.csv"))
+        process.send_signal(sent)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == (-sent if sent == signal.SIGKILL else 130)
     if sent != signal.SIGKILL:
-        assert code == 130
         assert STAGE.sub("", err) == f"error: interrupted: {out} was not written\n"
     left = [f.name for f in out.parent.iterdir()]
     assert all(name.startswith(".release-") for name in left), left

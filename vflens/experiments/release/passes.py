@@ -176,7 +176,7 @@ def write(
     plan: Columns, blocks: Iterable[Block], found: Scan, noise: Noise, path: Path, *, excel_safe: bool = False
 ) -> Effect:
     """Write x + n to ``path``, in the format of its suffix; ``excel_safe``: see
-    :class:`vflens.experiments.release.file.TableSink`.
+    :class:`vflens.experiments.release.sink.TableSink`.
 
     Raises:
         DataError: the numbers differ from those of the first pass.
