@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import re
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from processes import ENVIRONMENT, VFLENS, experiment_file
+from processes import experiment_file
 
 from vflens.cli import main
+from vflens.experiments.run.experiment import load_experiment
+from vflens.experiments.run.run import run
 
 STAGE = re.compile(r"^ *\d+\.\d s  .*\n", re.MULTILINE)  # the line of a stage
 
@@ -74,9 +75,7 @@ def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run, in one process."""
     folder = tmp_path_factory.mktemp("finished_run")
     file = experiment_file(folder, disclose=[{"what": "parameters", "to": "active"}])
-    command = [*VFLENS, "run", str(file), "--in-process", "--json"]
-    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=True, timeout=60)
-    return Path(strict(done.stdout)["folder"])
+    return run(load_experiment(file), in_process=True).folder
 
 
 def strict(text: str) -> Any:

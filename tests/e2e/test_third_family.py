@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import processes
 import pytest
 import tomli_w
-from processes import vflens
+from commandline import Refused, Run
 
 from vflens.errors import ConfigError, PluginError
 from vflens.experiments.results.folders import read_party
@@ -63,15 +64,17 @@ def _file(folder: Path, **changes: Any) -> Path:
     return file
 
 
-def _run(folder: Path, *where: str) -> dict[str, Any]:
-    """The one run in ``folder``, as the command shows it."""
-    done = vflens("run", str(_file(folder)), "--json", *where, cwd=folder, PYTHONPATH=str(folder))
-    (found,) = json.loads(done.stdout)["runs"]
+def _shown(out: str) -> dict[str, Any]:
+    """Results and utility of the one run that the command prints."""
+    (found,) = json.loads(out)["runs"]
     return {name: found[name] for name in ("results", "utility")}
 
 
-def test_it_trains_in_processes_predicts_and_is_attacked(installed: Path) -> None:
-    found = _run(installed)
+def test_it_trains_in_processes_predicts_and_is_attacked(
+    installed: Path, vflens: Run, refused: Refused, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = str(_file(installed))
+    found = _shown(processes.vflens("run", file, "--json", cwd=installed, PYTHONPATH=str(installed)).stdout)
     assert found["utility"]["accuracy"] > 0.9
     errors = {r["attack"]: r["mse"] for r in found["results"]}
     assert errors["half"] > 1e-2
@@ -85,10 +88,14 @@ def test_it_trains_in_processes_predicts_and_is_attacked(installed: Path) -> Non
     # A mean row's predictions add up to what its labels do: 2 in one class, 0 in the others.
     assert abs(scores.sum(axis=1).mean() - 2) < 0.1
 
-    assert _run(installed, "--in-process") == found
-
-    refused = vflens("audit", str(home), code=2, PYTHONPATH=str(installed))
-    assert "trained linear regression: an audit simulates scores of softmax regression only" in refused.stderr
+    monkeypatch.syspath_prepend(str(installed))
+    monkeypatch.delitem(sys.modules, "linear_regression", raising=False)
+    assert (
+        _shown(vflens("run", _file(installed), "--out", installed / "one", "--in-process", "--json").out)
+        == found
+    )
+    words = "trained linear regression: an audit simulates scores of softmax regression only"
+    assert words in refused(2, "audit", home)
 
 
 def test_a_family_that_builds_no_part_is_refused_in_one_sentence(

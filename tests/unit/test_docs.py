@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import re
 import shlex
 import shutil
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 from types import ModuleType
@@ -18,6 +15,7 @@ from typing import Any
 import click
 import pytest
 import typer
+from commandline import Run
 from rich.text import Text
 
 from vflens.cli.main import app
@@ -254,20 +252,14 @@ def test_the_example_of_audit_reads_its_file() -> None:
     assert subject.x.shape[1] == len(columns)
 
 
-def test_the_example_of_release_runs(tmp_path: Path) -> None:
+def test_the_example_of_release_runs(vflens: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     command, _ = _resolve(["release"])
     example = re.search(r"Example: vflens release (.+)", command.help or "", re.DOTALL)
     assert example is not None
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    ran = subprocess.run(
-        [sys.executable, "-m", "vflens.cli.main", "release", *shlex.split(example[1])],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr
+    monkeypatch.chdir(tmp_path)
+    ended = vflens("release", *shlex.split(example[1]))
+    assert ended.code == 0, ended.err
     assert (
         (tmp_path / "released.csv")
         .read_text(encoding="utf-8")
@@ -355,7 +347,7 @@ name = "undefended"
 """
 
 
-def test_the_plugins_of_the_readme_run(tmp_path: Path) -> None:
+def test_the_plugins_of_the_readme_run(vflens: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Installed as a package of their own, in a federation of one process, named as the README names them."""
     attack, defense = section(README, "Add an attack"), section(README, "Add a defence")
     *blocks, package = fences(attack, "toml") + fences(defense, "toml")
@@ -367,11 +359,11 @@ def test_the_plugins_of_the_readme_run(tmp_path: Path) -> None:
         (tmp_path / f"{name}.py").write_text(source, encoding="utf-8")
     _install(project["project"], tmp_path)
     (tmp_path / "experiment.toml").write_text(EXPERIMENT + "\n".join(blocks), encoding="utf-8")
-    command = [sys.executable, "-m", "vflens.cli.main", "run", "experiment.toml", "--in-process", "--json"]
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    undefended, defended = json.loads(done.stdout)["runs"]
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    ended = vflens("run", "experiment.toml", "--in-process", "--json")
+    assert ended.code == 0, ended.err
+    undefended, defended = json.loads(ended.out)["runs"]
     errors = {r["attack"]: r["mse"] for r in undefended["results"]}
     assert errors["clamped_half_star"] <= errors["half_star"]
     assert defended["defenses"] == ["top_scores (keep 2)"]
