@@ -15,17 +15,17 @@ from typing import Any
 from pydantic import Field
 
 from vflens.defenses._clipping import clipped_to_grid
+from vflens.defenses._row_noise import RowNoise
 from vflens.numerics.discrete_noise import GAUSSIAN_STEP, fresh_words, gaussian, prepare_gaussian
-from vflens.plugins.defense import Context, Defense
+from vflens.plugins.defense import Context
 from vflens.types import Array, Claim
 
 
-class DPGaussian(Defense):
+class DPGaussian(RowNoise):
     """h̃ = h·min(1, C/‖h‖₂) + n, n ~ N(0, (level·C)²I).
 
-    At a passive party it acts on embeddings, at the active party on gradients (and on the logits that
-    it sends in softmax regression). A row's gradient is that of its own loss, n times its part in a batch of
-    n rows: C and level mean the same at every batch size.
+    It acts on embeddings and gradients, see :class:`vflens.defenses._row_noise.RowNoise`: C and level mean
+    the same at every batch size.
     """
 
     clip: float = Field(1.0, ge=1e-100, le=1e100, description="C, the largest L2 norm of a row")
@@ -35,15 +35,6 @@ class DPGaussian(Defense):
     def model_post_init(self, context: Any) -> None:
         """Build the sampler's table before the run: it takes longer than a training step."""
         prepare_gaussian()
-
-    def on_embedding(self, h: Array, ctx: Context) -> Array:
-        """Clipped, noisy rows (n, w)."""
-        return self._noisy(h, ctx)
-
-    def on_gradient(self, g: Array, ctx: Context) -> Array:
-        """Clipped, noisy rows (n, w)."""
-        n = max(len(g), 1)
-        return self._noisy(n * g, ctx) / n
 
     def claim(self, state: Mapping[str, Array]) -> Claim:
         """Noise of standard deviation level·C; (ε, δ) per row and exchange where the classical bound covers

@@ -12,30 +12,21 @@ from collections.abc import Mapping
 from pydantic import Field
 
 from vflens.defenses._clipping import clipped_to_grid
+from vflens.defenses._row_noise import RowNoise
 from vflens.numerics.discrete_noise import LAPLACE_STEP, fresh_words, laplace
-from vflens.plugins.defense import Context, Defense
+from vflens.plugins.defense import Context
 from vflens.types import Array, Claim
 
 
-class DPLaplace(Defense):
+class DPLaplace(RowNoise):
     """h̃ = h·min(1, C/‖h‖₁) + n, n ~ Laplace(level·C) on every coordinate.
 
-    At a passive party it acts on embeddings, at the active party on gradients (and on the logits that
-    it sends in softmax regression). A row's gradient is that of its own loss, n times its part in a batch of
-    n rows: C and level mean the same at every batch size.
+    It acts on embeddings and gradients, see :class:`vflens.defenses._row_noise.RowNoise`: C and level mean
+    the same at every batch size.
     """
 
     clip: float = Field(1.0, ge=1e-100, le=1e100, description="C, the largest L1 norm of a row")
     level: float = Field(0.1, ge=1e-9, le=1e100, description="scale b of the noise, in units of C")
-
-    def on_embedding(self, h: Array, ctx: Context) -> Array:
-        """Clipped, noisy rows (n, w)."""
-        return self._noisy(h, ctx)
-
-    def on_gradient(self, g: Array, ctx: Context) -> Array:
-        """Clipped, noisy rows (n, w)."""
-        n = max(len(g), 1)
-        return self._noisy(n * g, ctx) / n
 
     def claim(self, state: Mapping[str, Array]) -> Claim:
         """ε = 2/level, δ = 0 per row and exchange: replacing a row moves it by at most 2C in L1. Standard

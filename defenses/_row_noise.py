@@ -1,0 +1,30 @@
+"""Noise of a fixed size on every row that a party sends."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+from vflens.plugins.defense import Context, Defense
+from vflens.types import Array
+
+
+class RowNoise(Defense):
+    """Noise of one size on all rows that a party sends.
+
+    At a passive party it acts on embeddings, at the active party on gradients (and on the logits that it
+    sends in softmax regression). A row's gradient is that of its own loss, n times its part in a batch of n
+    rows: the settings mean the same at every batch size.
+    """
+
+    def on_embedding(self, h: Array, ctx: Context) -> Array:
+        """Clipped, noisy rows (n, w)."""
+        return self._noisy(h, ctx)
+
+    def on_gradient(self, g: Array, ctx: Context) -> Array:
+        """Clipped, noisy rows (n, w)."""
+        n = max(len(g), 1)
+        return self._noisy(n * g, ctx) / n
+
+    @abstractmethod
+    def _noisy(self, rows: Array, ctx: Context) -> Array:
+        """``rows`` (n, w), each clipped and under noise of its own."""
