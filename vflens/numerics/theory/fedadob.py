@@ -25,7 +25,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.spatial.distance import pdist
 
 from vflens.array import Array
 
@@ -183,4 +182,6 @@ def equal_embeddings_bound(y: Array) -> float:
     Args:
         y: T_i H (n, k), n ≥ 2.
     """
+    from scipy.spatial.distance import pdist  # loads as long as all else of a report
+
     return float(pdist(y).sum()) / (len(y) - 1)
