@@ -57,29 +57,38 @@ class Rows(StrEnum):
     TRAIN = "train"
 
 
+Adversary = Annotated[
+    Path,
+    typer.Argument(
+        help="the adversary's run folder: the active party's; for attacks on labels any other party's"
+    ),
+]
+Named = Annotated[str, typer.Option(help="a name of `vflens attacks`")]
+Target = Annotated[str | None, typer.Option(help="a passive party; default: the only one")]
+Attacked = Annotated[
+    Rows | None, typer.Option(help="the rows to estimate; default: prediction rows if it can")
+]
+Given = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="a parameter of the attack, overrides the run's; repeatable"
+    ),
+]
+Out = Annotated[Path, typer.Option(help="the estimate to write")]
+Verify = Annotated[
+    int, typer.Option(min=0, help="so many rows are solved again from the attack's definition, in CVXPY")
+]
+
+
 def attack(
     *,
-    folder: Annotated[
-        Path,
-        typer.Argument(
-            help="the adversary's run folder: the active party's; for attacks on labels any other party's"
-        ),
-    ],
-    attack: Annotated[str, typer.Option(help="a name of `vflens attacks`")],
-    target: Annotated[str | None, typer.Option(help="a passive party; default: the only one")] = None,
-    rows: Annotated[
-        Rows | None, typer.Option(help="the rows to estimate; default: prediction rows if it can")
-    ] = None,
-    given: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="KEY=VALUE", help="a parameter of the attack, overrides the run's; repeatable"
-        ),
-    ] = None,
-    out: Annotated[Path, typer.Option(help="the estimate to write")] = Path("estimate.npz"),
-    verify: Annotated[
-        int, typer.Option(min=0, help="so many rows are solved again from the attack's definition, in CVXPY")
-    ] = 0,
+    folder: Adversary,
+    attack: Named,
+    target: Target = None,
+    rows: Attacked = None,
+    given: Given = None,
+    out: Out = Path("estimate.npz"),
+    verify: Verify = 0,
     json: Json = False,
 ) -> None:
     """Attack a recorded transcript, without the parties; the target scores the estimate.
@@ -99,15 +108,7 @@ def attack(
         scored=scored,
         verify=verify,
     )
-    checked = f"\n{facts['verified']['words']}" if verify else ""
-    emit(
-        json,
-        facts,
-        lambda: (
-            f"{facts['rows']} {facts['scored_set']} rows of {facts['target']!r} estimated by {attack}: "
-            f"{out}{checked}\nlet the target score it: vflens score {out} --config …"
-        ),
-    )
+    emit(json, facts, lambda: _estimated(facts))
 
 
 def score(
@@ -124,11 +125,7 @@ def score(
     from vflens.experiments.results.offline import score_estimate
 
     facts = score_estimate(estimate, config)
-    emit(
-        json,
-        facts,
-        lambda: _scored(facts),
-    )
+    emit(json, facts, lambda: _scored(facts))
 
 
 def compare(
@@ -144,6 +141,16 @@ def compare(
 
     found = comparison.compare(run_a, run_b)
     emit(json, found, lambda: plain(comparison.table(found)))
+
+
+def _estimated(facts: Facts) -> str:
+    """What was estimated, and what comes next."""
+    checked = f"\n{facts['verified']['words']}" if "verified" in facts else ""
+    out = facts["estimate"]
+    return (
+        f"{facts['rows']} {facts['scored_set']} rows of {facts['target']!r} estimated by {facts['attack']}: "
+        f"{out}{checked}\nlet the target score it: vflens score {out} --config …"
+    )
 
 
 def _scored(facts: Facts) -> str:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from vflens.cli.output import Json, emit, note, plain
 from vflens.errors import printable
 from vflens.types import Document
+
+if TYPE_CHECKING:
+    from vflens.experiments.results.folders import Run as RecordedRun
+    from vflens.experiments.run.run import Run
 
 _CAPTION = (
     "mean squared error a feature (columns scaled to [0, 1]) ± its 95 % interval, "
@@ -71,8 +75,7 @@ def run(
     """
     from vflens.cli.progress import ScenarioBars
     from vflens.errors import PluginError
-    from vflens.experiments.results.folders import read_runs
-    from vflens.experiments.results.verdict import failures, to_json
+    from vflens.experiments.results.verdict import failures
     from vflens.experiments.run.experiment import load_experiment
     from vflens.experiments.run.run import run as run_experiment
 
@@ -81,12 +84,7 @@ def run(
         experiment = experiment.model_copy(update={"out": out})
     with ScenarioBars(experiment) as bars:
         result = run_experiment(experiment, in_process=in_process, tell=bars)
-    runs = read_runs(result.scenarios)
-    emit(
-        json,
-        {**to_json(runs), "report": str(result.report), "folder": str(result.folder)},
-        lambda: _summary(runs, result.report),
-    )
+    runs = _emit_result(result, json)
     broken = [sentence for run in runs for sentence in failures(run)]
     if strict and broken:
         raise PluginError(f"--strict: {broken[0]}: mend the plug-in, or leave it out")
@@ -105,21 +103,13 @@ def resume(
 
     Example: vflens resume runs/digits
     """
-    from vflens.experiments.results.folders import read_runs
-    from vflens.experiments.results.verdict import to_json
     from vflens.experiments.run.resume import resume as resume_runs
 
     def tell(scenario: str, event: Document) -> None:
         if event.get("event") in ("started", "resumed", "finished"):
             note(f"{scenario}: {event.get('party', 'all parties')} {event['event']}")
 
-    result = resume_runs(folder, restart=restart, tell=tell)
-    runs = read_runs(result.scenarios)
-    emit(
-        json,
-        {**to_json(runs), "report": str(result.report), "folder": str(result.folder)},
-        lambda: _summary(runs, result.report),
-    )
+    _emit_result(resume_runs(folder, restart=restart, tell=tell), json)
 
 
 def check(
@@ -202,6 +192,20 @@ def predict(
 
 def _discard(message: str) -> None:
     """Print nothing (--quiet)."""
+
+
+def _emit_result(result: Run, json: bool) -> tuple[RecordedRun, ...]:
+    """Print what the runs of an experiment ended with; the runs."""
+    from vflens.experiments.results.folders import read_runs
+    from vflens.experiments.results.verdict import to_json
+
+    runs = read_runs(result.scenarios)
+    emit(
+        json,
+        {**to_json(runs), "report": str(result.report), "folder": str(result.folder)},
+        lambda: _summary(runs, result.report),
+    )
+    return runs
 
 
 def _summary(runs: Any, report: Path) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +27,7 @@ from vflens.errors import ConfigError, DataError, PluginError
 from vflens.experiments.results.folders import Metric, read_party
 from vflens.experiments.results.verified import check_verifiable, verified
 from vflens.plugins.attack import Attack
+from vflens.plugins.view import AdversaryView
 from vflens.protocol.acts import Guess, Submission
 from vflens.protocol.federation import Federation
 from vflens.randomness import secret_from_seed, stream
@@ -83,26 +84,10 @@ def attack_recorded(
         check_verifiable(name, attack)
     party, target = _sides(attack, config.party, federation, target)
     transcript = Reader(folder / "transcript")
-    kept = folder / "own.npz"  # a passive party has it if labels were granted
     scored = _scored(attack, name, scored)
-    see = partial(
-        view_of,
-        attack,
-        federation,
-        party=party,
-        target=target,
-        transcript=transcript,
-        own=load_arrays(kept) if party == federation.active.name or kept.exists() else {},
-        every=config.transcript.every,
-        device=config.device if isinstance(config, DataPartyConfig) else "cpu",
-        own_model=partial(_own_model, config, folder) if isinstance(config, PassiveConfig) else None,
-    )
+    see = _views(attack, federation, config, folder, party=party, target=target, transcript=transcript)
     view = see(rows=_estimated(attack, federation, transcript, target, scored))
-    rng = stream(secret_from_seed(config.seed), "attack", name, target)
-    try:
-        estimate = reconstructed(attack, view, rng)
-    except PluginError as error:
-        raise PluginError(f"attack {name!r} on {target!r} failed: {error}") from error
+    estimate = _estimate(attack, view, name, config.seed)
     with owner_only():  # the guess of the target's rows
         save_estimate(out, estimate, run=federation.run, adversary=party, attack=name, scored=scored)
     return {
@@ -114,6 +99,41 @@ def attack_recorded(
         **_certificates(estimate),
         **(verified(name, attack, estimate, see, rows=verify) if verify else {}),
     }
+
+
+def _views(
+    attack: Attack,
+    federation: Federation,
+    config: PartyConfig,
+    folder: Path,
+    *,
+    party: str,
+    target: str,
+    transcript: Reader,
+) -> Callable[..., AdversaryView]:
+    """The view of ``attack`` in ``party``, which ran in ``folder``, for the rows that it is called with."""
+    kept = folder / "own.npz"  # a passive party has it if labels were granted
+    return partial(
+        view_of,
+        attack,
+        federation,
+        party=party,
+        target=target,
+        transcript=transcript,
+        own=load_arrays(kept) if party == federation.active.name or kept.exists() else {},
+        every=config.transcript.every,
+        device=config.device if isinstance(config, DataPartyConfig) else "cpu",
+        own_model=partial(_own_model, config, folder) if isinstance(config, PassiveConfig) else None,
+    )
+
+
+def _estimate(attack: Attack, view: AdversaryView, name: str, seed: str) -> Estimate:
+    """What ``attack`` makes of ``view``; a failure names both sides."""
+    rng = stream(secret_from_seed(seed), "attack", name, view.target)
+    try:
+        return reconstructed(attack, view, rng)
+    except PluginError as error:
+        raise PluginError(f"attack {name!r} on {view.target!r} failed: {error}") from error
 
 
 def _own_model(config: PassiveConfig, folder: Path) -> Module:

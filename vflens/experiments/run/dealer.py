@@ -131,21 +131,33 @@ def write_parties(
             from vflens.services.certificates.make import deal_certificates
 
             deal_certificates(experiment.name, experiment.roles(), homes)
-        for party, role in experiment.roles().items():
-            try:
-                clear(homes[party])
-                data = {} if role is Role.COORDINATOR else _data(experiment, party, tables, homes[party])
-                config = {
-                    **_common(experiment, scenario, party, role, addresses, root=root),
-                    **data,
-                    **_of_role(experiment, party, role, root),
-                }
-                write_private(homes[party] / "config.toml", toml_text(config))  # it holds secrets
-            except OSError as error:
-                raise StorageError(
-                    f"{homes[party]} cannot be written ({error.strerror}): choose another `out`"
-                ) from error
+        for party, home in homes.items():
+            _write_party(experiment, scenario, party, home, tables=tables, addresses=addresses, root=root)
     return {party: home / "config.toml" for party, home in homes.items()}
+
+
+def _write_party(
+    experiment: Experiment,
+    scenario: Scenario,
+    party: str,
+    home: Path,
+    *,
+    tables: Mapping[str, Table],
+    addresses: Mapping[str, tuple[str, str]],
+    root: str,
+) -> None:
+    """Write the table and the configuration of ``party`` into ``home``; an earlier run's files move aside."""
+    role = experiment.roles()[party]
+    try:
+        clear(home)
+        config = {
+            **_common(experiment, scenario, party, role, addresses, root=root),
+            **({} if role is Role.COORDINATOR else _data(experiment, party, tables, home)),
+            **_of_role(experiment, party, role, root),
+        }
+        write_private(home / "config.toml", toml_text(config))  # it holds secrets
+    except OSError as error:
+        raise StorageError(f"{home} cannot be written ({error.strerror}): choose another `out`") from error
 
 
 def remove_sockets(configs: Mapping[str, Path]) -> None:
