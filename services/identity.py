@@ -91,5 +91,12 @@ def _remind(config: MemberConfig, say: Callable[[str], None], log: Any, ended: t
         if warning:
             say(warning)
             log.warning("certificate", reason=warning)
-        if ended.wait(_DAY if warning else _LOOK_SECONDS):
+        if ended.wait(_pause(config) if warning else _LOOK_SECONDS):
             return
+
+
+def _pause(config: MemberConfig) -> float:
+    """Seconds until the next warning: a day, or until the certificate ends."""
+    identity = identity_of(config)
+    left = 0.0 if identity is None else identity.left.total_seconds()
+    return min(left, _DAY) if left > 0 else _DAY

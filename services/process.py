@@ -233,6 +233,8 @@ def _until(
             flushed = received
         seen = received
         misses = 0 if lives(coordinator, party.config) else misses + 1
+        if misses >= 3:
+            came(coordinator, party.config)  # refused, by a certificate that has ended: waiting does not help
         if misses == 3:
             gone_until = time.monotonic() + party.config.limits.rejoin_seconds
             report.waits_for(coordinator)
@@ -276,7 +278,7 @@ def _serve_coordinator(config: CoordinatorConfig, say: Say, progress: Progress, 
 
 def _check_alive(config: CoordinatorConfig) -> None:
     for peer in config.peers:
-        if not lives(peer, config) and not lives(peer, config, 10.0):
+        if not lives(peer, config) and not lives(peer, config, 10.0) and not came(peer, config):
             raise UnavailableError(
                 f"{peer.role} {peer.name!r} at {peer.address} died: look at its log, then start the run again"
             )

@@ -30,7 +30,8 @@ def status(config_file: Path) -> Document:
     """
     config = load_party(config_file)
     folder, held = config.out, _is_held(config.out)
-    certificate, usable = _certificate(config)
+    certificate = _certificate(config)
+    usable = certificate is None or certificate["ends"] is not None
     noted, reached = _noted(folder / "status.json"), _noted(folder / "state.json")
     state = str(noted.get("state", "never started"))
     if state == "running" and not held:
@@ -70,6 +71,11 @@ def check(found: Document) -> None:
                 else "look at its log, then start it"
             )
             raise UnavailableError(f"{party}: {state}, no process runs in {found['folder']}: {remedy}")
+        case "running" if found["certificate"] and found["certificate"]["ends"] is None:
+            problem = found["certificate"]["problem"]
+            raise UnavailableError(
+                f"{party} runs in {found['folder']}, new connections are refused: {problem}"
+            )
         case "running" if not found["serves"]:
             raise UnavailableError(f"{party} runs in {found['folder']} but does not answer: look at its log")
         case "failed" | "interrupted" as state:
@@ -90,7 +96,7 @@ def words(found: Document) -> str:
             for name, lives in found["peers"].items()
         ),
         *([f"  last error: {found['last_error']}"] if found["last_error"] else []),
-        *([f"  certificate: {found['certificate']}"] if found["certificate"] else []),
+        *([f"  certificate: {c['problem'] or 'ends ' + c['ends']}"] if (c := found["certificate"]) else []),
     ]
     return "\n".join(map(printable, lines))
 
@@ -163,12 +169,14 @@ def _last_error(events: Path) -> str:
     return ""
 
 
-def _certificate(config: MemberConfig) -> tuple[str, bool]:
-    """When the party's certificate ends, or why it cannot be used; "" without ``[tls]``. Whether calls can be
-    made with it.
+def _certificate(config: MemberConfig) -> dict[str, str | None] | None:
+    """When the party's certificate "ends", None if it cannot be used, and its "problem", "" without one; None
+    without ``[tls]``.
     """
     try:
         identity = identity_of(config)
     except ConfigError as error:
-        return str(error), False
-    return "" if identity is None else f"ends {identity.files.ends.isoformat()}", True
+        return {"ends": None, "problem": str(error)}
+    if identity is None:
+        return None
+    return {"ends": identity.files.ends.isoformat(), "problem": identity.warning()}

@@ -10,13 +10,18 @@ from typing import Any
 
 import pytest
 from accidents import train_until
+from certs import files, subject
 from commandline import Run
 from laboratory import close, deal, experiment
+from processes import change
 
 from vflens.config import load_party
 from vflens.experiments.run.in_process import LocalFederation
 from vflens.services.folder import begin, exclusive, write_status
 from vflens.services.process import start_server
+from vflens.services.status import words
+from vflens.types import Role
+from vflens.wire.tls.issue import draw_authority
 
 Ask = Callable[[str], tuple[int, dict[str, Any], str]]
 
@@ -79,6 +84,29 @@ def test_a_party_in_training_shows_its_step_and_which_peers_serve(home: Home, vf
     code, found, error = home.ask("passive")
     assert (code, found["state"], found["peers"]) == (11, "killed", {})
     assert "killed, no process runs in" in error
+
+
+@pytest.mark.parametrize(
+    ("days", "shown", "said"),
+    [
+        (3.5, "ends in 3 days (", "does not answer: look at its log"),
+        (-0.01, "ended on ", "new connections are refused: certificate "),
+    ],
+)
+def test_a_certificate_that_ends_soon_or_has_ended(
+    home: Home, tmp_path: Path, days: float, shown: str, said: str
+) -> None:
+    whom = subject("passive", Role.PASSIVE)
+    tls = files(tmp_path / "tls", whom, draw_authority(whom.federation), days=days)
+    change(home.files["passive"], tls={name: str(path) for name, path in tls})
+    folder = load_party(home.files["passive"]).out
+    with exclusive(folder):
+        write_status(folder, "running")
+        code, found, error = home.ask("passive")
+    assert (code, found["state"], found["serves"]) == (11, "running", False)
+    assert shown in found["certificate"]["problem"]
+    assert f"certificate: {found['certificate']['problem']}" in words(found)
+    assert said in error
 
 
 @pytest.mark.parametrize(

@@ -84,6 +84,17 @@ def test_good_files_are_accepted(config: Path, vflens: Run) -> None:
     assert (ended.code, ended.err.startswith("error: coordinator, passive does not run")) == (11, True)
 
 
+def test_a_certificate_that_ends_soon_is_a_warning(
+    config: Path, tls: Tls, vflens: Run, tmp_path: Path
+) -> None:
+    near = files(tmp_path / "near", ACTIVE, days=3.5)
+    near.key.replace(tls.key)
+    near.certificate.replace(tls.certificate)
+    ended = vflens("certs", "check", config)
+    assert ended.code == 11
+    assert "certificate.pem ends in 3 days (" in ended.err.splitlines()[0]
+
+
 def test_a_new_certificate_is_no_key(config: Path, refused: Refused) -> None:
     change(config, tls={"certificate": "tls/a.pem", "key": "tls/a.pem", "trust": "tls/trust"})
     said = refused(2, "certs", "init", config)

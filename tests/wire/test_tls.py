@@ -6,9 +6,10 @@ import json
 import os
 import re
 import ssl
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -27,10 +28,12 @@ from vflens.config import OPERATOR, Peer, Tls
 from vflens.errors import AccessError, ConfigError, UnavailableError
 from vflens.protocol import acts
 from vflens.services.healthcheck import HealthServicer, came, serves
+from vflens.services.process import _check_alive
 from vflens.services.servicer import Servicer
 from vflens.types import Role
 from vflens.wire.channel import grpc, listen, new_server, open_channel
 from vflens.wire.grpc_link import GrpcLink
+from vflens.wire.tls import counterpart as counterpart_module
 from vflens.wire.tls import identity as identity_module
 from vflens.wire.tls.counterpart import Counterpart
 from vflens.wire.tls.identity import Identity
@@ -330,6 +333,77 @@ class TestRotation:
         (tmp_path / "next").replace(now)
         assert identity.files.certificate != before
         assert identity.warning() == ""
+
+
+class TestEnd:
+    """Certificates that end while both run."""
+
+    @pytest.fixture(autouse=True)
+    def _looks_at_every_call(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(identity_module, "_LOOK_SECONDS", 0.0)
+        monkeypatch.setattr(counterpart_module, "_PAUSE_SECONDS", 0.0)
+
+    def test_open_connections_go_on_and_new_ones_are_refused(self, tmp_path: Path) -> None:
+        """Until the file is renewed, at either end; nothing is started again."""
+        authority = draw_authority(FEDERATION)
+        long = files(tmp_path / "long", CALLEE, authority), files(tmp_path / "caller", COORDINATOR, authority)
+        short = {"callee": CALLEE, "short caller": COORDINATOR}
+        made = {
+            name: files(tmp_path / name, whom, authority, days=6 / 86_400) for name, whom in short.items()
+        }
+        meetings = {"callee": (made["callee"], long[1]), "short caller": (long[0], made["short caller"])}
+        words = {"callee": "the certificate of party 'callee' at .* has ended", "short caller": OWN_ENDED}
+        with ExitStack() as end:
+            ends = {}
+            for name, (callee, caller) in meetings.items():
+                ends[name] = (end.enter_context(served(callee)), counterpart(caller, COORDINATOR))
+            links = {name: end.enter_context(opened(*pair)) for name, pair in ends.items()}
+            assert [link.call(STOP) for link in links.values()] == [acts.Done()] * 2
+            wait_until_ended(made["short caller"])
+            assert [link.call(STOP) for link in links.values()] == [acts.Done()] * 2
+            for name, (address, tls) in ends.items():
+                with pytest.raises(AccessError, match=words[name]):
+                    ask(address, tls)
+                assert not serves(address, LIMITS, tls=tls)
+                files(tmp_path / name, short[name], authority)  # renewed
+                assert ask(address, tls) == acts.Done()
+
+    def test_its_operator_reads_it_and_a_peer_learns_the_reason(self, tmp_path: Path) -> None:
+        """The coordinator does not take the party for dead."""
+        authority = draw_authority(FEDERATION)
+        short = files(tmp_path / "short", CALLEE, authority, days=3 / 86_400)
+        mine = files(tmp_path / "mine", COORDINATOR, authority)
+        identity = Identity(short, "callee", Role.PASSIVE)
+        assert "ends in 0 days (" in identity.warning()
+        with served(short) as address:
+            wait_until_ended(short)
+            peer = Peer(name="callee", role=Role.PASSIVE, address=address, token="t" * 32)
+            config: Any = SimpleNamespace(
+                peers=(peer,), limits=LIMITS, tls=mine, party="coordinator", role=Role.COORDINATOR
+            )
+            with pytest.raises(AccessError, match=r"the certificate of party 'callee' at .* has ended"):
+                _check_alive(config)
+        assert "UTC, new connections are refused: draw or request another" in identity.warning()
+
+
+OWN_ENDED = "closed the connection: this party's certificate .* ended on .* UTC: draw or request another"
+
+
+@contextmanager
+def opened(address: str, tls: Counterpart) -> Iterator[GrpcLink]:
+    """A link of the coordinator, which keeps its connection."""
+    token = CALLERS["coordinator"][1]
+    link = GrpcLink("callee", address, caller="coordinator", token=token, limits=LIMITS, tls=tls)
+    try:
+        yield link
+    finally:
+        link.close()
+
+
+def wait_until_ended(tls: Tls) -> None:
+    (certificate,) = read_certificates(tls.certificate)
+    left = certificate.not_valid_after_utc - datetime.now(UTC)
+    time.sleep(max(0.0, left.total_seconds()) + 1.1)  # dates have whole seconds
 
 
 def _shown(address: str) -> bytes:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from vflens.cli.output import Json, emit
+from vflens.cli.output import Json, emit, note
 from vflens.types import Document
 
 app = typer.Typer(no_args_is_help=True, help="The certificates with which parties prove who they are.")
@@ -119,10 +119,14 @@ def check(
 
     Example: vflens certs check passive.toml
     """
+    from vflens.config import load_party
     from vflens.errors import AccessError, UnavailableError
     from vflens.services.certificates.check import check as check_certificates
+    from vflens.services.identity import certificate_warning
 
     found = check_certificates(config)
+    if warning := certificate_warning(load_party(config)):
+        note(warning)
     emit(json, found, lambda: "\n".join(f"{f['peer']} at {f['address']}: {f['state']}" for f in found))
     refused = next((f["reason"] for f in found if f["state"] == "refused"), None)
     if refused is not None:

@@ -111,7 +111,13 @@ class Counterpart:
                 return False
 
     def _closed(self, address: str) -> str:
-        own = self._identity.files.certificate
+        files, own = self._identity.files, self._identity.files.certificate
+        if self._identity.left.total_seconds() < 0:
+            return (
+                f"party {self._name!r} at {address} closed the connection: this party's certificate "
+                f"{self._identity.tls.certificate} ended on {files.ends:%Y-%m-%d %H:%M} UTC: draw or request "
+                "another, then resume the run"
+            )
         return (
             f"party {self._name!r} at {address} closed the connection when it saw this party's certificate "
             f"(fingerprint {fingerprint(own)}): let its operator compare the fingerprint with vflens certs "

@@ -93,17 +93,24 @@ class Identity:
             self._stamp, self._problem = stamp, ""
             self.version += 1
 
+    @property
+    def left(self) -> datetime.timedelta:
+        """Until the certificate ends; negative afterwards."""
+        return self.files.ends - datetime.datetime.now(datetime.UTC)
+
     def warning(self) -> str:
-        """What the operator must do soon: a certificate that ends within a week, or new files that do not
-        fit; "" if nothing.
+        """What the operator must do: a certificate that ends within a week or has ended, or new files that do
+        not fit; "" if nothing.
         """
-        left = self.files.ends - datetime.datetime.now(datetime.UTC)
+        ends, left = self.files.ends, self.left
         if self._problem or left > _WARN:
             return self._problem
-        days = max(0, left.days)
+        when = f"ends in {left.days} days ({ends:%Y-%m-%d %H:%M} UTC)"
+        if left.total_seconds() < 0:
+            when = f"ended on {ends:%Y-%m-%d %H:%M} UTC, new connections are refused"
         return (
-            f"the certificate {self.tls.certificate} ends in {days} days ({self.files.ends:%Y-%m-%d %H:%M} "
-            "UTC): draw or request another, the party takes it over without a restart"
+            f"the certificate {self.tls.certificate} {when}: draw or request another, the party takes it "
+            "over without a restart"
         )
 
     def subject_of(self, name: str, role: Role) -> Subject:
