@@ -128,14 +128,16 @@ def test_a_target_keeps_one_array_for_all_pixels_and_the_means_over_images(tmp_p
     square = (guess - truth) ** 2
     np.testing.assert_allclose(found["column_mse ls"], square.mean(axis=0), rtol=1e-12)
     assert len(found["column_blind_mse"]) == 90
-    assert found["psnr ls"] == pytest.approx([np.mean(-10 * np.log10(square.mean(axis=1)))])
+    assert found["psnr ls"] == pytest.approx([-10 * np.log10(square.mean())])
     direct = [[_direct(a[g], b[g], 5) for g in grid] for a, b in zip(guess, truth, strict=True)]
     assert found["ssim ls"] == pytest.approx([np.mean(direct)])
     means = truth.mean(axis=0)
     blind = [[_direct(means[g], b[g], 5) for g in grid] for b in truth]
     assert found["blind_ssim column_means"] == pytest.approx([np.mean(blind)])
-    assert found["blind_psnr half"] == pytest.approx(
-        [np.mean(-10 * np.log10(((truth - 0.5) ** 2).mean(axis=1)))]
+    assert found["blind_psnr half"] == pytest.approx([-10 * np.log10(((truth - 0.5) ** 2).mean())])
+    exact = np.concatenate([truth[:1], guess[1:]])  # one image without an error
+    assert _scored(tmp_path / "exact", columns, kept, exact)["psnr ls"] == pytest.approx(
+        [-10 * np.log10(square[1:].sum() / square.size)]
     )
     table = _scored(tmp_path / "table", tuple(ColumnInfo(c.name) for c in columns), truth, guess)
     assert not {name for name in table if "ssim" in name or "psnr" in name}

@@ -59,9 +59,9 @@ class Run:
         """One row for each scenario, attack, target and scored set, the most successful attack first.
 
         ``mse``: mean squared error per feature, of columns scaled to [0, 1], on ``rows`` rows. ``blind``:
-        that of the best blind guess for the same rows. ``relative``: their ratio. ``psnr`` (dB) and ``ssim``:
-        means over images, null for other columns. ``better``: whether the attack beats the guess beyond
-        chance. As a data frame: ``run.results.to_pandas()``.
+        that of the best blind guess for the same rows. ``relative``: their ratio. ``psnr``: that of ``mse``
+        in dB; ``ssim``: a mean over images; both null for other columns. ``better``: whether the attack beats
+        the guess beyond chance. As a data frame: ``run.results.to_pandas()``.
         """
         rows = [
             {"scenario": scenario, **{name: getattr(result, name) for name in _RESULTS.names[1:]}}

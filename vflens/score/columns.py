@@ -116,10 +116,13 @@ class ColumnScoring(ScoringService):
             self.adding(submission)(metric, value, attack=attack, column=column.name)
 
     def _likeness(self, mse: Array, values: Array, truth: Array) -> dict[str, float]:
-        """PSNR and SSIM, the means over images with errors ``mse`` (n,); {} if the columns are no images."""
+        """PSNR of the mean of the images' errors ``mse`` (n,), and mean SSIM; {} if the columns are no images.
+
+        A mean of PSNRs would be infinite where one image is exact.
+        """
         if self._grid is None:
             return {}
-        return {"psnr": float(psnr(mse).mean()), "ssim": float(ssim(values, truth, self._grid).mean())}
+        return {"psnr": float(psnr(mse.mean())), "ssim": float(ssim(values, truth, self._grid).mean())}
 
     def _theory(self, submission: Submission) -> None:
         model = self._model()

@@ -30,7 +30,7 @@ def grid_of(columns: Sequence[ColumnInfo]) -> Array | None:
 
 
 def psnr(mse: Array) -> Array:
-    """Peak signal-to-noise ratio in dB of images with these mean squared errors (n,); infinite if exact."""
+    """Peak signal-to-noise ratio in dB of mean squared errors, of any shape; infinite if exact."""
     with np.errstate(divide="ignore"):
         ratio: Array = -10 * np.log10(mse)
     return ratio

@@ -35,8 +35,8 @@ class Result:
     """One attack's error on ``rows`` rows of ``target``, and the least blind error on the same rows.
 
     ``half_width`` is that of the 95 % interval, None without a recorded standard error; ``unusable`` is the
-    share of rows that the attack flagged. ``psnr`` (dB) and ``ssim`` are means over images, beside
-    the largest of blind guesses; None if the target holds none.
+    share of rows that the attack flagged. ``psnr`` (dB) is that of ``mse``, ``ssim`` a mean over images,
+    beside the largest of blind guesses; None if the target holds no images.
     """
 
     attack: str
