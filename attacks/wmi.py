@@ -24,6 +24,10 @@ from vflens.types import Array, Estimate, Knowledge
 Start: TypeAlias = Literal["spread", "half", "zero", "granted"]
 
 
+#: Settings that are read with some values of ``passport`` only.
+_READ_WITH = {"layer": ("random", "joint"), **dict.fromkeys(("order", "largest_mean", "sigma"), ("random",))}
+
+
 class WhiteBoxInversion(Inversion):
     """G is the disclosed bottom model; it is inverted from ½, 0 and points drawn in the box, the same for all
     rows, or each row from the granted rows of nearest embedding.
@@ -57,6 +61,17 @@ class WhiteBoxInversion(Inversion):
     )
     largest_mean: float = Field(10.0, gt=0, allow_inf_nan=False, description="random: N of the drawn keys")
     sigma: float = Field(1.0, ge=0, allow_inf_nan=False, description="random: σ of the drawn keys")
+
+    @model_validator(mode="after")
+    def _settings_are_read(self) -> Self:
+        for name, passports in _READ_WITH.items():
+            value = getattr(self, name)
+            if self.passport not in passports and value != type(self).model_fields[name].default:
+                raise ValueError(
+                    f"{name} = {value!r}: passport = {self.passport!r} does not read it, leave it out, or "
+                    f"set passport = {' or '.join(map(repr, passports))}"
+                )
+        return self
 
     @model_validator(mode="after")
     def _joint_has_one_start(self) -> Self:

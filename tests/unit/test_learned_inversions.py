@@ -18,8 +18,9 @@ from vflens.attacks.inverse_network import InverseNetwork
 from vflens.attacks.moments_only import MomentsOnly
 from vflens.attacks.wmi import WhiteBoxInversion
 from vflens.attacks.wmi_moments import MomentInversion
+from vflens.config import Plugin, build_plugins
 from vflens.defenses.passport import Passport as PassportDefense
-from vflens.errors import KnowledgeError
+from vflens.errors import ConfigError, KnowledgeError
 from vflens.models.families.split_network import SplitNetwork
 from vflens.models.networks.architectures import bottom
 from vflens.models.networks.layers import AsImage
@@ -30,6 +31,7 @@ from vflens.models.part import Keys
 from vflens.models.settings import Training
 from vflens.plugins.attack import Attack
 from vflens.plugins.view import AdversaryView
+from vflens.registry import ATTACKS
 from vflens.types import Array, ColumnInfo, Exchange, PartyInfo, Phase, Point, Role
 
 D, BATCH, EPOCHS, TRAINED = 6, 100, 2, 300
@@ -132,10 +134,30 @@ def test_a_few_rows_are_estimated_with_what_all_predictions_show_of_the_key(atta
     assert world.error(attack, PREDICT[:3]) < 0.2 * world.blind
 
 
-@pytest.mark.parametrize("plugin", [MomentInversion, WhiteBoxInversion, PassportDefense])
-def test_a_layer_s_name_may_be_written_as_a_number(plugin: Any) -> None:
+@pytest.mark.parametrize(
+    ("plugin", "more"),
+    [(MomentInversion, {}), (WhiteBoxInversion, {"passport": "joint"}), (PassportDefense, {})],
+)
+def test_a_layer_s_name_may_be_written_as_a_number(plugin: Any, more: dict[str, Any]) -> None:
     """So that `--set layer=4` names the layer that messages call '4'."""
-    assert plugin.model_validate({"layer": 4}).layer == "4"
+    assert plugin.model_validate({"layer": 4, **more}).layer == "4"
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (
+            {"layer": "4"},
+            r"layer = '4': passport = 'none' does not read it, leave it out, or set passport = '",
+        ),
+        ({"sigma": 2}, r"sigma = 2\.0: passport = 'none' does not read it, .* passport = 'random'$"),
+        ({"passport": "joint", "largest_mean": 3}, r"largest_mean = 3\.0: passport = 'joint' does not read"),
+    ],
+)
+def test_a_setting_of_a_passport_that_is_not_guessed_is_refused(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        build_plugins(ATTACKS, [Plugin.model_validate({"name": "wmi", **settings})])
+    build_plugins(ATTACKS, [Plugin.model_validate({"name": "wmi", **settings, "passport": "random"})])
 
 
 def test_rows_of_training_are_estimated_only_if_their_epochs_are_named() -> None:

@@ -37,10 +37,16 @@ def _counted(module: torch.nn.Module, inputs: int) -> Size:
 
 @pytest.mark.parametrize("shape", [(12, 12), (13, 20), (28, 14)])
 @pytest.mark.parametrize(
-    "settings", [{}, {"hidden": (7, 30), "dropout": 0.5}, {"architecture": "cnn"}, {"architecture": "lenet"}]
+    "settings",
+    [
+        {"width": 9},
+        {"width": 9, "hidden": (7, 30), "dropout": 0.5},
+        {"architecture": "cnn"},
+        {"architecture": "lenet"},
+    ],
 )
 def test_a_bottom_is_as_large_as_computed(settings: dict[str, Any], shape: tuple[int, int]) -> None:
-    network, columns = SplitNetwork(**{"architecture": "mlp", "width": 9, **settings}), _pixels(*shape)
+    network, columns = SplitNetwork(**{"architecture": "mlp", **settings}), _pixels(*shape)
     size, counted = bottom_size(network, columns), _counted(bottom(network, columns), len(columns))
     assert size.parameters == counted.parameters
     assert counted.outputs <= size.outputs <= 3 * counted.outputs

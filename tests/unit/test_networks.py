@@ -42,9 +42,12 @@ def _passport(owner: Owner) -> Wrap:
     return lambda module: Passport(largest_mean=3.0).wrap_model(module, ctx)
 
 
-@pytest.mark.parametrize("architecture", ["mlp", "cnn", "lenet"])
-def test_embeddings_have_the_width_that_everybody_computes_without_torch(architecture: Any) -> None:
-    network = SplitNetwork(architecture=architecture, width=9, hidden=(7,))
+@pytest.mark.parametrize(
+    "settings",
+    [{"architecture": "mlp", "width": 9, "hidden": [7]}, {"architecture": "cnn"}, {"architecture": "lenet"}],
+)
+def test_embeddings_have_the_width_that_everybody_computes_without_torch(settings: Any) -> None:
+    network = SplitNetwork(**settings)
     model = Bottom(network, PIXELS, TRAINING, Keys.under(b"secret"))
     h = model.forward(np.random.default_rng(0).random((3, 392)), _exchange(0))
     assert h.shape == (3, network.embedding_width(PIXELS))

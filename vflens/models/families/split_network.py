@@ -42,6 +42,8 @@ Width = Annotated[int, Field(ge=1, le=65536)]
 Preset = Literal["fedadob-vertical", "fedadob-horizontal"]
 #: Architectures of rows of numbers; all others read images.
 _OF_NUMBERS = frozenset({"mlp", "dcn"})
+#: Settings that some architectures alone read.
+_READ_BY = {"width": _OF_NUMBERS, "hidden": _OF_NUMBERS, "dropout": frozenset({"mlp"})}
 #: Those whose baselines have a batch norm only where ``batch_norm`` puts one.
 _WITHOUT_NORM = frozenset({"cnn", "lenet", "alexnet"})
 #: FedAdOb's, of fully connected layers that its Table IX counts.
@@ -56,6 +58,11 @@ def _known_cut(cut: object) -> object:
     if cut in get_args(Preset) or (type(cut) is int and cut >= 1):
         return cut
     raise ValueError(f"it is a number of blocks from 1, or one of {', '.join(get_args(Preset))}")
+
+
+def _shown(value: object) -> str:
+    """As the configuration's file has it."""
+    return str(list(value) if isinstance(value, tuple) else value)
 
 
 class SplitNetwork(ModelFamily):
@@ -120,6 +127,17 @@ class SplitNetwork(ModelFamily):
                 f"cut = {self.cut} of 'dcn' with combine = 'concatenate': the top cannot tell cross from "
                 f"deep numbers, combine by sum or set cut = {len(feature_blocks(self))}"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _is_read(self) -> Self:
+        for name, architectures in _READ_BY.items():
+            value = getattr(self, name)
+            if self.architecture not in architectures and value != type(self).model_fields[name].default:
+                raise ValueError(
+                    f"{name} = {_shown(value)}: {self.architecture!r} has no place for it, leave it out, or "
+                    f"choose {' or '.join(sorted(architectures))}"
+                )
         return self
 
     @property
