@@ -35,8 +35,10 @@ class OwnReads(CheckedReads):
         """ "features" (N, d), "labels" (N,) or "embeddings" (N, w) of ``rows``, or the "parameters" (k, d) of
         the party itself.
 
-        ``rows`` are those of the view unless others of its own are asked for. A passive party's embeddings
-        are those that its trained model gives in predictions, of training rows too: with its own passport.
+        ``rows`` are those of the view unless others of its own are asked for. A passive party's features are
+        its columns as they are, not as its batches leave it: its masks, such as InstaHide's, hide no row from
+        itself. Its embeddings are those that its trained model gives in predictions, of training rows too:
+        with its own passport and masks. The active party's features are those of its predictions, masked.
 
         Raises:
             KnowledgeError: the attack did not declare it, or the party has none.
@@ -52,8 +54,8 @@ class OwnReads(CheckedReads):
         return found if name == "parameters" else in_unit(found[self._asked(rows, len(found))])
 
     def own_model(self) -> Module:
-        """A new copy of the passive party's own trained bottom model, to learn on with: own "features" (n, d)
-        → :meth:`own` "embeddings" (n, w), its own passport included.
+        """A new copy of the passive party's own trained bottom model, to learn on with: (n, d) → (n, w), its
+        own passport included. Own "features" become own "embeddings" where no defence masks its batches.
 
         Raises:
             KnowledgeError: the attack did not declare OWN_FEATURES, or the party has no such model.
