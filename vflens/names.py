@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
-from typing import Annotated
+from collections.abc import Hashable, Iterable
+from typing import Annotated, TypeVar
 
 from pydantic import Field
+
+T = TypeVar("T", bound=Hashable)
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
 _TITLE = r"^[A-Za-z0-9][A-Za-z0-9_. -]{0,63}$"
@@ -25,8 +27,8 @@ REMEDIES = {
 }
 
 
-def repeated(names: Iterable[str]) -> str | None:
-    """The first name that occurs more than once."""
+def repeated(names: Iterable[T]) -> T | None:
+    """The first of ``names`` that occurs more than once."""
     return next((name for name, count in Counter(names).items() if count > 1), None)
 
 

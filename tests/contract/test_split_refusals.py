@@ -33,7 +33,8 @@ TWO_LINES = {
         ),
         (
             {"model": {"architecture": "cnn"}},
-            "a party's 4 columns are not the pixels of one rectangle: cut images by halves or tiles",
+            r"^party '\w+': 4 columns are not the pixels of one rectangle, column '.+' is no pixel: "
+            r"cut images by halves or tiles",
         ),
         (
             {"data": {"name": "digits"}, "split": TWO_LINES, "model": {"architecture": "cnn"}},
@@ -97,7 +98,10 @@ def test_what_cannot_work_is_refused_before_training(tmp_path: Path, changes: An
             },
             r"model.cut = 1: the top model begins with a convolution, .* images of \[\(1, 4\), \(3, 4\)\]",
         ),
-        ({"model": {"architecture": "cnn"}}, "a party's 4 columns are not the pixels of one rectangle"),
+        (
+            {"model": {"architecture": "cnn"}},
+            "^party 'passive': 4 columns are not the pixels of one rectangle, column '.+' is no",
+        ),
         ({"model": {**MODEL, "trainable_top": False}}, "combine by sum, of an 'mlp' with width = 3"),
         (
             {
@@ -105,7 +109,7 @@ def test_what_cannot_work_is_refused_before_training(tmp_path: Path, changes: An
                 "split": {"kind": "image_halves"},
                 "model": {"architecture": "lenet"},
             },
-            "needs images of at least 12 by 12 pixels, a party holds 8 by 4",
+            "^party 'passive': .* needs images of at least 12 by 12 pixels, a party holds 8 by 4",
         ),
         (
             {"data": {"name": "digits"}, "split": TWO_LINES, "model": {"architecture": "cnn"}},

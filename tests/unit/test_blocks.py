@@ -185,8 +185,44 @@ def test_a_pixel_of_a_colour_has_its_channel() -> None:
     np.testing.assert_array_equal(image_grid(columns), np.arange(18).reshape(2, 3, 3).transpose(2, 0, 1))
     mixed = np.random.default_rng(0).permutation(18)
     np.testing.assert_array_equal(mixed[image_grid([columns[i] for i in mixed])], image_grid(columns))
-    with pytest.raises(ConfigError, match="17 columns are not the pixels of one rectangle"):
-        image_grid(columns[:-1])
+
+
+@pytest.mark.parametrize(
+    ("pixels", "sentence"),
+    [
+        ([(0, 0), (0, 1), (1, 0)], r"^3 columns .*, pixel \(1, 1\) is missing: cut images"),
+        ([(4, 7), (4, 8), (6, 7), (6, 8)], r"pixel \(5, 7\) is missing"),
+        ([(0, 0), (0, 10**12)], r"pixel \(0, 1\) is missing"),
+        ([(0, 0), (0, 1), (0, 1), (1, 1)], r"^4 columns .*, pixel \(0, 1\) stands twice: cut"),
+        ([(0, 0, 0), (0, 0, 1), (1, 0, 1)], r"pixel \(1, 0, 0\) is missing"),
+        ([(0, 0), (1, 0, 1)], r"pixel \(0, 0, 1\) is missing"),
+        ([(0, 0), None], "^2 columns .*, column 'c1' is no pixel: "),
+        ([], "^0 columns .*, there is none: "),
+    ],
+)
+def test_what_keeps_pixels_from_a_rectangle_is_named(pixels: list[Any], sentence: str) -> None:
+    columns = [ColumnInfo(f"c{i}", pixel=pixel) for i, pixel in enumerate(pixels)]
+    with pytest.raises(ConfigError, match=sentence):
+        image_grid(columns)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (
+            {"architecture": "cnn", "dropout": 0.5},
+            "dropout = 0.5: 'cnn' has no place for it, leave it out, or ch",
+        ),
+        ({"architecture": "cnn", "hidden": [9]}, r"hidden = \[9\]: 'cnn' has no place .* choose dcn or mlp"),
+        ({"architecture": "resnet18", "width": 9}, "width = 9: 'resnet18' has no place for it"),
+        ({"architecture": "dcn", "dropout": 0.5}, "dropout = 0.5: 'dcn' has no place .* choose mlp"),
+    ],
+)
+def test_a_setting_that_the_architecture_does_not_read_is_refused(settings: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        SplitNetwork(**settings)
+    kept = SplitNetwork(architecture=settings["architecture"])
+    assert SplitNetwork.model_validate(kept.model_dump()) == kept  # as it travels: with all defaults
 
 
 # -- what is refused -----------------------------------------------------------------------------------

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
@@ -13,7 +14,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from vflens.errors import ProtocolError, StorageError
+from vflens.errors import ConfigError, ProtocolError, StorageError
 from vflens.models.families.softmax_regression import SOFTMAX_REGRESSION
 from vflens.models.family import ModelFamily, checked_model
 from vflens.models.settings import Training
@@ -26,6 +27,15 @@ _AGREED = (
     *("run", "lab", "aligned_rows", "train_rows", "predict_rows", "training", "model", "aggregator"),
     "parties",
 )
+
+
+@contextmanager
+def naming(party: PartyInfo) -> Iterator[None]:
+    """Let a refusal of the columns of ``party`` name the party."""
+    try:
+        yield
+    except ConfigError as error:
+        raise ConfigError(f"party {party.name!r}: {error}") from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,9 +72,13 @@ class Federation:
         """Passive party → numbers per row of its embedding: the classes, or the embedding's width.
 
         Raises:
-            ConfigError: the model does not fit a party's columns.
+            ConfigError: the model does not fit a party's columns; it names the party.
         """
-        return {p.name: self.model.width_of(p.columns, self.n_classes) for p in self.passive}
+        return {p.name: self._width_of(p) for p in self.passive}
+
+    def _width_of(self, party: PartyInfo) -> int:
+        with naming(party):
+            return self.model.width_of(party.columns, self.n_classes)
 
     @cached_property
     def combined_width(self) -> int:

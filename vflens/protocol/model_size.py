@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vflens.protocol.federation import Federation
+from vflens.protocol.federation import Federation, naming
 from vflens.types import PartyInfo, Role
 
 #: Value, gradient and two moments of the optimiser, 8 bytes each at most.
@@ -17,12 +17,12 @@ def memory(federation: Federation, party: PartyInfo) -> int:
     """Bytes that ``party`` holds of the run in its part of the model, imports left out.
 
     Raises:
-        ConfigError: the model does not fit the columns.
+        ConfigError: the model does not fit the columns; it names the party.
     """
     batch = min(federation.training.batch_size, len(federation.train))
-    model = federation.model.part_size(
-        party.role, party.columns, [p.columns for p in federation.passive], federation.n_classes
-    )
+    peers = [p.columns for p in federation.passive]
+    with naming(party):
+        model = federation.model.part_size(party.role, party.columns, peers, federation.n_classes)
     labels = federation.n_classes if party.role is Role.ACTIVE else 0
     rows = federation.rows * (CELL_BYTES * len(party.columns) + 8 * labels)
     return rows + PARAMETER_BYTES * model.parameters + OUTPUT_BYTES * batch * model.outputs
