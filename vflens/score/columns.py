@@ -116,7 +116,7 @@ class ColumnScoring(ScoringService):
             self.adding(submission)(metric, value, attack=attack, column=column.name)
 
     def _likeness(self, mse: Array, values: Array, truth: Array) -> dict[str, float]:
-        """PSNR of the mean of the images' errors ``mse`` (n,), and mean SSIM; {} if the columns are no images.
+        """PSNR of the mean of the images' errors ``mse`` (n,), and mean SSIM; {} if they are no images.
 
         A mean of PSNRs would be infinite where one image is exact.
         """
