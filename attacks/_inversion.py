@@ -87,7 +87,7 @@ class Inversion(Attack):
         ``learned`` are parameters of ``model`` that are minimised over too, all rows together, from where
         they stand: one point only.
         """
-        grid, device = _grid(columns) if self.smoothness else None, device_of(model)
+        grid, device = image_places(columns) if self.smoothness else None, device_of(model)
         model.eval()
         batch = _BATCH.get(device.type, _BATCH["cpu"])
         offered = torch.tensor(points, device=device)
@@ -117,7 +117,7 @@ class Inversion(Attack):
             optimizer.zero_grad()
             loss = ((model(x) - h) ** 2).sum()
             if grid is not None:
-                loss = loss + weights @ _total_variation(x[:, grid])
+                loss = loss + weights @ total_variation(x[:, grid])
             torch.autograd.backward(loss / unit, inputs=[x, *learned])
             optimizer.step()
             schedule.step()
@@ -143,14 +143,15 @@ def _best(ends: Array, left: Array, starts: int) -> tuple[Array, Array]:
     return ends[best, rows], left[best, rows]
 
 
-def _total_variation(images: Tensor) -> Tensor:
+def total_variation(images: Tensor) -> Tensor:
     """The sum of the absolute differences between neighbouring pixels of each of (n, channels, height,
     width).
     """
     return images.diff(dim=2).abs().sum(dim=(1, 2, 3)) + images.diff(dim=3).abs().sum(dim=(1, 2, 3))
 
 
-def _grid(columns: Sequence[ColumnInfo]) -> Tensor | None:
+def image_places(columns: Sequence[ColumnInfo]) -> Tensor | None:
+    """The column of each pixel (channels, height, width); None unless ``columns`` are an image."""
     try:
         return torch.from_numpy(image_grid(columns))
     except ConfigError:  # no image: nothing to smooth

@@ -41,7 +41,7 @@ def _rooms(modules: Collection[str]) -> Set[str]:
 
 
 def test_a_file_of_an_attack_imports_what_is_listed(graph: grimp.ImportGraph) -> None:
-    files = graph.find_children("vflens.attacks")
+    files = graph.find_descendants("vflens.attacks")
     assert len(files) >= len(ATTACKS.names())
     imported = {f: _rooms(graph.find_modules_directly_imported_by(f)) for f in files}
     beyond = {f: found - ROOMS - PACKAGES - STANDARD for f, found in imported.items()}
@@ -54,7 +54,7 @@ def test_the_front_of_the_attacks_imports_what_is_listed(graph: grimp.ImportGrap
 
 
 def test_nothing_else_of_vflens_is_reached_through_what_is_listed(graph: grimp.ImportGraph) -> None:
-    reached = {m for f in graph.find_children("vflens.attacks") for m in graph.find_upstream_modules(f)}
+    reached = {m for f in graph.find_descendants("vflens.attacks") for m in graph.find_upstream_modules(f)}
     assert {room for room in _rooms(reached) if room.startswith("vflens.")} == ROOMS | BEHIND
     assert not _rooms(reached) & {"grpc", "google", "pyarrow"}
 
