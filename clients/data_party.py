@@ -66,6 +66,7 @@ class DataParty(Member):
         check_device(config)
         super().__init__(config, links, learns_from=learns_from, asked_for_rows=True, in_process=in_process)
         self.coordinator = config.peers_of(Role.COORDINATOR)[0].name
+        self.asked = threading.Event()  # the coordinator came
         self.begun = threading.Event()
         self.failure = ""
 
@@ -84,11 +85,13 @@ class DataParty(Member):
     def describe(self, act: Describe) -> PartyInfo:
         """Name, role and public columns."""
         self.check_run(act.run)
+        self.asked.set()
         return PartyInfo(self.name, self.role, self.table.columns, len(self.table.class_names))
 
     def rejoin(self, act: Rejoin) -> Standing:
         """Where this party stands, for a coordinator that was restarted, or after this party was."""
         self.check_run(act.run)
+        self.asked.set()
         own, federation = self.standing(), self.federation
         direct = federation is not None and federation.direct
         check_coordinator(self.coordinator, own, act.standing, direct=direct)
@@ -172,6 +175,7 @@ class DataParty(Member):
         """The run is over: let the process end."""
         self.check_run(act.run)
         self.failure = act.failure
+        self.asked.set()
         try:
             self.keep_heads(act.heads)
         finally:

@@ -135,7 +135,7 @@ def link_to(peer: Peer, config: MemberConfig) -> GrpcLink:
 
 
 def wait_for(peers: tuple[Peer, ...], config: MemberConfig, say: Say, ended: threading.Event) -> None:
-    """Wait, with back-off, until all ``peers`` serve or the run has ``ended``; report the missing ones.
+    """Wait, with back-off, until all ``peers`` serve or the waiting has ``ended``; report the missing ones.
 
     Raises:
         UnavailableError: names a missing party.
@@ -143,7 +143,7 @@ def wait_for(peers: tuple[Peer, ...], config: MemberConfig, say: Say, ended: thr
     """
     deadline, pause, missing = time.monotonic() + config.limits.wait_seconds, 0.1, list(peers)
     reported: list[str] = []
-    while not ended.is_set() and (missing := [p for p in missing if not came(p, config)]):
+    while (missing := [p for p in missing if not came(p, config)]) and not ended.is_set():
         names = [f"{p.role} {p.name!r} at {p.address}" for p in missing]
         if names != reported:
             say(f"waiting for {', '.join(names)}")
@@ -197,7 +197,7 @@ def _serve_data_party(
         _open(end, party, links, config, say, resumed=resumed)
         end.callback(party.interrupt)  # its own training ends with the current step
         end.callback(_no_more_interrupts)
-        wait_for((coordinator,), config, say, party.stopped)  # it may fail before this party sees it
+        wait_for((coordinator,), config, say, party.asked)  # it may die before this party sees it
         say(f"{party.role} {party.name!r} is ready at {config.address}")
         report = Reporter(party, say, progress)
         _until(party.begun, party, coordinator, report)
