@@ -255,6 +255,10 @@ ACTIVE = party(name="b", role="active", n_classes=2)
             "model settings out of range: width: Input should be greater than or equal to 1 (got 0)",
         ),
         (
+            {"model": '{"family": "split_network", "architecture": "mlp", "\\u001b[2J": 1}'},
+            r"model settings out of range: \x1b[2J: Extra inputs are not permitted",
+        ),
+        (
             {"model": '{"family": "far_away"}'},
             "the federation's model: unknown models plug-in 'far_away': known are softmax_regression, "
             "split_network; install its package at every party",

@@ -8,7 +8,7 @@ from typing import cast
 from pydantic import ValidationError
 
 from vflens.config import describe_problem
-from vflens.errors import PluginError, ProtocolError
+from vflens.errors import PluginError, ProtocolError, from_peer
 from vflens.models.family import ModelFamily, checked_model
 from vflens.models.settings import AGGREGATORS, Training
 from vflens.names import has_controls
@@ -158,4 +158,4 @@ def _model(text: str) -> ModelFamily:
 
 def _out_of_range(what: str, error: ValidationError) -> ProtocolError:
     problems = "; ".join(map(describe_problem, error.errors()))
-    return ProtocolError(f"{what} settings out of range: {problems}")
+    return ProtocolError(f"{what} settings out of range: {from_peer(problems)}")
