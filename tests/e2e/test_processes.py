@@ -258,19 +258,6 @@ class TestStopped:
                 assert_one_sentence(federation.said(other))
             assert_kept(federation)
 
-    @pytest.mark.parametrize("who", PARTIES)
-    def test_one_that_is_killed(self, tmp_path: Path, who: str) -> None:
-        with dealt(tmp_path, training=SLOW) as federation:
-            federation.start()
-            federation.until_training()
-            federation.processes[who].kill()
-            codes = federation.codes()
-            assert codes == dict.fromkeys(PARTIES, 11) | {who: -signal.SIGKILL}
-            for other in set(PARTIES) - {who}:
-                assert_one_sentence(federation.said(other))
-                assert f"'{who}'" in federation.status(other)["reason"]
-            assert_kept(federation)
-
     @pytest.mark.parametrize("first", ["", "process._no_more_interrupts()"], ids=["before", "in the end"])
     def test_an_end_that_hangs_is_cut_short(self, first: str) -> None:
         code = f"""

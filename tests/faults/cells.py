@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -88,7 +89,8 @@ def _places(world: World) -> Iterator[tuple[str, Any, str, int]]:
             yield who, point, "kill", most
             if point in WRITES:
                 yield who, point, "full", most
-    for (caller, callee, act), most in sorted(world.asked.items(), key=str):
+    asked = Counter((caller, callee, type(act)) for caller, callee, act in world.asked)
+    for (caller, callee, act), most in sorted(asked.items(), key=str):
         for fault in LINK_FAULTS:
             yield caller, (callee, act), fault, most
 

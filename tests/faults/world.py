@@ -66,7 +66,7 @@ class World:
     def __init__(self, configs: list[MemberConfig], home: Path, link: str, *, resume: bool = False) -> None:
         self.home, self.draws = home, Draws()
         self.hits: Counter[tuple[str, str]] = Counter()  # (party, fail point)
-        self.asked: Counter[tuple[str, str, type[Act[Any]]]] = Counter()  # (caller, callee, act)
+        self.asked: list[tuple[str, str, Act[Any]]] = []  # (caller, callee, act)
         self._end = ExitStack()
         sockets = self._end.enter_context(short_folder())
         addresses = {c.party: f"unix:{sockets}/{c.party}" for c in configs}
@@ -164,7 +164,7 @@ class _Observed(Served):
         self._world = world
 
     def perform(self, act: Act[Any], caller: str, caller_role: Role) -> Any:
-        self._world.asked[caller, self.name, type(act)] += 1
+        self._world.asked.append((caller, self.name, act))
         self._world.draws.note(carried(act))
         reply = super().perform(act, caller, caller_role)
         self._world.draws.note(carried(reply))

@@ -1,7 +1,7 @@
 """Parties as real processes, cheaply: this program loads everything once and forks each of them.
 
-``python zygote.py JOBS``: JOBS is a list in JSON of role, configuration file and the value of VFLENS_FAIL
-("" for none). It prints a list of exit codes in the same order; a process that was killed has a negative one.
+Each line of its input is a list in JSON of role, configuration file and the value of VFLENS_FAIL ("" for
+none). It answers with a list of exit codes in the same order; a process that was killed has a negative one.
 """
 
 from __future__ import annotations
@@ -42,10 +42,16 @@ def serve(role: str, config: str, fault: str) -> NoReturn:
     main()
 
 
-if __name__ == "__main__":
-    children = [fork(*job) for job in json.loads(sys.argv[1])]
-    codes: dict[int, int] = {}
-    while len(codes) < len(children):
+def codes(jobs: list[tuple[str, str, str]]) -> list[int]:
+    """The exit codes of these parties, started all at once."""
+    children = [fork(*job) for job in jobs]
+    found: dict[int, int] = {}
+    while len(found) < len(children):
         child, status = os.wait()
-        codes[child] = os.waitstatus_to_exitcode(status)
-    print(json.dumps([codes[child] for child in children]))
+        found[child] = os.waitstatus_to_exitcode(status)
+    return [found[child] for child in children]
+
+
+if __name__ == "__main__":
+    for line in sys.stdin:
+        print(json.dumps(codes(json.loads(line))), flush=True)

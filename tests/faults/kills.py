@@ -1,0 +1,131 @@
+"""Kills of real processes: a dealt federation copied for each, the processes, and what they must leave."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from cells import Undisturbed
+from criterion import assert_same, assert_untouched, logged
+from laboratory import deal, experiment
+from processes import ENVIRONMENT
+from world import SETTINGS, World
+
+from vflens.config import load_party
+from vflens.errors import exit_codes
+from vflens.failpoints import POINTS
+
+ROLES = ("passive", "active", "coordinator")
+SHORT = {"wait_seconds": 15, "call_seconds": 20, "step_seconds": 20, "checkpoint_steps": 2}
+_MOST_SECONDS = 110  # of a batch of kills, on a loaded machine
+
+
+class Folder:
+    """A federation dealt once, copied for each kill."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        deal(experiment(home, **SETTINGS | {"network": {"transport": "unix"}, "limits": SHORT}), home)
+
+    def copied(self, to: Path) -> Path:
+        """The same federation below ``to``, its sockets too."""
+        shutil.copytree(self.home, to)
+        for file in to.glob("*/config.toml"):
+            text = file.read_text(encoding="utf-8")
+            file.write_text(text.replace(str(self.home), str(to)), encoding="utf-8")
+        return to
+
+    def undisturbed(self, home: Path) -> Undisturbed:
+        """The run below ``home`` that no kill disturbs, in this process."""
+        self.copied(home)
+        return Undisturbed.of([load_party(home / role / "config.toml") for role in ROLES], home)
+
+
+class Zygote:
+    """The process that forks parties; see ``zygote.py``."""
+
+    def __init__(self) -> None:
+        program = str(Path(__file__).with_name("zygote.py"))
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        self._process = subprocess.Popen(
+            [sys.executable, program], env=ENVIRONMENT, start_new_session=True, text=True, **pipes
+        )
+
+    def run(self, jobs: Sequence[tuple[str, str, str]]) -> list[int]:
+        """The exit codes of these party processes, started all at once."""
+        asked, answer = self._process.stdin, self._process.stdout
+        assert asked is not None
+        assert answer is not None
+        print(json.dumps(jobs), file=asked, flush=True)
+        assert select.select([answer], [], [], _MOST_SECONDS)[0], f"after {_MOST_SECONDS} s they still run"
+        found: list[int] = json.loads(answer.readline())
+        return found
+
+    def end(self) -> None:
+        """End it and all parties that it forked."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.communicate()
+
+
+@contextmanager
+def forking() -> Iterator[Zygote]:
+    """A zygote; no party outlives it."""
+    zygote = Zygote()
+    try:
+        yield zygote
+    finally:
+        zygote.end()
+
+
+def kill_points(undisturbed: Undisturbed) -> list[tuple[str, str, int]]:
+    """Party, fail point and its most arrivals, wherever a party of the undisturbed run can be killed."""
+    return [
+        (who, place, most)
+        for who, place, fault, most in undisturbed.places
+        if fault == "kill" and place in POINTS
+    ]
+
+
+def killed(
+    zygote: Zygote, folder: Folder, homes: Path, faults: Sequence[tuple[str, str]]
+) -> list[tuple[Path, dict[str, int]]]:
+    """Run a federation for each of ``faults`` (party, VFLENS_FAIL), all at once: most of their time they wait
+    for each other. The folder and the exit codes of each.
+    """
+    copies = [folder.copied(homes / str(number)) for number in range(len(faults))]
+    jobs = [
+        (role, str(home / role / "config.toml"), fault if role == who else "")
+        for home, (who, fault) in zip(copies, faults, strict=True)
+        for role in ROLES
+    ]
+    codes = iter(zygote.run(jobs))
+    return [(home, {role: next(codes) for role in ROLES}) for home in copies]
+
+
+def judge(home: Path, who: str, codes: Mapping[str, int], undisturbed: Undisturbed) -> None:
+    """The criterion, for processes: the others end with a numbered error in one sentence, or had ended; no
+    log is touched, and the run goes on from the folders to the same bits.
+    """
+    said = {role: (home / role / "output.log").read_text(encoding="utf-8") for role in ROLES}
+    assert codes[who] == -signal.SIGKILL, (codes, said)
+    for other in set(ROLES) - {who}:
+        assert codes[other] in {0, *exit_codes()} - {1}, (codes, said)
+        assert "Traceback" not in said[other], said
+        if codes[other]:
+            assert said[other].count("error: ") == 1, said
+            last = said[other].splitlines()[-1]  # it may name the second that ended
+            assert any(f"'{role}'" in last for role in set(ROLES) - {other}), said
+    assert_untouched(logged(home), undisturbed.bits.logs)
+    configs = [load_party(home / role / "config.toml") for role in ROLES]
+    with closing(World(configs, home, "plain", resume=True)) as world:
+        assert_same(world.lead(), undisturbed.bits)
