@@ -15,7 +15,7 @@ export OPENBLAS_NUM_THREADS := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-deep test facts golden kernels wheel-check fmt lint types proto check-proto bench test-docs docs check lock audit-deps containers clean
+.PHONY: help setup demo demo-deep test facts soak golden kernels wheel-check fmt lint types proto check-proto bench test-docs docs check lock audit-deps containers clean
 
 help:           ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -56,6 +56,9 @@ test: $(VENV)/.dev      ## the whole test suite
 
 facts: $(VENV)/.dev     ## slow facts: whole data sets, oracles on many systems
 	$(BIN)/pytest -n 2 -m facts
+
+soak: $(VENV)/.dev      ## half an hour (SOAK_MINUTES) of kills, mutated messages and predictions: docs/reliability.md
+	PYTHONPATH=tests:tests/faults $(BIN)/python tests/soak/soak.py --minutes $(or $(SOAK_MINUTES),30) $(SOAK)
 
 golden: $(VENV)/.dev    ## write anew what the examples give, for tests/e2e/test_examples_stay.py
 	PYTHONPATH=tests $(BIN)/python tests/e2e/test_examples_stay.py

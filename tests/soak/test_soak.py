@@ -1,0 +1,122 @@
+"""A few seconds of what ``make soak`` does for half an hour, and what its parts call a failure."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import killing
+import memory
+import messages
+import numpy as np
+import pytest
+import soak
+from google.protobuf.message import DecodeError
+from mutation import mutated
+from world import quick
+
+from vflens.protocol.acts import ACCESS, DIRECT_ACCESS, Deliver, Step, Submission
+from vflens.wire.messages import RPCS
+
+NUMBER = 1_998  # messages: as many in each round
+#: Nothing is disclosed there, and the passive party does not attack.
+NOT_AMONG_DIRECT = {("passive", Deliver), ("active", Deliver), ("active", Submission)}
+
+
+@pytest.fixture(scope="module")
+def rounds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[messages.Rounds]:
+    with quick():
+        yield messages.Rounds(tmp_path_factory.mktemp("rounds"))
+
+
+@pytest.mark.parametrize("moment", messages.MOMENTS)
+@pytest.mark.parametrize("kind", messages.SETTINGS)
+def test_mutated_messages(rounds: messages.Rounds, kind: str, moment: str) -> None:
+    found = rounds.run(messages.Key(kind, moment, 1), NUMBER // 6)
+    assert found.total() == NUMBER // 6
+    assert found["ProtocolError"] > found[""]
+
+
+def test_every_act_of_every_role_is_among_them(rounds: messages.Rounds) -> None:
+    for kind, table in zip(messages.SETTINGS, (ACCESS, DIRECT_ACCESS), strict=True):
+        due = {(str(callee), act) for act, pairs in table.items() for _, callee in pairs}
+        due -= NOT_AMONG_DIRECT if table is DIRECT_ACCESS else set()
+        assert {(r.callee, type(r.act)) for r in rounds.recorded(kind)} == due
+
+
+def test_a_round_follows_from_its_key(rounds: messages.Rounds) -> None:
+    key = messages.Key("coordinator aggregates", "training", 3)
+    assert rounds.run(key, 50) == rounds.run(key, 50) != rounds.run(key._replace(seed=4), 50)
+
+
+def test_most_mutations_leave_a_message_and_change_it(rounds: messages.Rounds) -> None:
+    rng, found = Random(1), Counter[str]()
+    step = next(
+        r.act for r in rounds.recorded("coordinator aggregates") if isinstance(r.act, Step) and r.act.received
+    )
+    right = RPCS[Step].encode(step)
+    for _ in range(300):
+        data = mutated(rng, right, messages.WORDS)
+        try:
+            same = RPCS[Step].request.FromString(data) == right
+            found["equal" if same else "other"] += 1
+        except DecodeError:
+            found["malformed"] += 1
+    assert found["other"] > found["malformed"] > 0
+    assert 0 < found["equal"] < 60
+
+
+def test_a_message_that_logs_and_is_refused_is_a_failure(
+    rounds: messages.Rounds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grown = iter(range(1_000_000))
+    monkeypatch.setattr(messages.Target, "sizes", lambda self: next(grown))
+    with pytest.raises(messages.Failed, match=r"^message \d+, [A-Z][a-z]+: refused and logged: "):
+        rounds.run(messages.Key("coordinator aggregates", "before", 1), 50)
+
+
+def test_two_kills() -> None:
+    found = killing.soak(60, number=2)
+    assert (found["ran"], found["failures"]) == (2, [])
+
+
+def test_memory_that_grows_is_a_failure() -> None:
+    def sample(at: float, mib: float, threads: int = 9) -> memory.Sample:
+        found = memory.Sample({})
+        found.at, found["active"] = at, (int(mib * 2**20), threads, 30)
+        return found
+
+    def failures(*samples: memory.Sample) -> int:
+        return len(memory.judged(samples)["failures"])
+
+    noise = np.random.default_rng(1).normal(0, 0.05, 600)
+    assert memory.slope(range(600), (noise * 2**20).tolist()) == pytest.approx(0, abs=1)
+    hour = [sample(60 * at, 80 + at / 60 * 7 + noise[at]) for at in range(60)]
+    assert failures(*hour) == 0
+    assert failures(*(sample(60 * at, 80 + at / 60 * 9) for at in range(60))) == 1
+    assert failures(*hour[:-1], sample(3600, 87, threads=10)) == 1
+
+
+def test_its_table_and_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failure = {"cell": "kills:passive:Step.asked:7", "error": "two draws"}
+    figures = {"planned": 9, "ran": 5, "seconds": 3, "failures": [], "slowest_ms": 0.5}
+    parts = {
+        "kills": (lambda seconds: figures | {"failures": [failure]}, 0.4),
+        "messages": (lambda seconds: figures, 0.4),
+        "memory": (lambda seconds: figures | {"ran": seconds}, 0.2),
+    }
+    monkeypatch.setattr(soak, "PARTS", parts)
+    monkeypatch.setattr(sys, "argv", ["soak", "--minutes", "10", "--out", str(tmp_path / "a/soak.json")])
+    assert soak.main() == 1
+    said = capsys.readouterr().out
+    assert "| memory | 9 | 120.0 | 3 | 0 | slowest_ms 0.5 |" in said
+    assert said.endswith(
+        "FAILED two draws\n  again: make soak SOAK=\"--repeat 'kills:passive:Step.asked:7'\"\n"
+    )
+    assert json.loads((tmp_path / "a/soak.json").read_text())["kills"]["failures"] == [failure]
