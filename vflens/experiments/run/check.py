@@ -18,6 +18,7 @@ from vflens.config.compatibility import build_attacks, build_defenses, check_dev
 from vflens.errors import ConfigError, StateError, StorageError
 from vflens.experiments.run.dealer import data_set, deal_tables, remove_sockets, write_parties
 from vflens.experiments.run.experiment import Experiment, load_experiment
+from vflens.experiments.run.knowledge import check_granted
 from vflens.models.family import ModelFamily
 from vflens.models.part import Keys, Site, plain
 from vflens.models.settings import Training
@@ -58,6 +59,7 @@ def check(file: Path) -> Document:
             finally:
                 remove_sockets(configs)
         scenarios.append([c for c in loaded.values() if not isinstance(c, CoordinatorConfig)])
+    check_granted(experiment)
     data_parties = [config for parties in scenarios for config in parties]
     read = {c.party: tables.get(c.party) or read_party_table(experiment.files[c.party]) for c in data_parties}
     federation = check_rows(experiment, data_parties, read)
