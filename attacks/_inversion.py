@@ -15,6 +15,7 @@ from vflens.models.networks.architectures import bottom
 from vflens.models.networks.device import placed
 from vflens.models.pixels import image_grid
 from vflens.plugins.attack import Attack
+from vflens.plugins.steps import Progress, Steps, silent
 from vflens.plugins.view import AdversaryView
 from vflens.types import Array, ColumnInfo, Estimate, statuses
 
@@ -70,7 +71,8 @@ class Inversion(Attack):
         self, view: AdversaryView, model: nn.Module, points: Array, learned: Sequence[Tensor] = ()
     ) -> Estimate:
         """The rows of ``view`` by :meth:`ends`; extra "residual" (N,)."""
-        x, residual = self.ends(view.embeddings(), view.metadata(), model, points, learned)
+        given = (view.embeddings(), view.metadata(), model, points, learned)
+        x, residual = self.ends(*given, progress=view.progress)
         return Estimate(view.target, view.rows, x, statuses(len(x)), {"residual": residual})
 
     def ends(
@@ -80,6 +82,8 @@ class Inversion(Attack):
         model: nn.Module,
         points: Array,
         learned: Sequence[Tensor] = (),
+        *,
+        progress: Progress = silent,
     ) -> tuple[Array, Array]:
         """The answers (n, d) for ``embeddings`` (n, w), each from the ``starts`` of ``points`` (m, d) whose
         embeddings are nearest; residuals (n,).
@@ -96,18 +100,27 @@ class Inversion(Attack):
         starts = min(self.starts, len(points))
         at_once = max(1, batch // starts)
         x, residual = np.zeros((len(embeddings), len(columns))), np.zeros(len(embeddings))
-        for i in range(0, len(embeddings), at_once):
+        blocks = range(0, len(embeddings), at_once)
+        step = Steps(progress, "descent", len(blocks) * self.steps)
+        for i in blocks:
             part = slice(i, i + at_once)
             h = torch.from_numpy(embeddings[part]).to(device)
             first = offered[_nearest(shown, h, starts)]
-            ends, left = self._descended(model, h.repeat(starts, 1), first, grid, learned)
+            ends, left = self._descended(model, h.repeat(starts, 1), first, grid, learned, step=step)
             x[part], residual[part] = _best(ends, left, starts)
         return x, residual
 
     def _descended(
-        self, model: nn.Module, h: Tensor, first: Tensor, grid: Tensor | None, learned: Sequence[Tensor]
+        self,
+        model: nn.Module,
+        h: Tensor,
+        first: Tensor,
+        grid: Tensor | None,
+        learned: Sequence[Tensor],
+        *,
+        step: Steps,
     ) -> tuple[Array, Array]:
-        """Where Adam ends (n, d) from ``first``, and the residuals (n,)."""
+        """Where Adam ends (n, d) from ``first``, and the residuals (n,); ``step`` counts."""
         x, sizes = first.requires_grad_(), (h**2).sum(dim=1)
         weights = self.smoothness * (sizes if self.smoothness_of == "embedding" else torch.ones_like(sizes))
         unit = sizes.mean().clamp_min(1e-30)  # of the loss: Adam adds 1e-8 to its gradient's size
@@ -124,6 +137,7 @@ class Inversion(Attack):
             if self.box:
                 with torch.no_grad():
                     x.clamp_(0, 1)
+            step()
         with torch.no_grad():
             return array(x), array((model(x) - h).norm(dim=1))
 

@@ -10,6 +10,7 @@ import torch
 from pydantic import BaseModel, Field
 from torch import Tensor, nn
 
+from vflens.plugins.steps import Progress, Steps, silent
 from vflens.types import Array
 
 Loss = Callable[[Array], Tensor]  # of the granted rows at these places
@@ -29,15 +30,24 @@ class Learner(BaseModel):
     )
     learning_batch: int = Field(64, ge=1, le=1_000_000, description="adam: rows in a batch")
 
-    def fit(self, model: nn.Module, loss: Loss, rows: int, rng: np.random.Generator) -> None:
+    def fit(
+        self,
+        model: nn.Module,
+        loss: Loss,
+        rows: int,
+        rng: np.random.Generator,
+        progress: Progress = silent,
+    ) -> None:
         """Minimise ``loss`` over the parameters of ``model``, which is then as it gives predictions."""
         model.eval()
         if self.learner == "lbfgs":
-            _by_lbfgs(model, lambda: loss(np.arange(rows)), self.learning_steps)
+            step = Steps(progress, "learning", self.learning_steps)
+            _by_lbfgs(model, lambda: loss(np.arange(rows)), self.learning_steps, step)
         else:
             steps = -(-rows // self.learning_batch) * self.learning_steps
             passes = batches(rows, self.learning_batch, self.learning_steps, rng)
-            by_adam(model, map(loss, passes), steps, self.learning_rate)
+            step = Steps(progress, "learning", steps)
+            by_adam(model, map(loss, passes), steps, self.learning_rate, step)
 
 
 def batches(rows: int, size: int, passes: int, rng: np.random.Generator) -> Iterable[Array]:
@@ -47,8 +57,12 @@ def batches(rows: int, size: int, passes: int, rng: np.random.Generator) -> Iter
         yield from (order[i : i + size] for i in range(0, rows, size))
 
 
-def by_adam(model: nn.Module, losses: Iterable[Tensor], steps: int, rate: float) -> None:
-    """One step of Adam for each of ``losses``, ``steps`` in number; its rate falls to 0 along a cosine."""
+def by_adam(
+    model: nn.Module, losses: Iterable[Tensor], steps: int, rate: float, step: Callable[[], None]
+) -> None:
+    """One step of Adam for each of ``losses``, ``steps`` in number; its rate falls to 0 along a cosine.
+    ``step`` counts.
+    """
     optimizer = torch.optim.Adam(model.parameters(), lr=rate)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
     for loss in losses:
@@ -56,9 +70,11 @@ def by_adam(model: nn.Module, losses: Iterable[Tensor], steps: int, rate: float)
         torch.autograd.backward(loss)
         optimizer.step()
         schedule.step()
+        step()
 
 
-def _by_lbfgs(model: nn.Module, loss: Callable[[], Tensor], steps: int) -> None:
+def _by_lbfgs(model: nn.Module, loss: Callable[[], Tensor], steps: int, step: Callable[[], None]) -> None:
+    """``step`` counts evaluations: a step of L-BFGS takes one or more."""
     optimizer = torch.optim.LBFGS(
         model.parameters(),
         max_iter=steps,
@@ -71,6 +87,7 @@ def _by_lbfgs(model: nn.Module, loss: Callable[[], Tensor], steps: int) -> None:
         optimizer.zero_grad()
         value = loss()
         torch.autograd.backward(value)
+        step()
         return value
 
     optimizer.step(closure)  # type: ignore[no-untyped-call]

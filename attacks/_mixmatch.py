@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.optim import swa_utils
 
 from vflens.models.networks.layers import learn_moments
+from vflens.plugins.steps import Progress, Steps, silent
 
 # As in Fu et al.: T, α, λ_u, the learning rate and the decay of the weights of its steps, rows of each batch.
 _TEMPERATURE, _MIXING, _UNLABELLED = 0.8, 0.75, 50.0
@@ -28,6 +29,7 @@ def mixmatch(
     *,
     steps: int,
     rng: np.random.Generator,
+    progress: Progress = silent,
 ) -> nn.Module:
     """The running average of ``model``, which learns from ``labelled`` rows (m, d) of classes (m,), and from
     ``unlabelled(n)``: n rows (n, d), drawn anew.
@@ -42,6 +44,7 @@ def mixmatch(
     learned = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(learned, lr=_RATE, weight_decay=_DECAY)
     model.train()
+    count = Steps(progress, "learning", steps)
     for step in range(steps):
         drawn = rng.integers(len(x), size=_BATCH)
         optimizer.zero_grad()
@@ -51,6 +54,7 @@ def mixmatch(
         optimizer.step()
         learn_moments(model)
         averaged.update_parameters(model)
+        count()
     return averaged.eval()
 
 

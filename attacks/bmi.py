@@ -84,8 +84,8 @@ class BlackBoxInversion(Inversion, Learner):
             penalty: Tensor = sum(((p**2).sum() for p in shadow.parameters()), start=x.new_zeros(()))
             return fits(batch) + self.penalty * penalty
 
-        self.fit(shadow, loss, len(rows), rng)
-        found, residual = self.ends(h, view.metadata(), shadow, features)
+        self.fit(shadow, loss, len(rows), rng, view.progress)
+        found, residual = self.ends(h, view.metadata(), shadow, features, progress=view.progress)
         return Estimate(view.target, view.rows, found, statuses(len(found)), {"residual": residual})
 
 

@@ -22,6 +22,7 @@ from vflens.attacks._passports import channels
 from vflens.models.networks.device import placed
 from vflens.models.networks.generator import keyed
 from vflens.plugins.attack import Attack
+from vflens.plugins.steps import Steps
 from vflens.plugins.view import AdversaryView
 from vflens.types import Array, Estimate, Knowledge, Phase, statuses
 
@@ -68,11 +69,19 @@ class InverseNetwork(Attack):
             else:
                 h, granted = view.embeddings(), view.embeddings(rows, Phase.TRAIN)
             learned = decoder(model, view.metadata(), self.hidden)
-        x = self._decoded(h, granted, features, learned.to(placed(view.device)), rng).clip(0, 1)
+        step = Steps(view.progress, "learning", self.learning_steps)
+        x = self._decoded(h, granted, features, learned.to(placed(view.device)), rng, step=step).clip(0, 1)
         return Estimate(view.target, view.rows, x, statuses(len(x)))
 
     def _decoded(
-        self, h: Array, granted: Array, features: Array, learned: nn.Module, rng: np.random.Generator
+        self,
+        h: Array,
+        granted: Array,
+        features: Array,
+        learned: nn.Module,
+        rng: np.random.Generator,
+        *,
+        step: Steps,
     ) -> Array:
         """The rows (N, d) of embeddings ``h`` (N, w), from granted ones (m, w) and their rows (m, d)."""
         order = rng.permutation(len(granted))
@@ -84,7 +93,7 @@ class InverseNetwork(Attack):
         linear = _linear(granted, features, taught, judges)
         device = next(learned.parameters()).device
         z, left = (torch.tensor(a, device=device) for a in (granted, features - linear(granted)))
-        self._learn(learned, (z, left), (taught, judges), rng)
+        self._learn(learned, (z, left), (taught, judges), rng, step)
         with torch.no_grad():
             decoded: Array = linear(h) + array(learned(torch.tensor(h, device=device)))
         return decoded
@@ -95,9 +104,10 @@ class InverseNetwork(Attack):
         pairs: tuple[Tensor, Tensor],
         rows: tuple[Array, Array],
         rng: np.random.Generator,
+        step: Steps,
     ) -> None:
         """Adam on those ``pairs`` of embeddings (m, w) and targets (m, d) that are taught, the first of
-        ``rows``; the state that errs least on the judges, the second, stays.
+        ``rows``; the state that errs least on the judges, the second, stays. ``step`` counts passes.
         """
         (z, left), (taught, judges) = pairs, rows
 
@@ -116,6 +126,7 @@ class InverseNetwork(Attack):
                 found = float(array(error(judges)))
             if found < least:
                 least, kept = found, deepcopy(learned.state_dict())
+            step()
         learned.load_state_dict(kept)
 
 

@@ -62,7 +62,7 @@ class MomentsOnly(MomentInversion):
         if len(layers) == 1 and isinstance(layer := next(iter(layers.values())), nn.Linear):
             return partial(self._solved, array(layer.weight), mean, covariance)
         drawn = rng.multivariate_normal(mean, covariance, self.draws, method="eigh").clip(0, 1)
-        return partial(self.undone, model, drawn, view.metadata())
+        return partial(self.undone, model, drawn, view.metadata(), progress=view.progress)
 
     def _solved(
         self, weight: Array, mean: Array, covariance: Array, h: Array, asked: Array

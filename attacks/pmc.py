@@ -119,7 +119,9 @@ class PassiveModelCompletion(Attack):
         model = nn.Sequential(bottom, norm, nn.ReLU(), head).to(place)
         with keyed(rng):  # dropout draws
             labelled = x, labels.to(x.device)
-            return mixmatch(model, labelled, unlabelled, steps=self.fine_tune_steps, rng=rng)
+            return mixmatch(
+                model, labelled, unlabelled, steps=self.fine_tune_steps, rng=rng, progress=view.progress
+            )
 
 
 def _inputs(view: AdversaryView, rows: Array, place: Tensor) -> Tensor:

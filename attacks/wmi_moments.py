@@ -22,6 +22,7 @@ from vflens.errors import KnowledgeError
 from vflens.models.networks.parameters import from_arrays
 from vflens.models.networks.passport import open_layers
 from vflens.plugins.declared import Declared
+from vflens.plugins.steps import Progress, Steps
 from vflens.plugins.view import AdversaryView
 from vflens.types import Array, ColumnInfo, Estimate, Knowledge, Phase, statuses
 
@@ -94,6 +95,7 @@ class MomentInversion(Inversion):
         order = np.argsort(view.rows)
         x, residual = np.zeros((len(view.rows), len(view.metadata()))), np.zeros(len(view.rows))
         times = np.zeros(len(view.rows))
+        step = Steps(view.progress, "exchange", len(keyed))
         for rows, h in keyed:
             asked = np.isin(rows, view.rows)
             if not asked.any():
@@ -101,6 +103,7 @@ class MomentInversion(Inversion):
             at = order[np.searchsorted(view.rows, rows[asked], sorter=order)]
             ends, left = undone(h, asked)
             x[at], residual[at], times[at] = x[at] + ends, residual[at] + left, times[at] + 1
+            step()
         if len(missing := view.rows[times == 0]):
             raise KnowledgeError(
                 f"{len(missing)} rows (first: {missing[0]}) stand in none of the last {self.training_epochs} "
@@ -112,10 +115,17 @@ class MomentInversion(Inversion):
 
     def undoing(self, view: AdversaryView, model: nn.Module, rng: np.random.Generator) -> Undo:
         """What inverts some of the embeddings under one key, estimated from all of them."""
-        return partial(self.undone, model, view.auxiliary()[1], view.metadata())
+        return partial(self.undone, model, view.auxiliary()[1], view.metadata(), progress=view.progress)
 
     def undone(
-        self, model: nn.Module, features: Array, columns: Sequence[ColumnInfo], h: Array, asked: Array
+        self,
+        model: nn.Module,
+        features: Array,
+        columns: Sequence[ColumnInfo],
+        h: Array,
+        asked: Array,
+        *,
+        progress: Progress,
     ) -> tuple[Array, Array]:
         """Columns (m, d) and residuals (m,) of the ``asked`` (n,) ones of embeddings ``h`` (n, w) under one
         key, beside rows ``features`` distributed alike.
@@ -127,7 +137,7 @@ class MomentInversion(Inversion):
             return float((self.ends(h[:_TRIED], columns, model, features)[1] ** 2).sum())
 
         guessed.take(*min(self._candidates(model, guessed, features, h), key=misfit))
-        return self.ends(h[asked], columns, model, features)
+        return self.ends(h[asked], columns, model, features, progress=progress)
 
     def _candidates(
         self, model: nn.Module, guessed: Guessed, features: Array, embeddings: Array

@@ -20,6 +20,7 @@ from vflens.plugins.attack import Attack
 from vflens.plugins.findings import Joint
 from vflens.plugins.own_reads import NETWORK
 from vflens.plugins.reads import read_only
+from vflens.plugins.steps import Progress, silent
 from vflens.plugins.view import AdversaryView
 from vflens.protocol.acts import Guess, Submission
 from vflens.protocol.checks import MODEL_VERSION
@@ -279,6 +280,7 @@ def view_of(
     device: str,
     joint: Joint | None = None,
     own_model: Callable[[], Module] | None = None,
+    progress: Progress = silent,
 ) -> AdversaryView:
     """The view of ``attack`` in ``party`` on ``federation``, in a run or from its record; see
     :class:`AdversaryView`.
@@ -300,6 +302,7 @@ def view_of(
         device=device,
         joint=joint,
         own_model=own_model,
+        progress=progress,
     )
 
 

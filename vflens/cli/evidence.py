@@ -95,19 +95,22 @@ def attack(
 
     Example: vflens attack runs/digits/undefended/active --attack cls --set start=half
     """
+    from vflens.cli.progress import StageBar
     from vflens.experiments.results.offline import attack_recorded, given_parameters
     from vflens.types import Phase
 
     scored = None if rows is None else Phase(rows.value)
-    facts = attack_recorded(
-        folder,
-        attack,
-        target,
-        out,
-        parameters=given_parameters(given or ()),
-        scored=scored,
-        verify=verify,
-    )
+    with StageBar() as bar:
+        facts = attack_recorded(
+            folder,
+            attack,
+            target,
+            out,
+            parameters=given_parameters(given or ()),
+            scored=scored,
+            verify=verify,
+            progress=bar,
+        )
     emit(json, facts, lambda: _estimated(facts))
 
 

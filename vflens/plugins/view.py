@@ -19,6 +19,7 @@ from vflens.numerics.shrinkage import block_diagonal, estimated_moments
 from vflens.plugins.findings import Joint, SharedFindings
 from vflens.plugins.own_reads import OwnReads
 from vflens.plugins.reads import POINT_KNOWLEDGE, Log, read_only
+from vflens.plugins.steps import Progress, silent
 from vflens.types import (
     Array,
     ColumnInfo,
@@ -57,6 +58,7 @@ class AdversaryView(OwnReads, SharedFindings):
         joint: what attacks found for all targets of the same rows, or for all rows of one target; the views
             of those are given one list.
         own_model: makes a copy of the party's trained bottom model; None where it has none.
+        progress: called by attacks that take long, with a stage, its steps done and in all.
     """
 
     def __init__(
@@ -77,6 +79,7 @@ class AdversaryView(OwnReads, SharedFindings):
         device: str = "cpu",
         joint: Joint | None = None,
         own_model: Callable[[], Module] | None = None,
+        progress: Progress = silent,
     ) -> None:
         super().__init__(
             party=party,
@@ -91,6 +94,7 @@ class AdversaryView(OwnReads, SharedFindings):
         self.target = target
         self.n_classes = n_classes
         self.device = device
+        self.progress = progress
         self.training_rows = read_only(np.zeros(0, np.int32) if training is None else training)
         self._parties = {p.name: p for p in parties}
         self._model = model

@@ -27,6 +27,7 @@ from vflens.errors import ConfigError, DataError, PluginError
 from vflens.experiments.results.folders import Metric, read_party
 from vflens.experiments.results.verified import check_verifiable, verified
 from vflens.plugins.attack import Attack
+from vflens.plugins.steps import Progress, silent
 from vflens.plugins.view import AdversaryView
 from vflens.protocol.acts import Guess, Submission
 from vflens.protocol.federation import Federation
@@ -55,6 +56,7 @@ def attack_recorded(
     parameters: Facts | None = None,
     scored: Phase | None = None,
     verify: int = 0,
+    progress: Progress = silent,
 ) -> Document:
     """Run attack ``name`` on a party's ``folder`` and write the estimate to ``out`` (npz).
 
@@ -69,6 +71,7 @@ def attack_recorded(
         parameters: of the attack; they override the run's parameters for it, or its defaults.
         scored: the kind of rows to estimate; None: prediction rows if it can, else training rows.
         verify: how many rows are solved again from the attack's definition, in CVXPY.
+        progress: called with the stages of the attack, and with its rows at its start and end.
 
     Raises:
         StorageError: the folder is no party's run folder, or cannot be read.
@@ -86,7 +89,7 @@ def attack_recorded(
     transcript = Reader(folder / "transcript")
     scored = _scored(attack, name, scored)
     see = _views(attack, federation, config, folder, party=party, target=target, transcript=transcript)
-    view = see(rows=_estimated(attack, federation, transcript, target, scored))
+    view = see(rows=_estimated(attack, federation, transcript, target, scored), progress=progress)
     estimate = _estimate(attack, view, name, config.seed)
     with owner_only():  # the guess of the target's rows
         save_estimate(out, estimate, run=federation.run, adversary=party, attack=name, scored=scored)
@@ -130,10 +133,13 @@ def _views(
 def _estimate(attack: Attack, view: AdversaryView, name: str, seed: str) -> Estimate:
     """What ``attack`` makes of ``view``; a failure names both sides."""
     rng = stream(secret_from_seed(seed), "attack", name, view.target)
+    view.progress(name, 0, len(view.rows))
     try:
-        return reconstructed(attack, view, rng)
+        estimate = reconstructed(attack, view, rng)
     except PluginError as error:
         raise PluginError(f"attack {name!r} on {view.target!r} failed: {error}") from error
+    view.progress(name, len(view.rows), len(view.rows))
+    return estimate
 
 
 def _own_model(config: PassiveConfig, folder: Path) -> Module:
