@@ -45,10 +45,14 @@ class Fork:
             raise subprocess.TimeoutExpired("vflens", timeout or 0.0)
         return code
 
-    def send_signal(self, number: int) -> None:
+    @property
+    def pid(self) -> int:
         pid = self._process.pid
         assert pid is not None
-        os.kill(pid, number)
+        return pid
+
+    def send_signal(self, number: int) -> None:
+        os.kill(self.pid, number)
 
     def kill(self) -> None:
         self._process.kill()

@@ -28,6 +28,7 @@ from vflens.config import OPERATOR, Peer, Tls
 from vflens.errors import AccessError, ConfigError, UnavailableError
 from vflens.protocol import acts
 from vflens.services.healthcheck import HealthServicer, came, serves
+from vflens.services.identity import reminded
 from vflens.services.process import _check_alive
 from vflens.services.servicer import Servicer
 from vflens.types import Role
@@ -373,17 +374,22 @@ class TestEnd:
         authority = draw_authority(FEDERATION)
         short = files(tmp_path / "short", CALLEE, authority, days=3 / 86_400)
         mine = files(tmp_path / "mine", COORDINATOR, authority)
-        identity = Identity(short, "callee", Role.PASSIVE)
-        assert "ends in 0 days (" in identity.warning()
+        identity, said = Identity(short, "callee", Role.PASSIVE), list[str]()
         with served(short) as address:
-            wait_until_ended(short)
+            own: Any = SimpleNamespace(tls=short, party="callee", role=Role.PASSIVE)
+            with reminded(own, said.append, get_logger()):
+                wait_until_ended(short)
             peer = Peer(name="callee", role=Role.PASSIVE, address=address, token="t" * 32)
             config: Any = SimpleNamespace(
                 peers=(peer,), limits=LIMITS, tls=mine, party="coordinator", role=Role.COORDINATOR
             )
             with pytest.raises(AccessError, match=r"the certificate of party 'callee' at .* has ended"):
                 _check_alive(config)
-        assert "UTC, new connections are refused: draw or request another" in identity.warning()
+        assert [("ends in" in s, "new connections are refused" in s) for s in said] == [
+            (True, False),
+            (False, True),
+        ]
+        assert said[-1] == identity.warning()
 
 
 OWN_ENDED = "closed the connection: this party's certificate .* ended on .* UTC: draw or request another"
