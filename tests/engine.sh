@@ -2,7 +2,7 @@
 # Run a command with a container engine of its own, on Debian where no image registry answers. As root:
 #   apt-get install --no-install-recommends podman runc debootstrap netavark aardvark-dns iptables docker-compose
 #   tests/engine.sh make containers
-# The base image is Debian's own Python. Everything lies in build/engine, and the engine ends with the command.
+# The base image is Debian's own Python. Everything lies in build/engine. The engine ends with the command, and nothing stays mounted.
 set -euo pipefail
 [ $# -gt 0 ] || { echo "name a command: tests/engine.sh make containers" >&2; exit 2; }
 for tool in podman runc debootstrap docker-compose; do
@@ -41,7 +41,14 @@ fi
 
 "${engine[@]}" system service --time=0 "unix://$state/engine.sock" 2>"$state/service.log" &
 service=$!
-trap 'kill "$service"; wait "$service" || true' EXIT
+end() {
+  kill "$service"
+  wait "$service" || true
+  while read -r _ _ _ _ point _; do  # what the engine mounted; the innermost first
+    case $point in "$state"/*) echo "$point" ;; esac
+  done </proc/self/mountinfo | sort -r | xargs -r umount --lazy
+}
+trap end EXIT
 export DOCKER_HOST=unix://$state/engine.sock
 for _ in $(seq 100); do [ -S "$state/engine.sock" ] && break; sleep 0.1; done
 "$@"
