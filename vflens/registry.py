@@ -12,8 +12,12 @@ import ast
 import importlib
 import importlib.util
 import inspect
+import os
 import re
+import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
@@ -59,15 +63,16 @@ class Registry:
             ConfigError: it needs an extra that is not installed, or the label is no name.
         """
         name = _unlabelled(name)
-        if name in self._files() and name in self._entry_points():
+        files, points = self._files(), self._entry_points()
+        if name in files and name in points:
             raise PluginError(
                 f"plug-in {name!r} is a file of {self.package} and an entry point of {self.group}: "
                 "rename one of them"
             )
-        if name in self._files():
+        if name in files:
             return self._one_class(self._import(f"{self.package}.{name}"), name)
-        if name in self._entry_points():
-            return self._loaded(self._entry_points()[name])
+        if name in points:
+            return self._loaded(points[name])
         raise PluginError(f"unknown {self.family} plug-in {name!r}: known are {', '.join(self.names())}")
 
     def _files(self) -> dict[str, Path]:
@@ -76,8 +81,8 @@ class Registry:
         files = (f for folder in folders for f in Path(folder).glob("*.py"))
         return {f.stem: f for f in sorted(files) if f.is_file() and not f.stem.startswith("_")}
 
-    def _entry_points(self) -> dict[str, EntryPoint]:
-        return {e.name: e for e in entry_points(group=self.group)}
+    def _entry_points(self) -> Mapping[str, EntryPoint]:
+        return _registered(self.group, tuple((folder, _changed(folder or ".")) for folder in sys.path))
 
     def _import(self, module: str) -> ModuleType:
         try:
@@ -124,6 +129,20 @@ class Registry:
                 f"plug-in {name!r} must define exactly one public subclass of {self.base}, it defines {names}"
             )
         return found[0]
+
+
+@lru_cache(maxsize=64)  # reading all packages takes 6 ms, and an audit asks some 300 times
+def _registered(group: str, path: tuple[tuple[str, int], ...]) -> Mapping[str, EntryPoint]:
+    """The entry points of ``group`` while ``path``, the folders of ``sys.path`` and their times, stays."""
+    return {e.name: e for e in entry_points(group=group)}
+
+
+def _changed(folder: str) -> int:
+    """When a file of ``folder`` last came or went, in ns; -1: it cannot be read."""
+    try:
+        return os.stat(folder).st_mtime_ns  # noqa: PTH116 - a Path would take longer than the call
+    except OSError:
+        return -1
 
 
 def _unlabelled(name: str) -> str:
