@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -12,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import psutil
-from processes import Federation, dealt, eventually
+from processes import ENVIRONMENT, VFLENS, Federation, dealt, eventually
 
 from vflens.config import OPERATOR, ActiveConfig, load_party
 from vflens.protocol.acts import Query
@@ -48,12 +49,20 @@ def soak(seconds: float) -> dict[str, Any]:
         Figures, and the failures: memory that grows, threads or descriptors that are not as many in the end.
     """
     with TemporaryDirectory(prefix="vfl") as home, dealt(Path(home), data=_ROWS, after="serve") as federation:
-        federation.start()
+        processes = {party: psutil.Process(_start(federation, party)) for party in federation.roles}
         eventually(lambda: "serving predictions" in federation.said("coordinator"), 300)
-        processes = {name: psutil.Process(p.pid) for name, p in federation.processes.items()}
         asked, samples = _ask(federation, processes, seconds)
     began = time.monotonic() - samples[0].at
     return {"planned": round(seconds * RATE), "ran": asked, "seconds": round(began)} | judged(samples)
+
+
+def _start(federation: Federation, party: str) -> int:
+    """Start ``party`` in a Python of its own, as in a real federation; its process."""
+    command = [*VFLENS, "serve", federation.roles[party], "--config", str(federation.config(party))]
+    with (federation.home / party / "output.log").open("ab") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=output, env=ENVIRONMENT)
+    federation.processes[party] = process
+    return process.pid
 
 
 def _ask(

@@ -37,14 +37,18 @@ REPEATED: Mapping[str, Callable[..., None]] = {
 }
 
 
-def soak(minutes: float) -> dict[str, Any]:
-    """All parts in about ``minutes``; the figures of each."""
+def soak(minutes: float, out: Path) -> dict[str, Any]:
+    """All parts in about ``minutes``; the figures of each, in ``out`` as soon as they are known."""
+    out.parent.mkdir(parents=True, exist_ok=True)
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
     )
     found: dict[str, Any] = {"date": datetime.now(UTC).date().isoformat(), "commit": commit.stdout.strip()}
     with quick():
-        return found | {part: run(60 * share * minutes) for part, (run, share) in PARTS.items()}
+        for part, (run, share) in PARTS.items():
+            found[part] = run(60 * share * minutes)
+            out.write_text(json.dumps(found, indent=1), encoding="utf-8")
+    return found
 
 
 def table(found: Mapping[str, Any]) -> str:
@@ -71,9 +75,7 @@ def main() -> int:
         with quick():
             REPEATED[part](*cell)
         return 0
-    found = soak(options.minutes)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(found, indent=1), encoding="utf-8")
+    found = soak(options.minutes, options.out)
     print(table(found))
     failures = [failure for part in PARTS for failure in found[part]["failures"]]
     for failure in failures:
