@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -67,6 +68,50 @@ def test_a_killed_party_is_resumed_in_training(tmp_path: Path, undisturbed: Any,
             until_step(federation, step)
             kill(federation, who)
             federation.start(who, flags=["--resume"])
+        codes = federation.codes(SECONDS)
+        assert set(codes.values()) == {0}, {p: federation.said(p) for p in PARTIES}
+        assert results(federation.home) == undisturbed
+
+
+#: The party has its folder on a disk of 256 KiB; what is there in the end is copied beside it.
+TINY_DISK = """mount -t tmpfs -o size=256k tmpfs "$0.disk" && cp -a "$0/." "$0.disk" &&
+mount --bind "$0.disk" "$0" && "$@"; code=$?; cp -a "$0/." "$0.kept"; exit $code"""
+
+
+@pytest.fixture
+def _mounts() -> None:
+    """Skips where this user may mount nothing."""
+    tried = ["unshare", "-Urm", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
+    if shutil.which("unshare") is None or subprocess.run(tried, capture_output=True, check=False).returncode:
+        pytest.skip("unshare -Urm may mount no tmpfs here")
+
+
+def start_on_tiny_disk(federation: Federation, who: str) -> None:
+    serve = [*VFLENS, "serve", federation.roles[who], "--config", str(federation.config(who))]
+    command = ["unshare", "-Urm", "sh", "-c", TINY_DISK, str(federation.home / who), *serve]
+    with (federation.home / who / "output.log").open("ab") as output:
+        process = subprocess.Popen(command, env=ENVIRONMENT, stdout=output, stderr=output)
+    federation.processes[who] = process
+
+
+@pytest.mark.facts
+@pytest.mark.usefixtures("_mounts")
+@pytest.mark.parametrize("who", ["active", "passive"])
+def test_a_disk_that_is_full_and_then_larger(tmp_path: Path, undisturbed: Any, who: str) -> None:
+    with dealt(tmp_path, **LONG, network={"transport": "tcp"}) as federation:
+        folder = federation.home / who
+        for name in ("disk", "kept"):
+            Path(f"{folder}.{name}").mkdir()
+        start_on_tiny_disk(federation, who)
+        federation.start(*set(PARTIES) - {who})
+        codes = federation.codes(SECONDS)
+        assert codes[who] == 12
+        assert set(codes.values()) <= {11, 12}
+        assert "No space left on device" in federation.said(who)
+        assert all("Traceback" not in federation.said(party) for party in PARTIES)
+        shutil.rmtree(folder)
+        Path(f"{folder}.kept").rename(folder)
+        federation.start(*PARTIES, flags=["--resume"])
         codes = federation.codes(SECONDS)
         assert set(codes.values()) == {0}, {p: federation.said(p) for p in PARTIES}
         assert results(federation.home) == undisturbed
