@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from vflens.config import ActiveConfig, PassiveConfig
 from vflens.config.compatibility import check_device
+from vflens.errors import UnavailableError
 from vflens.member.member import Member
 from vflens.member.stage import Stage
 from vflens.member.standing import check_coordinator
@@ -92,6 +93,7 @@ class DataParty(Member):
         """Where this party stands, for a coordinator that was restarted, or after this party was."""
         self.check_run(act.run)
         self.asked.set()
+        self.fence.admit(self.coordinator, act.standing.incarnation)
         own, federation = self.standing(), self.federation
         direct = federation is not None and federation.direct
         check_coordinator(self.coordinator, own, act.standing, direct=direct)
@@ -126,7 +128,11 @@ class DataParty(Member):
         """Report to the coordinator that this party has attacked; the active one has predicted too."""
         self.advance(Stage.FINISHED)
         finished = Finished(self.config.run, self.name, self.heads())
-        self.patiently(lambda: self.links[self.coordinator].call(finished))
+        try:
+            self.patiently(lambda: self.links[self.coordinator].call(finished))
+        except UnavailableError:
+            if not self.stopped.is_set():  # else the coordinator knows it, and has ended the run meanwhile
+                raise
 
     def training_over(self) -> None:
         """Called with the trained model, before predictions begin."""
@@ -178,6 +184,9 @@ class DataParty(Member):
         self.asked.set()
         try:
             self.keep_heads(act.heads)
+            if not act.failure and self.reached.stage is Stage.FINISHED:
+                self.reached.ended = True
+                self.reached.save()
         finally:
             self.stopped.set()
         return Done()
@@ -187,3 +196,6 @@ class DataParty(Member):
         super().resume()
         if self.reached.is_open:
             self.begun.set()
+        if self.reached.ended:
+            self.asked.set()
+            self.stopped.set()

@@ -79,7 +79,7 @@ class Coordinator(Member):
             in_process=in_process,
         )
         self.predictions = Predictions(self)
-        self.finished, self._unfinished = threading.Event(), set(links)
+        self.finished, self._unfinished = threading.Event(), {p.name for p in config.peers}
         self._progress = progress
         self._federation: Federation | None = None
         self._gradient: Released | None = None  # that training goes on after
@@ -137,6 +137,7 @@ class Coordinator(Member):
         for name in sorted(self.links):
             is_active = self._agreed and name == self.aligned.active.name
             party = returned(self, name, own, is_active=is_active)
+            self.fence.admit(name, party.incarnation)
             if is_active and party.stops and party.learned == own.learned:
                 self._over_after = own.learned
             if party.stage == Stage.FINISHED and self.reached.is_open:

@@ -11,9 +11,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from vflens.config import DataPartyConfig, PartyConfig, load_party
+from vflens.config import CoordinatorConfig, DataPartyConfig, MemberConfig, PartyConfig, load_party
 from vflens.config.writing import toml_text
 from vflens.errors import ConfigError, StorageError
+from vflens.member.stage import Reached
 from vflens.services.same_run import check_settings, note_settings
 from vflens.storage import durable
 from vflens.storage.files import write_whole
@@ -82,12 +83,12 @@ def begin(config: PartyConfig) -> bool:
 
     Raises:
         StorageError: it cannot be written, or its run cannot be resumed.
-        ConfigError: its run is finished, or one of other settings.
+        ConfigError: its run has other settings.
     """
     durable.keep(config.out, machine=config.limits.durable == "machine")
     resumed = config.resume and (config.out / "status.json").exists()
     if resumed:
-        _check_resumable(config)
+        check_settings(config)
     try:
         file, kept = config.out / "config.toml", _says(config.out / "config.toml", config)
         if not resumed and ((config.out / "status.json").exists() or (file.exists() and not kept)):
@@ -104,12 +105,21 @@ def begin(config: PartyConfig) -> bool:
     return resumed
 
 
-def _check_resumable(config: PartyConfig) -> None:
-    if state_of(config.out) == "finished":
-        raise ConfigError(
-            f"the run in {config.out} is finished: begin a new one, without --resume (or with --no-resume)"
-        )
+def is_over(config: MemberConfig) -> bool:
+    """Whether the run in ``config.out`` is finished and needs this party no more.
+
+    A data party that the coordinator did not tell of the end can be needed again.
+
+    Raises:
+        ConfigError: the run has other settings.
+        StorageError: the folder does not say how far its run has come.
+    """
+    if state_of(config.out) != "finished":
+        return False
     check_settings(config)
+    reached = Reached(config.out)
+    reached.restore()
+    return reached.ended or isinstance(config, CoordinatorConfig)
 
 
 def write_status(folder: Path, state: str, reason: str = "") -> None:

@@ -11,7 +11,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
@@ -33,8 +33,8 @@ from vflens.errors import INTERRUPTED, StorageError, UnavailableError, VflensErr
 from vflens.member.event_loop import ENDING
 from vflens.member.member import Member
 from vflens.member.stage import Stage
-from vflens.protocol.link import Link, Party
-from vflens.services.folder import begin, exclusive, write_status
+from vflens.protocol.link import Party
+from vflens.services.folder import begin, exclusive, is_over, write_status
 from vflens.services.healthcheck import HealthServicer, came, lives
 from vflens.services.identity import check_trust, counterpart, identity_of, reminded
 from vflens.services.leading import run
@@ -76,6 +76,11 @@ def serve(config: PassiveConfig | ActiveConfig | CoordinatorConfig, say: Say, pr
         check_address(address, insecure=config.insecure or config.tls is not None)
     check_trust(config)
     with exclusive(config.out):
+        if config.resume and is_over(config):
+            say(
+                f"the run in {config.out} is finished: begin a new one without --resume (or with --no-resume)"
+            )
+            return
         check_port_free(config.address)
         make_folder(config.address)
         resumed = begin(config)
@@ -122,8 +127,8 @@ def start_server(party: Party, config: MemberConfig, log: Any, calls: Calls | No
     return server
 
 
-def link_to(peer: Peer, config: MemberConfig) -> GrpcLink:
-    """A link to ``peer``."""
+def link_to(peer: Peer, config: MemberConfig, incarnation: int = 0) -> GrpcLink:
+    """A link to ``peer`` of the party of ``config``, which was started again so often."""
     return GrpcLink(
         peer.name,
         peer.address,
@@ -131,6 +136,7 @@ def link_to(peer: Peer, config: MemberConfig) -> GrpcLink:
         token=peer.token,
         limits=config.limits,
         tls=counterpart(peer.name, peer.role, config),
+        incarnation=incarnation,
     )
 
 
@@ -165,21 +171,14 @@ def _take_up(member: Member, say: Say) -> None:
     say(f"{member.role} {member.name!r} goes on after training step {member.recovery.learned + 1}")
 
 
-def _open(
-    end: ExitStack,
-    member: Member,
-    links: Mapping[str, Link],
-    config: MemberConfig,
-    say: Say,
-    *,
-    resumed: bool,
-) -> None:
-    """Restore ``member`` if its run goes on, and serve it until ``end``."""
+def _open(end: ExitStack, member: Member, config: MemberConfig, say: Say, *, resumed: bool) -> None:
+    """Restore ``member`` if its run goes on, link it to its peers, and serve it until ``end``."""
     end.callback(member.close)
-    for link in links.values():
-        end.callback(link.close)
     if resumed:
         _take_up(member, say)
+    for peer in config.peers:
+        member.links[peer.name] = link = link_to(peer, config, member.reached.incarnation)
+        end.callback(link.close)
     calls = calls_of(config)
     server = start_server(member, config, member.log, calls)
     end.enter_context(metrics_page(member, calls))
@@ -191,13 +190,12 @@ def _serve_data_party(
     config: PassiveConfig | ActiveConfig, say: Say, progress: Progress, *, resumed: bool
 ) -> None:
     coordinator = config.peers_of(Role.COORDINATOR)[0]
-    links: dict[str, Link] = {p.name: link_to(p, config) for p in config.peers}
-    party = ActiveParty(config, links) if isinstance(config, ActiveConfig) else PassiveParty(config, links)
+    party = ActiveParty(config, {}) if isinstance(config, ActiveConfig) else PassiveParty(config, {})
     with ExitStack() as end:  # last to first; all run even if one fails
-        _open(end, party, links, config, say, resumed=resumed)
+        _open(end, party, config, say, resumed=resumed)
         end.callback(party.interrupt)  # its own training ends with the current step
         end.callback(_no_more_interrupts)
-        wait_for((coordinator,), config, say, party.asked)  # it may die before this party sees it
+        _wait_for_coordinator(coordinator, party, say)
         say(f"{party.role} {party.name!r} is ready at {config.address}")
         report = Reporter(party, say, progress)
         _until(party.begun, party, coordinator, report)
@@ -208,7 +206,7 @@ def _serve_data_party(
             else:
                 party.attack()
             party.flush()
-        elif party.reached.stage is Stage.FINISHED:  # after a restart: its report may have been lost
+        elif not party.stopped.is_set():  # after a restart: its report may have been lost
             party.report_finished()
         _until(party.stopped, party, coordinator, report)
         party.flush()  # a failed log is this party's own error, whatever the coordinator sent
@@ -216,6 +214,20 @@ def _serve_data_party(
         raise UnavailableError(f"the run ended early: {party.failure}")
     party.gate.check_fired()
     say(where(config))
+
+
+def _wait_for_coordinator(coordinator: Peer, party: PassiveParty | ActiveParty, say: Say) -> None:
+    """See :func:`wait_for`; a party that has attacked and was then killed may come back after the run's end.
+
+    It then ends well: its own work is complete. It can be resumed again if the coordinator was only late.
+    """
+    try:
+        wait_for((coordinator,), party.config, say, party.asked)  # it may die before this party sees it
+    except UnavailableError as error:
+        if party.reached.stage is not Stage.FINISHED:
+            raise
+        say(f"{error}; this party's own work is complete: if the run is not, start all parties again")
+        party.stopped.set()
 
 
 def _until(
@@ -247,11 +259,10 @@ def _until(
 
 
 def _serve_coordinator(config: CoordinatorConfig, say: Say, progress: Progress, *, resumed: bool) -> None:
-    links = {p.name: link_to(p, config) for p in config.peers}
-    coordinator = Coordinator(config, links, progress)
+    coordinator = Coordinator(config, {}, progress)
     failure = "the coordinator was interrupted"
     with ExitStack() as end:  # last to first; all run even if one fails
-        _open(end, coordinator, links, config, say, resumed=resumed)
+        _open(end, coordinator, config, say, resumed=resumed)
         end.callback(lambda: coordinator.stop(failure))
         end.callback(_no_more_interrupts)
         try:

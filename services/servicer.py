@@ -16,7 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from google.protobuf.message import DecodeError
 
@@ -24,7 +24,7 @@ from vflens.errors import AccessError, ProtocolError, StateError, VflensError, s
 from vflens.protocol.acts import Act, check_access
 from vflens.protocol.link import Party
 from vflens.types import Role
-from vflens.wire.channel import PARTY_KEY, TOKEN_KEY, grpc
+from vflens.wire.channel import INCARNATION_KEY, PARTY_KEY, TOKEN_KEY, grpc
 from vflens.wire.messages import RPCS, Rpc
 from vflens.wire.parts import check_parts
 from vflens.wire.status import CODES, ERROR_KEY
@@ -40,6 +40,14 @@ CALLS = 6  # open calls of one caller: a server has threads for all of its calle
 _MOST = 600
 _NAMES = "x509_subject_alternative_name"  # in a connection's certificate, as the library lists them
 _LOGGED = 1000  # logged refusals; of later ones a few: refused callers must not fill the disk
+
+
+class Caller(NamedTuple):
+    """Who calls: its name, its role, and the number of its restarts."""
+
+    name: str
+    role: Role
+    incarnation: int
 
 
 class Servicer(grpc.GenericRpcHandler):
@@ -93,12 +101,12 @@ class Servicer(grpc.GenericRpcHandler):
         return lambda requests, context: self._abort(context, error)
 
     def _answered(
-        self, rpc: Rpc, caller: tuple[str, Role]
+        self, rpc: Rpc, caller: Caller
     ) -> Callable[[Iterator[bytes], grpc.ServicerContext], Iterator[Any]]:
         def answer(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[Any]:
             try:
-                self._check_certificate(context, caller[0])
-                with self._counted(caller[0]):
+                self._check_certificate(context, caller.name)
+                with self._counted(caller.name):
                     for request in requests:
                         yield self._perform(rpc, request, caller)
                         self._party.settle()  # the library asks for the next reply after sending this one
@@ -108,12 +116,12 @@ class Servicer(grpc.GenericRpcHandler):
         return answer
 
     def _answered_once(
-        self, rpc: Rpc, caller: tuple[str, Role]
+        self, rpc: Rpc, caller: Caller
     ) -> Callable[[Iterator[bytes], grpc.ServicerContext], Any]:
         def answer(requests: Iterator[bytes], context: grpc.ServicerContext) -> Any:
             try:
-                self._check_certificate(context, caller[0])
-                with self._counted(caller[0]):
+                self._check_certificate(context, caller.name)
+                with self._counted(caller.name):
                     reply = self._perform(rpc, _only(requests, rpc), caller)
                     self._party.settle()  # no later reply could carry the error
                     return reply
@@ -142,19 +150,20 @@ class Servicer(grpc.GenericRpcHandler):
             with self._lock:
                 self._open[caller] -= 1
 
-    def _perform(self, rpc: Rpc, request: bytes, caller: tuple[str, Role]) -> Any:
+    def _perform(self, rpc: Rpc, request: bytes, caller: Caller) -> Any:
         began, act = time.perf_counter(), decode_request(rpc, request)
-        reply = rpc.encode_reply(self._party.perform(act, *caller))
+        self._party.fence.admit(caller.name, caller.incarnation)
+        reply = rpc.encode_reply(self._party.perform(act, caller.name, caller.role))
         if self._calls is not None:
             seconds = time.perf_counter() - began
             self._calls.answered(type(act).__name__, len(request), reply.ByteSize(), seconds)
         return reply
 
-    def _identify(self, sent: Mapping[str, Any], act: type[Act[Any]]) -> tuple[str, Role]:
-        """Name and role of a caller that may ask for ``act``, from its metadata ``sent``.
+    def _identify(self, sent: Mapping[str, Any], act: type[Act[Any]]) -> Caller:
+        """The caller, who may ask for ``act``, from its metadata ``sent``.
 
         Raises:
-            AccessError: it may not, or its token is wrong.
+            AccessError: it may not, or its token is wrong; ProtocolError: it does not count its restarts.
         """
         name = str(sent.get(PARTY_KEY, ""))
         role, token = self._credentials.get(name, (Role.OPERATOR, ""))
@@ -164,7 +173,7 @@ class Servicer(grpc.GenericRpcHandler):
                 "configurations"
             )
         check_access(act, name, role, self._party.name, self._party.role, access=self._party.access)
-        return name, role
+        return Caller(name, role, _incarnation(name, sent.get(INCARNATION_KEY, "0")))
 
     def _check_certificate(self, context: grpc.ServicerContext, caller: str) -> None:
         """Bind the connection to ``caller`` before its request is read; the library shows the certificate
@@ -202,6 +211,20 @@ class Servicer(grpc.GenericRpcHandler):
         number = next(self._refusals)
         if number <= _LOGGED or number.bit_count() == 1:
             self._log.warning("refused", error=shortened(str(error), _MOST), number=number)
+
+
+def _incarnation(name: str, sent: Any) -> int:
+    """The number of restarts that the caller ``name`` has ``sent``.
+
+    Raises:
+        ProtocolError: it is none.
+    """
+    text = str(sent)
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise ProtocolError(
+            f"caller {name!r} has no whole number of restarts: use a peer of the same version"
+        )
+    return int(text)
 
 
 def _only(requests: Iterator[bytes], rpc: Rpc) -> bytes:

@@ -46,6 +46,7 @@ PHASES: dict[str, tuple[str, list[tuple[str, str]]]] = {
     "disclose": ("lr", [("passive", "Disclose.answered:1"), ("active", "Deliver.asked:1")]),
     "predict": ("lr", [("coordinator", "Predict.answered:1"), ("passive", "Forward.answered:1")]),
     "attack": ("lr", [("passive", "Submission.answered:1"), ("coordinator", "Finished.answered:1")]),
+    "end": ("lr", [("passive", "Stop.answered:1"), ("active", "Stop.answered:1")]),
     "stale training": ("stale", [("active", "settled:3"), ("passive", "Step.answered:4")]),
 }
 FIRST = [(phase, *found[0]) for phase, (_, found) in PHASES.items()]

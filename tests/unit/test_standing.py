@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from laboratory import deal, experiment
 
-from vflens.config import load_party
+from vflens.config import MetricsPage, load_party
 from vflens.errors import ConfigError, StateError, StorageError, UnavailableError
 from vflens.member.patience import patiently
 from vflens.member.standing import check_coordinator, check_data_party
 from vflens.protocol.standing import Standing
-from vflens.services.folder import begin, write_status
+from vflens.services.folder import begin
 
 RUN = Standing("1", 0, "open", 9, 40, bytes(32))
 CHANGED = [
@@ -83,18 +83,16 @@ def test_a_folder_is_resumed_with_its_own_settings_only(tmp_path: Path) -> None:
     again = config.model_copy(update={"resume": True})
     assert not begin(again), "there is no run yet"
     assert begin(again)
-    places = {"address": "127.0.0.1:7", "limits": config.limits.model_copy(update={"rejoin_seconds": 9.0})}
-    assert begin(again.model_copy(update=places))
+    limits = config.limits.model_copy(update={"rejoin_seconds": 9.0, "durable": "machine"})
+    places = {"address": "127.0.0.1:7", "limits": limits, "metrics": MetricsPage(port=9464)}
+    for name, value in places.items():
+        assert begin(again.model_copy(update={name: value}))
     for changed in ({"seed": "another"}, {"run": "tiny/other"}, {"lab": False}):
         name = next(iter(changed))
         with pytest.raises(
             ConfigError, match=f"^{name} of party 'passive' is not that of the run in .*: bring"
         ):
             begin(again.model_copy(update=changed))
-    write_status(config.out, "finished")
-    with pytest.raises(ConfigError, match=r"^the run in .* is finished: begin a new one, without --resume"):
-        begin(again)
-    write_status(config.out, "failed")
     (config.out / "settings.json").write_text("[")
     with pytest.raises(StorageError, match=r"settings\.json does not say which settings the run has"):
         begin(again)

@@ -29,7 +29,8 @@ class Reached:
     """What a run in ``folder`` has reached; a stage is on disk before its party acts on it.
 
     ``incarnation`` counts the restarts, ``attacked`` the prediction rows of the last milestone at which the
-    party attacked, ``acted`` are the positions of the defences that acted before the last :meth:`save`.
+    party attacked, ``acted`` are the positions of the defences that acted before the last :meth:`save`;
+    ``ended``: the coordinator has told this data party that the run ended well.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -37,6 +38,7 @@ class Reached:
         self.stage = Stage.TRAINING
         self.incarnation = self.attacked = 0
         self.acted: list[int] = []
+        self.ended = False
 
     @property
     def is_open(self) -> bool:
@@ -64,7 +66,10 @@ class Reached:
 
     def _write(self, stage: Stage) -> None:
         numbers = {name: getattr(self, name) for name in _NUMBERS}
-        write_whole(self._file, json.dumps({"stage": stage, **numbers, "acted": self.acted}).encode())
+        write_whole(
+            self._file,
+            json.dumps({"stage": stage, **numbers, "acted": self.acted, "ended": self.ended}).encode(),
+        )
 
     def restore(self) -> None:
         """Restore an earlier process's stage.
@@ -77,6 +82,7 @@ class Reached:
             self.stage = Stage(found["stage"])
             self.incarnation, self.attacked = (int(found[name]) for name in _NUMBERS)
             self.acted = [int(position) for position in found["acted"]]
+            self.ended = bool(found["ended"])
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise StorageError(
                 f"{self._file} does not say how far the run has come ({error}): use a folder that nobody "

@@ -13,6 +13,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from vflens.errors import StateError
 from vflens.failpoints import fail_point
 from vflens.protocol.acts import ACCESS, Access, Act, check_access, check_sender
+from vflens.protocol.fence import Fence
 from vflens.types import PartyInfo, Role
 
 R = TypeVar("R")
@@ -45,6 +46,11 @@ class Party(ABC):
     @cached_property
     def _answers(self) -> Handlers:
         return self.handlers()
+
+    @cached_property
+    def fence(self) -> Fence:
+        """The newest incarnations of its peers."""
+        return Fence()
 
     def settle(self) -> None:  # noqa: B027 - optional: most replies leave nothing to do
         """Do the deferred work after a reply: the optimiser step, the log. Idempotent."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # most parties of one machine need no certificates
     from vflens.wire.tls.counterpart import Counterpart
     from vflens.wire.tls.identity import Identity
 
-PARTY_KEY, TOKEN_KEY = "vflens-party", "vflens-token"
+PARTY_KEY, TOKEN_KEY, INCARNATION_KEY = "vflens-party", "vflens-token", "vflens-incarnation"
 _MOST_CONNECTIONS = 256  # of a server at a time: a process may have 1,024 files open
 _MOST_STREAMS = 64  # calls on one connection
 _MOST_CALLS = 1_000  # of all callers at a time, those that wait for their refusal too

@@ -9,7 +9,7 @@ from vflens.errors import UnavailableError, VflensError
 from vflens.protocol.acts import Act
 from vflens.protocol.link import Link, Reply
 from vflens.wire.aio_stream import AioStream
-from vflens.wire.channel import PARTY_KEY, TOKEN_KEY, grpc, open_channel
+from vflens.wire.channel import INCARNATION_KEY, PARTY_KEY, TOKEN_KEY, grpc, open_channel
 from vflens.wire.messages import RPCS, Rpc
 from vflens.wire.sockets import check_listener
 from vflens.wire.status import from_rpc
@@ -22,7 +22,7 @@ R = TypeVar("R")
 
 class GrpcLink(Link):
     """``caller``'s connection to the party ``name`` at ``address``; both share ``token``. Over ``tls`` it
-    shows a new certificate from the next call on.
+    shows a new certificate from the next call on. ``incarnation`` counts the caller's restarts.
     """
 
     def __init__(
@@ -34,11 +34,12 @@ class GrpcLink(Link):
         token: str,
         limits: Limits,
         tls: Counterpart | None = None,
+        incarnation: int = 0,
     ) -> None:
         self.name = name
         self.address = address
         self.limits = limits
-        self._metadata = ((PARTY_KEY, caller), (TOKEN_KEY, token))
+        self._metadata = ((PARTY_KEY, caller), (TOKEN_KEY, token), (INCARNATION_KEY, str(incarnation)))
         self._is_checked = False
         self._tls = tls
         self._channels: list[grpc.Channel] = []  # earlier ones finish their calls
@@ -60,7 +61,7 @@ class GrpcLink(Link):
 
     @property
     def metadata(self) -> tuple[tuple[str, str], ...]:
-        """Who calls, and the token that proves it.
+        """Who calls, the token that proves it, and the number of its restarts.
 
         Raises:
             AccessError: another user of this machine could be the one who gets it.

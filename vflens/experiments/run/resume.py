@@ -47,6 +47,11 @@ def _configs(folder: Path) -> list[Path]:
 
 
 def _unfinished(home: Path) -> dict[str, Path]:
-    """The configurations of the parties below ``home`` whose run is not finished, by party."""
+    """The configurations of all parties below ``home``, by party, unless all have finished.
+
+    One that has finished may be needed by another, or ends at once.
+    """
     files = sorted(home.glob("*/config.toml"))
-    return {f.parent.name: f for f in files if state_of(f.parent) != "finished"}
+    if all(state_of(f.parent) == "finished" for f in files):
+        return {}
+    return {f.parent.name: f for f in files}

@@ -1,0 +1,103 @@
+"""A data party that is killed when all is done, and comes back after the run's end: it ends well."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from laboratory import close, deal, experiment
+from processes import change
+
+from vflens.config import MemberConfig, PassiveConfig, load_party
+from vflens.errors import ConfigError, UnavailableError
+from vflens.experiments.run.in_process import LocalFederation
+from vflens.services import process
+from vflens.services.folder import begin, is_over, write_status
+
+
+def until_the_end(home: Path, *, attacked: bool = True, told: bool = False) -> dict[str, MemberConfig]:
+    """A run whose data parties have attacked, then the end of all processes; their configurations."""
+    files = deal(experiment(home, network={"transport": "unix"}), home)
+    for file in files.values():
+        change(file, resume=True)
+        begin(load_party(file))
+    local = LocalFederation(files, lambda stage, done, total: None)
+    local.coordinator.lead()
+    if attacked:
+        local.attack()
+    if told:
+        local.coordinator.stop()
+    close(local)
+    write_status(local.coordinator.folder, "finished")
+    return {party: load_party(file) for party, file in files.items()}
+
+
+def serve_passive(config: MemberConfig, said: list[str]) -> None:
+    """As `vflens serve` does, once the folder is held."""
+    assert isinstance(config, PassiveConfig)
+    limits = config.limits.model_copy(update={"wait_seconds": 0.2})
+    waiting = config.model_copy(update={"limits": limits})
+    assert begin(waiting)
+    process._serve_data_party(waiting, said.append, lambda stage, done, total: None, resumed=True)
+
+
+def test_it_waits_for_the_coordinator_then_ends_well(tmp_path: Path) -> None:
+    configs, said = until_the_end(tmp_path), list[str]()
+    serve_passive(configs["passive"], said)
+    assert any(
+        "did not come within 0.2 s" in s and "own work is complete: if the run is not" in s for s in said
+    )
+    write_status(configs["passive"].out, "finished")
+    assert not is_over(configs["passive"]), "the coordinator may only have been late"
+    assert is_over(configs["coordinator"])
+
+
+def test_one_that_was_told_of_the_end_needs_no_coordinator(tmp_path: Path) -> None:
+    configs, said = until_the_end(tmp_path, told=True), list[str]()
+    serve_passive(configs["passive"], said)
+    assert not any("did not come" in sentence for sentence in said)
+    write_status(configs["passive"].out, "finished")
+    assert is_over(configs["passive"])
+
+
+def test_one_whose_work_is_not_done_needs_the_coordinator(tmp_path: Path) -> None:
+    configs = until_the_end(tmp_path, attacked=False)
+    with pytest.raises(UnavailableError, match=r"'coordinator' at .* did not come within 0\.2 s: start it"):
+        serve_passive(configs["passive"], [])
+
+
+def test_a_run_that_failed_is_not_over(tmp_path: Path) -> None:
+    """A party that is told of a failure can be resumed."""
+    files = deal(experiment(tmp_path), tmp_path)
+    for file in files.values():
+        begin(load_party(file))
+    local = LocalFederation(files, lambda stage, done, total: None)
+    local.coordinator.lead()
+    local.attack()
+    local.coordinator.stop("the disk of the coordinator is full")
+    close(local)
+    assert not local.passive["passive"].reached.ended
+    assert not any(is_over(load_party(file)) for file in files.values())
+
+
+def test_a_finished_run_is_not_over_for_other_settings(tmp_path: Path) -> None:
+    passive = until_the_end(tmp_path, told=True)["passive"]
+    write_status(passive.out, "finished")
+    with pytest.raises(
+        ConfigError, match=r"^seed of party 'passive' is not that of the run in .*: bring it back"
+    ):
+        is_over(passive.model_copy(update={"seed": "another"}))
+
+
+def test_a_finished_party_that_is_resumed_says_so_and_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "_stop_on_signals", lambda: None)
+    passive, said = until_the_end(tmp_path, told=True)["passive"], list[str]()
+    write_status(passive.out, "finished")
+    before = (passive.out / "status.json").read_bytes()
+    process.serve(passive, said.append, lambda stage, done, total: None)
+    assert said == [
+        f"the run in {passive.out} is finished: begin a new one without --resume (or with --no-resume)"
+    ]
+    assert (passive.out / "status.json").read_bytes() == before
