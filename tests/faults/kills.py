@@ -122,7 +122,7 @@ def judge(home: Path, who: str, codes: Mapping[str, int], undisturbed: Undisturb
         assert codes[other] in {0, *exit_codes()} - {1}, (codes, said)
         assert "Traceback" not in said[other], said
         if codes[other]:
-            assert said[other].count("error: ") == 1, said
+            assert sum(line.startswith("error: ") for line in said[other].splitlines()) == 1, said
             last = said[other].splitlines()[-1]  # it may name the second that ended
             assert any(f"'{role}'" in last for role in set(ROLES) - {other}), said
     assert_untouched(logged(home), undisturbed.bits.logs)
