@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
-from torch.nn.functional import cosine_similarity, cross_entropy
+from torch.nn.functional import cross_entropy
 
 from vflens.attacks.gradients.batch_norms import Moments, without_state
 from vflens.errors import KnowledgeError
@@ -51,24 +51,34 @@ class Matching:
         self._model, self._cosine = without_state(model, moments), distance == "cosine"
         self._learned = {name: parameters[name] for name in observed}
         first = next(iter(self._learned.values()))
-        parts = [torch.as_tensor(g).to(first) for g in observed.values()]
-        self._observed = torch.cat([part.flatten(1) for part in parts], dim=1)
+        self._observed = {name: torch.as_tensor(g).to(first).flatten(1) for name, g in observed.items()}
+        self._lengths = sum((_squares(o) for o in self._observed.values()), start=first.new_zeros(())).sqrt()
         self.like = first.new_empty(0)
 
     def __len__(self) -> int:
-        return len(self._observed)
+        return len(self._lengths)
 
-    def gradients(self, x: Tensor, y: Tensor) -> Tensor:
-        """Those of guessed batches ``x`` (a, n, d) with soft labels ``y`` (a, n, k), as vectors (a, p)."""
-        found = vmap(grad(self._loss), in_dims=(None, 0, 0))(self._learned, x, y)
-        return torch.cat([found[name].flatten(1) for name in self._learned], dim=1)
+    def gradients(self, x: Tensor, y: Tensor) -> dict[str, Tensor]:
+        """Those of guessed batches ``x`` (a, n, d) with soft labels ``y`` (a, n, k), by name (a, …)."""
+        found: dict[str, Tensor] = vmap(grad(self._loss), in_dims=(None, 0, 0))(self._learned, x, y)
+        return found
 
     def distances(self, x: Tensor, y: Tensor, which: Tensor) -> Tensor:
         """From the observed gradients ``which`` (a,) of guessed batches (a,)."""
-        guessed, observed = self.gradients(x, y), self._observed[which]
-        if self._cosine:
-            return 1 - cosine_similarity(guessed, observed, dim=1, eps=1e-30)
-        return ((guessed - observed) ** 2).sum(dim=1) / (observed**2).sum(dim=1).clamp_min(1e-300)
+        # Parameter by parameter: one vector of all would be written and read several times more.
+        pairs = [(g.flatten(1), self._observed[name][which]) for name, g in self.gradients(x, y).items()]
+        zero, lengths = x.new_zeros(len(which)), self._lengths[which].clamp_min(1e-150)
+        if not self._cosine:
+            return sum((_squares(g - o) for g, o in pairs), start=zero) / lengths**2
+        inner = sum(((g * o).sum(dim=1) for g, o in pairs), start=zero)
+        guessed = sum((_squares(g) for g, _ in pairs), start=zero).clamp_min(1e-300).sqrt()
+        return 1 - inner / (guessed * lengths)
 
     def _loss(self, parameters: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
         return cross_entropy(functional_call(self._model, parameters, (x,)), y)
+
+
+def _squares(rows: Tensor) -> Tensor:
+    """‖·‖² of each row (a,); its backward pass reads them once."""
+    squares: Tensor = torch.linalg.vector_norm(rows, dim=1) ** 2
+    return squares

@@ -43,14 +43,15 @@ def _guessed(
     model: nn.Module, gradients: dict[str, Array], n: int, seed: int = 1, **settings: Any
 ) -> Guessed:
     shape = BatchShape(n, COLUMNS, CLASSES)
-    return deep_leakage(Matching(model, gradients), shape, np.random.default_rng(seed), **settings)
+    matching, rng = Matching(model, gradients), np.random.default_rng(seed)
+    return deep_leakage(matching, shape, rng, **({"steps": 100} | settings))
 
 
 @pytest.mark.parametrize("activation", [(), (nn.Sigmoid(),), (nn.Tanh(),)])
 def test_a_row_and_its_label_are_found_exactly(activation: tuple[nn.Module, ...]) -> None:
     model = _model(*activation)
-    gradients, x, labels = _case(model, 4, 1)
-    found = _guessed(model, gradients, 1, starts=2)
+    gradients, x, labels = _case(model, 3, 1)
+    found = _guessed(model, gradients, 1)
     assert (found.labels.argmax(axis=2) == labels).all()
     np.testing.assert_allclose(found.x, x, rtol=0, atol=EXACT)
     assert found.distance.max() < 1e-20
@@ -58,7 +59,7 @@ def test_a_row_and_its_label_are_found_exactly(activation: tuple[nn.Module, ...]
 
 def test_with_restored_labels_a_network_with_relu_is_inverted_exactly() -> None:
     model = _model(nn.ReLU())
-    gradients, x, labels = _case(model, 4, 1)
+    gradients, x, labels = _case(model, 2, 1)
     found = _guessed(model, gradients, 1, labels=labels, starts=4)
     np.testing.assert_allclose(found.x, x, rtol=0, atol=EXACT)
 
@@ -67,7 +68,7 @@ def test_with_restored_labels_a_network_with_relu_is_inverted_exactly() -> None:
 def test_a_batch_is_found_exactly_up_to_the_order_of_its_rows(activation: tuple[nn.Module, ...]) -> None:
     model = _model(*activation)
     gradients, x, labels = _case(model, 2, 2)
-    found = _guessed(model, gradients, 2, starts=8)
+    found = _guessed(model, gradients, 2, starts=6)
     for i in range(2):
         mse, order = matched_mse(found.x[i], x[i])
         assert mse < EXACT**2
@@ -98,8 +99,8 @@ def test_the_answer_is_the_start_of_least_distance(monkeypatch: pytest.MonkeyPat
     np.testing.assert_allclose(found.distance, distances.min(axis=1), rtol=1e-9)
 
 
-def _cosine(model: nn.Module, steps: int = 300, **settings: Any) -> tuple[Guessed, Array]:
-    gradients, x, labels = _case(model, 3, 1)
+def _cosine(model: nn.Module, steps: int = 200, **settings: Any) -> tuple[Guessed, Array]:
+    gradients, x, labels = _case(model, 2, 1)
     matching, shape = Matching(model, gradients, "cosine"), BatchShape(1, COLUMNS, CLASSES)
     rng = np.random.default_rng(1)
     return cosine_inversion(matching, shape, labels, rng, steps=steps, starts=3, **settings), x
@@ -114,7 +115,7 @@ def test_the_direction_of_a_gradient_suffices() -> None:
 
 def test_total_variation_smooths_and_the_box_holds() -> None:
     model = _model(nn.Tanh())
-    (plain, _), (smooth, _) = (_cosine(model, 100, smoothness=weight) for weight in (0.0, 0.5))
+    (plain, _), (smooth, _) = (_cosine(model, 40, smoothness=weight) for weight in (0.0, 0.5))
     assert _variation(smooth.x) < 0.5 * _variation(plain.x)
     for found in (plain, smooth):
         assert (found.x.min() >= 0, found.x.max() <= 1) == (True, True)
@@ -136,7 +137,7 @@ def test_progress_is_reported_step_by_step() -> None:
     assert seen == [(1, 3), (2, 3), (3, 3), (4, 3)]
     seen.clear()
     _cosine(model, 2, progress=note)
-    assert seen == [(1, 9), (2, 9)]
+    assert seen == [(1, 6), (2, 6)]
 
 
 # -- L-BFGS ----------------------------------------------------------------------------------------------
@@ -161,7 +162,7 @@ def test_descents_side_by_side_are_those_of_each_alone() -> None:
     """Rosenbrock's valley; SciPy's function judges the ends."""
     start = torch.tensor(np.random.default_rng(2).uniform(0, 2, (6, 5)))
     ends, values = minimised(_of(_rosenbrock), start, steps=200)
-    for i in range(6):
+    for i in range(2):
         assert float(values[i]) == pytest.approx(rosen(ends[i].numpy()), rel=1e-9, abs=1e-25)
         alone = minimised(_of(_rosenbrock), start[i : i + 1], steps=200)
         np.testing.assert_allclose(alone[0][0], ends[i], rtol=0, atol=1e-9)
