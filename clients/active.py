@@ -149,7 +149,7 @@ class ActiveParty(VerticalParty[LabelledRun]):
         try:
             self.reached.check_training(self.recovery.learned + 1)
             self.settle()
-            return run_to_end(DirectTraining(self, self.links[self.coordinator], self._passive()).run())
+            return run_to_end(DirectTraining(self, self.links[self.leader], self._passive()).run())
         finally:
             self._training.release()
 
@@ -213,7 +213,7 @@ class ActiveParty(VerticalParty[LabelledRun]):
         return self._labelled_rows(max((d.rows for d in self.config.disclose if d.to == to), default=0))
 
     def scored_rows(self, scored_set: str, sender: str) -> Array:
-        """See :meth:`DataParty.scored_rows`: labels of prediction rows can be guessed before their scores
+        """See :meth:`Target.scored_rows`: labels of prediction rows can be guessed before their scores
         are asked for, so all are scored.
         """
         if scored_set == "predict":
@@ -236,6 +236,16 @@ class ActiveParty(VerticalParty[LabelledRun]):
     def _passive(self) -> list[Link]:
         """The links to the passive parties, in name order."""
         return self.links.to(self.run.federation.passive)
+
+    def complete(self) -> str:
+        """See :meth:`DataParty.complete`: accuracy of the predictions, and the attacks."""
+        self.predict_and_attack()
+        figure = self.metrics.last
+        return (
+            f"predicted {len(self.run.federation.predict)} rows with accuracy {figure('accuracy') or 0:.3f} "
+            f"({figure('accuracy_alone') or 0:.3f} alone); attacks run: "
+            f"{', '.join(self.adversary.attacks) or 'none'}"
+        )
 
     def predict_and_attack(self) -> None:
         """Ask for all prediction rows, attack at every milestone, then report to the coordinator.
@@ -312,7 +322,7 @@ class ActiveParty(VerticalParty[LabelledRun]):
             raise ProtocolError(
                 f"step {act.exchange.step} carries no summed embedding of its own exchange and rows"
             )
-        check_origin(act.received, self.coordinator, Point.EMBEDDING)
+        check_origin(act.received, self.leader, Point.EMBEDDING)
         federation = self.run.federation
         finite(act.received, "embedding", (len(rows), federation.combined_width), federation.dtype)
         return act.received

@@ -174,6 +174,11 @@ class PassiveParty(VerticalParty[AlignedRun[PassivePart]]):
         """Whether a defence prepares its table for release; without one it never leaves."""
         return self.chain.overrides("on_dataset")
 
+    def complete(self) -> str:
+        """See :meth:`DataParty.complete`."""
+        self.attack()
+        return ""
+
     def attack(self) -> None:
         """Attack the labels with the messages of training and disclosures, then report to the coordinator."""
         self.adversary.attack_labels()

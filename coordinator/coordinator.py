@@ -6,32 +6,27 @@ It holds no data. It adds the passive parties' partial logits; in training the a
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from vflens.config import CoordinatorConfig
 from vflens.config.compatibility import check_fed
+from vflens.coordinator.leader import Leader
 from vflens.coordinator.predictions import Predictions
 from vflens.coordinator.progress import Progress
-from vflens.coordinator.returned import returned
 from vflens.coordinator.training import TrainingLoop, restored
-from vflens.errors import ConfigError, ProtocolError, StateError, StorageError, VflensError
+from vflens.errors import ProtocolError, StateError
 from vflens.member.event_loop import run_to_end
-from vflens.member.member import Member
 from vflens.member.recovery import check_logged
 from vflens.member.stage import Stage
 from vflens.models.softmax_regression import batches
 from vflens.protocol.acts import (
     Begin,
     Deliver,
-    Describe,
     Disclose,
-    Done,
     Epoch,
     Finished,
     Identify,
@@ -39,7 +34,6 @@ from vflens.protocol.acts import (
     Predict,
     Prepare,
     Salt,
-    Stop,
     Train,
     Trained,
 )
@@ -49,15 +43,13 @@ from vflens.protocol.federation import Federation
 from vflens.protocol.link import Handlers, Link
 from vflens.protocol.standing import Standing
 from vflens.randomness import stream
-from vflens.storage.heads import Heads, received_in
-from vflens.types import Array, PartyInfo, Point, Released
+from vflens.types import Array, Point, Released
 
 _LOOK_SECONDS = 2.0  # between two looks at the parties while the active one trains
-_STOP_SECONDS = 5.0  # who does not answer by then notices that the coordinator is gone
 _NO_ROWS = np.zeros(0, np.int32)
 
 
-class Coordinator(Member):
+class Coordinator(Leader):
     """Drives one run over ``links``, one link to every data party by name."""
 
     config: CoordinatorConfig
@@ -73,18 +65,15 @@ class Coordinator(Member):
         super().__init__(
             config,
             links,
+            progress,
             learns_from=Point.GRADIENT,
-            asked_for_rows=False,
             parameters=self.disclosed_parameters,
             in_process=in_process,
         )
         self.predictions = Predictions(self)
-        self.finished, self._unfinished = threading.Event(), {p.name for p in config.peers}
-        self._progress = progress
         self._federation: Federation | None = None
         self._gradient: Released | None = None  # that training goes on after
         self._over_after: int | None = None  # the step after which early stopping ended training
-        self._agreed = False  # whether all data parties have their rows
 
     def handlers(self) -> Handlers:
         """See :meth:`vflens.protocol.link.Party.handlers`."""
@@ -94,6 +83,22 @@ class Coordinator(Member):
     def federation(self) -> Federation | None:
         """See :meth:`vflens.member.member.Member.federation`."""
         return self._federation
+
+    @property
+    def gives(self) -> Point:
+        """See :meth:`vflens.member.member.Member.gives`."""
+        return Point.EMBEDDING if self._federation is None else self._federation.predicted[0]
+
+    @property
+    def outcome(self) -> str:
+        """Steps, seconds and released rows."""
+        figure = self.metrics.last
+        return (
+            f"the run is complete: {figure('steps') or 0:.0f} training steps in "
+            f"{figure('train_seconds') or 0:.1f} s, scores of {figure('predict_rows') or 0:.0f} rows "
+            "released; the folder of each target has what leaked "
+            f"({', '.join(p.name for p in self.aligned.passive)})"
+        )
 
     @property
     def aligned(self) -> Federation:
@@ -109,10 +114,7 @@ class Coordinator(Member):
         return self._federation
 
     def lead(self, check_alive: Callable[[], None] = lambda: None) -> None:
-        """Lead a run from where it stands to where the active party predicts and attacks.
-
-        ``check_alive`` is called now and then while the active party trains; it raises if a party has died.
-        """
+        """See :meth:`Leader.lead`."""
         if not self._agreed:
             self.prepare()
         if self.reached.stage is Stage.TRAINING:
@@ -122,28 +124,17 @@ class Coordinator(Member):
         if not self.finished.is_set():
             self.open_predictions()
 
-    def standing(self) -> Standing:
-        """See :meth:`vflens.member.member.Member.standing`; before all have their rows nothing is agreed."""
-        found = super().standing()
-        return found if self._agreed else replace(found, federation=b"")
+    def learned_by(self, party: str, own: int) -> int:
+        """See :meth:`Leader.learned_by`; a passive party gets a gradient one step later."""
+        return own if self._is_active(party) else own - 1
 
-    def rejoin(self) -> dict[str, int]:
-        """Wait for every data party, after one of them or this one was restarted; the restarts of each.
+    def came_back(self, name: str, own: Standing, party: Standing) -> None:
+        """See :meth:`Leader.came_back`; notes where early stopping has ended training."""
+        if self._is_active(name) and party.stops and party.learned == own.learned:
+            self._over_after = own.learned
 
-        Raises:
-            UnavailableError, StateError: see :func:`vflens.coordinator.returned.returned`.
-        """
-        own, found = self.standing(), dict[str, int]()
-        for name in sorted(self.links):
-            is_active = self._agreed and name == self.aligned.active.name
-            party = returned(self, name, own, is_active=is_active)
-            self.fence.admit(name, party.incarnation)
-            if is_active and party.stops and party.learned == own.learned:
-                self._over_after = own.learned
-            if party.stage == Stage.FINISHED and self.reached.is_open:
-                self._note_finished(name)
-            found[name] = party.incarnation
-        return found
+    def _is_active(self, party: str) -> bool:
+        return self._agreed and party == self.aligned.active.name
 
     def prepare(self) -> None:
         """Describe, align, split, and tell every data party its rows."""
@@ -242,76 +233,31 @@ class Coordinator(Member):
         self.check_open()
         return self.predictions.release(act, self.aligned)
 
-    def finish(self, act: Finished) -> Done:
-        """A data party has attacked, the active one has predicted too; the run is over when all have."""
-        self.check_open()
-        self.check_run(act.run)
-        self.keep_heads({act.sender: act.heads})
-        self._note_finished(act.sender)
-        return Done()
+    def all_finished(self) -> None:
+        """Record what predictions cost."""
+        self.predictions.record_metrics(self.aligned)
 
-    def _note_finished(self, party: str) -> None:
-        with self.lock:  # the last two may come at a time: figures are recorded once
-            self._unfinished.discard(party)
-            if not self._unfinished and not self.finished.is_set():
-                self.predictions.record_metrics(self.aligned)
-                self.advance(Stage.FINISHED)
-                self.finished.set()
-
-    def _all_heads(self) -> Mapping[str, Heads]:
-        """Its own heads and those that it received; none where a log fails: the parties must stop all the
-        same.
-        """
-        try:
-            return {**received_in(self.folder), self.name: self.heads()}
-        except StorageError as error:
-            self.log.warning("no heads", reason=str(error))
-            return {}
-
-    def stop(self, failure: str = "") -> None:
-        """Tell every data party that the run is over, and why if it failed; who is gone already is passed
-        over.
-        """
-        act = Stop(self.config.run, failure, self._all_heads())
-        replies = {name: self.links[name].submit(act) for name in sorted(self.links)}
-        for name, reply in replies.items():
-            try:
-                reply.result(_STOP_SECONDS)
-            except VflensError as error:
-                self.log.warning("not told to stop", peer=name, reason=str(error))
-
-    def take_up(self, federation: Federation) -> None:
+    def take_up(self) -> None:
         """Training goes on after the last gradient received: who answered that step before does so again."""
-        self._federation, self._agreed = federation, True
+        self._federation, self._agreed = Federation.load(self.folder), True
 
     def resume(self) -> None:
         """See :meth:`vflens.member.member.Member.resume`; what predictions cost is measured again."""
         super().resume()
         self.predictions.resume(self.aligned)
-        if self.reached.stage is Stage.FINISHED:
-            self.finished.set()
 
     def load(self, state: Mapping[str, Array]) -> None:
         """Take up the gradient that a checkpoint holds."""
         self._gradient = restored(state, self.aligned)
-        check_logged(self._gradient, self.aligned, self.aligned.combined_width)
+        self.check_logged(self._gradient)
 
-    def learned_width(self, sender: str) -> int:
-        """See :meth:`vflens.member.member.Member.learned_width`."""
-        return self.aligned.combined_width
+    def check_logged(self, released: Released) -> None:
+        """See :meth:`vflens.member.member.Member.check_logged`."""
+        check_logged(released, self.aligned, self.aligned.combined_width)
 
     def relearn(self, logged: Sequence[Released]) -> None:
         """See :meth:`vflens.member.member.Member.relearn`."""
         (self._gradient,) = logged
-
-    def flush(self) -> None:
-        """See :meth:`vflens.member.member.Member.flush`; reports find the run while it goes on."""
-        super().flush()
-        self.save_summary()
-
-    def record_totals(self) -> None:
-        """What arrived."""
-        self.metrics.add("bytes_received", self.transcript.nbytes)
 
     def _passive(self) -> list[Link]:
         """The links to the passive parties, in name order."""
@@ -321,30 +267,9 @@ class Coordinator(Member):
         """The link to the active party."""
         return self.links[self.aligned.active.name]
 
-    def _describe(self) -> tuple[PartyInfo, ...]:
-        parties = tuple(self.links[name].call(Describe(self.config.run)) for name in sorted(self.links))
-        roles = {p.name: p.role for p in parties}
-        for peer in self.config.peers:
-            if roles.get(peer.name) != peer.role:
-                raise ConfigError(
-                    f"peer {peer.name!r} at {peer.address} answers as another party or role: correct its "
-                    "address or role"
-                )
-        return parties
-
     def _align(self) -> tuple[Alignment, bytes]:
         """The common rows, and the salts of the digests."""
         links = [(name, self.links[name]) for name in sorted(self.links)]
         salts = b"".join(check_salt(name, link.call(Salt(self.config.run)).salt) for name, link in links)
         identities = {name: link.call(Identify(self.config.run, salts)) for name, link in links}
         return align(identities, self.config.predict_share, stream(self.secret, "split")), salts
-
-    def _report(self, stage: str, done: int, total: int) -> None:
-        self.log.info("progress", stage=stage, done=done, total=total)
-        self._progress(stage, done, total)
-
-    def _record_speed(self, steps: int, taken: int, seconds: float) -> None:
-        """``taken`` of the ``steps`` since the last restart took ``seconds``."""
-        self.metrics.add("steps", steps)
-        self.metrics.add("train_seconds", seconds)
-        self.metrics.add("steps_per_second", taken / seconds)

@@ -1,4 +1,4 @@
-"""The coordinator waits for a data party and looks whether it is the one that it was."""
+"""A leader waits for a data party and looks whether it is the one that it was."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from vflens.protocol.acts import Rejoin
 from vflens.protocol.standing import Standing
 
 
-def returned(coordinator: Member, name: str, own: Standing, *, is_active: bool) -> Standing:
-    """Where the data party ``name`` stands, once it is back; ``own`` is the coordinator's standing.
+def returned(leader: Member, name: str, own: Standing, learned: int) -> Standing:
+    """Where the data party ``name`` stands, once it is back; ``own`` is the leader's standing, and the party
+    must have ``learned`` from that step.
 
     Raises:
         UnavailableError: it did not come back in time.
         StateError: it came back with another run, or older than it was.
     """
-    act = Rejoin(coordinator.config.run, own)
+    act = Rejoin(leader.config.run, own)
     try:
-        party = coordinator.patiently(lambda: coordinator.links[name].call(act))
+        party = leader.patiently(lambda: leader.links[name].call(act))
     except UnavailableError as error:
         raise UnavailableError(
-            f"party {name!r} did not come back within {coordinator.config.limits.rejoin_seconds:g} s: look "
+            f"party {name!r} did not come back within {leader.config.limits.rejoin_seconds:g} s: look "
             f"at its log, then start every party again with --resume ({error})"
         ) from error
-    # A passive party gets a gradient one step later.
-    check_data_party(name, own, party, own.learned if is_active else own.learned - 1)
+    check_data_party(name, own, party, learned)
     return party

@@ -31,6 +31,7 @@ from vflens.config import (
     Recording,
     Scoring,
     Tls,
+    VerticalConfig,
 )
 from vflens.experiments.run.dealing import Columns, Fraction, ImageChannels, ImageHalves, ImageTiles, Window
 from vflens.experiments.run.experiment import (
@@ -51,8 +52,8 @@ from vflens.tables.description import PartyFile
 from vflens.wire.messages import RPCS
 
 MODELS: tuple[type[BaseModel], ...] = (
-    PartyConfig, PassiveConfig, ActiveConfig, CoordinatorConfig, Peer, Tls, Plugin, Disclosure, Scoring,
-    Recording, Limits, MetricsPage, PartyFile, Training, SplitNetwork,
+    PartyConfig, VerticalConfig, PassiveConfig, ActiveConfig, CoordinatorConfig, Peer, Tls, Plugin,
+    Disclosure, Scoring, Recording, Limits, MetricsPage, PartyFile, Training, SplitNetwork,
     Experiment, Data, Columns, Fraction, ImageHalves, ImageTiles, ImageChannels, Window, Members, Grant,
     AttackAt, Scenario, DefenseAt, Network, Sweep, SweptDefense,
 )  # fmt: skip
@@ -127,7 +128,8 @@ def _first(thing: type) -> str:
 
 
 def _fields(model: type[BaseModel]) -> str:
-    shared = PartyConfig.model_fields if issubclass(model, PartyConfig) and model is not PartyConfig else {}
+    bases = [m for m in MODELS if issubclass(model, m) and m is not model]
+    shared = {n for base in bases if issubclass(base, PartyConfig) for n in base.model_fields}
     own = {n: f for n, f in model.model_fields.items() if n not in shared and n not in ("kind", "role")}
     if model is Peer:
         own["role"] = model.model_fields["role"]

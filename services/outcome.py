@@ -1,33 +1,10 @@
-"""The results of a run, in words for the terminal."""
+"""Where the results of a run are, in words for the terminal."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from vflens.clients.active import ActiveParty
 from vflens.config import PartyConfig
-from vflens.coordinator.coordinator import Coordinator
-
-
-def of_coordinator(coordinator: Coordinator) -> str:
-    """Steps, seconds and released rows."""
-    figure = coordinator.metrics.last
-    return (
-        f"the run is complete: {figure('steps') or 0:.0f} training steps in "
-        f"{figure('train_seconds') or 0:.1f} s, scores of {figure('predict_rows') or 0:.0f} rows released; "
-        "the folder of each target has what leaked "
-        f"({', '.join(p.name for p in coordinator.aligned.passive)})"
-    )
-
-
-def of_active(party: ActiveParty) -> str:
-    """Accuracy of the predictions, and the attacks."""
-    figure = party.metrics.last
-    return (
-        f"predicted {len(party.run.federation.predict)} rows with accuracy {figure('accuracy') or 0:.3f} "
-        f"({figure('accuracy_alone') or 0:.3f} alone); attacks run: "
-        f"{', '.join(party.adversary.attacks) or 'none'}"
-    )
 
 
 def where(config: PartyConfig) -> str:

@@ -16,18 +16,16 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
-from vflens.clients.active import ActiveParty
-from vflens.clients.passive import PassiveParty
+from vflens.clients.data_party import DataParty
 from vflens.config import (
     OPERATOR,
     ActiveConfig,
-    CoordinatorConfig,
+    DataConfig,
+    LeaderConfig,
     MemberConfig,
     PartyConfig,
-    PassiveConfig,
     Peer,
 )
-from vflens.coordinator.coordinator import Coordinator
 from vflens.coordinator.progress import Progress
 from vflens.errors import INTERRUPTED, StorageError, UnavailableError, VflensError
 from vflens.member.event_loop import ENDING
@@ -38,8 +36,9 @@ from vflens.services.folder import begin, exclusive, is_over, write_status
 from vflens.services.healthcheck import HealthServicer, came, lives
 from vflens.services.identity import check_trust, counterpart, identity_of, reminded
 from vflens.services.leading import run
+from vflens.services.members import data_party, leader
 from vflens.services.metrics_page import Calls, calls_of, metrics_page
-from vflens.services.outcome import of_active, of_coordinator, where
+from vflens.services.outcome import where
 from vflens.services.reporter import Reporter
 from vflens.services.servicer import CALLS, Servicer
 from vflens.storage.log import party_log
@@ -58,14 +57,14 @@ _signalled = threading.Event()  # set by the first signal
 Say = Callable[[str], None]
 
 
-def serve(config: PassiveConfig | ActiveConfig | CoordinatorConfig, say: Say, progress: Progress) -> None:
+def serve(config: MemberConfig, say: Say, progress: Progress) -> None:
     """Run one party, alone in the process, until its run is over; the process exits 30 s after a signal at
     the latest.
 
     Args:
         config: the party's configuration.
         say: called with sentences about the state of the run.
-        progress: called with the coordinator's progress.
+        progress: called with the leader's progress.
 
     Raises:
         VflensError: the run failed; ``KeyboardInterrupt``: it was interrupted. ``status.json`` records the
@@ -85,8 +84,8 @@ def serve(config: PassiveConfig | ActiveConfig | CoordinatorConfig, say: Say, pr
         make_folder(config.address)
         resumed = begin(config)
         with _status(config):
-            if isinstance(config, CoordinatorConfig):
-                _serve_coordinator(config, say, progress, resumed=resumed)
+            if isinstance(config, LeaderConfig):
+                _serve_leader(config, say, progress, resumed=resumed)
             else:
                 _serve_data_party(config, say, progress, resumed=resumed)
 
@@ -186,43 +185,37 @@ def _open(end: ExitStack, member: Member, config: MemberConfig, say: Say, *, res
     end.callback(lambda: server.stop(_GRACE_SECONDS).wait())
 
 
-def _serve_data_party(
-    config: PassiveConfig | ActiveConfig, say: Say, progress: Progress, *, resumed: bool
-) -> None:
-    coordinator = config.peers_of(Role.COORDINATOR)[0]
-    party = ActiveParty(config, {}) if isinstance(config, ActiveConfig) else PassiveParty(config, {})
+def _serve_data_party(config: DataConfig, say: Say, progress: Progress, *, resumed: bool) -> None:
+    party = data_party(config, {})
     with ExitStack() as end:  # last to first; all run even if one fails
         _open(end, party, config, say, resumed=resumed)
         end.callback(party.interrupt)  # its own training ends with the current step
         end.callback(_no_more_interrupts)
-        _wait_for_coordinator(coordinator, party, say)
+        _wait_for_leader(config.leader, party, say)
         say(f"{party.role} {party.name!r} is ready at {config.address}")
         report = Reporter(party, say, progress)
-        _until(party.begun, party, coordinator, report)
+        _until(party.begun, party, config.leader, report)
         if not party.stopped.is_set() and party.reached.stage is not Stage.FINISHED:
-            if isinstance(party, ActiveParty):
-                party.predict_and_attack()
-                say(of_active(party))
-            else:
-                party.attack()
+            if outcome := party.complete():
+                say(outcome)
             party.flush()
         elif not party.stopped.is_set():  # after a restart: its report may have been lost
             party.report_finished()
-        _until(party.stopped, party, coordinator, report)
-        party.flush()  # a failed log is this party's own error, whatever the coordinator sent
+        _until(party.stopped, party, config.leader, report)
+        party.flush()  # a failed log is this party's own error, whatever the leader sent
     if party.failure:
         raise UnavailableError(f"the run ended early: {party.failure}")
     party.gate.check_fired()
     say(where(config))
 
 
-def _wait_for_coordinator(coordinator: Peer, party: PassiveParty | ActiveParty, say: Say) -> None:
+def _wait_for_leader(leader: Peer, party: DataParty, say: Say) -> None:
     """See :func:`wait_for`; a party that has attacked and was then killed may come back after the run's end.
 
-    It then ends well: its own work is complete. It can be resumed again if the coordinator was only late.
+    It then ends well: its own work is complete. It can be resumed again if the leader was only late.
     """
     try:
-        wait_for((coordinator,), party.config, say, party.asked)  # it may die before this party sees it
+        wait_for((leader,), party.config, say, party.asked)  # it may die before this party sees it
     except UnavailableError as error:
         if party.reached.stage is not Stage.FINISHED:
             raise
@@ -230,10 +223,8 @@ def _wait_for_coordinator(coordinator: Peer, party: PassiveParty | ActiveParty, 
         party.stopped.set()
 
 
-def _until(
-    event: threading.Event, party: PassiveParty | ActiveParty, coordinator: Peer, report: Reporter
-) -> None:
-    """Wait for ``event`` or the end of the run, as long as the coordinator lives or may come back."""
+def _until(event: threading.Event, party: DataParty, leader: Peer, report: Reporter) -> None:
+    """Wait for ``event`` or the end of the run, as long as the leader lives or may come back."""
     misses, seen, flushed = 0, 0, 0
     gone_until = 0.0  # monotonic seconds, once it is gone
     while not event.wait(1.0) and not party.stopped.is_set():
@@ -244,35 +235,34 @@ def _until(
             party.flush()  # results so far then survive even SIGKILL
             flushed = received
         seen = received
-        misses = 0 if lives(coordinator, party.config) else misses + 1
+        misses = 0 if lives(leader, party.config) else misses + 1
         if misses >= 3:
-            came(coordinator, party.config)  # refused, by a certificate that has ended: waiting does not help
+            came(leader, party.config)  # refused, by a certificate that has ended: waiting does not help
         if misses == 3:
             gone_until = time.monotonic() + party.config.limits.rejoin_seconds
-            report.waits_for(coordinator)
+            report.waits_for(leader)
         if misses >= 3 and time.monotonic() >= gone_until:
             raise UnavailableError(
-                f"coordinator {coordinator.name!r} at {coordinator.address} is gone: restart it, then this "
-                "party"
+                f"{leader.role} {leader.name!r} at {leader.address} is gone: restart it, then this party"
             )
     report()  # report once more: a short run may end before the first poll
 
 
-def _serve_coordinator(config: CoordinatorConfig, say: Say, progress: Progress, *, resumed: bool) -> None:
-    coordinator = Coordinator(config, {}, progress)
-    failure = "the coordinator was interrupted"
+def _serve_leader(config: LeaderConfig, say: Say, progress: Progress, *, resumed: bool) -> None:
+    leading = leader(config, {}, progress)
+    failure = f"the {config.role} was interrupted"
     with ExitStack() as end:  # last to first; all run even if one fails
-        _open(end, coordinator, config, say, resumed=resumed)
-        end.callback(lambda: coordinator.stop(failure))
+        _open(end, leading, config, say, resumed=resumed)
+        end.callback(lambda: leading.stop(failure))
         end.callback(_no_more_interrupts)
         try:
-            if not coordinator.finished.is_set():  # else they may have ended
+            if not leading.finished.is_set():  # else they may have ended
                 wait_for(config.peers, config, say, threading.Event())
                 say(f"all parties are up: run {config.run!r} begins")
-                run(coordinator, lambda: _check_alive(config), say, resumed=resumed)
-            coordinator.gate.check_fired()
-            coordinator.flush()
-            say(of_coordinator(coordinator))
+                run(leading, lambda: _check_alive(config), say, resumed=resumed)
+            leading.gate.check_fired()
+            leading.flush()
+            say(leading.outcome)
             failure = ""
             if config.after == "serve":
                 with suppress(KeyboardInterrupt):  # Ctrl-C ends it normally
@@ -282,12 +272,12 @@ def _serve_coordinator(config: CoordinatorConfig, say: Say, progress: Progress, 
             failure = str(error)
             raise
         except Exception as error:  # the writer of the status logs it, with its traceback
-            failure = f"the coordinator failed: unexpected {type(error).__name__}, look at its log"
+            failure = f"the {config.role} failed: unexpected {type(error).__name__}, look at its log"
             raise
     say(where(config))
 
 
-def _check_alive(config: CoordinatorConfig) -> None:
+def _check_alive(config: LeaderConfig) -> None:
     for peer in config.peers:
         if not lives(peer, config) and not lives(peer, config, 10.0) and not came(peer, config):
             raise UnavailableError(

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from vflens.clients.active import ActiveParty
-from vflens.clients.passive import PassiveParty
+from vflens.clients.data_party import DataParty
 from vflens.config import Peer
 from vflens.coordinator.progress import Progress
+from vflens.types import Phase
+
+_USES = (Phase.TRAIN, Phase.PREDICT)
 
 
 class Reporter:
     """Reports a data party's progress while it waits: the aligned rows, then the epochs."""
 
-    def __init__(
-        self, party: PassiveParty | ActiveParty, say: Callable[[str], None], progress: Progress
-    ) -> None:
+    def __init__(self, party: DataParty, say: Callable[[str], None], progress: Progress) -> None:
         self._party, self._say, self._progress = party, say, progress
         self._aligned = False
 
@@ -31,8 +31,9 @@ class Reporter:
             return
         if not self._aligned:
             self._aligned = True
-            self._say(f"aligned: {len(federation.train)} rows to train, {len(federation.predict)} to predict")
-        epochs = federation.training.epochs  # the same count as the coordinator's
+            train, predict = (len(federation.rows_of(self._party.name, phase)) for phase in _USES)
+            self._say(f"aligned: {train} rows to train, {predict} to predict")
+        epochs = federation.epochs  # the same count as the leader's
         done = min((self._party.recovery.learned + 1) * epochs // federation.steps, epochs)
         if self._party.begun.is_set():  # training is over, perhaps before its last epoch
             done = epochs = max(done, 1)

@@ -64,7 +64,7 @@ def finish(local: LocalFederation) -> None:
     """What :meth:`LocalFederation.run` does once the rows are aligned and the model is trained."""
     local.coordinator.disclose()
     local.coordinator.open_predictions()
-    local.attack()
+    local.complete()
 
 
 def close(local: LocalFederation) -> None:

@@ -11,20 +11,21 @@ import numpy as np
 
 from vflens.array import ScaledColumns
 from vflens.clients.adversary import Adversary
-from vflens.clients.data_party import DataParty
 from vflens.clients.membership import check_membership, check_order
 from vflens.clients.spending import Spending
+from vflens.clients.target import Target
 from vflens.clients.vertical.aligned_run import R_co, aligned_in_place
 from vflens.clients.vertical.identification import Identification
 from vflens.config import ActiveConfig, PassiveConfig
 from vflens.config.compatibility import build_attacks, check_family
 from vflens.errors import ProtocolError, StateError
-from vflens.member.recovery import check_state
+from vflens.member.recovery import check_logged, check_state
 from vflens.models.part import Keys, Site
 from vflens.protocol.acts import Done, Identify, Identities, Prepare, Salt, Salted, Step, StepReply
 from vflens.protocol.checks import MODEL_VERSION, check_exchange
 from vflens.protocol.federation import Federation
 from vflens.protocol.link import Handlers, Link
+from vflens.randomness import secret_from_seed
 from vflens.score.service import ScoringService
 from vflens.tables.order import load_order, save_order
 from vflens.tables.scaling import Scaler
@@ -40,7 +41,7 @@ class Rows(NamedTuple):
     clipped: int
 
 
-class VerticalParty(DataParty, Generic[R_co]):
+class VerticalParty(Target, Generic[R_co]):
     """A data party with its own columns of the rows that all parties have; see :class:`DataParty`."""
 
     def __init__(
@@ -52,7 +53,15 @@ class VerticalParty(DataParty, Generic[R_co]):
         in_process: bool,
     ) -> None:
         attacks = build_attacks(config)
-        super().__init__(config, links, learns_from=learns_from, in_process=in_process)
+        common = secret_from_seed(config.alignment_key, "defenses")
+        super().__init__(
+            config,
+            links,
+            learns_from=learns_from,
+            asked_for_rows=True,
+            common=common,
+            in_process=in_process,
+        )
         self.adversary = Adversary(self, attacks)
         self._identification = Identification(config, self.secret)
         self._run: R_co | None = None
@@ -124,11 +133,11 @@ class VerticalParty(DataParty, Generic[R_co]):
 
     @property
     def scoring(self) -> ScoringService:
-        """See :meth:`DataParty.scoring`."""
+        """See :meth:`Target.scoring`."""
         return self.run.scoring
 
     def scored_rows(self, scored_set: str, sender: str) -> Array:
-        """See :meth:`DataParty.scored_rows`."""
+        """See :meth:`Target.scored_rows`."""
         federation = self.run.federation
         if scored_set == "predict":
             return self.gate.released_rows(Point.EMBEDDING, MODEL_VERSION)
@@ -136,9 +145,9 @@ class VerticalParty(DataParty, Generic[R_co]):
             return np.setdiff1d(federation.train, self.granted_rows(sender))
         raise ProtocolError(f"scored_set {scored_set!r} is unknown: choose predict or train")
 
-    def take_up(self, federation: Federation) -> None:
+    def take_up(self) -> None:
         """See :meth:`vflens.member.member.Member.take_up`."""
-        self.begin_run(federation, load_order(self.folder, self.table))
+        self.begin_run(Federation.load(self.folder), load_order(self.folder, self.table))
 
     def begin_run(self, federation: Federation, order: Array) -> None:
         """Build the aligned run from the party's table; ``order`` int32 (N,) are its file rows."""
@@ -237,6 +246,23 @@ class VerticalParty(DataParty, Generic[R_co]):
         """See :meth:`vflens.member.member.Member.load`."""
         check_state(state, self.state())
         self.run.model.load(state)
+
+    @abstractmethod
+    def learned_width(self, sender: str) -> int:
+        """Numbers per row of the messages from ``sender`` that it learns from.
+
+        Raises:
+            ProtocolError: it does not learn from ``sender``.
+        """
+
+    def check_logged(self, released: Released) -> None:
+        """See :meth:`vflens.member.member.Member.check_logged`."""
+        check_logged(released, self.run.federation, self.learned_width(released.sender))
+
+    @property
+    def leader_learns(self) -> bool:
+        """See :meth:`DataParty.leader_learns`; not where the active party aggregates."""
+        return self._run is None or not self._run.federation.direct
 
     @abstractmethod
     def step(self, act: Step) -> StepReply:

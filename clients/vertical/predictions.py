@@ -83,7 +83,7 @@ class Predictions:
             return self._scored_here(exchange, rows)
         with party.lock:
             own = self._own(exchange, rows)
-        link = party.links[party.coordinator]
+        link = party.links[party.leader]
         released = party.patiently(lambda: link.call(Predict(own)))  # another one may be prepared meanwhile
         with party.lock:
             return self._taken(released, exchange, rows)
@@ -135,7 +135,7 @@ class Predictions:
         """The scores (n, k) that the coordinator released, or those that this part gives its embeddings."""
         federation = self._party.run.federation
         point, width = federation.predicted
-        check_origin(released, self._party.coordinator, point)
+        check_origin(released, self._party.leader, point)
         values = released.tensor(str(point))
         if released.rows.tobytes() != rows.tobytes() or values.shape != (len(rows), width):
             raise ProtocolError(

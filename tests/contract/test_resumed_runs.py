@@ -198,7 +198,7 @@ def test_a_living_party_repeats_a_request_that_failed(
 def rest_of(local: LocalFederation) -> None:
     """The run from where it stands."""
     local.coordinator.lead()
-    local.attack()
+    local.complete()
 
 
 class Dead(Around):

@@ -53,7 +53,7 @@ def whole_run(home: Path, settings: dict[str, Any]) -> None:
     local = LocalFederation(files, lambda stage, done, total: None)
     local.coordinator.lead()
     local.coordinator.rejoin()
-    local.attack()
+    local.complete()
     local.active.perform(Query("0"), "operator", Role.OPERATOR)
     local.coordinator.stop()
     for member in local.members():

@@ -13,7 +13,7 @@ from laboratory import deal, experiment
 from vflens.config import MetricsPage, load_party
 from vflens.errors import ConfigError, StateError, StorageError, UnavailableError
 from vflens.member.patience import patiently
-from vflens.member.standing import check_coordinator, check_data_party
+from vflens.member.standing import check_data_party, check_leader
 from vflens.protocol.standing import Standing
 from vflens.services.folder import begin
 
@@ -43,13 +43,13 @@ def test_before_anything_was_agreed_a_data_party_may_begin_anew() -> None:
     "changed", [{"version": "2"}, {"federation": b"\1" * 32}, {"learned": 7}, {"stage": "training"}]
 )
 def test_a_coordinator_that_lost_what_it_had_is_refused(changed: Any) -> None:
-    check_coordinator("c", RUN, replace(RUN, learned=8), direct=False)
+    check_leader("c", RUN, replace(RUN, learned=8), learns=True)
     with pytest.raises(StateError, match=r"^party 'c' came back"):
-        check_coordinator("c", RUN, replace(RUN, **changed), direct=False)
+        check_leader("c", RUN, replace(RUN, **changed), learns=True)
 
 
 def test_a_coordinator_of_direct_steps_learns_none() -> None:
-    check_coordinator("c", RUN, replace(RUN, learned=-1), direct=True)
+    check_leader("c", RUN, replace(RUN, learned=-1), learns=False)
 
 
 def test_a_request_is_repeated_until_its_party_is_back() -> None:

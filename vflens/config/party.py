@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from collections.abc import Iterator
 from os.path import realpath
 from pathlib import Path
@@ -30,6 +31,7 @@ from vflens.models.families.softmax_regression import SOFTMAX_REGRESSION
 from vflens.models.family import AnyModel, ModelFamily
 from vflens.models.settings import Aggregator, Training
 from vflens.names import Name, repeated
+from vflens.protocol.acts import ACCESS, DIRECT_ACCESS, Access
 from vflens.tables.description import PartyFile
 from vflens.types import Role
 
@@ -75,7 +77,6 @@ class PartyConfig(Settings):
         "it",
     )
     lab: bool = Field(False, description="one owner holds all parties: errors go back to the adversary")
-    aggregator: Aggregator = Field("coordinator", description=AGGREGATOR)
     peers: tuple[Peer, ...] = Field(description="the parties that it exchanges messages with")
     defenses: tuple[Plugin, ...] = Field((), description="in the order in which they act")
     limits: Limits = Limits()
@@ -128,6 +129,11 @@ class PartyConfig(Settings):
             seen[value] = name
         return self
 
+    @property
+    @abstractmethod
+    def access(self) -> Access:
+        """Who may ask whom in its federation."""
+
     def peers_of(self, role: Role) -> tuple[Peer, ...]:
         """The peers of one role, sorted by name."""
         return tuple(sorted((p for p in self.peers if p.role == role), key=lambda p: p.name))
@@ -141,10 +147,32 @@ class PartyConfig(Settings):
                 yield name, value
 
 
+class VerticalConfig(PartyConfig):
+    """A party of a vertical federation, whose data parties hold columns of the same rows."""
+
+    aggregator: Aggregator = Field("coordinator", description=AGGREGATOR)
+
+    @property
+    def access(self) -> Access:
+        """See :attr:`PartyConfig.access`."""
+        return DIRECT_ACCESS if self.aggregator == "active" else ACCESS
+
+
 class DataPartyConfig(PartyConfig):
     """A party that holds rows."""
 
     data: PartyFile
+    device: Device = Field("cpu", description=DEVICE)
+
+    @property
+    @abstractmethod
+    def leader(self) -> Peer:
+        """The peer that leads its runs."""
+
+
+class VerticalDataConfig(VerticalConfig, DataPartyConfig):
+    """A data party of a vertical federation."""
+
     alignment_key: str = Field(
         min_length=16,
         description="shared by the data parties, unknown to the coordinator, random where `lab` is false: "
@@ -155,22 +183,26 @@ class DataPartyConfig(PartyConfig):
         (), description="the adversary's plug-ins; at a passive party they estimate labels"
     )
     scoring: Scoring = Scoring()
-    device: Device = Field("cpu", description=DEVICE)
+
+    @property
+    def leader(self) -> Peer:
+        """The coordinator."""
+        return self.peers_of(Role.COORDINATOR)[0]
 
     @model_validator(mode="after")
-    def _attacks_are_distinct(self) -> DataPartyConfig:
+    def _attacks_are_distinct(self) -> VerticalDataConfig:
         twice = repeated([p.name for p in self.attacks])
         if twice is not None:
             raise ValueError(f"attack {twice!r} is configured twice: results are kept by its name")
         return self
 
     @model_validator(mode="after")
-    def _knows_one_coordinator(self) -> DataPartyConfig:
+    def _knows_one_coordinator(self) -> VerticalDataConfig:
         _require_one(self, Role.COORDINATOR)
         return self
 
 
-class PassiveConfig(DataPartyConfig):
+class PassiveConfig(VerticalDataConfig):
     """A party with features only."""
 
     role: Literal[Role.PASSIVE]
@@ -195,7 +227,7 @@ class PassiveConfig(DataPartyConfig):
         return self
 
 
-class ActiveConfig(DataPartyConfig):
+class ActiveConfig(VerticalDataConfig):
     """The party with the labels."""
 
     role: Literal[Role.ACTIVE]
@@ -237,7 +269,7 @@ class ActiveConfig(DataPartyConfig):
         return self
 
 
-class CoordinatorConfig(PartyConfig):
+class CoordinatorConfig(VerticalConfig):
     """The party that aligns, drives and releases scores."""
 
     role: Literal[Role.COORDINATOR]
@@ -268,6 +300,8 @@ class CoordinatorConfig(PartyConfig):
         return self
 
 
+DataConfig: TypeAlias = PassiveConfig | ActiveConfig
+LeaderConfig: TypeAlias = CoordinatorConfig
 MemberConfig: TypeAlias = PassiveConfig | ActiveConfig | CoordinatorConfig
 AnyConfig = Annotated[MemberConfig, Field(discriminator="role")]
 _ANY: TypeAdapter[MemberConfig] = TypeAdapter(AnyConfig)

@@ -42,21 +42,20 @@ from functools import cache
 from importlib.metadata import version
 from typing import TypeVar
 
-from vflens.config import CoordinatorConfig, MemberConfig
+from vflens.config import MemberConfig
 from vflens.config.compatibility import build_defenses
 from vflens.errors import ProtocolError, StateError
 from vflens.failpoints import fail_point
 from vflens.member.gate import ReleaseGate
 from vflens.member.patience import patiently
-from vflens.member.recovery import RecoveryLog, as_storage_error, check_logged
+from vflens.member.recovery import RecoveryLog, as_storage_error
 from vflens.member.stage import Reached, Stage
 from vflens.member.start_nonce import start_nonce
 from vflens.member.step_log import StepLog
 from vflens.plugins.chain import DefenseChain
 from vflens.plugins.defense import GATE_HOOKS
-from vflens.protocol.acts import ACCESS, DIRECT_ACCESS
+from vflens.protocol.agreement import Agreement
 from vflens.protocol.checks import MODEL_VERSION
-from vflens.protocol.federation import Federation
 from vflens.protocol.link import Link, Links, Party
 from vflens.protocol.standing import Standing
 from vflens.randomness import secret_from_seed
@@ -68,6 +67,8 @@ from vflens.storage.transcript import Transcript
 from vflens.types import Array, Owner, Point, Released, Role
 
 T = TypeVar("T")
+#: What a member learns from in training → what it gives.
+_ANSWERS = {Point.EMBEDDING: Point.GRADIENT, Point.GRADIENT: Point.EMBEDDING}
 
 
 class Member(Party):
@@ -79,6 +80,7 @@ class Member(Party):
         learns_from: what it receives in training, and logs for a restart.
         asked_for_rows: whether another party draws the rows of its training steps; it then keeps them.
         parameters: those that others disclosed to it, for defences that need them.
+        common: a secret that data parties share, for defences that draw together.
         in_process: whether all parties run in one process, for reports.
 
     Raises:
@@ -94,11 +96,12 @@ class Member(Party):
         learns_from: Point,
         asked_for_rows: bool,
         parameters: Callable[[], Mapping[str, Array]] | None = None,
+        common: bytes = b"",
         in_process: bool,
     ) -> None:
         self.config, self.links, self.in_process = config, Links(links), in_process
         self.name, self.role, self.folder = config.party, Role(config.role), config.out
-        self.access = DIRECT_ACCESS if config.aggregator == "active" else ACCESS
+        self.access = config.access
         self.secret = secret_from_seed(config.seed)
         self.owner = Owner(self.name, role=self.role)
         defenses = build_defenses(config)
@@ -110,14 +113,11 @@ class Member(Party):
         self.log = party_log(self.folder / "events.jsonl", self.name)
         self.metrics = Metrics(self.folder / "metrics.parquet")
         nonce = start_nonce(self.folder, lab=config.lab)
-        common = b""
-        if not isinstance(config, CoordinatorConfig):
-            common = secret_from_seed(config.alignment_key, "defenses")
         drawn = (self.secret, nonce, parameters)
         self.chain = DefenseChain(lambda: self.owner, defenses, *drawn, common=common)
         steps = StepLog(recovery / "steps.bin") if asked_for_rows else None
         self.gate = ReleaseGate(self.name, self.chain, self.folder / "released", steps)
-        self._gives = Point.GRADIENT if learns_from is Point.EMBEDDING else Point.EMBEDDING
+        self._gives = _ANSWERS[learns_from]
         self.reached = Reached(self.folder)
         self.lock = threading.RLock()
         self.stopped = threading.Event()  # the run is over
@@ -125,8 +125,13 @@ class Member(Party):
 
     @property
     @abstractmethod
-    def federation(self) -> Federation | None:
+    def federation(self) -> Agreement | None:
         """The run's members and rows, None while the member is new."""
+
+    @property
+    def gives(self) -> Point:
+        """The kind of its messages in prediction."""
+        return Point.EMBEDDING
 
     @property
     def clipped(self) -> int:
@@ -134,8 +139,12 @@ class Member(Party):
         return 0
 
     @abstractmethod
-    def take_up(self, federation: Federation) -> None:
-        """Continue the run in the folder, up to its untrained model."""
+    def take_up(self) -> None:
+        """Continue the run in the folder, up to its untrained model.
+
+        Raises:
+            StorageError: the folder holds no whole run.
+        """
 
     @abstractmethod
     def load(self, state: Mapping[str, Array]) -> None:
@@ -151,11 +160,11 @@ class Member(Party):
         return 1
 
     @abstractmethod
-    def learned_width(self, sender: str) -> int:
-        """Numbers per row of the messages from ``sender`` that it learns from.
+    def check_logged(self, released: Released) -> None:
+        """Refuse a logged message that it cannot learn from.
 
         Raises:
-            ProtocolError: it does not learn from ``sender``.
+            ProtocolError: of another sender, of other rows, or of other numbers than training has.
         """
 
     @abstractmethod
@@ -168,9 +177,8 @@ class Member(Party):
         Raises:
             StorageError: the folder holds no prepared run, one of another table, or a changed one.
         """
-        federation = Federation.load(self.folder)
+        self.take_up()
         self.reached.restore()
-        self.take_up(federation)
         self.chain.restore(self.reached.acted)
         with as_storage_error(self.folder):
             state = self.recovery.saved()
@@ -179,7 +187,7 @@ class Member(Party):
         for logged in self.recovery.missed(self.step_messages):
             with as_storage_error(self.folder):
                 for released in logged:
-                    check_logged(released, federation, self.learned_width(released.sender))
+                    self.check_logged(released)
                 self.relearn(logged)
             for released in logged:  # with a sampled transcript the recovery log is written first
                 self.transcript.record(released)
@@ -205,15 +213,12 @@ class Member(Party):
         """Where this party stands, for one that rejoins."""
         with self.lock:
             self.settle()
-            point = (
-                self.federation.predicted[0] if self.role is Role.COORDINATOR and self.federation else None
-            )
             return Standing(
                 version("vflens"),
                 self.reached.incarnation,
                 self.reached.stage,
                 self.recovery.learned,
-                len(self.gate.released_rows(point or Point.EMBEDDING, MODEL_VERSION)),
+                len(self.gate.released_rows(self.gives, MODEL_VERSION)),
                 b"" if self.federation is None else self.federation.digest,
             )
 

@@ -8,7 +8,7 @@ from vflens.protocol.standing import Standing
 
 _BROUGHT_BACK = "start it with the folder as it was, or begin a new run"
 
-#: The stage that a data party has at least reached where the coordinator has reached another.
+#: The stage that a data party has at least reached where its leader has reached another.
 _AT_LEAST = {
     Stage.TRAINING: Stage.TRAINING,
     Stage.DISCLOSED: Stage.TRAINING,
@@ -32,37 +32,37 @@ def check_same_run(name: str, own: Standing, other: Standing) -> None:
         raise StateError(f"party {name!r} came back with another run's folder: {_BROUGHT_BACK}")
 
 
-def check_data_party(name: str, coordinator: Standing, party: Standing, learned: int) -> None:
-    """Refuse a data party that lost what the ``coordinator`` knows it had; it must have ``learned``.
+def check_data_party(name: str, leader: Standing, party: Standing, learned: int) -> None:
+    """Refuse a data party that lost what its ``leader`` knows it had; it must have ``learned``.
 
     Raises:
         StateError: names what it lost.
     """
-    check_same_run(name, coordinator, party)
-    if not coordinator.federation:  # nothing was agreed yet
+    check_same_run(name, leader, party)
+    if not leader.federation:  # nothing was agreed yet
         return
     if not party.federation:
         raise StateError(f"party {name!r} has begun anew: start it with --resume, on the run's folder")
     _check_not_older(name, "training steps", party.learned + 1, learned + 1)
-    _check_not_older(name, "released rows", party.released, coordinator.released)
-    due, stages = _AT_LEAST[Stage(coordinator.stage)], list(Stage)
+    _check_not_older(name, "released rows", party.released, leader.released)
+    due, stages = _AT_LEAST[Stage(leader.stage)], list(Stage)
     _check_not_older(name, "stages", stages.index(Stage(party.stage)), stages.index(due))
 
 
-def check_coordinator(name: str, party: Standing, coordinator: Standing, *, direct: bool) -> None:
-    """Refuse a coordinator that lost what this ``party`` knows it had; with ``direct`` steps it learns none.
+def check_leader(name: str, party: Standing, leader: Standing, *, learns: bool) -> None:
+    """Refuse a leader that lost what this ``party`` knows it had; of training steps if it ``learns`` them.
 
     Raises:
         StateError: names what it lost.
     """
-    check_same_run(name, party, coordinator)
+    check_same_run(name, party, leader)
     if not party.federation:
         return
-    if not direct:
-        _check_not_older(name, "training steps", coordinator.learned + 1, party.learned)
+    if learns:
+        _check_not_older(name, "training steps", leader.learned + 1, party.learned)
     stages = list(Stage)
     due = min(stages.index(Stage(party.stage)), stages.index(Stage.OPEN))
-    _check_not_older(name, "stages", stages.index(Stage(coordinator.stage)), due)
+    _check_not_older(name, "stages", stages.index(Stage(leader.stage)), due)
 
 
 def _check_not_older(name: str, what: str, found: int, due: int) -> None:

@@ -1,32 +1,22 @@
-"""The facts that all parties of a run share after alignment: members, rows, training settings."""
+"""The facts that all parties of a vertical run share after alignment: members, rows, training settings."""
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from hashlib import blake2b
-from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar
 
 import numpy as np
 
-from vflens.errors import ConfigError, ProtocolError, StorageError
+from vflens.errors import ConfigError, ProtocolError
 from vflens.models.families.softmax_regression import SOFTMAX_REGRESSION
 from vflens.models.family import ModelFamily, checked_model
 from vflens.models.settings import Training
-from vflens.storage.files import load_arrays, save_arrays, write_whole
-from vflens.storage.json_file import json_object
-from vflens.types import Array, ColumnInfo, Exchange, PartyInfo, Phase, Pixel, Point, Released, Role, sealed
-
-#: The shared fields of ``federation.json``; its others are facts for reports.
-_AGREED = (
-    *("run", "lab", "aligned_rows", "train_rows", "predict_rows", "training", "model", "aggregator"),
-    "parties",
-)
+from vflens.protocol.agreement import Agreement, party_from_dict
+from vflens.types import Array, PartyInfo, Phase, Point, Released, Role, sealed
 
 
 @contextmanager
@@ -39,8 +29,15 @@ def naming(party: PartyInfo) -> Iterator[None]:
 
 
 @dataclass(frozen=True, eq=False)
-class Federation:
-    """One aligned run. ``train`` and ``predict``: int32 positions in the aligned order of ``rows`` rows."""
+class Federation(Agreement):
+    """One aligned, vertical run. ``train`` and ``predict``: int32 positions in the aligned order of ``rows``
+    rows.
+    """
+
+    AGREED: ClassVar[tuple[str, ...]] = (
+        *("run", "lab", "aligned_rows", "train_rows", "predict_rows", "training", "model", "aggregator"),
+        "parties",
+    )
 
     run: str
     parties: tuple[PartyInfo, ...]
@@ -66,6 +63,10 @@ class Federation:
     def n_classes(self) -> int:
         """k, from the active party."""
         return self.active.n_classes
+
+    def rows_of(self, party: str, phase: Phase) -> Array:
+        """See :meth:`Agreement.rows_of`; the same for all parties."""
+        return {Phase.TRAIN: self.train, Phase.PREDICT: self.predict}[phase]
 
     @cached_property
     def widths(self) -> Mapping[str, int]:
@@ -114,11 +115,6 @@ class Federation:
         own = gradient.tensor("gradient")[:, start : start + self.widths[party]]
         return replace(gradient, tensors={"gradient": sealed(own)})
 
-    @cached_property
-    def dtype(self) -> np.dtype[Any]:
-        """Of embeddings and their gradients."""
-        return self.model.dtype
-
     def combined(self, embeddings: Sequence[Array]) -> Array:
         """The parties' ``embeddings`` (n, width) as one: concatenated, or summed in the given order, so that
         bits do not depend on the order of answers.
@@ -139,11 +135,6 @@ class Federation:
     def epoch_steps(self) -> int:
         """Training steps of an epoch."""
         return math.ceil(len(self.train) / self.training.batch_size)
-
-    @cached_property
-    def steps(self) -> int:
-        """Training steps, unless the active party stops early."""
-        return self.training.epochs * self.epoch_steps
 
     @cached_property
     def _members(self) -> Mapping[Phase, Array]:
@@ -173,24 +164,12 @@ class Federation:
             )
         return rows
 
-    def check_epoch(self, exchange: Exchange) -> None:
-        """Refuse a training exchange with another epoch than its step's: transcripts sample by epoch.
-
-        Raises:
-            ProtocolError: naming both.
-        """
-        if exchange.round != exchange.step // self.epoch_steps:
-            raise ProtocolError(
-                f"step {exchange.step} claims epoch {exchange.round}: it belongs to epoch "
-                f"{exchange.step // self.epoch_steps}, number it so"
-            )
-
     def ends_epoch(self, step: int) -> bool:
         """Whether training step ``step`` (from 0) is the last of its epoch."""
         return (step + 1) % self.epoch_steps == 0
 
-    def _agreed(self) -> dict[str, Any]:
-        """The facts of :data:`_AGREED`."""
+    def agreed(self) -> dict[str, Any]:
+        """See :meth:`Agreement.agreed`."""
         return {
             "run": self.run,
             "lab": self.lab,
@@ -203,77 +182,21 @@ class Federation:
             "parties": [asdict(p) for p in self.parties],
         }
 
-    @cached_property
-    def digest(self) -> bytes:
-        """32 bytes, equal at all parties of the run."""
-        members = json.loads(json.dumps(self._agreed()))
-        return _digest(members, {"train": self.train, "predict": self.predict}).tobytes()
-
-    def save(self, folder: Path, **more: Any) -> None:
-        """Write ``federation.json``, with ``more`` facts for reports, and ``rows.npz``, with a digest of the
-        rest, into ``folder``.
-        """
-        members = json.dumps({**self._agreed(), **more})
-        rows = {"train": self.train, "predict": self.predict}
-        write_whole(folder / "federation.json", members.encode())
-        save_arrays(folder / "rows.npz", {**rows, "agreed": _digest(json.loads(members), rows)})
+    def positions(self) -> dict[str, Array]:
+        """See :meth:`Agreement.positions`."""
+        return {"train": self.train, "predict": self.predict}
 
     @classmethod
-    def load(cls, folder: Path) -> Federation:
-        """Read the files of :meth:`save`.
-
-        Raises:
-            StorageError: the folder holds no (whole) federation, or a changed one.
-        """
-        try:
-            members = json_object((folder / "federation.json").read_text(encoding="utf-8"))
-            rows = load_arrays(folder / "rows.npz")
-            if not np.array_equal(rows["agreed"], _digest(members, rows)):
-                raise StorageError(
-                    f"{folder / 'federation.json'} was changed after its run began: bring back the file as "
-                    "it was, or run again"
-                )
-            parties = tuple(map(party_from_dict, members["parties"]))
-            training = Training(**members["training"])
-            return cls(
-                members["run"],
-                parties,
-                members["aligned_rows"],
-                rows["train"],
-                rows["predict"],
-                training,
-                members["lab"],
-                checked_model(members["model"]),
-                members["aggregator"],
-            )
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise StorageError(
-                f"{folder} holds no aligned federation ({error}): give the folder of a party that took part "
-                "in a run"
-            ) from error
-
-
-def _digest(members: Mapping[str, Any], rows: Mapping[str, Array]) -> Array:
-    """Digest uint8 (32,) of the shared facts in the two files, without the facts for reports, which grow."""
-    total = blake2b(json.dumps([members[name] for name in _AGREED], sort_keys=True).encode(), digest_size=32)
-    for name in ("train", "predict"):
-        total.update(np.ascontiguousarray(rows[name]).view(np.uint8).data)
-    return np.frombuffer(total.digest(), np.uint8)
-
-
-def party_from_dict(data: dict[str, Any]) -> PartyInfo:
-    """A :class:`PartyInfo` from its ``asdict``."""
-    columns = tuple(_column(**c) for c in data["columns"])
-    return PartyInfo(data["name"], Role(data["role"]), columns, data["n_classes"])
-
-
-def _column(
-    name: str,
-    low: float | None,
-    high: float | None,
-    alphabet: list[float] | None,
-    pixel: list[int] | None,
-) -> ColumnInfo:
-    return ColumnInfo(
-        name, low, high, tuple(alphabet) if alphabet else None, cast("Pixel", tuple(pixel)) if pixel else None
-    )
+    def restored(cls, facts: Mapping[str, Any], positions: Mapping[str, Array]) -> Federation:
+        """See :meth:`Agreement.restored`."""
+        return cls(
+            facts["run"],
+            tuple(map(party_from_dict, facts["parties"])),
+            facts["aligned_rows"],
+            positions["train"],
+            positions["predict"],
+            Training(**facts["training"]),
+            facts["lab"],
+            checked_model(facts["model"]),
+            facts["aggregator"],
+        )

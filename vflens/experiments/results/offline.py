@@ -20,6 +20,7 @@ from vflens.config import (
     PartyConfig,
     PassiveConfig,
     Plugin,
+    VerticalDataConfig,
     build_plugins,
     load_party,
 )
@@ -294,7 +295,7 @@ def _configured(config: PartyConfig, name: str, parameters: Facts) -> Attack:
         raise ConfigError(
             f"--set name={parameters['name']}: an attack's name is no parameter, give it as --attack"
         )
-    own = config.attacks if isinstance(config, DataPartyConfig) else ()
+    own = config.attacks if isinstance(config, VerticalDataConfig) else ()
     table = next((a.model_dump() for a in own if a.name == name), {"name": name})
     ((_, attack),) = build_plugins(ATTACKS, [Plugin(**{**table, **parameters})])
     assert isinstance(attack, Attack)

@@ -8,20 +8,23 @@ from pathlib import Path
 from typing import TypeAlias
 
 from vflens.clients.active import ActiveParty
+from vflens.clients.data_party import DataParty
 from vflens.clients.passive import PassiveParty
-from vflens.config import CoordinatorConfig, MemberConfig, PassiveConfig, load_party
+from vflens.config import LeaderConfig, MemberConfig, load_party
 from vflens.config.compatibility import build_attacks, build_defenses, check_device
 from vflens.coordinator.coordinator import Coordinator
+from vflens.coordinator.leader import Leader
 from vflens.coordinator.progress import Progress
 from vflens.errors import VflensError
 from vflens.protocol.link import InProcessLink, Link
 from vflens.services.folder import write_status
+from vflens.services.members import data_party, leader
 
-Joined: TypeAlias = PassiveParty | ActiveParty | Coordinator
+Joined: TypeAlias = DataParty | Leader
 
 
 class LocalFederation:
-    """A coordinator and its data parties, joined by in-process links."""
+    """A leader and its data parties, joined by in-process links."""
 
     def __init__(self, configs: Mapping[str, Path], progress: Progress) -> None:
         loaded = [load_party(file) for file in configs.values()]
@@ -36,6 +39,11 @@ class LocalFederation:
     def join(self, member: Joined) -> None:
         """Replace the party of ``member``'s name by ``member``."""
         self.parties[member.name] = member
+
+    @property
+    def leader(self) -> Leader:
+        """The coordinator or the server."""
+        return next(m for m in self.parties.values() if isinstance(m, Leader))
 
     @property
     def coordinator(self) -> Coordinator:
@@ -54,29 +62,34 @@ class LocalFederation:
 
     @property
     def data_parties(self) -> dict[str, PassiveParty | ActiveParty]:
-        """The data parties, by name."""
+        """The data parties of a vertical federation, by name."""
         return {**self.passive, self.active.name: self.active}
 
+    @property
+    def led(self) -> list[DataParty]:
+        """All data parties; an active one first, for it predicts before others attack."""
+        found = [m for m in self.parties.values() if isinstance(m, DataParty)]
+        return sorted(found, key=lambda party: not isinstance(party, ActiveParty))
+
     def members(self) -> Iterator[Joined]:
-        """All parties, the coordinator last."""
-        yield from self.data_parties.values()
-        yield self.coordinator
+        """All parties, the leader last."""
+        yield from self.led
+        yield self.leader
 
     def run(self) -> None:
         """One whole run; the status in every party's folder records its end."""
         with self._statuses():
-            self.coordinator.lead()
-            self.attack()
+            self.leader.lead()
+            self.complete()
             for member in self.members():
                 member.flush()
                 member.gate.check_fired()
-            self.coordinator.stop()
+            self.leader.stop()
 
-    def attack(self) -> None:
-        """The active party predicts, all data parties attack."""
-        self.active.predict_and_attack()
-        for party in self.passive.values():
-            party.attack()
+    def complete(self) -> None:
+        """What all data parties do once training is over."""
+        for party in self.led:
+            party.complete()
 
     @contextmanager
     def _statuses(self) -> Iterator[None]:
@@ -98,17 +111,15 @@ class LocalFederation:
 
 
 def _member(config: MemberConfig, links: Mapping[str, Link], progress: Progress) -> Joined:
-    if isinstance(config, CoordinatorConfig):
-        return Coordinator(config, links, progress, in_process=True)
-    if isinstance(config, PassiveConfig):
-        return PassiveParty(config, links, in_process=True)
-    return ActiveParty(config, links, in_process=True)
+    if isinstance(config, LeaderConfig):
+        return leader(config, links, progress, in_process=True)
+    return data_party(config, links, in_process=True)
 
 
 def _check_plugins(configs: Iterable[MemberConfig]) -> None:
     """Refuse any party's plug-ins or device before a party opens its logs."""
     for config in configs:
         build_defenses(config)
-        if not isinstance(config, CoordinatorConfig):
+        if not isinstance(config, LeaderConfig):
             build_attacks(config)
             check_device(config)

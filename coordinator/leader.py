@@ -1,0 +1,177 @@
+"""What a coordinator and a server share: a member that leads a run over links to its data parties."""
+
+from __future__ import annotations
+
+import threading
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from vflens.config import LeaderConfig
+from vflens.coordinator.progress import Progress
+from vflens.coordinator.returned import returned
+from vflens.errors import ConfigError, StorageError, VflensError
+from vflens.member.member import Member
+from vflens.member.stage import Stage
+from vflens.protocol.acts import Describe, Done, Finished, Stop
+from vflens.protocol.link import Link
+from vflens.protocol.standing import Standing
+from vflens.storage.heads import Heads, received_in
+from vflens.types import Array, PartyInfo, Point
+
+_STOP_SECONDS = 5.0  # who does not answer by then notices that its leader is gone
+
+
+class Leader(Member):
+    """Leads one run over ``links``, one link to every data party by name.
+
+    Args:
+        config: its configuration.
+        links: to the data parties.
+        progress: called with how far a stage has come.
+        learns_from: what it receives in training.
+        parameters: see :class:`vflens.member.member.Member`.
+        in_process: whether all parties run in one process.
+    """
+
+    config: LeaderConfig
+
+    def __init__(
+        self,
+        config: LeaderConfig,
+        links: Mapping[str, Link],
+        progress: Progress,
+        *,
+        learns_from: Point,
+        parameters: Callable[[], Mapping[str, Array]] | None = None,
+        in_process: bool = False,
+    ) -> None:
+        super().__init__(
+            config,
+            links,
+            learns_from=learns_from,
+            asked_for_rows=False,
+            parameters=parameters,
+            in_process=in_process,
+        )
+        self.finished, self._unfinished = threading.Event(), {p.name for p in config.peers}
+        self._progress = progress
+        self._agreed = False  # whether all data parties have taken up the run
+
+    @abstractmethod
+    def lead(self, check_alive: Callable[[], None] = lambda: None) -> None:
+        """Lead a run from where it stands to where the data parties predict and attack.
+
+        ``check_alive`` is called now and then during long waits; it raises if a party has died.
+        """
+
+    @property
+    @abstractmethod
+    def outcome(self) -> str:
+        """What came of the complete run, in words."""
+
+    def standing(self) -> Standing:
+        """See :meth:`vflens.member.member.Member.standing`; before all have their rows nothing is agreed."""
+        found = super().standing()
+        return found if self._agreed else replace(found, federation=b"")
+
+    def rejoin(self) -> dict[str, int]:
+        """Wait for every data party, after one of them or this one was restarted; the restarts of each.
+
+        Raises:
+            UnavailableError, StateError: see :func:`vflens.coordinator.returned.returned`.
+        """
+        own, found = self.standing(), dict[str, int]()
+        for name in sorted(self.links):
+            party = returned(self, name, own, self.learned_by(name, own.learned))
+            self.fence.admit(name, party.incarnation)
+            self.came_back(name, own, party)
+            if party.stage == Stage.FINISHED and self.reached.is_open:
+                self._note_finished(name)
+            found[name] = party.incarnation
+        return found
+
+    @abstractmethod
+    def learned_by(self, party: str, own: int) -> int:
+        """The last step that ``party`` must have learned from where this member has learned from ``own``."""
+
+    def came_back(self, name: str, own: Standing, party: Standing) -> None:
+        """Called with the ``own`` standing and that of the ``party`` called ``name`` when they rejoin."""
+
+    def finish(self, act: Finished) -> Done:
+        """A data party has done all that it does after training; the run is over when all have."""
+        self.check_open()
+        self.check_run(act.run)
+        self.keep_heads({act.sender: act.heads})
+        self._note_finished(act.sender)
+        return Done()
+
+    def _note_finished(self, party: str) -> None:
+        with self.lock:  # the last two may come at a time: figures are recorded once
+            self._unfinished.discard(party)
+            if not self._unfinished and not self.finished.is_set():
+                self.all_finished()
+                self.advance(Stage.FINISHED)
+                self.finished.set()
+
+    def all_finished(self) -> None:
+        """Called once, when the last data party has finished."""
+
+    def _all_heads(self) -> Mapping[str, Heads]:
+        """Its own heads and those that it received; none where a log fails: the parties must stop all the
+        same.
+        """
+        try:
+            return {**received_in(self.folder), self.name: self.heads()}
+        except StorageError as error:
+            self.log.warning("no heads", reason=str(error))
+            return {}
+
+    def stop(self, failure: str = "") -> None:
+        """Tell every data party that the run is over, and why if it failed; who is gone already is passed
+        over.
+        """
+        act = Stop(self.config.run, failure, self._all_heads())
+        replies = {name: self.links[name].submit(act) for name in sorted(self.links)}
+        for name, reply in replies.items():
+            try:
+                reply.result(_STOP_SECONDS)
+            except VflensError as error:
+                self.log.warning("not told to stop", peer=name, reason=str(error))
+
+    def resume(self) -> None:
+        """See :meth:`vflens.member.member.Member.resume`."""
+        super().resume()
+        if self.reached.stage is Stage.FINISHED:
+            self.finished.set()
+
+    def flush(self) -> None:
+        """See :meth:`vflens.member.member.Member.flush`; reports find the run while it goes on."""
+        super().flush()
+        self.save_summary()
+
+    def record_totals(self) -> None:
+        """What arrived."""
+        self.metrics.add("bytes_received", self.transcript.nbytes)
+
+    def _describe(self) -> tuple[PartyInfo, ...]:
+        """What every data party says of itself, in name order."""
+        parties = tuple(self.links[name].call(Describe(self.config.run)) for name in sorted(self.links))
+        roles = {p.name: p.role for p in parties}
+        for peer in self.config.peers:
+            if roles.get(peer.name) != peer.role:
+                raise ConfigError(
+                    f"peer {peer.name!r} at {peer.address} answers as another party or role: correct its "
+                    "address or role"
+                )
+        return parties
+
+    def _report(self, stage: str, done: int, total: int) -> None:
+        self.log.info("progress", stage=stage, done=done, total=total)
+        self._progress(stage, done, total)
+
+    def _record_speed(self, steps: int, taken: int, seconds: float) -> None:
+        """``taken`` of the ``steps`` since the last restart took ``seconds``."""
+        self.metrics.add("steps", steps)
+        self.metrics.add("train_seconds", seconds)
+        self.metrics.add("steps_per_second", taken / seconds)

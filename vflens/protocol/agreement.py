@@ -1,0 +1,161 @@
+"""What all parties of a run agreed on, whatever the division of rows: members, training, model."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from functools import cached_property
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, ClassVar, Self, cast
+
+import numpy as np
+
+from vflens.errors import ProtocolError, StorageError
+from vflens.models.family import ModelFamily
+from vflens.models.settings import Training
+from vflens.storage.files import load_arrays, save_arrays, write_whole
+from vflens.storage.json_file import json_object
+from vflens.types import Array, ColumnInfo, Exchange, PartyInfo, Phase, Pixel, Role
+
+
+class Agreement(ABC):
+    """The facts that all parties of one run share.
+
+    A party's rows are positions: at all parties the same in a vertical run, its own in a horizontal one.
+    """
+
+    run: str
+    parties: tuple[PartyInfo, ...]
+    training: Training
+    lab: bool
+    model: ModelFamily
+
+    #: The shared fields of ``federation.json``; its others are facts for reports.
+    AGREED: ClassVar[tuple[str, ...]]
+
+    @property
+    @abstractmethod
+    def n_classes(self) -> int:
+        """The number of classes, k."""
+
+    @abstractmethod
+    def rows_of(self, party: str, phase: Phase) -> Array:
+        """The rows int32 (n,) of ``party`` in training or prediction."""
+
+    @property
+    def epochs(self) -> int:
+        """Epochs of the training, unless it ends early."""
+        return self.training.epochs
+
+    @property
+    @abstractmethod
+    def epoch_steps(self) -> int:
+        """Training steps of an epoch."""
+
+    @property
+    def steps(self) -> int:
+        """Training steps, unless training ends early."""
+        return self.epochs * self.epoch_steps
+
+    @abstractmethod
+    def agreed(self) -> dict[str, Any]:
+        """The facts of :data:`AGREED`."""
+
+    @abstractmethod
+    def positions(self) -> dict[str, Array]:
+        """Rows of the run that all parties know, by name."""
+
+    @classmethod
+    @abstractmethod
+    def restored(cls, facts: Mapping[str, Any], positions: Mapping[str, Array]) -> Self:
+        """That of :meth:`agreed` and :meth:`positions`.
+
+        Raises:
+            ValueError, KeyError, TypeError: they are none.
+        """
+
+    @cached_property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the numbers that parties exchange in training."""
+        return self.model.dtype
+
+    def check_epoch(self, exchange: Exchange) -> None:
+        """Refuse a training exchange with another epoch than its step's: transcripts sample by epoch.
+
+        Raises:
+            ProtocolError: naming both.
+        """
+        if exchange.round != exchange.step // self.epoch_steps:
+            raise ProtocolError(
+                f"step {exchange.step} claims epoch {exchange.round}: it belongs to epoch "
+                f"{exchange.step // self.epoch_steps}, number it so"
+            )
+
+    @cached_property
+    def digest(self) -> bytes:
+        """32 bytes, equal at all parties of the run."""
+        return self._digest(json.loads(json.dumps(self.agreed())), self.positions()).tobytes()
+
+    def save(self, folder: Path, **more: Any) -> None:
+        """Write ``federation.json``, with ``more`` facts for reports, and ``rows.npz``, with a digest of the
+        rest, into ``folder``.
+        """
+        facts, positions = json.dumps({**self.agreed(), **more}), self.positions()
+        write_whole(folder / "federation.json", facts.encode())
+        save_arrays(
+            folder / "rows.npz", {**positions, "agreed": self._digest(json.loads(facts), positions)}
+        )
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Read the files of :meth:`save`.
+
+        Raises:
+            StorageError: the folder holds no (whole) federation, or a changed one.
+        """
+        try:
+            facts = json_object((folder / "federation.json").read_text(encoding="utf-8"))
+            positions = load_arrays(folder / "rows.npz")
+            found = positions.pop("agreed")
+            if not np.array_equal(found, cls._digest(facts, positions)):
+                raise StorageError(
+                    f"{folder / 'federation.json'} was changed after its run began: bring back the file as "
+                    "it was, or run again"
+                )
+            return cls.restored(facts, positions)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise StorageError(
+                f"{folder} holds no aligned federation ({error}): give the folder of a party that took part "
+                "in a run"
+            ) from error
+
+    @classmethod
+    def _digest(cls, facts: Mapping[str, Any], positions: Mapping[str, Array]) -> Array:
+        """Digest uint8 (32,) of the shared facts in the two files, without the facts for reports, which
+        grow.
+        """
+        shared = json.dumps([facts[name] for name in cls.AGREED], sort_keys=True)
+        total = blake2b(shared.encode(), digest_size=32)
+        for rows in positions.values():
+            total.update(np.ascontiguousarray(rows).view(np.uint8).data)
+        return np.frombuffer(total.digest(), np.uint8)
+
+
+def party_from_dict(data: dict[str, Any]) -> PartyInfo:
+    """A :class:`PartyInfo` from its ``asdict``."""
+    columns = tuple(_column(**c) for c in data["columns"])
+    return PartyInfo(data["name"], Role(data["role"]), columns, data["n_classes"])
+
+
+def _column(
+    name: str,
+    low: float | None,
+    high: float | None,
+    alphabet: list[float] | None,
+    pixel: list[int] | None,
+) -> ColumnInfo:
+    return ColumnInfo(
+        name, low, high, tuple(alphabet) if alphabet else None, cast("Pixel", tuple(pixel)) if pixel else None
+    )
