@@ -23,7 +23,6 @@ from vflens.errors import ConfigError, ProtocolError, StateError
 from vflens.member.event_loop import run_to_end
 from vflens.member.stage import Stage
 from vflens.models.part import Learn
-from vflens.models.softmax_regression import one_hot
 from vflens.protocol.acts import (
     Answers,
     Disclose,
@@ -92,21 +91,10 @@ class ActiveParty(VerticalParty[LabelledRun]):
             spending=self.new_spending(federation),
             scoring=self._scoring_of(labels, federation),
             labels=labels,
-            soft_labels=self._soft(labels, federation),
+            soft_labels=self.soft_labels(labels, federation),
             prediction_ids=self.table.ids[order[federation.predict]],
             stopping=EarlyStopping(federation, self.metrics),
         )
-
-    def _soft(self, labels: Array, federation: Federation) -> Array:
-        """The soft labels (N, k) that defences of labels draw from ``labels`` (N,), once per run."""
-        everything = np.arange(federation.rows, dtype=np.int32)
-        exchange = Exchange(federation.run, Phase.TRAIN, 0, 0)
-        soft: Array = self.chain.fold(
-            "on_labels", one_hot(labels, federation.n_classes), exchange, everything
-        )
-        # Its noise may depend on a row's label, so defences see the drawn labels.
-        self.owner = replace(self.owner, labels=soft.argmax(axis=1))
-        return soft
 
     def _scoring_of(self, labels: Array, federation: Federation) -> LabelScoring:
         return LabelScoring(

@@ -5,19 +5,27 @@ from __future__ import annotations
 import threading
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 
+import numpy as np
+
+from vflens.array import ScaledColumns
+from vflens.clients.own_rows import Rows, moved_in_place
 from vflens.config import DataConfig
 from vflens.config.compatibility import check_device
-from vflens.errors import UnavailableError
+from vflens.errors import StateError, UnavailableError
 from vflens.member.member import Member
 from vflens.member.stage import Stage
 from vflens.member.standing import check_leader
+from vflens.models.softmax_regression import one_hot
 from vflens.protocol.acts import Begin, Describe, Done, Finished, Rejoin, Stop
+from vflens.protocol.agreement import Agreement
 from vflens.protocol.checks import check_version
 from vflens.protocol.link import Handlers, Link
 from vflens.protocol.standing import Standing
 from vflens.tables.files import read_party_table
-from vflens.types import PartyInfo, Point
+from vflens.tables.scaling import Scaler
+from vflens.types import Array, Exchange, Owner, PartyInfo, Phase, Point
 from vflens.wire.allocator import give_back
 
 
@@ -111,6 +119,32 @@ class DataParty(Member):
             if not self.stopped.is_set():  # else the leader knows it, and has ended the run meanwhile
                 raise
 
+    def take_rows(self, federation: Agreement, order: Array, labels: Array | None) -> Rows:
+        """The file rows ``order``, scaled and defended; defences may read ``labels`` int64 (N,)."""
+        truth, clipped = self._scaled(order, federation.rows_of(self.name, Phase.TRAIN))
+        self.owner = Owner(self.name, truth, labels, federation.n_classes, role=self.role)
+        if not self.chain.overrides("on_inputs"):
+            return Rows(truth, truth, clipped)
+        inputs = self.chain.fold("on_inputs", truth[:], *_beginning(federation, order))
+        return Rows(truth, ScaledColumns(inputs), clipped)
+
+    def _scaled(self, order: Array, train: Array) -> tuple[ScaledColumns, int]:
+        """The table's own rows in ``order``, scaled; the table loses its features, even on failure."""
+        if len(features := self.table.features) < len(self.table.ids):
+            raise StateError(f"party {self.name!r} took up its rows before and failed: start it again")
+        scaler = Scaler.fit(self.table.columns, features, order[train])
+        self.table = replace(self.table, features=features[:0])
+        return moved_in_place(features, order, scaler)
+
+    def soft_labels(self, labels: Array, federation: Agreement) -> Array:
+        """The soft labels (N, k) that defences of labels draw from ``labels`` (N,), once per run."""
+        soft: Array = self.chain.fold(
+            "on_labels", one_hot(labels, federation.n_classes), *_beginning(federation, labels)
+        )
+        # Its noise may depend on a row's label, so defences see the drawn labels.
+        self.owner = replace(self.owner, labels=soft.argmax(axis=1))
+        return soft
+
     def training_over(self) -> None:
         """Called with the trained model, before predictions begin."""
 
@@ -146,3 +180,8 @@ class DataParty(Member):
         if self.reached.ended:
             self.asked.set()
             self.stopped.set()
+
+
+def _beginning(federation: Agreement, rows: Array) -> tuple[Exchange, Array]:
+    """The exchange at the start of a run, and the positions of all ``rows``."""
+    return Exchange(federation.run, Phase.TRAIN, 0, 0), np.arange(len(rows), dtype=np.int32)

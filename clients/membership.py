@@ -1,4 +1,4 @@
-"""Checks that the coordinator's federation is the one of a data party's configuration."""
+"""Checks that the leader's federation is the one of a data party's configuration."""
 
 from __future__ import annotations
 
@@ -7,43 +7,39 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from vflens.config import MIB, ActiveConfig, Limits, PassiveConfig
+from vflens.config import MIB, ActiveConfig, ClientConfig, DataConfig, Limits, PassiveConfig
 from vflens.errors import ConfigError, ProtocolError
+from vflens.protocol.agreement import Agreement
 from vflens.protocol.federation import Federation
+from vflens.protocol.horizontal import HorizontalFederation
 from vflens.protocol.model_size import memory, widest
 from vflens.types import Array, ColumnInfo, PartyInfo, Role
+
+#: What makes the passes over its rows, by the role of a party.
+_PASSES = {
+    Role.PASSIVE: "training.epochs",
+    Role.ACTIVE: "training.epochs",
+    Role.CLIENT: "local epochs of all rounds",
+}
 
 
 def check_membership(
     federation: Federation, config: PassiveConfig | ActiveConfig, columns: Sequence[ColumnInfo]
 ) -> None:
-    """Refuse a federation with another description of the party, whose columns are ``columns``.
+    """Refuse a vertical federation with another description of the party, whose columns are ``columns``.
 
     Raises:
         ProtocolError, ConfigError: names the difference.
     """
-    mine = next((p for p in federation.parties if p.name == config.party), None)
-    if mine is None or mine.role is not Role(config.role) or mine.columns != columns:
-        raise ProtocolError(
-            f"run {federation.run!r} does not know {config.role} {config.party!r} with its columns: describe "
-            "it anew"
-        )
+    mine = _described(federation, config)
+    if mine is None or mine.columns != columns:
+        raise _unknown(federation, config)
     check_limits(federation, mine, config.limits)
-    if federation.lab != config.lab:
-        raise ConfigError(
-            f"lab = {str(config.lab).lower()} at {config.party!r} and {str(federation.lab).lower()} at the "
-            "coordinator: set it alike at every party"
-        )
+    _check_alike(federation, config)
     if federation.aggregator != config.aggregator:
         raise ConfigError(
             f"aggregator = {config.aggregator!r} at {config.party!r} and {federation.aggregator!r} at the "
             "coordinator: set it alike at every party"
-        )
-    every = config.transcript.every
-    if federation.training.epochs % every:
-        raise ConfigError(
-            f"transcript.every = {every} at {config.party!r} leaves out the last of "
-            f"{federation.training.epochs} epochs: choose a divisor"
         )
     if federation.direct and federation.scored_by_coordinator:
         raise ProtocolError(
@@ -53,7 +49,47 @@ def check_membership(
         _check_reached(federation, config)
 
 
-def check_limits(federation: Federation, party: PartyInfo, limits: Limits) -> None:
+def check_client(federation: HorizontalFederation, config: ClientConfig, info: PartyInfo) -> None:
+    """Refuse a horizontal federation with another description of the client than its own ``info``.
+
+    Raises:
+        ProtocolError, ConfigError: names the difference.
+    """
+    if _described(federation, config) != info:
+        raise _unknown(federation, config)
+    check_limits(federation, info, config.limits)
+    _check_alike(federation, config)
+
+
+def _described(federation: Agreement, config: DataConfig) -> PartyInfo | None:
+    """The federation's description of the party of ``config``, if it has one of its role."""
+    found = (p for p in federation.parties if p.name == config.party and p.role is Role(config.role))
+    return next(found, None)
+
+
+def _unknown(federation: Agreement, config: DataConfig) -> ProtocolError:
+    return ProtocolError(
+        f"run {federation.run!r} does not know {config.role} {config.party!r} with its columns: describe "
+        "it anew"
+    )
+
+
+def _check_alike(federation: Agreement, config: DataConfig) -> None:
+    """Refuse other settings than the leader's, and a sampling that leaves out the end of training."""
+    if federation.lab != config.lab:
+        raise ConfigError(
+            f"lab = {str(config.lab).lower()} at {config.party!r} and {str(federation.lab).lower()} at the "
+            f"{config.leader.role}: set it alike at every party"
+        )
+    every = config.transcript.every
+    if federation.epochs % every:
+        raise ConfigError(
+            f"transcript.every = {every} at {config.party!r} leaves out the last of "
+            f"{federation.epochs} epochs: choose a divisor"
+        )
+
+
+def check_limits(federation: Agreement, party: PartyInfo, limits: Limits) -> None:
     """Refuse a run beyond ``party``'s own limits, before building its model.
 
     Raises:
@@ -61,7 +97,7 @@ def check_limits(federation: Federation, party: PartyInfo, limits: Limits) -> No
     """
     training, mib = federation.training, math.ceil(memory(federation, party) / MIB)
     for what, value, limit, most in (
-        ("training.epochs", training.epochs, "epochs", limits.epochs),
+        (_PASSES[party.role], federation.local_passes, "epochs", limits.epochs),
         ("the widest layer", widest(federation), "max_width", limits.max_width),
         ("MiB for rows, model and a step", mib, "memory_mib", limits.memory_mib),
     ):

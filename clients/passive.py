@@ -33,6 +33,8 @@ _POINTS = {
     "dataset": Point.DATASET,
 }
 
+_NUMBERS = {"parameters": 3, "dataset": 4, "auxiliary": 5, "moments": 6}  # in keys of noise: they stay
+
 
 class PassiveParty(VerticalParty[AlignedRun[PassivePart]]):
     """Answers the aggregator's steps with embeddings, and submissions with receipts; attacks the labels.
@@ -218,7 +220,7 @@ class PassiveParty(VerticalParty[AlignedRun[PassivePart]]):
         """A disclosure, made once: with ``count`` rows under model ``version``."""
         point = _POINTS[what]
         # Two receivers may be granted different numbers of rows: those are two disclosures.
-        step = list(Point).index(point) + len(Point) * count
+        step = _NUMBERS[what] + 7 * count
         exchange = Exchange(self.config.run, Phase.DISCLOSE, version, step)
         rows = self._auxiliary_rows(count) if what == "auxiliary" else _NO_ROWS
         if what == "dataset":

@@ -85,11 +85,6 @@ class Coordinator(Leader):
         return self._federation
 
     @property
-    def gives(self) -> Point:
-        """See :meth:`vflens.member.member.Member.gives`."""
-        return Point.EMBEDDING if self._federation is None else self._federation.predicted[0]
-
-    @property
     def outcome(self) -> str:
         """Steps, seconds and released rows."""
         figure = self.metrics.last
@@ -146,6 +141,7 @@ class Coordinator(Leader):
             config.run, parties, *rows_of, config.training, config.lab, config.model, config.aggregator
         )
         federation.combined_width  # noqa: B018 - a model that does not fit is refused before anybody prepares
+        self.predicts = federation.predicted[0]
         # Side by side: whoever has part of a network imports torch now, which takes seconds.
         orders = alignment.orders.items()
         replies = [self.links[name].submit(Prepare(federation, order, salts)) for name, order in orders]
@@ -239,7 +235,8 @@ class Coordinator(Leader):
 
     def take_up(self) -> None:
         """Training goes on after the last gradient received: who answered that step before does so again."""
-        self._federation, self._agreed = Federation.load(self.folder), True
+        federation = self._federation = Federation.load(self.folder)
+        self.predicts, self._agreed = federation.predicted[0], True
 
     def resume(self) -> None:
         """See :meth:`vflens.member.member.Member.resume`; what predictions cost is measured again."""

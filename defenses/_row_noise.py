@@ -12,8 +12,8 @@ class RowNoise(Defense):
     """Noise of one size on all rows that a party sends.
 
     At a passive party it acts on embeddings, at the active party on gradients (and on the logits that it
-    sends in softmax regression). A row's gradient is that of its own loss, n times its part in a batch of n
-    rows: the settings mean the same at every batch size.
+    sends in softmax regression), at a client on the whole update. A row's gradient is that of its own loss,
+    n times its part in a batch of n rows: the settings mean the same at every batch size.
     """
 
     def on_embedding(self, h: Array, ctx: Context) -> Array:
@@ -24,6 +24,10 @@ class RowNoise(Defense):
         """Clipped, noisy rows (n, w)."""
         n = max(len(g), 1)
         return self._noisy(n * g, ctx) / n
+
+    def on_update(self, u: Array, ctx: Context) -> Array:
+        """A clipped, noisy update (1, m): all of it is one row."""
+        return self._noisy(u, ctx)
 
     @abstractmethod
     def _noisy(self, rows: Array, ctx: Context) -> Array:

@@ -27,3 +27,7 @@ class Sparsification(Defense):
     def on_gradient(self, g: Array, ctx: Context) -> Array:
         """Sparse rows (n, w)."""
         return largest_numbers(g, self.kept)
+
+    def on_update(self, u: Array, ctx: Context) -> Array:
+        """A sparse update (1, m): all of it is one row."""
+        return largest_numbers(u, self.kept)

@@ -2,7 +2,7 @@
 compares them.
 
 A table stands between ``<!-- table: NAME -->`` and ``<!-- end -->``; NAME is ``access``, ``direct``,
-``errors`` or a model.
+``horizontal``, ``errors`` or a model.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pydantic.fields import FieldInfo
 from vflens import errors
 from vflens.config import (
     ActiveConfig,
+    ClientConfig,
     CoordinatorConfig,
     Disclosure,
     Limits,
@@ -30,6 +31,7 @@ from vflens.config import (
     Plugin,
     Recording,
     Scoring,
+    ServerConfig,
     Tls,
     VerticalConfig,
 )
@@ -46,14 +48,15 @@ from vflens.experiments.run.experiment import (
 )
 from vflens.experiments.sweeps.sweep import Sweep, SweptDefense
 from vflens.models.families.split_network import SplitNetwork
-from vflens.models.settings import Training
-from vflens.protocol.acts import ACCESS, DIRECT_ACCESS, Access
+from vflens.models.settings import Horizontal, Training
+from vflens.protocol.access import ACCESS, DIRECT_ACCESS, HORIZONTAL_ACCESS, Access
 from vflens.tables.description import PartyFile
 from vflens.wire.messages import RPCS
 
 MODELS: tuple[type[BaseModel], ...] = (
     PartyConfig, VerticalConfig, PassiveConfig, ActiveConfig, CoordinatorConfig, Peer, Tls, Plugin,
-    Disclosure, Scoring, Recording, Limits, MetricsPage, PartyFile, Training, SplitNetwork,
+    ClientConfig, ServerConfig, Disclosure, Scoring, Recording, Limits, MetricsPage, PartyFile,
+    Training, Horizontal, SplitNetwork,
     Experiment, Data, Columns, Fraction, ImageHalves, ImageTiles, ImageChannels, Window, Members, Grant,
     AttackAt, Scenario, DefenseAt, Network, Sweep, SweptDefense,
 )  # fmt: skip
@@ -83,6 +86,7 @@ def table(name: str) -> str:
     made: dict[str, Callable[[], str]] = {
         "access": lambda: _access(ACCESS),
         "direct": lambda: _access({a: who for a, who in DIRECT_ACCESS.items() if who != ACCESS[a]}),
+        "horizontal": lambda: _access({a: who for a, who in HORIZONTAL_ACCESS.items() if who}),
         "errors": _errors,
     }
     if name in made:

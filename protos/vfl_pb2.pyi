@@ -24,6 +24,7 @@ class Point(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     DATASET: _ClassVar[Point]
     AUXILIARY: _ClassVar[Point]
     MOMENTS: _ClassVar[Point]
+    UPDATE: _ClassVar[Point]
 PHASE_UNSPECIFIED: Phase
 TRAIN: Phase
 PREDICT: Phase
@@ -36,6 +37,7 @@ PARAMETERS: Point
 DATASET: Point
 AUXILIARY: Point
 MOMENTS: Point
+UPDATE: Point
 
 class Exchange(_message.Message):
     __slots__ = ("run", "phase", "round", "step")
@@ -92,16 +94,22 @@ class Column(_message.Message):
     def __init__(self, name: _Optional[str] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., alphabet: _Optional[_Iterable[float]] = ..., pixel: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class PartyInfo(_message.Message):
-    __slots__ = ("name", "role", "columns", "n_classes")
+    __slots__ = ("name", "role", "columns", "n_classes", "classes", "train_rows", "predict_rows")
     NAME_FIELD_NUMBER: _ClassVar[int]
     ROLE_FIELD_NUMBER: _ClassVar[int]
     COLUMNS_FIELD_NUMBER: _ClassVar[int]
     N_CLASSES_FIELD_NUMBER: _ClassVar[int]
+    CLASSES_FIELD_NUMBER: _ClassVar[int]
+    TRAIN_ROWS_FIELD_NUMBER: _ClassVar[int]
+    PREDICT_ROWS_FIELD_NUMBER: _ClassVar[int]
     name: str
     role: str
     columns: _containers.RepeatedCompositeFieldContainer[Column]
     n_classes: int
-    def __init__(self, name: _Optional[str] = ..., role: _Optional[str] = ..., columns: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., n_classes: _Optional[int] = ...) -> None: ...
+    classes: _containers.RepeatedScalarFieldContainer[str]
+    train_rows: int
+    predict_rows: int
+    def __init__(self, name: _Optional[str] = ..., role: _Optional[str] = ..., columns: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., n_classes: _Optional[int] = ..., classes: _Optional[_Iterable[str]] = ..., train_rows: _Optional[int] = ..., predict_rows: _Optional[int] = ...) -> None: ...
 
 class Training(_message.Message):
     __slots__ = ("optimizer", "epochs", "batch_size", "learning_rate", "l2", "patience", "tolerance", "penalise_bias", "staleness")
@@ -125,8 +133,20 @@ class Training(_message.Message):
     staleness: int
     def __init__(self, optimizer: _Optional[str] = ..., epochs: _Optional[int] = ..., batch_size: _Optional[int] = ..., learning_rate: _Optional[float] = ..., l2: _Optional[float] = ..., patience: _Optional[int] = ..., tolerance: _Optional[float] = ..., penalise_bias: bool = ..., staleness: _Optional[int] = ...) -> None: ...
 
+class Horizontal(_message.Message):
+    __slots__ = ("rounds", "local_epochs", "local_steps", "weights")
+    ROUNDS_FIELD_NUMBER: _ClassVar[int]
+    LOCAL_EPOCHS_FIELD_NUMBER: _ClassVar[int]
+    LOCAL_STEPS_FIELD_NUMBER: _ClassVar[int]
+    WEIGHTS_FIELD_NUMBER: _ClassVar[int]
+    rounds: int
+    local_epochs: int
+    local_steps: int
+    weights: str
+    def __init__(self, rounds: _Optional[int] = ..., local_epochs: _Optional[int] = ..., local_steps: _Optional[int] = ..., weights: _Optional[str] = ...) -> None: ...
+
 class Federation(_message.Message):
-    __slots__ = ("run", "parties", "rows", "train", "predict", "training", "lab", "aggregator", "model")
+    __slots__ = ("run", "parties", "rows", "train", "predict", "training", "lab", "aggregator", "model", "horizontal")
     RUN_FIELD_NUMBER: _ClassVar[int]
     PARTIES_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
@@ -136,6 +156,7 @@ class Federation(_message.Message):
     LAB_FIELD_NUMBER: _ClassVar[int]
     AGGREGATOR_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
+    HORIZONTAL_FIELD_NUMBER: _ClassVar[int]
     run: str
     parties: _containers.RepeatedCompositeFieldContainer[PartyInfo]
     rows: int
@@ -145,7 +166,8 @@ class Federation(_message.Message):
     lab: bool
     aggregator: str
     model: str
-    def __init__(self, run: _Optional[str] = ..., parties: _Optional[_Iterable[_Union[PartyInfo, _Mapping]]] = ..., rows: _Optional[int] = ..., train: _Optional[bytes] = ..., predict: _Optional[bytes] = ..., training: _Optional[_Union[Training, _Mapping]] = ..., lab: bool = ..., aggregator: _Optional[str] = ..., model: _Optional[str] = ...) -> None: ...
+    horizontal: Horizontal
+    def __init__(self, run: _Optional[str] = ..., parties: _Optional[_Iterable[_Union[PartyInfo, _Mapping]]] = ..., rows: _Optional[int] = ..., train: _Optional[bytes] = ..., predict: _Optional[bytes] = ..., training: _Optional[_Union[Training, _Mapping]] = ..., lab: bool = ..., aggregator: _Optional[str] = ..., model: _Optional[str] = ..., horizontal: _Optional[_Union[Horizontal, _Mapping]] = ...) -> None: ...
 
 class Done(_message.Message):
     __slots__ = ()

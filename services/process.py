@@ -20,6 +20,7 @@ from vflens.clients.data_party import DataParty
 from vflens.config import (
     OPERATOR,
     ActiveConfig,
+    CoordinatorConfig,
     DataConfig,
     LeaderConfig,
     MemberConfig,
@@ -264,7 +265,7 @@ def _serve_leader(config: LeaderConfig, say: Say, progress: Progress, *, resumed
             leading.flush()
             say(leading.outcome)
             failure = ""
-            if config.after == "serve":
+            if isinstance(config, CoordinatorConfig) and config.after == "serve":
                 with suppress(KeyboardInterrupt):  # Ctrl-C ends it normally
                     say("serving predictions until stopped (Ctrl-C, SIGTERM)")
                     threading.Event().wait()

@@ -1,10 +1,10 @@
 """One servicer for every act: authenticate the caller, decode, delegate, encode, map errors. Nothing else.
 
 The metadata of each call and of each stream's opening holds the caller's name and token. The party checks
-:data:`vflens.protocol.acts.ACCESS` for its permissions. Methods that are no act do not exist. Unknown callers
-are refused before their request arrives: the library keeps a thread waiting for each request, and strangers
-who open calls without a request could hold all threads. For the same reason a known caller has a limit of
-open calls. Over TLS the caller's certificate must name it too, before its request is read.
+:data:`vflens.protocol.access.ACCESS` for its permissions. Methods that are no act do not exist. Unknown
+callers are refused before their request arrives: the library keeps a thread waiting for each request, and
+strangers who open calls without a request could hold all threads. For the same reason a known caller has a
+limit of open calls. Over TLS the caller's certificate must name it too, before its request is read.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from google.protobuf.message import DecodeError
 
 from vflens.errors import AccessError, ProtocolError, StateError, VflensError, shortened
-from vflens.protocol.acts import Act, check_access
+from vflens.protocol.access import check_access
+from vflens.protocol.acts import Act
 from vflens.protocol.link import Party
 from vflens.types import Role
 from vflens.wire.channel import INCARNATION_KEY, PARTY_KEY, TOKEN_KEY, grpc

@@ -15,13 +15,13 @@ import pytest
 from laboratory import close, estimates, finish, trained, transcripts
 
 from vflens.clients.active import ActiveParty
-from vflens.clients.passive import PassiveParty
-from vflens.config import CoordinatorConfig, MemberConfig, PassiveConfig
+from vflens.config import LeaderConfig, MemberConfig
 from vflens.coordinator.coordinator import Coordinator
 from vflens.errors import UnavailableError, VflensError
 from vflens.experiments.run.in_process import Joined, LocalFederation
 from vflens.protocol.acts import Act, Step
 from vflens.protocol.link import Handlers, Link, Party, PlainStream
+from vflens.services.members import data_party, leader
 from vflens.services.process import link_to, start_server
 from vflens.types import Role
 
@@ -205,11 +205,9 @@ def anew(old: Joined, links: Mapping[str, Link]) -> Joined:
 
 def started(config: MemberConfig, links: Mapping[str, Link]) -> Joined:
     """The party of ``config``, as its process makes it."""
-    if isinstance(config, CoordinatorConfig):
-        return Coordinator(config, links, lambda stage, done, total: None)
-    if isinstance(config, PassiveConfig):
-        return PassiveParty(config, links)
-    return ActiveParty(config, links)
+    if isinstance(config, LeaderConfig):
+        return leader(config, links, lambda stage, done, total: None)
+    return data_party(config, links)
 
 
 def rebuild_all(local: LocalFederation) -> None:

@@ -12,9 +12,10 @@ from hypothesis.extra import numpy as hnp
 from vflens.member.stage import Stage
 from vflens.models.families.softmax_regression import SOFTMAX_REGRESSION
 from vflens.models.families.split_network import SplitNetwork
-from vflens.models.settings import AGGREGATORS, Training
+from vflens.models.settings import AGGREGATORS, Horizontal, Training
 from vflens.protocol import acts
 from vflens.protocol.federation import Federation
+from vflens.protocol.horizontal import HorizontalFederation
 from vflens.protocol.standing import Standing
 from vflens.storage.chain import LINK_BYTES, Head
 from vflens.storage.heads import LOGS
@@ -89,19 +90,51 @@ TRAININGS = st.builds(
     staleness=st.integers(0, 1),
 )
 WIDTHS = st.lists(st.integers(1, 65536), max_size=3).map(tuple)
-NETWORKS = st.builds(
+_SPLIT = {
+    "cut": st.sampled_from(["fedadob-vertical", "fedadob-horizontal", 1]),
+    "top": WIDTHS,
+    "trainable_top": st.booleans(),
+    "combine": st.sampled_from(["sum", "concatenate"]),
+    "precision": st.sampled_from(["float32", "float64"]),
+}
+OF_IMAGES = st.sampled_from(["cnn", "lenet", "alexnet", "resnet18"])
+NETWORKS = st.builds(SplitNetwork, architecture=OF_IMAGES, **_SPLIT) | st.builds(
     SplitNetwork,
-    architecture=st.sampled_from(["mlp", "cnn", "lenet", "alexnet", "resnet18"]),
-    cut=st.sampled_from(["fedadob-vertical", "fedadob-horizontal", 1]),
+    architecture=st.just("mlp"),
     width=st.integers(1, 65536),
     hidden=WIDTHS,
-    top=WIDTHS,
-    trainable_top=st.booleans(),
-    combine=st.sampled_from(["sum", "concatenate"]),
     dropout=st.floats(0, 0.99),
-    precision=st.sampled_from(["float32", "float64"]),
+    **_SPLIT,
 )
-FEDERATIONS = st.builds(
+BOUNDED = st.builds(ColumnInfo, NAMES, st.just(0.0), st.just(1.0))
+HORIZONTALS = st.builds(
+    Horizontal,
+    rounds=st.integers(1, INT32_MAX),
+    local_epochs=st.integers(1, INT32_MAX),
+    local_steps=st.none() | st.integers(1, INT32_MAX),
+    weights=st.sampled_from(["rows", "equal"]),
+)
+
+
+def clients(columns: tuple[ColumnInfo, ...], rows: list[int]) -> tuple[PartyInfo, ...]:
+    """Descriptions of one client for each of ``rows``, alike but for their rows."""
+    return tuple(PartyInfo(f"c{i}", Role.CLIENT, columns, 2, ("no", "yes"), n, n) for i, n in enumerate(rows))
+
+
+HORIZONTAL = st.builds(
+    HorizontalFederation,
+    NAMES,
+    st.builds(
+        clients,
+        st.lists(BOUNDED, max_size=3).map(tuple),
+        st.lists(st.integers(1, INT32_MAX), min_size=1, max_size=3),
+    ),
+    TRAININGS,
+    st.booleans(),
+    st.just(SOFTMAX_REGRESSION) | NETWORKS,
+    HORIZONTALS,
+)
+FEDERATIONS = HORIZONTAL | st.builds(
     Federation,
     NAMES,
     st.tuples(parties(Role.ACTIVE, "active", 3), parties(Role.PASSIVE, "a"), parties(Role.PASSIVE, "b")),

@@ -37,6 +37,8 @@ class Role(StrEnum):
     PASSIVE = "passive"
     ACTIVE = "active"
     COORDINATOR = "coordinator"
+    CLIENT = "client"
+    SERVER = "server"
     OPERATOR = "operator"
 
 
@@ -49,7 +51,9 @@ class Phase(StrEnum):
 
 
 class Point(StrEnum):
-    """What a payload is. Summed and partial logits are EMBEDDING; SCORES are log-probabilities (n, k)."""
+    """What a payload is. Summed and partial logits are EMBEDDING; SCORES are log-probabilities (n, k); UPDATE
+    is what a client's training adds to PARAMETERS, by name.
+    """
 
     EMBEDDING = "embedding"
     GRADIENT = "gradient"
@@ -58,6 +62,7 @@ class Point(StrEnum):
     DATASET = "dataset"
     AUXILIARY = "auxiliary"
     MOMENTS = "moments"
+    UPDATE = "update"
 
 
 class Knowledge(StrEnum):
@@ -291,9 +296,15 @@ def sealed(array: Array) -> Array:
 
 @dataclass(frozen=True)
 class PartyInfo:
-    """What every party knows of another: its name, its role, its columns, the classes it labels."""
+    """What every party knows of another: its name, its role, its columns, the classes it labels.
+
+    Of a client also the names of the classes, and how many rows it has to train and to predict.
+    """
 
     name: str
     role: Role
     columns: tuple[ColumnInfo, ...] = ()
     n_classes: int = 0
+    classes: tuple[str, ...] = ()
+    train_rows: int = 0
+    predict_rows: int = 0

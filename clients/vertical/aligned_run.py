@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
-import numpy as np
 from structlog.typing import FilteringBoundLogger
 
 from vflens.array import ScaledColumns
@@ -22,11 +21,9 @@ from vflens.protocol.link import Links
 from vflens.score.service import ScoringService
 from vflens.storage.metrics import Metrics
 from vflens.storage.transcript import Transcript
-from vflens.tables.scaling import Scaler
 from vflens.tables.table import Table
 from vflens.types import Array, Exchange, Role
 
-_MOVED_BYTES = 1 << 22  # of columns that are moved together
 T = TypeVar("T")
 P_co = TypeVar("P_co", bound=Part, covariant=True)
 
@@ -66,20 +63,6 @@ class LabelledRun(AlignedRun[ActivePart]):
 
 
 R_co = TypeVar("R_co", bound=AlignedRun[Part], covariant=True)
-
-
-def aligned_in_place(features: Array, order: Array, scaler: Scaler) -> tuple[ScaledColumns, int]:
-    """The rows ``order`` of ``features``, moved in place, and scaled there unless they are the pixels of
-    images; and the number of clipped values.
-
-    A second copy would double what the party holds.
-    """
-    truth = features[: len(order)]
-    at_once = max(1, _MOVED_BYTES // max(1, truth[:, :1].nbytes))
-    for j in range(0, truth.shape[1], at_once):
-        truth[:, j : j + at_once] = features[order, j : j + at_once]
-    clipped = 0 if features.dtype == np.uint8 else scaler.transform_in_place(truth)
-    return ScaledColumns(truth), clipped
 
 
 class Host(Protocol):

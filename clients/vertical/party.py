@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Generic, NamedTuple
+from typing import Generic
 
 import numpy as np
 
-from vflens.array import ScaledColumns
 from vflens.clients.adversary import Adversary
 from vflens.clients.membership import check_membership, check_order
 from vflens.clients.spending import Spending
 from vflens.clients.target import Target
-from vflens.clients.vertical.aligned_run import R_co, aligned_in_place
+from vflens.clients.vertical.aligned_run import R_co
 from vflens.clients.vertical.identification import Identification
 from vflens.config import ActiveConfig, PassiveConfig
 from vflens.config.compatibility import build_attacks, check_family
@@ -28,17 +26,8 @@ from vflens.protocol.link import Handlers, Link
 from vflens.randomness import secret_from_seed
 from vflens.score.service import ScoringService
 from vflens.tables.order import load_order, save_order
-from vflens.tables.scaling import Scaler
-from vflens.types import Array, Exchange, Owner, Phase, Point, Released
+from vflens.types import Array, Exchange, Phase, Point, Released
 from vflens.wire.allocator import give_back
-
-
-class Rows(NamedTuple):
-    """A party's own rows in aligned order; see :class:`vflens.clients.vertical.aligned_run.AlignedRun`."""
-
-    truth: ScaledColumns
-    inputs: ScaledColumns
-    clipped: int
 
 
 class VerticalParty(Target, Generic[R_co]):
@@ -89,20 +78,23 @@ class VerticalParty(Target, Generic[R_co]):
 
     def prepare(self, act: Prepare) -> Done:
         """Scale the aligned rows, defend the inputs, start the model. A second call changes nothing."""
-        self.check_run(act.federation.run)
+        federation = act.federation
+        self.check_run(federation.run)
+        if not isinstance(federation, Federation):
+            raise ProtocolError(f"run {federation.run!r} is horizontal: {self.name!r} is {self.role}")
         with self.lock:
-            if self._run is not None and self._run.federation.digest != act.federation.digest:
+            if self._run is not None and self._run.federation.digest != federation.digest:
                 raise StateError(
-                    f"party {self.name!r} is in run {act.federation.run!r} with other rows or settings: "
+                    f"party {self.name!r} is in run {federation.run!r} with other rows or settings: "
                     "resume the coordinator on its folder, or start all parties anew"
                 )
             if self._run is None:
                 give_back()  # what sending the digests took
-                check_membership(act.federation, self.config, self.table.columns)
-                check_order(act.order, act.federation, len(self.table.ids))
+                check_membership(federation, self.config, self.table.columns)
+                check_order(act.order, federation, len(self.table.ids))
                 table = self.table.digest()
                 order = self._identification.file_rows(act.order, self.table, act.salts)
-                self.begin_run(act.federation, order)
+                self.begin_run(federation, order)
                 self.save_summary()
                 save_order(self.folder, order, table)
                 self.reached.save()
@@ -160,29 +152,10 @@ class VerticalParty(Target, Generic[R_co]):
     def aligned_run(self, federation: Federation, order: Array) -> R_co:
         """The run of ``federation`` on the file rows ``order``, untrained; a part may import torch."""
 
-    def take_rows(self, federation: Federation, order: Array, labels: Array | None) -> Rows:
-        """The file rows ``order``, scaled and defended; defences may read ``labels`` int64 (N,)."""
-        truth, clipped = self._take_up(order, federation.train)
-        self.owner = Owner(self.name, truth, labels, federation.n_classes, role=self.role)
-        if not self.chain.overrides("on_inputs"):
-            return Rows(truth, truth, clipped)
-        everything = np.arange(federation.rows, dtype=np.int32)
-        exchange = Exchange(federation.run, Phase.TRAIN, 0, 0)
-        inputs = self.chain.fold("on_inputs", truth[:], exchange, everything)
-        return Rows(truth, ScaledColumns(inputs), clipped)
-
     def inputs_of(self, rows: Array, exchange: Exchange) -> Array:
         """The inputs (n, d) of ``rows`` as the model takes them in ``exchange``."""
         inputs: Array = self.chain.fold("on_batch", self.run.inputs[rows], exchange, rows)
         return inputs
-
-    def _take_up(self, order: Array, train: Array) -> tuple[ScaledColumns, int]:
-        """The table's own rows in ``order``, scaled; the table loses its features, even on failure."""
-        if len(features := self.table.features) < len(self.table.ids):
-            raise StateError(f"party {self.name!r} took up its rows before and failed: start it again")
-        scaler = Scaler.fit(self.table.columns, features, order[train])
-        self.table = replace(self.table, features=features[:0])
-        return aligned_in_place(features, order, scaler)
 
     def site(self, federation: Federation, features: int) -> Site:
         """Where the party's part of the model is built, of its ``features`` inputs.

@@ -158,7 +158,7 @@ def test_only_the_active_party_asks_for_embeddings(local: LocalFederation) -> No
         ):
             local.coordinator.links["a"].call(act)
     with pytest.raises(
-        AccessError, match=r"may not ask coordinator 'coordinator' to Predict: nobody may with this"
+        AccessError, match=r"may not ask coordinator 'coordinator' to Predict: nobody may in this"
     ):
         local.active.links["coordinator"].call(
             Predict(Released("active", PREDICT, Point.EMBEDDING, rows, {}))
@@ -182,7 +182,7 @@ def test_only_where_it_aggregates(tmp_path: Path) -> None:
         (hub.active.links["coordinator"], Epoch("tiny/run", 0)),
     ]
     for link, asking in asked:
-        with pytest.raises(AccessError, match=r"nobody may with this aggregator$"):
+        with pytest.raises(AccessError, match=r"nobody may in this run$"):
             link.call(asking)
     close(hub)
 

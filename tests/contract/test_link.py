@@ -28,6 +28,7 @@ from vflens.errors import (
 )
 from vflens.models.settings import Training
 from vflens.protocol import acts
+from vflens.protocol.access import ACCESS, DIRECT_ACCESS, HORIZONTAL_ACCESS, Access
 from vflens.protocol.federation import Federation
 from vflens.protocol.link import InProcessLink, Link, Party
 from vflens.protocol.standing import Standing
@@ -107,9 +108,13 @@ class TestLink:
             link.call(forward(1))
         assert link.call(forward(2)).exchange.step == 2
 
-    @pytest.mark.parametrize("access", [acts.ACCESS, acts.DIRECT_ACCESS], ids=["coordinator", "active"])
+    @pytest.mark.parametrize(
+        "access",
+        [ACCESS, DIRECT_ACCESS, HORIZONTAL_ACCESS],
+        ids=["coordinator", "active", "server"],
+    )
     @pytest.mark.parametrize("callee", [Role.PASSIVE, Role.ACTIVE, Role.COORDINATOR])
-    def test_the_access_table_is_enforced(self, connect: Connect, callee: Role, access: acts.Access) -> None:
+    def test_the_access_table_is_enforced(self, connect: Connect, callee: Role, access: Access) -> None:
         reached: list[type] = []
 
         def answer(act: acts.Act[Any]) -> Any:
@@ -199,7 +204,7 @@ def test_every_act_with_the_name_of_its_sender_is_signed() -> None:
 
 
 def test_the_examples_are_all_acts() -> None:
-    assert EXAMPLES.keys() == acts.ACCESS.keys()
+    assert EXAMPLES.keys() == ACCESS.keys()
 
 
 class TestGrpcLink:

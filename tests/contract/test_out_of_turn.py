@@ -16,8 +16,8 @@ from vflens.clients.vertical.party import VerticalParty
 from vflens.errors import AccessError, ProtocolError, StateError, VflensError
 from vflens.experiments.run.in_process import LocalFederation
 from vflens.models.part import Part
+from vflens.protocol.access import ACCESS
 from vflens.protocol.acts import (
-    ACCESS,
     Act,
     Begin,
     Deliver,

@@ -190,8 +190,8 @@ def test_a_living_party_repeats_a_request_that_failed(
     links = local.active.links
     links[to] = Faulty(links[to], act, number, fault)
     with pytest.raises(UnavailableError, match=r"was lost$"):
-        local.attack()
-    local.attack()
+        local.complete()
+    local.complete()
     assert result(local, tmp_path) == undisturbed(kind)
 
 

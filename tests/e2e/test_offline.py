@@ -243,7 +243,7 @@ def test_what_cannot_be_attacked_is_a_sentence(tmp_path: Path, recorded: Path) -
         attack_recorded(recorded / "a", "zero", "a", out)
     damaged = shutil.copytree(recorded / "active", tmp_path / "active")
     (damaged / "config.toml").write_text("", encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"config.toml: role is missing: a party is passive, active or"):
+    with pytest.raises(ConfigError, match=r"config.toml: role is missing: a party is passive, active, coord"):
         attack_recorded(damaged, "zero", "a", out)
     assert not out.exists()
 

@@ -166,7 +166,7 @@ class TestWrongParties:
     @pytest.mark.parametrize(
         ("changes", "code", "words"),
         [
-            ({"role": "judge"}, 2, "role is 'judge': a party is passive, active or coordinator"),
+            ({"role": "judge"}, 2, "role is 'judge': a party is passive, active, coordinator, client or"),
             (
                 {"address": "127.0.0.1:99999"},
                 2,

@@ -20,7 +20,7 @@ from wirecases import ACTS
 from vflens.errors import VflensError
 from vflens.experiments.run.in_process import LocalFederation
 from vflens.protocol import acts
-from vflens.protocol.acts import ACCESS, DIRECT_ACCESS
+from vflens.protocol.access import ACCESS, DIRECT_ACCESS
 from vflens.protocol.link import Party
 from vflens.protocol.standing import Standing
 from vflens.services.servicer import decode_request

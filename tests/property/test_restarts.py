@@ -83,7 +83,8 @@ class Aggregator(RuleBasedStateMachine):
         self.late, self.restarts = late, 0
         self.home = TemporaryDirectory()
         self.config = self.config.model_copy(update={"out": Path(self.home.name)})
-        self.train, self.predicted = self.prepare.federation.train, self.prepare.federation.predict
+        federation = self.prepare.federation
+        self.train, self.predicted = (federation.rows_of("", p) for p in (Phase.TRAIN, Phase.PREDICT))
         self.party = PassiveParty(self.config, {})
         self._tell(self.prepare)
         self.step, self.request = -1, 0  # the last asked for

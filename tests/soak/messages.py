@@ -166,7 +166,7 @@ class Rounds:
         with closing(World(self.configs(kind), self._home / f"{kind} recorded", "plain")) as world:
             world.local.coordinator.lead()
             world.local.coordinator.rejoin()
-            world.local.attack()
+            world.local.complete()
             world.local.coordinator.stop()
             asked = [Recorded(*message) for message in world.asked]
         return [*asked, Recorded(OPERATOR, world.local.active.name, Query("0-1"))]
@@ -204,7 +204,7 @@ class Rounds:
             train_until(world.local, _TRAINED_STEPS)
         elif key.moment == "after":
             world.local.coordinator.lead()
-            world.local.attack()
+            world.local.complete()
         return world
 
     def _send(self, rng: Random, recorded: Recorded, target: Target) -> str:

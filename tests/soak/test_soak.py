@@ -19,7 +19,8 @@ from google.protobuf.message import DecodeError
 from mutation import mutated
 from world import quick
 
-from vflens.protocol.acts import ACCESS, DIRECT_ACCESS, Deliver, Step, Submission
+from vflens.protocol.access import ACCESS, DIRECT_ACCESS
+from vflens.protocol.acts import Deliver, Step, Submission
 from vflens.wire.messages import RPCS
 
 NUMBER = 1_998  # messages: as many in each round

@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 from vflens.config import (
     ActiveConfig,
     CoordinatorConfig,
+    MemberConfig,
     PassiveConfig,
     Plugin,
     build_plugins,
@@ -61,7 +62,7 @@ def coordinator(**changes: Any) -> Config:
     return {**_party("coordinator", _peer("active", "active"), _peer("passive", "passive")), **changes}
 
 
-def _load(folder: Path, config: Config) -> PassiveConfig | ActiveConfig | CoordinatorConfig:
+def _load(folder: Path, config: Config) -> MemberConfig:
     file = folder / "config.toml"
     write_private(file, tomli_w.dumps(config))
     return load_party(file)
@@ -215,8 +216,8 @@ REFUSED: list[tuple[Config, str]] = [
             "training.learning_rate: Input should be a finite number"),
     (coordinator(training={"epochs": 0}), "training.epochs: Input should be greater than or equal to 1"),
     (coordinator(training={"momentum": 0.9}), "training.momentum: Extra inputs are not permitted"),
-    (coordinator(role="server"), "role is 'server': a party is passive, active or coordinator"),
-    ({"party": "p"}, "role is missing: a party is passive, active or coordinator"),
+    (coordinator(role="judge"), "role is 'judge': a party is passive, active, coordinator, client or server"),
+    ({"party": "p"}, "role is missing: a party is passive, active, coordinator, client or server"),
 ]  # fmt: skip
 
 

@@ -13,8 +13,7 @@ from laboratory import experiment
 from stubparty import short_folder
 
 from vflens.config import (
-    ActiveConfig,
-    CoordinatorConfig,
+    MemberConfig,
     PassiveConfig,
     Plugin,
     load_party,
@@ -25,7 +24,7 @@ from vflens.experiments.run.experiment import Experiment
 from vflens.services.folder import begin, exclusive, write_status
 
 
-def _dealt(folder: Path, **changes: Any) -> dict[str, PassiveConfig | ActiveConfig | CoordinatorConfig]:
+def _dealt(folder: Path, **changes: Any) -> dict[str, MemberConfig]:
     what = experiment(folder, **changes)
     return {
         name: load_party(file)

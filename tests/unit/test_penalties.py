@@ -15,7 +15,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from vflens.array import ScaledColumns
-from vflens.config import CoordinatorConfig, load_party
+from vflens.config import ActiveConfig, PassiveConfig, load_party
 from vflens.defenses.distance_correlation import DistanceCorrelation, squared_correlation
 from vflens.defenses.mid import MID, Bottleneck
 from vflens.errors import ConfigError
@@ -214,7 +214,7 @@ def test_predictions_have_no_noise_and_training_has_its_own_in_each_exchange() -
 
 def _check(what: Experiment) -> None:
     loaded = [load_party(file) for file in deal(what, what.out).values()]
-    parties = [config for config in loaded if not isinstance(config, CoordinatorConfig)]
+    parties = [config for config in loaded if isinstance(config, PassiveConfig | ActiveConfig)]
     check_modules(what.model, parties, {c.party: read_party_table(c.data) for c in parties})
 
 

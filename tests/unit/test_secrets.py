@@ -164,7 +164,7 @@ class TestInit:
             ('token = "example-token-active-passive"', 'token = """\nweak"""',
                     "peers.active.token cannot be replaced in place: give each its own line"),
             ('role = "passive"', 'role = "judge"',
-                    "role is 'judge': a party is passive, active or coordinator"),
+                    "role is 'judge': a party is passive, active, coordinator, client or server"),
             ('party = "passive"', 'party = "active"',
                     "two of the files configure party 'active': give those of one"),
             ("[data]", "[dat]", "data.file: Field required; dat: Extra inputs"),

@@ -19,7 +19,7 @@ from wirecases import ACTS, RELEASED, REPLIES, equal
 
 from vflens.errors import ProtocolError
 from vflens.protocol import acts
-from vflens.protocol.acts import ACCESS, DIRECT_ACCESS
+from vflens.protocol.access import ACCESS, DIRECT_ACCESS, HORIZONTAL_ACCESS
 from vflens.protos import vfl_pb2 as pb
 from vflens.services.servicer import decode_request
 from vflens.types import DTYPES, Released
@@ -80,7 +80,9 @@ def test_the_table_is_the_proto() -> None:
 def test_every_act_has_an_rpc_and_an_entry_of_the_access_table() -> None:
     classes = {a for a in vars(acts).values() if isinstance(a, type) and issubclass(a, acts.Act)}
     declared = classes - {acts.Act, acts.Signed}
-    assert set(RPCS) == set(ACCESS) == set(DIRECT_ACCESS) == set(ACTS) == set(REPLIES) == declared
+    tables = (ACCESS, DIRECT_ACCESS, HORIZONTAL_ACCESS)
+    assert all(set(RPCS) == set(table) for table in tables)
+    assert set(RPCS) == set(ACTS) == set(REPLIES) == declared
     assert all(rpc.path.rpartition("/")[2] == act.__name__ for act, rpc in RPCS.items())
 
 
@@ -118,6 +120,9 @@ def test_the_right_messages_are_taken() -> None:
 
 
 DTYPE = "send one of <f4, <f8, <i4, <i8, |b1, |u1"
+
+
+ROLES = "passive, active, coordinator, client, server"
 
 
 @pytest.mark.parametrize(
@@ -180,8 +185,13 @@ def test_rows_are_whole_positions() -> None:
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
-        ({"role": "operator"}, "party 'a' has role 'operator': expected passive, active or coordinator"),
-        ({"role": ""}, "party 'a' has role '': expected passive, active or coordinator"),
+        ({"role": "operator"}, f"party 'a' has role 'operator': expected {ROLES}"),
+        ({"role": ""}, f"party 'a' has role '': expected {ROLES}"),
+        ({"train_rows": -1}, "party 'a' announces a negative number of rows: count from 0"),
+        (
+            {"n_classes": 2, "classes": ["no"]},
+            "party 'a' names 1 of 2 classes, or one with control characters: name each once",
+        ),
         ({"n_classes": -1}, "party 'a' announces -1 classes: from 0 to 65536 can be learned"),
         ({"n_classes": 2**31 - 1}, "party 'a' announces 2147483647 classes: from 0 to 65536 can be learned"),
         (
@@ -360,6 +370,8 @@ def _counted(message: Message) -> int:
             count += 1 + _counted(value)
         elif field.message_type is not None:
             count += sum(1 + _counted(v) for v in value)
+        elif all(isinstance(v, str) for v in value):
+            count += len(value)
         else:  # numbers in one piece: integers count by the byte
             count += 1 + sum(1 if isinstance(v, float) else max(1, -(-v.bit_length() // 7)) for v in value)
     return count

@@ -3,31 +3,15 @@
 * :mod:`vflens.config.reading` – a TOML file as checked settings, or one sentence per wrong field.
 * :mod:`vflens.config.settings` – the parts: peers, plug-ins, disclosures, scoring, limits.
 * :mod:`vflens.config.addresses` – addresses of parties.
-* :mod:`vflens.config.party` – the settings of a passive party, the active one, the coordinator.
+* :mod:`vflens.config.party` – what all parties' settings share; :mod:`vflens.config.vertical` and
+  :mod:`vflens.config.horizontal` – those of the roles of each setting.
+* :mod:`vflens.config.loading` – a party's file.
 """
 
 from vflens.config.addresses import is_local
-from vflens.config.party import (
-    AGGREGATOR,
-    ATTACKED_ROWS,
-    DEVICE,
-    MODEL,
-    OPERATOR,
-    ActiveConfig,
-    CoordinatorConfig,
-    DataConfig,
-    DataPartyConfig,
-    Device,
-    LeaderConfig,
-    MemberConfig,
-    PartyConfig,
-    PassiveConfig,
-    VerticalConfig,
-    VerticalDataConfig,
-    check_aggregator,
-    check_sampling,
-    load_party,
-)
+from vflens.config.horizontal import ClientConfig, ServerConfig, check_rounds
+from vflens.config.loading import DataConfig, LeaderConfig, MemberConfig, load_party
+from vflens.config.party import DEVICE, MODEL, OPERATOR, DataPartyConfig, Device, PartyConfig
 from vflens.config.reading import describe_problem, read_toml, validate
 from vflens.config.settings import (
     MIB,
@@ -42,6 +26,17 @@ from vflens.config.settings import (
     Tls,
     build_plugins,
 )
+from vflens.config.vertical import (
+    AGGREGATOR,
+    ATTACKED_ROWS,
+    ActiveConfig,
+    CoordinatorConfig,
+    PassiveConfig,
+    VerticalConfig,
+    VerticalDataConfig,
+    check_aggregator,
+    check_sampling,
+)
 from vflens.names import Name
 
 __all__ = [
@@ -52,6 +47,7 @@ __all__ = [
     "MODEL",
     "OPERATOR",
     "ActiveConfig",
+    "ClientConfig",
     "CoordinatorConfig",
     "DataConfig",
     "DataPartyConfig",
@@ -68,12 +64,14 @@ __all__ = [
     "Plugin",
     "Recording",
     "Scoring",
+    "ServerConfig",
     "Settings",
     "Tls",
     "VerticalConfig",
     "VerticalDataConfig",
     "build_plugins",
     "check_aggregator",
+    "check_rounds",
     "check_sampling",
     "describe_problem",
     "is_local",

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
-from vflens.config import ActiveConfig, CoordinatorConfig, PassiveConfig, build_plugins
+from vflens.config import (
+    ActiveConfig,
+    CoordinatorConfig,
+    DataConfig,
+    MemberConfig,
+    PassiveConfig,
+    VerticalConfig,
+    build_plugins,
+)
 from vflens.errors import ConfigError
 from vflens.models.family import ModelFamily
 from vflens.plugins.attack import Attack
@@ -19,12 +27,14 @@ HOOKS = {
     Role.PASSIVE: _DATA_PARTY | {"on_parameters", "on_dataset"},
     Role.ACTIVE: _DATA_PARTY | {"on_labels", "on_batch_labels", "on_outputs", "on_gradient"},
     Role.COORDINATOR: frozenset({"on_embedding", "on_scores"}),
+    Role.CLIENT: frozenset({"on_inputs", "on_labels", "on_batch", "on_batch_labels", "on_update"}),
+    Role.SERVER: frozenset(),
 }
 #: Hooks at which an ε is that of one row in one exchange.
 _PER_ROW = frozenset({"on_batch_labels", "on_embedding", "on_gradient"})
 
 
-def build_defenses(config: PassiveConfig | ActiveConfig | CoordinatorConfig) -> list[NamedDefense]:
+def build_defenses(config: MemberConfig) -> list[NamedDefense]:
     """The configured defences of one party by name; each acts at one of its hooks.
 
     Raises:
@@ -37,7 +47,8 @@ def build_defenses(config: PassiveConfig | ActiveConfig | CoordinatorConfig) -> 
         available -= config.model.unused_hooks
         if config.model.scores_leave_at is Role.ACTIVE:
             available -= {"on_scores"}
-    if config.aggregator == "active" and not isinstance(config, PassiveConfig):  # they release no embedding
+    direct = isinstance(config, VerticalConfig) and config.aggregator == "active"
+    if direct and not isinstance(config, PassiveConfig):  # they release no embedding
         available -= {"on_embedding"}
     defenses: list[NamedDefense] = build_plugins(DEFENSES, config.defenses)
     for name, defense in defenses:
@@ -57,9 +68,7 @@ def build_defenses(config: PassiveConfig | ActiveConfig | CoordinatorConfig) -> 
     return defenses
 
 
-def _check_mixing(
-    defenses: Sequence[NamedDefense], config: PassiveConfig | ActiveConfig | CoordinatorConfig
-) -> None:
+def _check_mixing(defenses: Sequence[NamedDefense], config: MemberConfig) -> None:
     """Refuse a stated ε of a row behind a defence that puts one row into several: one that acts on inputs or
     labels, at the active party on the loss too, from which its gradients follow, or at the gate before it.
     """
@@ -154,7 +163,7 @@ def build_attacks(config: PassiveConfig | ActiveConfig) -> dict[str, Attack]:
     return dict(attacks)
 
 
-def check_device(config: PassiveConfig | ActiveConfig) -> None:
+def check_device(config: DataConfig) -> None:
     """Refuse an absent GPU; imports torch only if the configuration asks for one.
 
     Raises:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vflens.config.party import checked
+from vflens.config.loading import checked
 from vflens.config.reading import read_toml
 from vflens.config.secrets import EXAMPLE, is_weak
 from vflens.errors import ConfigError, StorageError
@@ -21,6 +21,7 @@ from vflens.names import repeated
 from vflens.storage.private import write_private
 from vflens.types import Role
 
+_ALIGNED = (Role.PASSIVE, Role.ACTIVE)  # who hash the ids of their rows
 _TOP = -1  # table index of a top-level key; [[peers]] count from 0
 _OTHER = -2  # table index of tables without secrets
 _HEADER = re.compile(r"""\s*\[{1,2}\s*([\w."' -]+?)\s*\]{1,2}\s*(#.*)?$""")
@@ -87,7 +88,7 @@ def fill(files: Sequence[Path]) -> dict[Path, list[str]]:
 def _places(file: Path, settings: Mapping[str, Any]) -> Iterator[_Place]:
     """Every secret that ``settings`` have or need; the check of the settings refuses other gaps."""
     me, peers = str(settings.get("party")), settings.get("peers")
-    needed = ["seed", "alignment_key"] if settings.get("role") != Role.COORDINATOR else ["seed"]
+    needed = ["seed", "alignment_key"] if settings.get("role") in _ALIGNED else ["seed"]
     for key in [*needed, "operator_token"] if "operator_token" in settings else needed:
         purpose = (key,) if key == "alignment_key" else (key, me)
         yield _Place(file, _TOP, key, purpose, settings.get(key))
@@ -172,7 +173,7 @@ def _needed_by(place: _Place, settings: Mapping[str, Any], given: set[str]) -> s
     """Parties that also need the secret, because their files were not ``given``."""
     if place.peer and place.peer not in given:
         return f": give the same to party {place.peer!r}, as its peers.{settings['party']}.token"
-    data = [p["name"] for p in settings["peers"] if p["role"] != Role.COORDINATOR]
+    data = [p["name"] for p in settings["peers"] if p["role"] in _ALIGNED]
     if place.key == "alignment_key" and not given.issuperset(data):
         return ": give the same to every other data party, and never to the coordinator"
     return ""

@@ -34,7 +34,7 @@ class Peer(Settings):
     """Another party: its address, and the token that this pair shares."""
 
     name: Name
-    role: Literal[Role.PASSIVE, Role.ACTIVE, Role.COORDINATOR]
+    role: Literal[Role.PASSIVE, Role.ACTIVE, Role.COORDINATOR, Role.CLIENT, Role.SERVER]
     address: str = Field(
         description='"host:port", or "unix:PATH" on one machine: the socket and its folder belong to the '
         "same user"

@@ -255,10 +255,24 @@ class ReleaseGate:
         hook = GATE_HOOKS.get(point)
         if hook is None:
             return tensors
+        if point is Point.UPDATE:
+            return self._defended_whole(hook, exchange, tensors)
         if point is Point.PARAMETERS:
             withheld_or_changed: Mapping[str, Array] | None = self._chain.fold(hook, tensors, exchange, rows)
             return withheld_or_changed
         return {str(point): self._chain.fold(hook, tensors[str(point)], exchange, rows)}
+
+    def _defended_whole(
+        self, hook: str, exchange: Exchange, tensors: Mapping[str, Array]
+    ) -> Mapping[str, Array]:
+        """``tensors`` after defences that see all their numbers as one row: a norm is that of the whole."""
+        if not self._chain.overrides(hook):
+            return tensors
+        row = np.concatenate([tensor.ravel() for tensor in tensors.values()])[None]
+        row = self._chain.fold(hook, row, exchange, np.zeros(1, np.int32))
+        ends = np.cumsum([tensor.size for tensor in tensors.values()])[:-1]
+        parts = zip(tensors.items(), np.split(row[0], ends), strict=True)
+        return {name: part.reshape(tensor.shape) for (name, tensor), part in parts}
 
     def _seal(
         self, point: Point, exchange: Exchange, rows: Array, tensors: Mapping[str, Array] | None

@@ -54,6 +54,7 @@ from vflens.member.start_nonce import start_nonce
 from vflens.member.step_log import StepLog
 from vflens.plugins.chain import DefenseChain
 from vflens.plugins.defense import GATE_HOOKS
+from vflens.protocol.acts import ANSWERS
 from vflens.protocol.agreement import Agreement
 from vflens.protocol.checks import MODEL_VERSION
 from vflens.protocol.link import Link, Links, Party
@@ -67,8 +68,6 @@ from vflens.storage.transcript import Transcript
 from vflens.types import Array, Owner, Point, Released, Role
 
 T = TypeVar("T")
-#: What a member learns from in training → what it gives.
-_ANSWERS = {Point.EMBEDDING: Point.GRADIENT, Point.GRADIENT: Point.EMBEDDING}
 
 
 class Member(Party):
@@ -117,7 +116,7 @@ class Member(Party):
         self.chain = DefenseChain(lambda: self.owner, defenses, *drawn, common=common)
         steps = StepLog(recovery / "steps.bin") if asked_for_rows else None
         self.gate = ReleaseGate(self.name, self.chain, self.folder / "released", steps)
-        self._gives = _ANSWERS[learns_from]
+        self._gives, self.predicts = ANSWERS[learns_from], Point.EMBEDDING  # in training, in prediction
         self.reached = Reached(self.folder)
         self.lock = threading.RLock()
         self.stopped = threading.Event()  # the run is over
@@ -127,11 +126,6 @@ class Member(Party):
     @abstractmethod
     def federation(self) -> Agreement | None:
         """The run's members and rows, None while the member is new."""
-
-    @property
-    def gives(self) -> Point:
-        """The kind of its messages in prediction."""
-        return Point.EMBEDDING
 
     @property
     def clipped(self) -> int:
@@ -218,7 +212,7 @@ class Member(Party):
                 self.reached.incarnation,
                 self.reached.stage,
                 self.recovery.learned,
-                len(self.gate.released_rows(self.gives, MODEL_VERSION)),
+                len(self.gate.released_rows(self.predicts, MODEL_VERSION)),
                 b"" if self.federation is None else self.federation.digest,
             )
 
@@ -331,7 +325,6 @@ class Member(Party):
         self.metrics.save()
         self.save_summary()
 
-    @abstractmethod
     def record_totals(self) -> None:
         """Add the figures that are known at the end only."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 
 from vflens.models.family import ModelFamily
 from vflens.models.part import Site
 from vflens.models.softmax_regression import batches, one_hot
+from vflens.models.whole import WholeModel
 from vflens.types import Array, Exchange, Phase
 
 
@@ -27,19 +27,15 @@ def train_alone(
     ``read`` returns the inputs (m, d) of the rows asked. ``site`` describes the active party, with the width
     that it receives in the federation.
     """
-    width, step = model.width_alone(site.columns, site.received), 0
-    peers = () if site.columns else site.peers  # its own embedding alone reaches the top
-    part = model.active_part(replace(site, received=width, peers=peers))
+    whole, step = WholeModel(model, site), 0
     for epoch in range(site.training.epochs):
         for batch in batches(rows, site.training.batch_size, rng):
-            y = one_hot(labels[batch], site.classes)
             exchange = Exchange("alone", Phase.TRAIN, epoch, step)
-            part.loss_gradient(np.zeros((len(batch), width)), read(batch), y, exchange).learn()
+            whole.learn(read(batch), one_hot(labels[batch], site.classes), exchange)
             step += 1
 
     def scores(new: Array) -> Array:
         """Scores float64 (m, k) of the rows ``new`` int (m,)."""
-        exchange = Exchange("alone", Phase.PREDICT, 1, 0)
-        return part.log_scores(np.zeros((len(new), width)), read(new), exchange)
+        return whole.log_scores(read(new), Exchange("alone", Phase.PREDICT, 1, 0))
 
     return scores

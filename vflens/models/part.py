@@ -120,6 +120,16 @@ class ActivePart(Part, Protocol):
 
 
 @runtime_checkable
+class Taking(Protocol):
+    """A part that can begin anew from given parameters, as in each round of a horizontal run."""
+
+    def take(self, parameters: Mapping[str, Array]) -> None:
+        """Set its parameters to those that :meth:`Part.parameters` of the same model gave; its optimiser
+        begins anew.
+        """
+
+
+@runtime_checkable
 class Predicting(Protocol):
     """An active party's part that can show its own attacks the network that gives the predictions."""
 

@@ -8,6 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
 from vflens.types import INT32_MAX
 
+#: How the updates of clients are weighted.
+Weights = Literal["rows", "equal"]
 Aggregator = Literal["coordinator", "active"]
 AGGREGATORS: tuple[Aggregator, ...] = get_args(Aggregator)
 
@@ -43,4 +45,21 @@ class Training(BaseModel):
         le=1,
         description="1: passive parties compute an embedding while the gradient of the one before is still "
         "on its way; needs aggregator = 'active', and often a smaller learning rate",
+    )
+
+
+class Horizontal(BaseModel):
+    """The rounds of a horizontal run: federated averaging (McMahan et al., 2017, algorithm 1)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    rounds: int = Field(20, ge=1, le=INT32_MAX, description="how often parameters go down and updates up")
+    local_epochs: int = Field(
+        1, ge=1, le=INT32_MAX, description="a client's passes over its training rows in a round"
+    )
+    local_steps: int | None = Field(
+        None, ge=1, le=INT32_MAX, description="so many batches in a round, instead of whole epochs"
+    )
+    weights: Weights = Field(
+        "rows", description="of the clients' updates: in proportion to their training rows, or equal"
     )

@@ -27,6 +27,7 @@ class LinearBlock:
         self._penalty = 2 * training.l2
         penalised = len(self._theta) if training.penalise_bias else size
         self._penalised, self._penalised_gradient = self._theta[:penalised], self._gradient[:penalised]
+        self._training = training
         self._optimizer = OPTIMIZERS[training.optimizer](len(self._theta), training.learning_rate)
         self.weight = self._theta[:size].reshape(classes, features)
         self.bias = self._theta[size:] if bias else None
@@ -68,6 +69,13 @@ class LinearBlock:
         """Copies of "weight" and, where it is held, "bias"."""
         named = {"weight": self.weight.copy()}
         return named if self.bias is None else {**named, "bias": self.bias.copy()}
+
+    def take(self, parameters: Mapping[str, Array]) -> None:
+        """See :meth:`vflens.models.part.Taking.take`."""
+        self.weight[:] = parameters["weight"]
+        if self.bias is not None:
+            self.bias[:] = parameters["bias"]
+        self._optimizer = OPTIMIZERS[self._training.optimizer](len(self._theta), self._training.learning_rate)
 
     def state(self) -> dict[str, Array]:
         """Parameters and optimiser state, for :meth:`load`."""

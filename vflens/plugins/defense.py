@@ -31,6 +31,7 @@ GATE_HOOKS: Mapping[Point, str] = {
     Point.SCORES: "on_scores",
     Point.PARAMETERS: "on_parameters",
     Point.DATASET: "on_dataset",
+    Point.UPDATE: "on_update",
 }
 _BLOCK = 64  # rows that share a stream: few enough to draw all of them for one
 #: Inner hooks on the rows of one exchange. A restart repeats those of training, so their draws repeat too.
@@ -209,6 +210,10 @@ class Defense(BaseModel):
     def on_gradient(self, g: Array, ctx: Context) -> Array:
         """The gradient of the batch's loss in the logits or embedding (n, k)."""
         return g
+
+    def on_update(self, u: Array, ctx: Context) -> Array:
+        """A client's update of one round, all its numbers as one row (1, m)."""
+        return u
 
     def on_scores(self, log_c: Array, ctx: Context) -> Array:
         """Log-probabilities (n, k): ties and arg-max survive saturation. −inf is legal, NaN is not."""

@@ -1,26 +1,26 @@
-"""The acts by which parties call each other: one class per act, its reply, and the permissions.
+"""The acts by which parties call each other: one class per act, and its reply.
 
-Both links carry these; over gRPC each act is one rpc (``protos/vfl.proto``). Acts outside :data:`ACCESS` are
-refused: in particular the active party cannot reach a passive party's forward pass and so avoid the
-coordinator's score gate, unless all are configured so (:data:`DIRECT_ACCESS`).
+Both links carry these; over gRPC each act is one rpc (``protos/vfl.proto``). Who may ask whom stands in
+:mod:`vflens.protocol.access`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import product
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 
-from vflens.errors import AccessError
-from vflens.protocol.federation import Federation
+from vflens.protocol.agreement import Agreement
 from vflens.protocol.standing import Standing
 from vflens.storage.heads import Heads
-from vflens.types import Array, Exchange, PartyInfo, Released, Role, RowStatus, numbered
+from vflens.types import Array, Exchange, PartyInfo, Point, Released, RowStatus, numbered
 
 R = TypeVar("R")
+#: What a party learns from in a step, and what it gives.
+_PAIRS = ((Point.EMBEDDING, Point.GRADIENT), (Point.PARAMETERS, Point.UPDATE))
+ANSWERS = {learned: given for pair in _PAIRS for learned, given in (pair, pair[::-1])}
 MAX_ATTACKS = 256  # in one submission: bounds its rows in the target's metrics
 
 
@@ -81,9 +81,11 @@ class Identify(Act[Identities]):
 
 @dataclass(frozen=True, eq=False)
 class Prepare(Act[Done]):
-    """Start the aligned run: ``order`` int32 (N,) are positions in this party's digests under ``salts``."""
+    """Start the run: ``order`` int32 (N,) are positions in this party's digests under ``salts``, none in a
+    horizontal run.
+    """
 
-    federation: Federation
+    federation: Agreement
     order: Array
     salts: bytes = b""
 
@@ -112,6 +114,8 @@ class Step(Act[StepReply]):
     it, then releases its embedding of ``rows``; without rows (the last step) it only learns. To the
     active party: ``received`` holds the passive parties' summed embeddings of ``rows``; it releases the
     gradient, then learns. As aggregator, the active party asks the passive parties itself.
+    To a client: ``received`` holds the parameters of a round; it trains them and releases their update,
+    after the last round it only keeps them.
     """
 
     exchange: Exchange
@@ -270,80 +274,3 @@ class Stop(Act[Done]):
     run: str
     failure: str = ""
     heads: Mapping[str, Heads] = field(default_factory=dict)
-
-
-def _pairs(callers: set[Role], callees: set[Role]) -> frozenset[tuple[Role, Role]]:
-    return frozenset(product(callers, callees))
-
-
-_DATA = {Role.PASSIVE, Role.ACTIVE}
-_TO_DATA = _pairs({Role.COORDINATOR}, _DATA)
-_NOBODY: frozenset[tuple[Role, Role]] = frozenset()
-Access = Mapping[type[Act[Any]], frozenset[tuple[Role, Role]]]
-
-#: act → (who may ask, who answers). Everything else is refused.
-ACCESS: Access = {
-    Describe: _TO_DATA,
-    Salt: _TO_DATA,
-    Identify: _TO_DATA,
-    Prepare: _TO_DATA,
-    Rejoin: _TO_DATA,
-    Step: _TO_DATA,
-    Train: _NOBODY,
-    Epoch: _NOBODY,
-    Disclose: _TO_DATA,
-    Deliver: _TO_DATA,
-    Begin: _TO_DATA,
-    Forward: _pairs({Role.COORDINATOR}, {Role.PASSIVE}),
-    Stop: _TO_DATA,
-    Predict: _pairs({Role.ACTIVE}, {Role.COORDINATOR}),
-    Finished: _pairs(_DATA, {Role.COORDINATOR}),
-    Submission: frozenset({(Role.ACTIVE, Role.PASSIVE), (Role.PASSIVE, Role.ACTIVE)}),
-    Query: _pairs({Role.OPERATOR}, {Role.ACTIVE}),
-}
-
-#: The differences if the active party aggregates: only it asks for embeddings, in training and prediction.
-DIRECT_ACCESS: Access = {
-    **ACCESS,
-    Step: _pairs({Role.ACTIVE}, {Role.PASSIVE}),
-    Train: _pairs({Role.COORDINATOR}, {Role.ACTIVE}),
-    Epoch: _pairs({Role.ACTIVE}, {Role.COORDINATOR}),
-    Forward: _pairs({Role.ACTIVE}, {Role.PASSIVE}),
-    Predict: _NOBODY,
-}
-
-
-def check_access(
-    act: type[Act[Any]],
-    caller: str,
-    caller_role: Role,
-    callee: str,
-    callee_role: Role,
-    *,
-    access: Access = ACCESS,
-) -> None:
-    """Refuse what ``access`` does not grant.
-
-    Raises:
-        AccessError: names caller, act and callee.
-    """
-    pairs = access[act]
-    if (caller_role, callee_role) not in pairs:
-        callers = sorted({asking for asking, _ in pairs})
-        allowed = f"only the {' or '.join(callers)} may" if callers else "nobody may with this aggregator"
-        raise AccessError(
-            f"{caller_role} {caller!r} may not ask {callee_role} {callee!r} to {act.__name__}: {allowed}"
-        )
-
-
-def check_sender(act: Act[Any], caller: str) -> None:
-    """Refuse an act whose ``sender`` is not the authenticated ``caller``.
-
-    Raises:
-        AccessError: names both.
-    """
-    if isinstance(act, Signed) and act.sender != caller:
-        raise AccessError(
-            f"{type(act).__name__} in the name of {act.sender!r} came from {caller!r}: sign with your "
-            "own name"
-        )

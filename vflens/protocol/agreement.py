@@ -15,6 +15,7 @@ import numpy as np
 from vflens.errors import ProtocolError, StorageError
 from vflens.models.family import ModelFamily
 from vflens.models.settings import Training
+from vflens.models.size import Size
 from vflens.storage.files import load_arrays, save_arrays, write_whole
 from vflens.storage.json_file import json_object
 from vflens.types import Array, ColumnInfo, Exchange, PartyInfo, Phase, Pixel, Role
@@ -43,6 +44,28 @@ class Agreement(ABC):
     @abstractmethod
     def rows_of(self, party: str, phase: Phase) -> Array:
         """The rows int32 (n,) of ``party`` in training or prediction."""
+
+    @abstractmethod
+    def part_size(self, party: PartyInfo) -> Size:
+        """What the part of the model of ``party`` takes.
+
+        Raises:
+            ConfigError: the model does not fit the columns.
+        """
+
+    @property
+    @abstractmethod
+    def received_width(self) -> int:
+        """Numbers per row that arrive at the top of the model.
+
+        Raises:
+            ConfigError: the model does not fit the columns, or embeddings cannot be combined.
+        """
+
+    @property
+    def local_passes(self) -> int:
+        """Passes over its rows that a party makes in training, at most."""
+        return self.epochs
 
     @property
     def epochs(self) -> int:
@@ -104,9 +127,7 @@ class Agreement(ABC):
         """
         facts, positions = json.dumps({**self.agreed(), **more}), self.positions()
         write_whole(folder / "federation.json", facts.encode())
-        save_arrays(
-            folder / "rows.npz", {**positions, "agreed": self._digest(json.loads(facts), positions)}
-        )
+        save_arrays(folder / "rows.npz", {**positions, "agreed": self._digest(json.loads(facts), positions)})
 
     @classmethod
     def load(cls, folder: Path) -> Self:
@@ -146,7 +167,8 @@ class Agreement(ABC):
 def party_from_dict(data: dict[str, Any]) -> PartyInfo:
     """A :class:`PartyInfo` from its ``asdict``."""
     columns = tuple(_column(**c) for c in data["columns"])
-    return PartyInfo(data["name"], Role(data["role"]), columns, data["n_classes"])
+    numbers = (data["n_classes"], tuple(data["classes"]), data["train_rows"], data["predict_rows"])
+    return PartyInfo(data["name"], Role(data["role"]), columns, *numbers)
 
 
 def _column(

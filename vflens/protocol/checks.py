@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -91,6 +92,24 @@ def finite(released: Released, name: str, shape: tuple[int, ...], dtype: np.dtyp
             f"{released.exchange.step}: check its table, its defences and the learning rate"
         )
     return value
+
+
+def finite_tensors(released: Released, like: Mapping[str, Array]) -> None:
+    """Refuse ``released`` unless its tensors have the names, shapes and dtypes of ``like``, and all numbers
+    are finite and none is huge.
+
+    Raises:
+        KnowledgeError: they were withheld.
+        ProtocolError: naming the tensor.
+    """
+    for name, due in like.items():
+        single = replace(released, tensors={name: released.tensor(name)})
+        finite(single, name, due.shape, due.dtype)
+    odd = sorted(set(released.tensors or ()) - set(like))
+    if odd:  # extra tensors would enter the transcript
+        raise ProtocolError(
+            f"{released.point.value} of {released.sender!r} carries the tensor {odd[0]!r}: the model has none"
+        )
 
 
 def part(released: Released, rows: Array) -> Released:

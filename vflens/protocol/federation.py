@@ -15,6 +15,7 @@ from vflens.errors import ConfigError, ProtocolError
 from vflens.models.families.softmax_regression import SOFTMAX_REGRESSION
 from vflens.models.family import ModelFamily, checked_model
 from vflens.models.settings import Training
+from vflens.models.size import Size
 from vflens.protocol.agreement import Agreement, party_from_dict
 from vflens.types import Array, PartyInfo, Phase, Point, Released, Role, sealed
 
@@ -89,6 +90,16 @@ class Federation(Agreement):
             ConfigError: the embeddings cannot be combined.
         """
         return self.model.combined_width(list(self.widths.values()), self.n_classes)
+
+    @property
+    def received_width(self) -> int:
+        """See :attr:`Agreement.received_width`."""
+        return self.combined_width
+
+    def part_size(self, party: PartyInfo) -> Size:
+        """See :meth:`Agreement.part_size`."""
+        peers = [p.columns for p in self.passive]
+        return self.model.part_size(party.role, party.columns, peers, self.n_classes)
 
     @cached_property
     def scored_by_coordinator(self) -> bool:

@@ -12,7 +12,8 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from vflens.errors import StateError
 from vflens.failpoints import fail_point
-from vflens.protocol.acts import ACCESS, Access, Act, check_access, check_sender
+from vflens.protocol.access import ACCESS, Access, check_access, check_sender
+from vflens.protocol.acts import Act
 from vflens.protocol.fence import Fence
 from vflens.types import PartyInfo, Role
 

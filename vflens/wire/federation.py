@@ -8,11 +8,13 @@ from typing import cast
 from pydantic import ValidationError
 
 from vflens.config import describe_problem
-from vflens.errors import PluginError, ProtocolError, from_peer
+from vflens.errors import ConfigError, PluginError, ProtocolError, from_peer
 from vflens.models.family import ModelFamily, checked_model
-from vflens.models.settings import AGGREGATORS, Training
+from vflens.models.settings import AGGREGATORS, Horizontal, Training
 from vflens.names import has_controls
+from vflens.protocol.agreement import Agreement
 from vflens.protocol.federation import Federation
+from vflens.protocol.horizontal import HorizontalFederation, check_alike
 from vflens.protos import vfl_pb2 as pb
 from vflens.storage.json_file import json_object
 from vflens.types import MAX_PIXEL, ColumnInfo, PartyInfo, Pixel, Role
@@ -20,7 +22,7 @@ from vflens.wire.codec import decode_rows, encode_rows
 
 MAX_CLASSES = MAX_COLUMNS = 65_536  # what a peer announces decides how much memory this party allocates
 MAX_MODEL = 65_536  # characters of JSON
-_MEMBERS = frozenset({Role.PASSIVE, Role.ACTIVE, Role.COORDINATOR})
+_MEMBERS = [role for role in Role if role is not Role.OPERATOR]
 
 
 def encode_party(info: PartyInfo) -> pb.PartyInfo:
@@ -29,7 +31,15 @@ def encode_party(info: PartyInfo) -> pb.PartyInfo:
         pb.Column(name=c.name, low=c.low, high=c.high, alphabet=c.alphabet or (), pixel=c.pixel or ())
         for c in info.columns
     ]
-    return pb.PartyInfo(name=info.name, role=info.role.value, columns=columns, n_classes=info.n_classes)
+    return pb.PartyInfo(
+        name=info.name,
+        role=info.role.value,
+        columns=columns,
+        n_classes=info.n_classes,
+        classes=info.classes,
+        train_rows=info.train_rows,
+        predict_rows=info.predict_rows,
+    )
 
 
 def decode_party(message: pb.PartyInfo) -> PartyInfo:
@@ -40,7 +50,7 @@ def decode_party(message: pb.PartyInfo) -> PartyInfo:
     """
     if message.role not in _MEMBERS:
         raise ProtocolError(
-            f"party {message.name!r} has role {message.role!r}: expected passive, active or coordinator"
+            f"party {message.name!r} has role {message.role!r}: expected {', '.join(_MEMBERS)}"
         )
     if not 0 <= message.n_classes <= MAX_CLASSES:
         raise ProtocolError(
@@ -52,9 +62,17 @@ def decode_party(message: pb.PartyInfo) -> PartyInfo:
             f"party {message.name!r} announces {len(message.columns)} columns: up to {MAX_COLUMNS} are "
             "learned from"
         )
-    return PartyInfo(
-        message.name, Role(message.role), tuple(map(_column, message.columns)), message.n_classes
-    )
+    classes = tuple(message.classes)
+    if any(map(has_controls, classes)) or len(classes) not in (0, message.n_classes):
+        raise ProtocolError(
+            f"party {message.name!r} names {len(classes)} of {message.n_classes} classes, or one with "
+            "control characters: name each once"
+        )
+    if min(message.train_rows, message.predict_rows) < 0:
+        raise ProtocolError(f"party {message.name!r} announces a negative number of rows: count from 0")
+    columns = tuple(map(_column, message.columns))
+    numbers = (message.n_classes, classes, message.train_rows, message.predict_rows)
+    return PartyInfo(message.name, Role(message.role), columns, *numbers)
 
 
 def _column(message: pb.Column) -> ColumnInfo:
@@ -80,8 +98,18 @@ def _column(message: pb.Column) -> ColumnInfo:
     )
 
 
-def encode_federation(federation: Federation) -> pb.Federation:
+def encode_federation(federation: Agreement) -> pb.Federation:
     """``federation`` as a message."""
+    if isinstance(federation, HorizontalFederation):
+        return pb.Federation(
+            run=federation.run,
+            parties=[encode_party(p) for p in federation.parties],
+            training=pb.Training(**federation.training.model_dump()),
+            lab=federation.lab,
+            model=federation.model.model_dump_json(),
+            horizontal=pb.Horizontal(**federation.horizontal.model_dump()),
+        )
+    assert isinstance(federation, Federation)
     return pb.Federation(
         run=federation.run,
         parties=[encode_party(p) for p in federation.parties],
@@ -95,25 +123,57 @@ def encode_federation(federation: Federation) -> pb.Federation:
     )
 
 
-def decode_federation(message: pb.Federation) -> Federation:
+def decode_federation(message: pb.Federation) -> Agreement:
     """The federation in ``message``.
 
     Raises:
-        ProtocolError: settings out of range, or not exactly one active party with classes.
+        ProtocolError: settings out of range, not exactly one active party with classes, or not only clients.
     """
     t = message.training
     try:
         training = Training(**{f.name: getattr(t, f.name) for f in t.DESCRIPTOR.fields})
     except ValidationError as error:
         raise _out_of_range("training", error) from None
+    parties = tuple(map(decode_party, message.parties))
+    names = [p.name for p in parties]
+    if len(set(names)) < len(names):
+        raise ProtocolError(f"a federation of {names}: every party has its own name")
+    if message.HasField("horizontal"):
+        return _horizontal(message, parties, training)
+    return _vertical(message, parties, training)
+
+
+def _horizontal(
+    message: pb.Federation, parties: tuple[PartyInfo, ...], training: Training
+) -> HorizontalFederation:
+    sent = message.horizontal
+    settings = {f.name: getattr(sent, f.name) for f in sent.DESCRIPTOR.fields}
+    if not sent.HasField("local_steps"):
+        settings["local_steps"] = None
+    try:
+        horizontal = Horizontal(**settings)
+    except ValidationError as error:
+        raise _out_of_range("horizontal", error) from None
+    if not parties or any(p.role is not Role.CLIENT for p in parties):
+        roles = [p.role.value for p in parties]
+        raise ProtocolError(f"a horizontal federation of roles {roles}: expected clients, at least one")
+    if list(parties) != sorted(parties, key=lambda p: p.name):
+        raise ProtocolError("clients out of order: their updates are added by name, send them so")
+    try:
+        check_alike(parties)
+    except ConfigError as error:
+        raise ProtocolError(str(error)) from None
+    return HorizontalFederation(
+        message.run, parties, training, message.lab, _model(message.model), horizontal
+    )
+
+
+def _vertical(message: pb.Federation, parties: tuple[PartyInfo, ...], training: Training) -> Federation:
     if message.aggregator not in AGGREGATORS:
         raise ProtocolError(
             f"a federation with aggregator {message.aggregator!r}: expected {' or '.join(AGGREGATORS)}"
         )
-    parties = tuple(map(decode_party, message.parties))
-    roles, names = [p.role for p in parties], [p.name for p in parties]
-    if len(set(names)) < len(names):
-        raise ProtocolError(f"a federation of {names}: every party has its own name")
+    roles = [p.role for p in parties]
     if roles.count(Role.ACTIVE) != 1 or Role.PASSIVE not in roles:
         raise ProtocolError(
             f"a federation of roles {[r.value for r in roles]}: expected one active and at least one "

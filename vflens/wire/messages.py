@@ -1,7 +1,7 @@
 """Acts and replies as messages: one entry per rpc of ``protos/vfl.proto``.
 
 :data:`RPCS` is the only table that links and servicers share; a test compares it with the service
-descriptors and with :data:`vflens.protocol.acts.ACCESS`.
+descriptors and with :data:`vflens.protocol.access.ACCESS`.
 """
 
 from __future__ import annotations

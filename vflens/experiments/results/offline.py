@@ -15,7 +15,6 @@ from vflens.clients.adversary import reconstructed, save_estimate, scored_traini
 from vflens.clients.passive import PassiveParty
 from vflens.config import (
     ActiveConfig,
-    CoordinatorConfig,
     DataPartyConfig,
     PartyConfig,
     PassiveConfig,
@@ -203,7 +202,7 @@ def score_estimate(file: Path, config_file: Path) -> Document:
         ProtocolError: an estimate of other rows or columns.
     """
     config = load_party(config_file)
-    if isinstance(config, CoordinatorConfig):
+    if not isinstance(config, PassiveConfig | ActiveConfig):
         raise ConfigError(
             f"{config_file} configures a {config.role}: only the target, a data party, can score"
         )

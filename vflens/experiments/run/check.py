@@ -13,7 +13,16 @@ import numpy as np
 from vflens.array import ScaledColumns
 from vflens.clients.membership import check_limits
 from vflens.clients.spending import Spending
-from vflens.config import MIB, ActiveConfig, CoordinatorConfig, Limits, PassiveConfig, load_party, read_toml
+from vflens.config import (
+    MIB,
+    ActiveConfig,
+    DataConfig,
+    Limits,
+    MemberConfig,
+    PassiveConfig,
+    load_party,
+    read_toml,
+)
 from vflens.config.compatibility import build_attacks, build_defenses, check_device, check_grants
 from vflens.errors import ConfigError, StateError, StorageError
 from vflens.experiments.run.dealer import data_set, deal_tables, remove_sockets, write_parties
@@ -58,7 +67,7 @@ def check(file: Path) -> Document:
                     facts |= clip_notes(scenario.name, config)
             finally:
                 remove_sockets(configs)
-        scenarios.append([c for c in loaded.values() if not isinstance(c, CoordinatorConfig)])
+        scenarios.append([c for c in loaded.values() if isinstance(c, PassiveConfig | ActiveConfig)])
     check_granted(experiment)
     data_parties = [config for parties in scenarios for config in parties]
     read = {c.party: tables.get(c.party) or read_party_table(experiment.files[c.party]) for c in data_parties}
@@ -73,7 +82,7 @@ def check(file: Path) -> Document:
     return {**facts, "rows": f"{len(federation.train)} to train, {len(federation.predict)} to predict"}
 
 
-def clip_notes(scenario: str, config: PassiveConfig | ActiveConfig | CoordinatorConfig) -> dict[str, str]:
+def clip_notes(scenario: str, config: MemberConfig) -> dict[str, str]:
     """A sentence per defence of gradients whose ``clip`` exceeds every gradient of logits, c − y: its L1 norm
     is at most 2.
 
@@ -156,7 +165,7 @@ def check_messages(federation: Federation, limits: Limits, rows: Mapping[str, in
             )
 
 
-def check_party(config: PassiveConfig | ActiveConfig | CoordinatorConfig) -> Document:
+def check_party(config: MemberConfig) -> Document:
     """The same for one party's configuration."""
     from vflens.wire.channel import check_address, check_port_free  # gRPC, which figures do not need
 
@@ -172,16 +181,17 @@ def check_party(config: PassiveConfig | ActiveConfig | CoordinatorConfig) -> Doc
     facts: Document = {"party": config.party, "role": str(config.role), "address": config.address}
     facts |= {"peers": [p.name for p in config.peers], "defenses": defenses}
     summary = f"{config.role} at {config.address}"
-    if not isinstance(config, CoordinatorConfig):
+    if isinstance(config, DataConfig):
         table = read_party_table(config.data)
         facts |= {"rows": len(table.ids), "columns": len(table.columns), "classes": list(table.class_names)}
         summary += f", {len(table.ids)} rows, {len(table.columns)} columns"
         for _, defense in built:
             defense.check(config.party, len(table.class_names))
+        check_device(config)
+    if isinstance(config, PassiveConfig | ActiveConfig):
         # Alignment decides which rows train; at least one predicts.
         check_grants(config, len(table.ids) - 1 if table.split is None else int((table.split == 0).sum()))
         build_attacks(config)
-        check_device(config)
         facts["attacks"] = [a.name for a in config.attacks]
         summary += f", {len(config.attacks)} attacks"
     return {**facts, "summary": summary + (f", defended by {', '.join(defenses)}" if defenses else "")}

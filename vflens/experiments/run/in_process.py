@@ -10,7 +10,7 @@ from typing import TypeAlias
 from vflens.clients.active import ActiveParty
 from vflens.clients.data_party import DataParty
 from vflens.clients.passive import PassiveParty
-from vflens.config import LeaderConfig, MemberConfig, load_party
+from vflens.config import ActiveConfig, DataConfig, LeaderConfig, MemberConfig, PassiveConfig, load_party
 from vflens.config.compatibility import build_attacks, build_defenses, check_device
 from vflens.coordinator.coordinator import Coordinator
 from vflens.coordinator.leader import Leader
@@ -66,14 +66,14 @@ class LocalFederation:
         return {**self.passive, self.active.name: self.active}
 
     @property
-    def led(self) -> list[DataParty]:
-        """All data parties; an active one first, for it predicts before others attack."""
-        found = [m for m in self.parties.values() if isinstance(m, DataParty)]
-        return sorted(found, key=lambda party: not isinstance(party, ActiveParty))
+    def led(self) -> dict[str, DataParty]:
+        """All data parties by name; an active one first, for it predicts before others attack."""
+        found = {name: m for name, m in self.parties.items() if isinstance(m, DataParty)}
+        return dict(sorted(found.items(), key=lambda named: not isinstance(named[1], ActiveParty)))
 
     def members(self) -> Iterator[Joined]:
         """All parties, the leader last."""
-        yield from self.led
+        yield from self.led.values()
         yield self.leader
 
     def run(self) -> None:
@@ -88,8 +88,8 @@ class LocalFederation:
 
     def complete(self) -> None:
         """What all data parties do once training is over."""
-        for party in self.led:
-            party.complete()
+        for name in self.led:  # looked up anew: a party can be replaced meanwhile
+            self.led[name].complete()
 
     @contextmanager
     def _statuses(self) -> Iterator[None]:
@@ -120,6 +120,7 @@ def _check_plugins(configs: Iterable[MemberConfig]) -> None:
     """Refuse any party's plug-ins or device before a party opens its logs."""
     for config in configs:
         build_defenses(config)
-        if not isinstance(config, LeaderConfig):
+        if isinstance(config, PassiveConfig | ActiveConfig):
             build_attacks(config)
+        if isinstance(config, DataConfig):
             check_device(config)

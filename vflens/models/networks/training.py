@@ -26,7 +26,7 @@ from vflens.models.networks.passport import Passport, with_folded
 from vflens.models.part import Keys, LossGradient, Penalty, Wrap, plain
 from vflens.models.settings import Training
 from vflens.models.softmax_regression import loss_gradient
-from vflens.numerics.optimizer import OPTIMIZERS
+from vflens.numerics.optimizer import OPTIMIZERS, Optimizer
 from vflens.randomness import exchange_names
 from vflens.types import Array, ColumnInfo, Exchange, Phase
 
@@ -68,15 +68,25 @@ class _Model:
         penalty = 2 * training.l2 * np.concatenate([np.zeros(0, bool), *penalised])
         self._penalty = self._vector(_tensor(penalty).to(self._device))
         # Not torch's: the first of its optimisers takes seconds to import what it never uses here.
-        self._optimizer = OPTIMIZERS[training.optimizer](
-            len(self._theta), training.learning_rate, self._zeros
-        )
+        self._training = training
+        self._optimizer = self._new_optimizer()
+
+    def _new_optimizer(self) -> Optimizer:
+        kind, rate = OPTIMIZERS[self._training.optimizer], self._training.learning_rate
+        return kind(len(self._theta), rate, self._zeros)
 
     def parameters(self) -> dict[str, Array]:
         """Copies of the registered architecture's parameters, with a batch norm's running moments; a
         defence's own are never among them.
         """
         return to_arrays(self._exported)
+
+    def take(self, parameters: Mapping[str, Array]) -> None:
+        """See :meth:`vflens.models.part.Taking.take`."""
+        with torch.no_grad():
+            for name, tensor in self._exported.items():
+                tensor.copy_(_tensor(parameters[name]))
+        self._optimizer = self._new_optimizer()
 
     def state(self) -> dict[str, Array]:
         """All that training changed, for :meth:`load`; it stays with its owner."""

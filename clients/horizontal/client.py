@@ -1,0 +1,232 @@
+"""A client: rows of its own, a whole model, and the update of its parameters in each round."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from vflens.clients.data_party import DataParty
+from vflens.clients.horizontal.local_run import LocalRun, local_batches
+from vflens.clients.horizontal.utility import record_utility
+from vflens.clients.membership import check_client
+from vflens.config import ClientConfig
+from vflens.config.compatibility import check_family
+from vflens.errors import ConfigError, ProtocolError, StateError
+from vflens.member.recovery import check_state
+from vflens.models.part import Keys, Site
+from vflens.models.whole import WholeModel
+from vflens.protocol.acts import Describe, Done, Prepare, Step, StepReply
+from vflens.protocol.alignment import drawn_split
+from vflens.protocol.checks import check_exchange, check_origin, finite_tensors
+from vflens.protocol.horizontal import HorizontalFederation
+from vflens.protocol.link import Handlers, Link
+from vflens.randomness import stream
+from vflens.tables.order import load_order, save_order
+from vflens.tables.table import PREDICT, TRAIN
+from vflens.types import Array, Exchange, PartyInfo, Phase, Point, Released
+
+_NO_ROWS = np.zeros(0, np.int32)
+
+
+class Client(DataParty):
+    """Trains the parameters that its server sends on its own rows, and answers with their update.
+
+    Args:
+        config: its configuration.
+        links: to the server by name.
+    """
+
+    config: ClientConfig
+
+    def __init__(self, config: ClientConfig, links: Mapping[str, Link], *, in_process: bool = False) -> None:
+        super().__init__(
+            config, links, learns_from=Point.PARAMETERS, asked_for_rows=False, in_process=in_process
+        )
+        if self.table.labels is None:
+            raise ConfigError(
+                f"data.label_column is missing at client {self.name!r}: name the column of labels"
+            )
+        self._labels = self.table.labels
+        self._order = self._split()
+        self._run: LocalRun | None = None
+
+    def _split(self) -> tuple[Array, Array]:
+        """The file's rows that train and that are predicted, int32."""
+        split = self.table.split
+        if split is None:
+            drawn = stream(self.secret, "split")
+            split = drawn_split(len(self.table.ids), self.config.predict_share, drawn)
+        train, predict = (np.flatnonzero(split == use).astype(np.int32) for use in (TRAIN, PREDICT))
+        return train, predict
+
+    def handlers(self) -> Handlers:
+        """See :meth:`vflens.protocol.link.Party.handlers`."""
+        return {**super().handlers(), Prepare: self.prepare, Step: self.step}
+
+    @property
+    def federation(self) -> HorizontalFederation | None:
+        """See :meth:`vflens.member.member.Member.federation`."""
+        return None if self._run is None else self._run.federation
+
+    @property
+    def clipped(self) -> int:
+        """See :meth:`vflens.member.member.Member.clipped`."""
+        return 0 if self._run is None else self._run.clipped
+
+    @property
+    def run(self) -> LocalRun:
+        """Rows and model of the run.
+
+        Raises:
+            StateError: the run was not prepared yet.
+        """
+        if self._run is None:
+            raise StateError(f"client {self.name!r} has no run yet: its server prepares it first")
+        return self._run
+
+    def describe(self, act: Describe) -> PartyInfo:
+        """Columns, classes, and the numbers of rows."""
+        train, predict = map(len, self._order)
+        names = self.table.class_names
+        return replace(super().describe(act), classes=names, train_rows=train, predict_rows=predict)
+
+    def prepare(self, act: Prepare) -> Done:
+        """Scale the rows, defend them, build the model. A second call changes nothing."""
+        federation = act.federation
+        self.check_run(federation.run)
+        if not isinstance(federation, HorizontalFederation):
+            raise ProtocolError(f"run {federation.run!r} is vertical: {self.name!r} is a client")
+        with self.lock:
+            if self._run is not None and self._run.federation.digest != federation.digest:
+                raise StateError(
+                    f"client {self.name!r} is in run {federation.run!r} with other settings: resume the "
+                    "server on its folder, or start all parties anew"
+                )
+            if self._run is None:
+                check_client(federation, self.config, self.describe(Describe(federation.run)))
+                table, order = self.table.digest(), np.concatenate(self._order)
+                self._begin(federation, order)
+                self.save_summary()
+                save_order(self.folder, order, table)
+                self.reached.save()
+        return Done()
+
+    def take_up(self) -> None:
+        """See :meth:`vflens.member.member.Member.take_up`."""
+        self._begin(HorizontalFederation.load(self.folder), load_order(self.folder, self.table))
+
+    def _begin(self, federation: HorizontalFederation, order: Array) -> None:
+        labels: Array = self._labels[order]
+        rows = self.take_rows(federation, order, labels)
+        soft = self.soft_labels(labels, federation)
+        model = WholeModel(federation.model, self._site(federation))
+        self._run = LocalRun(federation, rows.inputs, rows.clipped, model, labels, soft)
+        self.log.info("prepared", rows=len(order), columns=len(self.table.columns), clipped=rows.clipped)
+
+    def _site(self, federation: HorizontalFederation) -> Site:
+        check_family(self.chain.named, self.name, federation.model)
+        federation.model.check_device(self.config.device, f" at {self.name!r}")
+        start = Exchange(federation.run, Phase.TRAIN, 0, 0)
+        return Site(
+            party=self.name,
+            columns=self.table.columns,
+            features=len(self.table.columns),
+            classes=federation.n_classes,
+            training=federation.training,
+            keys=Keys.under(self.secret),
+            wrap=self.chain.wrap(start),
+            device=self.config.device,
+            received=federation.received_width,
+            holds_bias=True,
+        )
+
+    def step(self, act: Step) -> StepReply:
+        """Train the received parameters for a round and release their update; after the last round, keep
+        them.
+        """
+        with self.lock:
+            federation = self.run.federation
+            check_exchange(act.exchange, self.config.run, Phase.TRAIN)
+            federation.check_epoch(act.exchange)
+            self.settle()
+            answered = self.gate.answered(Point.UPDATE, act.exchange)
+            if answered is not None:
+                return StepReply(answered)
+            received = self._checked(act)
+            if self._is_due(act.exchange):
+                self.recovery.append(received)
+                self.relearn([received])
+                self.recovery.mark_learned(act.exchange.step)
+                self.defer(lambda: self._remember(received))
+            if act.exchange.step == federation.steps:
+                return StepReply(None)
+            return StepReply(self.gate.release(Point.UPDATE, act.exchange, _NO_ROWS, self._update(received)))
+
+    def _is_due(self, exchange: Exchange) -> bool:
+        """Whether its parameters are new; those of the last step may come again, its answer may be lost."""
+        self.reached.check_training(exchange.step)
+        if exchange.step < self.recovery.learned:
+            raise StateError(
+                f"round {exchange.step} is over and its answer no longer kept: ask for round "
+                f"{self.recovery.learned + 1}"
+            )
+        return self.recovery.is_due(exchange)
+
+    def _checked(self, act: Step) -> Released:
+        if act.exchange.step > self.run.federation.steps:
+            raise StateError(
+                f"round {act.exchange.step} of {self.run.federation.steps}: training is over, begin"
+            )
+        if act.received is None or act.received.exchange != act.exchange or len(act.rows):
+            raise ProtocolError(f"round {act.exchange.step} carries no parameters of its own exchange")
+        self.check_logged(act.received)
+        return act.received
+
+    def check_logged(self, released: Released) -> None:
+        """See :meth:`vflens.member.member.Member.check_logged`."""
+        check_origin(released, self.leader, Point.PARAMETERS)
+        finite_tensors(released, self.run.model.parameters())
+
+    def relearn(self, logged: Sequence[Released]) -> None:
+        """See :meth:`vflens.member.member.Member.relearn`; between rounds a client has no other state."""
+        (released,) = logged
+        self.run.model.take({name: released.tensor(name) for name in released.tensors or {}})
+
+    def _update(self, received: Released) -> Mapping[str, Array]:
+        """ω_k − ω_t by name, after the local steps of a round from ω_t."""
+        run, number = self.run, received.exchange.round
+        rows = run.federation.rows_of(self.name, Phase.TRAIN)
+        self.relearn([received])
+        for step, batch in enumerate(local_batches(run.federation, rows, self.secret, number)):
+            exchange = Exchange(run.federation.run, Phase.TRAIN, number, step)
+            x = self.chain.fold("on_batch", run.inputs[batch], exchange, batch)
+            y = self.chain.fold("on_batch_labels", run.soft_labels[batch], exchange, batch)
+            run.model.learn(x, y, exchange)
+        trained = run.model.parameters()
+        return {name: trained[name] - received.tensor(name) for name in trained}
+
+    def _remember(self, received: Released) -> None:
+        """Record parameters that were logged and taken."""
+        self.transcript.record(received)
+        self.recovery.checkpoint_if_due(self._state)
+
+    def _state(self) -> dict[str, Array]:
+        self.keep_figures()
+        return self.run.model.parameters()
+
+    def load(self, state: Mapping[str, Array]) -> None:
+        """See :meth:`vflens.member.member.Member.load`."""
+        check_state(state, self.run.model.parameters())
+        self.run.model.take(state)
+
+    def complete(self) -> str:
+        """See :meth:`DataParty.complete`: accuracy of the last parameters, and of a model of its own rows."""
+        record_utility(self, self.run, self._site(self.run.federation))
+        self.report_finished()
+        figure = self.metrics.last
+        return (
+            f"accuracy {figure('accuracy') or 0:.3f} on {len(self._order[1])} rows of its own "
+            f"({figure('accuracy_alone') or 0:.3f} alone)"
+        )

@@ -1,0 +1,113 @@
+"""The rounds of a horizontal run: parameters down to every client, updates up, their weighted sum."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+import numpy as np
+
+from vflens.coordinator.training import Report
+from vflens.errors import ProtocolError
+from vflens.member.gate import ReleaseGate
+from vflens.member.recovery import RecoveryLog
+from vflens.protocol.acts import Step, StepReply
+from vflens.protocol.checks import check_origin, finite_tensors
+from vflens.protocol.embeddings import open_stream
+from vflens.protocol.horizontal import HorizontalFederation
+from vflens.protocol.link import Link, Stream
+from vflens.storage.transcript import Transcript
+from vflens.types import Array, Exchange, Phase, Point, Released
+
+_NO_ROWS = np.zeros(0, np.int32)
+Parameters = Mapping[str, Array]
+
+
+@dataclass(frozen=True, eq=False)
+class Rounds:
+    """The loop's data: the run, the server's gate and logs."""
+
+    federation: HorizontalFederation
+    gate: ReleaseGate
+    transcript: Transcript
+    recovery: RecoveryLog
+    report: Report
+    keep: Callable[[Parameters], None]  # called with the parameters after each round
+
+    async def run(self, clients: Sequence[Link], start: int, parameters: Parameters) -> Parameters:
+        """Train ``parameters`` from round ``start`` on with ``clients`` in name order; those after the last
+        round, which all clients then have.
+
+        Raises:
+            ProtocolError: a client's answer is wrong.
+            UnavailableError: a client did not answer in time.
+        """
+        async with AsyncExitStack() as stack:
+            streams = {link.name: open_stream(link, stack) for link in clients}
+            for number in range(start, self.federation.epochs):
+                updates = await self._updates(streams, number, parameters)
+                parameters = self._learned(updates, parameters)
+                self.report("training", number + 1, self.federation.epochs)
+            await self._ask(streams, self.federation.epochs, parameters)
+            return parameters
+
+    async def _ask(
+        self, streams: Mapping[str, Stream[StepReply]], number: int, parameters: Parameters
+    ) -> dict[str, Released | None]:
+        """Send ``parameters`` to all clients, who work side by side, and wait for all answers."""
+        exchange = Exchange(self.federation.run, Phase.TRAIN, number, number)
+        sent = self.gate.answered(Point.PARAMETERS, exchange)
+        if sent is None:
+            sent = self.gate.release(Point.PARAMETERS, exchange, _NO_ROWS, parameters)
+        for stream in streams.values():
+            await stream.send(Step(exchange, _NO_ROWS, sent))
+        return {name: (await stream.receive()).released for name, stream in streams.items()}
+
+    async def _updates(
+        self, streams: Mapping[str, Stream[StepReply]], number: int, parameters: Parameters
+    ) -> list[Released]:
+        answers = await self._ask(streams, number, parameters)
+        return [self._checked(name, number, released, parameters) for name, released in answers.items()]
+
+    def _checked(
+        self, client: str, number: int, released: Released | None, parameters: Parameters
+    ) -> Released:
+        exchange = Exchange(self.federation.run, Phase.TRAIN, number, number)
+        if released is None or released.exchange != exchange or len(released.rows):
+            raise ProtocolError(f"client {client!r} answered round {number} without its update")
+        check_origin(released, client, Point.UPDATE)
+        finite_tensors(released, parameters)
+        return released
+
+    def _learned(self, updates: Sequence[Released], parameters: Parameters) -> Parameters:
+        """The next parameters; the updates are logged first: a restart goes on with the next round."""
+        for update in updates:
+            self.recovery.append(update)
+        self.recovery.mark_learned(updates[0].exchange.step)
+        for update in updates:
+            self.transcript.record(update)
+        self.transcript.link()
+        following = averaged(self.federation, parameters, updates)
+        self.keep(following)
+        self.recovery.checkpoint_if_due(lambda: following)
+        return following
+
+
+def averaged(
+    federation: HorizontalFederation, parameters: Parameters, updates: Sequence[Released]
+) -> dict[str, Array]:
+    """ω + Σ w_k Δ_k of the clients' ``updates`` in name order, in float64, then in the precision of ω.
+
+    A running variance that the noise of clients has made negative is 0.
+    """
+    ordered = sorted(updates, key=lambda released: released.sender)
+    following = {}
+    for name, value in parameters.items():
+        total = value.astype(np.float64)
+        for update in ordered:
+            total += federation.weights[update.sender] * update.tensor(name).astype(np.float64)
+        if name.endswith("running_var"):
+            total = np.maximum(total, 0)
+        following[name] = total.astype(value.dtype)
+    return following

@@ -1,0 +1,163 @@
+"""The server of a horizontal run: sends parameters, averages the clients' updates.
+
+It holds no rows. It sees every client's update of every round, unless the client's defences change it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from vflens.config import ServerConfig
+from vflens.coordinator.leader import Leader
+from vflens.coordinator.progress import Progress
+from vflens.coordinator.rounds import Rounds, averaged
+from vflens.errors import StateError
+from vflens.member.event_loop import run_to_end
+from vflens.member.recovery import check_state
+from vflens.member.stage import Stage
+from vflens.models.part import Keys, Site, plain
+from vflens.models.whole import WholeModel
+from vflens.protocol.acts import Begin, Finished, Prepare
+from vflens.protocol.checks import MODEL_VERSION, check_origin, finite_tensors
+from vflens.protocol.horizontal import HorizontalFederation, check_alike
+from vflens.protocol.link import Handlers, Link
+from vflens.types import Array, Point, Released
+
+_NO_ROWS = np.zeros(0, np.int32)
+
+
+class Server(Leader):
+    """Leads one run over ``links``, one link to every client by name."""
+
+    config: ServerConfig
+
+    def __init__(
+        self, config: ServerConfig, links: Mapping[str, Link], progress: Progress, *, in_process: bool = False
+    ) -> None:
+        super().__init__(config, links, progress, learns_from=Point.UPDATE, in_process=in_process)
+        self._federation: HorizontalFederation | None = None
+        self._parameters: Mapping[str, Array] = {}  # those of the next round
+
+    def handlers(self) -> Handlers:
+        """See :meth:`vflens.protocol.link.Party.handlers`."""
+        return {Finished: self.finish}
+
+    @property
+    def federation(self) -> HorizontalFederation | None:
+        """See :meth:`vflens.member.member.Member.federation`."""
+        return self._federation
+
+    @property
+    def prepared(self) -> HorizontalFederation:
+        """The run's clients and settings.
+
+        Raises:
+            StateError: before :meth:`prepare`.
+        """
+        if self._federation is None:
+            raise StateError(f"run {self.config.run!r} is not prepared yet: wait until the server has")
+        return self._federation
+
+    @property
+    def parameters(self) -> Mapping[str, Array]:
+        """The parameters of the next round, after the last one those of the run."""
+        return self._parameters
+
+    @property
+    def outcome(self) -> str:
+        """See :meth:`Leader.outcome`."""
+        seconds = self.metrics.last("train_seconds") or 0
+        return (
+            f"the run is complete: {self.prepared.epochs} rounds of {len(self.prepared.parties)} clients in "
+            f"{seconds:.1f} s; the folder of each client has its accuracy"
+        )
+
+    @property
+    def step_messages(self) -> int:
+        """See :meth:`vflens.member.member.Member.step_messages`: an update of each client."""
+        return len(self.prepared.parties)
+
+    def lead(self, check_alive: Callable[[], None] = lambda: None) -> None:
+        """See :meth:`Leader.lead`."""
+        if not self._agreed:
+            self.prepare()
+        if self.reached.stage is Stage.TRAINING:
+            self.train()
+        if not self.finished.is_set():
+            self.open_predictions()
+
+    def learned_by(self, party: str, own: int) -> int:
+        """See :meth:`Leader.learned_by`: a client that sent the update of a round had its parameters."""
+        return own
+
+    def prepare(self) -> None:
+        """Describe the clients, compare them, start the model, and prepare all of them."""
+        clients, config = self._describe(), self.config
+        check_alike(clients)
+        federation = HorizontalFederation(
+            config.run, clients, config.training, config.lab, config.model, config.horizontal
+        )
+        self._begin(federation)  # a model that does not fit is refused before a client prepares
+        # Side by side: a client with a network imports torch now, which takes seconds.
+        act = Prepare(federation, _NO_ROWS)
+        for reply in [self.links[p.name].submit(act) for p in clients]:
+            reply.result()
+        self.save_summary()
+        self.reached.save()
+        self._agreed = True
+        self.log.info("prepared", clients=len(clients), rows=sum(p.train_rows for p in clients))
+
+    def _begin(self, federation: HorizontalFederation) -> None:
+        site = Site(
+            party=self.name,
+            columns=federation.columns,
+            features=len(federation.columns),
+            classes=federation.n_classes,
+            training=federation.training,
+            keys=Keys.under(self.secret),
+            wrap=plain,
+            received=federation.received_width,
+            holds_bias=True,
+        )
+        self._parameters = WholeModel(federation.model, site).parameters()
+        self._federation = federation
+
+    def take_up(self) -> None:
+        """See :meth:`vflens.member.member.Member.take_up`."""
+        self._begin(HorizontalFederation.load(self.folder))
+        self._agreed = True
+
+    def train(self) -> None:
+        """All rounds from the next one on; then every client has the last parameters."""
+        began, first = time.perf_counter(), self.recovery.learned + 1
+        rounds = Rounds(self.prepared, self.gate, self.transcript, self.recovery, self._report, self._keep)
+        run_to_end(rounds.run(self.links.to(self.prepared.parties), first, self._parameters))
+        taken = self.prepared.epochs - first
+        self._record_speed(self.prepared.epochs, taken, time.perf_counter() - began)
+        self.keep_figures()
+
+    def _keep(self, parameters: Mapping[str, Array]) -> None:
+        self._parameters = parameters
+
+    def open_predictions(self) -> None:
+        """Tell the clients that training is over: each measures what it gained."""
+        self.advance(Stage.OPEN)
+        for link in self.links.to(self.prepared.parties):
+            link.call(Begin(self.config.run, MODEL_VERSION))
+
+    def check_logged(self, released: Released) -> None:
+        """See :meth:`vflens.member.member.Member.check_logged`."""
+        check_origin(released, released.sender, Point.UPDATE)
+        finite_tensors(released, self._parameters)
+
+    def relearn(self, logged: Sequence[Released]) -> None:
+        """See :meth:`vflens.member.member.Member.relearn`."""
+        self._parameters = averaged(self.prepared, self._parameters, logged)
+
+    def load(self, state: Mapping[str, Array]) -> None:
+        """See :meth:`vflens.member.member.Member.load`."""
+        check_state(state, self._parameters)
+        self._parameters = {name: state[name] for name in self._parameters}

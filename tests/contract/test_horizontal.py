@@ -1,0 +1,269 @@
+"""A horizontal federation: the same bits over both links and after every restart, and what it refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from accidents import Fuse, Interrupted, over_grpc, rebuild
+from horizontal import CLASSES, COLUMNS, clients_of, deal, federation, scaled, server_of, table
+from laboratory import close, figures, transcripts
+from stubparty import short_folder
+
+from vflens.config import load_party
+from vflens.config.compatibility import build_defenses
+from vflens.errors import AccessError, ConfigError, ProtocolError, StateError, VflensError
+from vflens.experiments.run.in_process import LocalFederation
+from vflens.protocol.acts import Begin, Disclose, Finished, Prepare, Step
+from vflens.protocol.federation import Federation
+from vflens.protocol.horizontal import HorizontalFederation, check_alike
+from vflens.types import Array, ColumnInfo, Exchange, PartyInfo, Phase, Point, Role, sealed
+
+TABLES = {"a": table(30, 1), "b": table(17, 2)}
+MLP: dict[str, Any] = {
+    "model": {"architecture": "mlp", "width": 5, "hidden": [6], "top": [4], "dropout": 0.3},
+    "training": {"batch_size": 8, "learning_rate": 0.01},
+    "horizontal": {"rounds": 3, "local_epochs": 2},
+    "defenses": [{"name": "dp_gaussian", "clip": 0.5}, {"name": "label_dp"}],
+    "limits": {"checkpoint_steps": 2},
+}
+NO_ROWS = np.zeros(0, np.int32)
+
+
+def bits(local: LocalFederation, home: Path) -> tuple[dict[str, bytes], dict[str, str]]:
+    """What every party has in the end, and what it received."""
+    close(local)
+    held: dict[str, Mapping[str, Array]] = {"server": server_of(local).parameters}
+    held |= {name: party.run.model.parameters() for name, party in clients_of(local).items()}
+    found = {who: b"".join(v.tobytes() for v in of.values()) for who, of in held.items()}
+    return found, transcripts(home)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, bytes], dict[str, str]]:
+    """An uninterrupted run."""
+    home = tmp_path_factory.mktemp("whole")
+    local = federation(deal(home, TABLES, **MLP))
+    local.leader.lead()
+    local.complete()
+    return bits(local, home)
+
+
+def test_both_links_give_the_same_bits(whole: Any) -> None:
+    with short_folder() as home:
+        local = federation(deal(home, TABLES, **MLP))
+        with over_grpc(local):
+            local.leader.lead()
+            local.complete()
+        assert local.leader.finished.is_set()
+        assert bits(local, home) == whole
+
+
+@pytest.mark.parametrize("who", ["a", "server", "everybody"])
+@pytest.mark.parametrize("steps", [1, 2])
+def test_a_restart_changes_no_bit(tmp_path: Path, whole: Any, who: str, steps: int) -> None:
+    local = federation(deal(tmp_path, TABLES, **MLP))
+    server = server_of(local)
+    server.prepare()
+    server.links["b"] = fuse = Fuse(server.links["b"], steps)  # "a" has answered this round, "b" has not
+    with pytest.raises(Interrupted):
+        server.train()
+    server.links["b"] = fuse.inner
+    for name in list(local.parties) if who == "everybody" else [who]:
+        rebuild(local, name)
+    server_of(local).rejoin()
+    server_of(local).lead()
+    local.complete()
+    assert bits(local, tmp_path) == whole
+
+
+def test_a_client_that_died_after_the_last_round_still_measures_what_it_gained(tmp_path: Path) -> None:
+    files = deal(tmp_path, TABLES, **{**MLP, "limits": {"checkpoint_steps": 1}})
+    local = federation(files)
+    local.leader.lead()
+    before = clients_of(local)["a"].run.model.parameters()
+    rebuild(local, "a")
+    after = clients_of(local)["a"].run.model.parameters()
+    assert {n: v.tobytes() for n, v in before.items()} == {n: v.tobytes() for n, v in after.items()}
+    local.complete()
+    close(local)
+    found = figures(tmp_path / "a")
+    assert 0 <= found["accuracy", "", ""] <= 1
+    assert ("accuracy_alone", "", "") in found
+
+
+def test_no_row_leaves_a_client(tmp_path: Path) -> None:
+    local = federation(deal(tmp_path, TABLES, **{**MLP, "defenses": ()}))
+    local.run()
+    received = [r for party in local.parties.values() for r in party.transcript]
+    assert {r.point for r in received} == {Point.PARAMETERS, Point.UPDATE}
+    assert not any(len(r.rows) for r in received)
+    kept = b"".join(f.read_bytes() for f in (tmp_path / "server").rglob("*") if f.is_file())
+    for own in TABLES.values():
+        for value in (*own.ids, own.features[0], scaled(own)[0][0]):
+            assert np.ascontiguousarray(value).tobytes().rstrip(b"\0") not in kept
+
+
+def test_an_update_is_sparse_as_a_whole(tmp_path: Path) -> None:
+    sparse = [{"name": "sparsification", "kept": 0.2}]
+    local = federation(deal(tmp_path, TABLES, **{**MLP, "defenses": sparse}))
+    local.run()
+    for released in local.leader.transcript:
+        numbers = np.concatenate([t.ravel() for t in (released.tensors or {}).values()])
+        assert np.count_nonzero(numbers) == -(-len(numbers) // 5)
+
+
+def test_the_noise_of_an_update_has_the_stated_deviation(tmp_path: Path) -> None:
+    noisy = [{"name": "dp_gaussian", "clip": 1e-6, "level": 1e6}]
+    model = {"architecture": "mlp", "width": 40, "hidden": [40], "top": [40]}
+    local = federation(deal(tmp_path, TABLES, **{**MLP, "model": model, "defenses": noisy}))
+    local.run()
+    drawn = [np.concatenate([t.ravel() for t in (r.tensors or {}).values()]) for r in local.leader.transcript]
+    assert len(drawn) == 6
+    assert all(abs(d.std() - 1) < 4 / np.sqrt(2 * len(d)) for d in drawn)
+    assert np.abs(np.corrcoef(drawn) - np.eye(6)).max() < 5 / np.sqrt(len(drawn[0]))
+
+
+STRANGE: dict[str, tuple[Any, str]] = {
+    "of another party": ({"sender": "b"}, "parameters of 'b' came instead of parameters of 'server'"),
+    "an update": ({"point": Point.UPDATE}, "update of 'server' came instead of parameters"),
+    "another name": ({"tensors": {"strange": np.zeros(3)}}, "carries no tensor"),
+    "one too many": ({"more": np.zeros(3, "<f4")}, "carries the tensor 'more': the model has none"),
+    "other shapes": ({"reshaped": True}, "has shape"),
+    "no numbers": ({"broken": True}, "holds NaN, infinite or huge numbers"),
+}
+
+
+@pytest.fixture
+def local(tmp_path: Path) -> Any:
+    made = federation(deal(tmp_path, TABLES, **MLP))
+    server_of(made).prepare()
+    yield made
+    close(made)
+
+
+@pytest.mark.parametrize("what", STRANGE)
+def test_a_client_refuses_other_parameters(local: LocalFederation, what: str) -> None:
+    changes, sentence = dict(STRANGE[what][0]), STRANGE[what][1]
+    server, exchange = server_of(local), Exchange("tiny/run", Phase.TRAIN, 0, 0)
+    tensors = {name: value.copy() for name, value in server.parameters.items()}
+    if "more" in changes:
+        tensors["more"] = changes.pop("more")
+    first = next(iter(tensors))
+    if changes.pop("reshaped", False):
+        tensors[first] = tensors[first][:1]
+    if changes.pop("broken", False):
+        tensors[first][0] = np.inf
+    sent = server.gate.release(Point.PARAMETERS, exchange, NO_ROWS, tensors)
+    if "tensors" in changes:
+        changes["tensors"] = {name: sealed(tensor) for name, tensor in changes["tensors"].items()}
+    sent = replace(sent, **changes)
+    with pytest.raises(ProtocolError, match=sentence):
+        server.links["a"].call(Step(exchange, NO_ROWS, sent))
+    assert clients_of(local)["a"].recovery.learned == -1
+
+
+def test_rounds_come_in_order_and_a_repeated_one_is_answered_from_the_log(local: LocalFederation) -> None:
+    server, client = server_of(local), clients_of(local)["a"]
+
+    def asked(number: int) -> Any:
+        exchange = Exchange("tiny/run", Phase.TRAIN, number, number)
+        sent = server.gate.release(Point.PARAMETERS, exchange, NO_ROWS, server.parameters)
+        return server.links["a"].call(Step(exchange, NO_ROWS, sent)).released
+
+    with pytest.raises(StateError, match=r"step 1 came before step 0"):
+        asked(1)
+    first = asked(0)
+    assert asked(0) is first
+    asked(1)
+    with pytest.raises(StateError, match=r"step 0 of run 'tiny/run' is over"):
+        asked(0)
+    with pytest.raises(StateError, match=r"round 4 of 3: training is over"):
+        asked(4)
+    assert client.recovery.learned == 1
+    client.begin(Begin("tiny/run", 1))
+    with pytest.raises(StateError, match=r"after the end of training"):
+        asked(2)
+
+
+def test_only_the_server_asks_and_only_in_its_own_name(local: LocalFederation) -> None:
+    server, client = server_of(local), clients_of(local)["a"]
+    with pytest.raises(AccessError, match=r"nobody may in this run$"):
+        server.links["a"].call(Disclose("tiny/run", 1, "server"))
+    with pytest.raises(AccessError, match=r"in the name of 'b' came from 'a'"):
+        client.links["server"].call(Finished("tiny/run", "b"))
+    with pytest.raises(AccessError, match=r"only the server may$"):
+        client.links["server"].call(Prepare(server.prepared, NO_ROWS))
+
+
+def test_settings_do_not_mix(local: LocalFederation) -> None:
+    members = (PartyInfo("p", Role.PASSIVE, COLUMNS), PartyInfo("q", Role.ACTIVE, (), 2))
+    prepared = server_of(local).prepared
+    vertical = Federation("tiny/run", members, 0, NO_ROWS, NO_ROWS, prepared.training, lab=True)
+    with pytest.raises(ProtocolError, match=r"run 'tiny/run' is vertical: 'a' is a client"):
+        server_of(local).links["a"].call(Prepare(vertical, NO_ROWS))
+    other = replace(prepared, lab=False)
+    with pytest.raises(StateError, match=r"client 'a' is in run 'tiny/run' with other settings"):
+        server_of(local).links["a"].call(Prepare(other, NO_ROWS))
+
+
+def client(name: str = "a", **changes: Any) -> PartyInfo:
+    return replace(PartyInfo(name, Role.CLIENT, COLUMNS, 3, CLASSES, 5, 2), **changes)
+
+
+UNLIKE = [
+    ({"columns": (*COLUMNS[:3], ColumnInfo("other", -4.0, 4.0))}, "'c3' is a column of one alone"),
+    ({"columns": COLUMNS[::-1]}, "their order differs, give both files the same"),
+    (
+        {"columns": (*COLUMNS[:3], ColumnInfo("c3", -4.0, 5.0))},
+        "column 'c3' is described otherwise at 'a' and",
+    ),
+    ({"classes": ("no", "yes", "perhaps")}, "declare the same data.classes at every client"),
+    ({"train_rows": 0}, "client 'b' has 0 training and 2 prediction rows"),
+]
+
+
+@pytest.mark.parametrize(("changes", "sentence"), UNLIKE)
+def test_clients_that_are_not_alike_are_refused(changes: Any, sentence: str) -> None:
+    check_alike([client(), client("b")])
+    with pytest.raises(ConfigError, match=sentence):
+        check_alike([client(), client("b", **changes)])
+
+
+def test_a_column_without_bounds_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"column 'x' of 'a' has no declared bounds"):
+        check_alike([client(columns=(ColumnInfo("x"),))])
+
+
+REFUSED: list[tuple[str, Any, str]] = [
+    ("server", {"training": {"epochs": 3}}, "training.epochs has no meaning in rounds"),
+    ("server", {"transcript": {"every": 2}}, "transcript.every = 2 of 3 rounds leaves out the last"),
+    ("a", {"defenses": [{"name": "round_scores"}]}, "defence 'round_scores' at client 'a' would never act"),
+    ("a", {"limits": {"epsilon": 1.0}}, "limits.epsilon at a client: what an update costs a row"),
+]
+
+
+@pytest.mark.parametrize(("who", "changes", "sentence"), REFUSED)
+def test_settings_without_effect_are_refused(tmp_path: Path, who: str, changes: Any, sentence: str) -> None:
+    files = deal(tmp_path, TABLES, **{**MLP, **changes})
+    with pytest.raises(ConfigError, match=sentence):
+        build_defenses(load_party(files[who]))
+
+
+def test_a_longer_training_than_a_client_allows_is_refused(tmp_path: Path) -> None:
+    local = federation(deal(tmp_path, TABLES, **{**MLP, "limits": {"epochs": 5}}))
+    with pytest.raises(
+        VflensError, match=r"local epochs of all rounds: 6 in run .*limits.epochs at 'a' is 5"
+    ):
+        local.leader.lead()
+    close(local)
+
+
+def test_the_run_on_disk_is_the_run(local: LocalFederation, tmp_path: Path) -> None:
+    kept = HorizontalFederation.load(tmp_path / "a")
+    assert kept.digest == server_of(local).prepared.digest
+    assert kept.rows_of("b", Phase.PREDICT).tolist() == list(range(11, 17))

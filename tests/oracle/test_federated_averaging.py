@@ -1,0 +1,122 @@
+"""Federated averaging against loops in plain NumPy and torch, which know nothing of parties."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from horizontal import clients_of, deal, federation, scaled, server_of, table
+from torch import nn
+
+from vflens.randomness import secret_from_seed, stream
+from vflens.tables.table import Table
+from vflens.types import Array
+
+TABLES = {"a": table(30, 1), "b": table(17, 2), "c": table(23, 3)}
+SGD: dict[str, Any] = {"optimizer": "sgd", "learning_rate": 0.5, "l2": 0.01, "batch_size": 8}
+Named = Mapping[str, Array]
+
+
+def trained(folder: Path, tables: Mapping[str, Table], **server: Any) -> Named:
+    """The parameters that all clients have at the end."""
+    local = federation(deal(folder, tables, **server))
+    local.run()
+    found: Named = server_of(local).parameters
+    for client in clients_of(local).values():
+        assert {n: v.tobytes() for n, v in client.run.model.parameters().items()} == {
+            n: v.tobytes() for n, v in found.items()
+        }
+    return found
+
+
+def softmax_gradient(x: Array, y: Array, weight: Array, bias: Array) -> tuple[Array, Array]:
+    z = x @ weight.T + bias
+    z -= z.max(axis=1, keepdims=True)
+    c = np.exp(z)
+    c /= c.sum(axis=1, keepdims=True)
+    return (c - y).T @ x / len(x) + 0.02 * weight, (c - y).mean(axis=0) + 0.02 * bias
+
+
+def shuffled(name: str, number: int, epoch: int, rows: int) -> list[Array]:
+    secret = secret_from_seed(secret_from_seed("7", name).hex())
+    drawn = stream(secret, "local batches", "tiny/run", number, epoch)
+    order = drawn.permutation(np.arange(rows, dtype=np.int32))
+    return [order[i : i + 8] for i in range(0, rows, 8)]
+
+
+@pytest.mark.parametrize("weights", ["rows", "equal"])
+def test_softmax_regression_is_averaged_as_by_plain_loops(tmp_path: Path, weights: str) -> None:
+    horizontal = {"rounds": 3, "local_epochs": 2, "weights": weights}
+    found = trained(tmp_path, TABLES, training=SGD, horizontal=horizontal)
+    weight, bias = np.zeros((3, 4)), np.zeros(3)
+    sizes = {name: len(scaled(t)[0]) for name, t in TABLES.items()}
+    shares = {n: s / sum(sizes.values()) if weights == "rows" else 1 / 3 for n, s in sizes.items()}
+    for number in range(3):
+        ends = {}
+        for name, own in TABLES.items():
+            (x, y), w, b = scaled(own), weight.copy(), bias.copy()
+            for epoch in range(2):
+                for batch in shuffled(name, number, epoch, len(x)):
+                    dw, db = softmax_gradient(x[batch], y[batch], w, b)
+                    w, b = w - 0.5 * dw, b - 0.5 * db
+            ends[name] = w, b
+        weight = np.sum([shares[n] * w for n, (w, _) in ends.items()], axis=0)
+        bias = np.sum([shares[n] * b for n, (_, b) in ends.items()], axis=0)
+    np.testing.assert_allclose(found["weight"], weight, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found["bias"], bias, rtol=0, atol=1e-12)
+
+
+def test_one_client_with_one_full_batch_a_round_descends_the_gradient(tmp_path: Path) -> None:
+    training = {**SGD, "batch_size": 1000}
+    found = trained(tmp_path, {"a": TABLES["a"]}, training=training, horizontal={"rounds": 5})
+    (x, y), weight, bias = scaled(TABLES["a"]), np.zeros((3, 4)), np.zeros(3)
+    for _ in range(5):
+        dw, db = softmax_gradient(x, y, weight, bias)
+        weight, bias = weight - 0.5 * dw, bias - 0.5 * db
+    np.testing.assert_allclose(found["weight"], weight, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(found["bias"], bias, rtol=0, atol=1e-13)
+
+
+def test_a_network_is_averaged_as_by_a_torch_loop(tmp_path: Path) -> None:
+    model = {"architecture": "mlp", "width": 5, "hidden": [6], "top": [4], "precision": "float64"}
+    settings: dict[str, Any] = {"training": {**SGD, "l2": 0.0, "learning_rate": 0.1}, "model": model}
+    horizontal = {"rounds": 2, "local_steps": 3, "weights": "equal"}
+    local = federation(deal(tmp_path, TABLES, horizontal=horizontal, **settings))
+    server = server_of(local)
+    server.prepare()
+    start = dict(server.parameters)
+    server.train()
+    state = {name: torch.from_numpy(value.copy()) for name, value in start.items()}
+    for number in range(2):
+        ends = [_trained(state, name, own, number) for name, own in TABLES.items()]
+        state = {name: torch.stack([end[name] for end in ends]).mean(dim=0) for name in state}
+    for name, value in server.parameters.items():
+        np.testing.assert_allclose(value, state[name].numpy(), rtol=0, atol=1e-12)
+        assert not np.array_equal(value, start[name])
+    for party in local.members():
+        party.close()
+
+
+def _trained(
+    state: Mapping[str, torch.Tensor], name: str, own: Table, number: int
+) -> dict[str, torch.Tensor]:
+    """Three steps of gradient descent from ``state``."""
+    bottom = [nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 5)]
+    top = [nn.ReLU(), nn.Linear(5, 4), nn.ReLU(), nn.Linear(4, 3)]
+    network = nn.Sequential(*bottom, *top).to(torch.float64)
+    keys = list(network.state_dict())
+    assert len(keys) == len(state)
+    network.load_state_dict(dict(zip(keys, (v.clone() for v in state.values()), strict=True)))
+    x, y = map(torch.from_numpy, scaled(own))
+    for batch in [b for epoch in range(3) for b in shuffled(name, number, epoch, len(x))][:3]:
+        network.zero_grad()
+        torch.autograd.backward(nn.functional.cross_entropy(network(x[batch]), y[batch]))
+        with torch.no_grad():
+            for parameter in network.parameters():
+                assert parameter.grad is not None
+                parameter.sub_(0.1 * parameter.grad)
+    return dict(zip(state, network.state_dict().values(), strict=True))

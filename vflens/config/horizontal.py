@@ -1,0 +1,102 @@
+"""The configurations of a horizontal federation: clients, and the server."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from vflens.config.party import MODEL, DataPartyConfig, PartyConfig, require_one
+from vflens.config.settings import Peer, Recording
+from vflens.models.families.softmax_regression import SOFTMAX_REGRESSION
+from vflens.models.family import AnyModel
+from vflens.models.settings import Horizontal, Training
+from vflens.protocol.access import HORIZONTAL_ACCESS, Access
+from vflens.types import Role
+
+
+class HorizontalConfig(PartyConfig):
+    """A party of a horizontal federation, whose clients hold the same columns of other rows."""
+
+    @property
+    def access(self) -> Access:
+        """See :attr:`PartyConfig.access`."""
+        return HORIZONTAL_ACCESS
+
+
+class ClientConfig(HorizontalConfig, DataPartyConfig):
+    """A party with rows of its own: columns and labels."""
+
+    role: Literal[Role.CLIENT]
+    predict_share: float = Field(
+        0.2, gt=0, lt=1, description="share of its rows kept for prediction, where its file has no split"
+    )
+
+    @property
+    def leader(self) -> Peer:
+        """The server."""
+        return self.peers_of(Role.SERVER)[0]
+
+    @model_validator(mode="after")
+    def _knows_one_server(self) -> ClientConfig:
+        require_one(self, Role.SERVER)
+        return self
+
+    @model_validator(mode="after")
+    def _labels_are_named(self) -> ClientConfig:
+        if self.data.label_column is None:
+            raise ValueError("data.label_column is missing: a client trains on labels, name their column")
+        return self
+
+    @model_validator(mode="after")
+    def _no_budget(self) -> ClientConfig:
+        if self.limits.epsilon is not None:
+            raise ValueError(
+                "limits.epsilon at a client: what an update costs a row is not counted, leave it out"
+            )
+        return self
+
+
+class ServerConfig(HorizontalConfig):
+    """The party that sends parameters and averages the clients' updates."""
+
+    role: Literal[Role.SERVER]
+    training: Training = Training()
+    model: AnyModel = Field(SOFTMAX_REGRESSION, description=MODEL)
+    horizontal: Horizontal = Horizontal()
+
+    @model_validator(mode="after")
+    def _knows_clients(self) -> ServerConfig:
+        if not self.peers_of(Role.CLIENT):
+            raise ValueError("peers name no client: a federation needs at least one")
+        return self
+
+    @model_validator(mode="after")
+    def _the_last_round_is_kept(self) -> ServerConfig:
+        check_rounds(self.transcript, self.horizontal, self.training)
+        return self
+
+
+def check_rounds(transcript: Recording, horizontal: Horizontal, training: Training) -> None:
+    """Refuse a sampling without the last round, and settings of training that rounds do not have.
+
+    Raises:
+        ValueError: names the settings, for pydantic.
+    """
+    if horizontal.rounds % transcript.every:
+        raise ValueError(
+            f"transcript.every = {transcript.every} of {horizontal.rounds} rounds leaves out the last: "
+            "choose a divisor"
+        )
+    foreign = sorted({"epochs", "patience", "tolerance", "staleness"} & _changed(training))
+    if foreign:
+        raise ValueError(
+            f"training.{foreign[0]} has no meaning in rounds: leave it out, and set rounds and local_epochs "
+            "in [horizontal]"
+        )
+
+
+def _changed(training: Training) -> set[str]:
+    """The fields that are not as by default."""
+    default = Training()
+    return {n for n in Training.model_fields if getattr(training, n) != getattr(default, n)}

@@ -1,0 +1,197 @@
+"""The configurations of a vertical federation: passive parties, the active one, the coordinator."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from vflens.config.party import MODEL, DataPartyConfig, PartyConfig, require_one
+from vflens.config.settings import Disclosure, Peer, Plugin, Recording, Scoring, Token
+from vflens.models.families.softmax_regression import SOFTMAX_REGRESSION
+from vflens.models.family import AnyModel, ModelFamily
+from vflens.models.settings import Aggregator, Training
+from vflens.names import repeated
+from vflens.protocol.access import ACCESS, DIRECT_ACCESS, Access
+from vflens.types import Role
+
+AGGREGATOR = (
+    "who receives the passive parties' embeddings, the same at every party; `active`: split networks only"
+)
+ATTACKED_ROWS = (
+    "attacks on columns estimate the first so many prediction rows, once; default: all of them, and before "
+    "that 50, 100, 200, 500, …. Utility is that of all prediction rows"
+)
+
+
+class VerticalConfig(PartyConfig):
+    """A party of a vertical federation, whose data parties hold columns of the same rows."""
+
+    aggregator: Aggregator = Field("coordinator", description=AGGREGATOR)
+
+    @property
+    def access(self) -> Access:
+        """See :attr:`PartyConfig.access`."""
+        return DIRECT_ACCESS if self.aggregator == "active" else ACCESS
+
+
+class VerticalDataConfig(VerticalConfig, DataPartyConfig):
+    """A data party of a vertical federation."""
+
+    alignment_key: str = Field(
+        min_length=16,
+        description="shared by the data parties, unknown to the coordinator, random where `lab` is false: "
+        "row ids are hashed under it",
+    )
+
+    attacks: tuple[Plugin, ...] = Field(
+        (), description="the adversary's plug-ins; at a passive party they estimate labels"
+    )
+    scoring: Scoring = Scoring()
+
+    @property
+    def leader(self) -> Peer:
+        """The coordinator."""
+        return self.peers_of(Role.COORDINATOR)[0]
+
+    @model_validator(mode="after")
+    def _attacks_are_distinct(self) -> VerticalDataConfig:
+        twice = repeated([p.name for p in self.attacks])
+        if twice is not None:
+            raise ValueError(f"attack {twice!r} is configured twice: results are kept by its name")
+        return self
+
+    @model_validator(mode="after")
+    def _knows_one_coordinator(self) -> VerticalDataConfig:
+        require_one(self, Role.COORDINATOR)
+        return self
+
+
+class PassiveConfig(VerticalDataConfig):
+    """A party with features only."""
+
+    role: Literal[Role.PASSIVE]
+    disclose: tuple[Disclosure, ...] = Field((), description="its disclosures, and their receivers")
+
+    @model_validator(mode="after")
+    def _knows_who_receives_its_embeddings(self) -> PassiveConfig:
+        if self.aggregator == "active":
+            require_one(self, Role.ACTIVE)
+        return self
+
+    @model_validator(mode="after")
+    def _grants_go_to_peers(self) -> PassiveConfig:
+        names = [p.name for p in self.peers if p.role != Role.PASSIVE]
+        for grant in self.disclose:
+            if grant.what == "labels":
+                raise ValueError(f"disclose labels at passive {self.party!r}: the active party has them")
+            if grant.to not in names:
+                raise ValueError(
+                    f"disclose.to = {grant.to!r} is no peer that takes disclosures: name one of {names}"
+                )
+        return self
+
+
+class ActiveConfig(VerticalDataConfig):
+    """The party with the labels."""
+
+    role: Literal[Role.ACTIVE]
+    disclose: tuple[Disclosure, ...] = Field((), description="its disclosures of labels, and their receivers")
+    operator_token: Token | None = Field(
+        None,
+        description="random where `lab` is false; its holder may ask for predictions (vflens predict)",
+    )
+    predict_batch: int = Field(1024, ge=1, description="rows per prediction request")
+    attacked_rows: int | None = Field(None, ge=1, description=ATTACKED_ROWS)
+
+    @model_validator(mode="after")
+    def _attacked_rows_are_scored(self) -> ActiveConfig:
+        rows = self.attacked_rows
+        if rows is not None and not self.lab and not (rows >= 50 and re.fullmatch("[125]0+", str(rows))):
+            raise ValueError(
+                f"attacked_rows = {rows}: outside lab mode a target scores 50, 100, 200, 500, … rows, "
+                "choose one of them"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _labels_go_to_passive_peers(self) -> ActiveConfig:
+        names = [p.name for p in self.peers_of(Role.PASSIVE)]
+        for grant in self.disclose:
+            if grant.what != "labels" or grant.to not in names:
+                raise ValueError(
+                    f"disclose {grant.what!r} to {grant.to!r}: the active party grants labels, to one of "
+                    f"{names}"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _labels_are_named(self) -> ActiveConfig:
+        if self.data.label_column is None:
+            raise ValueError(
+                "data.label_column is missing: the active party holds the labels, name their column"
+            )
+        return self
+
+
+class CoordinatorConfig(VerticalConfig):
+    """The party that aligns, drives and releases scores."""
+
+    role: Literal[Role.COORDINATOR]
+    training: Training = Training()
+    model: AnyModel = Field(SOFTMAX_REGRESSION, description=MODEL)
+    predict_share: float = Field(
+        0.2, gt=0, lt=1, description="share of rows kept for prediction when no file has a split column"
+    )
+    after: Literal["stop", "serve"] = Field(
+        "serve", description="after the run: stop every party, or go on answering predictions"
+    )
+
+    @model_validator(mode="after")
+    def _aggregates_somewhere(self) -> CoordinatorConfig:
+        check_aggregator(self.aggregator, self.model, self.training)
+        return self
+
+    @model_validator(mode="after")
+    def _the_last_epoch_is_kept(self) -> CoordinatorConfig:
+        check_sampling(self.transcript, self.training)
+        return self
+
+    @model_validator(mode="after")
+    def _knows_everybody(self) -> CoordinatorConfig:
+        require_one(self, Role.ACTIVE)
+        if not self.peers_of(Role.PASSIVE):
+            raise ValueError("peers name no passive party: a federation needs at least one")
+        return self
+
+
+def check_aggregator(aggregator: Aggregator, model: ModelFamily, training: Training) -> None:
+    """Refuse an aggregator that does not fit the model or the training.
+
+    Raises:
+        ValueError: names the setting, for pydantic.
+    """
+    if aggregator == "active" and model.scores_leave_at is Role.COORDINATOR:
+        raise ValueError(
+            f"aggregator = 'active': {model.title} releases its scores at the coordinator, leave aggregator "
+            "out or train a split network"
+        )
+    if training.staleness and aggregator != "active":
+        raise ValueError(
+            "training.staleness = 1 needs aggregator = 'active': through the coordinator every step waits "
+            "for its gradient"
+        )
+
+
+def check_sampling(transcript: Recording, training: Training) -> None:
+    """Refuse a sampling without the last epoch.
+
+    Raises:
+        ValueError: names both settings, for pydantic.
+    """
+    if training.epochs % transcript.every:
+        raise ValueError(
+            f"transcript.every = {transcript.every} of {training.epochs} epochs leaves out the last: choose "
+            "a divisor"
+        )

@@ -1,0 +1,52 @@
+"""A whole model at one party: all its layers, on the party's own columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from vflens.errors import ConfigError
+from vflens.models.family import ModelFamily
+from vflens.models.part import ActivePart, Site, Taking
+from vflens.types import Array, Exchange
+
+
+class WholeModel:
+    """The active part of ``model`` at ``site``, to which no passive party sends anything.
+
+    Args:
+        model: the family.
+        site: the party, with the width that it receives in its federation.
+    """
+
+    def __init__(self, model: ModelFamily, site: Site) -> None:
+        self._title, self._width = model.title, model.width_alone(site.columns, site.received)
+        peers = () if site.columns else site.peers  # its own embedding alone reaches the top
+        self._part: ActivePart = model.active_part(replace(site, received=self._width, peers=peers))
+
+    def learn(self, x: Array, y: Array, exchange: Exchange) -> None:
+        """One optimiser step from the mean loss of the rows ``x`` (n, d) with soft labels ``y`` (n, k)."""
+        self._part.loss_gradient(self._nothing(x), x, y, exchange).learn()
+
+    def log_scores(self, x: Array, exchange: Exchange) -> Array:
+        """The scores float64 (n, k) of the rows ``x`` (n, d)."""
+        return self._part.log_scores(self._nothing(x), x, exchange)
+
+    def parameters(self) -> dict[str, Array]:
+        """Copies of all parameters by name, with a batch norm's running moments."""
+        return self._part.parameters()
+
+    def take(self, parameters: Mapping[str, Array]) -> None:
+        """Begin anew from ``parameters``, those of the same model; its optimiser begins anew too.
+
+        Raises:
+            ConfigError: this family cannot.
+        """
+        if not isinstance(self._part, Taking):
+            raise ConfigError(f"{self._title} cannot begin from given parameters: train another model")
+        self._part.take(parameters)
+
+    def _nothing(self, x: Array) -> Array:
+        return np.zeros((len(x), self._width))
