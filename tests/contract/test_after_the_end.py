@@ -24,7 +24,7 @@ def until_the_end(home: Path, *, attacked: bool = True, told: bool = False) -> d
     local = LocalFederation(files, lambda stage, done, total: None)
     local.coordinator.lead()
     if attacked:
-        local.attack()
+        local.complete()
     if told:
         local.coordinator.stop()
     close(local)
@@ -73,7 +73,7 @@ def test_a_run_that_failed_is_not_over(tmp_path: Path) -> None:
         begin(load_party(file))
     local = LocalFederation(files, lambda stage, done, total: None)
     local.coordinator.lead()
-    local.attack()
+    local.complete()
     local.coordinator.stop("the disk of the coordinator is full")
     close(local)
     assert not local.passive["passive"].reached.ended
