@@ -109,7 +109,10 @@ def resume(
         if event.get("event") in ("started", "resumed", "finished"):
             note(f"{scenario}: {event.get('party', 'all parties')} {event['event']}")
 
-    _emit_result(resume_runs(folder, restart=restart, tell=tell), json)
+    result = resume_runs(folder, restart=restart, tell=tell)
+    _emit_result(result, json)
+    for home in result.left_out:
+        note(f"{home.name}: left out, since it had not begun; vflens run begins it in another folder")
 
 
 def check(

@@ -39,7 +39,8 @@ def resume(folder: Path, *, restart: int = 0, tell: Tell = lambda scenario, even
         finally:
             remove_sockets(configs)
         tell(home.name, {"event": "finished"})
-    return Run(folder, tuple(homes), write_report(homes, folder / "report.html"))
+    left_out = tuple(sorted(f for f in folder.iterdir() if f.is_dir() and not any(f.iterdir())))
+    return Run(folder, tuple(homes), write_report(homes, folder / "report.html"), left_out)
 
 
 def _configs(folder: Path) -> list[Path]:

@@ -23,11 +23,15 @@ Tell = Callable[[str, Document], None]
 
 @dataclass(frozen=True)
 class Run:
-    """The output of an experiment: one folder per scenario, and the report on all of them."""
+    """The output of an experiment: one folder per scenario, and the report on all of them.
+
+    ``left_out``: the folders of scenarios that never began.
+    """
 
     folder: Path
     scenarios: tuple[Path, ...]
     report: Path
+    left_out: tuple[Path, ...] = ()
 
 
 def run(
@@ -46,9 +50,11 @@ def run(
     tables, root = deal_tables(experiment), draw_root(experiment)
     folder = fresh_folder(experiment.out / experiment.name)
     report, scenarios = folder / "report.html", list[Path]()
+    homes = [folder / scenario.name.replace(" ", "-") for scenario in experiment.scenarios]
     try:
-        for scenario in experiment.scenarios:
-            home = folder / scenario.name.replace(" ", "-")
+        for home in homes:
+            home.mkdir(mode=0o700)  # an empty one has not begun
+        for scenario, home in zip(experiment.scenarios, homes, strict=True):
             configs = write_parties(experiment, scenario, tables, home, root)
             scenarios.append(home)
             tell(scenario.name, {"event": "started"})
