@@ -19,7 +19,10 @@ from vflens.services.folder import begin
 
 RUN = Standing("1", 0, "open", 9, 40, bytes(32))
 CHANGED = [
-    ({"version": "2"}, "came back with vflens 2, the run goes on with 1: start it with the same version"),
+    (
+        {"version": "2"},
+        r"came back with another version of vflens \(2, here 1\): resume every party with the one that began",
+    ),
     ({"federation": b"\1" * 32}, "came back with another run's folder: start it with the folder as it was"),
     ({"federation": b""}, "has begun anew: start it with --resume, on the run's folder"),
     ({"learned": 8}, "came back older than it was, with 9 training steps where 10 are due: start it with"),

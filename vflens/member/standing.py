@@ -25,8 +25,8 @@ def check_same_run(name: str, own: Standing, other: Standing) -> None:
     """
     if other.version != own.version:
         raise StateError(
-            f"party {name!r} came back with vflens {other.version}, the run goes on with {own.version}: "
-            "start it with the same version"
+            f"party {name!r} came back with another version of vflens ({other.version}, here {own.version}): "
+            "resume every party with the one that began the run"
         )
     if own.federation and other.federation and own.federation != other.federation:
         raise StateError(f"party {name!r} came back with another run's folder: {_BROUGHT_BACK}")
