@@ -237,8 +237,8 @@ def _until(event: threading.Event, party: DataParty, leader: Peer, report: Repor
             flushed = received
         seen = received
         misses = 0 if lives(leader, party.config) else misses + 1
-        if misses >= 3:
-            came(leader, party.config)  # refused, by a certificate that has ended: waiting does not help
+        if misses >= 3 and came(leader, party.config):  # raises if a certificate is the reason
+            misses = 0
         if misses == 3:
             gone_until = time.monotonic() + party.config.limits.rejoin_seconds
             report.waits_for(leader)
