@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import numpy as np
 import pytest
 import torch
@@ -10,6 +12,7 @@ from torch.nn.functional import cross_entropy
 
 from vflens.numerics.gradients.first_layer import layer_input
 from vflens.numerics.gradients.labels import label_counts, row_label, row_label_without_bias
+from vflens.numerics.gradients.local_steps import gradient_of
 from vflens.numerics.gradients.softmax_batch import softmax_batch, softmax_row
 from vflens.types import Array
 
@@ -134,3 +137,44 @@ def test_labels_that_repeat_or_fill_all_classes_are_refused(labels: list[int]) -
     model = _softmax(3, 4, 0.1)
     with pytest.raises(ValueError, match="give fewer than 3, all different"):
         softmax_batch((np.ones((3, 4)), np.ones(3)), _parameters(model), np.array(labels))
+
+
+# -- updates ---------------------------------------------------------------------------------------------
+
+
+def _update(
+    model: nn.Module, x: Array, y: Array, rate: float, *, steps: int = 1, l2: float = 0.0
+) -> dict[str, Array]:
+    """What ``steps`` of torch's SGD on one batch change, as a client of FedAvg sends it; ``model`` stays."""
+    local = deepcopy(model)
+    optimizer = torch.optim.SGD(local.parameters(), lr=rate, weight_decay=2 * l2)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        torch.autograd.backward(cross_entropy(local(torch.tensor(x)), torch.tensor(y)))
+        optimizer.step()
+    before, after = (dict(m.named_parameters()) for m in (model, local))
+    return {name: (after[name] - before[name]).detach().numpy() for name in before}
+
+
+def test_the_update_of_one_step_is_the_gradient_and_gives_its_row_away() -> None:
+    model, rng = _softmax(10, 64, 0.1), np.random.default_rng(6)
+    x, y = rng.random((1, 64)), np.array([3])
+    penalty = {name: 2 * 0.01 * p.detach().numpy() for name, p in model.named_parameters()}
+    gradient = gradient_of(_update(model, x, y, 0.05, l2=0.01), 0.05, penalty=penalty)
+    for name, expected in _gradient(model, x, y).items():
+        np.testing.assert_allclose(gradient[name], expected, rtol=0, atol=1e-13)
+    found = softmax_row(gradient["weight"], gradient["bias"])
+    np.testing.assert_allclose(found.x, x, rtol=0, atol=EXACT)
+    assert found.labels.tolist() == [3]
+
+
+def test_that_of_several_steps_nears_the_gradient_as_the_rate_falls() -> None:
+    model, rng = _network(), np.random.default_rng(7)
+    x, y = rng.random((4, 7)), rng.integers(0, 5, 4)
+    true, errors = _gradient(model, x, y), []
+    for rate in (0.1, 0.01, 0.001):
+        found = gradient_of(_update(model, x, y, rate, steps=5), rate, steps=5)
+        errors.append(max(float(np.abs(found[name] - true[name]).max()) for name in true))
+    assert errors[0] > 1e-3
+    assert errors[1] == pytest.approx(errors[0] / 10, rel=0.2)
+    assert errors[2] == pytest.approx(errors[0] / 100, rel=0.2)
