@@ -23,7 +23,6 @@ from vflens.clients.vertical.aligned_run import AlignedRun
 from vflens.clients.vertical.party import VerticalParty
 from vflens.defenses.passport import Passport
 from vflens.experiments.results.folders import read_party
-from vflens.experiments.run.experiment import load_experiment
 from vflens.experiments.run.in_process import LocalFederation
 from vflens.experiments.run.run import run
 from vflens.models.families.split_network import SplitNetwork
@@ -407,34 +406,6 @@ def test_a_model_that_trains_alone_stays_below_the_federation(tmp_path: Path) ->
     assert found["accuracy"] > found["accuracy_alone"] + 0.03
     assert found["accuracy"] > 0.8
     assert trained(local)
-
-
-@pytest.mark.facts
-@pytest.mark.timeout(1800)
-def test_the_deep_demo_shows_what_it_says(tmp_path: Path) -> None:
-    """Digits: without passports the image comes back; with them a blind guess is better than who ignores
-    them, but not than others; accuracy stays.
-    """
-    demo = load_experiment(Path(__file__).parents[2] / "examples" / "demo_deep.toml")
-    homes = run(demo.model_copy(update={"out": tmp_path}), in_process=True).scenarios
-    errors, accuracies = [], []
-    for home in homes:
-        target = [m for m in read_party(home / "passive").metrics if m.rows == 359 and not m.column]
-        blind = min(m.value for m in target if m.metric == "blind_mse")
-        mse = {m.attack: m.value for m in target if m.metric == "mse" and m.scored_set == "predict"}
-        errors.append({name: mse[name] / blind for name in ("wmi", "bmi", "wmi_moments")})
-        accuracies.append(
-            next(m.value for m in read_party(home / "active").metrics if m.metric == "accuracy")
-        )
-    undefended, defended = errors
-    assert undefended["wmi"] < 0.35
-    assert undefended["bmi"] < 0.5
-    assert defended["wmi"] > 1.0
-    # .32 and .53 on this seed, up to .85 on four others.
-    assert defended["wmi_moments"] < 0.7
-    assert undefended["bmi"] < defended["bmi"] < 0.8
-    assert min(accuracies) > 0.93
-    assert accuracies[1] > accuracies[0] - 0.02
 
 
 @pytest.mark.parametrize(
