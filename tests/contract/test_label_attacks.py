@@ -22,7 +22,8 @@ from vflens.attacks.pmc import PassiveModelCompletion
 from vflens.errors import AccessError, ConfigError, KnowledgeError, ProtocolError, StateError, VflensError
 from vflens.experiments.pages.report import render
 from vflens.experiments.results.folders import read_party, read_runs
-from vflens.experiments.results.offline import attack_recorded, score_estimate
+from vflens.experiments.results.offline import attack_recorded
+from vflens.experiments.results.offline_score import score_estimate
 from vflens.experiments.results.results import failed, label_results, skipped
 from vflens.experiments.run.in_process import LocalFederation
 from vflens.plugins.attack import Attack

@@ -21,7 +21,8 @@ from vflens.cli.main import app
 from vflens.errors import ConfigError, DataError, KnowledgeError, ProtocolError, StorageError
 from vflens.experiments.audit.subject import load_subject
 from vflens.experiments.results.folders import read_party
-from vflens.experiments.results.offline import attack_recorded, score_estimate
+from vflens.experiments.results.offline import attack_recorded
+from vflens.experiments.results.offline_score import score_estimate
 from vflens.experiments.run.run import run
 from vflens.registry import ATTACKS as ATTACK_PLUGINS
 from vflens.services.folder import exclusive

@@ -125,7 +125,7 @@ def score(
 
     Example: vflens score estimate.npz --config runs/digits/undefended/passive/config.toml
     """
-    from vflens.experiments.results.offline import score_estimate
+    from vflens.experiments.results.offline_score import score_estimate
 
     facts = score_estimate(estimate, config)
     emit(json, facts, lambda: _scored(facts))

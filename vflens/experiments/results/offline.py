@@ -1,20 +1,17 @@
-"""Attacks on a recorded transcript, and scoring at the target, while no party runs."""
+"""Attacks on a recorded transcript, while no party runs."""
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vflens.clients.active import ActiveParty
 from vflens.clients.adversary import reconstructed, save_estimate, scored_training_rows, view_of
-from vflens.clients.passive import PassiveParty
 from vflens.config import (
-    ActiveConfig,
     DataPartyConfig,
     PartyConfig,
     PassiveConfig,
@@ -23,13 +20,12 @@ from vflens.config import (
     build_plugins,
     load_party,
 )
-from vflens.errors import ConfigError, DataError, PluginError
-from vflens.experiments.results.folders import Metric, read_party
+from vflens.errors import ConfigError, PluginError
+from vflens.experiments.results.offline_score import alone
 from vflens.experiments.results.verified import check_verifiable, verified
 from vflens.plugins.attack import Attack
 from vflens.plugins.steps import Progress, silent
 from vflens.plugins.view import AdversaryView
-from vflens.protocol.acts import Guess, Submission
 from vflens.protocol.federation import Federation
 from vflens.randomness import secret_from_seed, stream
 from vflens.registry import ATTACKS
@@ -37,14 +33,10 @@ from vflens.services.folder import exclusive
 from vflens.storage.files import load_arrays
 from vflens.storage.journal import Reader
 from vflens.storage.private import owner_only
-from vflens.types import Array, Document, Estimate, Facts, Phase, Point, Role, RowStatus, numbered
+from vflens.types import Array, Document, Estimate, Facts, Phase, Point, Role
 
 if TYPE_CHECKING:
     from torch.nn import Module
-
-#: Arrays of an estimate's file: kinds of dtype, number of axes.
-_SAVED = dict.fromkeys(("run", "adversary", "attack", "scored_set", "target"), ("U", 0))
-_SAVED |= {"rows": ("iu", 1), "values": ("iuf", 2), "status": ("U", 1)}
 
 
 def attack_recorded(
@@ -145,7 +137,7 @@ def _estimate(attack: Attack, view: AdversaryView, name: str, seed: str) -> Esti
 def _own_model(config: PassiveConfig, folder: Path) -> Module:
     """The trained bottom model of the party that ran in ``folder``, rebuilt from its checkpoint and log."""
     with exclusive(folder):
-        party = _alone(config.model_copy(update={"out": folder}))
+        party = alone(config.model_copy(update={"out": folder}))
         try:
             party.resume()
             return party.adversary.own_model()
@@ -186,87 +178,6 @@ def _value(text: str) -> Any:
         return tomllib.loads(f"value = {text}")["value"]
     except (tomllib.TOMLDecodeError, RecursionError):
         return text
-
-
-def score_estimate(file: Path, config_file: Path) -> Document:
-    """Score ``file``, of :func:`attack_recorded` or of a run's ``estimates/``, against the target's own
-    table.
-
-    The errors go into the target's folder and are returned. A passive party scores columns, the active party
-    guesses of labels.
-
-    Raises:
-        ConfigError: not a data party's configuration, not the target's, or the party is running.
-        DataError: ``file`` is no estimate by another party of the run.
-        StorageError: the folder holds no run, or one of another table.
-        ProtocolError: an estimate of other rows or columns.
-    """
-    config = load_party(config_file)
-    if not isinstance(config, PassiveConfig | ActiveConfig):
-        raise ConfigError(
-            f"{config_file} configures a {config.role}: only the target, a data party, can score"
-        )
-    attack, target, submission = _read(file)
-    if target != config.party:
-        raise ConfigError(
-            f"{file} estimates {target!r}, and {config_file} is that of {config.party!r}: only the target "
-            "can score it"
-        )
-    others = [p.name for p in config.peers_of(Role.COORDINATOR)]
-    others += [p.name for p in Federation.load(config.out).parties if p.name != target]
-    if submission.sender not in others:
-        raise DataError(
-            f"{file} says that {submission.sender!r} is the adversary: in this run "
-            f"{', '.join(sorted(others))} can be, write one with `vflens attack`"
-        )
-    with exclusive(config.out):  # two writers would spoil its logs
-        _keep_score(config, submission)
-    rows = len(submission.rows)
-    party = read_party(config.out)
-    found = [
-        m
-        for m in party.metrics
-        if (m.rows, m.scored_set, m.adversary) == (rows, submission.scored_set, submission.sender)
-    ]
-    figures = {m.metric: m.value for m in found if m.attack == attack and not m.column and not m.values}
-    facts = {"attack": attack, "rows": rows, **figures}
-    if isinstance(config, ActiveConfig):
-        blind = next(m.value for m in found if m.metric == "blind_label_accuracy")
-        return {**facts, "blind_guess": "the most frequent class", "blind_label_accuracy": blind}
-    best = min((m for m in found if m.metric == "blind_mse"), key=lambda m: m.value)
-    names = [c.name for p in party.federation.parties if p.name == target for c in p.columns]
-    columns = _by_column((m for m in found if m.attack in (attack, "")), names)
-    return {**facts, "blind_guess": best.attack, "blind_mse": best.value, "columns": columns}
-
-
-def _by_column(figures: Iterable[Metric], names: Sequence[str]) -> dict[str, dict[str, float]]:
-    """Column → its figures: "mse", "blind_mse" and, in bits where it has an alphabet, "entropy",
-    "conditional_entropy".
-    """
-    columns: dict[str, dict[str, float]] = {}
-    for m in figures:
-        if m.metric.startswith("column_"):
-            for name, value in m.by_column(names).items():
-                columns.setdefault(name, {})[m.metric.removeprefix("column_")] = value
-    return columns
-
-
-def _keep_score(config: PassiveConfig | ActiveConfig, submission: Submission) -> None:
-    unpictured = config.scoring.model_copy(update={"pictures": 0})  # the run's own pictures stay
-    party = _alone(config.model_copy(update={"scoring": unpictured}))
-    try:
-        party.resume()
-        party.score(submission, ended=True)
-    finally:
-        party.close()
-
-
-def _alone(config: PassiveConfig | ActiveConfig) -> PassiveParty | ActiveParty:
-    """The party of ``config``, without peers."""
-    in_process = read_party(config.out).federation.in_process  # closing it writes this again
-    if isinstance(config, PassiveConfig):
-        return PassiveParty(config, {}, in_process=in_process)
-    return ActiveParty(config, {}, in_process=in_process)
 
 
 def _sides(attack: Attack, party: str, federation: Federation, target: str | None) -> tuple[str, str]:
@@ -339,32 +250,3 @@ def _predicted(transcript: Reader) -> Array:
     rows = np.concatenate(arrived)
     _, first = np.unique(rows, return_index=True)
     return rows[np.sort(first)]
-
-
-def _read(file: Path) -> tuple[str, str, Submission]:
-    """Names of attack and target, and the submission."""
-    saved = load_arrays(file, remedy="write one with `vflens attack`")
-    try:
-        for name, (kinds, axes) in _SAVED.items():
-            if saved[name].dtype.kind not in kinds or saved[name].ndim != axes:
-                raise DataError(
-                    f"{file} is no estimate, its {name} is {saved[name].dtype} of shape {saved[name].shape}: "
-                    "write one with `vflens attack`"
-                )
-        values = saved["values"].astype(np.float64)
-        guess = Guess(str(saved["attack"]), values, _states(file, saved["status"]))
-        run, sender, scored_set = (str(saved[name]) for name in ("run", "adversary", "scored_set"))
-        submission = Submission(run, sender, scored_set, saved["rows"], (guess,))
-        return guess.attack, str(saved["target"]), submission
-    except KeyError as error:
-        raise DataError(f"{file} is no estimate, it lacks {error}: write one with `vflens attack`") from error
-
-
-def _states(file: Path, status: Array) -> Array:
-    """The states of the rows, as in a submission."""
-    try:
-        return numbered(status.tolist())
-    except KeyError as error:
-        raise DataError(
-            f"{file} is no estimate, {error} is no state of a row: use {', '.join(RowStatus)}"
-        ) from error
