@@ -22,16 +22,19 @@ configure_process()  # before gRPC loads
 import killing
 import memory
 import messages
+import returning
 from world import quick
 
 #: Each part, and its share of the time.
 PARTS: Mapping[str, tuple[Callable[[float], dict[str, Any]], float]] = {
-    "kills": (killing.soak, 0.4),
+    "kills": (killing.soak, 0.3),
+    "returning": (returning.soak, 0.1),
     "messages": (messages.soak, 0.4),
     "memory": (memory.soak, 0.2),
 }
 REPEATED: Mapping[str, Callable[..., None]] = {
     "kills": killing.repeat,
+    "returning": returning.repeat,
     "messages": messages.repeat,
     "memory": memory.repeat,
 }

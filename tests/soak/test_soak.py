@@ -14,6 +14,7 @@ import memory
 import messages
 import numpy as np
 import pytest
+import returning
 import soak
 from google.protobuf.message import DecodeError
 from mutation import mutated
@@ -83,6 +84,11 @@ def test_a_message_that_logs_and_is_refused_is_a_failure(
 def test_two_kills() -> None:
     found = killing.soak(60, number=2)
     assert (found["ran"], found["failures"]) == (2, [])
+
+
+def test_a_party_that_is_killed_and_returns() -> None:
+    found = returning.soak(60, number=1)
+    assert (found["ran"], found["failures"]) == (1, [])
 
 
 def test_memory_that_grows_is_a_failure() -> None:
