@@ -135,8 +135,7 @@ class Journal:
         if self._error is not None:
             raise StorageError(
                 f"the log {self.folder} cannot be written ({self._error.strerror}): free space or choose "
-                "another `out`; "
-                "what was written before is kept"
+                "another `out`; what was written before is kept"
             ) from self._error
 
     @contextlib.contextmanager
@@ -319,8 +318,7 @@ def _damaged(index: BinaryIO, begin: int) -> StorageError:
     ends = takewhile(lambda end: end <= begin, accumulate(map(len, _lines(index))))
     return StorageError(
         f"{index.name}: line {1 + sum(1 for _ in ends)} is damaged, or payload.bin lacks its bytes, and "
-        "other lines follow it: "
-        "bring back the folder as it was, or run again"
+        "other lines follow it: bring back the folder as it was, or run again"
     )
 
 
