@@ -78,6 +78,9 @@ class Hospitals:
             own = self.home / hospital / party / "tls/certificate.pem"
             shutil.copy(own, other / f"{hospital.lower()}-{party}.pem")
 
+    def said(self, party: str) -> str:
+        return (self.file(party).parent / f"{party}.log").read_text(encoding="utf-8")
+
     def run(self, hospital: str, arguments: list[str]) -> None:
         """A command as it stands on the page; a party is left running."""
         folder = self.home / hospital
@@ -113,7 +116,7 @@ def test_the_commands_end_with_a_report(hospitals: Hospitals) -> None:
             case ["certs", "trust"] if hospital == "B":
                 hospitals.send_certificates()
             case ["status", _]:
-                eventually((hospitals.home / "B/passive/status.json").exists)
+                eventually(lambda: bool(re.search("waiting for|is ready", hospitals.said("passive"))))
             case ["report", _]:
                 assert {p: c.wait(120) for p, c in hospitals.parties.items()} == dict.fromkeys(FILES, 0)
         hospitals.run(hospital, arguments)
