@@ -45,6 +45,7 @@ SETTINGS = {
 }
 MOMENTS = ("before", "training", "after")
 ROUND = 2_500  # messages
+MOST_GROWN_MIB = 64  # from a third of the messages to the last: 100 bytes for each would be 64 MiB
 WORDS = ("tiny/run", "other/run", "passive", "active", "coordinator", OPERATOR, "nobody", "predict", "train")
 #: Acts whose callee sends something to others before one of them refuses: it logs what it sent.
 ASKS_OTHERS = (Query, Predict, Train)
@@ -256,12 +257,15 @@ def soak(seconds: float, number: int = 1_000_000) -> dict[str, Any]:
             figures["ran"] += size
             resident.append(process.memory_info().rss)
     answered = found.pop("", 0)
+    resident_mib = [round(resident[i] / 2**20, 1) for i in (len(resident) // 3, -1)]
+    if resident_mib[1] - resident_mib[0] > MOST_GROWN_MIB:
+        figures["failures"].append({"cell": str(key), "error": f"resident MiB grew: {resident_mib}"})
     return figures | {
         "seconds": round(time.monotonic() - began),
         "answered": answered,
         "refused": dict(found.most_common()),
         "slowest_ms": round(1000 * rounds.slowest, 1),
-        "resident_mib": [round(size / 2**20, 1) for size in resident],
+        "resident_mib": resident_mib,
         "threads": process.num_threads(),
         "descriptors": process.num_fds(),
     }

@@ -91,6 +91,23 @@ def test_a_party_that_is_killed_and_returns() -> None:
     assert (found["ran"], found["failures"]) == (1, [])
 
 
+def test_a_few_messages() -> None:
+    found = messages.soak(60, number=30)
+    assert (found["ran"], found["failures"]) == (30, [])
+    assert found["answered"] + sum(found["refused"].values()) == 30
+
+
+@pytest.mark.facts
+def test_a_service_of_seconds() -> None:
+    found = memory.soak(3.0)
+    assert found["ran"] > 0
+    assert {party for party in found if isinstance(found[party], dict)} == {
+        "passive",
+        "active",
+        "coordinator",
+    }
+
+
 def test_memory_that_grows_is_a_failure() -> None:
     def sample(at: float, mib: float, threads: int = 9) -> memory.Sample:
         found = memory.Sample({})
