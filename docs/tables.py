@@ -35,17 +35,10 @@ from vflens.config import (
     Tls,
     VerticalConfig,
 )
+from vflens.experiments.run.any_experiment import Data, DefenseAt, Network, Scenario
 from vflens.experiments.run.dealing import Columns, Fraction, ImageChannels, ImageHalves, ImageTiles, Window
-from vflens.experiments.run.experiment import (
-    AttackAt,
-    Data,
-    DefenseAt,
-    Experiment,
-    Grant,
-    Members,
-    Network,
-    Scenario,
-)
+from vflens.experiments.run.experiment import AttackAt, Experiment, Grant, Members
+from vflens.experiments.run.horizontal import Group, HorizontalExperiment, Rows
 from vflens.experiments.sweeps.sweep import Sweep, SweptDefense
 from vflens.models.families.split_network import SplitNetwork
 from vflens.models.settings import Horizontal, Training
@@ -57,6 +50,7 @@ MODELS: tuple[type[BaseModel], ...] = (
     PartyConfig, VerticalConfig, PassiveConfig, ActiveConfig, CoordinatorConfig, Peer, Tls, Plugin,
     ClientConfig, ServerConfig, Disclosure, Scoring, Recording, Limits, MetricsPage, PartyFile,
     Training, Horizontal, SplitNetwork,
+    HorizontalExperiment, Rows, Group,
     Experiment, Data, Columns, Fraction, ImageHalves, ImageTiles, ImageChannels, Window, Members, Grant,
     AttackAt, Scenario, DefenseAt, Network, Sweep, SweptDefense,
 )  # fmt: skip

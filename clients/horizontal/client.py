@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from vflens.clients.data_party import DataParty
 from vflens.clients.horizontal.local_run import LocalRun, local_batches
+from vflens.clients.horizontal.own_file import client_info, split_rows
 from vflens.clients.horizontal.utility import record_utility
 from vflens.clients.membership import check_client
 from vflens.config import ClientConfig
@@ -18,13 +18,10 @@ from vflens.member.recovery import check_state
 from vflens.models.part import Keys, Site
 from vflens.models.whole import WholeModel
 from vflens.protocol.acts import Describe, Done, Prepare, Step, StepReply
-from vflens.protocol.alignment import drawn_split
 from vflens.protocol.checks import check_exchange, check_origin, finite_tensors
 from vflens.protocol.horizontal import HorizontalFederation
 from vflens.protocol.link import Handlers, Link
-from vflens.randomness import stream
 from vflens.tables.order import load_order, save_order
-from vflens.tables.table import PREDICT, TRAIN
 from vflens.types import Array, Exchange, PartyInfo, Phase, Point, Released
 
 _NO_ROWS = np.zeros(0, np.int32)
@@ -49,17 +46,8 @@ class Client(DataParty):
                 f"data.label_column is missing at client {self.name!r}: name the column of labels"
             )
         self._labels = self.table.labels
-        self._order = self._split()
+        self._order = split_rows(config, self.table)
         self._run: LocalRun | None = None
-
-    def _split(self) -> tuple[Array, Array]:
-        """The file's rows that train and that are predicted, int32."""
-        split = self.table.split
-        if split is None:
-            drawn = stream(self.secret, "split")
-            split = drawn_split(len(self.table.ids), self.config.predict_share, drawn)
-        train, predict = (np.flatnonzero(split == use).astype(np.int32) for use in (TRAIN, PREDICT))
-        return train, predict
 
     def handlers(self) -> Handlers:
         """See :meth:`vflens.protocol.link.Party.handlers`."""
@@ -88,9 +76,8 @@ class Client(DataParty):
 
     def describe(self, act: Describe) -> PartyInfo:
         """Columns, classes, and the numbers of rows."""
-        train, predict = map(len, self._order)
-        names = self.table.class_names
-        return replace(super().describe(act), classes=names, train_rows=train, predict_rows=predict)
+        super().describe(act)
+        return client_info(self.config, self.table)
 
     def prepare(self, act: Prepare) -> Done:
         """Scale the rows, defend them, build the model. A second call changes nothing."""

@@ -64,9 +64,9 @@ def split(
     """
     from vflens.errors import ConfigError
     from vflens.experiments.run.dealer import deal_tables, write_parties
-    from vflens.experiments.run.experiment import load_experiment
+    from vflens.experiments.run.experiment import load_any
 
-    experiment = load_experiment(file)
+    experiment = load_any(file)
     titles = {s.name: s for s in experiment.scenarios}
     chosen = titles.get(scenario or experiment.scenarios[0].name)
     if chosen is None:

@@ -76,10 +76,10 @@ def run(
     from vflens.cli.progress import ScenarioBars
     from vflens.errors import PluginError
     from vflens.experiments.results.verdict import failures
-    from vflens.experiments.run.experiment import load_experiment
+    from vflens.experiments.run.experiment import load_any
     from vflens.experiments.run.run import run as run_experiment
 
-    experiment = load_experiment(file)
+    experiment = load_any(file)
     if out is not None:
         experiment = experiment.model_copy(update={"out": out})
     with ScenarioBars(experiment) as bars:
@@ -214,6 +214,7 @@ def _emit_result(result: Run, json: bool) -> tuple[RecordedRun, ...]:
 def _summary(runs: Any, report: Path) -> str:
     from rich.table import Table
 
+    from vflens.experiments.results.results import clients
     from vflens.experiments.results.verdict import alarms, omissions, result_table, verdict
 
     header, rows = result_table(runs)
@@ -223,9 +224,14 @@ def _summary(runs: Any, report: Path) -> str:
     for row in rows:
         table.add_row(*row)
     shown = plain(table) if rows else ""
+    gained = "".join(
+        f"\n{run.name}, {name}: accuracy {together:.3f}, alone {alone:.3f}"
+        for run in runs
+        for name, together, alone in clients(run)
+    )
     loud = "".join(f"\n{alarm}" for alarm in alarms(runs))
     quiet = "".join(f"\nnote: {omission}" for omission in omissions(runs))
-    return f"{shown}\n{verdict(runs)}{loud}{quiet}\n\nreport: {report}"
+    return f"{shown}\n{verdict(runs)}{gained}{loud}{quiet}\n\nreport: {report}"
 
 
 def _prediction(answer: Document) -> str:

@@ -23,7 +23,7 @@ from vflens.cli.output import note
 from vflens.types import Document
 
 if TYPE_CHECKING:  # imports the federation's configuration, which a bar does not need
-    from vflens.experiments.run.experiment import Experiment
+    from vflens.experiments.run.any_experiment import AnyPartiesExperiment
 
 _PAUSE_SECONDS = 10.0  # between two lines of a long stage
 
@@ -121,7 +121,7 @@ class CellBar(_Stages):
 class ScenarioBars(_Stages):
     """The stages of every scenario of an experiment."""
 
-    def __init__(self, experiment: Experiment) -> None:
+    def __init__(self, experiment: AnyPartiesExperiment) -> None:
         super().__init__()
         self._width = max(len(s.name) for s in experiment.scenarios)
 

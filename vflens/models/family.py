@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 
 #: What training gives away where nothing more is known.
 IN_THE_CLEAR = "a party that receives embeddings or gradients of training rows can read them."
+#: The same of a horizontal federation.
+HORIZONTAL_IN_THE_CLEAR = (
+    "the server sees every client's update of every round, as the client's defences leave it; after one step "
+    "on one row an update is the gradient of that row."
+)
 #: Tensor → shape of what a party discloses of its part.
 Shapes: TypeAlias = Mapping[str, tuple[int, ...]]
 

@@ -26,6 +26,7 @@ from vflens.experiments.results.compare import masked
 from vflens.experiments.results.folders import Crossing, PartyRun, Run, read_runs
 from vflens.experiments.results.results import (
     NotRun,
+    clients,
     column_bits,
     failed,
     final,
@@ -38,11 +39,11 @@ from vflens.experiments.results.results import (
     utility,
 )
 from vflens.experiments.results.theory import comparisons, disorders
-from vflens.models.family import IN_THE_CLEAR, checked_model
+from vflens.models.family import HORIZONTAL_IN_THE_CLEAR, IN_THE_CLEAR, checked_model
 from vflens.plugins.attack import installed_attack, up_to_renaming
 from vflens.plugins.defense import GATE_HOOKS, installed_defense
 from vflens.registry import ATTACKS
-from vflens.types import Document, Phase
+from vflens.types import Document, Phase, Role
 
 _HOOKS = {point.value: hook for point, hook in GATE_HOOKS.items()}
 _PROGRESS = ("train_seconds", "steps", "steps_per_second", "bytes_received", "bytes_per_step", "predict_rows")
@@ -107,6 +108,7 @@ def _of_every_run(runs: Sequence[Run], names: Mapping[str, str]) -> Document:
     columns = [(r, target) for r in runs for target in targets([r])]
     return {
         "traffic": {r.name: rows for r in runs if (rows := _traffic(r))},
+        "clients": [(names[r.name], *found) for r in runs for found in clients(r)],
         "utility": _table(runs, {r.name: utility(r) for r in runs}),
         "progress": _table(runs, {r.name: _progress(r) for r in runs}),
         "bits": [(names[r.name], target, bits) for r, target in columns for bits in column_bits(r, target)],
@@ -219,6 +221,8 @@ def _in_the_clear(run: Run) -> str:
     """What training revealed in ``run`` by its messages: to the coordinator, the active and the passive
     parties.
     """
+    if run.of_role(Role.CLIENT):
+        return HORIZONTAL_IN_THE_CLEAR
     known = next((p.federation for p in run.parties if p.federation.parties), None)
     if known is None or known.model is None:
         return IN_THE_CLEAR

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from vflens.experiments.results.folders import Metric, Run
 from vflens.plugins.attack import installed_attack
 from vflens.score.service import MIN_ROWS
-from vflens.types import Knowledge
+from vflens.types import Knowledge, Role
 
 BLIND_GUESSES = {
     "zero": "all zeros",
@@ -182,15 +182,32 @@ def column_bits(run: Run, target: str) -> tuple[ColumnBits, ...]:
 
 
 def utility(run: Run) -> dict[str, float]:
-    """Utility of the federation: accuracy and AUC, alone and gained, mean KL (nats), arg-max kept."""
+    """Utility: accuracy and AUC, alone and gained, mean KL (nats), arg-max kept; means over clients."""
     found: dict[str, float] = {}
     for name in _UTILITY:
-        if (value := run.value(name)) is not None:
+        if (value := _mean(run, name)) is not None:
             found[name] = value
         together = name.removesuffix("_alone")
         if together != name and together in found and name in found:
             found[f"{together}_gain"] = found[together] - found[name]
     return found
+
+
+def _mean(run: Run, metric: str) -> float | None:
+    """The last figure called ``metric`` of each party that measured it, on average."""
+    values = list(_by_party(run, metric).values())
+    return sum(values) / len(values) if values else None
+
+
+def _by_party(run: Run, metric: str) -> dict[str, float]:
+    """Party → its last figure called ``metric``, of those that measured it."""
+    return {p.name: m.value for p in run.parties for m in p.metrics if m.metric == metric}
+
+
+def clients(run: Run) -> list[tuple[str, float, float]]:
+    """Each client of a horizontal run: its name, its accuracy with the others and alone."""
+    together, alone = _by_party(run, "accuracy"), _by_party(run, "accuracy_alone")
+    return [(name, together[name], alone[name]) for name in run.of_role(Role.CLIENT) if name in alone]
 
 
 def _reads_released_tables(attack: str) -> bool:

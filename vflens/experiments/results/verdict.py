@@ -264,10 +264,12 @@ def _accuracy_change(run: Run, base: Run) -> list[str]:
 
 
 def attacker(run: Run, attack: str | None = None) -> str:
-    """The party that runs ``attack``, in words; any attacking party otherwise, or the active party."""
+    """The party that runs ``attack``, in words; any attacking party otherwise, or the active party, or the
+    server.
+    """
     names = [
         p.name for p in run.parties if any(attack in (None, a.get("name")) for a in p.settings.attacks)
-    ] or run.of_role(Role.ACTIVE)
+    ] or [*run.of_role(Role.ACTIVE), *run.of_role(Role.SERVER)]
     return " and ".join(named(run, n) for n in names) or "the active party"
 
 

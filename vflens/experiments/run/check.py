@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -16,6 +16,7 @@ from vflens.clients.spending import Spending
 from vflens.config import (
     MIB,
     ActiveConfig,
+    ClientConfig,
     DataConfig,
     Limits,
     MemberConfig,
@@ -25,8 +26,10 @@ from vflens.config import (
 )
 from vflens.config.compatibility import build_attacks, build_defenses, check_device, check_grants
 from vflens.errors import ConfigError, StateError, StorageError
+from vflens.experiments.run.any_experiment import AnyPartiesExperiment
 from vflens.experiments.run.dealer import data_set, deal_tables, remove_sockets, write_parties
-from vflens.experiments.run.experiment import Experiment, load_experiment
+from vflens.experiments.run.experiment import Experiment, load_any
+from vflens.experiments.run.horizontal import HorizontalExperiment, check_clients
 from vflens.experiments.run.knowledge import check_granted
 from vflens.models.family import ModelFamily
 from vflens.models.part import Keys, Site, plain
@@ -51,12 +54,29 @@ def check(file: Path) -> Document:
     """
     if "role" in read_toml(file):
         return check_party(load_party(file))
-    experiment = load_experiment(file)
+    experiment = load_any(file)
     tables = deal_tables(experiment)
     facts: Document = {"experiment": experiment.name}
     if experiment.data is not None and (caveat := data_set(experiment.data).caveat):
         facts["data"] = caveat
-    scenarios = []
+    scenarios = [list(loaded) for loaded in _parties(experiment, tables, facts)]
+    configs = [config for parties in scenarios for config in parties if isinstance(config, DataConfig)]
+    read = {c.party: tables.get(c.party) or read_party_table(experiment.files[c.party]) for c in configs}
+    if isinstance(experiment, HorizontalExperiment):
+        clients = {c.party: c for c in configs if isinstance(c, ClientConfig)}
+        rows = check_clients(experiment, list(clients.values()), read).parties
+        trained, predicted = sum(p.train_rows for p in rows), sum(p.predict_rows for p in rows)
+        return {**facts, "rows": f"{trained} to train, {predicted} to predict at {len(rows)} clients"}
+    assert isinstance(experiment, Experiment)
+    aligned = [[c for c in parties if isinstance(c, PassiveConfig | ActiveConfig)] for parties in scenarios]
+    federation = _check_aligned(experiment, aligned, read)
+    return {**facts, "rows": f"{len(federation.train)} to train, {len(federation.predict)} to predict"}
+
+
+def _parties(
+    experiment: AnyPartiesExperiment, tables: Mapping[str, Table], facts: Document
+) -> Iterator[Iterable[MemberConfig]]:
+    """The checked configurations of every scenario; ``facts`` gets a line for each."""
     for scenario in experiment.scenarios:
         with TemporaryDirectory() as folder:
             configs = write_parties(experiment, scenario, tables, Path(folder))
@@ -67,19 +87,26 @@ def check(file: Path) -> Document:
                     facts |= clip_notes(scenario.name, config)
             finally:
                 remove_sockets(configs)
-        scenarios.append([c for c in loaded.values() if isinstance(c, PassiveConfig | ActiveConfig)])
+        yield loaded.values()
+
+
+def _check_aligned(
+    experiment: Experiment,
+    scenarios: Sequence[Sequence[PassiveConfig | ActiveConfig]],
+    tables: Mapping[str, Table],
+) -> Federation:
+    """Refuse what the coordinator or a data party would refuse; the federation as it will be aligned."""
     check_granted(experiment)
     data_parties = [config for parties in scenarios for config in parties]
-    read = {c.party: tables.get(c.party) or read_party_table(experiment.files[c.party]) for c in data_parties}
-    federation = check_rows(experiment, data_parties, read)
-    check_messages(federation, experiment.limits, {p: len(t.ids) for p, t in read.items()})
+    federation = check_rows(experiment, data_parties, tables)
+    check_messages(federation, experiment.limits, {p: len(t.ids) for p, t in tables.items()})
     for member in federation.parties:
         check_limits(federation, member, experiment.limits)
     for parties in scenarios:  # after the limits: it builds the networks
-        check_modules(experiment.model, parties, read)
+        check_modules(experiment.model, parties, tables)
     for config in data_parties:
         check_budget(config, federation)
-    return {**facts, "rows": f"{len(federation.train)} to train, {len(federation.predict)} to predict"}
+    return federation
 
 
 def clip_notes(scenario: str, config: MemberConfig) -> dict[str, str]:

@@ -26,8 +26,8 @@ from vflens.config.compatibility import check_family, check_fed, check_together
 from vflens.config.writing import toml_text
 from vflens.datasets._resolve import dataset
 from vflens.errors import ConfigError, StorageError
-from vflens.experiments.run.dealing import deal
-from vflens.experiments.run.experiment import Data, Experiment, Scenario
+from vflens.experiments.run.any_experiment import AnyPartiesExperiment, Data, Scenario, token
+from vflens.experiments.run.experiment import Experiment
 from vflens.plugins.dataset import Dataset
 from vflens.randomness import secret_from_seed, stream
 from vflens.registry import DEFENSES
@@ -56,27 +56,19 @@ def data_set(data: Data) -> Dataset:
     return dataset(data.name, data.__pydantic_extra__ or {})
 
 
-def deal_tables(experiment: Experiment) -> dict[str, Table]:
+def deal_tables(experiment: AnyPartiesExperiment) -> dict[str, Table]:
     """Each data party's table; empty when the parties bring their own files.
 
     Raises:
         DataError, ConfigError: the data set or the split is unusable.
     """
-    if experiment.data is None or experiment.split is None:
+    if experiment.data is None:
         return {}
     table = data_set(experiment.data).prepared()
     secret = secret_from_seed(experiment.seed, "dealer")
     if experiment.data.sample is not None:
         table = _sampled(table, experiment.data.sample, stream(secret, "sample"))
-    return deal(
-        table,
-        experiment.split,
-        experiment.parties.passive,
-        experiment.parties.active,
-        secret=secret,
-        predict_share=experiment.predict_share,
-        overlap=experiment.overlap,
-    )
+    return experiment.dealt(table, secret)
 
 
 def _sampled(table: Table, count: int, rng: np.random.Generator) -> Table:
@@ -86,14 +78,14 @@ def _sampled(table: Table, count: int, rng: np.random.Generator) -> Table:
     return table.rows(np.sort(rng.permutation(len(table.ids))[:count]))
 
 
-def draw_root(experiment: Experiment) -> str:
+def draw_root(experiment: AnyPartiesExperiment) -> str:
     """The root of all secrets of ``experiment``: its seed; outside lab mode random bytes as well."""
     seed = str(experiment.seed)
     return seed if experiment.lab else f"{seed}:{secrets.token_bytes(32).hex()}"
 
 
 def write_parties(
-    experiment: Experiment,
+    experiment: AnyPartiesExperiment,
     scenario: Scenario,
     tables: Mapping[str, Table],
     folder: Path,
@@ -137,7 +129,7 @@ def write_parties(
 
 
 def _write_party(
-    experiment: Experiment,
+    experiment: AnyPartiesExperiment,
     scenario: Scenario,
     party: str,
     home: Path,
@@ -152,8 +144,8 @@ def _write_party(
         clear(home)
         config = {
             **_common(experiment, scenario, party, role, addresses, root=root),
-            **({} if role is Role.COORDINATOR else _data(experiment, party, tables, home)),
-            **_of_role(experiment, party, role, root),
+            **(_data(experiment, party, tables, home) if party in experiment.data_parties else {}),
+            **experiment.settings_of(party, root),
         }
         write_private(home / "config.toml", toml_text(config))  # it holds secrets
     except OSError as error:
@@ -170,11 +162,17 @@ def remove_sockets(configs: Mapping[str, Path]) -> None:
             shutil.rmtree(home, ignore_errors=True)
 
 
-def _check_defenses(experiment: Experiment, scenario: Scenario) -> None:
+def _check_defenses(experiment: AnyPartiesExperiment, scenario: Scenario) -> None:
     """Refuse before the start what parties would refuse in preparation, or the coordinator after training."""
     for party in experiment.roles():
         named = [d for d in scenario.defenses if d.at == party]
         check_family(build_plugins(DEFENSES, named), party, experiment.model)
+    if isinstance(experiment, Experiment):
+        _check_aligned(experiment, scenario)
+
+
+def _check_aligned(experiment: Experiment, scenario: Scenario) -> None:
+    """Refuse defences that vertical parties draw together differently, or that lack a disclosure."""
     coordinator = experiment.parties.coordinator
     check_together(
         {
@@ -193,7 +191,7 @@ def _check_defenses(experiment: Experiment, scenario: Scenario) -> None:
 
 
 def _common(
-    experiment: Experiment,
+    experiment: AnyPartiesExperiment,
     scenario: Scenario,
     party: str,
     role: Role,
@@ -202,9 +200,9 @@ def _common(
     root: str,
 ) -> Document:
     peers = [
-        {"name": other, "role": r, "address": addresses[other][1], "token": _token(root, party, other)}
+        {"name": other, "role": r, "address": addresses[other][1], "token": token(root, party, other)}
         for other, r in experiment.roles().items()
-        if other != party and (role is Role.COORDINATOR or r is Role.COORDINATOR or Role.ACTIVE in (r, role))
+        if other != party and experiment.are_peers(role, r)
     ]
     return {
         "party": party,
@@ -215,7 +213,6 @@ def _common(
         "out": ".",
         "seed": secret_from_seed(root, party).hex(),
         "lab": experiment.lab,
-        "aggregator": experiment.aggregator,
         "peers": peers,
         "defenses": [{"name": d.name, **d.parameters} for d in scenario.defenses if d.at == party],
         "limits": {**experiment.limits.model_dump(), "rejoin_seconds": _rejoin_seconds(experiment)},
@@ -223,36 +220,12 @@ def _common(
     }
 
 
-def _rejoin_seconds(experiment: Experiment) -> float:
+def _rejoin_seconds(experiment: AnyPartiesExperiment) -> float:
     """As set; with restarts a wait in any case."""
     return experiment.limits.rejoin_seconds or (_REJOIN_SECONDS if experiment.restart else 0.0)
 
 
-def _of_role(experiment: Experiment, party: str, role: Role, root: str) -> Document:
-    if role is Role.COORDINATOR:
-        training = experiment.training.model_dump()
-        return {
-            "training": training,
-            "model": experiment.model.model_dump(),
-            "predict_share": experiment.predict_share,
-            "after": experiment.after,
-        }
-    key = {"alignment_key": secret_from_seed(root, "alignment").hex()}
-    granted = [
-        g.model_dump(exclude={"by"})
-        for g in experiment.disclose
-        if g.by in (None, party) and (g.what == "labels") == (role is Role.ACTIVE)
-    ]
-    attacks = [{"name": a.name, **a.parameters} for a in experiment.attacks if experiment.seat(a) == party]
-    shared = {**key, "attacks": attacks, "disclose": granted, "scoring": experiment.scoring.model_dump()}
-    shared["device"] = experiment.device
-    if role is Role.PASSIVE:
-        return shared
-    attacked = {} if experiment.attacked_rows is None else {"attacked_rows": experiment.attacked_rows}
-    return {**shared, **attacked, "operator_token": _token(root, party, "operator")}
-
-
-def _data(experiment: Experiment, party: str, tables: Mapping[str, Table], home: Path) -> Document:
+def _data(experiment: AnyPartiesExperiment, party: str, tables: Mapping[str, Table], home: Path) -> Document:
     if party not in tables or experiment.data is None:
         spec = experiment.files[party]
     else:
@@ -261,11 +234,7 @@ def _data(experiment: Experiment, party: str, tables: Mapping[str, Table], home:
     return {"data": spec.model_dump(mode="json", exclude_none=True)}
 
 
-def _token(root: str, a: str, b: str) -> str:
-    return secret_from_seed(root, "token", *sorted((a, b))).hex()
-
-
-def _addresses(experiment: Experiment, folder: Path) -> dict[str, tuple[str, str]]:
+def _addresses(experiment: AnyPartiesExperiment, folder: Path) -> dict[str, tuple[str, str]]:
     """Party → (its own address, its address for others)."""
     names = list(experiment.roles())
     if _as_services():
@@ -281,7 +250,7 @@ def _addresses(experiment: Experiment, folder: Path) -> dict[str, tuple[str, str
     return {name: (address, address) for name, address in found.items()}
 
 
-def _needs_certificates(experiment: Experiment) -> bool:
+def _needs_certificates(experiment: AnyPartiesExperiment) -> bool:
     """Whether others could listen in a party's place: at a port or a name, not at a socket in a folder that
     its user alone can write.
     """

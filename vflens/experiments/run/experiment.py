@@ -5,19 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
+from pydantic import Field, TypeAdapter, model_validator
 
 from vflens.config import (
     AGGREGATOR,
     ATTACKED_ROWS,
-    DEVICE,
-    MODEL,
-    Device,
     Disclosure,
-    Limits,
     Name,
     Plugin,
-    Recording,
     Scoring,
     Settings,
     check_aggregator,
@@ -25,24 +20,12 @@ from vflens.config import (
     read_toml,
     validate,
 )
-from vflens.experiments.run.dealing import VerticalSplit
-from vflens.models.families.softmax_regression import SOFTMAX_REGRESSION
-from vflens.models.family import AnyModel
-from vflens.models.settings import Aggregator, Training
-from vflens.names import Title
-from vflens.tables.description import PartyFile
-from vflens.types import Role
-
-
-class Data(BaseModel):
-    """A data set by name; every other key is one of its options."""
-
-    model_config = ConfigDict(frozen=True, extra="allow")
-
-    name: str = Field(description="a name of `vflens datasets list`, or `openml:ID`")
-    sample: int | None = Field(
-        None, ge=2, description="use so many of its rows, drawn by the seed; default: all"
-    )
+from vflens.experiments.run.any_experiment import AnyPartiesExperiment, token
+from vflens.experiments.run.dealing import VerticalSplit, deal
+from vflens.models.settings import Aggregator
+from vflens.randomness import secret_from_seed
+from vflens.tables.table import Table
+from vflens.types import Document, Role
 
 
 class Grant(Disclosure):
@@ -51,17 +34,6 @@ class Grant(Disclosure):
     by: Name | None = Field(
         None, description="the passive party that grants it; default: every one. Labels: the active party"
     )
-
-
-class DefenseAt(Plugin):
-    """A defence and the party that runs it."""
-
-    at: Name = Field(description="the party that runs it")
-
-    @property
-    def parameters(self) -> dict[str, object]:
-        """The plug-in's own keys."""
-        return dict(self.__pydantic_extra__ or {})
 
 
 class AttackAt(Plugin):
@@ -78,13 +50,6 @@ class AttackAt(Plugin):
         return dict(self.__pydantic_extra__ or {})
 
 
-class Scenario(Settings):
-    """One run of the experiment."""
-
-    name: Title
-    defenses: tuple[DefenseAt, ...] = ()
-
-
 class Members(Settings):
     """The names of the parties."""
 
@@ -97,90 +62,30 @@ class Members(Settings):
     coordinator: Name = "coordinator"
 
 
-class Network(Settings):
-    """How the processes reach each other."""
+class Experiment(AnyPartiesExperiment):
+    """The whole file of a vertical experiment."""
 
-    transport: Literal["tcp", "unix"] = Field(
-        "unix",
-        description="sockets in the parties' folders (in a temporary one where their paths are long, or "
-        "other users can change them), or free loopback ports, which any user of the machine can "
-        "take first",
-    )
-    port: int = Field(
-        50051, ge=1, le=65535, description="the port of every service, where parties are services by name"
-    )
-
-
-class Experiment(Settings):
-    """The whole file. Data come from ``data`` and ``split``, or from ``files``, each party's own table."""
-
-    name: Title
-    seed: int = Field(
-        0,
-        ge=0,
-        description="in lab mode every party's secret follows from it: one seed, one result; otherwise fresh "
-        "randomness is mixed in",
-    )
-    out: Path = Field(Path("runs"), description="the run's folder is made in it")
-    lab: bool = Field(
-        True, description="one owner holds all parties: reconstruction errors go back to the adversary"
-    )
-    data: Data | None = Field(None, description="a data set, dealt to the parties")
     split: VerticalSplit | None = Field(None, description="who holds which columns of `data`")
-    files: dict[Name, PartyFile] = Field({}, description="each data party's own table")
-    predict_share: float = Field(
-        0.2, gt=0, lt=1, description="share of the rows kept for prediction, where no split is given"
-    )
     overlap: float = Field(1.0, gt=0, le=1, description="share of the rows that all parties hold")
     parties: Members = Members()
-    training: Training = Training()
-    model: AnyModel = Field(SOFTMAX_REGRESSION, description=MODEL)
     aggregator: Aggregator = Field("coordinator", description=AGGREGATOR)
-    device: Device = Field("cpu", description=DEVICE)
     attacks: tuple[AttackAt, ...] = Field((), description="the adversary's")
     attacked_rows: int | None = Field(None, ge=1, description=ATTACKED_ROWS)
     disclose: tuple[Grant, ...] = Field((), description="what parties grant")
     scoring: Scoring = Scoring()
-    scenarios: tuple[Scenario, ...] = Field((Scenario(name="run"),), min_length=1)
-    limits: Limits = Limits()
-    transcript: Recording = Recording()
-    network: Network = Network()
-    restart: int = Field(
-        0,
-        ge=0,
-        le=100,
-        description="how often `vflens run` starts a party again that was killed or crashed; "
-        "`limits.rejoin_seconds` is then 60 where it is not set",
-    )
     after: Literal["stop", "serve"] = Field(
         "stop", description="after the run: stop every party, or go on answering predictions"
     )
 
     @model_validator(mode="after")
-    def _data_are_given_once(self) -> Experiment:
-        if (self.data is None) == (not self.files):
-            raise ValueError("give either [data] with [split], or [files.PARTY] for every data party")
+    def _columns_are_split(self) -> Experiment:
         if self.data is not None and self.split is None:
             raise ValueError("split is missing: say who holds which columns")
-        if self.files and set(self.files) != {*self.parties.passive, self.parties.active}:
-            raise ValueError(
-                f"files names {sorted(self.files)}, the data parties are "
-                f"{sorted({*self.parties.passive, self.parties.active})}"
-            )
         return self
 
     @model_validator(mode="after")
     def _aggregates_somewhere(self) -> Experiment:
         check_aggregator(self.aggregator, self.model, self.training)
-        return self
-
-    @model_validator(mode="after")
-    def _models_have_devices(self) -> Experiment:
-        if self.device not in self.model.devices:
-            raise ValueError(
-                f"device = {self.device!r}: {self.model.title} computes on the processor, leave device out "
-                "or train a split network"
-            )
         return self
 
     @model_validator(mode="after")
@@ -197,32 +102,73 @@ class Experiment(Settings):
         check_sampling(self.transcript, self.training)
         return self
 
-    @model_validator(mode="after")
-    def _names_exist(self) -> Experiment:
-        members = [*self.parties.passive, self.parties.active, self.parties.coordinator]
-        if len(set(members)) < len(members):
-            raise ValueError(f"parties {members}: give every party its own name")
-        named = [d.at for s in self.scenarios for d in s.defenses] + [g.to for g in self.disclose]
-        named += [g.by for g in self.disclose if g.by] + [self.seat(a) for a in self.attacks]
-        for name in named:
-            if name not in members:
-                raise ValueError(f"party {name!r} is none of {members}")
-        titles = [s.name.replace(" ", "-") for s in self.scenarios]  # the names of their folders
-        if len(set(titles)) < len(titles):
-            raise ValueError(f"scenarios {titles}: give every scenario its own name")
-        return self
+    def named(self) -> list[str]:
+        """See :meth:`AnyPartiesExperiment.named`."""
+        granted = [g.to for g in self.disclose] + [g.by for g in self.disclose if g.by]
+        return [*super().named(), *granted, *(self.seat(a) for a in self.attacks)]
 
     def seat(self, attack: AttackAt) -> str:
         """The party that ``attack`` sits in."""
         return attack.at or self.parties.active
 
+    @property
+    def data_parties(self) -> tuple[str, ...]:
+        """The passive parties, and the active one."""
+        return (*self.parties.passive, self.parties.active)
+
     def roles(self) -> dict[str, Role]:
-        """Every party's role."""
+        """See :meth:`AnyPartiesExperiment.roles`."""
         passive = dict.fromkeys(self.parties.passive, Role.PASSIVE)
         return {self.parties.coordinator: Role.COORDINATOR, self.parties.active: Role.ACTIVE, **passive}
 
+    def are_peers(self, one: Role, other: Role) -> bool:
+        """See :meth:`AnyPartiesExperiment.are_peers`: all but two passive parties."""
+        return not one is other is Role.PASSIVE
 
-AnyExperiment = TypeVar("AnyExperiment", bound=Experiment)
+    def dealt(self, table: Table, secret: bytes) -> dict[str, Table]:
+        """See :meth:`AnyPartiesExperiment.dealt`."""
+        assert self.split is not None
+        return deal(
+            table,
+            self.split,
+            self.parties.passive,
+            self.parties.active,
+            secret=secret,
+            predict_share=self.predict_share,
+            overlap=self.overlap,
+        )
+
+    def settings_of(self, party: str, root: str) -> Document:
+        """See :meth:`AnyPartiesExperiment.settings_of`."""
+        role, common = self.roles()[party], {"aggregator": self.aggregator}
+        if role is Role.COORDINATOR:
+            return {
+                **common,
+                "training": self.training.model_dump(),
+                "model": self.model.model_dump(),
+                "predict_share": self.predict_share,
+                "after": self.after,
+            }
+        granted = [
+            g.model_dump(exclude={"by"})
+            for g in self.disclose
+            if g.by in (None, party) and (g.what == "labels") == (role is Role.ACTIVE)
+        ]
+        shared = {
+            **common,
+            "alignment_key": secret_from_seed(root, "alignment").hex(),
+            "attacks": [{"name": a.name, **a.parameters} for a in self.attacks if self.seat(a) == party],
+            "disclose": granted,
+            "scoring": self.scoring.model_dump(),
+            "device": self.device,
+        }
+        if role is Role.PASSIVE:
+            return shared
+        attacked = {} if self.attacked_rows is None else {"attacked_rows": self.attacked_rows}
+        return {**shared, **attacked, "operator_token": token(root, party, "operator")}
+
+
+AnyExperiment = TypeVar("AnyExperiment", bound=AnyPartiesExperiment)
 
 
 def load_experiment(file: Path) -> Experiment:
@@ -233,6 +179,15 @@ def load_experiment(file: Path) -> Experiment:
         ConfigError: unreadable, not TOML, or a setting that is missing, unknown or out of range.
     """
     return load_as(Experiment, file)
+
+
+def load_any(file: Path) -> AnyPartiesExperiment:
+    """As :func:`load_experiment`, of either setting: a table ``[horizontal]`` makes it a horizontal one."""
+    if "horizontal" not in read_toml(file):
+        return load_experiment(file)
+    from vflens.experiments.run.horizontal import HorizontalExperiment
+
+    return load_as(HorizontalExperiment, file)
 
 
 def load_as(kind: type[AnyExperiment], file: Path) -> AnyExperiment:

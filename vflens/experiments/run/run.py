@@ -11,8 +11,8 @@ from threadpoolctl import threadpool_limits
 
 from vflens.errors import StorageError, VflensError
 from vflens.experiments.pages.report import write_report
+from vflens.experiments.run.any_experiment import AnyPartiesExperiment, Scenario
 from vflens.experiments.run.dealer import deal_tables, draw_root, remove_sockets, write_parties
-from vflens.experiments.run.experiment import Experiment, Scenario
 from vflens.experiments.run.in_process import LocalFederation
 from vflens.experiments.run.processes import Processes
 from vflens.storage.private import owner_only
@@ -35,7 +35,7 @@ class Run:
 
 
 def run(
-    experiment: Experiment, *, in_process: bool = False, tell: Tell = lambda scenario, event: None
+    experiment: AnyPartiesExperiment, *, in_process: bool = False, tell: Tell = lambda scenario, event: None
 ) -> Run:
     """Run every scenario of ``experiment`` and write ``report.html``.
 
@@ -92,7 +92,11 @@ def fresh_folder(folder: Path) -> Path:
 
 
 def _run_one(
-    experiment: Experiment, scenario: Scenario, configs: dict[str, Path], in_process: bool, tell: Tell
+    experiment: AnyPartiesExperiment,
+    scenario: Scenario,
+    configs: dict[str, Path],
+    in_process: bool,
+    tell: Tell,
 ) -> None:
     if not in_process:
         roles = {party: role.value for party, role in experiment.roles().items()}

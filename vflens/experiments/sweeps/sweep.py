@@ -23,8 +23,9 @@ from vflens.errors import ConfigError, DefenseError
 from vflens.experiments.figures import render
 from vflens.experiments.pages.page import write_page
 from vflens.experiments.results.results import up_to_affine
+from vflens.experiments.run.any_experiment import DefenseAt, Scenario
 from vflens.experiments.run.dealer import data_set
-from vflens.experiments.run.experiment import DefenseAt, Experiment, Scenario, load_as
+from vflens.experiments.run.experiment import Experiment, load_as
 from vflens.experiments.sweeps import cap
 from vflens.experiments.sweeps.pool import Cell, Pool, Rows, write_rows
 from vflens.experiments.sweeps.sweep_page import UNDEFENDED, called, drawing

@@ -1,0 +1,167 @@
+"""What experiments of both settings share: one TOML file, from which the dealer configures every party."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from vflens.config import DEVICE, MODEL, Device, Limits, Name, Plugin, Recording, Settings
+from vflens.models.families.softmax_regression import SOFTMAX_REGRESSION
+from vflens.models.family import AnyModel
+from vflens.models.settings import Training
+from vflens.names import Title
+from vflens.randomness import secret_from_seed
+from vflens.tables.description import PartyFile
+from vflens.tables.table import Table
+from vflens.types import Document, Role
+
+
+class Data(BaseModel):
+    """A data set by name; every other key is one of its options."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    name: str = Field(description="a name of `vflens datasets list`, or `openml:ID`")
+    sample: int | None = Field(
+        None, ge=2, description="use so many of its rows, drawn by the seed; default: all"
+    )
+
+
+class DefenseAt(Plugin):
+    """A defence and the party that runs it."""
+
+    at: Name = Field(description="the party that runs it")
+
+    @property
+    def parameters(self) -> dict[str, object]:
+        """The plug-in's own keys."""
+        return dict(self.__pydantic_extra__ or {})
+
+
+class Scenario(Settings):
+    """One run of the experiment."""
+
+    name: Title
+    defenses: tuple[DefenseAt, ...] = ()
+
+
+class Network(Settings):
+    """How the processes reach each other."""
+
+    transport: Literal["tcp", "unix"] = Field(
+        "unix",
+        description="sockets in the parties' folders (in a temporary one where their paths are long, or "
+        "other users can change them), or free loopback ports, which any user of the machine can "
+        "take first",
+    )
+    port: int = Field(
+        50051, ge=1, le=65535, description="the port of every service, where parties are services by name"
+    )
+
+
+class AnyPartiesExperiment(Settings, ABC):
+    """What experiments of both settings share. Data come from ``data`` and ``split``, or from ``files``, each
+    party's own table.
+    """
+
+    name: Title
+    seed: int = Field(
+        0,
+        ge=0,
+        description="in lab mode every party's secret follows from it: one seed, one result; otherwise fresh "
+        "randomness is mixed in",
+    )
+    out: Path = Field(Path("runs"), description="the run's folder is made in it")
+    lab: bool = Field(
+        True, description="one owner holds all parties: reconstruction errors go back to the adversary"
+    )
+    data: Data | None = Field(None, description="a data set, dealt to the parties")
+    files: dict[Name, PartyFile] = Field({}, description="each data party's own table")
+    predict_share: float = Field(
+        0.2, gt=0, lt=1, description="share of the rows kept for prediction, where no split is given"
+    )
+    training: Training = Training()
+    model: AnyModel = Field(SOFTMAX_REGRESSION, description=MODEL)
+    device: Device = Field("cpu", description=DEVICE)
+    scenarios: tuple[Scenario, ...] = Field((Scenario(name="run"),), min_length=1)
+    limits: Limits = Limits()
+    transcript: Recording = Recording()
+    network: Network = Network()
+    restart: int = Field(
+        0,
+        ge=0,
+        le=100,
+        description="how often `vflens run` starts a party again that was killed or crashed; "
+        "`limits.rejoin_seconds` is then 60 where it is not set",
+    )
+
+    @property
+    @abstractmethod
+    def data_parties(self) -> tuple[str, ...]:
+        """The names of the parties that hold rows."""
+
+    @abstractmethod
+    def roles(self) -> dict[str, Role]:
+        """Every party's role, the leader first."""
+
+    @abstractmethod
+    def are_peers(self, one: Role, other: Role) -> bool:
+        """Whether parties of these roles exchange messages."""
+
+    @abstractmethod
+    def dealt(self, table: Table, secret: bytes) -> dict[str, Table]:
+        """Each data party's part of ``table``; all draws follow from ``secret``.
+
+        Raises:
+            DataError, ConfigError: the table or the split is unusable.
+        """
+
+    @abstractmethod
+    def settings_of(self, party: str, root: str) -> Document:
+        """What the configuration of ``party`` has beside the settings of every party; its secrets follow from
+        ``root``.
+        """
+
+    @model_validator(mode="after")
+    def _data_are_given_once(self) -> Self:
+        if (self.data is None) == (not self.files):
+            raise ValueError("give either [data] with [split], or [files.PARTY] for every data party")
+        if self.files and set(self.files) != set(self.data_parties):
+            raise ValueError(
+                f"files names {sorted(self.files)}, the data parties are {sorted(self.data_parties)}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _models_have_devices(self) -> Self:
+        if self.device not in self.model.devices:
+            raise ValueError(
+                f"device = {self.device!r}: {self.model.title} computes on the processor, leave device out "
+                "or train a split network"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _names_exist(self) -> Self:
+        members = [*self.data_parties, next(iter(self.roles()))]
+        if len(set(members)) < len(members):
+            raise ValueError(f"parties {members}: give every party its own name")
+        for name in self.named():
+            if name not in members:
+                raise ValueError(f"party {name!r} is none of {members}")
+        titles = [s.name.replace(" ", "-") for s in self.scenarios]  # the names of their folders
+        if len(set(titles)) < len(titles):
+            raise ValueError(f"scenarios {titles}: give every scenario its own name")
+        return self
+
+    def named(self) -> list[str]:
+        """The parties that other settings name."""
+        return [d.at for s in self.scenarios for d in s.defenses]
+
+
+def token(root: str, a: str, b: str) -> str:
+    """What the parties ``a`` and ``b`` share."""
+    return secret_from_seed(root, "token", *sorted((a, b))).hex()
