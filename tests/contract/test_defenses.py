@@ -35,6 +35,7 @@ PHASES: Mapping[str, tuple[Phase, ...]] = {
     "wrap_model": (Phase.TRAIN,),
     "penalty": (Phase.TRAIN,),
     "on_gradient": (Phase.TRAIN,),
+    "on_update": (Phase.TRAIN,),
     "on_embedding": (Phase.PREDICT, Phase.TRAIN),
     "on_outputs": (Phase.PREDICT,),
     "on_scores": (Phase.PREDICT,),
