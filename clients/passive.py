@@ -9,6 +9,7 @@ import numpy as np
 from vflens.array import ScaledColumns
 from vflens.clients.pace import Pace
 from vflens.clients.vertical.aligned_run import AlignedRun
+from vflens.clients.vertical.disclosed import NUMBERS
 from vflens.clients.vertical.party import VerticalParty
 from vflens.clients.vertical.released_model import released_model
 from vflens.config import PassiveConfig
@@ -220,7 +221,7 @@ class PassiveParty(VerticalParty[AlignedRun[PassivePart]]):
         """A disclosure, made once: with ``count`` rows under model ``version``."""
         point = _POINTS[what]
         # Two receivers may be granted different numbers of rows: those are two disclosures.
-        step = _NUMBERS[what] + 7 * count
+        step = _NUMBERS[what] + NUMBERS * count
         exchange = Exchange(self.config.run, Phase.DISCLOSE, version, step)
         rows = self._auxiliary_rows(count) if what == "auxiliary" else _NO_ROWS
         if what == "dataset":

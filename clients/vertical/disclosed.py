@@ -9,6 +9,8 @@ from vflens.models.family import Shapes
 from vflens.protocol.federation import Federation
 from vflens.types import Phase, Point, Released
 
+NUMBERS = 7  # of disclosures of so many rows: a disclosure is number + 7·rows, which keys its noise
+
 
 def check_disclosed(released: Released, federation: Federation) -> None:
     """Refuse a disclosure that no passive party makes.
@@ -29,7 +31,7 @@ def check_disclosed(released: Released, federation: Federation) -> None:
             )
     elif len(released.rows):
         federation.checked_rows(released.rows, Phase.TRAIN)
-    last = len(Point) * (len(federation.train) + 1)  # the most rows that can be granted
+    last = NUMBERS * (len(federation.train) + 1)  # the most rows that can be granted
     if released.exchange.step >= last:
         raise ProtocolError(f"disclosure number {released.exchange.step}: there are at most {last} of them")
     _check_tensors(released, _shapes(released, federation))
