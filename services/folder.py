@@ -53,6 +53,18 @@ def exclusive(folder: Path) -> Iterator[None]:
             yield
 
 
+def is_held(folder: Path) -> bool:
+    """Whether a process holds ``folder``: see :func:`exclusive`."""
+    try:
+        with (folder / "lock").open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
 def check_private(folder: Path) -> None:
     """Refuse a run folder that other users can open: it holds the party's columns, labels and secrets.
 

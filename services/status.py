@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import math
 from collections.abc import Iterator
 from contextlib import suppress
@@ -11,6 +10,7 @@ from typing import Any
 
 from vflens.config import MemberConfig, load_party
 from vflens.errors import ConfigError, UnavailableError, VflensError, printable
+from vflens.services.folder import is_held
 from vflens.services.healthcheck import serves, serves_itself
 from vflens.services.identity import counterpart, identity_of
 from vflens.storage.json_file import json_object
@@ -29,7 +29,7 @@ def status(config_file: Path) -> Document:
         ConfigError: no party's configuration.
     """
     config = load_party(config_file)
-    folder, held = config.out, _is_held(config.out)
+    folder, held = config.out, is_held(config.out)
     certificate = _certificate(config)
     usable = certificate is None or certificate["ends"] is not None
     noted, reached = _noted(folder / "status.json"), _noted(folder / "state.json")
@@ -99,18 +99,6 @@ def words(found: Document) -> str:
         *([f"  certificate: {c['problem'] or 'ends ' + c['ends']}"] if (c := found["certificate"]) else []),
     ]
     return "\n".join(map(printable, lines))
-
-
-def _is_held(folder: Path) -> bool:
-    """Whether a process holds ``folder``; see :func:`vflens.services.folder.exclusive`."""
-    try:
-        with (folder / "lock").open() as lock:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    return False
 
 
 def _noted(file: Path) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,8 @@ from vflens.config import load_party
 from vflens.errors import ConfigError, VflensError
 from vflens.experiments.run import resume as command
 from vflens.experiments.run import run as running
-from vflens.services.folder import begin, write_status
+from vflens.services.folder import begin, exclusive, write_status
+from vflens.wire.sockets import path_of
 
 
 class Started:
@@ -49,18 +52,31 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ended.
     """
 
+    return _interrupted(tmp_path, monkeypatch)
+
+
+def _interrupted(out: Path, monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Path:
     def interrupted(*_: Any) -> None:
         raise VflensError("interrupted")
 
     monkeypatch.setattr(running, "_run_one", interrupted)
     scenarios = [{"name": "first"}, {"name": "the second"}]
     with pytest.raises(VflensError, match=r"^interrupted$"):
-        running.run(experiment(tmp_path, scenarios=scenarios))
-    for file in (tmp_path / "tiny/first").glob("*/config.toml"):
+        running.run(experiment(out, scenarios=scenarios, **changes))
+    for file in (out / "tiny/first").glob("*/config.toml"):
         begin(load_party(file))
         if file.parent.name != "passive":
             write_status(file.parent, "finished")
-    return tmp_path / "tiny"
+    return out / "tiny"
+
+
+@pytest.fixture
+def sockets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+    """The folder of an interrupted run, too deep for sockets, and the folder that they have elsewhere."""
+    monkeypatch.setattr(running, "remove_sockets", lambda _: None)  # the run still goes on
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    folder = _interrupted(tmp_path / ("deep" * 25), monkeypatch, network={"transport": "unix"})
+    return folder, path_of(load_party(folder / "first/active/config.toml").address).parent
 
 
 def test_what_had_not_begun_is_named(folder: Path, started: Started, vflens: Run) -> None:
@@ -83,3 +99,58 @@ def test_a_finished_experiment_is_not_resumed(folder: Path, started: Started) ->
     with pytest.raises(ConfigError, match=r"^.* holds no unfinished run: give the folder of a run that was"):
         command.resume(folder)
     assert not started.parties
+
+
+def test_a_run_that_goes_on_is_refused_and_keeps_its_sockets(
+    sockets: tuple[Path, Path], started: Started
+) -> None:
+    folder, listening = sockets
+    with exclusive(folder / "first/active"), pytest.raises(ConfigError) as refused:
+        command.resume(folder)
+    assert str(refused.value) == (
+        f"{folder}/first is in use: active still run there, wait for the end or stop them"
+    )
+    assert not started.parties
+    assert listening.is_dir()
+
+
+def test_who_comes_second_leaves_the_sockets(
+    sockets: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another command takes the folders between the check and the start."""
+    folder, listening = sockets
+    with ExitStack() as other:
+
+        def late(*_: Any, **__: Any) -> None:
+            other.enter_context(exclusive(folder / "first/active"))
+            raise ConfigError("in use")
+
+        monkeypatch.setattr(command, "Processes", late)
+        with pytest.raises(ConfigError, match=r"^in use$"):
+            command.resume(folder)
+        assert listening.is_dir()
+
+
+def test_the_end_removes_the_sockets(sockets: tuple[Path, Path], started: Started) -> None:
+    folder, listening = sockets
+    command.resume(folder)
+    assert started.parties
+    assert not listening.exists()
+
+
+@pytest.mark.parametrize("at", ["first/passive", "first"])
+def test_a_run_that_was_moved_aside_is_not_resumed(folder: Path, started: Started, at: str) -> None:
+    for file in (folder / "first").glob("*/config.toml"):
+        begin(load_party(file))  # the interrupted one moves to earlier-1, with its configuration
+        assert (file.parent / "earlier-1/config.toml").exists()
+        write_status(file.parent, "finished")
+    with pytest.raises(ConfigError, match=r" holds no unfinished run: "):
+        command.resume(folder / at)
+    assert not started.parties
+
+
+def test_the_present_folder_is_named(
+    folder: Path, started: Started, vflens: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder / "first")
+    assert vflens("resume", ".").err.splitlines()[0] == "first: all parties started"

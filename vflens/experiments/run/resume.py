@@ -10,7 +10,7 @@ from vflens.experiments.pages.report import write_report
 from vflens.experiments.run.dealer import remove_sockets
 from vflens.experiments.run.processes import Processes
 from vflens.experiments.run.run import Run, Tell
-from vflens.services.folder import state_of
+from vflens.services.folder import is_held, state_of
 
 
 def resume(folder: Path, *, restart: int = 0, tell: Tell = lambda scenario, event: None) -> Run:
@@ -22,13 +22,16 @@ def resume(folder: Path, *, restart: int = 0, tell: Tell = lambda scenario, even
         tell: called with the scenario and each event.
 
     Raises:
-        ConfigError: it holds no unfinished run.
+        ConfigError: it holds no unfinished run, or one whose parties still run.
         VflensError: the error of the party that failed.
     """
-    homes = sorted({file.parent.parent for file in _configs(folder)})
+    folder = folder.resolve()  # "." has no name
+    homes = _homes(folder)
     unfinished = [home for home in homes if _unfinished(home)]
     if not unfinished:
         raise ConfigError(f"{folder} holds no unfinished run: give the folder of a run that was interrupted")
+    for home in unfinished:
+        _check_idle(home)
     for home in unfinished:
         configs = _unfinished(home)
         roles = {party: load_party(file).role.value for party, file in configs.items()}
@@ -37,14 +40,35 @@ def resume(folder: Path, *, restart: int = 0, tell: Tell = lambda scenario, even
             with Processes(configs, roles, restart=restart, resume=True) as processes:
                 processes.wait(lambda event, home=home: tell(home.name, event))  # type: ignore[misc]
         finally:
-            remove_sockets(configs)
+            if not _held(home):  # else another command's parties, started meanwhile, listen there
+                remove_sockets(configs)
         tell(home.name, {"event": "finished"})
     left_out = tuple(sorted(f for f in folder.iterdir() if f.is_dir() and not any(f.iterdir())))
     return Run(folder, tuple(homes), write_report(homes, folder / "report.html"), left_out)
 
 
-def _configs(folder: Path) -> list[Path]:
-    return [*folder.glob("*/config.toml"), *folder.glob("*/*/config.toml")]
+def _homes(folder: Path) -> list[Path]:
+    """The folders of runs in ``folder``, itself or below; a party's, which can hold earlier runs, is none."""
+    files = [*folder.glob("*/config.toml"), *folder.glob("*/*/config.toml")]
+    homes = {file.parent.parent for file in files}
+    return sorted(home for home in homes if not (home / "config.toml").exists())
+
+
+def _held(home: Path) -> list[str]:
+    """The parties below ``home`` that a process serves."""
+    return sorted(f.parent.name for f in home.glob("*/config.toml") if is_held(f.parent))
+
+
+def _check_idle(home: Path) -> None:
+    """Refuse to start a party twice.
+
+    Raises:
+        ConfigError: names the parties that run.
+    """
+    if held := _held(home):
+        raise ConfigError(
+            f"{home} is in use: {', '.join(held)} still run there, wait for the end or stop them"
+        )
 
 
 def _unfinished(home: Path) -> dict[str, Path]:
