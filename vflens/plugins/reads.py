@@ -18,6 +18,7 @@ POINT_KNOWLEDGE = {
     Point.PARAMETERS: Knowledge.PARAMETERS,
     Point.EMBEDDING: Knowledge.EMBEDDINGS,
     Point.GRADIENT: Knowledge.GRADIENTS,
+    Point.UPDATE: Knowledge.GRADIENTS,
     Point.AUXILIARY: Knowledge.AUXILIARY,
     Point.MOMENTS: Knowledge.MOMENTS,
     Point.DATASET: Knowledge.RELEASED_TABLE,
