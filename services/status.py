@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import shlex
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -45,7 +45,7 @@ def status(config_file: Path) -> Document:
         "reason": str(noted.get("reason", "")),
         "serves": held and usable and serves_itself(config),
         "phase": str(reached.get("stage", "alignment")),
-        "restarts": reached.get("incarnation", 0),
+        "restarts": _count(reached.get("incarnation", 0)),
         "step": _last_step(folder),
         "steps": _steps(_noted(folder / "federation.json")),
         "peers": _peers(config) if held and usable else {},
@@ -55,22 +55,23 @@ def status(config_file: Path) -> Document:
     }
 
 
-def check(found: Document) -> None:
+def check(found: Document, config_file: Path) -> None:
     """Raise what is wrong with the party of :func:`status`; waiting, running and finished are well.
+
+    ``config_file`` is its configuration, which the command that starts it names.
 
     Raises:
         UnavailableError: no process runs, or it does not answer.
         VflensError: its run failed or was interrupted.
     """
     party = f"{found['role']} {found['party']!r}"
+    command = shlex.join(["vflens", "serve", found["role"], "--config", str(config_file), "--resume"])
     match found["state"]:
         case "never started" | "killed" as state:
-            remedy = (
-                "start it with: vflens serve"
-                if state == "never started"
-                else "look at its log, then start it"
+            look = "look at its log, then " if state == "killed" else ""
+            raise UnavailableError(
+                f"{party}: {state}, no process runs in {found['folder']}: {look}start it with: {command}"
             )
-            raise UnavailableError(f"{party}: {state}, no process runs in {found['folder']}: {remedy}")
         case "running" if found["certificate"] and found["certificate"]["ends"] is None:
             problem = found["certificate"]["problem"]
             raise UnavailableError(
@@ -80,17 +81,18 @@ def check(found: Document) -> None:
             raise UnavailableError(f"{party} runs in {found['folder']} but does not answer: look at its log")
         case "failed" | "interrupted" as state:
             raise VflensError(
-                f"{party}: its run is {state} ({found['reason']}): mend that, then start it again"
+                f"{party}: its run is {state} ({found['reason']}): mend that, then start it with: {command}"
             )
 
 
 def words(found: Document) -> str:
     """:func:`status` for people."""
+    restarts = found["restarts"]
     step = "" if found["step"] is None else f", step {found['step']} of {found['steps'] or '?'}"
     lines = [
         f"{found['role']} {found['party']}, run {found['run']}: {found['state']}"
         + (f" ({found['reason']})" if found["reason"] else ""),
-        f"  phase: {found['phase']}{step}; restarts: {found['restarts']}",
+        f"  phase: {found['phase']}{step}; restarts: {'?' if restarts is None else restarts}",
         *(
             f"  peer {name}: {'serves' if lives else 'does not answer'}"
             for name, lives in found["peers"].items()
@@ -131,21 +133,28 @@ def _last_lines(file: Path) -> Iterator[dict[str, Any]]:
 def _last_step(folder: Path) -> int | None:
     """The last training step received, kept or left out by sampling; None before the first."""
     recorded = (
-        line["step"]
+        _count(line.get("step"))
         for line in _last_lines(folder / "transcript" / "index.jsonl")
         if line.get("phase") == Phase.TRAIN
     )
-    left_out = (counted[-1] for counted in _noted(folder / "transcript" / "left_out.json").values())
-    steps = [*([first] if (first := next(recorded, None)) is not None else []), *left_out]
-    return max(steps, default=None)
+    counts = _noted(folder / "transcript" / "left_out.json").values()
+    left_out = (_count(counted[-1]) for counted in counts if isinstance(counted, list) and counted)
+    steps = [next((step for step in recorded if step is not None), None), *left_out]
+    return max((step for step in steps if step is not None), default=None)
 
 
 def _steps(federation: dict[str, Any]) -> int | None:
     """The training steps of the run, unless it stops early; None before the alignment."""
-    with suppress(KeyError, TypeError, ZeroDivisionError):
-        training = federation["training"]
-        return int(training["epochs"] * math.ceil(federation["train_rows"] / training["batch_size"]))
-    return None
+    if not isinstance(training := federation.get("training"), dict):
+        return None
+    epochs, batch = _count(training.get("epochs")), _count(training.get("batch_size"))
+    rows = _count(federation.get("train_rows"))
+    return epochs * -(-rows // batch) if epochs and batch and rows else None
+
+
+def _count(value: object) -> int | None:
+    """``value`` if it is a count; None for what else a damaged file can hold."""
+    return value if isinstance(value, int) and 0 <= value < 1 << 63 else None
 
 
 def _last_error(events: Path) -> str:

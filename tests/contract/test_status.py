@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,7 +56,11 @@ def test_a_party_that_was_never_started_is_down(home: Home) -> None:
     code, found, error = home.ask("passive")
     assert (code, found["state"], found["phase"], found["step"]) == (11, "never started", "alignment", None)
     assert "passive 'passive': never started" in error
-    assert error.endswith("start it with: vflens serve\n")
+    assert error.endswith(f"start it with: {_command(home)}\n")
+
+
+def _command(home: Home) -> str:
+    return shlex.join(["vflens", "serve", "passive", "--config", str(home.files["passive"]), "--resume"])
 
 
 def test_a_party_in_training_shows_its_step_and_which_peers_serve(home: Home, vflens: Run) -> None:
@@ -84,6 +89,7 @@ def test_a_party_in_training_shows_its_step_and_which_peers_serve(home: Home, vf
     code, found, error = home.ask("passive")
     assert (code, found["state"], found["peers"]) == (11, "killed", {})
     assert "killed, no process runs in" in error
+    assert error.endswith(f"look at its log, then start it with: {_command(home)}\n")
 
 
 @pytest.mark.parametrize(
@@ -113,7 +119,7 @@ def test_a_certificate_that_ends_soon_or_has_ended(
     ("state", "code", "sentence"),
     [
         ("finished", 0, ""),
-        ("failed", 1, "passive 'passive': its run is failed (the disk is full): mend that"),
+        ("failed", 1, "passive 'passive': its run is failed (the disk is full): mend that, then start it "),
         ("interrupted", 1, "its run is interrupted (the disk is full)"),
     ],
 )
@@ -133,4 +139,35 @@ def test_a_sampled_transcript_and_torn_lines_do_not_hide_the_step(home: Home) ->
     (folder / "index.jsonl").write_text(lines)
     assert home.ask("passive")[1]["step"] == 8
     (folder / "left_out.json").unlink()
+    assert home.ask("passive")[1]["step"] == 3
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "unknown"),
+    [
+        ("transcript/index.jsonl", '{"phase":"train"}\n', "step"),
+        ("transcript/index.jsonl", '{"phase":"train","step":[3]}\n', "step"),
+        ("transcript/left_out.json", '{"x":[]}', "step"),
+        ("transcript/left_out.json", '{"x":3, "y":{"z":1}, "z":["3"]}', "step"),
+        ("federation.json", '{"training":{"epochs":1e400,"batch_size":20},"train_rows":72}', "steps"),
+        ("federation.json", '{"training":{"epochs":[3],"batch_size":20},"train_rows":72}', "steps"),
+        ("federation.json", '{"training":{"epochs":3,"batch_size":0},"train_rows":72}', "steps"),
+        ("federation.json", '{"training":3,"train_rows":72}', "steps"),
+        ("state.json", '{"stage":"training","incarnation":1e400}', "restarts"),
+    ],
+)
+def test_a_damaged_folder_reads_as_unknown(home: Home, file: str, text: str, unknown: str) -> None:
+    folder = load_party(home.files["passive"]).out
+    (folder / "transcript").mkdir()
+    (folder / file).write_text(text)
+    code, found, error = home.ask("passive")
+    assert (code, found[unknown]) == (11, None), error
+    assert "None" not in words(found)
+
+
+def test_a_damaged_line_hides_no_earlier_step(home: Home) -> None:
+    folder = load_party(home.files["passive"]).out / "transcript"
+    folder.mkdir()
+    (folder / "index.jsonl").write_text('{"phase":"train","step":3}\n{"phase":"train"}\n')
+    (folder / "left_out.json").write_text('{"x":[], "gradient active":[2]}')
     assert home.ask("passive")[1]["step"] == 3

@@ -143,7 +143,7 @@ def status(config: _Config, json: Json = False) -> None:
 
     found = status_of(config)
     emit(json, found, lambda: words(found))
-    check_status(found)
+    check_status(found, config)
 
 
 def predict(
