@@ -107,17 +107,21 @@ class DataParty(Member):
             self.training_over()
             self.advance(Stage.OPEN)
         self.begun.set()
+        if self.reached.stage is Stage.FINISHED:  # the leader was restarted, and may have lost the report
+            self._send_finished()
         return Done()
 
     def report_finished(self) -> None:
         """Report to the leader that this party has done all that it does once training is over."""
         self.advance(Stage.FINISHED)
-        finished = Finished(self.config.run, self.name, self.heads())
         try:
-            self.patiently(lambda: self.links[self.leader].call(finished))
+            self.patiently(self._send_finished)
         except UnavailableError:
             if not self.stopped.is_set():  # else the leader knows it, and has ended the run meanwhile
                 raise
+
+    def _send_finished(self) -> None:
+        self.links[self.leader].call(Finished(self.config.run, self.name, self.heads()))
 
     def take_rows(self, federation: Agreement, order: Array, labels: Array | None) -> Rows:
         """The file rows ``order``, scaled and defended; defences may read ``labels`` int64 (N,)."""

@@ -73,6 +73,7 @@ class Coordinator(Leader):
         self.predictions = Predictions(self)
         self._federation: Federation | None = None
         self._gradient: Released | None = None  # that training goes on after
+        self._asked_epoch = 0  # the last one whose order of rows was asked for
         self._over_after: int | None = None  # the step after which early stopping ended training
 
     def handlers(self) -> Handlers:
@@ -118,6 +119,11 @@ class Coordinator(Leader):
             self.disclose()
         if not self.finished.is_set():
             self.open_predictions()
+
+    @property
+    def achieved(self) -> tuple[object, ...]:
+        """See :meth:`Leader.achieved`; where the active party leads training, epochs show how far it is."""
+        return *super().achieved, self._asked_epoch
 
     def learned_by(self, party: str, own: int) -> int:
         """See :meth:`Leader.learned_by`; a passive party gets a gradient one step later."""
@@ -183,6 +189,7 @@ class Coordinator(Leader):
         epochs = self.aligned.training.epochs
         if not 0 <= act.number <= epochs:
             raise ProtocolError(f"epoch {act.number} of a training of {epochs}: ask for those from 0")
+        self._asked_epoch = max(self._asked_epoch, act.number)
         if act.number:
             self._report("training", act.number, act.number if act.stop else epochs)
         if act.stop or act.number == epochs:

@@ -75,6 +75,12 @@ class Leader(Member):
         found = super().standing()
         return found if self._agreed else replace(found, federation=b"")
 
+    @property
+    def achieved(self) -> tuple[object, ...]:
+        """How far the run has come, as this member sees it: what parties say of themselves does not count."""
+        own = self.standing()
+        return own.stage, own.learned, own.released, len(self._unfinished)
+
     def rejoin(self) -> dict[str, int]:
         """Wait for every data party, after one of them or this one was restarted; the restarts of each.
 
@@ -86,8 +92,6 @@ class Leader(Member):
             party = returned(self, name, own, self.learned_by(name, own.learned))
             self.fence.admit(name, party.incarnation)
             self.came_back(name, own, party)
-            if party.stage == Stage.FINISHED and self.reached.is_open:
-                self._note_finished(name)
             found[name] = party.incarnation
         return found
 

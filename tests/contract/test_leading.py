@@ -1,0 +1,110 @@
+"""How a leader's loop over the deaths of its parties ends, and what it takes from their rejoining."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from accidents import Around, rebuild
+from laboratory import federation
+
+from vflens.errors import UnavailableError
+from vflens.experiments.run.in_process import LocalFederation
+from vflens.member.stage import Stage
+from vflens.protocol.acts import Act, Epoch, Step
+from vflens.services.leading import run
+from vflens.storage.heads import received_in
+
+
+class Breaks(Around):
+    """A party that breaks off a training step ``times`` times, and claims a restart each time.
+
+    Each time it breaks off ``forward`` steps later than before.
+    """
+
+    def __init__(self, inner: Any, local: LocalFederation, *, forward: int, times: int) -> None:
+        super().__init__(inner)
+        self.local, self.forward, self.times = local, forward, times
+        self.at, self.broken = 1, 0
+
+    def submit(self, act: Act[Any]) -> Any:
+        if isinstance(act, Step) and act.exchange.step == self.at and self.broken < self.times:
+            self.broken += 1
+            self.at += self.forward
+            self.local.parties[self.name].reached.incarnation += 1
+            raise UnavailableError(f"party {self.name!r} broke off, number {self.broken}")
+        return super().submit(act)
+
+
+def led(home: Path, *, forward: int, times: int) -> tuple[LocalFederation, Breaks]:
+    """A federation whose coordinator meets :class:`Breaks`."""
+    local = federation(home, limits={"rejoin_seconds": 5})
+    links = local.coordinator.links
+    links["passive"] = breaks = Breaks(links["passive"], local, forward=forward, times=times)
+    return local, breaks
+
+
+def test_a_party_that_comes_back_for_ever_ends_the_run_with_the_first_cause(tmp_path: Path) -> None:
+    local, breaks = led(tmp_path, forward=0, times=50)
+    local.coordinator.finished.set()  # where the loop does not end, the run does
+    with pytest.raises(
+        UnavailableError,
+        match=r"^nothing moved on in 5 restarts of parties; the first time: "
+        r"party 'passive' broke off, number 1$",
+    ):
+        run(local.coordinator, lambda: None, lambda _: None)
+    assert breaks.broken == 6
+
+
+def test_a_run_that_moves_on_is_led_over_any_number_of_deaths(tmp_path: Path) -> None:
+    local, breaks = led(tmp_path, forward=1, times=9)
+    local.coordinator.finished.set()  # the loop ends after training
+    run(local.coordinator, lambda: None, lambda _: None)
+    assert breaks.broken == 9
+
+
+def test_where_the_active_party_leads_training_each_epoch_moves_the_run_on(tmp_path: Path) -> None:
+    coordinator = federation(
+        tmp_path, model={"architecture": "mlp"}, attacks=[], aggregator="active"
+    ).coordinator
+    coordinator.prepare()
+    seen = []
+    for number in (0, 1, 2, 1, 2):  # after a restart it asks again
+        coordinator.epoch(Epoch("tiny/run", number))
+        seen.append(coordinator.achieved)
+    assert len(set(seen)) == 3
+    assert seen[2] == seen[3] == seen[4]
+
+
+def test_a_party_that_claims_to_have_finished_has_to_send_its_heads(tmp_path: Path) -> None:
+    local = federation(tmp_path)
+    local.coordinator.lead()
+    local.passive["passive"].complete()
+    before = local.coordinator.achieved
+    claimed = replace(local.active.standing(), stage=Stage.FINISHED, learned=10**6, released=10**6)
+    local.active.rejoin = lambda act: claimed  # type: ignore[method-assign]
+    local.coordinator.rejoin()
+    assert not local.coordinator.finished.is_set()
+    assert local.coordinator.achieved == before
+    local.active.complete()
+    assert local.coordinator.finished.is_set()
+    assert received_in(local.coordinator.folder).keys() == {"active", "passive"}
+
+
+def test_parties_that_have_finished_report_it_again_to_a_coordinator_that_lost_it(tmp_path: Path) -> None:
+    local = federation(tmp_path)
+    local.coordinator.lead()
+    local.active.complete()
+    local.passive["passive"].attack()
+    sent = received_in(local.coordinator.folder)
+    (local.coordinator.folder / "heads.json").unlink()
+    state = local.coordinator.folder / "state.json"
+    state.write_text(state.read_text().replace('"finished"', '"open"'))  # a loss of power took the end
+    rebuild(local, "coordinator")
+    assert not local.coordinator.finished.is_set()
+    local.coordinator.rejoin()
+    local.coordinator.lead()
+    assert local.coordinator.finished.is_set()
+    assert received_in(local.coordinator.folder) == sent
