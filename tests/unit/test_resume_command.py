@@ -108,7 +108,7 @@ def test_a_run_that_goes_on_is_refused_and_keeps_its_sockets(
     with exclusive(folder / "first/active"), pytest.raises(ConfigError) as refused:
         command.resume(folder)
     assert str(refused.value) == (
-        f"{folder}/first is in use: active still run there, wait for the end or stop them"
+        f"{folder}/first is in use by processes of active: wait for their end, or stop them"
     )
     assert not started.parties
     assert listening.is_dir()

@@ -67,7 +67,7 @@ def _check_idle(home: Path) -> None:
     """
     if held := _held(home):
         raise ConfigError(
-            f"{home} is in use: {', '.join(held)} still run there, wait for the end or stop them"
+            f"{home} is in use by processes of {', '.join(held)}: wait for their end, or stop them"
         )
 
 
