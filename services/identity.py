@@ -54,9 +54,10 @@ def check_trust(config: MemberConfig) -> None:
     identity = identity_of(config)
     if identity is None:
         return
+    files = identity.files
     for peer in config.peers:
-        subject = identity.subject_of(peer.name, peer.role)
-        if not identity.files.trust.roots(subject):
+        subject = files.subject_of(peer.name, peer.role)
+        if not files.trust.roots(subject):
             raise ConfigError(
                 f"tls.trust = {identity.tls.trust} holds no certificate of {subject} and no authority's: add "
                 f"what {peer.name!r} sent you with: vflens certs trust"

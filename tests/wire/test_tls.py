@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import socket
 import ssl
 import time
 from collections.abc import Callable, Iterator
@@ -172,6 +173,28 @@ def test_a_peer_without_tls_is_named(tmp_path: Path) -> None:
     assert not counterpart(mine, COORDINATOR).reaches(address)  # nobody listens: no reason to give up
 
 
+def test_a_connection_to_itself_is_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel may give a caller the very port that its peer does not listen at yet."""
+    mine, other = files(tmp_path / "a", COORDINATOR), files(tmp_path / "b", CALLEE)
+    pin(mine, [other])
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        host, port = found.getsockname()
+    plain, led = socket.create_connection, []
+
+    def to_itself(address: tuple[str, int], timeout: float) -> socket.socket:
+        connection = plain(address, timeout, source_address=address)
+        led.append(connection.getpeername() == connection.getsockname())
+        return connection
+
+    monkeypatch.setattr(socket, "create_connection", to_itself)
+    assert not counterpart(mine, COORDINATOR).reaches(f"{host}:{port}")
+    assert not speaks_tls(f"{host}:{port}")
+    assert led == [True, True]
+    with socket.socket() as peer:
+        peer.bind((host, port))  # the port stays free for it
+
+
 def test_a_party_without_tls_does_not_wait_for_one_with_it(trusted: dict[Subject, Tls]) -> None:
     with served(trusted[CALLEE]) as address:
         peer = Peer(name="callee", role=Role.PASSIVE, address=address, token="t" * 32)
@@ -334,6 +357,37 @@ class TestRotation:
         (tmp_path / "next").replace(now)
         assert identity.files.certificate != before
         assert identity.warning() == ""
+
+    def test_a_look_of_another_thread_keeps_no_withdrawn_pin(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It finds the new files between the server's own look and its choice of what to show."""
+        tls, shown = files(tmp_path / "callee", CALLEE), []
+        look: Any = vars(Identity)["files"].fget
+        pin(tls, [files(tmp_path / "first", ACTIVE)])
+        identity = Identity(tls, CALLEE.party, CALLEE.role)
+        monkeypatch.setattr(identity_module, "_server_configuration", lambda found: found.trust.all_roots())
+        monkeypatch.setattr(
+            grpc,
+            "dynamic_ssl_server_credentials",
+            lambda first, fetch, **_: shown.extend([first, fetch(), fetch()]),
+        )
+        looks = []
+
+        def interrupted(self: Identity) -> Any:
+            found = look(self)
+            looks.append(found)
+            if len(looks) == 2:  # the first fetch's
+                for withdrawn in tls.trust.glob("*.pem"):
+                    withdrawn.unlink()
+                pin(tls, [files(tmp_path / "second", COORDINATOR)])
+                look(self)
+            return found
+
+        monkeypatch.setattr(Identity, "files", property(interrupted))
+        identity.server_credentials()
+        in_use = [found for found in shown if found is not None][-1]
+        assert in_use == load_trust(tls.trust).all_roots() != shown[0]
 
 
 class TestEnd:

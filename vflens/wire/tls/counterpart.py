@@ -11,7 +11,7 @@ from cryptography import x509
 
 from vflens.errors import AccessError, UnavailableError, VflensError
 from vflens.types import Role
-from vflens.wire.tls.identity import Identity
+from vflens.wire.tls.identity import Files, Identity
 from vflens.wire.tls.issue import fingerprint, pem
 from vflens.wire.tls.probe import connected, tls_context
 from vflens.wire.tls.subject import Subject, subject_of
@@ -29,13 +29,12 @@ class Counterpart:
     @property
     def version(self) -> int:
         """Another number once the own certificate, key or trust has changed: open a new channel then."""
-        self._identity.files  # noqa: B018 - looks at the files
-        return self._identity.version
+        return self._identity.files.version
 
     @property
     def subject(self) -> Subject:
         """Whom the peer's certificate must name."""
-        return self._identity.subject_of(self._name, self._role)
+        return self._identity.files.subject_of(self._name, self._role)
 
     def options(self) -> list[tuple[str, str]]:
         """Channel options: the name that gRPC compares with the peer's certificate."""
@@ -45,13 +44,14 @@ class Counterpart:
         """What a channel to the peer shows and trusts."""
         files = self._identity.files
         return grpc.ssl_channel_credentials(
-            self._roots(), files.key, b"".join(pem(certificate) for certificate in files.chain)
+            self._roots(files), files.key, b"".join(pem(certificate) for certificate in files.chain)
         )
 
-    def _roots(self) -> bytes:
-        roots = self._identity.files.trust.roots(self.subject)
-        if self.subject == self._identity.files.subject:  # a party's own commands ask its own process
-            roots = (*roots, self._identity.files.certificate)
+    def _roots(self, files: Files) -> bytes:
+        subject = files.subject_of(self._name, self._role)
+        roots = files.trust.roots(subject)
+        if subject == files.subject:  # a party's own commands ask its own process
+            roots = (*roots, files.certificate)
         return b"".join(map(pem, roots))
 
     def reaches(self, address: str) -> bool:
@@ -96,7 +96,7 @@ class Counterpart:
             AccessError: another party listens there.
             OSError: nobody does, or nobody that is trusted.
         """
-        context = tls_context(self._roots().decode())
+        context = tls_context(self._roots(self._identity.files).decode())
         try:
             context.load_cert_chain(self._identity.tls.certificate, self._identity.tls.key)
         except ssl.SSLError as error:  # the two are being replaced; at the start they fitted
@@ -111,7 +111,7 @@ class Counterpart:
                 return False
 
     def _closed(self, address: str) -> str:
-        files, own = self._identity.files, self._identity.files.certificate
+        files = self._identity.files
         if self._identity.left.total_seconds() < 0:
             return (
                 f"party {self._name!r} at {address} closed the connection: this party's certificate "
@@ -120,8 +120,8 @@ class Counterpart:
             )
         return (
             f"party {self._name!r} at {address} closed the connection when it saw this party's certificate "
-            f"(fingerprint {fingerprint(own)}): let its operator compare the fingerprint with vflens certs "
-            "show, trust it with vflens certs trust, and look at its clock"
+            f"(fingerprint {fingerprint(files.certificate)}): let its operator compare the fingerprint with "
+            "vflens certs show, trust it with vflens certs trust, and look at its clock"
         )
 
     def _doubt(self, error: ssl.SSLCertVerificationError, address: str) -> str:

@@ -6,7 +6,7 @@ import datetime
 import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,12 +36,13 @@ _WARN = datetime.timedelta(days=7)
 
 @dataclass(frozen=True)
 class Files:
-    """What the three files of a :class:`vflens.config.Tls` held together."""
+    """What the three files of a :class:`vflens.config.Tls` held together; ``version`` counts the changes."""
 
     chain: tuple[x509.Certificate, ...]
     key: bytes
     trust: Trust
     subject: Subject
+    version: int = 1
 
     @property
     def certificate(self) -> x509.Certificate:
@@ -52,6 +53,10 @@ class Files:
     def ends(self) -> datetime.datetime:
         """The certificate's last second."""
         return self.certificate.not_valid_after_utc
+
+    def subject_of(self, name: str, role: Role) -> Subject:
+        """Whom a peer's certificate must name: it is of this party's federation."""
+        return Subject(self.subject.federation, role, name)
 
 
 class Identity:
@@ -68,17 +73,17 @@ class Identity:
     def __init__(self, tls: Tls, name: str, role: Role) -> None:
         self.tls, self._name, self._role = tls, name, role
         self._lock = threading.Lock()
-        self._looked, self._problem, self.version = time.monotonic(), "", 1
+        self._looked, self._problem = time.monotonic(), ""
         self._stamp, self._files = _stamp(tls), read_files(tls, name, role)
 
     @property
     def files(self) -> Files:
-        """The newest files that fit together."""
+        """The newest files that fit together; take them once for what must agree, the next may be others."""
         with self._lock:
             if time.monotonic() - self._looked >= _LOOK_SECONDS:
                 self._looked = time.monotonic()
                 self._look()
-        return self._files
+            return self._files
 
     def _look(self) -> None:
         """Read the files again if one changed."""
@@ -86,12 +91,12 @@ class Identity:
         if stamp == self._stamp:
             return
         try:
-            self._files = read_files(self.tls, self._name, self._role)
+            found = read_files(self.tls, self._name, self._role)
         except ConfigError as error:  # one file was replaced, the others follow
             self._problem = f"the new certificate is not used: {error}"
         else:
             self._stamp, self._problem = stamp, ""
-            self.version += 1
+            self._files = replace(found, version=self._files.version + 1)
 
     @property
     def left(self) -> datetime.timedelta:
@@ -113,33 +118,30 @@ class Identity:
             "over without a restart"
         )
 
-    def subject_of(self, name: str, role: Role) -> Subject:
-        """Whom a peer's certificate must name: it is of this party's federation."""
-        return Subject(self.files.subject.federation, role, name)
-
     def accepted(self, name: str, role: Role) -> frozenset[bytes]:
         """The names of which a caller's certificate must have one; an operator may also use that of the party
         it operates.
         """
-        subjects = {self.subject_of(name, role)}
+        files = self.files
+        subjects = {files.subject_of(name, role)}
         if role is Role.OPERATOR:
-            subjects.add(self.files.subject)
+            subjects.add(files.subject)
         return frozenset(subject.uri.encode() for subject in subjects)
 
     def server_credentials(self) -> grpc.ServerCredentials:
         """What a server shows, read anew when a caller connects; every caller must show a certificate."""
-        shown = self.version
+        shown = self.files
 
         def fetch() -> Any:
             nonlocal shown
-            files, version = self.files, self.version
-            if version == shown:
+            files = self.files
+            if files.version == shown.version:
                 return None
-            shown = version
+            shown = files
             return _server_configuration(files)
 
         return grpc.dynamic_ssl_server_credentials(
-            _server_configuration(self.files), fetch, require_client_authentication=True
+            _server_configuration(shown), fetch, require_client_authentication=True
         )
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import ssl
+import struct
+from errno import ECONNREFUSED
 
 from vflens.wire import sockets
 
@@ -39,7 +42,7 @@ def connected(address: str) -> socket.socket:
     """
     if not sockets.is_socket(address):
         host, _, port = address.rpartition(":")
-        return socket.create_connection((host.strip("[]"), int(port)), timeout=_SECONDS)
+        return _to_another(socket.create_connection((host.strip("[]"), int(port)), timeout=_SECONDS))
     connection = socket.socket(socket.AF_UNIX)
     connection.settimeout(_SECONDS)
     try:
@@ -48,3 +51,19 @@ def connected(address: str) -> socket.socket:
         connection.close()
         raise
     return connection
+
+
+def _to_another(connection: socket.socket) -> socket.socket:
+    """``connection``, unless it leads to itself.
+
+    On loopback the kernel may choose the port that nobody listens at yet as the caller's own: TCP then
+    connects the socket to itself. It is reset: in TIME_WAIT its port would stay closed to the peer.
+    """
+    try:
+        if connection.getsockname() != connection.getpeername():
+            return connection
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        raise ConnectionRefusedError(ECONNREFUSED, os.strerror(ECONNREFUSED))
+    except OSError:  # or the peer has closed it already
+        connection.close()
+        raise
