@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from vflens.config import CoordinatorConfig, DataPartyConfig, MemberConfig, PartyConfig, load_party
+from vflens.config import DataPartyConfig, LeaderConfig, MemberConfig, PartyConfig, load_party
 from vflens.config.writing import toml_text
 from vflens.errors import ConfigError, StorageError
 from vflens.member.stage import Reached
@@ -120,7 +120,7 @@ def begin(config: PartyConfig) -> bool:
 def is_over(config: MemberConfig) -> bool:
     """Whether the run in ``config.out`` is finished and needs this party no more.
 
-    A data party that the coordinator did not tell of the end can be needed again.
+    A data party that its leader did not tell of the end can be needed again.
 
     Raises:
         ConfigError: the run has other settings.
@@ -131,7 +131,7 @@ def is_over(config: MemberConfig) -> bool:
     check_settings(config)
     reached = Reached(config.out)
     reached.restore()
-    return reached.ended or isinstance(config, CoordinatorConfig)
+    return reached.ended or isinstance(config, LeaderConfig)
 
 
 def write_status(folder: Path, state: str, reason: str = "") -> None:

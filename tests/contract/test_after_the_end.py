@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import horizontal
 import pytest
 from laboratory import close, deal, experiment
 from processes import change
@@ -78,6 +79,14 @@ def test_a_run_that_failed_is_not_over(tmp_path: Path) -> None:
     close(local)
     assert not local.passive["passive"].reached.ended
     assert not any(is_over(load_party(file)) for file in files.values())
+
+
+def test_a_finished_server_needs_no_client(tmp_path: Path) -> None:
+    files = horizontal.deal(tmp_path, {"a": horizontal.table(20, 1), "b": horizontal.table(20, 2)})
+    for file in files.values():
+        begin(load_party(file))
+    horizontal.federation(files).run()
+    assert all(is_over(load_party(file)) for file in files.values())
 
 
 def test_a_finished_run_is_not_over_for_other_settings(tmp_path: Path) -> None:
