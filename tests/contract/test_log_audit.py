@@ -16,6 +16,7 @@ from laboratory import NOISY, THREE, close, federation, finish
 from splitcases import CONCATENATED, STALE
 
 from vflens.experiments.log_audit.audit import AuditedRun, audit_logs
+from vflens.models.family import MODELS
 from vflens.services.folder import write_status
 from vflens.storage.chain import LINK_BYTES, START, linked
 from vflens.storage.journal import records
@@ -95,6 +96,16 @@ def test_each_party_holds_the_heads_of_the_others(home: Path) -> None:
         for other, heads in held.items():
             assert heads["transcript"] == own[other]["transcript"]
             assert heads["digests"] == own[other]["digests"]
+
+
+def test_the_model_of_each_party_is_checked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    local = federation(tmp_path, **CONCATENATED)
+    local.run()
+    registry, checked = type(MODELS), list[str]()
+    get = registry.get
+    monkeypatch.setattr(registry, "get", lambda names, name: checked.append(name) or get(names, name))
+    _audit(tmp_path)
+    assert 1 <= len(checked) <= len(local.parties)
 
 
 # --- what was changed is found

@@ -10,7 +10,6 @@ from typing import NamedTuple
 from vflens.errors import StorageError
 from vflens.experiments.log_audit.finding import Found
 from vflens.experiments.results.folders import PartyRun, Run
-from vflens.models.family import checked_model
 from vflens.storage import release_digests
 from vflens.storage.journal import records
 from vflens.storage.release_digests import digest, digests
@@ -66,7 +65,7 @@ def _arrived(run: Run) -> dict[str, dict[Key, list[Received]]]:
     arrived: dict[str, dict[Key, list[Received]]] = {p.name: {} for p in run.parties}
     for party in run.parties:
         for line, sender, key, value in _records(party):
-            if not (key.point is Point.GRADIENT and _takes_parts(party)):
+            if not (key.point is Point.GRADIENT and party.takes_parts):
                 arrived.setdefault(sender, {}).setdefault(key, []).append(Received(party, line, value))
     return arrived
 
@@ -79,12 +78,6 @@ def _records(party: PartyRun) -> Iterator[tuple[int, str, Key, bytes]]:
             if exchange.phase is not Phase.PREDICT:
                 key = Key(exchange.phase, released.point, exchange.round, exchange.step)
                 yield line, released.sender, key, digest(released)
-
-
-def _takes_parts(party: PartyRun) -> bool:
-    """Whether a passive party receives its own columns of the gradient only."""
-    model = party.federation.model
-    return party.role is Role.PASSIVE and model is not None and checked_model(model).concatenates
 
 
 def _released(party: PartyRun, found: Found) -> dict[Key, bytes] | None:
@@ -163,7 +156,7 @@ def _is_due(run: Run, sender: PartyRun, receiver: PartyRun, key: Key) -> bool:
     if key.phase is not Phase.TRAIN or (key.round + 1) % every or sender is receiver:
         return False
     if key.point is Point.GRADIENT and receiver.role is Role.PASSIVE:
-        return not _takes_parts(receiver)
+        return not receiver.takes_parts
     aggregator = Role(sender.federation.aggregator)
     if sender.role is Role.PASSIVE or key.point is Point.GRADIENT:
         return receiver.role is aggregator

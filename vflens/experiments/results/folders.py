@@ -11,12 +11,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, TypeAdapter, ValidationError
 
 from vflens.errors import ConfigError, DataError
+from vflens.models.family import checked_model
 from vflens.storage.files import UNREADABLE, read_arrays
 from vflens.storage.json_file import json_object
 from vflens.storage.metrics import parquet_rows
@@ -157,6 +159,18 @@ class PartyRun:
     def has_transcript(self) -> bool:
         """Whether the folder holds the received messages."""
         return (self.folder / "transcript" / "index.jsonl").exists()
+
+    @cached_property
+    def takes_parts(self) -> bool:
+        """Whether the party receives its own columns of a gradient only; checking a model takes milliseconds.
+
+        Raises:
+            DataError: its federation's model has settings out of range.
+            PluginError: its family is not installed.
+        """
+        model = self.federation.model
+        with _reading(self.folder / "federation.json", "a federation"):
+            return self.role is Role.PASSIVE and model is not None and checked_model(model).concatenates
 
     def received_heads(self) -> dict[str, dict[str, LogHead]]:
         """Party → the heads that it sent to this one; {} without any.
