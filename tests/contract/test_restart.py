@@ -28,6 +28,7 @@ from vflens.types import Array, Exchange, Phase, Point, Released
 PREDICTED = Exchange("tiny/run", Phase.PREDICT, 1, 0)
 LOUD = [{"name": "dp_gaussian", "at": "passive", "clip": 1.0, "level": 500.0}]
 OTHERS = r"^step 0 was asked for before with other rows: ask for the same rows, or for the next step$"
+TOO_LARGE = b'{"stage":"open","incarnation":1e400,"attacked":0,"acted":[],"ended":false}'
 
 
 @pytest.fixture
@@ -243,7 +244,7 @@ def test_a_coordinator_that_had_opened_predictions_answers_them_after_a_restart(
     np.testing.assert_array_equal(again.tensor("scores"), first)
 
 
-@pytest.mark.parametrize("content", [None, b"{}", b'{"stage":"later"}', b"\xff", b"[" * 100_000])
+@pytest.mark.parametrize("content", [None, b"{}", b'{"stage":"later"}', b"\xff", b"[" * 100_000, TOO_LARGE])
 def test_a_folder_that_does_not_say_how_far_its_run_came_is_not_resumed(
     local: LocalFederation, content: bytes | None
 ) -> None:

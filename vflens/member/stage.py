@@ -83,7 +83,7 @@ class Reached:
             self.incarnation, self.attacked = (int(found[name]) for name in _NUMBERS)
             self.acted = [int(position) for position in found["acted"]]
             self.ended = bool(found["ended"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
             raise StorageError(
                 f"{self._file} does not say how far the run has come ({error}): use a folder that nobody "
                 "changed"

@@ -39,7 +39,7 @@ def from_json(data: Any) -> Heads:
     """The heads that :func:`to_json` wrote.
 
     Raises:
-        ValueError, TypeError, KeyError, AttributeError: it did not write these.
+        ValueError, TypeError, KeyError, AttributeError, OverflowError: it did not write these.
     """
     return {
         name: checked(name, Head(int(h["records"]), bytes.fromhex(h["head"]))) for name, h in data.items()
@@ -56,7 +56,7 @@ def received_in(folder: Path) -> dict[str, Heads]:
     try:
         found = json_object(file.read_text(encoding="utf-8")) if file.exists() else {}
         return {party: from_json(heads) for party, heads in found.items()}
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
         raise StorageError(
             f"{file} holds no heads that can be read ({error}): bring it back as it was, or remove it"
         ) from error
