@@ -15,10 +15,12 @@ from commandline import Run
 from laboratory import NOISY, THREE, close, federation, finish
 from splitcases import CONCATENATED, STALE
 
+from vflens.errors import StorageError
 from vflens.experiments.log_audit.audit import AuditedRun, audit_logs
 from vflens.models.family import MODELS
 from vflens.services.folder import write_status
 from vflens.storage.chain import LINK_BYTES, START, linked
+from vflens.storage.heads import received_in
 from vflens.storage.journal import records
 from vflens.storage.transcript import Transcript
 
@@ -103,9 +105,29 @@ def test_the_model_of_each_party_is_checked_once(tmp_path: Path, monkeypatch: py
     local.run()
     registry, checked = type(MODELS), list[str]()
     get = registry.get
-    monkeypatch.setattr(registry, "get", lambda names, name: checked.append(name) or get(names, name))
+
+    def counting(names: Any, name: str) -> Any:
+        checked.append(name)
+        return get(names, name)
+
+    monkeypatch.setattr(registry, "get", counting)
     _audit(tmp_path)
     assert 1 <= len(checked) <= len(local.parties)
+
+
+def test_a_release_that_is_repeated_after_a_restart_has_one_digest(tmp_path: Path) -> None:
+    local = federation(tmp_path)
+    local.coordinator.prepare()
+    train_until(local, 5)
+    file = tmp_path / "active" / "released" / "digests.bin"
+    before = file.read_bytes()
+    rebuild_all(local)
+    train_until(local, 6)
+    found = file.read_bytes()
+    assert found.startswith(before)
+    made = [found[place : place + 50] for place in range(0, len(found), 50)]
+    assert len(set(made)) == len(made) > len(before) // 50
+    close(local)
 
 
 # --- what was changed is found
@@ -330,6 +352,14 @@ def test_links_that_a_killed_party_did_not_write_are_written_when_it_is_taken_up
     chain.write_bytes(whole + bytes(LINK_BYTES))  # a loss of power took the record, not its link
     Transcript(chain.parent).close()
     assert chain.read_bytes() == whole
+
+
+@pytest.mark.parametrize("records", ["1e400", "-1", "null"])
+def test_heads_that_no_party_sends_are_no_heads(tmp_path: Path, records: str) -> None:
+    head = f'"records": {records}, "head": ' + json.dumps("0" * 64)
+    (tmp_path / "heads.json").write_text('{"active": {"transcript": {' + head + "}}}")
+    with pytest.raises(StorageError, match=r"heads\.json holds no heads that can be read .*, or remove it$"):
+        received_in(tmp_path)
 
 
 # --- the command

@@ -40,7 +40,7 @@ def bits(local: LocalFederation, home: Path) -> Bits:
 def logged(home: Path) -> dict[str, bytes]:
     """Every party's index and payload of its transcript and of what it released.
 
-    The digests of releases are compared as draws: one that is repeated after a restart stands twice.
+    The digests of releases are compared as draws.
     """
     files = (f for log in LOGS for f in sorted(home.glob(f"*/{log}/*")) if f.name != "digests.bin")
     return {f"{f.parts[-3]}/{f.parts[-2]}/{f.name}": f.read_bytes() for f in files}

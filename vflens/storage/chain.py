@@ -9,12 +9,10 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Sequence
-from errno import ENOSPC
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from vflens.failpoints import fail_point
-from vflens.storage.durable import sync
+from vflens.storage.durable import append
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -78,9 +76,9 @@ class Chain:
     """
 
     def __init__(self, folder: Path, most: int) -> None:
-        self._folder = folder
-        (folder / FILE).touch()
-        self._out = (folder / FILE).open("r+b", buffering=0)
+        self._file = folder / FILE
+        self._file.touch()
+        self._out = self._file.open("r+b", buffering=0)
         self._out.truncate(LINK_BYTES * min(most, self._out.seek(0, os.SEEK_END) // LINK_BYTES))
         self._out.seek(0, os.SEEK_END)
         self._head = head(folder)
@@ -114,11 +112,7 @@ class Chain:
         for line, payload in added:
             link = linked(link, line, payload)
             written.append(link)
-        fail_point(FILE, "begun")
-        if self._out.write(b"".join(written)) < LINK_BYTES * len(written):
-            raise OSError(ENOSPC, os.strerror(ENOSPC))
-        sync(self._out.fileno(), self._folder)
-        fail_point(FILE, "written")
+        append(self._out, b"".join(written), self._file)
         self._head = Head(self._head.records + len(written), link)
 
     def close(self) -> None:

@@ -7,7 +7,11 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from errno import ENOSPC
+from io import FileIO
 from pathlib import Path
+
+from vflens.failpoints import fail_point
 
 _folders: set[Path] = set()  # of the parties that sync
 
@@ -30,6 +34,19 @@ def sync(descriptor: int, path: Path) -> None:
     """
     if _is_kept(path):
         os.fdatasync(descriptor)
+
+
+def append(out: FileIO, data: bytes, file: Path) -> None:
+    """Write ``data`` whole at the end of the log's ``file``, open at ``out``, and sync it.
+
+    Raises:
+        OSError: the disk is full, or failed.
+    """
+    fail_point(file.name, "begun")
+    if out.write(data) < len(data):
+        raise OSError(ENOSPC, os.strerror(ENOSPC))
+    sync(out.fileno(), file)
+    fail_point(file.name, "written")
 
 
 def sync_name(file: Path) -> None:

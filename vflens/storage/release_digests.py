@@ -1,8 +1,8 @@
 """What a party released in training and disclosures: a digest of each release, not its bytes.
 
 The receivers keep the bytes. With these digests an auditor of both folders sees that they are what was
-released. ``digests.bin`` has 50 bytes a release, in their order; one that is repeated after a restart stands
-twice.
+released. ``digests.bin`` has 50 bytes a release, in their order. A restarted party repeats the releases since
+its last checkpoint: they have their digests already, unless the values differ.
 """
 
 from __future__ import annotations
@@ -11,14 +11,12 @@ import hashlib
 import os
 import struct
 from collections.abc import Iterator
-from errno import ENOSPC
 from pathlib import Path
 from typing import NamedTuple
 
 from vflens.errors import StorageError
-from vflens.failpoints import fail_point
 from vflens.storage.chain import LINK_BYTES, Head
-from vflens.storage.durable import sync, sync_name
+from vflens.storage.durable import append, sync_name
 from vflens.storage.index import description
 from vflens.types import Phase, Point, Released
 
@@ -63,23 +61,26 @@ class ReleaseDigests:
             folder.mkdir(parents=True, exist_ok=True)
             self._file.touch()
             self._out = self._file.open("r+b", buffering=0)
-            size = self._out.seek(0, os.SEEK_END)
-            self._out.truncate(size - size % _RECORD.size)
+            whole = _whole(self._out.read())
+            self._out.truncate(len(whole))
             self._out.seek(0, os.SEEK_END)
+            self._earlier = {record for (record,) in struct.iter_unpack(f"{_RECORD.size}s", whole)}
             sync_name(self._file)
         except OSError as error:
             raise self._refusal(error) from error
 
     def add(self, released: Released) -> None:
-        """Write the digest of ``released`` before it leaves: a receiver's record then has a counterpart."""
+        """Write the digest of ``released`` before it leaves: a receiver's record then has a counterpart.
+
+        One that an earlier process wrote is not written again.
+        """
         exchange = released.exchange
         places = _PHASES.index(exchange.phase), _POINTS.index(released.point)
+        record = _RECORD.pack(*places, *exchange[2:], digest(released))
+        if record in self._earlier:
+            return
         try:
-            fail_point(FILE, "begun")
-            if self._out.write(_RECORD.pack(*places, *exchange[2:], digest(released))) < _RECORD.size:
-                raise OSError(ENOSPC, os.strerror(ENOSPC))
-            sync(self._out.fileno(), self._file)
-            fail_point(FILE, "written")
+            append(self._out, record, self._file)
         except OSError as error:
             raise self._refusal(error) from error
 
@@ -111,9 +112,12 @@ def digests(folder: Path) -> Iterator[Digested]:
         OSError: they cannot be read.
         ValueError: no party wrote them.
     """
-    data = (folder / FILE).read_bytes()
-    whole = data[: len(data) - len(data) % _RECORD.size]
-    for phase, point, epoch, step, found in _RECORD.iter_unpack(whole):
+    for phase, point, epoch, step, found in _RECORD.iter_unpack(_whole((folder / FILE).read_bytes())):
         if phase >= len(_PHASES) or point >= len(_POINTS):
             raise ValueError(f"phase {phase} or point {point} does not exist")
         yield Digested(_PHASES[phase], _POINTS[point], epoch, step, found)
+
+
+def _whole(data: bytes) -> bytes:
+    """``data`` without a torn last record."""
+    return data[: len(data) - len(data) % _RECORD.size]
