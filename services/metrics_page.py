@@ -6,12 +6,15 @@ name but the party's, its role's and its run's, and no texts of errors.
 
 from __future__ import annotations
 
+import re
+import socket
 import threading
+import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from vflens.config import MemberConfig
@@ -20,7 +23,10 @@ from vflens.member.member import Member
 from vflens.services.identity import identity_of
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-_QUIET_SECONDS = 5.0  # a scraper that sends nothing for so long is let go
+_REQUEST_SECONDS = 5.0  # of a request, from its connection to its answer
+_MOST_REQUESTS = 8  # at a time
+#: A page in a browser can reach loopback by a name of its own that DNS leads here: such names are refused.
+_HOST = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:[0-9]+)?", re.IGNORECASE)
 _ESCAPED = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
@@ -108,25 +114,75 @@ def calls_of(config: MemberConfig) -> Calls | None:
     return None if config.metrics.port is None else Calls()
 
 
-def _server(party: Member, calls: Calls) -> HTTPServer:
+class _Server(ThreadingHTTPServer):
+    """Bounded in requests and their time: no client keeps other scrapers or the party's end waiting."""
+
+    block_on_close = False
+
+    def __init__(self, port: int, handler: type[BaseHTTPRequestHandler]) -> None:
+        self._open: dict[socket.socket, float] = {}  # connection → its last moment
+        super().__init__(("127.0.0.1", port), handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer in a thread of its own, or close the connection if there are too many."""
+        if len(self._open) >= _MOST_REQUESTS:
+            self.shutdown_request(request)
+            return
+        self._open[request] = time.monotonic() + _REQUEST_SECONDS
+        super().process_request(request, client_address)
+
+    def service_actions(self) -> None:
+        """Close what is late; the server calls this twice a second."""
+        now = time.monotonic()
+        _hang_up(request for request, end in list(self._open.items()) if end < now)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close the connection of a request that is answered, late or refused."""
+        self._open.pop(request, None)
+        super().shutdown_request(request)
+
+    def server_close(self) -> None:
+        """Stop to listen, and close what is open."""
+        super().server_close()
+        _hang_up(list(self._open))
+
+    def handle_error(self, *_: Any) -> None:
+        """A client that breaks its connection is no event of the run."""
+
+
+def _hang_up(connections: Iterable[socket.socket]) -> None:
+    """End the waiting of the threads that read from ``connections``."""
+    for connection in connections:
+        with suppress(OSError):  # its thread has closed it
+            connection.shutdown(socket.SHUT_RDWR)
+
+
+def _server(party: Member, calls: Calls) -> _Server:
     class Page(BaseHTTPRequestHandler):
-        timeout = _QUIET_SECONDS
+        timeout = _REQUEST_SECONDS
 
         def do_GET(self) -> None:
-            found = self.path.partition("?")[0] == "/metrics"
-            text = page(party, calls).encode() if found else b"see /metrics\n"
-            self.send_response(200 if found else 404)
+            if not _HOST.fullmatch(self.headers.get("Host", "")):
+                self._answer(403, "ask for 127.0.0.1 or localhost\n")
+            elif self.path.partition("?")[0] == "/metrics":
+                self._answer(200, page(party, calls))
+            else:
+                self._answer(404, "see /metrics\n")
+
+        def _answer(self, code: int, text: str) -> None:
+            data = text.encode()
+            self.send_response(code)
             self.send_header("Content-Type", CONTENT_TYPE)
-            self.send_header("Content-Length", str(len(text)))
+            self.send_header("Content-Length", str(len(data)))
             self.end_headers()
-            self.wfile.write(text)
+            self.wfile.write(data)
 
         def log_message(self, *_: Any) -> None:
             """Scrapes are no events of the run."""
 
     port = party.config.metrics.port or 0
     try:
-        return HTTPServer(("127.0.0.1", port), Page)
+        return _Server(port, Page)
     except OSError as error:
         raise ConfigError(
             f"metrics.port {port} cannot be bound ({error.strerror}): choose another"

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+import socket
+import struct
+import threading
 import urllib.error
 import urllib.request
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -14,6 +18,7 @@ from vflens.config import MetricsPage
 from vflens.errors import AccessError, ConfigError
 from vflens.experiments.run.in_process import LocalFederation
 from vflens.protocol.acts import Describe
+from vflens.services import metrics_page as metrics_page_module
 from vflens.services.metrics_page import Calls, calls_of, metrics_page, page
 from vflens.services.process import link_to, start_server
 
@@ -95,6 +100,103 @@ def test_the_page_is_served_on_loopback_and_nothing_else_is(local: LocalFederati
             metrics_page(passive, Calls()),
         ):
             pass
+    close(local)
+
+
+def connect(port: int, sent: bytes) -> socket.socket:
+    """A client that has sent ``sent``."""
+    client = socket.create_connection(("127.0.0.1", port), timeout=10)
+    with suppress(ConnectionError):  # refused already
+        client.sendall(sent)
+    return client
+
+
+def reply(client: socket.socket) -> bytes:
+    """All that comes until the connection ends, however it ends."""
+    with client:
+        try:
+            return b"".join(iter(lambda: client.recv(1 << 16), b""))
+        except ConnectionResetError:
+            return b""
+
+
+WHOLE = b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+BEGUN = b"GET /metrics HTTP/1.1\r\nX: "
+
+
+def test_a_slow_client_keeps_neither_scrapers_nor_the_end_waiting(
+    local: LocalFederation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metrics_page_module, "_REQUEST_SECONDS", 600.0)
+    with metrics_page(local.passive["passive"], Calls()) as port:
+        slow = connect(port, BEGUN)
+        assert reply(connect(port, WHOLE)).startswith(b"HTTP/1.0 200 ")
+    assert reply(slow) == b""
+    close(local)
+
+
+def test_a_request_has_a_deadline_however_much_comes(
+    local: LocalFederation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metrics_page_module, "_REQUEST_SECONDS", 0.3)
+    ended = threading.Event()
+
+    def drip(client: socket.socket) -> None:
+        with client:
+            try:
+                while not ended.wait(0.05):
+                    client.sendall(b"x")
+            except OSError:
+                ended.set()
+
+    with metrics_page(local.passive["passive"], Calls()) as port:
+        thread = threading.Thread(target=drip, args=(connect(port, BEGUN),))
+        thread.start()
+        closed = ended.wait(20)
+        ended.set()
+        thread.join()
+    assert closed
+    close(local)
+
+
+def test_requests_are_bounded_in_number(local: LocalFederation, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics_page_module, "_MOST_REQUESTS", 2)
+    with metrics_page(local.passive["passive"], Calls()) as port:
+        slow = [connect(port, BEGUN) for _ in range(2)]
+        assert reply(connect(port, WHOLE)) == b""
+        for client in slow:
+            client.sendall(b"y\r\nHost: localhost\r\n\r\n")
+            assert reply(client).startswith(b"HTTP/1.0 200 ")
+        assert reply(connect(port, WHOLE)).startswith(b"HTTP/1.0 200 ")
+    close(local)
+
+
+def test_a_client_that_resets_shows_nothing(
+    local: LocalFederation, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with metrics_page(local.passive["passive"], Calls()) as port:
+        client = connect(port, BEGUN)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        client.close()  # with a reset
+        assert reply(connect(port, WHOLE)).startswith(b"HTTP/1.0 200 ")
+    for thread in threading.enumerate():
+        if "process_request" in thread.name:
+            thread.join(10)
+    assert capfd.readouterr().err == ""
+    close(local)
+
+
+@pytest.mark.parametrize(
+    ("host", "code"),
+    [(h, b"200") for h in ("127.0.0.1", "localhost:9464", "LOCALHOST", "[::1]:1")]
+    + [(h, b"403") for h in ("evil.example", "127.0.0.1.evil.example", "localhost@evil", "", "::1")],
+)
+def test_only_names_of_this_machine_are_answered(local: LocalFederation, host: str, code: bytes) -> None:
+    with metrics_page(local.passive["passive"], Calls()) as port:
+        sent = f"GET /metrics HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()
+        answer = reply(connect(port, sent))
+    assert answer.split()[1] == code
+    assert (b"vflens_" in answer) == (code == b"200")
     close(local)
 
 
