@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from errno import EFBIG
+from errno import EFBIG, EINVAL
 from itertools import pairwise
 from pathlib import Path
 
@@ -80,13 +81,19 @@ def pem_text(file: Path) -> bytes:
     """The bytes of ``file``, which must be few.
 
     Raises:
-        OSError: it cannot be read, or is too large.
+        OSError: it cannot be read, is too large, or is no regular file: to read a pipe would wait.
     """
-    with file.open("rb") as text:
+    with open(file, "rb", opener=_without_waiting) as text:
+        if not stat.S_ISREG(os.fstat(text.fileno()).st_mode):
+            raise OSError(EINVAL, "it is no regular file")
         found = text.read(_MOST_BYTES + 1)
     if len(found) > _MOST_BYTES:
         raise OSError(EFBIG, os.strerror(EFBIG))
     return found
+
+
+def _without_waiting(file: str, flags: int) -> int:
+    return os.open(file, flags | os.O_NONBLOCK)
 
 
 def check_root(certificate: x509.Certificate, file: Path) -> Subject | None:
