@@ -17,7 +17,7 @@ from splitcases import CONCATENATED, STALE
 
 from vflens.errors import StorageError
 from vflens.experiments.log_audit.audit import AuditedRun, audit_logs
-from vflens.models.family import MODELS
+from vflens.registry import MODELS
 from vflens.services.folder import write_status
 from vflens.storage.chain import LINK_BYTES, START, linked
 from vflens.storage.heads import received_in
