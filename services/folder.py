@@ -18,7 +18,7 @@ from vflens.member.stage import Reached
 from vflens.services.same_run import check_settings, note_settings
 from vflens.storage import durable
 from vflens.storage.files import write_whole
-from vflens.storage.heads import heads_in, to_json
+from vflens.storage.heads import Heads, check_logs, from_json, heads_in, to_json
 from vflens.storage.json_file import json_object
 from vflens.storage.private import exposure, owner_only, write_private
 from vflens.types import Document
@@ -102,6 +102,8 @@ def begin(config: PartyConfig) -> bool:
     if resumed:
         check_settings(config)
     try:
+        if resumed:
+            check_logs(config.out, _noted(config.out), synced=config.limits.durable == "machine")
         file, kept = config.out / "config.toml", _says(config.out / "config.toml", config)
         if not resumed and ((config.out / "status.json").exists() or (file.exists() and not kept)):
             _move_aside(config.out, config_too=not kept)
@@ -149,6 +151,14 @@ def write_status(folder: Path, state: str, reason: str = "") -> None:
     except StorageError:
         if not _overwritten(file, text):
             raise
+
+
+def _noted(folder: Path) -> Heads:
+    """The heads that :func:`write_status` wrote of the logs in ``folder``; {} without a readable status."""
+    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
+        status = json_object((folder / "status.json").read_text(encoding="utf-8"))
+        return from_json(status["heads"])
+    return {}
 
 
 def state_of(folder: Path) -> str:

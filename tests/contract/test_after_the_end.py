@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import horizontal
@@ -10,7 +11,7 @@ from laboratory import close, deal, experiment
 from processes import change
 
 from vflens.config import MemberConfig, PassiveConfig, load_party
-from vflens.errors import ConfigError, UnavailableError
+from vflens.errors import ConfigError, StorageError, UnavailableError
 from vflens.experiments.run.in_process import LocalFederation
 from vflens.services import process
 from vflens.services.folder import begin, is_over, write_status
@@ -110,3 +111,54 @@ def test_a_finished_party_that_is_resumed_says_so_and_ends(
         f"the run in {passive.out} is finished: begin a new one without --resume (or with --no-resume)"
     ]
     assert (passive.out / "status.json").read_bytes() == before
+
+
+def _flip(file: Path) -> None:
+    data = file.read_bytes()
+    file.write_bytes(bytes([data[0] ^ 1]) + data[1:])
+
+
+def _halve(file: Path) -> None:
+    lines = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(b"".join(lines[: len(lines) // 2]))
+
+
+@pytest.mark.parametrize(
+    ("file", "harm", "refused"),
+    [
+        ("transcript/index.jsonl", _halve, "transcript has 6 records, and had more"),
+        ("transcript/chain.bin", Path.unlink, "transcript has 0 records, and had more"),
+        ("transcript/chain.bin", _flip, "transcript was changed at record 1"),
+        ("transcript/payload.bin", _flip, "transcript was changed at record 1"),
+        ("released/payload.bin", _flip, "released was changed at record 1"),
+        ("released/digests.bin", _flip, r"digests\.bin was changed up to record 13"),
+        ("released/digests.bin", Path.unlink, r"digests\.bin was changed up to record 13"),
+    ],
+)
+def test_a_run_whose_evidence_was_changed_is_not_resumed(
+    tmp_path: Path, file: str, harm: Callable[[Path], None], refused: str
+) -> None:
+    config = until_the_end(tmp_path)["passive"]
+    write_status(config.out, "interrupted")
+    assert begin(config), "unchanged, it goes on"
+    status = (config.out / "status.json").read_bytes()
+    harm(config.out / file)
+    with pytest.raises(
+        StorageError, match=rf"{refused}: bring back the folder as it was, or begin a new run"
+    ):
+        begin(config)
+    assert (config.out / "status.json").read_bytes() == status
+
+
+@pytest.mark.parametrize("durable", ["process", "machine"])
+def test_only_a_loss_of_power_explains_a_link_without_its_record(tmp_path: Path, durable: str) -> None:
+    config = until_the_end(tmp_path)["passive"]
+    (config.out / "status.json").write_text('{"state": "running", "reason": ""}')  # as before kill -9
+    _halve(config.out / "transcript" / "index.jsonl")
+    limits = config.limits.model_copy(update={"durable": durable})
+    waiting = config.model_copy(update={"limits": limits})
+    if durable == "process":
+        assert begin(waiting)
+    else:
+        with pytest.raises(StorageError, match="transcript has 6 records, and had more"):
+            begin(waiting)

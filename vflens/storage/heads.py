@@ -11,10 +11,12 @@ from vflens.errors import StorageError
 from vflens.storage import chain, release_digests
 from vflens.storage.chain import LINK_BYTES, Head
 from vflens.storage.files import write_whole
+from vflens.storage.journal import records
 from vflens.storage.json_file import json_object
 
 #: Log → its head: the received messages, the released predictions, the digests of the other releases.
 Heads: TypeAlias = Mapping[str, Head]
+_NONE = Head(0, chain.START)
 LOGS = ("transcript", "released", "digests")
 
 
@@ -71,6 +73,51 @@ def keep_received(folder: Path, heads: Mapping[str, Heads]) -> None:
     known = received_in(folder) | dict(heads)
     document = {party: to_json(sent) for party, sent in known.items()}
     write_whole(folder / "heads.json", json.dumps(document).encode())
+
+
+def check_logs(folder: Path, noted: Heads, *, synced: bool) -> None:
+    """Refuse a run's logs that lack records which they had, or have others; call it before they are opened.
+
+    Args:
+        folder: of the run.
+        noted: the heads of the logs when its status was written.
+        synced: whether records survive a loss of power; else it may have taken some that are not ``noted``.
+
+    Raises:
+        StorageError: names the log.
+        OSError: a log cannot be read.
+    """
+    for name in LOGS[:2]:
+        if (folder / name / chain.FILE).exists() or name in noted:
+            links, left = chain.links(folder / name), _fitting(folder / name)
+            due = noted.get(name, _NONE)
+            if left < max(due.records, len(links) if synced else 0):
+                raise _refusal(folder / name, f"has {left} records, and had more")
+            if due.records and links[due.records - 1] != due.link:
+                raise _refusal(folder / name, f"was changed up to record {due.records}")
+    due, file = noted.get("digests", _NONE), folder / "released" / release_digests.FILE
+    if due.records and (not file.exists() or release_digests.head(file.parent, due.records) != due):
+        raise _refusal(file, f"was changed up to record {due.records}")
+
+
+def _fitting(folder: Path) -> int:
+    """The number of linked records of the log in ``folder``.
+
+    Raises:
+        StorageError: a record is not the one that was linked.
+    """
+    count, before = 0, chain.START
+    for count, (record, link) in enumerate(zip(records(folder), chain.links(folder), strict=False), 1):
+        if chain.linked(before, record.line, [record.payload]) != link:
+            raise _refusal(folder, f"was changed at record {count}")
+        before = link
+    return count
+
+
+def _refusal(log: Path, problem: str) -> StorageError:
+    return StorageError(
+        f"{log} {problem}: bring back the folder as it was, or begin a new run, without --resume"
+    )
 
 
 def checked(name: str, head: Head) -> Head:
