@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,9 @@ from vflens.experiments.run.in_process import LocalFederation
 from vflens.wire.process import configure_process
 
 configure_process()  # as the command line does; no test imports grpc before
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell starts a command in its background so, and children inherit it: their tests would wait for ever.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)
