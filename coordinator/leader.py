@@ -6,6 +6,7 @@ import threading
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import ClassVar
 
 from vflens.config import LeaderConfig
 from vflens.coordinator.progress import Progress
@@ -35,6 +36,7 @@ class Leader(Member):
     """
 
     config: LeaderConfig
+    before_open: ClassVar[Stage] = Stage.DISCLOSED  # of a data party that ``Begin`` has not reached
 
     def __init__(
         self,
@@ -89,7 +91,7 @@ class Leader(Member):
         """
         own, found = self.standing(), dict[str, int]()
         for name in sorted(self.links):
-            party = returned(self, name, own, self.learned_by(name, own.learned))
+            party = returned(self, name, own, self.learned_by(name, own.learned), self.before_open)
             self.fence.admit(name, party.incarnation)
             self.came_back(name, own, party)
             found[name] = party.incarnation

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from vflens.errors import UnavailableError
 from vflens.member.member import Member
+from vflens.member.stage import Stage
 from vflens.member.standing import check_data_party
 from vflens.protocol.acts import Rejoin
 from vflens.protocol.standing import Standing
 
 
-def returned(leader: Member, name: str, own: Standing, learned: int) -> Standing:
+def returned(leader: Member, name: str, own: Standing, learned: int, before_open: Stage) -> Standing:
     """Where the data party ``name`` stands, once it is back; ``own`` is the leader's standing, and the party
-    must have ``learned`` from that step.
+    must have ``learned`` from that step, and reached ``before_open`` where the leader is open.
 
     Raises:
         UnavailableError: it did not come back in time.
@@ -25,5 +26,5 @@ def returned(leader: Member, name: str, own: Standing, learned: int) -> Standing
             f"party {name!r} did not come back within {leader.config.limits.rejoin_seconds:g} s: look "
             f"at its log, then start every party again with --resume ({error})"
         ) from error
-    check_data_party(name, own, party, learned)
+    check_data_party(name, own, party, learned, before_open)
     return party

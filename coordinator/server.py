@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar
 
 import numpy as np
 
@@ -33,6 +34,7 @@ class Server(Leader):
     """Leads one run over ``links``, one link to every client by name."""
 
     config: ServerConfig
+    before_open: ClassVar[Stage] = Stage.TRAINING  # nothing is disclosed in between
 
     def __init__(
         self, config: ServerConfig, links: Mapping[str, Link], progress: Progress, *, in_process: bool = False

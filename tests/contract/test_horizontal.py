@@ -18,6 +18,7 @@ from vflens.config import load_party
 from vflens.config.compatibility import build_defenses
 from vflens.errors import AccessError, ConfigError, ProtocolError, StateError, VflensError
 from vflens.experiments.run.in_process import LocalFederation
+from vflens.member.stage import Stage
 from vflens.protocol.acts import Begin, Disclose, Finished, Prepare, Step
 from vflens.protocol.federation import Federation
 from vflens.protocol.horizontal import HorizontalFederation, check_alike
@@ -74,6 +75,20 @@ def test_a_restart_changes_no_bit(tmp_path: Path, whole: Any, who: str, steps: i
         server.train()
     server.links["b"] = fuse.inner
     for name in list(local.parties) if who == "everybody" else [who]:
+        rebuild(local, name)
+    server_of(local).rejoin()
+    server_of(local).lead()
+    local.complete()
+    assert bits(local, tmp_path) == whole
+
+
+def test_a_client_that_did_not_learn_of_the_end_of_training_goes_on(tmp_path: Path, whole: Any) -> None:
+    local = federation(deal(tmp_path, TABLES, **MLP))
+    server = server_of(local)
+    server.prepare()
+    server.train()
+    server.advance(Stage.OPEN)
+    for name in ("a", "server"):
         rebuild(local, name)
     server_of(local).rejoin()
     server_of(local).lead()
@@ -241,6 +256,11 @@ def test_a_column_without_bounds_is_refused() -> None:
 
 REFUSED: list[tuple[str, Any, str]] = [
     ("server", {"training": {"epochs": 3}}, "training.epochs has no meaning in rounds"),
+    (
+        "server",
+        {"horizontal": {"local_epochs": 2, "local_steps": 3}},
+        "local_steps = 3 and local_epochs = 2: a round has one length",
+    ),
     ("server", {"transcript": {"every": 2}}, "transcript.every = 2 of 3 rounds leaves out the last"),
     ("a", {"defenses": [{"name": "round_scores"}]}, "defence 'round_scores' at client 'a' would never act"),
     ("a", {"limits": {"epsilon": 1.0}}, "limits.epsilon at a client: what an update costs a row"),

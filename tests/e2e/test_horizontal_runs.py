@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
+import tomli_w
 from laboratory import transcripts
+from processes import ENVIRONMENT, VFLENS
 
 from vflens.experiments.results.folders import read_runs
 from vflens.experiments.results.results import clients, utility
@@ -40,3 +43,30 @@ def test_processes_over_mutual_tls_give_the_bits_of_one_process(tmp_path: Path) 
     assert (home / "client-1" / "tls" / "certificate.pem").exists()
     assert found[True] == found[False]
     assert sorted(found[True]) == ["client-1", "client-2", "server"]
+
+
+def vflens(*arguments: str, fault: str = "") -> subprocess.CompletedProcess[str]:
+    """A command; ``fault`` kills each of its processes that comes to this point."""
+    environment = ENVIRONMENT | {"VFLENS_FAIL": fault}
+    command = [*VFLENS, *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.facts
+@pytest.mark.timeout(300)
+def test_a_run_whose_clients_and_then_its_server_were_killed_is_resumed_to_the_same_bits(
+    tmp_path: Path,
+) -> None:
+    settings = {**SMALL, "network": {"transport": "unix"}, "limits": {"wait_seconds": 60}}
+    whole = HorizontalExperiment.model_validate({**settings, "out": tmp_path / "whole"})
+    (home,) = run(whole, in_process=True).scenarios
+    file = tmp_path / "experiment.toml"
+    file.write_text(tomli_w.dumps({**settings, "out": str(tmp_path / "killed")}), encoding="utf-8")
+    killed = vflens("run", str(file), fault="Step.answered:2:kill")
+    again = vflens("resume", str(tmp_path / "killed/small"), fault="Finished.answered:1:kill")
+    for ended in (killed, again):
+        assert ended.returncode == 11, ended.stderr
+        assert "Traceback" not in ended.stderr
+    resumed = vflens("resume", str(tmp_path / "killed/small"))
+    assert resumed.returncode == 0, resumed.stderr
+    assert transcripts(tmp_path / "killed/small" / home.name) == transcripts(home)

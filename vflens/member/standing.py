@@ -8,14 +8,6 @@ from vflens.protocol.standing import Standing
 
 _BROUGHT_BACK = "start it with the folder as it was, or begin a new run"
 
-#: The stage that a data party has at least reached where its leader has reached another.
-_AT_LEAST = {
-    Stage.TRAINING: Stage.TRAINING,
-    Stage.DISCLOSED: Stage.TRAINING,
-    Stage.OPEN: Stage.DISCLOSED,
-    Stage.FINISHED: Stage.FINISHED,
-}
-
 
 def check_same_run(name: str, own: Standing, other: Standing) -> None:
     """Refuse the party ``name`` with another version or another run.
@@ -32,8 +24,11 @@ def check_same_run(name: str, own: Standing, other: Standing) -> None:
         raise StateError(f"party {name!r} came back with another run's folder: {_BROUGHT_BACK}")
 
 
-def check_data_party(name: str, leader: Standing, party: Standing, learned: int) -> None:
-    """Refuse a data party that lost what its ``leader`` knows it had; it must have ``learned``.
+def check_data_party(
+    name: str, leader: Standing, party: Standing, learned: int, before_open: Stage = Stage.DISCLOSED
+) -> None:
+    """Refuse a data party that lost what its ``leader`` knows it had; it must have ``learned``, and reached
+    ``before_open`` where the leader is open.
 
     Raises:
         StateError: names what it lost.
@@ -45,7 +40,8 @@ def check_data_party(name: str, leader: Standing, party: Standing, learned: int)
         raise StateError(f"party {name!r} has begun anew: start it with --resume, on the run's folder")
     _check_not_older(name, "training steps", party.learned + 1, learned + 1)
     _check_not_older(name, "released rows", party.released, leader.released)
-    due, stages = _AT_LEAST[Stage(leader.stage)], list(Stage)
+    at_least = {Stage.OPEN: before_open, Stage.FINISHED: Stage.FINISHED}
+    due, stages = at_least.get(Stage(leader.stage), Stage.TRAINING), list(Stage)
     _check_not_older(name, "stages", stages.index(Stage(party.stage)), stages.index(due))
 
 
