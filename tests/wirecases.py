@@ -107,12 +107,9 @@ NETWORKS = st.builds(SplitNetwork, architecture=OF_IMAGES, **_SPLIT) | st.builds
     **_SPLIT,
 )
 BOUNDED = st.builds(ColumnInfo, NAMES, st.just(0.0), st.just(1.0))
-HORIZONTALS = st.builds(
-    Horizontal,
-    rounds=st.integers(1, INT32_MAX),
-    local_epochs=st.integers(1, INT32_MAX),
-    local_steps=st.none() | st.integers(1, INT32_MAX),
-    weights=st.sampled_from(["rows", "equal"]),
+_ROUNDS = {"rounds": st.integers(1, INT32_MAX), "weights": st.sampled_from(["rows", "equal"])}
+HORIZONTALS = st.builds(Horizontal, local_epochs=st.integers(1, INT32_MAX), **_ROUNDS) | st.builds(
+    Horizontal, local_steps=st.integers(1, INT32_MAX), **_ROUNDS
 )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from torch import nn
 
 from vflens.randomness import secret_from_seed, stream
 from vflens.tables.table import Table
-from vflens.types import Array
+from vflens.types import Array, ColumnInfo
 
 TABLES = {"a": table(30, 1), "b": table(17, 2), "c": table(23, 3)}
 SGD: dict[str, Any] = {"optimizer": "sgd", "learning_rate": 0.5, "l2": 0.01, "batch_size": 8}
@@ -81,18 +82,47 @@ def test_one_client_with_one_full_batch_a_round_descends_the_gradient(tmp_path: 
     np.testing.assert_allclose(found["bias"], bias, rtol=0, atol=1e-13)
 
 
-def test_a_network_is_averaged_as_by_a_torch_loop(tmp_path: Path) -> None:
-    model = {"architecture": "mlp", "width": 5, "hidden": [6], "top": [4], "precision": "float64"}
+def images(rows: int, seed: int) -> Table:
+    """Rows of 4 by 4 pixels."""
+    pixels = np.clip(np.random.default_rng(seed).normal(size=(rows, 16)), -4, 4)
+    columns = tuple(ColumnInfo(f"p{j}", -4.0, 4.0, pixel=(j // 4, j % 4, 0)) for j in range(16))
+    return replace(table(rows, seed), columns=columns, features=pixels)
+
+
+def mlp() -> nn.Module:
+    """Four columns, two hidden layers below the cut, one above."""
+    bottom = [nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 5)]
+    return nn.Sequential(*bottom, nn.ReLU(), nn.Linear(5, 4), nn.ReLU(), nn.Linear(4, 3))
+
+
+def cnn() -> nn.Module:
+    """An image of 4 by 4 pixels, with torch's own batch norm."""
+    first = [nn.Unflatten(1, (1, 4, 4)), nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
+    second = [nn.Conv2d(8, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(), nn.Flatten()]
+    return nn.Sequential(*first, *second, nn.Linear(64, 4), nn.ReLU(), nn.Linear(4, 3))
+
+
+NETWORKS: dict[str, tuple[Callable[[], nn.Module], dict[str, Any], dict[str, Table]]] = {
+    "mlp": (mlp, {"width": 5, "hidden": [6]}, TABLES),
+    "cnn": (cnn, {"batch_norm": True}, {"a": images(30, 1), "b": images(17, 2), "c": images(23, 3)}),
+}
+
+
+@pytest.mark.parametrize("architecture", NETWORKS)
+def test_a_network_is_averaged_as_by_a_torch_loop(tmp_path: Path, architecture: str) -> None:
+    """With a batch norm its running moments too."""
+    build, own, tables = NETWORKS[architecture]
+    model = {"architecture": architecture, "top": [4], "precision": "float64", **own}
     settings: dict[str, Any] = {"training": {**SGD, "l2": 0.0, "learning_rate": 0.1}, "model": model}
     horizontal = {"rounds": 2, "local_steps": 3, "weights": "equal"}
-    local = federation(deal(tmp_path, TABLES, horizontal=horizontal, **settings))
+    local = federation(deal(tmp_path, tables, horizontal=horizontal, **settings))
     server = server_of(local)
     server.prepare()
     start = dict(server.parameters)
     server.train()
     state = {name: torch.from_numpy(value.copy()) for name, value in start.items()}
     for number in range(2):
-        ends = [_trained(state, name, own, number) for name, own in TABLES.items()]
+        ends = [_trained(build(), state, name, held, number) for name, held in tables.items()]
         state = {name: torch.stack([end[name] for end in ends]).mean(dim=0) for name in state}
     for name, value in server.parameters.items():
         np.testing.assert_allclose(value, state[name].numpy(), rtol=0, atol=1e-12)
@@ -102,15 +132,13 @@ def test_a_network_is_averaged_as_by_a_torch_loop(tmp_path: Path) -> None:
 
 
 def _trained(
-    state: Mapping[str, torch.Tensor], name: str, own: Table, number: int
+    network: nn.Module, state: Mapping[str, torch.Tensor], name: str, own: Table, number: int
 ) -> dict[str, torch.Tensor]:
     """Three steps of gradient descent from ``state``."""
-    bottom = [nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 5)]
-    top = [nn.ReLU(), nn.Linear(5, 4), nn.ReLU(), nn.Linear(4, 3)]
-    network = nn.Sequential(*bottom, *top).to(torch.float64)
-    keys = list(network.state_dict())
-    assert len(keys) == len(state)
-    network.load_state_dict(dict(zip(keys, (v.clone() for v in state.values()), strict=True)))
+    network.to(torch.float64)
+    keys = [key for key in network.state_dict() if not key.endswith("num_batches_tracked")]
+    given = dict(zip(keys, (v.clone() for v in state.values()), strict=True))
+    network.load_state_dict({**network.state_dict(), **given})
     x, y = map(torch.from_numpy, scaled(own))
     for batch in [b for epoch in range(3) for b in shuffled(name, number, epoch, len(x))][:3]:
         network.zero_grad()
@@ -119,4 +147,4 @@ def _trained(
             for parameter in network.parameters():
                 assert parameter.grad is not None
                 parameter.sub_(0.1 * parameter.grad)
-    return dict(zip(state, network.state_dict().values(), strict=True))
+    return dict(zip(state, map(network.state_dict().__getitem__, keys), strict=True))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
 from vflens.types import INT32_MAX
 
@@ -63,3 +63,12 @@ class Horizontal(BaseModel):
     weights: Weights = Field(
         "rows", description="of the clients' updates: in proportion to their training rows, or equal"
     )
+
+    @model_validator(mode="after")
+    def _one_length(self) -> Horizontal:
+        if self.local_steps is not None and self.local_epochs != 1:
+            raise ValueError(
+                f"local_steps = {self.local_steps} and local_epochs = {self.local_epochs}: a round has one "
+                "length, leave one of them out"
+            )
+        return self
