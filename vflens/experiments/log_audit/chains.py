@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from vflens.errors import StorageError
 from vflens.experiments.log_audit.finding import Found
-from vflens.experiments.results.folders import LogHead, PartyRun
+from vflens.experiments.results.files import LogHead
+from vflens.experiments.results.folders import PartyRun
 from vflens.storage import chain, release_digests
 from vflens.storage.chain import START, Head, linked
 from vflens.storage.journal import records

@@ -13,11 +13,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from vflens.errors import ConfigError, DataError
+from vflens.experiments.results.files import Federation, File, LogHead, Settings, Status
 from vflens.models.family import checked_model
 from vflens.storage.files import UNREADABLE, read_arrays
 from vflens.storage.json_file import json_object
@@ -26,64 +26,6 @@ from vflens.types import Array, Document, Facts, PartyInfo, Role
 
 _MARKS = ("config.toml", "federation.json", "status.json", "metrics.parquet")
 _UNREADABLE = (*UNREADABLE, KeyError)
-
-
-class _File(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class Data(_File):
-    """The part of a party's table ``[data]`` in reports."""
-
-    caveat: str = ""
-
-
-class Settings(_File):
-    """The part of ``config.toml`` in reports; plug-ins and disclosures stay tables."""
-
-    party: str = ""
-    role: Role | None = None
-    run: str = ""
-    lab: bool = False
-    defenses: tuple[Document, ...] = ()
-    attacks: tuple[Document, ...] = ()
-    disclose: tuple[Document, ...] = ()
-    transcript: dict[str, int] = {}
-    data: Data = Data()
-
-
-class Federation(_File):
-    """``federation.json``: the party's view of its federation; ``clipped`` counts its own values."""
-
-    run: str = ""
-    party: str = ""
-    role: Role | None = None
-    in_process: bool = False
-    lab: bool = False
-    aligned_rows: int = 0
-    train_rows: int = 0
-    predict_rows: int = 0
-    clipped: int = 0
-    parties: tuple[PartyInfo, ...] = ()
-    versions: dict[str, str] = {}
-    transcript_digest: str = ""
-    model: Document | None = None
-    aggregator: str = "coordinator"
-
-
-class LogHead(_File):
-    """The head of a log's hash chain: the link of the last of ``records`` records, in hexadecimal."""
-
-    records: NonNegativeInt
-    head: str = Field(pattern="^[0-9a-f]{64}$")
-
-
-class Status(_File):
-    """``status.json``: the end of the run; an interrupted party may have none."""
-
-    state: Literal["finished", "interrupted", "failed", "running"] = "interrupted"
-    reason: str = "it left no status"
-    heads: dict[str, LogHead] = {}
 
 
 @dataclass(frozen=True)
@@ -328,7 +270,7 @@ def _config(path: Path) -> Document:
         return tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
-def _json(path: Path, model: type[_File]) -> Document:
+def _json(path: Path, model: type[File]) -> Document:
     """The object in ``path``, checked against ``model``, without absent fields; {} without the file."""
     with _reading(path, "JSON"):
         text = path.read_text(encoding="utf-8") if path.exists() else "{}"
