@@ -138,6 +138,18 @@ def test_the_end_removes_the_sockets(sockets: tuple[Path, Path], started: Starte
     assert not listening.exists()
 
 
+def test_the_folder_of_sockets_is_made_again(
+    sockets: tuple[Path, Path], started: Started, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The end of the interrupted command removed it; parties accept no socket in /tmp itself."""
+    folder, listening = sockets
+    listening.rmdir()
+    found: list[int] = []
+    monkeypatch.setattr(started, "wait", lambda _: found.append(listening.stat().st_mode & 0o777))
+    command.resume(folder)
+    assert found == [0o700]
+
+
 @pytest.mark.parametrize("at", ["first/passive", "first"])
 def test_a_run_that_was_moved_aside_is_not_resumed(folder: Path, started: Started, at: str) -> None:
     for file in (folder / "first").glob("*/config.toml"):

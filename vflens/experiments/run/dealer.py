@@ -152,14 +152,30 @@ def _write_party(
         raise StorageError(f"{home} cannot be written ({error.strerror}): choose another `out`") from error
 
 
+def make_sockets(configs: Mapping[str, Path]) -> None:
+    """Make the temporary folder for sockets of ``configs`` again, after :func:`remove_sockets`.
+
+    Raises:
+        StorageError: it cannot be made.
+    """
+    for home in _socket_folders(configs):
+        try:  # one that exists may be another user's: the parties check that
+            home.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise StorageError(f"{home} cannot be made ({error.strerror}): free space there") from error
+
+
 def remove_sockets(configs: Mapping[str, Path]) -> None:
     """Remove the temporary folder for sockets, if :func:`write_parties` made one for ``configs``."""
-    for file in configs.values():
-        address = str(read_toml(file)["address"])
-        home = Path(address.removeprefix("unix:")).parent
-        made = home.parent == Path(tempfile.gettempdir()) and home.name.startswith(_SOCKETS)
-        if address.startswith("unix:") and made:
-            shutil.rmtree(home, ignore_errors=True)
+    for home in _socket_folders(configs):
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def _socket_folders(configs: Mapping[str, Path]) -> set[Path]:
+    addresses = [str(read_toml(file)["address"]) for file in configs.values()]
+    homes = {Path(a.removeprefix("unix:")).parent for a in addresses if a.startswith("unix:")}
+    made_in = Path(tempfile.gettempdir())
+    return {home for home in homes if home.parent == made_in and home.name.startswith(_SOCKETS)}
 
 
 def _check_defenses(experiment: AnyPartiesExperiment, scenario: Scenario) -> None:

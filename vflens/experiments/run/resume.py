@@ -7,7 +7,7 @@ from pathlib import Path
 from vflens.config import load_party
 from vflens.errors import ConfigError
 from vflens.experiments.pages.report import write_report
-from vflens.experiments.run.dealer import remove_sockets
+from vflens.experiments.run.dealer import make_sockets, remove_sockets
 from vflens.experiments.run.processes import Processes
 from vflens.experiments.run.run import Run, Tell
 from vflens.services.folder import is_held, state_of
@@ -36,6 +36,7 @@ def resume(folder: Path, *, restart: int = 0, tell: Tell = lambda scenario, even
         configs = _unfinished(home)
         roles = {party: load_party(file).role.value for party, file in configs.items()}
         tell(home.name, {"event": "started"})
+        make_sockets(configs)  # the end of the interrupted command removed them
         try:
             with Processes(configs, roles, restart=restart, resume=True) as processes:
                 processes.wait(lambda event, home=home: tell(home.name, event))  # type: ignore[misc]
