@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -24,6 +24,7 @@ from vflens.protocol.checks import check_version
 from vflens.protocol.link import Handlers, Link
 from vflens.protocol.standing import Standing
 from vflens.tables.files import read_party_table
+from vflens.tables.order import save_order
 from vflens.tables.scaling import Scaler
 from vflens.types import Array, Exchange, Owner, PartyInfo, Phase, Point
 from vflens.wire.allocator import give_back
@@ -83,6 +84,34 @@ class DataParty(Member):
         self.check_run(act.run)
         self.asked.set()
         return PartyInfo(self.name, self.role, self.table.columns, len(self.table.class_names))
+
+    def prepare_once(
+        self, federation: Agreement, order: Callable[[], Array], begin: Callable[[Array], None]
+    ) -> Done:
+        """Begin a run and keep what a restart needs; a second call changes nothing.
+
+        Args:
+            federation: the run, as the leader describes it.
+            order: checks the run and returns the places of its rows in the file, int32 (N,).
+            begin: builds the run of these rows; it may move the table's rows.
+
+        Raises:
+            StateError: the party is in this run with other settings or rows.
+        """
+        with self.lock:
+            present = self.federation
+            if present is not None and present.digest != federation.digest:
+                raise StateError(
+                    f"{self.role} {self.name!r} is in run {federation.run!r} with other settings or rows: "
+                    f"resume {self.leader!r} on its folder, or start all parties anew"
+                )
+            if present is None:
+                rows, table = order(), self.table.digest()
+                begin(rows)
+                self.save_summary()
+                save_order(self.folder, rows, table)
+                self.reached.save()
+        return Done()
 
     def rejoin(self, act: Rejoin) -> Standing:
         """Where this party stands, for a leader that was restarted, or after this party was."""

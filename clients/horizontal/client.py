@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from vflens.protocol.acts import Describe, Done, Prepare, Step, StepReply
 from vflens.protocol.checks import check_exchange, check_origin, finite_tensors
 from vflens.protocol.horizontal import HorizontalFederation
 from vflens.protocol.link import Handlers, Link
-from vflens.tables.order import load_order, save_order
+from vflens.tables.order import load_order
 from vflens.types import Array, Exchange, PartyInfo, Phase, Point, Released
 
 _NO_ROWS = np.zeros(0, np.int32)
@@ -85,20 +86,12 @@ class Client(DataParty):
         self.check_run(federation.run)
         if not isinstance(federation, HorizontalFederation):
             raise ProtocolError(f"run {federation.run!r} is vertical: {self.name!r} is a client")
-        with self.lock:
-            if self._run is not None and self._run.federation.digest != federation.digest:
-                raise StateError(
-                    f"client {self.name!r} is in run {federation.run!r} with other settings: resume the "
-                    "server on its folder, or start all parties anew"
-                )
-            if self._run is None:
-                check_client(federation, self.config, self.describe(Describe(federation.run)))
-                table, order = self.table.digest(), np.concatenate(self._order)
-                self._begin(federation, order)
-                self.save_summary()
-                save_order(self.folder, order, table)
-                self.reached.save()
-        return Done()
+
+        def order() -> Array:
+            check_client(federation, self.config, self.describe(Describe(federation.run)))
+            return np.concatenate(self._order)
+
+        return self.prepare_once(federation, order, partial(self._begin, federation))
 
     def take_up(self) -> None:
         """See :meth:`vflens.member.member.Member.take_up`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from functools import partial
 from typing import Generic
 
 import numpy as np
@@ -25,7 +26,7 @@ from vflens.protocol.federation import Federation
 from vflens.protocol.link import Handlers, Link
 from vflens.randomness import secret_from_seed
 from vflens.score.service import ScoringService
-from vflens.tables.order import load_order, save_order
+from vflens.tables.order import load_order
 from vflens.types import Array, Exchange, Phase, Point, Released
 from vflens.wire.allocator import give_back
 
@@ -82,23 +83,14 @@ class VerticalParty(Target, Generic[R_co]):
         self.check_run(federation.run)
         if not isinstance(federation, Federation):
             raise ProtocolError(f"run {federation.run!r} is horizontal: {self.name!r} is {self.role}")
-        with self.lock:
-            if self._run is not None and self._run.federation.digest != federation.digest:
-                raise StateError(
-                    f"party {self.name!r} is in run {federation.run!r} with other rows or settings: "
-                    "resume the coordinator on its folder, or start all parties anew"
-                )
-            if self._run is None:
-                give_back()  # what sending the digests took
-                check_membership(federation, self.config, self.table.columns)
-                check_order(act.order, federation, len(self.table.ids))
-                table = self.table.digest()
-                order = self._identification.file_rows(act.order, self.table, act.salts)
-                self.begin_run(federation, order)
-                self.save_summary()
-                save_order(self.folder, order, table)
-                self.reached.save()
-        return Done()
+
+        def order() -> Array:
+            give_back()  # what sending the digests took
+            check_membership(federation, self.config, self.table.columns)
+            check_order(act.order, federation, len(self.table.ids))
+            return self._identification.file_rows(act.order, self.table, act.salts)
+
+        return self.prepare_once(federation, order, partial(self.begin_run, federation))
 
     @property
     def federation(self) -> Federation | None:
