@@ -6,16 +6,17 @@ import errno
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+import pytest
 from accidents import LINK_FAULTS, Killed
 from criterion import Bits, assert_numbered, assert_same, assert_untouched, logged
-from world import World
+from world import World, dealt, quick
 
 from vflens.config import MemberConfig
 from vflens.errors import VflensError
@@ -81,6 +82,21 @@ class Undisturbed:
             Cell(who, place, fault, int(rng.integers(most)) + 1, link)
             for who, place, fault, most in self.places
         ]
+
+
+@contextmanager
+def undisturbed_kinds(folders: pytest.TempPathFactory) -> Iterator[Callable[[str], Undisturbed]]:
+    """The run without a fault of a kind of federation, run at its first use; nothing syncs its disks."""
+    found: dict[str, Undisturbed] = {}
+
+    def of(kind: str) -> Undisturbed:
+        if kind not in found:
+            homes = (folders.mktemp(name) for name in ("dealt", "undisturbed"))
+            found[kind] = Undisturbed.of(dealt(next(homes), kind), next(homes))
+        return found[kind]
+
+    with quick():
+        yield of
 
 
 def _places(world: World) -> Iterator[tuple[str, Any, str, int]]:

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
-from cells import Undisturbed, check
+from cells import Undisturbed, check, undisturbed_kinds
 from criterion import Draws, assert_numbered, assert_untouched
 from laboratory import payload
-from world import KINDS, dealt, quick
+from world import KINDS
 
 from vflens.errors import StorageError, VflensError
 from vflens.types import Phase
@@ -28,15 +28,7 @@ SHARES = {
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Undisturbed]]:
     """The run without a fault, by kind."""
-    found: dict[str, Undisturbed] = {}
-
-    def of(kind: str) -> Undisturbed:
-        if kind not in found:
-            homes = (tmp_path_factory.mktemp(name) for name in ("dealt", "undisturbed"))
-            found[kind] = Undisturbed.of(dealt(next(homes), kind), next(homes))
-        return found[kind]
-
-    with quick():
+    with undisturbed_kinds(tmp_path_factory) as of:
         yield of
 
 

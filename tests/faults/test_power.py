@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from accidents import Killed, acting
-from cells import Undisturbed
+from cells import Undisturbed, undisturbed_kinds
 from criterion import assert_same
 from power import Disk, Powered, disk_of
 from world import KINDS, World, dealt, quick
@@ -29,15 +29,7 @@ def durable(configs: list[MemberConfig], durable: str = "machine") -> list[Membe
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Undisturbed]]:
     """The run without a fault, by kind; its disks are not synced."""
-    found: dict[str, Undisturbed] = {}
-
-    def of(kind: str) -> Undisturbed:
-        if kind not in found:
-            homes = (tmp_path_factory.mktemp(name) for name in ("dealt", "undisturbed"))
-            found[kind] = Undisturbed.of(dealt(next(homes), kind), next(homes))
-        return found[kind]
-
-    with quick():
+    with undisturbed_kinds(tmp_path_factory) as of:
         yield of
 
 
