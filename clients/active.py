@@ -266,8 +266,7 @@ class ActiveParty(VerticalParty[LabelledRun]):
         record_utility(self, self.run.labels, self.predictions.received(rows))
         self.report_finished()
 
-    @property
-    def step_messages(self) -> int:
+    def step_messages(self, step: int) -> int:
         """See :meth:`VerticalParty.step_messages`."""
         federation = self.run.federation
         return len(federation.passive) if federation.direct else 1

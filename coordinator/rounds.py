@@ -33,6 +33,7 @@ class Rounds:
     transcript: Transcript
     recovery: RecoveryLog
     report: Report
+    participants: Callable[[int], Sequence[str]]  # of a round, in name order
     keep: Callable[[Parameters], None]  # called with the parameters after each round
 
     async def run(self, clients: Sequence[Link], start: int, parameters: Parameters) -> Parameters:
@@ -46,7 +47,8 @@ class Rounds:
         async with AsyncExitStack() as stack:
             streams = {link.name: open_stream(link, stack) for link in clients}
             for number in range(start, self.federation.epochs):
-                updates = await self._updates(streams, number, parameters)
+                asked = {name: streams[name] for name in self.participants(number)}
+                updates = await self._updates(asked, number, parameters)
                 parameters = self._learned(updates, parameters)
                 self.report("training", number + 1, self.federation.epochs)
             await self._ask(streams, self.federation.epochs, parameters)
@@ -55,7 +57,7 @@ class Rounds:
     async def _ask(
         self, streams: Mapping[str, Stream[StepReply]], number: int, parameters: Parameters
     ) -> dict[str, Released | None]:
-        """Send ``parameters`` to all clients, who work side by side, and wait for all answers."""
+        """Send ``parameters`` over ``streams``, whose clients work side by side, and wait for all answers."""
         exchange = Exchange(self.federation.run, Phase.TRAIN, number, number)
         sent = self.gate.answered(Point.PARAMETERS, exchange)
         if sent is None:
@@ -97,16 +99,17 @@ class Rounds:
 def averaged(
     federation: HorizontalFederation, parameters: Parameters, updates: Sequence[Released]
 ) -> dict[str, Array]:
-    """ω + Σ w_k Δ_k of the clients' ``updates`` in name order, in float64, then in the precision of ω.
+    """ω + Σ w_k Δ_k of a round's ``updates`` in name order, in float64, then in the precision of ω.
 
     A running variance that the noise of clients has made negative is 0.
     """
     ordered = sorted(updates, key=lambda released: released.sender)
+    weights = federation.weights({update.sender for update in updates})
     following = {}
     for name, value in parameters.items():
         total = value.astype(np.float64)
         for update in ordered:
-            total += federation.weights[update.sender] * update.tensor(name).astype(np.float64)
+            total += weights[update.sender] * update.tensor(name).astype(np.float64)
         if name.endswith("running_var"):
             total = np.maximum(total, 0)
         following[name] = total.astype(value.dtype)

@@ -6,6 +6,7 @@ It holds no rows. It sees every client's update of every round, unless the clien
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from vflens.config import ServerConfig
 from vflens.coordinator.leader import Leader
+from vflens.coordinator.participation import drawn_participants
 from vflens.coordinator.progress import Progress
 from vflens.coordinator.rounds import Rounds, averaged
 from vflens.errors import StateError
@@ -77,10 +79,13 @@ class Server(Leader):
             f"{seconds:.1f} s; the folder of each client has its accuracy"
         )
 
-    @property
-    def step_messages(self) -> int:
-        """See :meth:`vflens.member.member.Member.step_messages`: an update of each client."""
-        return len(self.prepared.parties)
+    def step_messages(self, step: int) -> int:
+        """See :meth:`vflens.member.member.Member.step_messages`: an update of each participant."""
+        return len(self.participants(step))
+
+    def participants(self, number: int) -> tuple[str, ...]:
+        """The clients that train in round ``number``, in name order."""
+        return drawn_participants(self.prepared, number, self.secret)
 
     def lead(self, check_alive: Callable[[], None] = lambda: None) -> None:
         """See :meth:`Leader.lead`."""
@@ -93,7 +98,7 @@ class Server(Leader):
 
     def learned_by(self, party: str, own: int) -> int:
         """See :meth:`Leader.learned_by`: a client that sent the update of a round had its parameters."""
-        return own
+        return next((number for number in range(own, -1, -1) if party in self.participants(number)), -1)
 
     def prepare(self) -> None:
         """Describe the clients, compare them, start the model, and prepare all of them."""
@@ -135,11 +140,19 @@ class Server(Leader):
     def train(self) -> None:
         """All rounds from the next one on; then every client has the last parameters."""
         began, first = time.perf_counter(), self.recovery.learned + 1
-        rounds = Rounds(self.prepared, self.gate, self.transcript, self.recovery, self._report, self._keep)
+        logs = (self.gate, self.transcript, self.recovery)
+        rounds = Rounds(self.prepared, *logs, self._report, self.participants, self._keep)
         run_to_end(rounds.run(self.links.to(self.prepared.parties), first, self._parameters))
+        self._record_participation()
         taken = self.prepared.epochs - first
         self._record_speed(self.prepared.epochs, taken, time.perf_counter() - began)
         self.keep_figures()
+
+    def _record_participation(self) -> None:
+        """In how many rounds each client trained."""
+        taken = Counter(name for number in range(self.prepared.epochs) for name in self.participants(number))
+        for party in self.prepared.parties:
+            self.metrics.add("rounds", taken[party.name], target=party.name)
 
     def _keep(self, parameters: Mapping[str, Array]) -> None:
         self._parameters = parameters

@@ -107,7 +107,11 @@ NETWORKS = st.builds(SplitNetwork, architecture=OF_IMAGES, **_SPLIT) | st.builds
     **_SPLIT,
 )
 BOUNDED = st.builds(ColumnInfo, NAMES, st.just(0.0), st.just(1.0))
-_ROUNDS = {"rounds": st.integers(1, INT32_MAX), "weights": st.sampled_from(["rows", "equal"])}
+_ROUNDS = {
+    "rounds": st.integers(1, INT32_MAX),
+    "weights": st.sampled_from(["rows", "equal"]),
+    "participants": st.sampled_from([None, 1]),
+}
 HORIZONTALS = st.builds(Horizontal, local_epochs=st.integers(1, INT32_MAX), **_ROUNDS) | st.builds(
     Horizontal, local_steps=st.integers(1, INT32_MAX), **_ROUNDS
 )

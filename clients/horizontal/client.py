@@ -152,6 +152,8 @@ class Client(DataParty):
                 f"round {exchange.step} is over and its answer no longer kept: ask for round "
                 f"{self.recovery.learned + 1}"
             )
+        if self.run.federation.horizontal.participants is not None:  # it may have had no part in others
+            return exchange.step > self.recovery.learned
         return self.recovery.is_due(exchange)
 
     def _checked(self, act: Step) -> Released:
@@ -204,6 +206,8 @@ class Client(DataParty):
     def complete(self) -> str:
         """See :meth:`DataParty.complete`: accuracy of the last parameters, and of a model of its own rows."""
         record_utility(self, self.run, self._site(self.run.federation))
+        if not self.gate.heads["digests"].records:  # drawn for no round: it sent nothing to defend
+            self.chain.restore(range(len(self.chain.named)))
         self.report_finished()
         figure = self.metrics.last
         return (

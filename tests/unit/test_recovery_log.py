@@ -35,7 +35,7 @@ def _reopened(folder: Path) -> tuple[dict[str, list[float]], list[int], int]:
     """What a restart finds: the saved state, the steps to learn again, the last step learned after that."""
     log = RecoveryLog(folder, EVERY)
     state = {name: array.tolist() for name, array in log.saved().items()}
-    missed = [message for (message,) in log.missed(1)]
+    missed = [message for (message,) in log.missed(lambda step: 1)]
     assert all(same(m, _message(m.exchange.step)) for m in missed)
     log.close()
     return state, [m.exchange.step for m in missed], log.learned
@@ -103,7 +103,7 @@ def test_messages_outlive_the_log_they_were_read_from(tmp_path: Path) -> None:
     _learn(log, range(2))
     log.close()
     again = RecoveryLog(tmp_path, EVERY)
-    kept = [message for (message,) in again.missed(1)]
+    kept = [message for (message,) in again.missed(lambda step: 1)]
     again.checkpoint({})
     assert [m.tensor("gradient").sum() for m in kept] == [0.0, 4.0]
     assert [m.rows.tolist() for m in kept] == [[0, 1], [0, 1]]
@@ -116,11 +116,13 @@ def test_a_step_is_learned_again_once_all_its_messages_are_there(tmp_path: Path)
     first, last = [[replace(_message(step), sender=name) for name in "ab"] for step in (0, 1)]
     for message in (*first, last[0]):
         log.append(message)
-    assert [[m.sender for m in step] for step in log.missed(2)] == [["a", "b"]]
+    assert [[m.sender for m in step] for step in log.missed(lambda step: 2)] == [["a", "b"]]
     assert log.learned == 0
     for message in last:
         log.append(message)
-    assert [[(m.sender, m.exchange.step) for m in step] for step in log.missed(2)] == [[("a", 1), ("b", 1)]]
+    assert [[(m.sender, m.exchange.step) for m in step] for step in log.missed(lambda step: 2)] == [
+        [("a", 1), ("b", 1)]
+    ]
     assert log.learned == 1
     log.close()
 
@@ -138,7 +140,7 @@ def test_beside_a_transcript_only_what_that_leaves_out_is_logged_twice(tmp_path:
     transcript = Transcript(tmp_path / "transcript", every)
     again = RecoveryLog.beside(transcript, Point.GRADIENT, tmp_path / "recovery", EVERY)
     assert again.saved()["theta"].tolist() == [EVERY - 1] * 3
-    missed = [message for (message,) in again.missed(1)]
+    missed = [message for (message,) in again.missed(lambda step: 1)]
     assert [m.exchange.step for m in missed] == [EVERY, EVERY + 1]
     assert all(same(m, _message(m.exchange.step)) for m in missed)
     assert (tmp_path / "recovery" / "index.jsonl").exists() == (every > 1)

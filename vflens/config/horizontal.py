@@ -72,6 +72,11 @@ class ServerConfig(HorizontalConfig):
         return self
 
     @model_validator(mode="after")
+    def _has_its_participants(self) -> ServerConfig:
+        self.horizontal.check_clients(len(self.peers_of(Role.CLIENT)))
+        return self
+
+    @model_validator(mode="after")
     def _the_last_round_is_kept(self) -> ServerConfig:
         check_rounds(self.transcript, self.horizontal, self.training)
         return self

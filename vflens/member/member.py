@@ -148,9 +148,8 @@ class Member(Party):
             ProtocolError: it lacks an entry, or has a wrong one.
         """
 
-    @property
-    def step_messages(self) -> int:
-        """How many messages this party learns from in one training step."""
+    def step_messages(self, step: int) -> int:
+        """How many messages this party learns from in training ``step``."""
         return 1
 
     @abstractmethod

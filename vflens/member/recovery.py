@@ -124,16 +124,16 @@ class RecoveryLog:
         self._learned = self._checkpointed = int(state.pop("learned"))
         return state
 
-    def missed(self, senders: int) -> Iterator[list[Released]]:
-        """The logged messages after the checkpoint, to be learned from again: those of ``senders`` parties a
-        step.
+    def missed(self, senders: Callable[[int], int]) -> Iterator[list[Released]]:
+        """The logged messages after the checkpoint, to be learned from again: those of ``senders(step)``
+        parties in a step.
 
         An incomplete last step is left out, since its messages come again. Messages are copies: after the
         next checkpoint the log is overwritten.
         """
         for step, logged in groupby(self._log, key=lambda released: released.exchange.step):
             messages = {released.sender: released for released in logged}
-            if step > self.learned and len(messages) == senders:
+            if step > self.learned and len(messages) == senders(step):
                 yield list(map(_copied, messages.values()))
                 self._learned = step
 

@@ -61,7 +61,13 @@ class Horizontal(BaseModel):
         None, ge=1, le=INT32_MAX, description="so many batches in a round, instead of whole epochs"
     )
     weights: Weights = Field(
-        "rows", description="of the clients' updates: in proportion to their training rows, or equal"
+        "rows", description="of the updates of a round: in proportion to training rows, or equal"
+    )
+    participants: int | None = Field(
+        None,
+        ge=1,
+        le=INT32_MAX,
+        description="so many clients train in a round, drawn from the server's secret; absent: all",
     )
 
     @model_validator(mode="after")
@@ -72,3 +78,15 @@ class Horizontal(BaseModel):
                 "length, leave one of them out"
             )
         return self
+
+    def check_clients(self, count: int) -> None:
+        """Refuse rounds that a federation of ``count`` clients cannot have.
+
+        Raises:
+            ValueError: names the setting and the remedy.
+        """
+        if self.participants is not None and self.participants > count:
+            raise ValueError(
+                f"horizontal.participants = {self.participants} of {count} clients: draw at most {count}, or "
+                "leave it out"
+            )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -66,11 +66,10 @@ class HorizontalFederation(Agreement):
         batches = min(math.ceil(p.train_rows / self.training.batch_size) for p in self.parties)
         return math.ceil(settings.rounds * settings.local_steps / batches)
 
-    @cached_property
-    def weights(self) -> Mapping[str, float]:
-        """Client → the weight of its update; they sum to 1."""
+    def weights(self, participants: Collection[str]) -> Mapping[str, float]:
+        """Client → the weight of its update in a round of ``participants``; they sum to 1."""
         equal = self.horizontal.weights == "equal"
-        shares = {p.name: 1 if equal else p.train_rows for p in self.parties}
+        shares = {p.name: 1 if equal else p.train_rows for p in self.parties if p.name in participants}
         return {name: share / sum(shares.values()) for name, share in shares.items()}
 
     def rows_of(self, party: str, phase: Phase) -> Array:

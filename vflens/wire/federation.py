@@ -147,9 +147,8 @@ def _horizontal(
     message: pb.Federation, parties: tuple[PartyInfo, ...], training: Training
 ) -> HorizontalFederation:
     sent = message.horizontal
-    settings = {f.name: getattr(sent, f.name) for f in sent.DESCRIPTOR.fields}
-    if not sent.HasField("local_steps"):
-        settings["local_steps"] = None
+    absent = {f.name for f in sent.DESCRIPTOR.fields if f.has_presence and not sent.HasField(f.name)}
+    settings = {f.name: getattr(sent, f.name) for f in sent.DESCRIPTOR.fields if f.name not in absent}
     try:
         horizontal = Horizontal(**settings)
     except ValidationError as error:
@@ -161,7 +160,8 @@ def _horizontal(
         raise ProtocolError("clients out of order: their updates are added by name, send them so")
     try:
         check_alike(parties)
-    except ConfigError as error:
+        horizontal.check_clients(len(parties))
+    except (ConfigError, ValueError) as error:
         raise ProtocolError(str(error)) from None
     return HorizontalFederation(
         message.run, parties, training, message.lab, _model(message.model), horizontal

@@ -74,6 +74,11 @@ class HorizontalExperiment(AnyPartiesExperiment):
     parties: Group = Group()
 
     @model_validator(mode="after")
+    def _rounds_have_their_participants(self) -> HorizontalExperiment:
+        self.horizontal.check_clients(len(self.parties.names))
+        return self
+
+    @model_validator(mode="after")
     def _the_last_round_is_kept(self) -> HorizontalExperiment:
         check_rounds(self.transcript, self.horizontal, self.training)
         return self

@@ -1,0 +1,153 @@
+"""Rounds in which only some clients train: drawn by the server, equal bits over both links and restarts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from accidents import Fuse, Interrupted, over_grpc, rebuild
+from horizontal import clients_of, deal, federation, server_of, table
+from laboratory import close, transcripts
+from stubparty import short_folder
+
+from vflens.config import load_party
+from vflens.errors import ConfigError
+from vflens.experiments.run.horizontal import HorizontalExperiment
+from vflens.experiments.run.in_process import LocalFederation
+from vflens.types import Point
+
+TABLES = {
+    name: table(rows, seed) for seed, (name, rows) in enumerate({"a": 30, "b": 17, "c": 23, "d": 20}.items())
+}
+ROUNDS = 6
+PARTIAL: dict[str, Any] = {
+    "training": {"optimizer": "sgd", "learning_rate": 0.5, "batch_size": 8},
+    "horizontal": {"rounds": ROUNDS, "participants": 2},
+    "defenses": [{"name": "dp_gaussian", "clip": 0.5}],
+    "limits": {"checkpoint_steps": 2},
+}
+Bits = tuple[dict[str, bytes], dict[str, str]]
+
+
+def bits(local: LocalFederation, home: Path) -> Bits:
+    """The parameters at every party in the end, and what it received."""
+    close(local)
+    held = {"server": server_of(local).parameters}
+    held |= {name: party.run.model.parameters() for name, party in clients_of(local).items()}
+    return {who: b"".join(v.tobytes() for v in of.values()) for who, of in held.items()}, transcripts(home)
+
+
+def participants(local: LocalFederation) -> list[list[str]]:
+    """Who sent an update in each round, as the server's transcript has it."""
+    found: list[list[str]] = [[] for _ in range(server_of(local).prepared.epochs)]
+    for released in server_of(local).transcript.select(Point.UPDATE):
+        found[released.exchange.round].append(released.sender)
+    return found
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Bits:
+    """An uninterrupted run."""
+    home = tmp_path_factory.mktemp("whole")
+    local = federation(deal(home, TABLES, **PARTIAL))
+    local.run()
+    return bits(local, home)
+
+
+def test_so_many_clients_train_in_a_round_and_all_have_the_last_parameters(tmp_path: Path) -> None:
+    local = federation(deal(tmp_path, TABLES, **PARTIAL))
+    local.run()
+    drawn = participants(local)
+    assert all(len(set(names)) == len(names) == 2 and names == sorted(names) for names in drawn)
+    assert len(set(map(tuple, drawn))) > 1
+    assert set().union(*drawn) == set(TABLES)
+    counted = Counter(name for names in drawn for name in names)
+    end = server_of(local).parameters
+    for name, client in clients_of(local).items():
+        got = [r.exchange.step for r in client.transcript.select(Point.PARAMETERS)]
+        assert got == [number for number, names in enumerate(drawn) if name in names] + [ROUNDS]
+        assert all(np.array_equal(value, end[key]) for key, value in client.run.model.parameters().items())
+    rows = pq.read_table(tmp_path / "server" / "metrics.parquet").to_pylist()
+    assert {r["target"]: r["value"] for r in rows if r["metric"] == "rounds"} == counted
+
+
+@pytest.mark.parametrize("weights", ["rows", "equal"])
+def test_the_mean_is_that_of_the_participants(tmp_path: Path, weights: str) -> None:
+    horizontal = {**PARTIAL["horizontal"], "weights": weights}
+    local = federation(deal(tmp_path, TABLES, **{**PARTIAL, "horizontal": horizontal}))
+    server = server_of(local)
+    server.prepare()
+    expected = {name: value.copy() for name, value in server.parameters.items()}
+    server.train()
+    rows = {
+        name: int(np.count_nonzero(t.split == 0)) if weights == "rows" else 1 for name, t in TABLES.items()
+    }
+    sent: dict[int, list[tuple[int, Any]]] = {}
+    for released in server.transcript.select(Point.UPDATE):
+        sent.setdefault(released.exchange.round, []).append((rows[released.sender], released))
+    assert sorted(sent) == list(range(ROUNDS))
+    for updates in sent.values():
+        whole = sum(n for n, _ in updates)
+        for name, value in expected.items():
+            expected[name] = value + sum(n * r.tensor(name) for n, r in updates) / whole
+    for name, value in server.parameters.items():
+        np.testing.assert_allclose(value, expected[name], rtol=0, atol=1e-12)
+    close(local)
+
+
+def test_both_links_give_the_same_bits(whole: Bits) -> None:
+    with short_folder() as home:
+        local = federation(deal(home, TABLES, **PARTIAL))
+        with over_grpc(local):
+            local.leader.lead()
+            local.complete()
+        assert bits(local, home) == whole
+
+
+@pytest.mark.parametrize("who", ["a", "server", "everybody"])
+@pytest.mark.parametrize("asked", [1, 2])
+def test_a_restart_changes_no_bit(tmp_path: Path, whole: Bits, who: str, asked: int) -> None:
+    """ "b" gets the parameters of so many of its rounds; then a party is started again."""
+    local = federation(deal(tmp_path, TABLES, **PARTIAL))
+    server = server_of(local)
+    server.prepare()
+    server.links["b"] = fuse = Fuse(server.links["b"], asked)
+    with pytest.raises(Interrupted):
+        server.train()
+    assert server.recovery.learned >= asked - 1
+    server.links["b"] = fuse.inner
+    for name in list(local.parties) if who == "everybody" else [who]:
+        rebuild(local, name)
+    server_of(local).rejoin()
+    server_of(local).lead()
+    local.complete()
+    assert bits(local, tmp_path) == whole
+
+
+def test_a_client_that_no_round_needed_ends_well_though_its_defence_never_acted(tmp_path: Path) -> None:
+    local = federation(deal(tmp_path, TABLES, **{**PARTIAL, "horizontal": {"rounds": 1, "participants": 1}}))
+    local.run()
+    ((drawn,), *_) = participants(local)
+    idle = next(client for name, client in clients_of(local).items() if name != drawn)
+    assert idle.recovery.learned == 1
+    assert not idle.gate.heads["digests"].records
+
+
+def test_more_participants_than_clients_are_refused(tmp_path: Path) -> None:
+    many = {**PARTIAL, "horizontal": {"rounds": 2, "participants": 5}}
+    sentence = r"horizontal.participants = 5 of 4 clients: draw at most 4, or leave it out"
+    with pytest.raises(ConfigError, match=sentence):
+        load_party(deal(tmp_path, TABLES, **many)["server"])
+    with pytest.raises(ValueError, match=sentence):
+        HorizontalExperiment.model_validate(
+            {
+                "name": "x",
+                "data": {"name": "digits"},
+                "parties": {"clients": 4},
+                "horizontal": many["horizontal"],
+            }
+        )
