@@ -10,6 +10,7 @@ import numpy as np
 from vflens.clients.data_party import DataParty
 from vflens.clients.horizontal.local_run import LocalRun, local_batches
 from vflens.clients.horizontal.own_file import client_info, split_rows
+from vflens.clients.horizontal.spending import UpdateSpending, released_rounds
 from vflens.clients.horizontal.utility import record_utility
 from vflens.clients.membership import check_client
 from vflens.config import ClientConfig
@@ -49,6 +50,7 @@ class Client(DataParty):
         self._labels = self.table.labels
         self._order = split_rows(config, self.table)
         self._run: LocalRun | None = None
+        self._taken: Mapping[str, Array] = {}  # the parameters of the last round
 
     def handlers(self) -> Handlers:
         """See :meth:`vflens.protocol.link.Party.handlers`."""
@@ -102,7 +104,9 @@ class Client(DataParty):
         rows = self.take_rows(federation, order, labels)
         soft = self.soft_labels(labels, federation)
         model = WholeModel(federation.model, self._site(federation))
-        self._run = LocalRun(federation, rows.inputs, rows.clipped, model, labels, soft)
+        spending = UpdateSpending(self.config, self.chain.claims_at, federation, released_rounds(self.folder))
+        spending.check_run()
+        self._run = LocalRun(federation, rows.inputs, rows.clipped, model, labels, soft, spending)
         self.log.info("prepared", rows=len(order), columns=len(self.table.columns), clipped=rows.clipped)
 
     def _site(self, federation: HorizontalFederation) -> Site:
@@ -135,26 +139,37 @@ class Client(DataParty):
             if answered is not None:
                 return StepReply(answered)
             received = self._checked(act)
-            if self._is_due(act.exchange):
+            if self._is_due(received):
                 self.recovery.append(received)
                 self.relearn([received])
                 self.recovery.mark_learned(act.exchange.step)
                 self.defer(lambda: self._remember(received))
             if act.exchange.step == federation.steps:
                 return StepReply(None)
+            self.run.spending.take(act.exchange.round)
             return StepReply(self.gate.release(Point.UPDATE, act.exchange, _NO_ROWS, self._update(received)))
 
-    def _is_due(self, exchange: Exchange) -> bool:
-        """Whether its parameters are new; those of the last step may come again, its answer may be lost."""
+    def _is_due(self, received: Released) -> bool:
+        """Whether its parameters are new; those of the last step may come again, its answer may be lost.
+
+        Other parameters may not: their update would get the same noise.
+        """
+        exchange = received.exchange
         self.reached.check_training(exchange.step)
         if exchange.step < self.recovery.learned:
             raise StateError(
                 f"round {exchange.step} is over and its answer no longer kept: ask for round "
                 f"{self.recovery.learned + 1}"
             )
-        if self.run.federation.horizontal.participants is not None:  # it may have had no part in others
-            return exchange.step > self.recovery.learned
-        return self.recovery.is_due(exchange)
+        if self.run.federation.horizontal.participants is None:
+            due = self.recovery.is_due(exchange)
+        else:  # it may have had no part in others
+            due = exchange.step > self.recovery.learned
+        if not due and any(received.tensor(n).tobytes() != v.tobytes() for n, v in self._taken.items()):
+            raise StateError(
+                f"round {exchange.round} came before with other parameters: send the same, or the next round"
+            )
+        return due
 
     def _checked(self, act: Step) -> Released:
         if act.exchange.step > self.run.federation.steps:
@@ -174,7 +189,8 @@ class Client(DataParty):
     def relearn(self, logged: Sequence[Released]) -> None:
         """See :meth:`vflens.member.member.Member.relearn`; between rounds a client has no other state."""
         (released,) = logged
-        self.run.model.take({name: released.tensor(name) for name in released.tensors or {}})
+        self._taken = {name: released.tensor(name) for name in released.tensors or {}}
+        self.run.model.take(self._taken)
 
     def _update(self, received: Released) -> Mapping[str, Array]:
         """ω_k − ω_t by name, after the local steps of a round from ω_t."""
@@ -196,12 +212,19 @@ class Client(DataParty):
 
     def _state(self) -> dict[str, Array]:
         self.keep_figures()
-        return self.run.model.parameters()
+        return dict(self._taken)
 
     def load(self, state: Mapping[str, Array]) -> None:
         """See :meth:`vflens.member.member.Member.load`."""
-        check_state(state, self.run.model.parameters())
-        self.run.model.take(state)
+        own = self.run.model.parameters()
+        check_state(state, own)
+        self._taken = {name: state[name] for name in own}
+        self.run.model.take(self._taken)
+
+    def record_totals(self) -> None:
+        """See :meth:`vflens.member.member.Member.record_totals`: what the updates cost."""
+        if self._run is not None:
+            self._run.spending.record(self.metrics)
 
     def complete(self) -> str:
         """See :meth:`DataParty.complete`: accuracy of the last parameters, and of a model of its own rows."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import count, islice
 
 from vflens.array import ScaledColumns
+from vflens.clients.horizontal.spending import UpdateSpending
 from vflens.models.softmax_regression import batches
 from vflens.models.whole import WholeModel
 from vflens.protocol.horizontal import HorizontalFederation
@@ -20,6 +21,7 @@ class LocalRun:
 
     ``inputs`` (N, d) are scaled and defended, of which ``clipped`` values lay outside their bounds.
     ``labels`` int64 (N,) are the true ones, ``soft_labels`` (N, k) those that its defences of labels drew.
+    ``spending`` counts what its updates cost.
     """
 
     federation: HorizontalFederation
@@ -28,6 +30,7 @@ class LocalRun:
     model: WholeModel
     labels: Array
     soft_labels: Array
+    spending: UpdateSpending
 
 
 def local_batches(

@@ -263,7 +263,6 @@ REFUSED: list[tuple[str, Any, str]] = [
     ),
     ("server", {"transcript": {"every": 2}}, "transcript.every = 2 of 3 rounds leaves out the last"),
     ("a", {"defenses": [{"name": "round_scores"}]}, "defence 'round_scores' at client 'a' would never act"),
-    ("a", {"limits": {"epsilon": 1.0}}, "limits.epsilon at a client: what an update costs a row"),
 ]
 
 

@@ -229,7 +229,7 @@ def test_json_is_strict_and_has_stable_keys(tmp_path: Path) -> None:
     (told,) = data["runs"]
     assert sorted(told) == [
         "defenses", "explained_after_affine_map", "failed", "fedadob", "label", "labels", "parties",
-        "results", "run", "skipped", "theory", "theory_disagreements", "utility",
+        "privacy", "results", "run", "skipped", "theory", "theory_disagreements", "utility",
     ]  # fmt: skip
     assert told["utility"] == {"mean_kl": None}
     assert told["results"] == [

@@ -214,7 +214,7 @@ def _emit_result(result: Run, json: bool) -> tuple[RecordedRun, ...]:
 def _summary(runs: Any, report: Path) -> str:
     from rich.table import Table
 
-    from vflens.experiments.results.results import clients
+    from vflens.experiments.results.results import clients, privacy
     from vflens.experiments.results.verdict import alarms, omissions, result_table, verdict
 
     header, rows = result_table(runs)
@@ -229,9 +229,19 @@ def _summary(runs: Any, report: Path) -> str:
         for run in runs
         for name, together, alone in clients(run)
     )
+    gained += "".join(
+        f"\n{run.name}, {p['party']}: {_spent(p)}" for run in runs for p in privacy(run) if p["of_client"]
+    )
     loud = "".join(f"\n{alarm}" for alarm in alarms(runs))
     quiet = "".join(f"\nnote: {omission}" for omission in omissions(runs))
     return f"{shown}\n{verdict(runs)}{gained}{loud}{quiet}\n\nreport: {report}"
+
+
+def _spent(privacy: Document) -> str:
+    """What noise on the updates of a client adds up to."""
+    epsilon = privacy["epsilon"]
+    total = "no ε, noise too small for the sampler" if epsilon is None else f"ε = {epsilon:.3g}"
+    return f"{total} of {privacy['unit']} at δ = {privacy['delta']:g}, {privacy['releases']:.0f} releases"
 
 
 def _prediction(answer: Document) -> str:

@@ -73,6 +73,7 @@ def _check_mixing(defenses: Sequence[NamedDefense], config: MemberConfig) -> Non
     labels, at the active party on the loss too, from which its gradients follow, or at the gate before it.
     """
     inner = frozenset(INNER_HOOKS)
+    here = HOOKS[config.role]
     mixing = {n: d.hooks() for n, d in defenses if d.mixes_rows}
     inside = [n for n, hooks in mixing.items() if hooks & (inner - {"penalty"})]
     in_loss = [n for n, hooks in mixing.items() if "penalty" in hooks and config.role is Role.ACTIVE]
@@ -82,7 +83,7 @@ def _check_mixing(defenses: Sequence[NamedDefense], config: MemberConfig) -> Non
             before += [name] if mixing[name] - inner else []
             continue
         ahead = inside or ([] if defense.hooks() & inner else [*in_loss, *before])
-        if ahead and _states_cost(defense):
+        if ahead and _states_cost(defense, here):
             remedy = f"put {name!r} first, or use one of them" if ahead[0] in before else "use one of them"
             raise ConfigError(
                 f"defence {ahead[0]!r} at {config.party!r} puts one row into several, and {name!r} "
@@ -94,15 +95,15 @@ def _check_hidden_labels(defenses: Sequence[NamedDefense], party: str) -> None:
     """Refuse a defence that reads labels beside one that states an ε of each row's label in a batch."""
     reading = [name for name, defense in defenses if defense.needs_labels]
     for name, defense in defenses:
-        if reading and "on_batch_labels" in defense.hooks() and _states_cost(defense):
+        if reading and _states_cost(defense, frozenset({"on_batch_labels"})):
             raise ConfigError(
                 f"defence {reading[0]!r} at {party!r} reads the labels that {name!r} hides: use one of them"
             )
 
 
-def _states_cost(defense: Defense) -> bool:
-    """Whether it states an ε of each row before it is fitted."""
-    if not defense.hooks() & _PER_ROW or type(defense).fit is not Defense.fit:
+def _states_cost(defense: Defense, here: frozenset[str]) -> bool:
+    """Whether it states an ε of each row at the hooks ``here`` before it is fitted."""
+    if not defense.hooks() & _PER_ROW & here or type(defense).fit is not Defense.fit:
         return False
     claim = defense.claim({})
     return claim.epsilon is not None or claim.rho is not None

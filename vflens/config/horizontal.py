@@ -48,14 +48,6 @@ class ClientConfig(HorizontalConfig, DataPartyConfig):
             raise ValueError("data.label_column is missing: a client trains on labels, name their column")
         return self
 
-    @model_validator(mode="after")
-    def _no_budget(self) -> ClientConfig:
-        if self.limits.epsilon is not None:
-            raise ValueError(
-                "limits.epsilon at a client: what an update costs a row is not counted, leave it out"
-            )
-        return self
-
 
 class ServerConfig(HorizontalConfig):
     """The party that sends parameters and averages the clients' updates."""

@@ -1,7 +1,9 @@
-"""The privacy cost of a row under a party's noise, added up over a run.
+"""The privacy cost of a party's noise, added up over a run.
 
+What is counted is a row of a vertical run, or the update of a client (docs/adr/0030-epsilon-of-a-client.md).
 A training row is released once an epoch and a prediction row once in all, so the number of epochs counts the
-releases of a row, for all requests; after a restart the epoch on disk gives the count.
+releases of a row, for all requests; after a restart the epoch on disk gives the count. An update is released
+once a round.
 """
 
 from __future__ import annotations
@@ -61,9 +63,9 @@ class Accountant:
                 found.append(gaussian)
         return min(found, default=None)
 
-    def check(self, releases: int, budget: float, what: str) -> None:
-        """Refuse the release of ``what`` that would be the row's ``releases``-th, if it is beyond ``budget``
-        or has no ε.
+    def check(self, releases: int, budget: float, what: str, fewer: str = "train for fewer epochs") -> None:
+        """Refuse the release of ``what`` that would be its ``releases``-th, if it is beyond ``budget`` or has
+        no ε; ``fewer`` is the remedy that makes fewer of them.
 
         Raises:
             StateError: naming both.
@@ -79,11 +81,11 @@ class Accountant:
         if total is None:
             raise StateError(
                 f"release {releases} of {what} has no ε at δ = {self.delta:g}, its noise is too small for "
-                f"the sampler, and limits.epsilon is {budget:g}: add noise, train for fewer epochs, or leave "
-                "limits.epsilon out"
+                f"the sampler, and limits.epsilon is {budget:g}: add noise, {fewer}, or leave limits.epsilon "
+                "out"
             )
         if total > budget:
             raise StateError(
                 f"release {releases} of {what} makes ε = {total:.4g} at δ = {self.delta:g}, limits.epsilon "
-                f"is {budget:g}: train for fewer epochs, add noise, or raise it"
+                f"is {budget:g}: {fewer}, add noise, or raise it"
             )

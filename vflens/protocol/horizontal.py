@@ -63,8 +63,22 @@ class HorizontalFederation(Agreement):
         settings = self.horizontal
         if settings.local_steps is None:
             return settings.rounds * settings.local_epochs
-        batches = min(math.ceil(p.train_rows / self.training.batch_size) for p in self.parties)
+        batches = min(self._batches(p) for p in self.parties)
         return math.ceil(settings.rounds * settings.local_steps / batches)
+
+    def passes_of(self, client: str) -> int:
+        """The most local batches of one round that hold a given training row of ``client``."""
+        settings = self.horizontal
+        if settings.local_steps is None:
+            return settings.local_epochs
+        return math.ceil(settings.local_steps / self._batches(self._info(client)))
+
+    def _batches(self, client: PartyInfo) -> int:
+        """Those of a local epoch."""
+        return math.ceil(client.train_rows / self.training.batch_size)
+
+    def _info(self, client: str) -> PartyInfo:
+        return next(p for p in self.parties if p.name == client)
 
     def weights(self, participants: Collection[str]) -> Mapping[str, float]:
         """Client → the weight of its update in a round of ``participants``; they sum to 1."""
@@ -74,7 +88,7 @@ class HorizontalFederation(Agreement):
 
     def rows_of(self, party: str, phase: Phase) -> Array:
         """See :meth:`Agreement.rows_of`."""
-        client = next(p for p in self.parties if p.name == party)
+        client = self._info(party)
         end = client.train_rows + client.predict_rows
         rows = {Phase.TRAIN: (0, client.train_rows), Phase.PREDICT: (client.train_rows, end)}
         return np.arange(*rows[phase], dtype=np.int32)

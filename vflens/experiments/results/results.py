@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
+from vflens.config import Limits
 from vflens.experiments.results.folders import Metric, Run
 from vflens.plugins.attack import installed_attack
 from vflens.score.service import MIN_ROWS
-from vflens.types import Knowledge, Role
+from vflens.types import Document, Knowledge, Role
 
 BLIND_GUESSES = {
     "zero": "all zeros",
@@ -231,27 +232,32 @@ def releases(run: Run) -> list[dict[str, object]]:
     ]
 
 
-def privacy(run: Run) -> list[dict[str, object]]:
-    """Each party with counted noise: releases of a row per phase, total ε (None: unknown), δ, the budget."""
-    names = ("training_releases", "training_epsilon", "prediction_releases", "prediction_epsilon")
-    found = {name: {m.target: m.value for m in run.metrics(name)} for name in names}
-    epsilons = {
-        (name, party): None if math.isnan(value) else value
-        for name in ("training_epsilon", "prediction_epsilon")
-        for party, value in found[name].items()
-    }
+def privacy(run: Run) -> list[Document]:
+    """Each party with counted noise: what the noise protects, releases of it per phase, total ε (None:
+    unknown), δ, the budget.
+    """
+    kinds = ("training", "prediction", "label")
+    counts, epsilons = (
+        {(k, m.target): m.value for k in kinds for m in run.metrics(f"{k}_{figure}")}
+        for figure in ("releases", "epsilon")
+    )
+    known = {place: None if math.isnan(value) else value for place, value in epsilons.items()}
     limits = {p.name: p.config.get("limits", {}) for p in run.parties}
+    whole = {p.name for p in run.parties if p.role == Role.CLIENT}
+    units = {"training": "a row", "label": "a label of a client's row"}
     return [
         {
             "party": party,
-            "releases": found["training_releases"].get(party, 0),
-            "epsilon": epsilons.get(("training_epsilon", party)),
-            "predictions": found["prediction_releases"].get(party, 0),
-            "prediction": epsilons.get(("prediction_epsilon", party)),
-            "delta": limits.get(party, {}).get("delta"),
+            "of_client": party in whole,
+            "unit": "all rows of the client" if party in whole and kind == "training" else units[kind],
+            "releases": counts.get((kind, party), 0),
+            "epsilon": known.get((kind, party)),
+            "predictions": counts.get(("prediction", party), 0),
+            "prediction": known.get(("prediction", party)),
+            "delta": limits.get(party, {}).get("delta", Limits().delta),
             "budget": limits.get(party, {}).get("epsilon"),
         }
-        for party in sorted({party for _, party in epsilons})
+        for kind, party in sorted({("label" if k == "label" else "training", p) for k, p in known})
     ]
 
 

@@ -20,6 +20,7 @@ from vflens.experiments.results.results import (
     final,
     label_results,
     leaking_columns,
+    privacy,
     skipped,
     utility,
 )
@@ -185,6 +186,7 @@ def _run_json(run: Run, label: str) -> Document:
         "failed": [f._asdict() for f in failed(run)],
         "labels": [{k: _finite(v) for k, v in vars(r).items()} for r in label_results(run)],
         "utility": {k: _finite(v) for k, v in utility(run).items()},
+        "privacy": [{k: _finite(v) for k, v in found.items()} for found in privacy(run)],
         **theory.to_json(run),
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from vflens.array import ScaledColumns
+from vflens.clients.horizontal.spending import UpdateSpending
 from vflens.clients.membership import check_limits
 from vflens.clients.spending import Spending
 from vflens.config import (
@@ -43,7 +45,7 @@ from vflens.services.folder import check_private
 from vflens.services.identity import check_trust
 from vflens.tables.files import read_party_table
 from vflens.tables.table import Table
-from vflens.types import Document, Exchange, Owner, PartyInfo, Phase, Role
+from vflens.types import Claim, Document, Exchange, Owner, PartyInfo, Phase, Role
 
 
 def check(file: Path) -> Document:
@@ -63,8 +65,11 @@ def check(file: Path) -> Document:
     configs = [config for parties in scenarios for config in parties if isinstance(config, DataConfig)]
     read = {c.party: tables.get(c.party) or read_party_table(experiment.files[c.party]) for c in configs}
     if isinstance(experiment, HorizontalExperiment):
-        clients = {c.party: c for c in configs if isinstance(c, ClientConfig)}
-        rows = check_clients(experiment, list(clients.values()), read).parties
+        clients = [c for c in configs if isinstance(c, ClientConfig)]
+        agreed = check_clients(experiment, list({c.party: c for c in clients}.values()), read)
+        for client in clients:
+            UpdateSpending(client, partial(_claims, client), agreed, set()).check_run()
+        rows = agreed.parties
         trained, predicted = sum(p.train_rows for p in rows), sum(p.predict_rows for p in rows)
         return {**facts, "rows": f"{trained} to train, {predicted} to predict at {len(rows)} clients"}
     assert isinstance(experiment, Experiment)
@@ -163,13 +168,18 @@ def check_budget(config: PassiveConfig | ActiveConfig, federation: Federation) -
     Raises:
         ConfigError: names both.
     """
-    known = [d for _, d in build_defenses(config) if type(d).fit is Defense.fit]
-    spending = Spending(config, lambda hook: [d.claim({}) for d in known if hook in d.hooks()], federation)
+    spending = Spending(config, partial(_claims, config), federation)
     try:
         spending.check_releases(Phase.TRAIN, federation.training.epochs)
         spending.check_releases(Phase.PREDICT, 1)
     except StateError as error:
         raise ConfigError(str(error)) from None
+
+
+def _claims(config: MemberConfig, hook: str) -> list[Claim]:
+    """What the defences of ``config`` that override ``hook`` and need no fit guarantee there."""
+    known = [d for _, d in build_defenses(config) if type(d).fit is Defense.fit]
+    return [d.claim({}) for d in known if hook in d.hooks()]
 
 
 def check_messages(federation: Federation, limits: Limits, rows: Mapping[str, int]) -> None:

@@ -1,0 +1,109 @@
+"""The privacy cost of a client's updates: of all its rows together, and of one row's label."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from vflens.config import ClientConfig
+from vflens.errors import ConfigError, StateError
+from vflens.member.accountant import Accountant
+from vflens.protocol.horizontal import HorizontalFederation
+from vflens.storage.metrics import Metrics
+from vflens.storage.release_digests import digests
+from vflens.types import Claim, Point
+
+Unit: TypeAlias = Literal["client", "label"]
+#: Unit → hook of the defences that count, name of its figures.
+_UNITS: Mapping[Unit, tuple[str, str]] = {
+    "client": ("on_update", "training"),
+    "label": ("on_batch_labels", "label"),
+}
+_FEWER = "train for fewer rounds"
+
+
+class UpdateSpending:
+    """The accountants of a client's updates, one for each unit that noise protects.
+
+    Noise on an update protects the *client*: all its rows might be others. Noise on the labels of local
+    batches protects one row's *label*, which is drawn anew in every local epoch. The server chooses who takes
+    part and sees each update alone, so no ε is smaller because others take part, or because a round is left
+    out.
+
+    Args:
+        config: of the client.
+        claims: what its defences guarantee at a hook.
+        federation: gives the numbers of an update, and the rounds.
+        released: the rounds whose update it released before a restart.
+    """
+
+    def __init__(
+        self,
+        config: ClientConfig,
+        claims: Callable[[str], Sequence[Claim]],
+        federation: HorizontalFederation,
+        released: set[int],
+    ) -> None:
+        self._party, self._limits = config.party, config.limits
+        self._claims, self._federation, self._released = claims, federation, released
+
+    @cached_property
+    def accountants(self) -> Mapping[Unit, Accountant]:
+        """Those of the units that noise protects."""
+        party = next(p for p in self._federation.parties if p.name == self._party)
+        width = self._federation.part_size(party).parameters
+        found: dict[Unit, Accountant] = {
+            unit: Accountant.of(self._claims(hook), self._limits.delta, width)
+            for unit, (hook, _) in _UNITS.items()
+        }
+        return {unit: accountant for unit, accountant in found.items() if accountant.counts}
+
+    def check_run(self) -> None:
+        """Refuse a run whose rounds the budget does not cover, before it begins; of rounds whose participants
+        the server draws, it must cover one.
+
+        Raises:
+            ConfigError: naming both.
+        """
+        drawn = self._federation.horizontal.participants is not None
+        try:
+            self._check(1 if drawn else self._federation.epochs)
+        except StateError as error:
+            raise ConfigError(str(error)) from None
+
+    def take(self, number: int) -> None:
+        """Count the update of round ``number``, once, before it is released.
+
+        Raises:
+            StateError: the budget does not cover it.
+        """
+        self._check(len(self._released | {number}))
+        self._released.add(number)
+
+    def record(self, metrics: Metrics) -> None:
+        """The releases and the ε of each unit so far; NaN: unknown."""
+        if not self._released:
+            return
+        for unit, accountant in self.accountants.items():
+            count, name = self._count(unit, len(self._released)), _UNITS[unit][1]
+            total = accountant.total(count)
+            metrics.add(f"{name}_releases", count, target=self._party)
+            metrics.add(f"{name}_epsilon", math.nan if total is None else total, target=self._party)
+
+    def _check(self, rounds: int) -> None:
+        if self._limits.epsilon is None:
+            return
+        words = {"client": f"an update of {self._party!r}", "label": f"a label of {self._party!r}"}
+        for unit, accountant in self.accountants.items():
+            accountant.check(self._count(unit, rounds), self._limits.epsilon, words[unit], _FEWER)
+
+    def _count(self, unit: Unit, rounds: int) -> int:
+        return rounds if unit == "client" else rounds * self._federation.passes_of(self._party)
+
+
+def released_rounds(folder: Path) -> set[int]:
+    """The rounds whose update the party with ``folder`` released so far, in earlier processes too."""
+    return {kept.round for kept in digests(folder / "released") if kept.point is Point.UPDATE}
