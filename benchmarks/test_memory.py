@@ -8,17 +8,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import Event, Thread
 from typing import Any
 
-import psutil
 import pytest
 
 from benchmarks.federation import experiment
+from benchmarks.peaks import watching
 from vflens.experiments.run.run import run
 from vflens.protocol.alignment import DIGEST_BYTES
 
@@ -47,34 +43,10 @@ def test_peak_memory_of_the_parties(benchmark: Any, tmp_path: Path) -> None:
 
 
 def _peaks(out: Path, rows: int) -> dict[str, float]:
-    """Role → the most MiB that its process ever held."""
-    with _watching() as peaks:
+    """Party → the most MiB that its process ever held."""
+    with watching() as peaks:
         run(experiment(out, rows=rows, batch=1024, epochs=1, features=FEATURES))
     return peaks
-
-
-@contextmanager
-def _watching() -> Iterator[dict[str, float]]:
-    peaks: dict[str, float] = {}
-    over = Event()
-    watcher = Thread(target=_watch, args=(peaks, over))
-    watcher.start()
-    try:
-        yield peaks
-    finally:
-        over.set()
-        watcher.join()
-
-
-def _watch(peaks: dict[str, float], over: Event) -> None:
-    while not over.is_set():
-        for child in psutil.Process().children():
-            with suppress(psutil.Error, OSError, ValueError, IndexError):  # it ended meanwhile
-                command = child.cmdline()
-                status = Path(f"/proc/{child.pid}/status").read_text(encoding="utf-8")
-                peak = next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))
-                peaks[command[command.index("serve") + 1]] = int(peak) / 1024
-        time.sleep(0.05)
 
 
 #: One estimator on as many rows as fill 36 columns; prints the most MiB that the process ever held.

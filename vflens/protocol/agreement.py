@@ -164,8 +164,13 @@ class Agreement(ABC):
         return np.frombuffer(total.digest(), np.uint8)
 
 
+def party_to_dict(party: PartyInfo) -> dict[str, Any]:
+    """``party`` for JSON; not by ``asdict``, which takes half a second for ten parties of images."""
+    return {**vars(party), "columns": [vars(column) for column in party.columns]}
+
+
 def party_from_dict(data: dict[str, Any]) -> PartyInfo:
-    """A :class:`PartyInfo` from its ``asdict``."""
+    """A :class:`PartyInfo` from what :func:`party_to_dict` gives."""
     columns = tuple(_column(**c) for c in data["columns"])
     numbers = (data["n_classes"], tuple(data["classes"]), data["train_rows"], data["predict_rows"])
     return PartyInfo(data["name"], Role(data["role"]), columns, *numbers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -16,7 +16,7 @@ from vflens.models.families.softmax_regression import SOFTMAX_REGRESSION
 from vflens.models.family import ModelFamily, checked_model
 from vflens.models.settings import Training
 from vflens.models.size import Size
-from vflens.protocol.agreement import Agreement, party_from_dict
+from vflens.protocol.agreement import Agreement, party_from_dict, party_to_dict
 from vflens.types import Array, PartyInfo, Phase, Point, Released, Role, sealed
 
 
@@ -190,7 +190,7 @@ class Federation(Agreement):
             "training": self.training.model_dump(),
             "model": self.model.model_dump(mode="json"),
             "aggregator": self.aggregator,
-            "parties": [asdict(p) for p in self.parties],
+            "parties": [party_to_dict(p) for p in self.parties],
         }
 
     def positions(self) -> dict[str, Array]:

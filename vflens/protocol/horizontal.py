@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -15,7 +15,7 @@ from vflens.errors import ConfigError
 from vflens.models.family import ModelFamily, checked_model
 from vflens.models.settings import Horizontal, Training
 from vflens.models.size import Size
-from vflens.protocol.agreement import Agreement, party_from_dict
+from vflens.protocol.agreement import Agreement, party_from_dict, party_to_dict
 from vflens.types import Array, ColumnInfo, PartyInfo, Phase, Role
 
 
@@ -112,7 +112,7 @@ class HorizontalFederation(Agreement):
             "training": self.training.model_dump(),
             "model": self.model.model_dump(mode="json"),
             "horizontal": self.horizontal.model_dump(),
-            "parties": [asdict(p) for p in self.parties],
+            "parties": [party_to_dict(p) for p in self.parties],
         }
 
     def positions(self) -> dict[str, Array]:

@@ -1,0 +1,86 @@
+"""Federated averaging with ten clients, beside the same arithmetic in one plain torch loop.
+
+LeNet on MNIST; the small CNN on digits where the folder of whole data sets is absent. The reference draws
+batches, trains with Adam and averages; ours also scales, checks, gates and logs.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import pytest
+
+from benchmarks.baselines.torch_fedavg import Federation, seconds_per_round
+from benchmarks.peaks import watching
+from benchmarks.ratios import alternate, report
+from vflens.experiments.results.folders import read_runs
+from vflens.experiments.run.horizontal import HorizontalExperiment
+from vflens.experiments.run.run import run
+from vflens.types import Document
+
+CLIENTS, ROUNDS, BATCH, RATE, L2 = 10, 2, 64, 0.001, 1e-4
+MNIST = "VFLENS_DATA" in os.environ
+IMAGES: dict[str, Any] = {
+    "data": {"name": "mnist" if MNIST else "digits"},
+    "model": {"architecture": "lenet" if MNIST else "cnn", "top": [84]},
+}
+
+
+def experiment(out: Path, **more: Any) -> HorizontalExperiment:
+    """Ten clients with equal parts of the rows, in local processes."""
+    settings = {
+        "name": "benchmark",
+        "out": out,
+        "parties": {"clients": CLIENTS},
+        "horizontal": {"rounds": ROUNDS, "weights": "equal"},
+        "training": {"batch_size": BATCH, "learning_rate": RATE, "l2": L2},
+    }
+    return HorizontalExperiment.model_validate({**settings, **more})
+
+
+@pytest.mark.benchmark(group="federated averaging")
+def test_a_round_of_ten_clients(benchmark: Any, tmp_path: Path) -> None:
+    side, rows = (28, 6000) if MNIST else (8, 144)
+    federation = Federation(side, CLIENTS, rows, ROUNDS, BATCH, RATE, L2)
+
+    def ours(*, in_process: bool) -> float:
+        done = run(experiment(tmp_path, **IMAGES), in_process=in_process)
+        seconds = read_runs(done.scenarios)[0].value("train_seconds")
+        assert seconds is not None
+        return seconds / ROUNDS
+
+    candidates = {
+        "one torch loop": lambda: seconds_per_round(federation),
+        "VFLens, one process": lambda: ours(in_process=True),
+        "VFLens, a process each": lambda: ours(in_process=False),
+    }
+    figures = benchmark.pedantic(lambda: alternate(candidates, 3), rounds=1)
+    report(benchmark, "a round of ten clients", figures, "one torch loop", "s")
+
+
+@pytest.mark.benchmark(group="federated averaging")
+@pytest.mark.parametrize("model", ["softmax regression", "network"])
+def test_start_and_memory_of_ten_clients(benchmark: Any, tmp_path: Path, model: str) -> None:
+    """From the start of the processes until the server has prepared all clients."""
+    settings = IMAGES if model == "network" else {"data": IMAGES["data"]}
+    times: dict[str, float] = {}
+
+    def tell(_scenario: str, event: Document) -> None:
+        times[f"{event.get('party', 'run')} {event['event']}"] = perf_counter()
+
+    def start() -> dict[str, float]:
+        with watching() as peaks:
+            run(experiment(tmp_path, horizontal={"rounds": 1}, **settings), tell=tell)
+        return peaks
+
+    peaks = benchmark.pedantic(start, rounds=1)
+    seconds = times["server prepared"] - times["run started"]
+    clients = [mib for party, mib in peaks.items() if party != "server"]
+    print(
+        f"\nten clients, {model}: prepared after {seconds:.1f} s, a client holds {min(clients):.0f} to "
+        f"{max(clients):.0f} MiB, the server {peaks['server']:.0f} MiB"
+    )
+    benchmark.extra_info.update({"seconds": seconds, "peaks_mib": peaks})
