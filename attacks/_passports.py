@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from vflens.attacks._inversion import device_of
 from vflens.errors import KnowledgeError
-from vflens.models.networks.passport import open_layers, passport_place, weighted, with_passport
+from vflens.models.networks.passport import (
+    Order,
+    Passport,
+    open_layers,
+    passport_place,
+    weighted,
+    with_passport,
+)
 
 Layer = nn.Linear | nn.Conv2d
 
@@ -39,6 +48,17 @@ class Guessed(nn.Module):
         """As :meth:`vflens.models.networks.passport.Passport.forward`."""
         shape = (1, -1, 1, 1) if x.dim() == 4 else (1, -1)
         return self.scale.reshape(shape) * weighted(self.layer, x) + self.shift.reshape(shape)
+
+
+def drawn(
+    layer: Layer, largest_mean: float, sigma: float, order: Order, rng: np.random.Generator
+) -> Passport:
+    """A passport around ``layer`` with keys and an autoencoder of the attacker's own."""
+    passport = Passport(
+        layer, largest_mean=largest_mean, sigma=sigma, redraw_means=False, order=order, rng=rng
+    )
+    passport.rekey(rng)
+    return passport.to(device_of(layer))
 
 
 def behind(model: nn.Module, layer: str | None, make: Callable[[Layer], nn.Module]) -> nn.Module:

@@ -13,10 +13,9 @@ import numpy as np
 from pydantic import Field, model_validator
 from torch import nn
 
-from vflens.attacks._inversion import Inversion, device_of, target_model
-from vflens.attacks._passports import Guessed, behind
+from vflens.attacks._inversion import Inversion, target_model
+from vflens.attacks._passports import Guessed, behind, drawn
 from vflens.models.networks.parameters import from_arrays
-from vflens.models.networks.passport import Passport
 from vflens.plugins.declared import Declared, Stated
 from vflens.plugins.view import AdversaryView
 from vflens.types import Array, Estimate, Knowledge
@@ -102,7 +101,8 @@ class WhiteBoxInversion(Inversion):
         if self.passport == "joint":
             return self._learned(view, behind(model, self.layer, Guessed), points)
         if self.passport == "random":
-            model = behind(model, self.layer, lambda layer: self._drawn(layer, rng))
+            drawn_as = (self.largest_mean, self.sigma, self.order, rng)
+            model = behind(model, self.layer, lambda layer: drawn(layer, *drawn_as))
         return self.inverted(view, model, points)
 
     def _points(self, view: AdversaryView, rng: np.random.Generator) -> Array:
@@ -124,15 +124,3 @@ class WhiteBoxInversion(Inversion):
             learned = [p for name, p in fresh.named_parameters() if name.endswith(("scale", "shift"))]
             tried.append(self.inverted(view, fresh, point[None], learned))
         return min(tried, key=lambda e: float((e.extras["residual"] ** 2).sum()))
-
-    def _drawn(self, layer: nn.Linear | nn.Conv2d, rng: np.random.Generator) -> Passport:
-        drawn = Passport(
-            layer,
-            largest_mean=self.largest_mean,
-            sigma=self.sigma,
-            redraw_means=False,
-            order=self.order,
-            rng=rng,
-        )
-        drawn.rekey(rng)
-        return drawn.to(device_of(layer))

@@ -10,8 +10,8 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from vflens.numerics.gradients.first_layer import layer_input
-from vflens.numerics.gradients.labels import label_counts, row_label, row_label_without_bias
+from vflens.numerics.gradients.first_layer import layer_input, single_rows
+from vflens.numerics.gradients.labels import batch_labels, label_counts, row_label, row_label_without_bias
 from vflens.numerics.gradients.local_steps import gradient_of
 from vflens.numerics.gradients.softmax_batch import softmax_batch, softmax_row
 from vflens.types import Array
@@ -99,6 +99,41 @@ def test_the_labels_of_a_batch_are_counted_exactly_given_the_mean_probability() 
         shift = (0.45 / n) * np.array([1, -1, 1, -1, 0])  # below half a row a class, as the docstring says
         assert label_counts(bias, n, p + shift).tolist() == counts.tolist()
         assert label_counts(bias, n, p + 2 * shift).tolist() != counts.tolist()
+
+
+def test_the_labels_of_a_batch_are_listed_and_of_one_row_need_no_probability() -> None:
+    """A confident wrong prediction misleads the count, which supposes a probability, but not the sign."""
+    bias = np.array([0.9, -0.95, 0.05])
+    assert label_counts(bias, 1, np.array([0.1, 0.1, 0.8])).tolist() == [0, 1, 0]
+    sure = np.array([0.998, -0.999, 0.001])
+    assert batch_labels(sure, 1, np.array([1.0, 0.0, 0.0])).tolist() == [1]
+    p = np.full(3, 1 / 3)
+    assert batch_labels(p - np.array([0.25, 0.0, 0.75]), 4, p).tolist() == [0, 2, 2, 2]
+
+
+def _hidden(width: int, classes: int) -> nn.Module:
+    torch.manual_seed(8)
+    layers = nn.Linear(20, width), nn.ReLU(), nn.Linear(width, 12), nn.ReLU(), nn.Linear(12, classes)
+    return nn.Sequential(*layers).to(torch.float64)
+
+
+@pytest.mark.parametrize(("rows", "all_found"), [(1, True), (3, True), (12, False)])
+def test_units_that_one_row_alone_reaches_show_it_exactly(rows: int, all_found: bool) -> None:
+    model, rng = _hidden(80, 4), np.random.default_rng(10)
+    x, y = 2 * rng.random((rows, 20)) * (rng.random((rows, 20)) < 0.5), rng.integers(0, 4, rows)
+    x = np.minimum(x, 1)
+    gradient = _gradient(model, x, y)
+    found = single_rows(gradient["0.weight"], gradient["0.bias"], rows)
+    assert 1 <= len(found) <= rows
+    assert (len(found) == rows) is all_found
+    for row in found:
+        assert np.abs(x - row).max(axis=1).min() < EXACT
+
+
+def test_units_that_show_no_row_are_passed_over() -> None:
+    weight, bias = np.array([[2.0, 0.0], [2.0, 0.0], [0.3, 0.2]]), np.array([1.0, 1.0, 1.0])
+    assert single_rows(weight, bias, 2).shape == (0, 2)  # twice outside the box, once alone
+    assert single_rows(np.zeros((3, 2)), np.zeros(3), 2).shape == (0, 2)
 
 
 @pytest.mark.parametrize("size", [0.0, 0.1, 1.0])

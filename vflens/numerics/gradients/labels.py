@@ -51,3 +51,12 @@ def label_counts(bias: Array, rows: int, probabilities: Array) -> Array:
     counts[np.argsort(counts - expected, kind="stable")[:missing]] += 1
     whole: Array = counts.astype(np.int64)
     return whole
+
+
+def batch_labels(bias: Array, rows: int, probabilities: Array) -> Array:
+    """The labels of a batch's ``rows``, ascending integers (n,): by :func:`row_label` of one row, which is
+    exact, else by :func:`label_counts`.
+    """
+    if rows == 1:
+        return row_label(bias)[None]
+    return np.repeat(np.arange(len(bias)), label_counts(bias, rows, probabilities))
