@@ -59,6 +59,7 @@ def check_client(federation: HorizontalFederation, config: ClientConfig, info: P
         raise _unknown(federation, config)
     check_limits(federation, info, config.limits)
     _check_alike(federation, config)
+    federation.check_keys()  # its own tells whether it agreed to masks
 
 
 def _described(federation: Agreement, config: DataConfig) -> PartyInfo | None:

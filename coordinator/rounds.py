@@ -17,6 +17,7 @@ from vflens.protocol.checks import check_origin, finite_tensors
 from vflens.protocol.embeddings import open_stream
 from vflens.protocol.horizontal import HorizontalFederation
 from vflens.protocol.link import Link, Stream
+from vflens.protocol.masked_update import check_masked, unmasked_mean
 from vflens.storage.transcript import Transcript
 from vflens.types import Array, Exchange, Phase, Point, Released
 
@@ -62,8 +63,10 @@ class Rounds:
         sent = self.gate.answered(Point.PARAMETERS, exchange)
         if sent is None:
             sent = self.gate.release(Point.PARAMETERS, exchange, _NO_ROWS, parameters)
+        masked = number < self.federation.epochs and self.federation.sent is Point.MASKED_UPDATE
+        act = Step(exchange, _NO_ROWS, sent, tuple(streams) if masked else ())
         for stream in streams.values():
-            await stream.send(Step(exchange, _NO_ROWS, sent))
+            await stream.send(act)
         return {name: (await stream.receive()).released for name, stream in streams.items()}
 
     async def _updates(
@@ -78,8 +81,7 @@ class Rounds:
         exchange = Exchange(self.federation.run, Phase.TRAIN, number, number)
         if released is None or released.exchange != exchange or len(released.rows):
             raise ProtocolError(f"client {client!r} answered round {number} without its update")
-        check_origin(released, client, Point.UPDATE)
-        finite_tensors(released, parameters)
+        check_update(released, client, self.federation, parameters)
         return released
 
     def _learned(self, updates: Sequence[Released], parameters: Parameters) -> Parameters:
@@ -96,6 +98,22 @@ class Rounds:
         return following
 
 
+def check_update(
+    released: Released, client: str, federation: HorizontalFederation, parameters: Parameters
+) -> None:
+    """Refuse ``released`` unless it is an update of ``parameters`` by ``client``, masked where that is due.
+
+    Raises:
+        KnowledgeError: it was withheld.
+        ProtocolError: of another client, or of other names, shapes or numbers.
+    """
+    check_origin(released, client, federation.sent)
+    if federation.sent is Point.MASKED_UPDATE:
+        check_masked(released, parameters)
+    else:
+        finite_tensors(released, parameters)
+
+
 def averaged(
     federation: HorizontalFederation, parameters: Parameters, updates: Sequence[Released]
 ) -> dict[str, Array]:
@@ -103,14 +121,27 @@ def averaged(
 
     A running variance that the noise of clients has made negative is 0.
     """
-    ordered = sorted(updates, key=lambda released: released.sender)
-    weights = federation.weights({update.sender for update in updates})
+    terms = _terms(federation, parameters, sorted(updates, key=lambda released: released.sender))
     following = {}
     for name, value in parameters.items():
         total = value.astype(np.float64)
-        for update in ordered:
-            total += weights[update.sender] * update.tensor(name).astype(np.float64)
+        for term in terms:
+            total += term[name]
         if name.endswith("running_var"):
             total = np.maximum(total, 0)
         following[name] = total.astype(value.dtype)
     return following
+
+
+def _terms(
+    federation: HorizontalFederation, parameters: Parameters, updates: Sequence[Released]
+) -> list[Parameters]:
+    """What is added to ``parameters``, float64: each update with its weight; of masked ones the sum, in which
+    the weights are.
+    """
+    if federation.sent is Point.MASKED_UPDATE:
+        return [unmasked_mean(updates, parameters)]
+    weights = federation.weights({update.sender for update in updates})
+    return [
+        {name: weights[u.sender] * u.tensor(name).astype(np.float64) for name in parameters} for u in updates
+    ]

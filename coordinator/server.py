@@ -16,7 +16,7 @@ from vflens.config import ServerConfig
 from vflens.coordinator.leader import Leader
 from vflens.coordinator.participation import drawn_participants
 from vflens.coordinator.progress import Progress
-from vflens.coordinator.rounds import Rounds, averaged
+from vflens.coordinator.rounds import Rounds, averaged, check_update
 from vflens.errors import StateError
 from vflens.member.event_loop import run_to_end
 from vflens.member.recovery import check_state
@@ -24,7 +24,7 @@ from vflens.member.stage import Stage
 from vflens.models.part import Keys, Site, plain
 from vflens.models.whole import WholeModel
 from vflens.protocol.acts import Begin, Finished, Prepare
-from vflens.protocol.checks import MODEL_VERSION, check_origin, finite_tensors
+from vflens.protocol.checks import MODEL_VERSION
 from vflens.protocol.horizontal import HorizontalFederation, check_alike
 from vflens.protocol.link import Handlers, Link
 from vflens.types import Array, Point, Released
@@ -41,7 +41,9 @@ class Server(Leader):
     def __init__(
         self, config: ServerConfig, links: Mapping[str, Link], progress: Progress, *, in_process: bool = False
     ) -> None:
-        super().__init__(config, links, progress, learns_from=Point.UPDATE, in_process=in_process)
+        masked = config.horizontal.secure_aggregation
+        learns_from = Point.MASKED_UPDATE if masked else Point.UPDATE
+        super().__init__(config, links, progress, learns_from=learns_from, in_process=in_process)
         self._federation: HorizontalFederation | None = None
         self._parameters: Mapping[str, Array] = {}  # those of the next round
 
@@ -107,6 +109,7 @@ class Server(Leader):
         federation = HorizontalFederation(
             config.run, clients, config.training, config.lab, config.model, config.horizontal
         )
+        federation.check_keys()
         self._begin(federation)  # a model that does not fit is refused before a client prepares
         # Side by side: a client with a network imports torch now, which takes seconds.
         act = Prepare(federation, _NO_ROWS)
@@ -165,8 +168,7 @@ class Server(Leader):
 
     def check_logged(self, released: Released) -> None:
         """See :meth:`vflens.member.member.Member.check_logged`."""
-        check_origin(released, released.sender, Point.UPDATE)
-        finite_tensors(released, self._parameters)
+        check_update(released, released.sender, self.prepared, self._parameters)
 
     def relearn(self, logged: Sequence[Released]) -> None:
         """See :meth:`vflens.member.member.Member.relearn`."""

@@ -25,6 +25,7 @@ class Point(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     AUXILIARY: _ClassVar[Point]
     MOMENTS: _ClassVar[Point]
     UPDATE: _ClassVar[Point]
+    MASKED_UPDATE: _ClassVar[Point]
 PHASE_UNSPECIFIED: Phase
 TRAIN: Phase
 PREDICT: Phase
@@ -38,6 +39,7 @@ DATASET: Point
 AUXILIARY: Point
 MOMENTS: Point
 UPDATE: Point
+MASKED_UPDATE: Point
 
 class Exchange(_message.Message):
     __slots__ = ("run", "phase", "round", "step")
@@ -94,7 +96,7 @@ class Column(_message.Message):
     def __init__(self, name: _Optional[str] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., alphabet: _Optional[_Iterable[float]] = ..., pixel: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class PartyInfo(_message.Message):
-    __slots__ = ("name", "role", "columns", "n_classes", "classes", "train_rows", "predict_rows")
+    __slots__ = ("name", "role", "columns", "n_classes", "classes", "train_rows", "predict_rows", "mask_key")
     NAME_FIELD_NUMBER: _ClassVar[int]
     ROLE_FIELD_NUMBER: _ClassVar[int]
     COLUMNS_FIELD_NUMBER: _ClassVar[int]
@@ -102,6 +104,7 @@ class PartyInfo(_message.Message):
     CLASSES_FIELD_NUMBER: _ClassVar[int]
     TRAIN_ROWS_FIELD_NUMBER: _ClassVar[int]
     PREDICT_ROWS_FIELD_NUMBER: _ClassVar[int]
+    MASK_KEY_FIELD_NUMBER: _ClassVar[int]
     name: str
     role: str
     columns: _containers.RepeatedCompositeFieldContainer[Column]
@@ -109,7 +112,8 @@ class PartyInfo(_message.Message):
     classes: _containers.RepeatedScalarFieldContainer[str]
     train_rows: int
     predict_rows: int
-    def __init__(self, name: _Optional[str] = ..., role: _Optional[str] = ..., columns: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., n_classes: _Optional[int] = ..., classes: _Optional[_Iterable[str]] = ..., train_rows: _Optional[int] = ..., predict_rows: _Optional[int] = ...) -> None: ...
+    mask_key: str
+    def __init__(self, name: _Optional[str] = ..., role: _Optional[str] = ..., columns: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., n_classes: _Optional[int] = ..., classes: _Optional[_Iterable[str]] = ..., train_rows: _Optional[int] = ..., predict_rows: _Optional[int] = ..., mask_key: _Optional[str] = ...) -> None: ...
 
 class Training(_message.Message):
     __slots__ = ("optimizer", "epochs", "batch_size", "learning_rate", "l2", "patience", "tolerance", "penalise_bias", "staleness")
@@ -134,18 +138,20 @@ class Training(_message.Message):
     def __init__(self, optimizer: _Optional[str] = ..., epochs: _Optional[int] = ..., batch_size: _Optional[int] = ..., learning_rate: _Optional[float] = ..., l2: _Optional[float] = ..., patience: _Optional[int] = ..., tolerance: _Optional[float] = ..., penalise_bias: bool = ..., staleness: _Optional[int] = ...) -> None: ...
 
 class Horizontal(_message.Message):
-    __slots__ = ("rounds", "local_epochs", "local_steps", "weights", "participants")
+    __slots__ = ("rounds", "local_epochs", "local_steps", "weights", "participants", "secure_aggregation")
     ROUNDS_FIELD_NUMBER: _ClassVar[int]
     LOCAL_EPOCHS_FIELD_NUMBER: _ClassVar[int]
     LOCAL_STEPS_FIELD_NUMBER: _ClassVar[int]
     WEIGHTS_FIELD_NUMBER: _ClassVar[int]
     PARTICIPANTS_FIELD_NUMBER: _ClassVar[int]
+    SECURE_AGGREGATION_FIELD_NUMBER: _ClassVar[int]
     rounds: int
     local_epochs: int
     local_steps: int
     weights: str
     participants: int
-    def __init__(self, rounds: _Optional[int] = ..., local_epochs: _Optional[int] = ..., local_steps: _Optional[int] = ..., weights: _Optional[str] = ..., participants: _Optional[int] = ...) -> None: ...
+    secure_aggregation: bool
+    def __init__(self, rounds: _Optional[int] = ..., local_epochs: _Optional[int] = ..., local_steps: _Optional[int] = ..., weights: _Optional[str] = ..., participants: _Optional[int] = ..., secure_aggregation: bool = ...) -> None: ...
 
 class Federation(_message.Message):
     __slots__ = ("run", "parties", "rows", "train", "predict", "training", "lab", "aggregator", "model", "horizontal")
@@ -246,14 +252,16 @@ class RejoinRequest(_message.Message):
     def __init__(self, run: _Optional[str] = ..., standing: _Optional[_Union[Standing, _Mapping]] = ...) -> None: ...
 
 class StepRequest(_message.Message):
-    __slots__ = ("exchange", "rows", "received")
+    __slots__ = ("exchange", "rows", "received", "participants")
     EXCHANGE_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
     RECEIVED_FIELD_NUMBER: _ClassVar[int]
+    PARTICIPANTS_FIELD_NUMBER: _ClassVar[int]
     exchange: Exchange
     rows: bytes
     received: Released
-    def __init__(self, exchange: _Optional[_Union[Exchange, _Mapping]] = ..., rows: _Optional[bytes] = ..., received: _Optional[_Union[Released, _Mapping]] = ...) -> None: ...
+    participants: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, exchange: _Optional[_Union[Exchange, _Mapping]] = ..., rows: _Optional[bytes] = ..., received: _Optional[_Union[Released, _Mapping]] = ..., participants: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class StepReply(_message.Message):
     __slots__ = ("released", "stop")

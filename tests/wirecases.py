@@ -117,23 +117,32 @@ HORIZONTALS = st.builds(Horizontal, local_epochs=st.integers(1, INT32_MAX), **_R
 )
 
 
-def clients(columns: tuple[ColumnInfo, ...], rows: list[int]) -> tuple[PartyInfo, ...]:
+def clients(columns: tuple[ColumnInfo, ...], rows: list[int], key: str = "") -> tuple[PartyInfo, ...]:
     """Descriptions of one client for each of ``rows``, alike but for their rows."""
-    return tuple(PartyInfo(f"c{i}", Role.CLIENT, columns, 2, ("no", "yes"), n, n) for i, n in enumerate(rows))
+    return tuple(
+        PartyInfo(f"c{i}", Role.CLIENT, columns, 2, ("no", "yes"), n, n, key) for i, n in enumerate(rows)
+    )
 
 
-HORIZONTAL = st.builds(
-    HorizontalFederation,
-    NAMES,
-    st.builds(
-        clients,
-        st.lists(BOUNDED, max_size=3).map(tuple),
-        st.lists(st.integers(1, INT32_MAX), min_size=1, max_size=3),
-    ),
-    TRAININGS,
-    st.booleans(),
-    st.just(SOFTMAX_REGRESSION) | NETWORKS,
-    HORIZONTALS,
+def _horizontal(
+    settings: st.SearchStrategy[Horizontal], fewest: int, keys: st.SearchStrategy[str]
+) -> st.SearchStrategy[HorizontalFederation]:
+    rows = st.lists(st.integers(1, INT32_MAX), min_size=fewest, max_size=3)
+    return st.builds(
+        HorizontalFederation,
+        NAMES,
+        st.builds(clients, st.lists(BOUNDED, max_size=3).map(tuple), rows, keys),
+        TRAININGS,
+        st.booleans(),
+        st.just(SOFTMAX_REGRESSION) | NETWORKS,
+        settings,
+    )
+
+
+HORIZONTAL = _horizontal(HORIZONTALS, 1, st.just("")) | _horizontal(
+    st.builds(Horizontal, secure_aggregation=st.just(True)),
+    3,
+    st.binary(min_size=32, max_size=32).map(bytes.hex),
 )
 FEDERATIONS = HORIZONTAL | st.builds(
     Federation,
@@ -170,7 +179,9 @@ ACTS: dict[type[acts.Act[Any]], Any] = {
     acts.Identify: st.builds(acts.Identify, NAMES, st.integers(0, 3).map(lambda n: bytes(32 * n))),
     acts.Prepare: st.builds(acts.Prepare, FEDERATIONS, ROWS, st.integers(0, 3).map(lambda n: bytes(32 * n))),
     acts.Rejoin: st.builds(acts.Rejoin, NAMES, STANDINGS),
-    acts.Step: st.builds(acts.Step, EXCHANGES, ROWS, st.none() | RELEASED),
+    acts.Step: st.builds(
+        acts.Step, EXCHANGES, ROWS, st.none() | RELEASED, st.lists(NAMES, max_size=3).map(tuple)
+    ),
     acts.Train: st.builds(acts.Train, NAMES),
     acts.Epoch: st.builds(acts.Epoch, NAMES, INT32, st.booleans()),
     acts.Disclose: st.builds(acts.Disclose, NAMES, INT32, NAMES),

@@ -52,7 +52,8 @@ class Phase(StrEnum):
 
 class Point(StrEnum):
     """What a payload is. Summed and partial logits are EMBEDDING; SCORES are log-probabilities (n, k); UPDATE
-    is what a client's training adds to PARAMETERS, by name.
+    is what a client's training adds to PARAMETERS, by name; MASKED_UPDATE hides it from its receiver, who
+    learns only the sum of all (:mod:`vflens.protocol.masked_update`).
     """
 
     EMBEDDING = "embedding"
@@ -63,6 +64,7 @@ class Point(StrEnum):
     AUXILIARY = "auxiliary"
     MOMENTS = "moments"
     UPDATE = "update"
+    MASKED_UPDATE = "masked_update"
 
 
 class Knowledge(StrEnum):
@@ -298,7 +300,8 @@ def sealed(array: Array) -> Array:
 class PartyInfo:
     """What every party knows of another: its name, its role, its columns, the classes it labels.
 
-    Of a client also the names of the classes, and how many rows it has to train and to predict.
+    Of a client also the names of the classes, how many rows it has to train and to predict, and with secure
+    aggregation its public key of masks, 64 hexadecimal digits.
     """
 
     name: str
@@ -308,3 +311,4 @@ class PartyInfo:
     classes: tuple[str, ...] = ()
     train_rows: int = 0
     predict_rows: int = 0
+    mask_key: str = ""

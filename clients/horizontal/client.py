@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
+from dataclasses import replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,14 +19,20 @@ from vflens.config import ClientConfig
 from vflens.config.compatibility import check_family
 from vflens.errors import ConfigError, ProtocolError, StateError
 from vflens.member.recovery import check_state
+from vflens.member.start_nonce import start_nonce
 from vflens.models.part import Keys, Site
 from vflens.models.whole import WholeModel
 from vflens.protocol.acts import Describe, Done, Prepare, Step, StepReply
 from vflens.protocol.checks import check_exchange, check_origin, finite_tensors
 from vflens.protocol.horizontal import HorizontalFederation
 from vflens.protocol.link import Handlers, Link
+from vflens.protocol.masked_update import MaskedRound
+from vflens.randomness import derive
 from vflens.tables.order import load_order
 from vflens.types import Array, Exchange, PartyInfo, Phase, Point, Released
+
+if TYPE_CHECKING:
+    from vflens.protocol.secure_sum import Masking
 
 _NO_ROWS = np.zeros(0, np.int32)
 
@@ -80,7 +88,20 @@ class Client(DataParty):
     def describe(self, act: Describe) -> PartyInfo:
         """Columns, classes, and the numbers of rows."""
         super().describe(act)
-        return client_info(self.config, self.table)
+        masking = self.masking
+        return replace(client_info(self.config, self.table), mask_key=masking.public.hex() if masking else "")
+
+    @cached_property
+    def masking(self) -> Masking | None:
+        """Its masks in the run, where its updates are summed securely; their key holds the nonce of its
+        start.
+        """
+        if not self.config.secure_aggregation:
+            return None
+        from vflens.protocol.secure_sum import Masking  # takes .1 s
+
+        secret = derive(self.secret, "masks", start_nonce(self.folder, lab=self.config.lab))
+        return Masking(secret, self.config.run, self.name)
 
     def prepare(self, act: Prepare) -> Done:
         """Scale the rows, defend them, build the model. A second call changes nothing."""
@@ -135,7 +156,7 @@ class Client(DataParty):
             check_exchange(act.exchange, self.config.run, Phase.TRAIN)
             federation.check_epoch(act.exchange)
             self.settle()
-            answered = self.gate.answered(Point.UPDATE, act.exchange)
+            answered = self.gate.answered(federation.sent, act.exchange)
             if answered is not None:
                 return StepReply(answered)
             received = self._checked(act)
@@ -146,8 +167,15 @@ class Client(DataParty):
                 self.defer(lambda: self._remember(received))
             if act.exchange.step == federation.steps:
                 return StepReply(None)
+            mask = self._mask(act, received)
             self.run.spending.take(act.exchange.round)
-            return StepReply(self.gate.release(Point.UPDATE, act.exchange, _NO_ROWS, self._update(received)))
+            update = self._update(received)
+            return StepReply(self.gate.release(federation.sent, act.exchange, _NO_ROWS, update, mask))
+
+    def _mask(self, act: Step, received: Released) -> MaskedRound | None:
+        if self.masking is None:
+            return None
+        return MaskedRound(self.run.federation, self.masking, self.name, act.participants, received)
 
     def _is_due(self, received: Released) -> bool:
         """Whether its parameters are new; those of the last step may come again, its answer may be lost.

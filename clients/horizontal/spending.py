@@ -106,4 +106,5 @@ class UpdateSpending:
 
 def released_rounds(folder: Path) -> set[int]:
     """The rounds whose update the party with ``folder`` released so far, in earlier processes too."""
-    return {kept.round for kept in digests(folder / "released") if kept.point is Point.UPDATE}
+    updates = (Point.UPDATE, Point.MASKED_UPDATE)
+    return {kept.round for kept in digests(folder / "released") if kept.point in updates}

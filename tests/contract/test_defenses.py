@@ -24,7 +24,7 @@ from vflens.types import Array, Claim, Exchange, Owner, Phase
 
 NAMES = DEFENSES.names()
 CLASSES: Mapping[str, type[Defense]] = {name: DEFENSES.get(name) for name in NAMES}
-HOOKS = (*INNER_HOOKS, *GATE_HOOKS.values())
+HOOKS = (*INNER_HOOKS, *dict.fromkeys(GATE_HOOKS.values()))
 ARRAY_HOOKS = tuple(h for h in HOOKS if h not in ("on_parameters", "wrap_model", "penalty"))
 #: When a value comes past a hook; tests that name no phase take the first.
 PHASES: Mapping[str, tuple[Phase, ...]] = {

@@ -48,7 +48,9 @@ def test_without_certificates_the_command_that_draws_them_is_named() -> None:
             check(folder / "examples/passive.toml")
 
 
-@pytest.mark.parametrize("name", ["demo", "demo_deep", "own_csv", "compose", "horizontal"])
+@pytest.mark.parametrize(
+    "name", ["demo", "demo_deep", "own_csv", "compose", "horizontal", "horizontal_secure"]
+)
 def test_experiments_fit(name: str) -> None:
     assert check(EXAMPLES / f"{name}.toml")
 

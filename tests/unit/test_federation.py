@@ -137,6 +137,9 @@ def test_facts_for_reports_may_grow(tmp_path: Path) -> None:
 
 def test_nothing_of_a_party_is_forgotten() -> None:
     """A field added to these classes has to be saved and loaded too."""
-    of_all, of_clients = {"name", "role", "columns", "n_classes"}, {"classes", "train_rows", "predict_rows"}
+    of_all, of_clients = (
+        {"name", "role", "columns", "n_classes"},
+        {"classes", "train_rows", "predict_rows", "mask_key"},
+    )
     assert set(asdict(PARTIES[0])) == of_all | of_clients
     assert set(asdict(COLUMNS[0])) == {"name", "low", "high", "alphabet", "pixel"}

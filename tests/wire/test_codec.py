@@ -187,6 +187,14 @@ def test_rows_are_whole_positions() -> None:
     [
         ({"role": "operator"}, f"party 'a' has role 'operator': expected {ROLES}"),
         ({"role": ""}, f"party 'a' has role '': expected {ROLES}"),
+        *(
+            (
+                {"mask_key": key},
+                f"party 'a' sends a key of masks of {len(key)} characters: 64 hexadecimal digits are due, or "
+                "none",
+            )
+            for key in ("00" * 31, "0" * 63 + "g")
+        ),
         ({"train_rows": -1}, "party 'a' announces a negative number of rows: count from 0"),
         (
             {"n_classes": 2, "classes": ["no"]},

@@ -32,6 +32,12 @@ class ClientConfig(HorizontalConfig, DataPartyConfig):
         0.2, gt=0, lt=1, description="share of its rows kept for prediction, where its file has no split"
     )
 
+    secure_aggregation: bool = Field(
+        False,
+        description="mask its updates, and refuse a server that asks for them in the clear; the same as in "
+        "`[horizontal]` of the server",
+    )
+
     @property
     def leader(self) -> Peer:
         """The server."""

@@ -102,15 +102,21 @@ class ReleaseGate:
         return next((r for r in self._last.get(point, ()) if r.exchange.step == step), None)
 
     def release(
-        self, point: Point, exchange: Exchange, rows: Array, tensors: Mapping[str, Array]
+        self,
+        point: Point,
+        exchange: Exchange,
+        rows: Array,
+        tensors: Mapping[str, Array],
+        mask: Callable[[Mapping[str, Array]], Mapping[str, Array]] | None = None,
     ) -> Released:
-        """Defend, seal and keep ``tensors`` of ``rows`` (int32 positions); the log's answer where this was
-        released before.
+        """Defend, ``mask``, seal and keep ``tensors`` of ``rows`` (int32 positions); the log's answer where
+        this was released before.
 
         Raises:
             PluginError: a defence broke its contract.
             StateError, ProtocolError, StorageError: ``exchange`` is a prediction; in training see
-                :meth:`vflens.member.step_log.StepLog.take`.
+                :meth:`vflens.member.step_log.StepLog.take` and
+                :meth:`vflens.storage.release_digests.ReleaseDigests.add`.
         """
         if exchange.phase is Phase.PREDICT:
             raise StateError("prediction rows are released with release_rows")
@@ -118,7 +124,10 @@ class ReleaseGate:
             return self._disclosed[point, exchange]
         if exchange.phase is Phase.TRAIN:
             self.take(exchange, rows)  # first: what is not on disk has not been released
-        released = self._seal(point, exchange, rows, self._defended(point, exchange, rows, tensors))
+        left = self._defended(point, exchange, rows, tensors)
+        if mask is not None and left is not None:
+            left = mask(left)
+        released = self._seal(point, exchange, rows, left)
         self._digests.add(released)  # first: what is not on disk has not been released
         if exchange.phase is Phase.DISCLOSE:
             self._disclosed[point, exchange] = released
@@ -255,7 +264,7 @@ class ReleaseGate:
         hook = GATE_HOOKS.get(point)
         if hook is None:
             return tensors
-        if point is Point.UPDATE:
+        if point in (Point.UPDATE, Point.MASKED_UPDATE):
             return self._defended_whole(hook, exchange, tensors)
         if point is Point.PARAMETERS:
             withheld_or_changed: Mapping[str, Array] | None = self._chain.fold(hook, tensors, exchange, rows)

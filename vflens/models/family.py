@@ -34,6 +34,11 @@ HORIZONTAL_IN_THE_CLEAR = (
     "the server sees every client's update of every round, as the client's defences leave it; after one step "
     "on one row an update is the gradient of that row."
 )
+#: The same with secure aggregation.
+SUMMED = (
+    "the server sees the sum of the updates of a round, as the clients' defences leave them, and no single "
+    "one; all clients of a round but one, together with the server, learn the update of that one."
+)
 #: Tensor → shape of what a party discloses of its part.
 Shapes: TypeAlias = Mapping[str, tuple[int, ...]]
 

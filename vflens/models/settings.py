@@ -10,6 +10,7 @@ from vflens.types import INT32_MAX
 
 #: How the updates of clients are weighted.
 Weights = Literal["rows", "equal"]
+FEWEST_SUMMED = 3  # clients of a sum that gives no term away
 Aggregator = Literal["coordinator", "active"]
 AGGREGATORS: tuple[Aggregator, ...] = get_args(Aggregator)
 
@@ -70,6 +71,12 @@ class Horizontal(BaseModel):
         description="so many clients train in a round, drawn from the server's secret; absent: all",
     )
 
+    secure_aggregation: bool = Field(
+        False,
+        description="the server learns the sum of a round's updates only: clients add masks that cancel in "
+        "it; needs three clients in a round",
+    )
+
     @model_validator(mode="after")
     def _one_length(self) -> Horizontal:
         if self.local_steps is not None and self.local_epochs != 1:
@@ -89,4 +96,10 @@ class Horizontal(BaseModel):
             raise ValueError(
                 f"horizontal.participants = {self.participants} of {count} clients: draw at most {count}, or "
                 "leave it out"
+            )
+        summed = self.participants or count
+        if self.secure_aggregation and summed < FEWEST_SUMMED:
+            raise ValueError(
+                f"horizontal.secure_aggregation of {summed} clients in a round: from the sum one would know "
+                f"the other's update, take at least {FEWEST_SUMMED}, or switch it off"
             )

@@ -32,6 +32,7 @@ GATE_HOOKS: Mapping[Point, str] = {
     Point.PARAMETERS: "on_parameters",
     Point.DATASET: "on_dataset",
     Point.UPDATE: "on_update",
+    Point.MASKED_UPDATE: "on_update",  # before it is masked
 }
 _BLOCK = 64  # rows that share a stream: few enough to draw all of them for one
 #: Inner hooks on the rows of one exchange. A restart repeats those of training, so their draws repeat too.

@@ -19,7 +19,11 @@ from vflens.types import Array, Exchange, PartyInfo, Point, Released, RowStatus,
 
 R = TypeVar("R")
 #: What a party learns from in a step, and what it gives.
-_PAIRS = ((Point.EMBEDDING, Point.GRADIENT), (Point.PARAMETERS, Point.UPDATE))
+_PAIRS = (
+    (Point.EMBEDDING, Point.GRADIENT),
+    (Point.PARAMETERS, Point.MASKED_UPDATE),
+    (Point.PARAMETERS, Point.UPDATE),  # last: a client's defences see its update before it is masked
+)
 ANSWERS = {learned: given for pair in _PAIRS for learned, given in (pair, pair[::-1])}
 MAX_ATTACKS = 256  # in one submission: bounds its rows in the target's metrics
 
@@ -115,12 +119,14 @@ class Step(Act[StepReply]):
     active party: ``received`` holds the passive parties' summed embeddings of ``rows``; it releases the
     gradient, then learns. As aggregator, the active party asks the passive parties itself.
     To a client: ``received`` holds the parameters of a round; it trains them and releases their update,
-    after the last round it only keeps them.
+    after the last round it only keeps them. ``participants`` are the clients of a round whose updates are
+    masked, in name order.
     """
 
     exchange: Exchange
     rows: Array
     received: Released | None
+    participants: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -173,7 +173,7 @@ def party_from_dict(data: dict[str, Any]) -> PartyInfo:
     """A :class:`PartyInfo` from what :func:`party_to_dict` gives."""
     columns = tuple(_column(**c) for c in data["columns"])
     numbers = (data["n_classes"], tuple(data["classes"]), data["train_rows"], data["predict_rows"])
-    return PartyInfo(data["name"], Role(data["role"]), columns, *numbers)
+    return PartyInfo(data["name"], Role(data["role"]), columns, *numbers, data.get("mask_key", ""))
 
 
 def _column(

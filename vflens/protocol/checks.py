@@ -66,13 +66,29 @@ def _most_squared(dtype: np.dtype[Any]) -> float:
 
 
 def finite(released: Released, name: str, shape: tuple[int, ...], dtype: np.dtype[Any] = _FLOAT64) -> Array:
-    """The tensor ``name`` of ``released``, if it is the only one, has ``shape`` and ``dtype``, and all its
-    numbers are finite and none is huge.
+    """The tensor ``name`` of ``released``, if :func:`only` takes it, all its numbers are finite and none is
+    huge.
+
+    Raises:
+        KnowledgeError, ProtocolError: as there; or it holds NaN, infinite or huge numbers.
+    """
+    value = only(released, name, shape, dtype)
+    # Σx² is small only if every x is a number and none is huge; a dot product is quicker than looking at
+    # each (docs/performance.md, small choices).
+    if not np.vdot(value, value) < _most_squared(dtype):
+        raise ProtocolError(
+            f"{name} of {released.sender!r} holds NaN, infinite or huge numbers in step "
+            f"{released.exchange.step}: check its table, its defences and the learning rate"
+        )
+    return value
+
+
+def only(released: Released, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """The tensor ``name`` of ``released``, if it is the only one and has ``shape`` and ``dtype``.
 
     Raises:
         KnowledgeError: it was withheld.
-        ProtocolError: it is missing or not the only tensor, has another dtype or shape, or holds NaN,
-            infinite or huge numbers.
+        ProtocolError: it is missing or not the only tensor, or has another dtype or shape.
     """
     value = released.tensor(name)
     if len(released.tensors or ()) > 1:  # extra tensors would enter the transcript
@@ -83,13 +99,6 @@ def finite(released: Released, name: str, shape: tuple[int, ...], dtype: np.dtyp
     if value.dtype != dtype or value.shape != shape:
         raise ProtocolError(
             f"{name} of {released.sender!r} has shape {value.shape} {value.dtype}: expected {shape} {dtype}"
-        )
-    # Σx² is small only if every x is a number and none is huge; a dot product is quicker than looking at
-    # each (docs/performance.md, small choices).
-    if not np.vdot(value, value) < _most_squared(dtype):
-        raise ProtocolError(
-            f"{name} of {released.sender!r} holds NaN, infinite or huge numbers in step "
-            f"{released.exchange.step}: check its table, its defences and the learning rate"
         )
     return value
 

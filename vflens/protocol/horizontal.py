@@ -16,7 +16,7 @@ from vflens.models.family import ModelFamily, checked_model
 from vflens.models.settings import Horizontal, Training
 from vflens.models.size import Size
 from vflens.protocol.agreement import Agreement, party_from_dict, party_to_dict
-from vflens.types import Array, ColumnInfo, PartyInfo, Phase, Role
+from vflens.types import Array, ColumnInfo, PartyInfo, Phase, Point, Role
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +85,30 @@ class HorizontalFederation(Agreement):
         equal = self.horizontal.weights == "equal"
         shares = {p.name: 1 if equal else p.train_rows for p in self.parties if p.name in participants}
         return {name: share / sum(shares.values()) for name, share in shares.items()}
+
+    @property
+    def sent(self) -> Point:
+        """What clients send in a round."""
+        return Point.MASKED_UPDATE if self.horizontal.secure_aggregation else Point.UPDATE
+
+    @property
+    def mask_keys(self) -> Mapping[str, bytes]:
+        """Client → its public key of masks."""
+        return {p.name: bytes.fromhex(p.mask_key) for p in self.parties}
+
+    def check_keys(self) -> None:
+        """Refuse clients that do not agree to secure aggregation, or alone.
+
+        Raises:
+            ConfigError: naming one.
+        """
+        secure = self.horizontal.secure_aggregation
+        odd = next((p.name for p in self.parties if bool(p.mask_key) != secure), None)
+        if odd is not None:
+            raise ConfigError(
+                f"secure_aggregation = {str(not secure).lower()} at {odd!r} and {str(secure).lower()} at the "
+                "server: set it alike at every client and in [horizontal] of the server"
+            )
 
     def rows_of(self, party: str, phase: Phase) -> Array:
         """See :meth:`Agreement.rows_of`."""

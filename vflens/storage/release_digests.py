@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from vflens.errors import StorageError
+from vflens.errors import StateError, StorageError
 from vflens.storage.chain import LINK_BYTES, Head
 from vflens.storage.durable import append, sync_name
 from vflens.storage.index import description
@@ -65,6 +65,7 @@ class ReleaseDigests:
             self._out.truncate(len(whole))
             self._out.seek(0, os.SEEK_END)
             self._earlier = {record for (record,) in struct.iter_unpack(f"{_RECORD.size}s", whole)}
+            self._exchanges = {record[:-LINK_BYTES] for record in self._earlier}
             sync_name(self._file)
         except OSError as error:
             raise self._refusal(error) from error
@@ -73,12 +74,21 @@ class ReleaseDigests:
         """Write the digest of ``released`` before it leaves: a receiver's record then has a counterpart.
 
         One that an earlier process wrote is not written again.
+
+        Raises:
+            StateError: an earlier process masked other numbers for this exchange: the same mask on two would
+                show their difference.
         """
         exchange = released.exchange
         places = _PHASES.index(exchange.phase), _POINTS.index(released.point)
         record = _RECORD.pack(*places, *exchange[2:], digest(released))
         if record in self._earlier:
             return
+        if released.point is Point.MASKED_UPDATE and record[:-LINK_BYTES] in self._exchanges:
+            raise StateError(
+                f"round {exchange.round} was masked for other numbers before a restart: a mask serves once, "
+                "begin a new run"
+            )
         try:
             append(self._out, record, self._file)
         except OSError as error:

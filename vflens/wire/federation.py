@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import cast
 
 from pydantic import ValidationError
@@ -39,6 +40,7 @@ def encode_party(info: PartyInfo) -> pb.PartyInfo:
         classes=info.classes,
         train_rows=info.train_rows,
         predict_rows=info.predict_rows,
+        mask_key=info.mask_key,
     )
 
 
@@ -70,8 +72,13 @@ def decode_party(message: pb.PartyInfo) -> PartyInfo:
         )
     if min(message.train_rows, message.predict_rows) < 0:
         raise ProtocolError(f"party {message.name!r} announces a negative number of rows: count from 0")
+    if not re.fullmatch("([0-9a-f]{64})?", message.mask_key):
+        raise ProtocolError(
+            f"party {message.name!r} sends a key of masks of {len(message.mask_key)} characters: 64 "
+            "hexadecimal digits are due, or none"
+        )
     columns = tuple(map(_column, message.columns))
-    numbers = (message.n_classes, classes, message.train_rows, message.predict_rows)
+    numbers = (message.n_classes, classes, message.train_rows, message.predict_rows, message.mask_key)
     return PartyInfo(message.name, Role(message.role), columns, *numbers)
 
 

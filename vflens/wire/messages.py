@@ -93,13 +93,17 @@ def _decode_standing(message: pb.Standing) -> Standing:
 def _encode_step(act: acts.Step) -> pb.StepRequest:
     received = None if act.received is None else encode_released(act.received)
     return pb.StepRequest(
-        exchange=encode_exchange(act.exchange), rows=encode_rows(act.rows), received=received
+        exchange=encode_exchange(act.exchange),
+        rows=encode_rows(act.rows),
+        received=received,
+        participants=act.participants,
     )
 
 
 def _decode_step(message: pb.StepRequest) -> acts.Step:
     received = decode_released(message.received) if message.HasField("received") else None
-    return acts.Step(decode_exchange(message.exchange), decode_rows(message.rows), received)
+    rows, participants = decode_rows(message.rows), tuple(message.participants)
+    return acts.Step(decode_exchange(message.exchange), rows, received, participants)
 
 
 def _encode_step_reply(reply: acts.StepReply) -> pb.StepReply:

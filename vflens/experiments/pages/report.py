@@ -39,7 +39,7 @@ from vflens.experiments.results.results import (
     utility,
 )
 from vflens.experiments.results.theory import comparisons, disorders
-from vflens.models.family import HORIZONTAL_IN_THE_CLEAR, IN_THE_CLEAR, checked_model
+from vflens.models.family import HORIZONTAL_IN_THE_CLEAR, IN_THE_CLEAR, SUMMED, checked_model
 from vflens.plugins.attack import installed_attack, up_to_renaming
 from vflens.plugins.defense import GATE_HOOKS, installed_defense
 from vflens.registry import ATTACKS
@@ -221,9 +221,10 @@ def _in_the_clear(run: Run) -> str:
     """What training revealed in ``run`` by its messages: to the coordinator, the active and the passive
     parties.
     """
-    if run.of_role(Role.CLIENT):
-        return HORIZONTAL_IN_THE_CLEAR
     known = next((p.federation for p in run.parties if p.federation.parties), None)
+    if run.of_role(Role.CLIENT):
+        summed = known is not None and known.horizontal.get("secure_aggregation")
+        return SUMMED if summed else HORIZONTAL_IN_THE_CLEAR
     if known is None or known.model is None:
         return IN_THE_CLEAR
     try:

@@ -52,6 +52,7 @@ class Federation(File):
     transcript_digest: str = ""
     model: Document | None = None
     aggregator: str = "coordinator"
+    horizontal: Document = {}
 
 
 class LogHead(File):

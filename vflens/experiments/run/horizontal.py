@@ -110,7 +110,8 @@ class HorizontalExperiment(AnyPartiesExperiment):
                 "model": self.model.model_dump(),
                 "horizontal": self.horizontal.model_dump(exclude_none=True),
             }
-        return {"predict_share": self.predict_share, "device": self.device}
+        own = {"secure_aggregation": True} if self.horizontal.secure_aggregation else {}
+        return {"predict_share": self.predict_share, "device": self.device, **own}
 
 
 def deal_rows(
@@ -204,7 +205,8 @@ def check_clients(
     federation = HorizontalFederation(experiment.name, clients, *settings)
     for client in clients:
         check_limits(federation, client, experiment.limits)
-    size = federation.part_size(clients[0]).parameters * federation.dtype.itemsize
+    number = 8 if federation.horizontal.secure_aggregation else federation.dtype.itemsize  # bytes
+    size = federation.part_size(clients[0]).parameters * number
     if size > experiment.limits.message_mib * MIB:
         raise ConfigError(
             f"limits.message_mib = {experiment.limits.message_mib}: an update takes {size / MIB:.1f} MiB, "

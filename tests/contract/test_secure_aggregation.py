@@ -1,0 +1,291 @@
+"""Secure aggregation: the server sees masked updates, and averages as it would without."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from accidents import Fuse, Interrupted, over_grpc, rebuild
+from horizontal import clients_of, deal, federation, server_of, table
+from laboratory import close, transcripts
+from scipy.stats import chisquare, kstest
+from stubparty import short_folder
+
+from vflens.config import load_party
+from vflens.errors import ConfigError, ProtocolError, StateError, VflensError
+from vflens.experiments.run.in_process import LocalFederation
+from vflens.protocol.acts import Describe, Prepare, Step, StepReply
+from vflens.protocol.horizontal import HorizontalFederation
+from vflens.protocol.masked_update import FRACTION_BITS
+from vflens.types import Array, Exchange, Phase, Point, Released, sealed
+
+TABLES = {name: table(rows, seed) for seed, (name, rows) in enumerate({"a": 30, "b": 17, "c": 23}.items())}
+FOUR = {**TABLES, "d": table(20, 9)}
+MLP = {"architecture": "mlp", "width": 5, "hidden": [6], "top": [4], "precision": "float64"}
+SECURE: dict[str, Any] = {
+    "training": {"batch_size": 8, "learning_rate": 0.01},
+    "horizontal": {"rounds": 3, "secure_aggregation": True},
+    "secure_aggregation": True,  # at the clients
+    "limits": {"checkpoint_steps": 2},
+}
+NO_ROWS = np.zeros(0, np.int32)
+
+
+def bits(local: LocalFederation, home: Path) -> tuple[dict[str, bytes], dict[str, str]]:
+    """The parameters at every party in the end, and what it received."""
+    close(local)
+    held = {"server": server_of(local).parameters}
+    held |= {name: party.run.model.parameters() for name, party in clients_of(local).items()}
+    return {who: b"".join(v.tobytes() for v in of.values()) for who, of in held.items()}, transcripts(home)
+
+
+def masked(local: LocalFederation) -> list[Released]:
+    """The updates that the server received."""
+    return list(server_of(local).transcript.select(Point.MASKED_UPDATE))
+
+
+def numbers(released: Released) -> Array:
+    """Its numbers modulo 2⁶⁴."""
+    return released.tensor("masked").view(np.uint64)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """An uninterrupted run."""
+    home = tmp_path_factory.mktemp("whole")
+    local = federation(deal(home, TABLES, **SECURE))
+    local.run()
+    return bits(local, home)
+
+
+@pytest.mark.parametrize("weights", ["rows", "equal"])
+@pytest.mark.parametrize("participants", [None, 3])
+def test_the_mean_is_the_plain_one_up_to_steps_of_the_fixed_point(
+    tmp_path: Path, weights: str, participants: int | None
+) -> None:
+    """One round: later ones would begin from other parameters. Its defences act before the masks."""
+    horizontal = {"rounds": 1, "weights": weights, "participants": participants}
+    horizontal = {k: v for k, v in horizontal.items() if v is not None}
+    defenses = [{"name": "dp_gaussian", "clip": 0.5}]
+    found = {}
+    for secure in (True, False):
+        settings = {**SECURE, "secure_aggregation": secure, "model": MLP, "defenses": defenses}
+        settings["horizontal"] = {**horizontal, "secure_aggregation": secure}
+        local = federation(deal(tmp_path / str(secure), FOUR, **settings))
+        local.run()
+        found[secure] = server_of(local).parameters
+        points = {r.point for r in server_of(local).transcript}
+        assert points == {Point.MASKED_UPDATE if secure else Point.UPDATE}
+    for name, value in found[False].items():
+        np.testing.assert_allclose(found[True][name], value, rtol=0, atol=4 * 2.0**-FRACTION_BITS)
+
+
+def test_what_the_server_receives_looks_uniform(tmp_path: Path) -> None:
+    wide = {**MLP, "width": 40, "hidden": [40], "top": [40]}
+    local = federation(deal(tmp_path, TABLES, **{**SECURE, "model": wide}))
+    local.run()
+    received = masked(local)
+    assert len(received) == 9
+    for released in received:
+        drawn = numbers(released)
+        assert kstest(drawn / 2.0**64, "uniform").pvalue > 1e-5
+        assert chisquare(np.bincount(drawn.view(np.uint8), minlength=256)).pvalue > 1e-5
+    together = np.corrcoef([numbers(r) / 2.0**64 for r in received]) - np.eye(9)
+    assert np.abs(together).max() < 5 / np.sqrt(len(numbers(received[0])))
+
+
+def test_two_truths_differ_for_the_server_through_the_sum_only(tmp_path: Path) -> None:
+    """Other rows at "a", the same masks: its message differs by the change of its update alone, as the sum
+    does; the messages of the others stay. So no message tells more than the sum.
+    """
+    received, sums = [], []
+    for place, tables in enumerate((TABLES, {**TABLES, "a": table(30, 77)})):
+        local = federation(deal(tmp_path / str(place), tables, **{**SECURE, "model": MLP}))
+        server = server_of(local)
+        server.prepare()
+        server.train()
+        received.append({r.sender: numbers(r) for r in masked(local) if not r.exchange.round})
+        sums.append(np.sum(list(received[-1].values()), axis=0))
+        close(local)
+    changes = {name: received[1][name] - received[0][name] for name in TABLES}
+    assert changes["a"].any()
+    assert not changes["b"].any()
+    assert not changes["c"].any()
+    np.testing.assert_array_equal(changes["a"], sums[1] - sums[0])
+
+
+def test_both_links_give_the_same_bits(whole: Any) -> None:
+    with short_folder() as home:
+        local = federation(deal(home, TABLES, **SECURE))
+        with over_grpc(local):
+            local.leader.lead()
+            local.complete()
+        assert bits(local, home) == whole
+
+
+@pytest.mark.parametrize("who", ["a", "server", "everybody"])
+def test_a_restart_changes_no_bit(tmp_path: Path, whole: Any, who: str) -> None:
+    local = federation(deal(tmp_path, TABLES, **SECURE))
+    server = server_of(local)
+    server.prepare()
+    server.links["b"] = fuse = Fuse(server.links["b"], 1)  # "a" has answered the second round, "b" has not
+    with pytest.raises(Interrupted):
+        server.train()
+    server.links["b"] = fuse.inner
+    for name in list(local.parties) if who == "everybody" else [who]:
+        rebuild(local, name)
+    server_of(local).rejoin()
+    server_of(local).lead()
+    local.complete()
+    assert bits(local, tmp_path) == whole
+
+
+@pytest.fixture
+def local(tmp_path: Path) -> Any:
+    made = federation(
+        deal(tmp_path, FOUR, **{**SECURE, "horizontal": {**SECURE["horizontal"], "participants": 3}})
+    )
+    server_of(made).prepare()
+    yield made
+    close(made)
+
+
+def asked(local: LocalFederation, participants: tuple[str, ...], shift: float = 0.0) -> Any:
+    """What "a" answers to the first round with ``participants``, from parameters moved by ``shift``."""
+    server, exchange = server_of(local), Exchange("tiny/run", Phase.TRAIN, 0, 0)
+    parameters = {name: value + shift for name, value in server.parameters.items()}
+    sent = server.gate.release(Point.PARAMETERS, exchange, NO_ROWS, parameters)
+    return server.links["a"].call(Step(exchange, NO_ROWS, sent, participants)).released
+
+
+@pytest.mark.parametrize(
+    "participants", [(), ("a", "b"), ("b", "c", "d"), ("a", "b", "x"), ("a", "a", "b"), ("a", "b", "c", "d")]
+)
+def test_a_client_masks_for_the_clients_of_a_round_only(local: Any, participants: tuple[str, ...]) -> None:
+    sentence = (
+        rf"round 0 names {len(participants)} participants to 'a': 3 different clients of the run are due"
+    )
+    with pytest.raises(ProtocolError, match=sentence):
+        asked(local, participants)
+
+
+@pytest.mark.parametrize(("others", "shift"), [(("a", "b", "d"), 0.0), (("a", "b", "c"), 1.0)])
+def test_a_mask_hides_one_update_even_after_a_restart(
+    local: Any, others: tuple[str, ...], shift: float
+) -> None:
+    """A server that asks anew with other participants or parameters gets no second number under a mask."""
+    first = asked(local, ("a", "b", "c"))
+    assert asked(local, others, shift) is first
+    rebuild(local, "a")
+    sentence = (
+        "came before with other parameters" if shift else "was masked for other numbers before a restart"
+    )
+    with pytest.raises(StateError, match=rf"round 0 {sentence}"):
+        asked(local, others, shift)
+    assert numbers(asked(local, ("a", "b", "c"))).tobytes() == numbers(first).tobytes()
+
+
+def test_other_parameters_give_other_masks(tmp_path: Path) -> None:
+    """Two clients that get different parameters in one round: the server learns no sum of the two."""
+    local = federation(deal(tmp_path, TABLES, **SECURE))
+    server_of(local).prepare()
+    masking, names = clients_of(local)["a"].masking, server_of(local).prepared.mask_keys
+    assert masking is not None
+    zero = np.zeros(1000, np.uint64)
+    one, other = (masking.masked(zero, names, 0, given) for given in (b"one", b"other"))
+    assert not np.isin(one, other).any()
+    close(local)
+
+
+def test_an_update_that_no_mask_hides_is_refused(tmp_path: Path) -> None:
+    huge = {"optimizer": "sgd", "learning_rate": 1e12, "batch_size": 8, "l2": 0.0}
+    local = federation(deal(tmp_path, TABLES, **{**SECURE, "training": huge}))
+    with pytest.raises(
+        VflensError, match=r"update of 'a' in round 0 holds NaN, infinite or huge numbers, which"
+    ):
+        local.leader.lead()
+    close(local)
+
+
+WRONG: dict[str, tuple[Any, str]] = {
+    "plain numbers": (
+        lambda r: replace(r, point=Point.UPDATE),
+        "update of 'a' came instead of masked_update",
+    ),
+    "another modulus": (lambda r: changed(r, numbers(r).astype("<i4")), r"has shape \(15,\) int32: expected"),
+    "real numbers": (lambda r: changed(r, numbers(r).astype("<f8")), r"has shape \(15,\) float64: expected"),
+    "too few": (
+        lambda r: changed(r, numbers(r)[:-1].view("<i8")),
+        r"has shape \(14,\) int64: expected \(15,\)",
+    ),
+    "by name": (lambda r: replace(r, tensors={"weight": r.tensor("masked")}), "carries no tensor 'masked'"),
+}
+
+
+def changed(released: Released, values: Array) -> Released:
+    return replace(released, tensors={"masked": sealed(values)})
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_a_server_refuses_another_answer_than_a_masked_update(tmp_path: Path, what: str) -> None:
+    change, sentence = WRONG[what]
+    local = federation(deal(tmp_path, TABLES, **SECURE))
+    client = clients_of(local)["a"]
+    answer = client.step
+
+    def step(act: Step) -> StepReply:
+        reply = answer(act)
+        assert reply.released is not None
+        return StepReply(change(reply.released))
+
+    client.__dict__["_answers"] = {**client.handlers(), Step: step}
+    with pytest.raises(ProtocolError, match=sentence):
+        local.leader.lead()
+    assert not masked(local)
+    close(local)
+
+
+@pytest.mark.parametrize("clients", [False, True])
+def test_server_and_clients_must_agree_on_masks(tmp_path: Path, clients: bool) -> None:
+    horizontal = {"rounds": 3, "secure_aggregation": not clients}
+    settings = {**SECURE, "secure_aggregation": clients, "horizontal": horizontal}
+    local = federation(deal(tmp_path, TABLES, **settings))
+    said = str(clients).lower(), str(not clients).lower()
+    with pytest.raises(
+        ConfigError, match=rf"secure_aggregation = {said[0]} at 'a' and {said[1]} at the server"
+    ):
+        local.leader.lead()
+    close(local)
+
+
+def test_a_client_refuses_to_send_in_the_clear_whatever_the_server_sends(tmp_path: Path) -> None:
+    local = federation(deal(tmp_path, TABLES, **SECURE))
+    server = server_of(local)
+    infos = tuple(server.links[name].call(Describe("tiny/run")) for name in TABLES)
+    config = server.config
+    plain = config.horizontal.model_copy(update={"secure_aggregation": False})
+    settings = (config.training, config.lab, config.model, plain)
+    with pytest.raises(ConfigError, match=r"secure_aggregation = true at 'a' and false at the server"):
+        server.links["a"].call(Prepare(HorizontalFederation("tiny/run", infos, *settings), NO_ROWS))
+    stripped = tuple(replace(info, mask_key="") for info in infos)
+    with pytest.raises(ProtocolError, match=r"does not know client 'a' with its columns"):
+        server.links["a"].call(Prepare(HorizontalFederation("tiny/run", stripped, *settings), NO_ROWS))
+    close(local)
+
+
+@pytest.mark.parametrize(
+    ("tables", "more"),
+    [({n: TABLES[n] for n in "ab"}, {}), (TABLES, {"participants": 2})],
+    ids=["two", "drawn"],
+)
+def test_a_sum_of_two_is_refused(tmp_path: Path, tables: Any, more: Any) -> None:
+    horizontal = {**SECURE["horizontal"], **more}
+    files = deal(tmp_path, tables, **{**SECURE, "horizontal": horizontal})
+    sentence = (
+        r"horizontal.secure_aggregation of 2 clients in a round: from the sum one would know the other's"
+    )
+    with pytest.raises(ConfigError, match=sentence):
+        load_party(files["server"])
