@@ -17,6 +17,7 @@ from laboratory import close, estimates, finish, trained, transcripts
 from vflens.clients.active import ActiveParty
 from vflens.config import LeaderConfig, MemberConfig
 from vflens.coordinator.coordinator import Coordinator
+from vflens.coordinator.server import Server
 from vflens.errors import UnavailableError, VflensError
 from vflens.experiments.run.in_process import Joined, LocalFederation
 from vflens.protocol.acts import Act, Step
@@ -108,17 +109,27 @@ class Fuse(Around):
 
 
 def train_until(local: LocalFederation, steps: int) -> None:
-    """Train and stop before the first passive party receives step ``steps``."""
-    links, (first, *_) = aggregator(local).links, local.coordinator.aligned.passive
+    """Train and stop before the first passive party or client receives step ``steps``."""
+    links, leader = aggregator(local).links, trainer(local)
+    first = leader.prepared.parties[0] if isinstance(leader, Server) else leader.aligned.passive[0]
     links[first.name] = fuse = Fuse(links[first.name], steps)
     with pytest.raises((Interrupted, VflensError)):  # over gRPC it is one of ours
-        local.coordinator.train()
+        leader.train()
     assert not fuse.left
     links[first.name] = fuse.inner
 
 
-def aggregator(local: LocalFederation) -> Coordinator | ActiveParty:
-    """Who asks the passive parties for their embeddings."""
+def trainer(local: LocalFederation) -> Coordinator | Server:
+    """The leader of either setting."""
+    leader = local.leader
+    assert isinstance(leader, Coordinator | Server)
+    return leader
+
+
+def aggregator(local: LocalFederation) -> Coordinator | ActiveParty | Server:
+    """Who asks for embeddings or updates."""
+    if isinstance(local.leader, Server):
+        return local.leader
     return local.active if local.coordinator.aligned.direct else local.coordinator
 
 

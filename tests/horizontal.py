@@ -11,6 +11,7 @@ import numpy as np
 from vflens.clients.horizontal.client import Client
 from vflens.config.writing import toml_text
 from vflens.coordinator.server import Server
+from vflens.experiments.run.horizontal import HorizontalExperiment
 from vflens.experiments.run.in_process import LocalFederation
 from vflens.randomness import secret_from_seed
 from vflens.tables.files import write_party_table
@@ -19,6 +20,23 @@ from vflens.types import Array, ColumnInfo
 
 CLASSES = ("no", "perhaps", "yes")
 COLUMNS = tuple(ColumnInfo(f"c{j}", -4.0, 4.0) for j in range(4))
+
+
+def experiment(
+    out: Path, *, defenses: Sequence[Mapping[str, Any]] = (), **settings: Any
+) -> HorizontalExperiment:
+    """An experiment of one scenario."""
+    scenarios = [{"name": "run", "defenses": defenses}]
+    return HorizontalExperiment.model_validate(
+        {
+            "name": "tiny",
+            "seed": 3,
+            "out": out,
+            "network": {"transport": "tcp"},
+            "scenarios": scenarios,
+            **settings,
+        }
+    )
 
 
 def table(rows: int, seed: int, predict: int = 6) -> Table:
@@ -94,6 +112,15 @@ def server_of(local: LocalFederation) -> Server:
 def clients_of(local: LocalFederation) -> dict[str, Client]:
     """The clients by name."""
     return {name: p for name, p in local.parties.items() if isinstance(p, Client)}
+
+
+def learned(local: LocalFederation) -> dict[str, bytes]:
+    """Party → all bits of its parameters; empty where the federation is not horizontal."""
+    if not isinstance(local.leader, Server):
+        return {}
+    held = {local.leader.name: local.leader.parameters}
+    held |= {name: party.run.model.parameters() for name, party in clients_of(local).items()}
+    return {who: b"".join(v.tobytes() for v in of.values()) for who, of in held.items()}
 
 
 def scaled(of: Table) -> tuple[Array, Array]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
+from vflens.experiments.run.any_experiment import AnyPartiesExperiment
 from vflens.experiments.run.dealer import deal_tables, write_parties
 from vflens.experiments.run.experiment import Experiment
 from vflens.experiments.run.in_process import LocalFederation
@@ -39,7 +40,7 @@ def experiment(out: Path, *, defenses: Any = (), **changes: Any) -> Experiment:
     return Experiment.model_validate(settings | changes)
 
 
-def deal(what: Experiment, home: Path) -> dict[str, Path]:
+def deal(what: AnyPartiesExperiment, home: Path) -> dict[str, Path]:
     """Every party's configuration and table of the first scenario, written below ``home``."""
     return write_parties(what, what.scenarios[0], deal_tables(what), home)
 

@@ -72,7 +72,9 @@ def _round(federation: Federation, model: nn.Module, x: Tensor, y: Tensor) -> No
 
 def _trained(federation: Federation, model: nn.Module, x: Tensor, y: Tensor) -> dict[str, Tensor]:
     adam = torch.optim.Adam(model.parameters(), lr=federation.rate, weight_decay=2 * federation.l2)
-    for rows in torch.randperm(len(x)).split(federation.batch):
+    order = torch.randperm(len(x))
+    for start in range(0, len(x), federation.batch):
+        rows = order[start : start + federation.batch]
         adam.zero_grad()
         torch.autograd.backward(nn.functional.cross_entropy(model(x[rows]), y[rows]))
         adam.step()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from accidents import Fuse, Interrupted, over_grpc, rebuild
-from horizontal import CLASSES, COLUMNS, clients_of, deal, federation, scaled, server_of, table
+from horizontal import CLASSES, COLUMNS, clients_of, deal, federation, learned, scaled, server_of, table
 from laboratory import close, figures, transcripts
 from stubparty import short_folder
 
@@ -22,7 +21,7 @@ from vflens.member.stage import Stage
 from vflens.protocol.acts import Begin, Disclose, Finished, Prepare, Step
 from vflens.protocol.federation import Federation
 from vflens.protocol.horizontal import HorizontalFederation, check_alike
-from vflens.types import Array, ColumnInfo, Exchange, PartyInfo, Phase, Point, Role, sealed
+from vflens.types import ColumnInfo, Exchange, PartyInfo, Phase, Point, Role, sealed
 
 TABLES = {"a": table(30, 1), "b": table(17, 2)}
 MLP: dict[str, Any] = {
@@ -38,10 +37,7 @@ NO_ROWS = np.zeros(0, np.int32)
 def bits(local: LocalFederation, home: Path) -> tuple[dict[str, bytes], dict[str, str]]:
     """What every party has in the end, and what it received."""
     close(local)
-    held: dict[str, Mapping[str, Array]] = {"server": server_of(local).parameters}
-    held |= {name: party.run.model.parameters() for name, party in clients_of(local).items()}
-    found = {who: b"".join(v.tobytes() for v in of.values()) for who, of in held.items()}
-    return found, transcripts(home)
+    return learned(local), transcripts(home)
 
 
 @pytest.fixture(scope="module")

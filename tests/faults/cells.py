@@ -55,8 +55,8 @@ class Cell:
             world.disturb(self.who, *self.place, self.number, LINK_FAULTS[self.fault])
 
     def mend(self, world: World) -> None:
-        """Start all parties again, or only the one with the fault and the coordinator."""
-        everyone, few = list(world.local.parties), (self.who, "coordinator")
+        """Start all parties again, or only the one with the fault and the leader."""
+        everyone, few = list(world.local.parties), (self.who, world.local.leader.name)
         world.restart(*(everyone if self.number % 2 else dict.fromkeys(few)))
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
+from horizontal import learned
 from laboratory import estimates, trained
 
 from vflens.errors import StorageError, VflensError
@@ -34,7 +35,7 @@ class Bits(NamedTuple):
 
 def bits(local: LocalFederation, home: Path) -> Bits:
     """Of the closed federation ``local`` below ``home``."""
-    return Bits(trained(local), logged(home), estimates(home), _figures(home))
+    return Bits(learned(local) or trained(local), logged(home), estimates(home), _figures(home))
 
 
 def logged(home: Path) -> dict[str, bytes]:

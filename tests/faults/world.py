@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import horizontal
 from accidents import Faulty, Served, acting, acts_as, over_grpc, started
 from criterion import Bits, Draws, bits, carried
 from laboratory import NOISY, deal, experiment
@@ -19,6 +20,7 @@ from stubparty import short_folder
 from vflens import failpoints
 from vflens.config import MemberConfig, load_party
 from vflens.errors import StorageError
+from vflens.experiments.run.any_experiment import AnyPartiesExperiment
 from vflens.experiments.run.in_process import LocalFederation
 from vflens.protocol.acts import Act
 from vflens.protocol.link import InProcessLink, Party
@@ -40,12 +42,26 @@ KINDS: dict[str, dict[str, Any]] = {
     "sampled transcript": SETTINGS | {"transcript": {"every": 2}},
     "active aggregates": SETTINGS
     | {"aggregator": "active", "model": NETWORK, "disclose": [], "defenses": [NOISE]},
+    "server averages": {
+        "data": SETTINGS["data"],
+        "parties": {"clients": 2},
+        "training": {"batch_size": 7, "learning_rate": 0.1},
+        "horizontal": {"rounds": 3},
+        "limits": SETTINGS["limits"],
+        "defenses": [{"name": "dp_gaussian", "at": "client-1", "clip": 1.0, "level": 1.0}],
+    },
 }
 
 
 def dealt(home: Path, kind: str) -> list[MemberConfig]:
     """Every party's configuration, its table below ``home``."""
-    return [load_party(file) for file in deal(experiment(home, **KINDS[kind]), home).values()]
+    return [load_party(file) for file in deal(experiment_of(home, KINDS[kind]), home).values()]
+
+
+def experiment_of(out: Path, settings: dict[str, Any]) -> AnyPartiesExperiment:
+    """The experiment of one scenario with ``settings``, of the setting that they belong to."""
+    made = horizontal.experiment if "horizontal" in settings else experiment
+    return made(out, **settings)
 
 
 @contextmanager
@@ -114,13 +130,11 @@ class World:
         Raises:
             Killed: the party that leads was killed; VflensError: another was, or a fault was noticed.
         """
-        with acts_as(self.local.coordinator.name):
-            self.local.coordinator.lead()
-        with acts_as(self.local.active.name):
-            self.local.active.predict_and_attack()
-        for passive in self.local.passive.values():
-            with acts_as(passive.name):
-                passive.attack()
+        with acts_as(self.local.leader.name):
+            self.local.leader.lead()
+        for name in self.local.led:  # looked up anew: a party can be replaced meanwhile
+            with acts_as(name):
+                self.local.led[name].complete()
         for member in self.local.members():
             with acts_as(member.name):
                 member.flush()
@@ -136,7 +150,7 @@ class World:
             for name in names:
                 self._resume(name)
         except StorageError:
-            assert not (self.local.coordinator.folder / "state.json").exists(), "the run was prepared"
+            assert not (self.local.leader.folder / "state.json").exists(), "the run was prepared"
             for member in self.local.members():
                 bury(member)
             self._start()

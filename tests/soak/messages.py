@@ -19,11 +19,11 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import psutil
-from accidents import train_until
+from accidents import train_until, trainer
 from criterion import LOGS
-from laboratory import deal, experiment
+from laboratory import deal
 from mutation import mutated
-from world import KINDS, World
+from world import KINDS, World, experiment_of
 
 from vflens.config import OPERATOR, ActiveConfig, MemberConfig, load_party
 from vflens.errors import classes
@@ -42,15 +42,19 @@ _MUTUAL = {
 SETTINGS = {
     "coordinator aggregates": KINDS["whole transcript"] | _MUTUAL,
     "active aggregates": KINDS["active aggregates"],
+    "server averages": KINDS["server averages"],
 }
 MOMENTS = ("before", "training", "after")
 ROUND = 2_500  # messages
 MOST_GROWN_MIB = 64  # from a third of the messages to the last: 100 bytes for each would be 64 MiB
-WORDS = ("tiny/run", "other/run", "passive", "active", "coordinator", OPERATOR, "nobody", "predict", "train")
+WORDS = (
+    *("tiny/run", "other/run", "passive", "active", "coordinator", "client-1", "server"),
+    *(OPERATOR, "nobody", "predict", "train"),
+)
 #: Acts whose callee sends something to others before one of them refuses: it logs what it sent.
 ASKS_OTHERS = (Query, Predict, Train)
 _NUMBERED = {error.__name__ for error in classes()[1:]}
-_TRAINED_STEPS = 3
+_TRAINED_STEPS = 2
 
 
 class Key(NamedTuple):
@@ -160,17 +164,18 @@ class Rounds:
 
     def _dealt(self, kind: str) -> list[MemberConfig]:
         home = self._home / kind
-        return [load_party(file) for file in deal(experiment(home, **SETTINGS[kind]), home).values()]
+        return [load_party(file) for file in deal(experiment_of(home, SETTINGS[kind]), home).values()]
 
     def _recorded(self, kind: str) -> list[Recorded]:
-        """All messages of an undisturbed run, the coordinator's return and the end among them."""
+        """All messages of an undisturbed run, the leader's return and the end among them."""
         with closing(World(self.configs(kind), self._home / f"{kind} recorded", "plain")) as world:
-            world.local.coordinator.lead()
-            world.local.coordinator.rejoin()
+            world.local.leader.lead()
+            world.local.leader.rejoin()
             world.local.complete()
-            world.local.coordinator.stop()
+            world.local.leader.stop()
             asked = [Recorded(*message) for message in world.asked]
-        return [*asked, Recorded(OPERATOR, world.local.active.name, Query("0-1"))]
+        serving = [c.party for c in self.configs(kind) if isinstance(c, ActiveConfig)]
+        return [*asked, *(Recorded(OPERATOR, party, Query("0-1")) for party in serving)]
 
     def run(self, key: Key, number: int = ROUND) -> Counter[str]:
         """Send ``number`` messages; how many of each error, "" for those that were answered.
@@ -201,10 +206,10 @@ class Rounds:
         """A federation at the moment of ``key``."""
         world = World(self.configs(key.kind), home, "plain")
         if key.moment == "training":
-            world.local.coordinator.prepare()
+            trainer(world.local).prepare()
             train_until(world.local, _TRAINED_STEPS)
         elif key.moment == "after":
-            world.local.coordinator.lead()
+            world.local.leader.lead()
             world.local.complete()
         return world
 

@@ -20,7 +20,7 @@ from google.protobuf.message import DecodeError
 from mutation import mutated
 from world import quick
 
-from vflens.protocol.access import ACCESS, DIRECT_ACCESS
+from vflens.protocol.access import ACCESS, DIRECT_ACCESS, HORIZONTAL_ACCESS
 from vflens.protocol.acts import Deliver, Step, Submission
 from vflens.wire.messages import RPCS
 
@@ -38,16 +38,18 @@ def rounds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[messages.Rounds
 @pytest.mark.parametrize("moment", messages.MOMENTS)
 @pytest.mark.parametrize("kind", messages.SETTINGS)
 def test_mutated_messages(rounds: messages.Rounds, kind: str, moment: str) -> None:
-    found = rounds.run(messages.Key(kind, moment, 1), NUMBER // 6)
-    assert found.total() == NUMBER // 6
+    number = NUMBER // (len(messages.SETTINGS) * len(messages.MOMENTS))
+    found = rounds.run(messages.Key(kind, moment, 1), number)
+    assert found.total() == number
     assert found["ProtocolError"] > found[""]
 
 
 def test_every_act_of_every_role_is_among_them(rounds: messages.Rounds) -> None:
-    for kind, table in zip(messages.SETTINGS, (ACCESS, DIRECT_ACCESS), strict=True):
+    for kind, table in zip(messages.SETTINGS, (ACCESS, DIRECT_ACCESS, HORIZONTAL_ACCESS), strict=True):
         due = {(str(callee), act) for act, pairs in table.items() for _, callee in pairs}
         due -= NOT_AMONG_DIRECT if table is DIRECT_ACCESS else set()
-        assert {(r.callee, type(r.act)) for r in rounds.recorded(kind)} == due
+        roles = {config.party: str(config.role) for config in rounds.configs(kind)}
+        assert {(roles[r.callee], type(r.act)) for r in rounds.recorded(kind)} == due
 
 
 def test_a_round_follows_from_its_key(rounds: messages.Rounds) -> None:
