@@ -25,6 +25,12 @@ def attended() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
+def failing(fault: str) -> None:
+    """The process has this fault (:mod:`vflens.failpoints`)."""
+    attended()
+    os.environ["VFLENS_FAIL"] = fault
+
+
 def small_disk() -> None:
     """No file of this process grows beyond 200 kB."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))

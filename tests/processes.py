@@ -16,9 +16,10 @@ from typing import Any
 
 import tomli_w
 from forks import Fork, Prepare, attended
-from laboratory import deal
 
-from vflens.experiments.run.experiment import load_experiment
+from vflens.experiments.run.dealer import deal_tables, write_parties
+from vflens.experiments.run.experiment import Experiment, load_experiment
+from vflens.experiments.run.horizontal import HorizontalExperiment
 
 VFLENS = [sys.executable, "-m", "vflens.cli.main"]
 ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("VFLENS")}
@@ -115,10 +116,15 @@ def eventually(true: Callable[[], bool], seconds: float = 60) -> None:
 
 @contextmanager
 def dealt(folder: Path, **changes: Any) -> Iterator[Federation]:
-    """A dealt federation; whatever happens, its processes are gone afterwards."""
-    home = folder / "dealt"
-    experiment = load_experiment(experiment_file(folder, **changes))
-    deal(experiment, home)
+    """The dealt federation of :func:`experiment_file`."""
+    with dealt_from(load_experiment(experiment_file(folder, **changes)), folder / "dealt") as federation:
+        yield federation
+
+
+@contextmanager
+def dealt_from(experiment: Experiment | HorizontalExperiment, home: Path) -> Iterator[Federation]:
+    """A federation dealt below ``home``; whatever happens, its processes are gone afterwards."""
+    write_parties(experiment, experiment.scenarios[0], deal_tables(experiment), home)
     roles = {party: str(role) for party, role in experiment.roles().items()}
     federation = Federation(home, roles)
     try:

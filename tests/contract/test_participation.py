@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -49,13 +50,21 @@ def participants(local: LocalFederation) -> list[list[str]]:
     return found
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Bits:
-    """An uninterrupted run."""
-    home = tmp_path_factory.mktemp("whole")
-    local = federation(deal(home, TABLES, **PARTIAL))
+@dataclass(frozen=True)
+class Whole:
+    """Settings, and what an uninterrupted run of them ends with."""
+
+    settings: dict[str, Any]
+    bits: Bits
+
+
+@pytest.fixture(scope="module", params=[1, 2], ids=["whole", "sampled"])
+def whole(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Whole:
+    """With the transcripts of all rounds, or of every second."""
+    home, settings = tmp_path_factory.mktemp("whole"), {**PARTIAL, "transcript": {"every": request.param}}
+    local = federation(deal(home, TABLES, **settings))
     local.run()
-    return bits(local, home)
+    return Whole(settings, bits(local, home))
 
 
 def test_so_many_clients_train_in_a_round_and_all_have_the_last_parameters(tmp_path: Path) -> None:
@@ -99,20 +108,20 @@ def test_the_mean_is_that_of_the_participants(tmp_path: Path, weights: str) -> N
     close(local)
 
 
-def test_both_links_give_the_same_bits(whole: Bits) -> None:
+def test_both_links_give_the_same_bits(whole: Whole) -> None:
     with short_folder() as home:
-        local = federation(deal(home, TABLES, **PARTIAL))
+        local = federation(deal(home, TABLES, **whole.settings))
         with over_grpc(local):
             local.leader.lead()
             local.complete()
-        assert bits(local, home) == whole
+        assert bits(local, home) == whole.bits
 
 
 @pytest.mark.parametrize("who", ["a", "server", "everybody"])
 @pytest.mark.parametrize("asked", [1, 2])
-def test_a_restart_changes_no_bit(tmp_path: Path, whole: Bits, who: str, asked: int) -> None:
+def test_a_restart_changes_no_bit(tmp_path: Path, whole: Whole, who: str, asked: int) -> None:
     """ "b" gets the parameters of so many of its rounds; then a party is started again."""
-    local = federation(deal(tmp_path, TABLES, **PARTIAL))
+    local = federation(deal(tmp_path, TABLES, **whole.settings))
     server = server_of(local)
     server.prepare()
     server.links["b"] = fuse = Fuse(server.links["b"], asked)
@@ -125,7 +134,7 @@ def test_a_restart_changes_no_bit(tmp_path: Path, whole: Bits, who: str, asked: 
     server_of(local).rejoin()
     server_of(local).lead()
     local.complete()
-    assert bits(local, tmp_path) == whole
+    assert bits(local, tmp_path) == whole.bits
 
 
 def test_a_client_that_no_round_needed_ends_well_though_its_defence_never_acted(tmp_path: Path) -> None:
