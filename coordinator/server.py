@@ -17,7 +17,7 @@ from vflens.coordinator.leader import Leader
 from vflens.coordinator.participation import drawn_participants
 from vflens.coordinator.progress import Progress
 from vflens.coordinator.rounds import Rounds, averaged, check_update
-from vflens.errors import StateError
+from vflens.errors import ConfigError, StateError
 from vflens.member.event_loop import run_to_end
 from vflens.member.recovery import check_state
 from vflens.member.stage import Stage
@@ -132,7 +132,13 @@ class Server(Leader):
             received=federation.received_width,
             holds_bias=True,
         )
-        self._parameters = WholeModel(federation.model, site).parameters()
+        private = federation.horizontal.private_bottom
+        self._parameters = WholeModel(federation.model, site, private_bottom=private).parameters()
+        if not self._parameters:
+            raise ConfigError(
+                f"horizontal.method = {federation.horizontal.method!r} of a top model without parameters: "
+                "nothing is averaged, set model.trainable_top = true or choose 'fedavg'"
+            )
         self._federation = federation
 
     def take_up(self) -> None:

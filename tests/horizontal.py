@@ -115,12 +115,20 @@ def clients_of(local: LocalFederation) -> dict[str, Client]:
 
 
 def learned(local: LocalFederation) -> dict[str, bytes]:
-    """Party → all bits of its parameters; empty where the federation is not horizontal."""
+    """Party → all bits of its model, a private bottom model's too; empty where the federation is not
+    horizontal.
+    """
     if not isinstance(local.leader, Server):
         return {}
     held = {local.leader.name: local.leader.parameters}
-    held |= {name: party.run.model.parameters() for name, party in clients_of(local).items()}
+    held |= {name: acting(client) for name, client in clients_of(local).items()}
     return {who: b"".join(v.tobytes() for v in of.values()) for who, of in held.items()}
+
+
+def acting(client: Client) -> dict[str, Array]:
+    """What a client's model computes with: its state without that of an optimiser, which ends with a round."""
+    state = client.run.model.state()
+    return {name: value for name, value in state.items() if name.startswith(("model/", "theta"))}
 
 
 def scaled(of: Table) -> tuple[Array, Array]:

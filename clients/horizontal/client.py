@@ -16,7 +16,7 @@ from vflens.clients.horizontal.spending import UpdateSpending, released_rounds
 from vflens.clients.horizontal.utility import record_utility
 from vflens.clients.membership import check_client
 from vflens.config import ClientConfig
-from vflens.config.compatibility import check_family
+from vflens.config.compatibility import check_family, check_method
 from vflens.errors import ConfigError, ProtocolError, StateError
 from vflens.member.recovery import check_state
 from vflens.member.start_nonce import start_nonce
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from vflens.protocol.secure_sum import Masking
 
 _NO_ROWS = np.zeros(0, np.int32)
+_TAKEN = "taken/"  # in a checkpoint, before the names of the parameters of the last round
 
 
 class Client(DataParty):
@@ -124,7 +125,8 @@ class Client(DataParty):
         labels: Array = self._labels[order]
         rows = self.take_rows(federation, order, labels)
         soft = self.soft_labels(labels, federation)
-        model = WholeModel(federation.model, self._site(federation))
+        private = federation.horizontal.private_bottom
+        model = WholeModel(federation.model, self._site(federation), private_bottom=private)
         spending = UpdateSpending(self.config, self.chain.claims_at, federation, released_rounds(self.folder))
         spending.check_run()
         self._run = LocalRun(federation, rows.inputs, rows.clipped, model, labels, soft, spending)
@@ -132,6 +134,7 @@ class Client(DataParty):
 
     def _site(self, federation: HorizontalFederation) -> Site:
         check_family(self.chain.named, self.name, federation.model)
+        check_method(self.chain.named, self.name, federation.horizontal)
         federation.model.check_device(self.config.device, f" at {self.name!r}")
         start = Exchange(federation.run, Phase.TRAIN, 0, 0)
         return Site(
@@ -145,6 +148,7 @@ class Client(DataParty):
             device=self.config.device,
             received=federation.received_width,
             holds_bias=True,
+            wraps_bottom=True,
         )
 
     def step(self, act: Step) -> StepReply:
@@ -215,39 +219,55 @@ class Client(DataParty):
         finite_tensors(released, self.run.model.parameters())
 
     def relearn(self, logged: Sequence[Released]) -> None:
-        """See :meth:`vflens.member.member.Member.relearn`; between rounds a client has no other state."""
+        """See :meth:`vflens.member.member.Member.relearn`; a private bottom model learns in every round."""
         (released,) = logged
+        self._take(released)
+        federation = self.run.federation
+        if federation.horizontal.private_bottom and released.exchange.step < federation.steps:
+            self._train(released.exchange.round)
+
+    def _take(self, released: Released) -> None:
         self._taken = {name: released.tensor(name) for name in released.tensors or {}}
         self.run.model.take(self._taken)
 
     def _update(self, received: Released) -> Mapping[str, Array]:
         """ω_k − ω_t by name, after the local steps of a round from ω_t."""
-        run, number = self.run, received.exchange.round
+        run = self.run
+        if not run.federation.horizontal.private_bottom:  # else it has learned in this round already
+            self._take(received)
+            self._train(received.exchange.round)
+        trained = run.model.parameters()
+        return {name: trained[name] - received.tensor(name) for name in trained}
+
+    def _train(self, number: int) -> None:
+        """The local steps of round ``number``."""
+        run = self.run
         rows = run.federation.rows_of(self.name, Phase.TRAIN)
-        self.relearn([received])
         for step, batch in enumerate(local_batches(run.federation, rows, self.secret, number)):
             exchange = Exchange(run.federation.run, Phase.TRAIN, number, step)
             x = self.chain.fold("on_batch", run.inputs[batch], exchange, batch)
             y = self.chain.fold("on_batch_labels", run.soft_labels[batch], exchange, batch)
             run.model.learn(x, y, exchange)
-        trained = run.model.parameters()
-        return {name: trained[name] - received.tensor(name) for name in trained}
 
     def _remember(self, received: Released) -> None:
         """Record parameters that were logged and taken."""
         self.transcript.record(received)
-        self.recovery.checkpoint_if_due(self._state)
+        if self.run.federation.horizontal.private_bottom:  # a round costs more than a checkpoint
+            self.recovery.checkpoint(self._state())
+        else:
+            self.recovery.checkpoint_if_due(self._state)
 
     def _state(self) -> dict[str, Array]:
         self.keep_figures()
-        return dict(self._taken)
+        return {_TAKEN + name: value for name, value in self._taken.items()} | self.run.model.state()
 
     def load(self, state: Mapping[str, Array]) -> None:
         """See :meth:`vflens.member.member.Member.load`."""
-        own = self.run.model.parameters()
-        check_state(state, own)
-        self._taken = {name: state[name] for name in own}
-        self.run.model.take(self._taken)
+        own = {_TAKEN + name: value for name, value in self.run.model.parameters().items()}
+        taken = {name: value for name, value in state.items() if name.startswith(_TAKEN)}
+        check_state(taken, own)
+        self._taken = {name.removeprefix(_TAKEN): value for name, value in taken.items()}
+        self.run.model.load({name: value for name, value in state.items() if name not in taken})
 
     def record_totals(self) -> None:
         """See :meth:`vflens.member.member.Member.record_totals`: what the updates cost."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,19 +10,34 @@ from typing import Any
 import numpy as np
 import pytest
 from accidents import Fuse, Interrupted, over_grpc, rebuild
-from horizontal import CLASSES, COLUMNS, clients_of, deal, federation, learned, scaled, server_of, table
+from horizontal import (
+    CLASSES,
+    COLUMNS,
+    acting,
+    clients_of,
+    deal,
+    federation,
+    learned,
+    scaled,
+    server_of,
+    table,
+)
 from laboratory import close, figures, transcripts
 from stubparty import short_folder
+from torch.nn import Module
 
+from vflens.clients.horizontal.client import Client
 from vflens.config import load_party
 from vflens.config.compatibility import build_defenses
 from vflens.errors import AccessError, ConfigError, ProtocolError, StateError, VflensError
 from vflens.experiments.run.in_process import LocalFederation
 from vflens.member.stage import Stage
+from vflens.models.networks.passport import Passport
+from vflens.models.networks.training import Top
 from vflens.protocol.acts import Begin, Disclose, Finished, Prepare, Step
 from vflens.protocol.federation import Federation
 from vflens.protocol.horizontal import HorizontalFederation, check_alike
-from vflens.types import ColumnInfo, Exchange, PartyInfo, Phase, Point, Role, sealed
+from vflens.types import ColumnInfo, Exchange, PartyInfo, Phase, Point, Released, Role, sealed
 
 TABLES = {"a": table(30, 1), "b": table(17, 2)}
 MLP: dict[str, Any] = {
@@ -30,6 +46,14 @@ MLP: dict[str, Any] = {
     "horizontal": {"rounds": 3, "local_epochs": 2},
     "defenses": [{"name": "dp_gaussian", "clip": 0.5}, {"name": "label_dp"}],
     "limits": {"checkpoint_steps": 2},
+}
+KINDS: dict[str, dict[str, Any]] = {
+    "fedavg": MLP,
+    "fedadob": {
+        **MLP,
+        "horizontal": {**MLP["horizontal"], "method": "lg_fedavg"},
+        "defenses": [{"name": "passport"}],
+    },
 }
 NO_ROWS = np.zeros(0, np.int32)
 
@@ -40,19 +64,37 @@ def bits(local: LocalFederation, home: Path) -> tuple[dict[str, bytes], dict[str
     return learned(local), transcripts(home)
 
 
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """The settings of a federation."""
+    return KINDS[request.param]
+
+
+_Whole = tuple[dict[str, bytes], dict[str, str]]
+
+
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, bytes], dict[str, str]]:
-    """An uninterrupted run."""
-    home = tmp_path_factory.mktemp("whole")
-    local = federation(deal(home, TABLES, **MLP))
-    local.leader.lead()
-    local.complete()
-    return bits(local, home)
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, _Whole]:
+    """A run of each kind, to its end."""
+    found = {}
+    for name, settings in KINDS.items():
+        home = tmp_path_factory.mktemp(name)
+        local = federation(deal(home, TABLES, **settings))
+        local.leader.lead()
+        local.complete()
+        found[name] = bits(local, home)
+    return found
 
 
-def test_both_links_give_the_same_bits(whole: Any) -> None:
+@pytest.fixture
+def whole(uninterrupted: Mapping[str, _Whole], kind: dict[str, Any]) -> _Whole:
+    """The end of an uninterrupted run of this kind."""
+    return uninterrupted[next(name for name, settings in KINDS.items() if settings is kind)]
+
+
+def test_both_links_give_the_same_bits(kind: Any, whole: Any) -> None:
     with short_folder() as home:
-        local = federation(deal(home, TABLES, **MLP))
+        local = federation(deal(home, TABLES, **kind))
         with over_grpc(local):
             local.leader.lead()
             local.complete()
@@ -62,8 +104,8 @@ def test_both_links_give_the_same_bits(whole: Any) -> None:
 
 @pytest.mark.parametrize("who", ["a", "server", "everybody"])
 @pytest.mark.parametrize("steps", [1, 2])
-def test_a_restart_changes_no_bit(tmp_path: Path, whole: Any, who: str, steps: int) -> None:
-    local = federation(deal(tmp_path, TABLES, **MLP))
+def test_a_restart_changes_no_bit(tmp_path: Path, kind: Any, whole: Any, who: str, steps: int) -> None:
+    local = federation(deal(tmp_path, TABLES, **kind))
     server = server_of(local)
     server.prepare()
     server.links["b"] = fuse = Fuse(server.links["b"], steps)  # "a" has answered this round, "b" has not
@@ -78,8 +120,10 @@ def test_a_restart_changes_no_bit(tmp_path: Path, whole: Any, who: str, steps: i
     assert bits(local, tmp_path) == whole
 
 
-def test_a_client_that_did_not_learn_of_the_end_of_training_goes_on(tmp_path: Path, whole: Any) -> None:
-    local = federation(deal(tmp_path, TABLES, **MLP))
+def test_a_client_that_did_not_learn_of_the_end_of_training_goes_on(
+    tmp_path: Path, kind: Any, whole: Any
+) -> None:
+    local = federation(deal(tmp_path, TABLES, **kind))
     server = server_of(local)
     server.prepare()
     server.train()
@@ -117,6 +161,86 @@ def test_no_row_leaves_a_client(tmp_path: Path) -> None:
     for own in TABLES.values():
         for value in (*own.ids, own.features[0], scaled(own)[0][0]):
             assert np.ascontiguousarray(value).tobytes().rstrip(b"\0") not in kept
+
+
+def test_nothing_of_a_private_bottom_leaves_its_client(tmp_path: Path) -> None:
+    """Neither its weights, nor a passport's autoencoder, nor its keys; the search finds what did leave."""
+    local = federation(deal(tmp_path, TABLES, **KINDS["fedadob"]))
+    local.leader.lead()
+    server, clients = server_of(local), clients_of(local)
+    received = b"".join(t.tobytes() for r in server.transcript for t in (r.tensors or {}).values())
+    sent = b"".join(
+        t.tobytes() for c in clients.values() for r in c.transcript for t in (r.tensors or {}).values()
+    )
+    last = [value.tobytes() for value in server.parameters.values()]
+    assert all(value in sent for value in last)
+    for client in clients.values():
+        state = acting(client)
+        private = {n: v.tobytes() for n, v in state.items() if n.startswith("model/bottom.") and v.any()}
+        layers = [m for m in _modules(client) if isinstance(m, Passport)]
+        keys = [key.numpy().tobytes() for layer in layers for key in layer._keys or ()]
+        assert len(private) >= 4
+        assert len(keys) == 2
+        for value in (*private.values(), *keys):
+            assert value not in received + sent
+    names = {name for r in server.transcript for name in r.tensors or {}}
+    assert names == set(server.parameters)
+    assert all(name.startswith("top.") for name in names)
+    close(local)
+
+
+def test_a_round_repeated_in_the_same_process_changes_no_private_bottom(tmp_path: Path) -> None:
+    """The answer did not arrive: the client answers from its log and does not learn twice."""
+    local = federation(deal(tmp_path, TABLES, **KINDS["fedadob"]))
+    server, client = server_of(local), clients_of(local)["a"]
+    server.prepare()
+    exchange = Exchange("tiny/run", Phase.TRAIN, 0, 0)
+    received = Released("server", exchange, Point.PARAMETERS, NO_ROWS, server.parameters)
+    found = []
+    for _ in range(2):
+        released = client.step(Step(exchange, NO_ROWS, received)).released
+        assert released is not None
+        assert released.tensors
+        update = {name: value.tobytes() for name, value in released.tensors.items()}
+        found.append((update, {n: v.tobytes() for n, v in acting(client).items()}))
+    assert found[0] == found[1]
+    close(local)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"horizontal": {"method": "lg_fedavg"}}, "softmax regression has none: choose 'fedavg'"),
+        (
+            {
+                "model": {"architecture": "mlp", "width": 3, "trainable_top": False},
+                "horizontal": {"method": "lg_fedavg"},
+            },
+            "nothing is averaged",
+        ),
+        ({"model": MLP["model"], "defenses": [{"name": "passport"}]}, "choose 'lg_fedavg'"),
+    ],
+)
+def test_a_method_that_has_nothing_to_keep_or_to_share_is_refused(
+    tmp_path: Path, settings: dict[str, Any], words: str
+) -> None:
+    files = deal(tmp_path, TABLES, **settings)
+    with pytest.raises(ConfigError, match=words):
+        _prepare(files)
+
+
+def _prepare(files: Mapping[str, Path]) -> None:
+    local = federation(files)
+    try:
+        server_of(local).prepare()
+    finally:
+        close(local)
+
+
+def _modules(client: Client) -> Iterator[Module]:
+    part = client.run.model._part
+    assert isinstance(part, Top)
+    return part.module.modules()
 
 
 def test_an_update_is_sparse_as_a_whole(tmp_path: Path) -> None:

@@ -13,6 +13,9 @@ import torch
 from horizontal import clients_of, deal, federation, scaled, server_of, table
 from torch import nn
 
+from vflens.clients.horizontal.client import Client
+from vflens.models.networks.passport import Passport
+from vflens.models.networks.training import Top
 from vflens.randomness import secret_from_seed, stream
 from vflens.tables.table import Table
 from vflens.types import Array, ColumnInfo
@@ -112,10 +115,7 @@ NETWORKS: dict[str, tuple[Callable[[], nn.Module], dict[str, Any], dict[str, Tab
 def test_a_network_is_averaged_as_by_a_torch_loop(tmp_path: Path, architecture: str) -> None:
     """With a batch norm its running moments too."""
     build, own, tables = NETWORKS[architecture]
-    model = {"architecture": architecture, "top": [4], "precision": "float64", **own}
-    settings: dict[str, Any] = {"training": {**SGD, "l2": 0.0, "learning_rate": 0.1}, "model": model}
-    horizontal = {"rounds": 2, "local_steps": 3, "weights": "equal"}
-    local = federation(deal(tmp_path, tables, horizontal=horizontal, **settings))
+    local = federation(_dealt(tmp_path, architecture, own, tables, "fedavg"))
     server = server_of(local)
     server.prepare()
     start = dict(server.parameters)
@@ -131,12 +131,127 @@ def test_a_network_is_averaged_as_by_a_torch_loop(tmp_path: Path, architecture: 
         party.close()
 
 
+@pytest.mark.parametrize("architecture", NETWORKS)
+def test_a_private_bottom_is_not_averaged(tmp_path: Path, architecture: str) -> None:
+    build, own, tables = NETWORKS[architecture]
+    local = federation(_dealt(tmp_path, architecture, own, tables, "lg_fedavg"))
+    server, clients = server_of(local), clients_of(local)
+    server.prepare()
+    states = {n: _held(c) | _tensors(server.parameters) for n, c in clients.items()}
+    server.train()
+    for number in range(2):
+        states = {n: _trained(build(), states[n], n, held, number) for n, held in tables.items()}
+        shared = {n: torch.stack([s[n] for s in states.values()]).mean(dim=0) for n in server.parameters}
+        states = {n: {**state, **shared} for n, state in states.items()}
+    assert all(name.startswith("top.") for name in server.parameters)
+    for name, client in clients.items():
+        _assert_held(client, states[name])
+    for party in local.members():
+        party.close()
+
+
+def test_a_passport_learns_as_by_a_torch_loop(tmp_path: Path) -> None:
+    """FedAdOb's algorithm 2: keys drawn for each batch, W, E and D learn from it, W alone of them has the
+    layer's name, and only the top is averaged.
+    """
+    _, own, tables = NETWORKS["mlp"]
+    passports = [{"name": "passport", "largest_mean": 3.0, "sigma": 0.5}]
+    local = federation(_dealt(tmp_path, "mlp", own, tables, "lg_fedavg", defenses=passports))
+    server, clients = server_of(local), clients_of(local)
+    server.prepare()
+    networks = {n: _Passported(_layer(c), n) for n, c in clients.items()}
+    start = {n: network.decoder.detach().clone() for n, network in networks.items()}
+    states = {n: _held(c) | _tensors(server.parameters) for n, c in clients.items()}
+    server.train()
+    for number in range(2):
+        for name, network in networks.items():
+            network.number = number
+            states[name] = _trained(network, states[name], name, tables[name], number)
+        shared = {n: torch.stack([s[n] for s in states.values()]).mean(dim=0) for n in server.parameters}
+        states = {n: {**state, **shared} for n, state in states.items()}
+    for name, client in clients.items():
+        _assert_held(client, states[name])
+        assert not torch.equal(start[name], networks[name].decoder)
+        np.testing.assert_allclose(
+            _layer(client).decoder.weight.detach(), networks[name].decoder.detach(), rtol=0, atol=1e-12
+        )
+    for party in local.members():
+        party.close()
+
+
+class _Passported(nn.Sequential):
+    """The network :func:`mlp` with a passport around the second layer, written down anew."""
+
+    def __init__(self, start: Passport, name: str) -> None:
+        super().__init__(*mlp())
+        self.encoder, self.decoder = (
+            nn.Parameter(part.weight.detach().clone()) for part in (start.encoder, start.decoder)
+        )
+        self.means = [torch.from_numpy(means) for means in start._means]
+        self.secret = secret_from_seed(secret_from_seed("7", name).hex())
+        self.number, self.step = 0, 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        drawn = stream(self.secret, "rekey", "tiny/run", "train", self.number, self.step % 3, "bottom.2")
+        self.step += 1
+        hidden, weight = torch.relu(self[0](x)), self[2].weight
+        scale, shift = (
+            self.decoder @ nn.functional.leaky_relu(self.encoder @ (weight @ key))
+            for key in [means + 0.5 * torch.from_numpy(drawn.standard_normal(6)) for means in self.means]
+        )
+        out: torch.Tensor = torch.relu(scale * (hidden @ weight.T) + shift)
+        for layer in list(self)[4:]:
+            out = layer(out)
+        return out
+
+
+def _layer(client: Client) -> Passport:
+    (found,) = (m for m in _part(client).module.modules() if isinstance(m, Passport))
+    return found
+
+
+def _part(client: Client) -> Top:
+    part = client.run.model._part
+    assert isinstance(part, Top)
+    return part
+
+
+def _held(client: Client) -> dict[str, torch.Tensor]:
+    """The parameters of the whole network at a client."""
+    return _tensors(_part(client).parameters())
+
+
+def _tensors(named: Named) -> dict[str, torch.Tensor]:
+    return {name: torch.from_numpy(value.copy()) for name, value in named.items()}
+
+
+def _assert_held(client: Client, state: Mapping[str, torch.Tensor]) -> None:
+    held = _held(client)
+    assert len(held) == len(state)
+    for name, value in held.items():
+        np.testing.assert_allclose(value, state[name], rtol=0, atol=1e-12)
+
+
+def _dealt(
+    folder: Path,
+    architecture: str,
+    own: Mapping[str, Any],
+    tables: Mapping[str, Table],
+    method: str,
+    **settings: Any,
+) -> dict[str, Path]:
+    model = {"architecture": architecture, "top": [4], "precision": "float64", **own}
+    training = {**SGD, "l2": 0.0, "learning_rate": 0.1}
+    horizontal = {"rounds": 2, "local_steps": 3, "weights": "equal", "method": method}
+    return deal(folder, tables, horizontal=horizontal, training=training, model=model, **settings)
+
+
 def _trained(
     network: nn.Module, state: Mapping[str, torch.Tensor], name: str, own: Table, number: int
 ) -> dict[str, torch.Tensor]:
     """Three steps of gradient descent from ``state``."""
     network.to(torch.float64)
-    keys = [key for key in network.state_dict() if not key.endswith("num_batches_tracked")]
+    keys = [key for key in network.state_dict() if key[0].isdigit() and not key.endswith("_tracked")]
     given = dict(zip(keys, (v.clone() for v in state.values()), strict=True))
     network.load_state_dict({**network.state_dict(), **given})
     x, y = map(torch.from_numpy, scaled(own))
@@ -145,6 +260,6 @@ def _trained(
         torch.autograd.backward(nn.functional.cross_entropy(network(x[batch]), y[batch]))
         with torch.no_grad():
             for parameter in network.parameters():
-                assert parameter.grad is not None
-                parameter.sub_(0.1 * parameter.grad)
+                if parameter.grad is not None:  # none of the bias that a passport replaces
+                    parameter.sub_(0.1 * parameter.grad)
     return dict(zip(state, map(network.state_dict().__getitem__, keys), strict=True))

@@ -16,6 +16,7 @@ from vflens.config import (
 )
 from vflens.errors import ConfigError
 from vflens.models.family import ModelFamily
+from vflens.models.settings import Horizontal
 from vflens.plugins.attack import Attack
 from vflens.plugins.defense import INNER_HOOKS, Defense, NamedDefense
 from vflens.registry import ATTACKS, DEFENSES
@@ -27,7 +28,9 @@ HOOKS = {
     Role.PASSIVE: _DATA_PARTY | {"on_parameters", "on_dataset"},
     Role.ACTIVE: _DATA_PARTY | {"on_labels", "on_batch_labels", "on_outputs", "on_gradient"},
     Role.COORDINATOR: frozenset({"on_embedding", "on_scores"}),
-    Role.CLIENT: frozenset({"on_inputs", "on_labels", "on_batch", "on_batch_labels", "on_update"}),
+    Role.CLIENT: frozenset(
+        {"on_inputs", "on_labels", "on_batch", "on_batch_labels", "wrap_model", "on_update"}
+    ),
     Role.SERVER: frozenset(),
 }
 #: Hooks at which an ε is that of one row in one exchange.
@@ -212,6 +215,21 @@ def check_family(defenses: Iterable[NamedDefense], party: str, model: ModelFamil
             raise ConfigError(
                 f"defence {name!r} at {party!r} has nothing to act on, {model.title} has no "
                 f"{_lacking(defense.hooks())}: leave it out, or train another model"
+            )
+
+
+def check_method(defenses: Iterable[NamedDefense], party: str, horizontal: Horizontal) -> None:
+    """Refuse a defence around a bottom model that is averaged: its keys would meet other weights in every
+    round.
+
+    Raises:
+        ConfigError: names it.
+    """
+    for name, defense in defenses:
+        if "wrap_model" in defense.hooks() and not horizontal.private_bottom:
+            raise ConfigError(
+                f"defence {name!r} at {party!r} stands around a bottom model of the client's own, "
+                f"horizontal.method = {horizontal.method!r} has none: choose 'lg_fedavg'"
             )
 
 

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from vflens.config.party import MODEL, DataPartyConfig, PartyConfig, require_one
 from vflens.config.settings import Peer, Recording
 from vflens.models.families.softmax_regression import SOFTMAX_REGRESSION
-from vflens.models.family import AnyModel
+from vflens.models.family import AnyModel, ModelFamily
 from vflens.models.settings import Horizontal, Training
 from vflens.protocol.access import HORIZONTAL_ACCESS, Access
 from vflens.types import Role
@@ -78,6 +78,24 @@ class ServerConfig(HorizontalConfig):
     def _the_last_round_is_kept(self) -> ServerConfig:
         check_rounds(self.transcript, self.horizontal, self.training)
         return self
+
+    @model_validator(mode="after")
+    def _a_bottom_model_may_stay(self) -> ServerConfig:
+        check_private(self.model, self.horizontal)
+        return self
+
+
+def check_private(model: ModelFamily, horizontal: Horizontal) -> None:
+    """Refuse private bottom models of a family that has none.
+
+    Raises:
+        ValueError: names the setting, for pydantic.
+    """
+    if horizontal.private_bottom and model.linear:
+        raise ValueError(
+            f"horizontal.method = {horizontal.method!r} keeps bottom models at the clients, {model.title} "
+            "has none: choose 'fedavg' or a split network"
+        )
 
 
 def check_rounds(transcript: Recording, horizontal: Horizontal, training: Training) -> None:

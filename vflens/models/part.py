@@ -50,7 +50,8 @@ class Site:
     ``features`` is the number of its inputs, which defences made of its ``columns``. ``received`` is the
     width of what arrives at the active party, from ``peers``: each passive party's columns, by name. One
     passive party ``holds_bias``. What a part draws follows from ``keys``; ``device`` is "cpu" or "cuda". Its
-    defences ``wrap`` its module and add a ``penalty``.
+    defences ``wrap`` its module and add a ``penalty``; of a party with a whole model they wrap its bottom
+    model (``wraps_bottom``).
     """
 
     party: str
@@ -65,6 +66,7 @@ class Site:
     peers: Sequence[Sequence[ColumnInfo]] = ()
     holds_bias: bool = False
     penalty: Penalty | None = None
+    wraps_bottom: bool = False
 
 
 class LossGradient(NamedTuple):
@@ -124,9 +126,7 @@ class Taking(Protocol):
     """A part that can begin anew from given parameters, as in each round of a horizontal run."""
 
     def take(self, parameters: Mapping[str, Array]) -> None:
-        """Set its parameters to those that :meth:`Part.parameters` of the same model gave; its optimiser
-        begins anew.
-        """
+        """Set these of its :meth:`Part.parameters` by name, the others stay; its optimiser begins anew."""
 
 
 @runtime_checkable

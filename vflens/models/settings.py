@@ -54,6 +54,11 @@ class Horizontal(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    method: Literal["fedavg", "lg_fedavg"] = Field(
+        "fedavg",
+        description="what is averaged: the whole model; or its top model, and every client keeps a bottom "
+        "model of its own (Liang et al., 2020), which FedAdOb puts behind passports",
+    )
     rounds: int = Field(20, ge=1, le=INT32_MAX, description="how often parameters go down and updates up")
     local_epochs: int = Field(
         1, ge=1, le=INT32_MAX, description="a client's passes over its training rows in a round"
@@ -70,12 +75,16 @@ class Horizontal(BaseModel):
         le=INT32_MAX,
         description="so many clients train in a round, drawn from the server's secret; absent: all",
     )
-
     secure_aggregation: bool = Field(
         False,
         description="the server learns the sum of a round's updates only: clients add masks that cancel in "
         "it; needs three clients in a round",
     )
+
+    @property
+    def private_bottom(self) -> bool:
+        """Whether no bottom model leaves its client."""
+        return self.method == "lg_fedavg"
 
     @model_validator(mode="after")
     def _one_length(self) -> Horizontal:

@@ -19,12 +19,14 @@ class WholeModel:
     Args:
         model: the family.
         site: the party, with the width that it receives in its federation.
+        private_bottom: the bottom model is not among the :meth:`parameters`, which others may have.
     """
 
-    def __init__(self, model: ModelFamily, site: Site) -> None:
+    def __init__(self, model: ModelFamily, site: Site, *, private_bottom: bool = False) -> None:
         self._title, self._width = model.title, model.width_alone(site.columns, site.received)
         peers = () if site.columns else site.peers  # its own embedding alone reaches the top
         self._part: ActivePart = model.active_part(replace(site, received=self._width, peers=peers))
+        self._private = "bottom." if private_bottom else None
 
     def learn(self, x: Array, y: Array, exchange: Exchange) -> None:
         """One optimiser step from the mean loss of the rows ``x`` (n, d) with soft labels ``y`` (n, k)."""
@@ -35,11 +37,15 @@ class WholeModel:
         return self._part.log_scores(self._nothing(x), x, exchange)
 
     def parameters(self) -> dict[str, Array]:
-        """Copies of all parameters by name, with a batch norm's running moments."""
-        return self._part.parameters()
+        """Copies of all parameters by name, with a batch norm's running moments; without private ones."""
+        found = self._part.parameters()
+        if self._private is None:
+            return found
+        return {name: value for name, value in found.items() if not name.startswith(self._private)}
 
     def take(self, parameters: Mapping[str, Array]) -> None:
-        """Begin anew from ``parameters``, those of the same model; its optimiser begins anew too.
+        """Begin anew from ``parameters``, as :meth:`parameters` of the same model gave them; its optimiser
+        begins anew too, and what is private stays.
 
         Raises:
             ConfigError: this family cannot.
@@ -47,6 +53,18 @@ class WholeModel:
         if not isinstance(self._part, Taking):
             raise ConfigError(f"{self._title} cannot begin from given parameters: train another model")
         self._part.take(parameters)
+
+    def state(self) -> dict[str, Array]:
+        """All that training changed, for :meth:`load`; it stays with its owner."""
+        return self._part.state()
+
+    def load(self, state: Mapping[str, Array]) -> None:
+        """Take up :meth:`state`.
+
+        Raises:
+            StorageError: it is the state of another model.
+        """
+        self._part.load(state)
 
     def _nothing(self, x: Array) -> Array:
         return np.zeros((len(x), self._width))

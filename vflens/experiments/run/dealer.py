@@ -22,12 +22,13 @@ from pathlib import Path
 import numpy as np
 
 from vflens.config import build_plugins, read_toml
-from vflens.config.compatibility import check_family, check_fed, check_together
+from vflens.config.compatibility import check_family, check_fed, check_method, check_together
 from vflens.config.writing import toml_text
 from vflens.datasets._resolve import dataset
 from vflens.errors import ConfigError, StorageError
 from vflens.experiments.run.any_experiment import AnyPartiesExperiment, Data, Scenario, token
 from vflens.experiments.run.experiment import Experiment
+from vflens.experiments.run.horizontal import HorizontalExperiment
 from vflens.plugins.dataset import Dataset
 from vflens.randomness import secret_from_seed, stream
 from vflens.registry import DEFENSES
@@ -182,7 +183,10 @@ def _check_defenses(experiment: AnyPartiesExperiment, scenario: Scenario) -> Non
     """Refuse before the start what parties would refuse in preparation, or the coordinator after training."""
     for party in experiment.roles():
         named = [d for d in scenario.defenses if d.at == party]
-        check_family(build_plugins(DEFENSES, named), party, experiment.model)
+        defenses = build_plugins(DEFENSES, named)
+        check_family(defenses, party, experiment.model)
+        if isinstance(experiment, HorizontalExperiment):
+            check_method(defenses, party, experiment.horizontal)
     if isinstance(experiment, Experiment):
         _check_aligned(experiment, scenario)
 

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from vflens.clients.horizontal.own_file import client_info
 from vflens.clients.membership import check_limits
-from vflens.config import MIB, ClientConfig, Name, Settings, check_rounds
+from vflens.config import MIB, ClientConfig, Name, Settings, check_private, check_rounds
 from vflens.errors import ConfigError, DataError
 from vflens.experiments.run.any_experiment import AnyPartiesExperiment
 from vflens.models.settings import Horizontal
@@ -81,6 +81,7 @@ class HorizontalExperiment(AnyPartiesExperiment):
     @model_validator(mode="after")
     def _the_last_round_is_kept(self) -> HorizontalExperiment:
         check_rounds(self.transcript, self.horizontal, self.training)
+        check_private(self.model, self.horizontal)
         return self
 
     @property

@@ -290,6 +290,7 @@ class SplitNetwork(ModelFamily):
             penalty=site.penalty,
             device=site.device,
             peers=site.peers,
+            wraps_bottom=site.wraps_bottom,
         )
 
     def network(self) -> SplitNetwork:

@@ -84,8 +84,8 @@ class _Model:
     def take(self, parameters: Mapping[str, Array]) -> None:
         """See :meth:`vflens.models.part.Taking.take`."""
         with torch.no_grad():
-            for name, tensor in self._exported.items():
-                tensor.copy_(_tensor(parameters[name]))
+            for name, value in parameters.items():
+                self._exported[name].copy_(_tensor(value))
         self._optimizer = self._new_optimizer()
 
     def state(self) -> dict[str, Array]:
@@ -225,6 +225,7 @@ class Top(_Model):
     """The active party's models: its own bottom, if it holds columns, and the top.
 
     ``width`` is that of the passive parties' combined embeddings, ``peers`` are these parties' columns.
+    Defences ``wrap`` the top model, or the own bottom model (``wraps_bottom``).
     """
 
     def __init__(
@@ -240,6 +241,7 @@ class Top(_Model):
         penalty: Penalty | None = None,
         device: str = "cpu",
         peers: Sequence[Sequence[ColumnInfo]] = (),
+        wraps_bottom: bool = False,
     ) -> None:
         self._added_by = penalty
         own = [network.embedding_width(columns)] if columns else []
@@ -247,9 +249,8 @@ class Top(_Model):
         with keyed(keys.draws.stream("top")):
             modules = {"bottom": bottom(network, columns)} if columns else {}
             modules["top"] = top(network, combined, classes, [*peers, columns])
-            super().__init__(
-                modules, {"top": wrap}, training, keys, precision=network.precision, device=device
-            )
+            wraps = {"bottom" if wraps_bottom else "top": wrap}
+            super().__init__(modules, wraps, training, keys, precision=network.precision, device=device)
         self._sums, self._combined = network.combine == "sum", combined
 
     def forward(self, x: Array, exchange: Exchange) -> Array:
