@@ -126,7 +126,7 @@ def learned(local: LocalFederation) -> dict[str, bytes]:
 
 
 def acting(client: Client) -> dict[str, Array]:
-    """What a client's model computes with: its state without that of an optimiser, which ends with a round."""
+    """What the model of a client computes with: its state without an optimiser, which ends with a round."""
     state = client.run.model.state()
     return {name: value for name, value in state.items() if name.startswith(("model/", "theta"))}
 

@@ -184,9 +184,8 @@ class _Passported(nn.Sequential):
 
     def __init__(self, start: Passport, name: str) -> None:
         super().__init__(*mlp())
-        self.encoder, self.decoder = (
-            nn.Parameter(part.weight.detach().clone()) for part in (start.encoder, start.decoder)
-        )
+        self.encoder = nn.Parameter(start.encoder.weight.detach().clone())
+        self.decoder = nn.Parameter(start.decoder.weight.detach().clone())
         self.means = [torch.from_numpy(means) for means in start._means]
         self.secret = secret_from_seed(secret_from_seed("7", name).hex())
         self.number, self.step = 0, 0
@@ -194,14 +193,16 @@ class _Passported(nn.Sequential):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         drawn = stream(self.secret, "rekey", "tiny/run", "train", self.number, self.step % 3, "bottom.2")
         self.step += 1
-        hidden, weight = torch.relu(self[0](x)), self[2].weight
+        hidden, layer = torch.relu(self[0](x)), self[2]
+        assert isinstance(layer, nn.Linear)
+        weight = layer.weight
         scale, shift = (
             self.decoder @ nn.functional.leaky_relu(self.encoder @ (weight @ key))
             for key in [means + 0.5 * torch.from_numpy(drawn.standard_normal(6)) for means in self.means]
         )
         out: torch.Tensor = torch.relu(scale * (hidden @ weight.T) + shift)
-        for layer in list(self)[4:]:
-            out = layer(out)
+        for following in list(self)[4:]:
+            out = following(out)
         return out
 
 
