@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -10,11 +11,16 @@ from vflens.experiments.pages.report import write_report
 
 
 class Page(HTMLParser):
-    """What a browser would see of a report: tags with attributes, scripts, text outside of scripts."""
+    """What a browser would see of a report: tags with attributes, scripts, text outside of scripts.
 
-    def __init__(self, folders: list[Path], out: Path) -> None:
+    ``write`` may make another page.
+    """
+
+    def __init__(
+        self, folders: list[Path], out: Path, write: Callable[[list[Path], Path], Path] = write_report
+    ) -> None:
         super().__init__()
-        self.html = write_report(folders, out).read_text(encoding="utf-8")
+        self.html = write(folders, out).read_text(encoding="utf-8")
         self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.scripts: list[str] = []
         self.figures: list[dict[str, list[dict[str, object]]]] = []

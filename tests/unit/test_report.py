@@ -271,7 +271,8 @@ def test_failed_attacks_are_not_called_skipped(tmp_path: Path) -> None:
 def test_the_heat_map_is_relative_to_the_blind_error(tmp_path: Path) -> None:
     a = write_run(tmp_path / "a", {"lmmse": 0.02, "ls": 0.4})
     b = write_run(tmp_path / "b", {"lmmse": 0.04}, defenses=[{"name": "round_scores", "digits": 1}])
-    heat = Page([a, b], tmp_path / "report.html").figures[0]["data"][0]
+    drawn = [figure["data"][0] for figure in Page([a, b], tmp_path / "report.html").figures]
+    heat = next(of for of in drawn if of["type"] == "heatmap")
     assert heat["x"] == ["no defence", "round_scores (digits 1)"]
     assert heat["y"] == ["lmmse", "ls"]
     assert heat["z"] == [[pytest.approx(0.25), pytest.approx(0.5)], [1.0, None]]

@@ -7,7 +7,7 @@ import pytest
 from vflens.errors import ConfigError
 from vflens.experiments.audit import words
 from vflens.experiments.pages import report
-from vflens.experiments.results import results, verdict
+from vflens.experiments.results import ledger, results, verdict
 from vflens.plugins.attack import installed_attack
 from vflens.plugins.defense import installed_defense
 from vflens.registry import Registry
@@ -26,7 +26,7 @@ def test_what_cannot_be_loaded_is_left_out() -> None:
     assert installed_attack("wmi") is None
     assert installed_defense("passport") is None
     assert report._declared("wmi")["summary"] == "not installed here"
-    assert report._hooks("passport") == frozenset()
+    assert ledger._hooks("passport") == frozenset()
     assert not results.up_to_affine("wmi")
     assert not verdict.reads_training("wmi")
     assert words._knows("wmi", 3) == "–"

@@ -1,4 +1,4 @@
-"""``vflens report``, ``attack``, ``score`` and ``compare``: results of recorded runs."""
+"""``vflens report``, ``ledger``, ``attack``, ``score`` and ``compare``: results of recorded runs."""
 
 from __future__ import annotations
 
@@ -30,6 +30,25 @@ def report(
     loud = "".join(f"\n{alarm}" for alarm in alarms(runs))
     text = f"{verdict(runs)}{loud}\n\nreport: {written}"
     emit(json, {**to_json(runs), "report": str(written)}, lambda: text)
+
+
+def ledger(
+    folders: Annotated[list[Path], typer.Argument(help="run folders, or folders of parties")],
+    out: Annotated[Path | None, typer.Option(help="also write it as a page, with diagrams")] = None,
+    json: Json = False,
+) -> None:
+    """Show who sent what to whom: messages, bytes and rows by phase, and the defences that acted on them.
+
+    Example: vflens ledger runs/digits
+    """
+    from vflens.experiments.pages.ledger import write_ledger
+    from vflens.experiments.results.folders import read_runs
+    from vflens.experiments.results.ledger import tables, to_json
+
+    runs = read_runs(folders)
+    page = {} if out is None else {"page": str(write_ledger(runs, out))}
+    written = "".join(f"\npage: {file}" for file in page.values())
+    emit(json, {**to_json(runs), **page}, lambda: f"{plain(*tables(runs)).rstrip()}{written}")
 
 
 def audit_log(

@@ -55,6 +55,7 @@ for _command in (
     federation.predict,
     federation.status,
     evidence.report,
+    evidence.ledger,
     evidence.attack,
     evidence.score,
     evidence.compare,

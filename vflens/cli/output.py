@@ -39,8 +39,8 @@ def note(message: str) -> None:
         print(printable(message, keep=_LAYOUT), file=sys.stderr, flush=True)
 
 
-def plain(*tables: Table) -> str:
-    """``tables`` as text without colours; cells hold no markup."""
+def plain(*tables: Table | str) -> str:
+    """``tables`` and texts as text without colours; cells hold no markup."""
     from rich.console import Console
 
     console = Console(force_terminal=False, markup=False, highlight=False, emoji=False)

@@ -281,7 +281,7 @@ def _unreadable(folder: Path, error: Exception) -> StorageError:
     )
 
 
-def _lines(index: BinaryIO) -> Iterator[bytes]:
+def index_lines(index: BinaryIO) -> Iterator[bytes]:
     """The lines of an index, each read into memory only up to the longest that a journal writes.
 
     Raises:
@@ -302,7 +302,7 @@ def _entries(log: _Snapshot, begin: int = 0) -> Iterator[tuple[int, bytes, Entry
         StorageError: a torn line is not the last.
     """
     log.lines.seek(begin)
-    for line in _lines(log.lines):
+    for line in index_lines(log.lines):
         entry, end = complete_entry(line, log.size), begin + len(line)
         if begin >= log.length or (entry is None and end >= log.length):
             return
@@ -315,7 +315,7 @@ def _entries(log: _Snapshot, begin: int = 0) -> Iterator[tuple[int, bytes, Entry
 def _damaged(index: BinaryIO, begin: int) -> StorageError:
     """Refuse a damaged line at byte ``begin`` with others after it: a crash damages only the last line."""
     index.seek(0)
-    ends = takewhile(lambda end: end <= begin, accumulate(map(len, _lines(index))))
+    ends = takewhile(lambda end: end <= begin, accumulate(map(len, index_lines(index))))
     return StorageError(
         f"{index.name}: line {1 + sum(1 for _ in ends)} is damaged, or payload.bin lacks its bytes, and "
         "other lines follow it: bring back the folder as it was, or run again"

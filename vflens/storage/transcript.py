@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +111,7 @@ class _LeftOut:
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.touch()
-            self._of = dict(map(_entry, json_object(file.read_text() or "{}").items()))
+            self._of = _numbers(file)
             self._out = file.open("r+b", buffering=0)
             sync_name(file)
         except (OSError, ValueError) as error:
@@ -119,9 +119,7 @@ class _LeftOut:
 
     def items(self) -> Iterator[tuple[tuple[str, Point], list[int]]]:
         """(sender, point) and its messages, bytes and last step."""
-        for key, counted in self._of.items():
-            point, sender = key.split(" ", 1)
-            yield (sender, Point(point)), counted
+        return _by_kind(self._of)
 
     def add(self, released: Released) -> None:
         """Count ``released``."""
@@ -143,6 +141,32 @@ class _LeftOut:
         return StorageError(
             f"{self._file} cannot be read or written ({error}): free space or choose another `out`"
         )
+
+
+def left_out(file: Path) -> Iterator[tuple[tuple[str, Point], list[int]]]:
+    """(sender, point) and its messages, bytes and last step, of what sampling dropped.
+
+    Nothing without ``file``.
+
+    Raises:
+        StorageError: it cannot be read, or no transcript wrote it.
+    """
+    try:
+        return _by_kind(_numbers(file)) if file.exists() else iter(())
+    except (OSError, ValueError) as error:
+        raise StorageError(
+            f"{file} cannot be read as counts of messages ({error}): copy it anew from its party"
+        ) from error
+
+
+def _numbers(file: Path) -> dict[str, list[int]]:
+    return dict(map(_entry, json_object(file.read_text() or "{}").items()))
+
+
+def _by_kind(numbers: Mapping[str, list[int]]) -> Iterator[tuple[tuple[str, Point], list[int]]]:
+    for key, counted in numbers.items():
+        point, sender = key.split(" ", 1)
+        yield (sender, Point(point)), counted
 
 
 def _entry(found: tuple[str, Any]) -> tuple[str, list[int]]:

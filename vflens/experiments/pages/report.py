@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 import tomli_w
@@ -18,12 +17,14 @@ from pydantic import ValidationError
 
 from vflens.errors import PluginError
 from vflens.experiments.pages import report_charts as charts
+from vflens.experiments.pages.ledger import ledger
 from vflens.experiments.pages.page import plotly, templates, write_page
 from vflens.experiments.pages.pictures import pictures
 from vflens.experiments.results import fedadob
 from vflens.experiments.results import verdict as v
 from vflens.experiments.results.compare import masked
-from vflens.experiments.results.folders import Crossing, PartyRun, Run, read_runs
+from vflens.experiments.results.folders import PartyRun, Run, read_runs
+from vflens.experiments.results.ledger import absent, in_bytes, sampled
 from vflens.experiments.results.results import (
     NotRun,
     clients,
@@ -41,11 +42,9 @@ from vflens.experiments.results.results import (
 from vflens.experiments.results.theory import comparisons, disorders
 from vflens.models.family import HORIZONTAL_IN_THE_CLEAR, IN_THE_CLEAR, SUMMED, checked_model
 from vflens.plugins.attack import installed_attack, up_to_renaming
-from vflens.plugins.defense import GATE_HOOKS, installed_defense
 from vflens.registry import ATTACKS
 from vflens.types import Document, Phase, Role
 
-_HOOKS = {point.value: hook for point, hook in GATE_HOOKS.items()}
 _PROGRESS = ("train_seconds", "steps", "steps_per_second", "bytes_received", "bytes_per_step", "predict_rows")
 
 
@@ -68,6 +67,7 @@ def render(runs: Sequence[Run]) -> str:
     environment = templates()
     environment.filters.update(figure=v.figure, quantity=_quantity)
     names = dict(zip((r.name for r in runs), v.labels(runs), strict=True))
+    traffic = {r.name: found for r in runs if (found := ledger(r))["lines"]}
     panels = {
         "heat_maps": list(charts.heat_maps(runs)),
         "features": list(charts.features(runs, names)),
@@ -82,7 +82,8 @@ def render(runs: Sequence[Run]) -> str:
         **_of_every_run(runs, names),
         **_states(runs, names),
         pictures=list(pictures(runs, names)),
-        plotly=plotly() if any(panels.values()) else "",
+        traffic=traffic,
+        plotly=plotly() if any([*panels.values(), *(found["sankeys"] for found in traffic.values())]) else "",
         **panels,
     )
 
@@ -107,7 +108,6 @@ def _of_every_run(runs: Sequence[Run], names: Mapping[str, str]) -> Document:
     """Tables with a line for each run, or for each finding of a run."""
     columns = [(r, target) for r in runs for target in targets([r])]
     return {
-        "traffic": {r.name: rows for r in runs if (rows := _traffic(r))},
         "clients": [(names[r.name], *found) for r in runs for found in clients(r)],
         "utility": _table(runs, {r.name: utility(r) for r in runs}),
         "progress": _table(runs, {r.name: _progress(r) for r in runs}),
@@ -127,14 +127,12 @@ def _of_every_run(runs: Sequence[Run], names: Mapping[str, str]) -> Document:
 def _states(runs: Sequence[Run], names: Mapping[str, str]) -> Document:
     """The runs' settings, and the files missing from their folders."""
     parties = [(r, p) for r in runs for p in r.parties]
-    every = [(names[r.name], p.name, p.settings.transcript.get("every", 1)) for r, p in parties]
-    absent = {r.name: sorted(r.infos().keys() - {p.name for p in r.parties}) for r in runs}
     return {
         "reruns": [(r, p, _command(p), tomli_w.dumps(masked(p.config))) for r, p in parties],
         "in_process": _flagged(runs, names, "in_process"),
         "lab": _flagged(runs, names, "lab"),
-        "sampled": [found for found in every if found[2] > 1],
-        "absent": {name: parties for name, parties in absent.items() if parties},
+        "sampled": [(names[r.name], *found) for r in runs for found in sampled(r).items()],
+        "absent": {r.name: missing for r in runs if (missing := absent(r))},
     }
 
 
@@ -143,8 +141,7 @@ def _quantity(value: float | None, metric: str = "") -> str:
     if value is None or not math.isfinite(value):
         return v.figure(value)
     if "bytes" in metric:
-        power = min(3, int(math.log(max(value, 1), 1000)))
-        return f"{value / 1000**power:,.{1 if power else 0}f} {('B', 'kB', 'MB', 'GB')[power]}"
+        return in_bytes(value)
     if metric in ("steps", "predict_rows"):
         return f"{value:,.0f}"
     return f"{value:,.1f}" if "second" in metric else v.figure(value)
@@ -231,27 +228,6 @@ def _in_the_clear(run: Run) -> str:
         return checked_model(known.model).in_the_clear(direct=known.aggregator == "active")
     except (PluginError, ValidationError):  # its package is not installed here
         return IN_THE_CLEAR
-
-
-def _traffic(run: Run) -> list[Document]:
-    return [{**asdict(c), "defended": _defended(run, c)} for p in run.parties for c in p.crossings()]
-
-
-def _defended(run: Run, crossing: Crossing) -> str:
-    """The defences of the sender that act on this kind of payload at its gate."""
-    sender = next((p for p in run.parties if p.name == crossing.sender), None)
-    if sender is None:
-        return "not known: the sender's folder was not given"
-    hook = _HOOKS.get(crossing.point)
-    return (
-        ", ".join(v.describe(t) for t in sender.settings.defenses if hook in _hooks(str(t.get("name"))))
-        or "–"
-    )
-
-
-def _hooks(defense: str) -> frozenset[str]:
-    plugin = installed_defense(defense)
-    return frozenset() if plugin is None else plugin.hooks()
 
 
 def _command(party: PartyRun) -> str:

@@ -22,7 +22,7 @@ class Data(File):
 
 
 class Settings(File):
-    """The part of ``config.toml`` in reports; plug-ins and disclosures stay tables."""
+    """The part of ``config.toml`` in reports; plug-ins, disclosures and peers stay tables."""
 
     party: str = ""
     role: Role | None = None
@@ -31,6 +31,7 @@ class Settings(File):
     defenses: tuple[Document, ...] = ()
     attacks: tuple[Document, ...] = ()
     disclose: tuple[Document, ...] = ()
+    peers: tuple[Document, ...] = ()
     transcript: dict[str, int] = {}
     data: Data = Data()
 

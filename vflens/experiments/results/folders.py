@@ -7,7 +7,6 @@ be absent. An unreadable file is refused in one sentence.
 from __future__ import annotations
 
 import tomllib
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,10 +16,10 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from vflens.errors import ConfigError, DataError
+from vflens.experiments.results.crossings import Crossing, received, released
 from vflens.experiments.results.files import Federation, File, LogHead, Settings, Status
 from vflens.models.family import checked_model
 from vflens.storage.files import UNREADABLE, read_arrays
-from vflens.storage.json_file import json_object
 from vflens.storage.metrics import parquet_rows
 from vflens.types import Array, Document, Facts, PartyInfo, Role
 
@@ -59,19 +58,6 @@ class Metric:
                 "copy metrics.parquet and federation.json anew"
             )
         return dict(zip(names, self.values, strict=True))
-
-
-@dataclass(frozen=True)
-class Crossing:
-    """Messages of one kind that ``receiver`` received from ``sender``; ``nbytes`` counts rows and tensors."""
-
-    receiver: str
-    sender: str
-    phase: str
-    point: str
-    count: int
-    nbytes: int
-    withheld: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,23 +123,23 @@ class PartyRun:
             return _pictures(path) if path.exists() else {}
 
     def crossings(self) -> tuple[Crossing, ...]:
-        """Messages that the party received, by sender, phase and kind, in order of arrival, read line by
-        line.
+        """Messages that the party received, by sender, phase and kind, in order of arrival.
 
         Raises:
             DataError: a line other than a torn last one is damaged.
+            StorageError: the counts of messages that sampling left out are damaged.
         """
-        path = self.folder / "transcript" / "index.jsonl"
-        count: Counter[tuple[str, str, str]] = Counter()
-        nbytes: Counter[tuple[str, str, str]] = Counter()
-        withheld: Counter[tuple[str, str, str]] = Counter()
-        with _reading(path, "a transcript"):
-            for entry in _entries(path):
-                key = (entry["sender"], entry["phase"], entry["point"])
-                count[key] += 1
-                nbytes[key] += entry["nbytes"]
-                withheld[key] += entry["withheld"]
-        return tuple(Crossing(self.name, *key, count[key], nbytes[key], withheld[key]) for key in count)
+        with _reading(self.folder / "transcript" / "index.jsonl", "a transcript"):
+            return received(self.folder / "transcript", self.name)
+
+    def releases(self) -> tuple[Crossing, ...]:
+        """Messages that the party released, by phase and kind; its logs do not name the receivers.
+
+        Raises:
+            DataError: a file is damaged, other than by a torn last line.
+        """
+        with _reading(self.folder / "released", "a log of releases"):
+            return released(self.folder / "released", self.name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,16 +268,6 @@ def _metrics(path: Path) -> tuple[Metric, ...]:
         return ()
     with _reading(path, "metrics"):
         return TypeAdapter(tuple[Metric, ...]).validate_python(tuple(parquet_rows(path)))
-
-
-def _entries(path: Path) -> Iterator[Document]:
-    if not path.exists():
-        return
-    with path.open("rb") as lines:
-        for line in lines:
-            if not line.endswith(b"\n"):
-                return  # a torn last line: the party died while writing it
-            yield json_object(line)
 
 
 def _pictures(path: Path) -> dict[str, Array]:
