@@ -92,7 +92,7 @@ def images(rows: int, seed: int) -> Table:
     return replace(table(rows, seed), columns=columns, features=pixels)
 
 
-def mlp() -> nn.Module:
+def mlp() -> nn.Sequential:
     """Four columns, two hidden layers below the cut, one above."""
     bottom = [nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 5)]
     return nn.Sequential(*bottom, nn.ReLU(), nn.Linear(5, 4), nn.ReLU(), nn.Linear(4, 3))
