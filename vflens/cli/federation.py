@@ -214,7 +214,8 @@ def _emit_result(result: Run, json: bool) -> tuple[RecordedRun, ...]:
 def _summary(runs: Any, report: Path) -> str:
     from rich.table import Table
 
-    from vflens.experiments.results.results import clients, privacy
+    from vflens.experiments.results.protection import privacy
+    from vflens.experiments.results.results import clients
     from vflens.experiments.results.verdict import alarms, omissions, result_table, verdict
 
     header, rows = result_table(runs)

@@ -25,6 +25,7 @@ from vflens.experiments.results import verdict as v
 from vflens.experiments.results.compare import masked
 from vflens.experiments.results.folders import PartyRun, Run, read_runs
 from vflens.experiments.results.ledger import absent, in_bytes, sampled
+from vflens.experiments.results.protection import privacy, releases
 from vflens.experiments.results.results import (
     NotRun,
     clients,
@@ -33,8 +34,6 @@ from vflens.experiments.results.results import (
     final,
     label_results,
     leaking_columns,
-    privacy,
-    releases,
     skipped,
     targets,
     utility,

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from vflens.config import Limits
 from vflens.experiments.results.folders import Metric, Run
 from vflens.plugins.attack import installed_attack
 from vflens.score.service import MIN_ROWS
-from vflens.types import Document, Knowledge, Role
+from vflens.types import Role
 
 BLIND_GUESSES = {
     "zero": "all zeros",
@@ -209,56 +208,6 @@ def clients(run: Run) -> list[tuple[str, float, float]]:
     """Each client of a horizontal run: its name, its accuracy with the others and alone."""
     together, alone = _by_party(run, "accuracy"), _by_party(run, "accuracy_alone")
     return [(name, together[name], alone[name]) for name in run.of_role(Role.CLIENT) if name in alone]
-
-
-def _reads_released_tables(attack: str) -> bool:
-    kind = installed_attack(attack)
-    return kind is not None and Knowledge.RELEASED_TABLE in kind.needs
-
-
-def releases(run: Run) -> list[dict[str, object]]:
-    """Each released table: its target, the errors per cell that its noise claims, the errors of attacks."""
-    linear = {m.target: m.value for m in run.metrics("released_linear")}
-    bounds = {m.target: m.value for m in run.metrics("released_bound")}
-    reached = [r for r in final(run) if _reads_released_tables(r.attack)]
-    return [
-        {
-            "target": target,
-            "bound": bound,
-            "linear": linear.get(target),
-            "errors": [(r.attack, r.mse) for r in reached if r.target == target],
-        }
-        for target, bound in sorted(bounds.items())
-    ]
-
-
-def privacy(run: Run) -> list[Document]:
-    """Each party with counted noise: what the noise protects, releases of it per phase, total ε (None:
-    unknown), δ, the budget.
-    """
-    kinds = ("training", "prediction", "label")
-    counts, epsilons = (
-        {(k, m.target): m.value for k in kinds for m in run.metrics(f"{k}_{figure}")}
-        for figure in ("releases", "epsilon")
-    )
-    known = {place: None if math.isnan(value) else value for place, value in epsilons.items()}
-    limits = {p.name: p.config.get("limits", {}) for p in run.parties}
-    whole = {p.name for p in run.parties if p.role == Role.CLIENT}
-    units = {"training": "a row", "label": "a label of a client's row"}
-    return [
-        {
-            "party": party,
-            "of_client": party in whole,
-            "unit": "all rows of the client" if party in whole and kind == "training" else units[kind],
-            "releases": counts.get((kind, party), 0),
-            "epsilon": known.get((kind, party)),
-            "predictions": counts.get(("prediction", party), 0),
-            "prediction": known.get(("prediction", party)),
-            "delta": limits.get(party, {}).get("delta", Limits().delta),
-            "budget": limits.get(party, {}).get("epsilon"),
-        }
-        for kind, party in sorted({("label" if k == "label" else "training", p) for k, p in known})
-    ]
 
 
 @dataclass(frozen=True)

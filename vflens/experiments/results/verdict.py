@@ -12,6 +12,7 @@ from typing import Any
 
 from vflens.experiments.results import theory
 from vflens.experiments.results.folders import Run
+from vflens.experiments.results.protection import privacy
 from vflens.experiments.results.results import (
     LabelResult,
     Result,
@@ -20,7 +21,6 @@ from vflens.experiments.results.results import (
     final,
     label_results,
     leaking_columns,
-    privacy,
     skipped,
     utility,
 )
