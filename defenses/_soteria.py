@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -9,19 +11,38 @@ from torch import Tensor, nn
 from vflens.types import Array
 
 
-def movements(model: nn.Module, x: Tensor) -> Array:
-    """|h_j|/‖∂h_j/∂x‖ of each feature of h = ``model`` (x), (n, w): how far, to first order, x moves when h_j
-    becomes 0. A feature that does not depend on x has 0.
+class Pruned(nn.Module):
+    """``inner`` (n, d) → (n, w) whose rows lack the ``share`` of their features that moves the input most;
+    with ``training_only`` they are whole in predictions.
+    """
+
+    def __init__(self, inner: nn.Module, share: float, *, training_only: bool) -> None:
+        super().__init__()
+        self.inner = inner
+        self._share, self._training_only = share, training_only
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Pruned features of ``x``; the gradient passes through those that stay."""
+        if self._training_only and not self.training:
+            return cast(Tensor, self.inner(x))
+        with torch.enable_grad():
+            x = x if x.requires_grad else x.detach().requires_grad_()
+            h = self.inner(x)
+            moved = movements(h, x)
+        return cast(Tensor, h * torch.from_numpy(pruned(np.ones_like(moved), moved, self._share)).to(h))
+
+
+def movements(h: Tensor, x: Tensor) -> Array:
+    """|h_j|/‖∂h_j/∂x‖ of each feature of ``h`` (n, w): how far, to first order, x moves when h_j becomes 0. A
+    feature that does not depend on x has 0.
 
     Soteria maximises ‖x − x'‖ over representations with few entries changed (§4.2, with the same first-order
-    approximation). ``model`` treats rows one by one.
+    approximation). It takes one backward pass for each feature.
 
     Args:
-        model: rows (n, d) → representations (n, w).
-        x: (n, d).
+        h: what a model that treats rows one by one made of ``x``.
+        x: (n, d), of which gradients are taken.
     """
-    x = x.detach().requires_grad_()
-    h = model(x)
     slopes = [torch.autograd.grad(feature.sum(), x, retain_graph=True)[0] for feature in h.T]
     lengths = torch.stack([slope.norm(dim=1) for slope in slopes], dim=1)
     found: Array = torch.where(lengths > 0, h.abs() / lengths, 0.0).detach().cpu().numpy()

@@ -1,4 +1,4 @@
-"""Send gradients in few levels only.
+"""Send gradients, or a client's update, in few levels only.
 
 A baseline that FedAdOb names (§1), in the form of Zou et al. (2022), "discrete SGD", after Dryden et al.
 (2016).
@@ -29,12 +29,19 @@ class Discretisation(Defense):
 
     def on_gradient(self, g: Array, ctx: Context) -> Array:
         """Rows (n, w) of levels."""
-        if not g.size:
-            return g
-        middle, spread = float(g.mean()), float(g.std())
+        return self._nearest(g)
+
+    def on_update(self, u: Array, ctx: Context) -> Array:
+        """An update (1, m) of levels."""
+        return self._nearest(u)
+
+    def _nearest(self, rows: Array) -> Array:
+        if not rows.size:
+            return rows
+        middle, spread = float(rows.mean()), float(rows.std())
         levels = middle + spread * np.linspace(-2.0, 2.0, self.levels)
         between = (levels[1:] + levels[:-1]) / 2
-        nearest: Array = levels[np.searchsorted(between, g)]
+        nearest: Array = levels[np.searchsorted(between, rows)]
         return nearest
 
     def claim(self, state: Mapping[str, Array]) -> Claim:

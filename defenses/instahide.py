@@ -1,8 +1,8 @@
 """InstaHide: every row of a batch becomes a mixture of several rows, with random signs (Huang et al., 2020).
 
-The paper has one owner of features and labels. Here they lie at different parties, so partners and weights
-are drawn under the key that the data parties share, and the signs under the party's own secret
-(docs/adr/0024-mixtures-of-several-parties.md).
+The paper has one owner of features and labels, as a client is. In a vertical run they lie at different
+parties, so partners and weights are drawn under the key that the data parties share, and the signs under the
+party's own secret (docs/adr/0024-mixtures-of-several-parties.md).
 """
 
 from __future__ import annotations

@@ -2,19 +2,25 @@
 writes SVGs, in some five minutes.
 
 In ``docs/defenses``. ``features.svg``: attacks on columns against defences of a passive party.
-``labels.svg``: attacks on labels against defences of the active party.
+``labels.svg``: attacks on labels against defences of the active party. ``clients.svg``: accuracy under
+defences of clients.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
 
+import numpy as np
 from federation_pictures import Bars, defended, figure, measured
 from plugin_pictures import DOCS, bars
 
-from vflens.experiments.results.folders import Metric
+from vflens.experiments.results.folders import Metric, read_runs
+from vflens.experiments.results.results import clients, privacy
+from vflens.experiments.run.experiment import load_any
+from vflens.experiments.run.run import run
 
 INVERSIONS = ("wmi", "wmi_moments")
 LABELS = ("norm_scoring", "direction_scoring", "pmc")
@@ -48,6 +54,7 @@ def feature_errors() -> str:
             *(everywhere("instahide", mixed=m) for m in (1, 2)),
             *(defended("mid", "passive", strength=s) for s in (1e-3, 1e-2)),
             *(defended("distance_correlation", "passive", alpha=a) for a in (0.1, 1.0)),
+            *(defended("soteria", "passive", share=s) for s in (0.2, 0.5)),
         ],
         lambda found: (
             min(m.value for m in found if m.metric == "blind_mse"),
@@ -86,7 +93,24 @@ def label_errors() -> str:
     )
 
 
-PICTURES: dict[str, Callable[[], str]] = {"features.svg": feature_errors, "labels.svg": label_errors}
+def client_accuracy() -> str:
+    """Share of prediction rows named rightly, mean over clients, under each defence of them."""
+    experiment = load_any(DOCS.parent / "examples/horizontal_defences.toml")
+    shown, alone = Bars(), 0.0
+    with TemporaryDirectory() as folder:
+        ran = run(experiment.model_copy(update={"out": Path(folder)}), in_process=True)
+        for found in read_runs(ran.scenarios):
+            together, alone = np.mean([(t, a) for _, t, a in clients(found)], axis=0).tolist()
+            spent = sorted({f", ε = {p['epsilon']:.2g} of {p['unit']}" for p in privacy(found)})
+            shown.append((found.name.partition("/")[2], together, f"{together:.3f}{''.join(spent)}"))
+    return bars("digits, two clients: mean accuracy (dashed: each client alone)", shown, alone)
+
+
+PICTURES: dict[str, Callable[[], str]] = {
+    "features.svg": feature_errors,
+    "labels.svg": label_errors,
+    "clients.svg": client_accuracy,
+}
 
 
 def main(folder: Path = DOCS / "defenses") -> None:

@@ -27,7 +27,7 @@ from vflens.protocol.checks import check_exchange, check_origin, finite_tensors
 from vflens.protocol.horizontal import HorizontalFederation
 from vflens.protocol.link import Handlers, Link
 from vflens.protocol.masked_update import MaskedRound
-from vflens.randomness import derive
+from vflens.randomness import derive, secret_from_seed
 from vflens.tables.order import load_order
 from vflens.types import Array, Exchange, PartyInfo, Phase, Point, Released
 
@@ -50,7 +50,12 @@ class Client(DataParty):
 
     def __init__(self, config: ClientConfig, links: Mapping[str, Link], *, in_process: bool = False) -> None:
         super().__init__(
-            config, links, learns_from=Point.PARAMETERS, asked_for_rows=False, in_process=in_process
+            config,
+            links,
+            learns_from=Point.PARAMETERS,
+            asked_for_rows=False,
+            common=derive(secret_from_seed(config.seed), "own rows"),  # it holds features and labels
+            in_process=in_process,
         )
         if self.table.labels is None:
             raise ConfigError(
@@ -174,7 +179,11 @@ class Client(DataParty):
             mask = self._mask(act, received)
             self.run.spending.take(act.exchange.round)
             update = self._update(received)
-            return StepReply(self.gate.release(federation.sent, act.exchange, _NO_ROWS, update, mask))
+            released = self.gate.release(federation.sent, act.exchange, _NO_ROWS, update, mask)
+            if self.chain.memory:  # what it left of this update follows from no log
+                self.settle()
+                self.recovery.checkpoint(self._state())
+            return StepReply(released)
 
     def _mask(self, act: Step, received: Released) -> MaskedRound | None:
         if self.masking is None:
@@ -259,7 +268,8 @@ class Client(DataParty):
 
     def _state(self) -> dict[str, Array]:
         self.keep_figures()
-        return {_TAKEN + name: value for name, value in self._taken.items()} | self.run.model.state()
+        taken = {_TAKEN + name: value for name, value in self._taken.items()}
+        return {**taken, **self.run.model.state(), **self.chain.memory.state()}
 
     def load(self, state: Mapping[str, Array]) -> None:
         """See :meth:`vflens.member.member.Member.load`."""
@@ -268,6 +278,7 @@ class Client(DataParty):
         check_state(taken, own)
         self._taken = {name.removeprefix(_TAKEN): value for name, value in taken.items()}
         self.run.model.load({name: value for name, value in state.items() if name not in taken})
+        self.chain.memory.load(state)
 
     def record_totals(self) -> None:
         """See :meth:`vflens.member.member.Member.record_totals`: what the updates cost."""

@@ -10,6 +10,7 @@ from vflens.clients.utility import accuracy
 from vflens.models.alone import train_alone
 from vflens.models.part import Keys, Site, plain
 from vflens.numerics.ranking import auc
+from vflens.plugins.chain import DefenseChain
 from vflens.protocol.checks import MODEL_VERSION
 from vflens.randomness import derive, stream
 from vflens.storage.metrics import Metrics
@@ -22,6 +23,7 @@ class Measured(Protocol):
     name: str
     secret: bytes
     metrics: Metrics
+    chain: DefenseChain
 
 
 def record_utility(client: Measured, run: LocalRun, site: Site) -> None:
@@ -41,7 +43,8 @@ def record_utility(client: Measured, run: LocalRun, site: Site) -> None:
         train,
         rng=stream(client.secret, "alone"),
     )
-    scores = {"": run.model.log_scores(run.inputs[predict], exchange), "_alone": alone(predict)}
+    inputs = client.chain.fold("on_batch", run.inputs[predict], exchange, predict)
+    scores = {"": run.model.log_scores(inputs, exchange), "_alone": alone(predict)}
     for suffix, log_c in scores.items():
         labels, add = run.labels[predict], client.metrics.add
         add("accuracy" + suffix, accuracy(log_c, labels), scored_set="predict", rows=len(predict))

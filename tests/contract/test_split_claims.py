@@ -48,6 +48,8 @@ def _cases() -> list[tuple[str, Role, str]]:
             hooks = (
                 kind().hooks() & HOOKS[role] & TRAINING - ({"on_embedding"} if role is Role.ACTIVE else set())
             )
+            if kind.bottom_only and role is Role.ACTIVE:
+                hooks -= {"wrap_model"}
             if hooks and not kind().needs_weight and "on_dataset" not in kind().hooks():
                 found += [(name, role, hook) for hook in sorted(hooks)]
     return found

@@ -67,9 +67,10 @@ def test_the_movement_of_a_linear_feature_is_its_distance_from_zero() -> None:
     model, x = nn.Linear(4, 6, dtype=torch.float64), torch.rand(5, 4, dtype=torch.float64)
     with torch.no_grad():
         model.weight[2] = 0  # a feature that does not depend on x
-    found = movements(model, x)
+    x.requires_grad_()
+    found = movements(model(x), x)
     weight, bias = model.weight.detach().numpy(), model.bias.detach().numpy()
-    for row, h in zip(x.numpy(), found, strict=True):
+    for row, h in zip(x.detach().numpy(), found, strict=True):
         for w, b, distance in zip(weight, bias, h, strict=True):
             assert distance == pytest.approx(abs(w @ row + b) / np.linalg.norm(w) if w.any() else 0.0)
 

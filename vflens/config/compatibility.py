@@ -55,7 +55,8 @@ def build_defenses(config: MemberConfig) -> list[NamedDefense]:
         available -= {"on_embedding"}
     defenses: list[NamedDefense] = build_plugins(DEFENSES, config.defenses)
     for name, defense in defenses:
-        if not defense.hooks() & available:
+        no_top = {"wrap_model"} if defense.bottom_only and config.role is Role.ACTIVE else set()
+        if not defense.hooks() & (available - no_top):
             raise ConfigError(
                 f"defence {name!r} at {config.role} {config.party!r} would never act: "
                 f"it changes {_listed(defense.hooks())}, this party handles {_listed(available)}: "

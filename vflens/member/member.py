@@ -79,7 +79,7 @@ class Member(Party):
         learns_from: what it receives in training, and logs for a restart.
         asked_for_rows: whether another party draws the rows of its training steps; it then keeps them.
         parameters: those that others disclosed to it, for defences that need them.
-        common: a secret that data parties share, for defences that draw together.
+        common: a secret that the holders of the same rows share, for defences that draw together.
         in_process: whether all parties run in one process, for reports.
 
     Raises:

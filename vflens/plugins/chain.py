@@ -11,6 +11,7 @@ import numpy as np
 
 from vflens.errors import PluginError
 from vflens.plugins.defense import Context, Defense, NamedDefense
+from vflens.plugins.memory import Memory
 from vflens.randomness import stream
 from vflens.types import Array, Claim, Exchange, Owner
 
@@ -47,6 +48,7 @@ class DefenseChain:
         self._secret, self._nonce, self._common = secret, nonce, common
         self.named = tuple(defenses)
         self.defenses = tuple(defense for _, defense in defenses)
+        self.memory = Memory()
         self._states: dict[int, Mapping[str, Array]] = {}
         self._fired: set[int] = set()
         self._by_hook: dict[str, list[int]] = {}
@@ -148,6 +150,8 @@ class DefenseChain:
             _check_result(defense, hook, value, result)
         for name, tensor in result.items() if isinstance(result, Mapping) else ():
             _check_result(defense, hook, value.get(name, tensor), tensor)
+        if context.memory:
+            self.memory.keep(position, exchange.round, context.memory)
         return result
 
     def _at_start(self, hook: str, exchange: Exchange) -> list[tuple[int, Defense, Context]]:
@@ -160,7 +164,8 @@ class DefenseChain:
 
     def _context(self, position: int, hook: str, exchange: Exchange, rows: Array) -> Context:
         known = (exchange, rows, self._state(position), hook, position)
-        return Context(self._owner(), *known, self._secret, self._nonce, self._common)
+        kept = self.memory.before(position, exchange.round) if hook == "on_update" else {}
+        return Context(self._owner(), *known, self._secret, self._nonce, self._common, kept)
 
     def _state(self, position: int) -> Mapping[str, Array]:
         if position not in self._states:

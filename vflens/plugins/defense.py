@@ -57,6 +57,8 @@ class Context:
     secret: InitVar[bytes]
     nonce: str = ""  # of the party's start (:mod:`vflens.member.start_nonce`)
     common: InitVar[bytes] = b""  # the secret that the data parties share; empty at a coordinator
+    #: In ``on_update`` what this defence kept of the round before; what it holds afterwards is kept.
+    memory: dict[str, Array] = field(default_factory=dict)
     _in_exchange: Key = field(init=False, repr=False)
     _in_common: Key | None = field(init=False, repr=False)
     _in_run: Key = field(init=False, repr=False)
@@ -148,6 +150,8 @@ class Defense(BaseModel):
     needs_parameters: ClassVar[bool] = False
     #: It draws with ``ctx.common_stream``: every data party must have it, with the same settings.
     together: ClassVar[bool] = False
+    #: It wraps bottom models alone, whose representations leave or shape an update; no top model.
+    bottom_only: ClassVar[bool] = False
     #: It puts one row into several, or its penalty does: no ε per row can be stated of what comes behind it.
     mixes_rows: ClassVar[bool] = False
     #: Settings over its defaults with which ``vflens audit`` tries it, from weak to strong.

@@ -1,0 +1,29 @@
+"""Send only the largest numbers of an update; the rest is added to the update of the next round.
+
+Gradient compression as FedAdOb cites it (§2): Lin et al. (2018), "deep gradient compression", in its simplest
+form, Stich et al. (2018), algorithm 1.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from vflens.numerics.updates import sparse_update
+from vflens.plugins.defense import Context, Defense
+from vflens.types import Array
+
+
+class ErrorFeedback(Defense):
+    """Of an update and what earlier rounds left, m numbers, the ⌈kept·m⌉ of largest magnitude are sent.
+
+    What is not sent stays at the client until a later round: over all rounds no number is lost. Nothing is
+    claimed: what is sent is exact.
+    """
+
+    kept: float = Field(0.1, gt=0, le=1, description="share of every update that is sent")
+
+    def on_update(self, u: Array, ctx: Context) -> Array:
+        """A sparse update (1, m)."""
+        sent, left = sparse_update({"left": u}, self.kept, ctx.memory or None)
+        ctx.memory.update(left)
+        return sent["left"]
