@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from horizontal import deal, table
+from horizontal import federation as clients
 from laboratory import federation
 from torch import nn
 
@@ -64,3 +67,21 @@ def test_embeddings_leave_a_passive_party_pruned(tmp_path: Path) -> None:
 def test_at_the_active_party_it_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"defence 'soteria' at active 'active' would never act"):
         federation(tmp_path, model=MODEL, defenses=[{"name": "soteria", "at": "active"}])
+
+
+def test_weights_that_read_a_pruned_feature_get_no_gradient_from_a_clients_row(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {
+        "model": {**MODEL, "hidden": []},
+        "training": {"optimizer": "sgd", "learning_rate": 0.1, "batch_size": 1, "l2": 0.0},
+        "horizontal": {"rounds": 2, "local_steps": 1},
+    }
+    read = {}
+    for name, defenses in (("soteria", [{"name": "soteria", "share": 0.8}]), ("none", [])):
+        local = clients(deal(tmp_path / name, {"a": table(30, 1)}, defenses=defenses, **settings))
+        local.run()
+        sent = local.leader.transcript.select(Point.UPDATE)
+        weights = [u.tensor("top.1.weight") for u in sent]
+        assert weights[0].shape == (8, 10)
+        read[name] = [int((w != 0).any(axis=0).sum()) for w in weights]
+    assert all(1 <= n <= 2 for n in read["soteria"])
+    assert all(n > 2 for n in read["none"])

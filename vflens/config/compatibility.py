@@ -227,7 +227,8 @@ def check_method(defenses: Iterable[NamedDefense], party: str, horizontal: Horiz
         ConfigError: names it.
     """
     for name, defense in defenses:
-        if "wrap_model" in defense.hooks() and not horizontal.private_bottom:
+        wraps = "wrap_model" in defense.hooks() and not defense.bottom_only
+        if wraps and not horizontal.private_bottom:
             raise ConfigError(
                 f"defence {name!r} at {party!r} stands around a bottom model of the client's own, "
                 f"horizontal.method = {horizontal.method!r} has none: choose 'lg_fedavg'"

@@ -150,7 +150,8 @@ class Defense(BaseModel):
     needs_parameters: ClassVar[bool] = False
     #: It draws with ``ctx.common_stream``: every data party must have it, with the same settings.
     together: ClassVar[bool] = False
-    #: It wraps bottom models alone, whose representations leave or shape an update; no top model.
+    #: It changes what a bottom model gives, and learns nothing itself: a bottom model that is averaged may
+    #: have it, a top model has no use for it.
     bottom_only: ClassVar[bool] = False
     #: It puts one row into several, or its penalty does: no ε per row can be stated of what comes behind it.
     mixes_rows: ClassVar[bool] = False
