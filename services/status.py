@@ -14,7 +14,7 @@ from vflens.services.folder import is_held
 from vflens.services.healthcheck import serves, serves_itself
 from vflens.services.identity import counterpart, identity_of
 from vflens.storage.json_file import json_object
-from vflens.types import Document, Phase
+from vflens.types import Document, Phase, Role
 
 _TAIL_BYTES = 1 << 20  # of a log: its last lines
 
@@ -23,7 +23,8 @@ def status(config_file: Path) -> Document:
     """The status of the party of ``config_file``, of this machine; nothing is changed.
 
     ``state`` is "never started", "running", "killed", "finished", "interrupted" or "failed"; ``phase`` that
-    of ``state.json``, or "alignment" before it; ``step`` the last training step received, of ``steps``.
+    of ``state.json``, or "alignment" before it; ``step`` the last training step received, of ``steps``; in a
+    horizontal run they are rounds.
 
     Raises:
         ConfigError: no party's configuration.
@@ -88,7 +89,8 @@ def check(found: Document, config_file: Path) -> None:
 def words(found: Document) -> str:
     """:func:`status` for people."""
     restarts = found["restarts"]
-    step = "" if found["step"] is None else f", step {found['step']} of {found['steps'] or '?'}"
+    unit = "round" if found["role"] in (Role.CLIENT, Role.SERVER) else "step"
+    step = "" if found["step"] is None else f", {unit} {found['step']} of {found['steps'] or '?'}"
     lines = [
         f"{found['role']} {found['party']}, run {found['run']}: {found['state']}"
         + (f" ({found['reason']})" if found["reason"] else ""),
@@ -144,7 +146,9 @@ def _last_step(folder: Path) -> int | None:
 
 
 def _steps(federation: dict[str, Any]) -> int | None:
-    """The training steps of the run, unless it stops early; None before the alignment."""
+    """The training steps of the run, unless it stops early, or its rounds; None before it is prepared."""
+    if isinstance(rounds := federation.get("horizontal"), dict):
+        return _count(rounds.get("rounds"))
     if not isinstance(training := federation.get("training"), dict):
         return None
     epochs, batch = _count(training.get("epochs")), _count(training.get("batch_size"))

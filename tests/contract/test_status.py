@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import horizontal
 import pytest
 from accidents import train_until
 from certs import files, subject
@@ -20,7 +21,7 @@ from vflens.config import load_party
 from vflens.experiments.run.in_process import LocalFederation
 from vflens.services.folder import begin, exclusive, write_status
 from vflens.services.process import start_server
-from vflens.services.status import words
+from vflens.services.status import status, words
 from vflens.types import Role
 from vflens.wire.tls.issue import draw_authority
 
@@ -171,3 +172,14 @@ def test_a_damaged_line_hides_no_earlier_step(home: Home) -> None:
     (folder / "index.jsonl").write_text('{"phase":"train","step":3}\n{"phase":"train"}\n')
     (folder / "left_out.json").write_text('{"x":[], "gradient active":[2]}')
     assert home.ask("passive")[1]["step"] == 3
+
+
+def test_rounds_are_counted_of_all_rounds(tmp_path: Path) -> None:
+    files = horizontal.deal(tmp_path, {"a": horizontal.table(30, 1)}, horizontal={"rounds": 4})
+    local = horizontal.federation(files)
+    horizontal.server_of(local).prepare()
+    train_until(local, 2)
+    found = {party: status(files[party]) for party in files}
+    assert {party: (f["step"], f["steps"]) for party, f in found.items()} == {"a": (1, 4), "server": (1, 4)}
+    assert "phase: training, round 1 of 4; restarts: 0" in words(found["a"])
+    close(local)

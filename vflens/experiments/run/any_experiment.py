@@ -151,7 +151,8 @@ class AnyPartiesExperiment(Settings, ABC):
             raise ValueError(f"parties {members}: give every party its own name")
         for name in self.named():
             if name not in members:
-                raise ValueError(f"party {name!r} is none of {members}")
+                shown = members if len(members) < 9 else [*members[:3], "…", *members[-3:]]
+                raise ValueError(f"party {name!r} is none of {shown}")
         titles = [s.name.replace(" ", "-") for s in self.scenarios]  # the names of their folders
         if len(set(titles)) < len(titles):
             raise ValueError(f"scenarios {titles}: give every scenario its own name")

@@ -33,6 +33,7 @@ from vflens.experiments.run.dealer import data_set, deal_tables, remove_sockets,
 from vflens.experiments.run.experiment import Experiment, load_any
 from vflens.experiments.run.horizontal import HorizontalExperiment, check_clients
 from vflens.experiments.run.knowledge import check_granted
+from vflens.experiments.run.whole_models import check_models, described
 from vflens.models.family import ModelFamily
 from vflens.models.part import Keys, Site, plain
 from vflens.models.settings import Training
@@ -69,7 +70,8 @@ def check(file: Path) -> Document:
         agreed = check_clients(experiment, list({c.party: c for c in clients}.values()), read)
         for client in clients:
             UpdateSpending(client, partial(_claims, client), agreed, set()).check_run()
-        rows = agreed.parties
+        check_models(agreed, clients)
+        rows, facts["model"] = agreed.parties, described(agreed)
         trained, predicted = sum(p.train_rows for p in rows), sum(p.predict_rows for p in rows)
         return {**facts, "rows": f"{trained} to train, {predicted} to predict at {len(rows)} clients"}
     assert isinstance(experiment, Experiment)

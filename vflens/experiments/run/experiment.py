@@ -20,6 +20,7 @@ from vflens.config import (
     read_toml,
     validate,
 )
+from vflens.errors import ConfigError
 from vflens.experiments.run.any_experiment import AnyPartiesExperiment, token
 from vflens.experiments.run.dealing import VerticalSplit, deal
 from vflens.models.settings import Aggregator
@@ -183,7 +184,13 @@ def load_experiment(file: Path) -> Experiment:
 
 def load_any(file: Path) -> AnyPartiesExperiment:
     """As :func:`load_experiment`, of either setting: a table ``[horizontal]`` makes it a horizontal one."""
-    if "horizontal" not in read_toml(file):
+    settings = read_toml(file)
+    if "horizontal" not in settings:
+        if "clients" in (settings.get("parties") or {}):
+            raise ConfigError(
+                f"{file}: parties.clients without a table [horizontal]: add it with rounds, or name active "
+                "and passive parties"
+            )
         return load_experiment(file)
     from vflens.experiments.run.horizontal import HorizontalExperiment
 

@@ -31,8 +31,9 @@ class Rows(Settings):
     kind: Literal["rows"] = "rows"
     alpha: float | None = Field(
         None,
-        gt=0,
-        allow_inf_nan=False,
+        ge=1e-3,
+        le=1e6,
+        strict=True,
         description="each class is shared out by a Dirichlet law with this parameter, small ones unevenly "
         "(Hsu et al., 2019); absent: all rows evenly and at random",
     )
@@ -206,11 +207,16 @@ def check_clients(
     federation = HorizontalFederation(experiment.name, clients, *settings)
     for client in clients:
         check_limits(federation, client, experiment.limits)
-    number = 8 if federation.horizontal.secure_aggregation else federation.dtype.itemsize  # bytes
-    size = federation.part_size(clients[0]).parameters * number
+    size = update_bytes(federation)
     if size > experiment.limits.message_mib * MIB:
         raise ConfigError(
             f"limits.message_mib = {experiment.limits.message_mib}: an update takes {size / MIB:.1f} MiB, "
             "raise it, or choose a smaller model"
         )
     return federation
+
+
+def update_bytes(federation: HorizontalFederation) -> int:
+    """What the update of a client takes in a message."""
+    number = 8 if federation.horizontal.secure_aggregation else federation.dtype.itemsize
+    return federation.part_size(federation.parties[0]).parameters * number

@@ -1,0 +1,57 @@
+"""The models of a horizontal run, built as its clients will build them, and what they take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from vflens.array import ScaledColumns
+from vflens.config import MIB, ClientConfig
+from vflens.config.compatibility import build_defenses
+from vflens.experiments.run.horizontal import update_bytes
+from vflens.models.part import Keys, Site
+from vflens.models.whole import WholeModel
+from vflens.plugins.chain import DefenseChain
+from vflens.protocol.horizontal import HorizontalFederation
+from vflens.protocol.model_size import memory
+from vflens.types import Exchange, Owner, Phase, Role
+
+
+def check_models(federation: HorizontalFederation, clients: Iterable[ClientConfig]) -> None:
+    """Build the whole model behind the defences of ``clients``; clients with the same defences need it once.
+
+    Raises:
+        ConfigError: a defence finds no layer; torch is missing.
+    """
+    for client in {(c.defenses, c.device): c for c in clients}.values():
+        _check_model(federation, client)
+
+
+def _check_model(federation: HorizontalFederation, client: ClientConfig) -> None:
+    columns, defenses = federation.columns, build_defenses(client)
+    owner = Owner(client.party, ScaledColumns(np.zeros((0, len(columns)))), role=Role.CLIENT)
+    chain = DefenseChain(lambda: owner, defenses, b"")
+    site = Site(
+        party=client.party,
+        columns=columns,
+        features=len(columns),
+        classes=federation.n_classes,
+        training=federation.training,
+        keys=Keys.under(b""),
+        wrap=chain.wrap(Exchange(federation.run, Phase.TRAIN, 0, 0)),
+        device=client.device,
+        received=federation.received_width,
+        holds_bias=True,
+    )
+    WholeModel(federation.model, site)
+
+
+def described(federation: HorizontalFederation) -> str:
+    """What the model takes, in words: parameters, an update, the memory of the client that needs most."""
+    parameters = federation.part_size(federation.parties[0]).parameters
+    most = max(memory(federation, client) for client in federation.parties)
+    return (
+        f"{parameters:,} parameters, an update of {update_bytes(federation) / MIB:.2g} MiB a client and "
+        f"round; rows, model and a step take up to {most / MIB:.2g} MiB at a client, beside its libraries"
+    )
