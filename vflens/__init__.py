@@ -2,7 +2,7 @@
 
 >>> import vflens as vl
 >>> run = vl.run("examples/demo.toml")              # a federation, attacked: run.verdict, run.results
->>> run = vl.run(vl.Experiment(name="mine", ...))   # the same without a file
+>>> run = vl.run(vl.Experiment(name="mine", ...))   # the same without a file, or vl.HorizontalExperiment
 >>> facts = vl.sweep("examples/sweep.toml")         # every attack against every defence
 >>> found = vl.audit(frame, classes=2)              # what a federation would learn of your columns
 >>> noisy, certificate = vl.release(frame, lambda_=1.0)
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from vflens.api.estimates import estimate as estimate
     from vflens.api.estimates import verify as verify
     from vflens.api.experiment import Experiment as Experiment
+    from vflens.api.experiment import HorizontalExperiment as HorizontalExperiment
     from vflens.api.runs import Run as Run
     from vflens.api.runs import run as run
     from vflens.api.runs import sweep as sweep
@@ -48,6 +49,7 @@ __all__ = [
     "Defense",
     "Estimate",
     "Experiment",
+    "HorizontalExperiment",
     "Knowledge",
     "LinearAttack",
     "Moments",
@@ -65,7 +67,7 @@ __all__ = [
 #: Module → the public names that it defines.
 _NAMES = {
     "vflens.api.estimates": ("Estimate", "estimate", "verify"),
-    "vflens.api.experiment": ("Experiment",),
+    "vflens.api.experiment": ("Experiment", "HorizontalExperiment"),
     "vflens.api.runs": ("Run", "run", "sweep"),
     "vflens.api.tables": ("Audit", "Certificate", "audit", "release"),
     "vflens.plugins.attack": ("Attack", "LinearAttack", "linear_estimate"),

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import vflens as vl
@@ -45,6 +46,36 @@ def people() -> pd.DataFrame:
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> vl.Run:
     return vl.run(vl.Experiment(**SMALL), out=tmp_path_factory.mktemp("runs"))
+
+
+CLIENTS: dict[str, Any] = {
+    "name": "clients",
+    "data": {"name": "wine"},
+    "parties": {"clients": 2},
+    "horizontal": {"rounds": 2},
+}
+
+
+@pytest.mark.parametrize("given", [CLIENTS, vl.HorizontalExperiment(**CLIENTS)], ids=["dict", "class"])
+def test_a_horizontal_experiment_gives_the_accuracy_of_each_client(tmp_path: Path, given: Any) -> None:
+    run = vl.run(given, out=tmp_path)
+    rows = run.clients.to_pylist()
+    assert [(r["scenario"], r["client"]) for r in rows] == [("run", "client-1"), ("run", "client-2")]
+    for row in rows:
+        own = pq.read_table(run.folder / "run" / row["client"] / "metrics.parquet").to_pylist()
+        figures = {r["metric"]: r["value"] for r in own}
+        assert (row["accuracy"], row["alone"]) == (figures["accuracy"], figures["accuracy_alone"])
+
+
+def test_a_horizontal_experiment_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(vl.errors.ConfigError, match=r"^experiment: horizontal\.rounds: Input should be gr"):
+        vl.HorizontalExperiment(**{**CLIENTS, "horizontal": {"rounds": 0}})
+    with pytest.raises(vl.errors.ConfigError, match=r"a sweep is of a vertical federation: remove \[horiz"):
+        vl.sweep({**CLIENTS, "sweep": {}}, out=tmp_path)
+
+
+def test_a_vertical_run_has_no_clients(done: vl.Run) -> None:
+    assert done.clients.num_rows == 0
 
 
 # -- what is public --------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""``vl.Experiment``: an experiment built in Python."""
+"""``vl.Experiment`` and ``vl.HorizontalExperiment``: experiments built in Python."""
 
 from __future__ import annotations
 
@@ -7,10 +7,21 @@ from typing import Any
 from pydantic import ValidationError
 
 from vflens.config.reading import refused
-from vflens.experiments.run import experiment
+from vflens.experiments.run import experiment, horizontal
+from vflens.experiments.run.any_experiment import AnyPartiesExperiment
 
 
-class Experiment(experiment.Experiment):
+class _RefusesInASentence(AnyPartiesExperiment):
+    """Refuses wrong settings with our errors, not with pydantic's."""
+
+    def __init__(self, **settings: Any) -> None:
+        try:
+            super().__init__(**settings)
+        except ValidationError as error:
+            raise refused(error, "experiment") from None
+
+
+class Experiment(_RefusesInASentence, experiment.Experiment):
     """What ``vl.run`` runs, without a file: keyword arguments are the keys of the file, tables are dicts.
 
     ``vl.Experiment(name="mine", data={"name": "wine"}, split={"kind": "fraction", "fraction": 0.5},
@@ -21,8 +32,13 @@ class Experiment(experiment.Experiment):
         ConfigError: a setting that is missing, unknown or out of range; one sentence for all of them.
     """
 
-    def __init__(self, **settings: Any) -> None:
-        try:
-            super().__init__(**settings)
-        except ValidationError as error:
-            raise refused(error, "experiment") from None
+
+class HorizontalExperiment(_RefusesInASentence, horizontal.HorizontalExperiment):
+    """The same for clients with rows of their own, whose updates a server averages.
+
+    ``vl.HorizontalExperiment(name="mine", data={"name": "digits"}, parties={"clients": 3},
+    horizontal={"rounds": 30})``.
+
+    Raises:
+        ConfigError: as for :class:`Experiment`.
+    """

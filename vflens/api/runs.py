@@ -17,8 +17,10 @@ from vflens.config import validate
 from vflens.errors import ConfigError
 from vflens.experiments.pages.report_charts import heat_cells, percent
 from vflens.experiments.results import compare, folders, verdict
-from vflens.experiments.results.results import Result, final
-from vflens.experiments.run.experiment import AnyExperiment, Experiment, load_as
+from vflens.experiments.results.results import Result, clients, final
+from vflens.experiments.run.any_experiment import AnyPartiesExperiment
+from vflens.experiments.run.experiment import AnyExperiment, Experiment, load_any, load_as
+from vflens.experiments.run.horizontal import HorizontalExperiment
 from vflens.experiments.run.run import run as run_experiment
 from vflens.experiments.sweeps.pool import Pool
 from vflens.experiments.sweeps.sweep import SweepFile, run_sweep
@@ -29,6 +31,11 @@ _RESULTS = pa.schema(
     + [("rows", pa.int64())]
     + [(name, pa.float64()) for name in ("mse", "blind", "relative", "psnr", "ssim")]
     + [("better", pa.bool_())]
+)
+
+_CLIENTS = pa.schema(
+    [(name, pa.string()) for name in ("scenario", "client")]
+    + [(name, pa.float64()) for name in ("accuracy", "alone")]
 )
 
 
@@ -69,6 +76,18 @@ class Run:
             for result in final(run)
         ]
         return pa.Table.from_pylist(rows, schema=_RESULTS)
+
+    @cached_property
+    def clients(self) -> pa.Table:
+        """One row for each scenario and client of a horizontal run: its accuracy on its own prediction rows,
+        with the others, and ``alone``, by a model of its own rows; no row for a vertical run.
+        """
+        rows = [
+            dict(zip(_CLIENTS.names, (scenario, *client), strict=True))
+            for scenario, run in zip(self.scenarios, self._runs, strict=True)
+            for client in clients(run)
+        ]
+        return pa.Table.from_pylist(rows, schema=_CLIENTS)
 
     @cached_property
     def estimates(self) -> dict[tuple[str, ...], Estimate]:
@@ -121,7 +140,7 @@ def _shade(result: Result | None) -> float:
 
 
 def run(
-    experiment: Experiment | Path | str | Mapping[str, Any],
+    experiment: AnyPartiesExperiment | Path | str | Mapping[str, Any],
     *,
     in_process: bool = True,
     out: Path | str | None = None,
@@ -129,7 +148,8 @@ def run(
     """Run an experiment: deal the data, train, predict, attack, report.
 
     Args:
-        experiment: a TOML file, a :class:`vflens.Experiment`, or a dict of its keys and tables.
+        experiment: a TOML file, a :class:`vflens.Experiment` or :class:`vflens.HorizontalExperiment`, or
+            a dict of its keys and tables.
         in_process: all parties in this process: quicker, no isolation. False: one process for each party, as
             in ``vflens run``. The results have the same bits.
         out: the folder in which the run's folder is made; None: the experiment's own ``out``.
@@ -137,7 +157,7 @@ def run(
     Raises:
         VflensError: the reason for which it cannot run, in one sentence.
     """
-    loaded = experiment if isinstance(experiment, Experiment) else _loaded(Experiment, experiment)
+    loaded = experiment if isinstance(experiment, AnyPartiesExperiment) else _experiment(experiment)
     if out is not None:
         loaded = loaded.model_copy(update={"out": Path(out)})
     done = run_experiment(loaded, in_process=in_process)
@@ -166,6 +186,14 @@ def sweep(
     folder = Path(out)
     pool = Pool(folder / f".{loaded.name}", jobs, backend)  # type: ignore[arg-type]  # the pool checks it
     return run_sweep(loaded, pool, folder, f"vl.sweep, {loaded.name}")
+
+
+def _experiment(given: Any) -> AnyPartiesExperiment:
+    """The experiment of either setting in a file or a dict."""
+    if isinstance(given, str | Path):
+        return load_any(Path(given))
+    horizontal = isinstance(given, Mapping) and "horizontal" in given
+    return _loaded(HorizontalExperiment if horizontal else Experiment, given)
 
 
 def _loaded(kind: type[AnyExperiment], given: Any) -> AnyExperiment:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, FiniteFloat, model_validator
 
@@ -85,6 +85,16 @@ class SweepFile(Experiment):
     """An experiment with a table ``[sweep]`` and without scenarios."""
 
     sweep: Sweep
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_vertical(cls, settings: Any) -> Any:
+        if isinstance(settings, dict) and "horizontal" in settings:
+            raise ValueError(
+                "a sweep is of a vertical federation: remove [horizontal], or give each setting a file of "
+                "its own and use `vflens run` and `vflens compare`"
+            )
+        return settings
 
     @model_validator(mode="after")
     def _cells_are_simulations(self) -> SweepFile:
