@@ -18,7 +18,8 @@ from federation_pictures import Bars, defended, figure, measured
 from plugin_pictures import DOCS, bars
 
 from vflens.experiments.results.folders import Metric, read_runs
-from vflens.experiments.results.results import clients, privacy
+from vflens.experiments.results.protection import privacy
+from vflens.experiments.results.results import clients
 from vflens.experiments.run.experiment import load_any
 from vflens.experiments.run.run import run
 
