@@ -28,7 +28,9 @@ COPY --from=build /venv /venv
 WORKDIR /vflens
 COPY examples examples
 # A named volume takes over owner and mode of the folder that it is first mounted on; others must not read a party's.
-RUN mkdir -p parties/coordinator parties/active parties/passive && chmod 700 parties/* && chown -R vflens:vflens parties
+RUN mkdir -p parties/coordinator parties/active parties/passive \
+      parties/server parties/client-1 parties/client-2 parties/client-3 && \
+    chmod 700 parties/* && chown -R vflens:vflens parties
 
 USER vflens
 CMD ["vflens", "--help"]

@@ -1,4 +1,4 @@
-"""docker-compose.yml says what the dealer writes, and its very commands make a federation."""
+"""The compose files say what the dealer writes, and their very commands make federations of both settings."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import subprocess
 import sys
 import time
 import tomllib
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,81 +18,125 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from vflens.experiments.run.any_experiment import AnyPartiesExperiment
 from vflens.experiments.run.dealer import SERVICES, TLS, deal_tables, write_parties
-from vflens.experiments.run.experiment import Experiment, load_experiment
+from vflens.experiments.run.experiment import load_any
 
 ROOT = Path(__file__).parents[2]
-COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
-SERVED: dict[str, Any] = {name: s for name, s in COMPOSE["services"].items() if name != "dealer"}
-DEALER: dict[str, Any] = COMPOSE["services"]["dealer"]
 
 
-@pytest.fixture(scope="module")
-def experiment() -> Experiment:
-    return load_experiment(ROOT / "examples" / "compose.toml")
+@dataclass(frozen=True)
+class Topology:
+    """A compose file, the experiment that its dealer deals, and the party whose output is shown."""
+
+    file: str
+    example: str
+    leader: str
+    progress: str
+
+    @cached_property
+    def compose(self) -> dict[str, Any]:
+        found: dict[str, Any] = yaml.safe_load((ROOT / self.file).read_text(encoding="utf-8"))
+        return found
+
+    @property
+    def dealer(self) -> dict[str, Any]:
+        service: dict[str, Any] = self.compose["services"]["dealer"]
+        return service
+
+    @property
+    def served(self) -> dict[str, Any]:
+        return {name: s for name, s in self.compose["services"].items() if name != "dealer"}
+
+
+TOPOLOGIES = (
+    Topology("docker-compose.yml", "compose.toml", "coordinator", "training 60/60"),
+    Topology("docker-compose.horizontal.yml", "compose_horizontal.toml", "server", "training 20/20"),
+)
+
+
+@pytest.fixture(params=TOPOLOGIES, ids=lambda topology: topology.leader)
+def topology(request: pytest.FixtureRequest) -> Topology:
+    found: Topology = request.param
+    return found
 
 
 @pytest.fixture
-def dealt(experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def experiment(topology: Topology) -> AnyPartiesExperiment:
+    return load_any(ROOT / "examples" / topology.example)
+
+
+@pytest.fixture
+def dealt(
+    topology: Topology, experiment: AnyPartiesExperiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> dict[str, Any]:
     """The configurations that the dealer writes in a network of services, by party."""
-    monkeypatch.setenv("VFLENS_NETWORK", DEALER["environment"]["VFLENS_NETWORK"])
+    monkeypatch.setenv("VFLENS_NETWORK", topology.dealer["environment"]["VFLENS_NETWORK"])
     files = write_parties(experiment, experiment.scenarios[0], deal_tables(experiment), tmp_path)
     return {party: tomllib.loads(file.read_text(encoding="utf-8")) for party, file in files.items()}
 
 
-def test_services_are_the_parties(dealt: dict[str, Any]) -> None:
-    assert DEALER["environment"]["VFLENS_NETWORK"] == SERVICES
-    assert set(SERVED) == set(dealt)
+def test_services_are_the_parties(topology: Topology, dealt: dict[str, Any]) -> None:
+    assert topology.dealer["environment"]["VFLENS_NETWORK"] == SERVICES
+    assert set(topology.served) == set(dealt)
     for party, config in dealt.items():
         command = ["vflens", "serve", config["role"], "--config", f"parties/{party}/config.toml"]
-        assert SERVED[party]["command"][:5] == command
+        assert topology.served[party]["command"][:5] == command
         assert "insecure" not in config
         assert config["tls"] == TLS  # they meet under their services' names, over mutual TLS
         assert config["limits"]["rejoin_seconds"] == 60  # longer than a container takes to restart
-        assert ("--resume" in SERVED[party]["command"], SERVED[party]["restart"]) == (True, "on-failure:3")
+        assert ("--resume" in topology.served[party]["command"], topology.served[party]["restart"]) == (
+            True,
+            "on-failure:3",
+        )
         assert config["out"] == "."  # results land in the party's own volume
 
 
-def test_only_the_coordinator_speaks() -> None:
-    assert {name for name, s in SERVED.items() if "--quiet" not in s["command"]} == {"coordinator"}
+def test_only_the_leader_speaks(topology: Topology) -> None:
+    loud = {name for name, s in topology.served.items() if "--quiet" not in s["command"]}
+    assert loud == {topology.leader}
 
 
-def test_ports_are_those_of_the_example(dealt: dict[str, Any], experiment: Experiment) -> None:
+def test_ports_are_those_of_the_example(
+    topology: Topology, dealt: dict[str, Any], experiment: AnyPartiesExperiment
+) -> None:
     port = experiment.network.port
     for party, config in dealt.items():
         assert config["address"] == f"0.0.0.0:{port}"
-        assert SERVED[party]["healthcheck"]["test"][-1] == f"parties/{party}/config.toml"
+        assert topology.served[party]["healthcheck"]["test"][-1] == f"parties/{party}/config.toml"
         assert {p["address"] for p in config["peers"]} == {f"{p['name']}:{port}" for p in config["peers"]}
-    assert not any("ports" in service for service in COMPOSE["services"].values())
-    assert COMPOSE["networks"]["federation"]["internal"] is True
+    assert not any("ports" in service for service in topology.compose["services"].values())
+    assert topology.compose["networks"]["federation"]["internal"] is True
 
 
-def test_each_party_mounts_its_own_volume_only() -> None:
-    own = {name: [f"{name}:/vflens/parties/{name}"] for name in SERVED}
-    assert {name: s["volumes"] for name, s in SERVED.items()} == own
-    assert sorted(DEALER["volumes"]) == sorted(volume for volumes in own.values() for volume in volumes)
-    assert set(COMPOSE["volumes"]) == set(SERVED)
+def test_each_party_mounts_its_own_volume_only(topology: Topology) -> None:
+    own = {name: [f"{name}:/vflens/parties/{name}"] for name in topology.served}
+    assert {name: s["volumes"] for name, s in topology.served.items()} == own
+    assert sorted(topology.dealer["volumes"]) == sorted(
+        volume for volumes in own.values() for volume in volumes
+    )
+    assert set(topology.compose["volumes"]) == set(topology.served)
 
 
-def test_the_dealer_ends_before_anybody_starts() -> None:
-    for service in SERVED.values():
+def test_the_dealer_ends_before_anybody_starts(topology: Topology) -> None:
+    for service in topology.served.values():
         assert service["depends_on"] == {"dealer": {"condition": "service_completed_successfully"}}
 
 
-def test_nobody_is_root_and_the_folders_belong_to_the_user() -> None:
+def test_nobody_is_root_and_the_folders_belong_to_the_user(topology: Topology) -> None:
     image = (ROOT / "Dockerfile").read_text(encoding="utf-8")
-    users = {service["user"] for service in COMPOSE["services"].values()}
+    users = {service["user"] for service in topology.compose["services"].values()}
     assert users == {"vflens"}
     assert "\nUSER vflens\n" in image
     assert "WORKDIR /vflens\n" in image
-    for party in SERVED:
+    for party in topology.served:
         assert f"parties/{party}" in image
     assert "chmod 700 parties/*" in image  # a run folder that others can open is refused
 
 
-def test_a_party_writes_into_its_volume_only_and_needs_no_shell() -> None:
+def test_a_party_writes_into_its_volume_only_and_needs_no_shell(topology: Topology) -> None:
     image = (ROOT / "Dockerfile").read_text(encoding="utf-8")
-    for service in COMPOSE["services"].values():
+    for service in topology.compose["services"].values():
         assert service["read_only"] is True
         assert isinstance(service["command"], list)
         assert service.get("healthcheck", {"test": ["CMD"]})["test"][0] == "CMD"
@@ -117,36 +163,42 @@ def test_the_image_gets_every_package() -> None:
         assert f"!{package}" in ignore
 
 
-def test_the_commands_make_a_federation(tmp_path: Path) -> None:
+def test_the_commands_make_a_federation(topology: Topology, tmp_path: Path) -> None:
     """As local processes, in the same layout: without VFLENS_NETWORK addresses are loopback."""
+    served = topology.served
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     environment = {k: v for k, v in os.environ.items() if k != "VFLENS_NETWORK"}
     environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
     subprocess.run(
-        DEALER["command"], cwd=tmp_path, env=environment, check=True, timeout=60, capture_output=True
+        topology.dealer["command"], cwd=tmp_path, env=environment, check=True, timeout=60, capture_output=True
     )
     started: dict[str, subprocess.Popen[str]] = {}
     try:
-        for party in sorted(SERVED, reverse=True):  # any order will do; passive first, the coordinator last
-            started[party] = _start(SERVED[party]["command"], tmp_path, environment)
-            if party == "passive":
-                _wait_until_healthy(party, tmp_path, environment)
+        first, *others = sorted(served, reverse=True)  # any order will do
+        for party in (first, *others):
+            started[party] = _start(served[party]["command"], tmp_path, environment)
+            if party == first:
+                _wait_until_healthy(served[party], tmp_path, environment)
         said = {party: process.communicate(timeout=90)[0] for party, process in started.items()}
     finally:
         for process in started.values():
             process.kill()
-    assert {party: p.returncode for party, p in started.items()} == dict.fromkeys(SERVED, 0), said
-    assert said["active"] == said["passive"] == ""
-    assert "training 60/60" in said["coordinator"]
-    assert "the run is complete" in said["coordinator"]
-    for party in SERVED:
+    assert {party: p.returncode for party, p in started.items()} == dict.fromkeys(topology.served, 0), said
+    assert {party for party, output in said.items() if output} == {topology.leader}
+    assert topology.progress in said[topology.leader]
+    assert "the run is complete" in said[topology.leader]
+    for party in topology.served:
         assert pq.read_table(tmp_path / "parties" / party / "metrics.parquet").num_rows > 0
 
 
 @pytest.mark.skipif(not shutil.which("docker-compose"), reason="docker-compose is not installed")
-def test_docker_compose_takes_the_file() -> None:
+def test_docker_compose_takes_the_file(topology: Topology) -> None:
     done = subprocess.run(
-        ["docker-compose", "config", "--quiet"], cwd=ROOT, capture_output=True, text=True, check=False
+        ["docker-compose", "--file", topology.file, "config", "--quiet"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
 
@@ -157,10 +209,10 @@ def _start(command: list[str], folder: Path, environment: dict[str, str]) -> sub
     )
 
 
-def _wait_until_healthy(party: str, folder: Path, environment: dict[str, str]) -> None:
+def _wait_until_healthy(service: dict[str, Any], folder: Path, environment: dict[str, str]) -> None:
     """As its container's health check does."""
-    probe = SERVED[party]["healthcheck"]["test"][1:]
+    probe = service["healthcheck"]["test"][1:]
     deadline = time.monotonic() + 40
     while subprocess.run(probe, cwd=folder, env=environment, check=False, timeout=20).returncode:
-        assert time.monotonic() < deadline, f"{party} never became healthy"
+        assert time.monotonic() < deadline, f"{service['command']} never became healthy"
         time.sleep(0.5)

@@ -49,7 +49,8 @@ def test_without_certificates_the_command_that_draws_them_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["demo", "demo_deep", "own_csv", "compose", "horizontal", "horizontal_secure"]
+    "name",
+    ["demo", "demo_deep", "own_csv", "compose", "compose_horizontal", "horizontal", "horizontal_secure"],
 )
 def test_experiments_fit(name: str) -> None:
     assert check(EXAMPLES / f"{name}.toml")
