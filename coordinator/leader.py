@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import ClassVar
 
@@ -89,13 +89,26 @@ class Leader(Member):
         Raises:
             UnavailableError, StateError: see :func:`vflens.coordinator.returned.returned`.
         """
-        own, found = self.standing(), dict[str, int]()
-        for name in sorted(self.links):
-            party = returned(self, name, own, self.learned_by(name, own.learned), self.before_open)
-            self.fence.admit(name, party.incarnation)
-            self.came_back(name, own, party)
-            found[name] = party.incarnation
-        return found
+        own, seconds = self.standing(), self.config.limits.rejoin_seconds
+        return {name: self.take_back(name, own, seconds) for name in sorted(self.links)}
+
+    def take_back(self, name: str, own: Standing, seconds: float) -> int:
+        """Wait at most ``seconds`` for the data party ``name``, where this leader stands at ``own``; its
+        restarts.
+
+        Raises:
+            UnavailableError, StateError: see :meth:`rejoin`.
+        """
+        learned = self.learned_by(name, own.learned)
+        party = returned(self, name, own, learned, self.before_open, seconds=seconds)
+        self.fence.admit(name, party.incarnation)
+        self.came_back(name, own, party)
+        return party.incarnation
+
+    @property
+    def left_out(self) -> Collection[str]:
+        """The data parties without which the run goes on."""
+        return ()
 
     @abstractmethod
     def learned_by(self, party: str, own: int) -> int:
@@ -137,8 +150,13 @@ class Leader(Member):
         """Tell every data party that the run is over, and why if it failed; who is gone already is passed
         over.
         """
-        act = Stop(self.config.run, failure, self._all_heads())
-        replies = {name: self.links[name].submit(act) for name in sorted(self.links)}
+        heads, gone = self._all_heads(), "this party did not come back in time and was left out"
+        replies = {
+            name: self.links[name].submit(
+                Stop(self.config.run, failure or (gone if name in self.left_out else ""), heads)
+            )
+            for name in sorted(self.links)
+        }
         for name, reply in replies.items():
             try:
                 reply.result(_STOP_SECONDS)

@@ -34,7 +34,7 @@ class Rounds:
     transcript: Transcript
     recovery: RecoveryLog
     report: Report
-    participants: Callable[[int], Sequence[str]]  # of a round, in name order
+    participants: Callable[[int], Sequence[str]]  # of a round in name order; after the last one all
     keep: Callable[[Parameters], None]  # called with the parameters after each round
 
     async def run(self, clients: Sequence[Link], start: int, parameters: Parameters) -> Parameters:
@@ -52,7 +52,8 @@ class Rounds:
                 updates = await self._updates(asked, number, parameters)
                 parameters = self._learned(updates, parameters)
                 self.report("training", number + 1, self.federation.epochs)
-            await self._ask(streams, self.federation.epochs, parameters)
+            present = {name: streams[name] for name in self.participants(self.federation.epochs)}
+            await self._ask(present, self.federation.epochs, parameters)
             return parameters
 
     async def _ask(

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
 
 from vflens.config import ServerConfig
 from vflens.coordinator.leader import Leader
-from vflens.coordinator.participation import drawn_participants
+from vflens.coordinator.participation import Absences, drawn_participants
 from vflens.coordinator.progress import Progress
 from vflens.coordinator.rounds import Rounds, averaged, check_update
-from vflens.errors import ConfigError, StateError
+from vflens.errors import ConfigError, StateError, UnavailableError
 from vflens.member.event_loop import run_to_end
 from vflens.member.recovery import check_state
 from vflens.member.stage import Stage
@@ -45,6 +45,7 @@ class Server(Leader):
         learns_from = Point.MASKED_UPDATE if masked else Point.UPDATE
         super().__init__(config, links, progress, learns_from=learns_from, in_process=in_process)
         self._federation: HorizontalFederation | None = None
+        self._absences = Absences(self.folder / "absent.json")
         self._parameters: Mapping[str, Array] = {}  # those of the next round
 
     def handlers(self) -> Handlers:
@@ -76,9 +77,10 @@ class Server(Leader):
     def outcome(self) -> str:
         """See :meth:`Leader.outcome`."""
         seconds = self.metrics.last("train_seconds") or 0
+        without = f", at the end without {', '.join(sorted(self.left_out))}" if self.left_out else ""
         return (
             f"the run is complete: {self.prepared.epochs} rounds of {len(self.prepared.parties)} clients in "
-            f"{seconds:.1f} s; the folder of each client has its accuracy"
+            f"{seconds:.1f} s{without}; the folder of each client has its accuracy"
         )
 
     def step_messages(self, step: int) -> int:
@@ -86,8 +88,61 @@ class Server(Leader):
         return len(self.participants(step))
 
     def participants(self, number: int) -> tuple[str, ...]:
-        """The clients that train in round ``number``, in name order."""
-        return drawn_participants(self.prepared, number, self.secret)
+        """The clients that train in round ``number``, in name order; after the last round all that are
+        present.
+        """
+        return drawn_participants(self.prepared, number, self.secret, self._absences.at(number))
+
+    @property
+    def left_out(self) -> Collection[str]:
+        """See :attr:`Leader.left_out`: the clients that are absent now."""
+        return self._absences.at(self.recovery.learned + 1)
+
+    def rejoin(self) -> dict[str, int]:
+        """See :meth:`Leader.rejoin`; clients that may be left out are absent from the next round on.
+
+        An absent one is not waited for. After training it has no part any more: it lacks the last parameters.
+
+        Raises:
+            UnavailableError: nobody is present, or a client is away whose update of this round is logged.
+        """
+        own, limits, gone = self.standing(), self.config.limits, set[str]()
+        found = dict[str, int]()
+        for name in sorted(self.links):
+            was_absent = name in self.left_out
+            if was_absent and self.reached.stage is not Stage.TRAINING:
+                gone.add(name)
+                continue
+            try:
+                found[name] = self.take_back(name, own, 0 if was_absent else limits.rejoin_seconds)
+            except UnavailableError:
+                if self.config.horizontal.absent == "wait" or self._is_needed(name):
+                    raise
+                gone.add(name)
+        if not found:
+            raise UnavailableError(
+                f"no client came back within {limits.rejoin_seconds:g} s: start them again"
+            )
+        self._leave_out(gone)
+        return found
+
+    def _is_needed(self, name: str) -> bool:
+        """Whether nothing goes on without the client ``name``: it has not its rows yet, or its update of the
+        next round may be logged.
+        """
+        number = self.recovery.learned + 1
+        return self._federation is None or (
+            number == self.recovery.incomplete and name in self.participants(number)
+        )
+
+    def _leave_out(self, gone: Collection[str]) -> None:
+        """From the next round on the clients ``gone`` are absent, and no others."""
+        number = self.recovery.learned + 1
+        if number == self.recovery.incomplete:  # updates of its clients are logged: it keeps them
+            number += 1
+        for name in sorted(set(gone) - set(self.left_out)):
+            self.log.warning("left out", client=name, round=number)
+        self._absences.change(number, gone)
 
     def lead(self, check_alive: Callable[[], None] = lambda: None) -> None:
         """See :meth:`Leader.lead`."""
@@ -151,7 +206,11 @@ class Server(Leader):
         began, first = time.perf_counter(), self.recovery.learned + 1
         logs = (self.gate, self.transcript, self.recovery)
         rounds = Rounds(self.prepared, *logs, self._report, self.participants, self._keep)
-        run_to_end(rounds.run(self.links.to(self.prepared.parties), first, self._parameters))
+        clients = self.links.to(self.prepared.parties)
+        run_to_end(rounds.run(clients, first, self._parameters))
+        if self.left_out:
+            self.rejoin()  # who is back by now gets the last parameters too
+            run_to_end(rounds.run(clients, self.prepared.epochs, self._parameters))
         self._record_participation()
         taken = self.prepared.epochs - first
         self._record_speed(self.prepared.epochs, taken, time.perf_counter() - began)
@@ -167,10 +226,14 @@ class Server(Leader):
         self._parameters = parameters
 
     def open_predictions(self) -> None:
-        """Tell the clients that training is over: each measures what it gained."""
+        """Tell the clients that training is over: each measures what it gained. Nothing is due of absent
+        ones.
+        """
         self.advance(Stage.OPEN)
-        for link in self.links.to(self.prepared.parties):
-            link.call(Begin(self.config.run, MODEL_VERSION))
+        for name in self.left_out:
+            self._note_finished(name)
+        for name in self.participants(self.prepared.epochs):
+            self.links[name].call(Begin(self.config.run, MODEL_VERSION))
 
     def check_logged(self, released: Released) -> None:
         """See :meth:`vflens.member.member.Member.check_logged`."""

@@ -138,13 +138,14 @@ class Training(_message.Message):
     def __init__(self, optimizer: _Optional[str] = ..., epochs: _Optional[int] = ..., batch_size: _Optional[int] = ..., learning_rate: _Optional[float] = ..., l2: _Optional[float] = ..., patience: _Optional[int] = ..., tolerance: _Optional[float] = ..., penalise_bias: bool = ..., staleness: _Optional[int] = ...) -> None: ...
 
 class Horizontal(_message.Message):
-    __slots__ = ("rounds", "local_epochs", "local_steps", "weights", "participants", "secure_aggregation", "method")
+    __slots__ = ("rounds", "local_epochs", "local_steps", "weights", "participants", "secure_aggregation", "absent", "method")
     ROUNDS_FIELD_NUMBER: _ClassVar[int]
     LOCAL_EPOCHS_FIELD_NUMBER: _ClassVar[int]
     LOCAL_STEPS_FIELD_NUMBER: _ClassVar[int]
     WEIGHTS_FIELD_NUMBER: _ClassVar[int]
     PARTICIPANTS_FIELD_NUMBER: _ClassVar[int]
     SECURE_AGGREGATION_FIELD_NUMBER: _ClassVar[int]
+    ABSENT_FIELD_NUMBER: _ClassVar[int]
     METHOD_FIELD_NUMBER: _ClassVar[int]
     rounds: int
     local_epochs: int
@@ -152,8 +153,9 @@ class Horizontal(_message.Message):
     weights: str
     participants: int
     secure_aggregation: bool
+    absent: str
     method: str
-    def __init__(self, rounds: _Optional[int] = ..., local_epochs: _Optional[int] = ..., local_steps: _Optional[int] = ..., weights: _Optional[str] = ..., participants: _Optional[int] = ..., secure_aggregation: bool = ..., method: _Optional[str] = ...) -> None: ...
+    def __init__(self, rounds: _Optional[int] = ..., local_epochs: _Optional[int] = ..., local_steps: _Optional[int] = ..., weights: _Optional[str] = ..., participants: _Optional[int] = ..., secure_aggregation: bool = ..., absent: _Optional[str] = ..., method: _Optional[str] = ...) -> None: ...
 
 class Federation(_message.Message):
     __slots__ = ("run", "parties", "rows", "train", "predict", "training", "lab", "aggregator", "model", "horizontal")

@@ -27,6 +27,7 @@ from vflens.config import (
     PartyConfig,
     Peer,
 )
+from vflens.coordinator.leader import Leader
 from vflens.coordinator.progress import Progress
 from vflens.errors import INTERRUPTED, StorageError, UnavailableError, VflensError
 from vflens.member.event_loop import ENDING
@@ -258,9 +259,9 @@ def _serve_leader(config: LeaderConfig, say: Say, progress: Progress, *, resumed
         end.callback(_no_more_interrupts)
         try:
             if not leading.finished.is_set():  # else they may have ended
-                wait_for(config.peers, config, say, threading.Event())
+                wait_for(_awaited(leading), config, say, threading.Event())
                 say(f"all parties are up: run {config.run!r} begins")
-                run(leading, lambda: _check_alive(config), say, resumed=resumed)
+                run(leading, lambda: _check_alive(leading), say, resumed=resumed)
             leading.gate.check_fired()
             leading.flush()
             say(leading.outcome)
@@ -278,8 +279,14 @@ def _serve_leader(config: LeaderConfig, say: Say, progress: Progress, *, resumed
     say(where(config))
 
 
-def _check_alive(config: LeaderConfig) -> None:
-    for peer in config.peers:
+def _awaited(leading: Leader) -> tuple[Peer, ...]:
+    """The parties without which the run does not go on."""
+    return tuple(peer for peer in leading.config.peers if peer.name not in leading.left_out)
+
+
+def _check_alive(leading: Leader) -> None:
+    config = leading.config
+    for peer in _awaited(leading):
         if not lives(peer, config) and not lives(peer, config, 10.0) and not came(peer, config):
             raise UnavailableError(
                 f"{peer.role} {peer.name!r} at {peer.address} died: look at its log, then start the run again"

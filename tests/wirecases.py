@@ -111,6 +111,7 @@ _ROUNDS = {
     "rounds": st.integers(1, INT32_MAX),
     "weights": st.sampled_from(["rows", "equal"]),
     "participants": st.sampled_from([None, 1]),
+    "absent": st.sampled_from(["wait", "leave_out"]),
 }
 HORIZONTALS = st.builds(Horizontal, local_epochs=st.integers(1, INT32_MAX), **_ROUNDS) | st.builds(
     Horizontal, local_steps=st.integers(1, INT32_MAX), **_ROUNDS

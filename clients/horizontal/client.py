@@ -168,15 +168,15 @@ class Client(DataParty):
             answered = self.gate.answered(federation.sent, act.exchange)
             if answered is not None:
                 return StepReply(answered)
-            received = self._checked(act)
+            received, is_last = self._checked(act), act.exchange.step == federation.steps
+            mask = None if is_last else self._mask(act, received)
             if self._is_due(received):
                 self.recovery.append(received)
                 self.relearn([received])
                 self.recovery.mark_learned(act.exchange.step)
                 self.defer(lambda: self._remember(received))
-            if act.exchange.step == federation.steps:
+            if is_last:
                 return StepReply(None)
-            mask = self._mask(act, received)
             self.run.spending.take(act.exchange.round)
             update = self._update(received)
             released = self.gate.release(federation.sent, act.exchange, _NO_ROWS, update, mask)
@@ -202,10 +202,10 @@ class Client(DataParty):
                 f"round {exchange.step} is over and its answer no longer kept: ask for round "
                 f"{self.recovery.learned + 1}"
             )
-        if self.run.federation.horizontal.participants is None:
-            due = self.recovery.is_due(exchange)
-        else:  # it may have had no part in others
+        if self.run.federation.horizontal.has_gaps:
             due = exchange.step > self.recovery.learned
+        else:
+            due = self.recovery.is_due(exchange)
         if not due and any(received.tensor(n).tobytes() != v.tobytes() for n, v in self._taken.items()):
             raise StateError(
                 f"round {exchange.round} came before with other parameters: send the same, or the next round"

@@ -50,3 +50,24 @@ def test_deaths_in_rounds_change_no_bit(tmp_path: Path, secure: bool) -> None:
         codes = federation.codes(SECONDS)
         assert set(codes.values()) == {0}, {party: federation.said(party) for party in codes}
         assert transcripts(federation.home) == transcripts(home)
+
+
+@pytest.mark.facts
+@pytest.mark.timeout(300)
+def test_the_others_end_well_without_a_client_that_stays_away(tmp_path: Path) -> None:
+    changes = {
+        "horizontal": {"rounds": 4, "absent": "leave_out"},
+        "limits": {"wait_seconds": 60, "rejoin_seconds": 1},
+    }
+    experiment = HorizontalExperiment.model_validate({**SETTINGS, **changes, "out": tmp_path})
+    with dealt_from(experiment, tmp_path / "dealt") as federation:
+        for party in federation.roles:
+            if party == "client-1":
+                federation.start(party, prepare=partial(failing, "Step.answered:2:kill"))
+            else:
+                federation.start(party)
+        codes = federation.codes(SECONDS)
+        assert codes == {**dict.fromkeys(federation.roles, 0), "client-1": -signal.SIGKILL}
+        assert "4 rounds of 4 clients" in federation.said("server")
+        assert "at the end without client-1" in federation.said("server")
+        assert "accuracy" in federation.said("client-2")

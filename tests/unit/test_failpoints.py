@@ -13,6 +13,7 @@ from laboratory import deal, experiment
 
 from vflens import failpoints
 from vflens.config import load_party
+from vflens.coordinator.participation import Absences
 from vflens.errors import ConfigError
 from vflens.experiments.run.in_process import LocalFederation
 from vflens.failpoints import ACTIONS, POINTS, WRITES, arm, fail_point
@@ -65,6 +66,7 @@ def test_every_point_is_reached_and_every_point_that_is_reached_is_listed(tmp_pa
     failpoints.armed.append(reached.add)
     for name, settings in RUNS.items():
         whole_run(tmp_path / name, settings)
+    Absences(tmp_path / "absent.json").change(1, {"a"})  # a server's
     estimates = {point for point in reached if "half" in point}  # each attack has a file of its own
     assert reached - estimates == set(POINTS)
 

@@ -70,6 +70,15 @@ class ServerConfig(HorizontalConfig):
         return self
 
     @model_validator(mode="after")
+    def _waits_before_it_leaves_out(self) -> ServerConfig:
+        if self.horizontal.absent == "leave_out" and not self.limits.rejoin_seconds:
+            raise ValueError(
+                "horizontal.absent = 'leave_out' with limits.rejoin_seconds = 0: set how long the server "
+                "waits for a client that died"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _has_its_participants(self) -> ServerConfig:
         self.horizontal.check_clients(len(self.peers_of(Role.CLIENT)))
         return self

@@ -60,6 +60,7 @@ class RecoveryLog:
         self._every = every
         self._checkpointed = -1
         self._learned = -1
+        self.incomplete = -1  # the last step of which messages lacked when the log was read
 
     @classmethod
     def beside(cls, transcript: Transcript, point: Point, folder: Path, every: int) -> RecoveryLog:
@@ -136,6 +137,8 @@ class RecoveryLog:
             if step > self.learned and len(messages) == senders(step):
                 yield list(map(_copied, messages.values()))
                 self._learned = step
+            elif step > self.learned:
+                self.incomplete = step
 
     def check(self) -> None:
         """See :meth:`vflens.storage.journal.Journal.check`."""

@@ -81,10 +81,30 @@ class Horizontal(BaseModel):
         "it; needs three clients in a round",
     )
 
+    absent: Literal["wait", "leave_out"] = Field(
+        "wait",
+        description="a client that died: wait for it, or go on without it if it is not back within "
+        "limits.rejoin_seconds",
+    )
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether a client may have no part in a round."""
+        return self.participants is not None or self.absent == "leave_out"
+
     @property
     def private_bottom(self) -> bool:
         """Whether no bottom model leaves its client."""
         return self.method == "lg_fedavg"
+
+    @model_validator(mode="after")
+    def _masks_cancel(self) -> Horizontal:
+        if self.secure_aggregation and self.absent == "leave_out":
+            raise ValueError(
+                "horizontal.absent = 'leave_out' with secure_aggregation: masks cancel in the sum of all "
+                "clients only, wait for the absent"
+            )
+        return self
 
     @model_validator(mode="after")
     def _one_length(self) -> Horizontal:
