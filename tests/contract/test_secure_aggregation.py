@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from accidents import Fuse, Interrupted, over_grpc, rebuild
+from accidents import Around, Fuse, Interrupted, over_grpc, rebuild
 from horizontal import clients_of, deal, federation, server_of, table
 from laboratory import close, transcripts
 from scipy.stats import chisquare, kstest
@@ -16,10 +16,13 @@ from stubparty import short_folder
 
 from vflens.config import load_party
 from vflens.errors import ConfigError, ProtocolError, StateError, VflensError
+from vflens.experiments.log_audit.audit import audit_logs
 from vflens.experiments.run.in_process import LocalFederation
-from vflens.protocol.acts import Describe, Prepare, Step, StepReply
+from vflens.protocol.acts import Act, Describe, Prepare, Step, StepReply
 from vflens.protocol.horizontal import HorizontalFederation
+from vflens.protocol.link import Link
 from vflens.protocol.masked_update import FRACTION_BITS
+from vflens.protocol.secure_sum import Masking
 from vflens.types import Array, Exchange, Phase, Point, Released, sealed
 
 TABLES = {name: table(rows, seed) for seed, (name, rows) in enumerate({"a": 30, "b": 17, "c": 23}.items())}
@@ -208,6 +211,35 @@ def test_an_update_that_no_mask_hides_is_refused(tmp_path: Path) -> None:
     ):
         local.leader.lead()
     close(local)
+
+
+class Swaps(Around):
+    """A server that gives this client a key of its own for "b"."""
+
+    def __init__(self, inner: Link, key: str) -> None:
+        super().__init__(inner)
+        self._key = key
+
+    def submit(self, act: Act[Any]) -> Any:
+        if isinstance(act, Prepare) and isinstance(act.federation, HorizontalFederation):
+            parties = [replace(p, mask_key=self._key) if p.name == "b" else p for p in act.federation.parties]
+            act = replace(act, federation=replace(act.federation, parties=tuple(parties)))
+        return super().submit(act)
+
+
+@pytest.mark.parametrize("given", ["ab", "abc", "ac"])
+def test_the_audit_of_two_clients_finds_a_server_that_swaps_keys(tmp_path: Path, given: str) -> None:
+    """The owner of the key must be among them."""
+    local = federation(deal(tmp_path, TABLES, **SECURE))
+    server = server_of(local)
+    other = Masking(b"the server's", "tiny/run", "b").public.hex()
+    server.links["a"] = Swaps(server.links["a"], other)
+    server.prepare()
+    close(local)
+    (audited,) = audit_logs([tmp_path / name for name in given])
+    problems = [(finding.party, finding.problem) for finding in audited.found.findings]
+    swapped = "its key of masks of 'b' is not that of 'b': who put it there could read updates"
+    assert problems == ([("a", swapped)] if "b" in given else [])
 
 
 WRONG: dict[str, tuple[Any, str]] = {

@@ -9,6 +9,7 @@ from pathlib import Path
 from vflens.experiments.log_audit.chains import CheckedLog, check_heads, check_holders, checked_logs
 from vflens.experiments.log_audit.digests import compare_digests
 from vflens.experiments.log_audit.finding import Found
+from vflens.experiments.log_audit.keys import compare_keys
 from vflens.experiments.log_audit.rows import compare_rows
 from vflens.experiments.results.folders import Run, read_runs
 from vflens.types import Document
@@ -86,6 +87,7 @@ def _audited(run: Run) -> AuditedRun:
         for owner, heads in holders[party.name].items():
             if owner in logs:
                 check_heads(owner, logs[owner], heads, f"{party.name}'s heads.json", found)
+    compare_keys(run, found)
     compared: dict[tuple[str, str], dict[str, int]] = {}
     for what, counts in (("releases", compare_digests(run, found)), ("rows", compare_rows(run, found))):
         for pair, count in counts.items():
