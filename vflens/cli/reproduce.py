@@ -12,7 +12,9 @@ from vflens.errors import ConfigError
 from vflens.types import Document
 
 Jobs = Annotated[int, typer.Option(help="processes at a time", min=1)]
-BackendName = Annotated[str, typer.Option(help="loky: processes here; ray or dask: a cluster")]
+BackendName = Annotated[
+    str, typer.Option(help="loky: processes here; ray or dask: a cluster, with all its slots")
+]
 
 
 def reproduce(
@@ -63,6 +65,10 @@ def sweep(
     out: Annotated[Path, typer.Option(help="folder for sweep.parquet and sweep.html")] = Path("sweep"),
     jobs: Jobs = 1,
     backend: BackendName = "loky",
+    part: Annotated[
+        str | None,
+        typer.Option(metavar="I/N", help="only the I-th of N parts of the cells; without it all are merged"),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Every attack against every defence at every strength, for several seeds. After an interruption it
@@ -72,15 +78,23 @@ def sweep(
     """
     from vflens.cli.progress import CellBar
     from vflens.experiments.run.check import check_writable
-    from vflens.experiments.sweeps.pool import Pool
-    from vflens.experiments.sweeps.sweep import load_sweep, run_sweep
+    from vflens.experiments.sweeps.pool import Part, Pool
+    from vflens.experiments.sweeps.sweep import load_sweep, run_part, run_sweep
 
-    loaded = load_sweep(file)
+    loaded, of = load_sweep(file), None if part is None else Part.read(part)
     check_writable(out.absolute())
     with CellBar(loaded.name) as bar:
         pool = Pool(out / f".{loaded.name}", jobs, backend, bar)  # type: ignore[arg-type]  # checked there
-        facts = run_sweep(loaded, pool, out, f"vflens sweep {file} --out {out}")
-    emit(json, facts, lambda: _swept(facts))
+        command = f"vflens sweep {file} --out {out}"
+        facts = run_sweep(loaded, pool, out, command) if of is None else run_part(loaded, pool, of)
+    emit(json, facts, lambda: _swept(facts) if of is None else _part(facts, command))
+
+
+def _part(facts: Document, command: str) -> str:
+    """What a part did, and what is left."""
+    done = f"{facts['finished']} of {facts['cells']} federations are there"
+    own = f"part {facts['part']}: {facts['part_cells']} federations; {done}"
+    return f"{own}\nwhen all parts are done: {command}"
 
 
 def _swept(facts: Document) -> str:

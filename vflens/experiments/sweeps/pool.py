@@ -1,4 +1,4 @@
-"""Runs independent cells of a sweep or figure, in processes of this machine or, with joblib, on a cluster.
+"""Runs independent cells of a sweep or figure, in processes of this machine or on a cluster.
 
 Guarantees:
 
@@ -8,7 +8,7 @@ Guarantees:
 * results come in the order of the cells, in whatever order they finish.
 
 ``backend``: "loky" (local processes of one numeric thread each), "ray" or "dask": the whole cluster at
-RAY_ADDRESS or DASK_SCHEDULER_ADDRESS, else a local one with ``jobs`` workers.
+RAY_ADDRESS or DASK_SCHEDULER_ADDRESS, whatever ``jobs`` says, else a local one with ``jobs`` workers.
 """
 
 from __future__ import annotations
@@ -16,20 +16,21 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
-import logging
 import os
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from io import BytesIO
-from itertools import islice, starmap
+from itertools import islice
 from pathlib import Path
 from threading import Thread
-from typing import Any, Literal, TypeAlias, cast, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from vflens.errors import ConfigError
+from vflens.experiments.sweeps.cluster import Call, cluster
 from vflens.storage.files import write_whole
 from vflens.storage.metrics import parquet_rows
 from vflens.types import Document, Facts
@@ -38,7 +39,6 @@ Backend: TypeAlias = Literal["loky", "ray", "dask"]
 Rows: TypeAlias = list[Document]
 #: Of the numeric libraries of a process: cells share the cores.
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-_PACKAGES = {"ray": "ray", "dask": "distributed"}
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,30 @@ def _code() -> str:
     return found.hexdigest()
 
 
+class Part(NamedTuple):
+    """The ``number``-th of ``of`` shares of the cells; from 1."""
+
+    number: int
+    of: int
+
+    @classmethod
+    def read(cls, text: str) -> Part:
+        """The part that ``text`` names, such as "3/8".
+
+        Raises:
+            ConfigError: it names none.
+        """
+        numbers = re.fullmatch(r"([1-9][0-9]{0,8})/([1-9][0-9]{0,8})", text, re.ASCII)
+        part = cls(*map(int, numbers.groups())) if numbers else cls(1, 0)
+        if part.number > part.of:
+            raise ConfigError(f"--part {text!r}: give I/N with I from 1 to N, such as 3/8")
+        return part
+
+    def share(self, cells: Sequence[Cell]) -> Sequence[Cell]:
+        """Every N-th cell, so that all parts have cells of every defence."""
+        return cells[self.number - 1 :: self.of]
+
+
 @dataclass(frozen=True)
 class Pool:
     """Where cells run and where their results go; each finished cell calls ``progress(done, total)``."""
@@ -81,30 +105,39 @@ class Pool:
             raise ConfigError(f"backend = {self.backend!r}: choose one of {', '.join(get_args(Backend))}")
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
+    def alone(self, part: Part | None = None) -> Iterator[None]:
         """Hold the folder of the cells: no second process computes the same ones at the same time.
+
+        Other parts of the cells may be computed beside ``part``.
 
         Raises:
             ConfigError: another process holds it.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        held = os.open(self.folder, os.O_RDONLY)
-        try:
-            self._lock(held)
+        with ExitStack() as held:
+            held.callback(self._remove_empty)  # it stays with the cells that it has
+            folder = os.open(self.folder, os.O_RDONLY)
+            self._lock(held, folder, fcntl.LOCK_EX if part is None else fcntl.LOCK_SH)
+            if part is not None:
+                own = self.folder / f"{part.number}-of-{part.of}.part"
+                self._lock(held, os.open(own, os.O_RDWR | os.O_CREAT, 0o666), fcntl.LOCK_EX)
             yield
-        finally:
-            os.close(held)
-            with suppress(OSError):  # it stays with the cells that it has
-                self.folder.rmdir()
 
-    def _lock(self, held: int) -> None:
+    def _lock(self, held: ExitStack, descriptor: int, kind: int) -> None:
+        held.callback(os.close, descriptor)
         try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
         except BlockingIOError:
             raise ConfigError(
                 f"folder {self.folder} is in use by another process, which computes the same cells: wait for "
                 "its end, or choose another --out"
             ) from None
+        except OSError:  # NFS locks no folder: a cell that is computed twice is the same
+            return
+
+    def _remove_empty(self) -> None:
+        with suppress(OSError):
+            self.folder.rmdir()
 
     def run(self, work: Callable[..., Rows], cells: Sequence[Cell]) -> list[Rows]:
         """``work(*cell.arguments)`` for every cell, one list of rows each; ``work`` is a module's function,
@@ -117,27 +150,27 @@ class Pool:
         done = {i: rows for i, cell in enumerate(cells) if (rows := self._kept(cell)) is not None}
         self.progress(len(done), len(cells))
         missing = [i for i in range(len(cells)) if i not in done]
-        with _backend(self.backend, self.jobs):
-            for i, rows in self._computed(work, cells, missing):
-                write_rows(self.folder / cells[i].file(), rows)
-                done[i] = rows
-                self.progress(len(done), len(cells))
+        for i, rows in self._computed(work, cells, missing):
+            write_rows(self.folder / cells[i].file(), rows)
+            done[i] = rows
+            self.progress(len(done), len(cells))
         return [done[i] for i in range(len(cells))]
 
     def _computed(
         self, work: Callable[..., Rows], cells: Sequence[Cell], missing: Sequence[int]
     ) -> Iterator[tuple[int, Rows]]:
-        calls = [(work, i, cells[i].arguments) for i in missing]
-        if self.backend == "loky":
-            yield from _side_by_side(calls, self.jobs) if self.jobs > 1 else starmap(_numbered, calls)
-            return
-        from joblib import Parallel, delayed
+        calls: list[Call] = [(_numbered, work, i, cells[i].arguments) for i in missing]
+        if calls and self.backend != "loky":
+            with cluster(self.backend, self.jobs) as answers:
+                yield from answers(calls)
+        elif self.jobs > 1:
+            yield from _side_by_side(calls, self.jobs)
+        else:
+            yield from (_numbered(*call) for _, *call in calls)
 
-        # A cluster returns whole lists only: an interruption costs one of them.
-        step = 4 * self.jobs
-        with Parallel(n_jobs=-1) as pool:  # the same workers for all lists
-            for start in range(0, len(calls), step):
-                yield from pool(delayed(_numbered)(*call) for call in calls[start : start + step])
+    def finished(self, cells: Sequence[Cell]) -> int:
+        """The number of ``cells`` that have their file."""
+        return sum((self.folder / cell.file()).exists() for cell in cells)
 
     def _kept(self, cell: Cell) -> Rows | None:
         import pyarrow as pa
@@ -149,10 +182,10 @@ class Pool:
 
     def forget(self) -> None:
         """Remove the cells' files: the result is complete."""
-        for file in self.folder.glob("*.parquet*"):  # a killed process leaves .tmp files
-            file.unlink(missing_ok=True)
-        if self.folder.is_dir() and not any(self.folder.iterdir()):
-            self.folder.rmdir()
+        for pattern in ("*.parquet*", "*.part"):  # a killed process leaves .tmp files and locks
+            for file in self.folder.glob(pattern):
+                file.unlink(missing_ok=True)
+        self._remove_empty()
 
 
 def write_rows(file: Path, rows: Rows) -> None:
@@ -177,7 +210,7 @@ def _numbered(work: Callable[..., Rows], i: int, arguments: tuple[Any, ...]) -> 
 
 
 def _side_by_side(calls: Sequence[tuple[Any, ...]], jobs: int) -> Iterator[tuple[int, Rows]]:
-    """The answers of :func:`_numbered` to ``calls`` as they come, from ``jobs`` processes of this machine."""
+    """The answers to ``calls`` as they come, from ``jobs`` processes of this machine."""
     from joblib.externals.loky import FIRST_COMPLETED, ProcessPoolExecutor, wait
 
     # Not joblib's Parallel: a command that loaded gRPC skips Python's teardown, without which joblib warns
@@ -187,10 +220,10 @@ def _side_by_side(calls: Sequence[tuple[Any, ...]], jobs: int) -> Iterator[tuple
         left = iter(
             calls
         )  # one at a time for each worker: an interruption of waiting ones ends in a traceback
-        running = {pool.submit(_numbered, *call) for call in islice(left, jobs)}
+        running = {pool.submit(*call) for call in islice(left, jobs)}
         while running:
             done, running = wait(running, return_when=FIRST_COMPLETED)
-            running |= {pool.submit(_numbered, *call) for call in islice(left, len(done))}
+            running |= {pool.submit(*call) for call in islice(left, len(done))}
             yield from (finished.result() for finished in done)
     finally:
         pool.shutdown(wait=True, kill_workers=True)
@@ -205,53 +238,3 @@ def _end_with(parent: int) -> None:
         os._exit(1)
 
     Thread(target=watch, daemon=True).start()
-
-
-@contextmanager
-def _backend(name: Backend, jobs: int) -> Iterator[None]:
-    if name == "loky":
-        yield
-        return
-    try:
-        entered = _ray(jobs) if name == "ray" else _dask(jobs)
-    except ImportError as error:
-        raise ConfigError(
-            f"backend = {name!r} needs a package that is not installed ({error}): pip install "
-            f"{_PACKAGES[name]}"
-        ) from error
-    with entered:
-        yield
-
-
-@contextmanager
-def _joblib(name: str, close: Callable[[], None]) -> Iterator[None]:
-    from joblib import parallel_config
-
-    try:
-        with parallel_config(backend=name):
-            yield
-    finally:
-        close()
-
-
-def _ray(jobs: int) -> AbstractContextManager[None]:
-    import ray
-    from ray.util.joblib import register_ray
-
-    logging.getLogger("ray").setLevel(logging.ERROR)  # it warns of how joblib calls it
-    here: Document = {} if os.environ.get("RAY_ADDRESS") else {"num_cpus": jobs, "include_dashboard": False}
-    ray.init(log_to_driver=False, configure_logging=False, **here)
-    cast(Any, register_ray)()
-    return _joblib("ray", ray.shutdown)
-
-
-def _dask(jobs: int) -> AbstractContextManager[None]:
-    import dask
-    from distributed import Client
-
-    cluster: Any = Client
-    if dask.config.get("scheduler-address", None):
-        client = cluster()
-    else:
-        client = cluster(n_workers=jobs, threads_per_worker=1, dashboard_address="127.0.0.1:0")
-    return _joblib("dask", client.close)

@@ -27,7 +27,7 @@ from vflens.experiments.run.any_experiment import DefenseAt, Scenario
 from vflens.experiments.run.dealer import data_set
 from vflens.experiments.run.experiment import Experiment, load_as
 from vflens.experiments.sweeps import cap
-from vflens.experiments.sweeps.pool import Cell, Pool, Rows, write_rows
+from vflens.experiments.sweeps.pool import Cell, Part, Pool, Rows, write_rows
 from vflens.experiments.sweeps.sweep_page import UNDEFENDED, called, drawing
 from vflens.types import Document, Role
 
@@ -229,12 +229,31 @@ def run_sweep(sweep: SweepFile, pool: Pool, out: Path, command: str) -> Document
         return _run_sweep(sweep, pool, out, command)
 
 
-def _run_sweep(sweep: SweepFile, pool: Pool, out: Path, command: str) -> Document:
+def run_part(sweep: SweepFile, pool: Pool, part: Part) -> Document:
+    """Run the missing cells of one part of ``sweep``; :func:`run_sweep` merges what all parts left.
+
+    Raises:
+        ConfigError: another process runs the same part, or merges.
+        VflensError: an error in a cell; finished cells stay.
+    """
+    everything = cells(sweep)
+    share = part.share(everything)
+    with pool.alone(part):
+        _computed(pool, share)
+        finished = pool.finished(everything)
+    facts = {"sweep": sweep.name, "part": f"{part.number}/{part.of}", "part_cells": len(share)}
+    return {**facts, "cells": len(everything), "finished": finished}
+
+
+def _computed(pool: Pool, those: Sequence[Cell]) -> list[Rows]:
     with tempfile.TemporaryDirectory(
         prefix="vflens-sweep-"
     ) as scratch:  # an interruption may kill workers within a cell
-        work = partial(run_cell, scratch=scratch)
-        everything = [row for part in pool.run(work, cells(sweep)) for row in part]
+        return pool.run(partial(run_cell, scratch=scratch), those)
+
+
+def _run_sweep(sweep: SweepFile, pool: Pool, out: Path, command: str) -> Document:
+    everything = [row for found in _computed(pool, cells(sweep)) for row in found]
     rows = [{k: v for k, v in r.items() if k != "refused"} for r in everything if not r.get("refused")]
     refused = refusals(everything)
     if not rows:
