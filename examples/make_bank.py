@@ -1,4 +1,5 @@
-"""Writes bank_active.csv and bank_passive.csv: two made-up tables about (mostly) the same people.
+"""Writes bank_active.csv and bank_passive.csv: two made-up tables about (mostly) the same people; and
+branch_north.csv and branch_south.csv: the same columns of different people.
 
 A bank knows balances and who subscribed to a deposit; a bureau knows age, income and job. Nobody in
 these files exists. Each file has its own order of rows and some people whom the other does not know.
@@ -10,6 +11,7 @@ import numpy as np
 
 FOLDER = Path(__file__).parent
 PEOPLE, KNOWN_TO_BOTH, KNOWN_TO_ONE = 220, 180, 20
+NORTH = 130
 JOBS = np.array(["clerk", "manager", "retired", "student", "technician", "unknown"])
 JOB_INCOME = np.array([28.0, 62.0, 24.0, 9.0, 41.0, 30.0])
 
@@ -55,6 +57,13 @@ def main() -> None:
         [ids, balance, contacts, loan, subscribed],
         active,
     )
+    for name, people in zip(("north", "south"), np.split(order, [NORTH]), strict=True):
+        save(
+            f"branch_{name}.csv",
+            "customer,age,income,balance,contacts,subscribed",
+            [ids, age, income, balance, contacts, subscribed],
+            people,
+        )
 
 
 if __name__ == "__main__":

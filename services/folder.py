@@ -25,8 +25,8 @@ from vflens.types import Document
 
 _OF_A_RUN = (
     "estimates", "events.jsonl", "federation.json", "heads.json", "metrics.parquet", "nonce", "order.npz",
-    "own.npz", "pictures.npz", "recovery", "released", "rows.npz", "scored.json", "settings.json",
-    "state.json", "status.json", "transcript",
+    "own.npz", "pictures.npz", "predictions.npz", "recovery", "released", "rows.npz", "scored.json",
+    "settings.json", "state.json", "status.json", "transcript",
 )  # fmt: skip
 
 

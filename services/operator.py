@@ -1,4 +1,7 @@
-"""The operator of an active party: asks the running process for scores, with its own token only."""
+"""The operator of an active party: asks the running process for scores, with its own token only.
+
+The owner of a client reads them in its folder.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vflens.config import OPERATOR, ActiveConfig, Limits, load_party
+from vflens.clients.horizontal.predictions import own_predictions
+from vflens.config import OPERATOR, ActiveConfig, ClientConfig, Limits, load_party
 from vflens.config.secrets import EXAMPLE
 from vflens.errors import ConfigError, UnavailableError
 from vflens.protocol.acts import Answers, Query
@@ -67,17 +71,20 @@ def operator_tls(folder: Path | None, party: str) -> Counterpart | None:
 
 
 def ask_configured(config_file: Path, rows: str) -> list[dict[str, Any]]:
-    """As :func:`ask`, with address and token from the active party's own configuration.
+    """As :func:`ask`, with address and token from the active party's own configuration; of a client those
+    in its folder.
 
     Raises:
-        ConfigError: also, not an active party's configuration, or one without operator_token.
+        ConfigError: also, not the configuration of a client, or of an active party with operator_token.
         UnavailableError: also, it runs in another folder.
     """
     config = load_party(config_file)
+    if isinstance(config, ClientConfig):
+        return _documents(own_predictions(config, rows))
     if not isinstance(config, ActiveConfig) or config.operator_token is None:
         raise ConfigError(
-            f"{config_file} is not an active party's configuration with an operator_token: predictions are "
-            "asked there"
+            f"{config_file} is neither a client's configuration, nor an active party's with an "
+            "operator_token: predictions are asked there"
         )
     state = state_of(config.out)
     if state not in ("running", ""):  # another run may answer at this address, for other rows
@@ -113,9 +120,12 @@ def _token(file: Path) -> str:
 
 def _asked(link: GrpcLink, rows: str) -> list[dict[str, Any]]:
     try:
-        found: Answers = link.call(Query(rows))
+        return _documents(link.call(Query(rows)))
     finally:
         link.close()
+
+
+def _documents(found: Answers) -> list[dict[str, Any]]:
     return [
         {
             "row": int(number),

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from vflens.clients.data_party import DataParty
 from vflens.config import Peer
 from vflens.coordinator.progress import Progress
-from vflens.types import Phase
+from vflens.types import Phase, Role
 
 _USES = (Phase.TRAIN, Phase.PREDICT)
 
 
 class Reporter:
-    """Reports a data party's progress while it waits: the aligned rows, then the epochs."""
+    """Reports a data party's progress while it waits: its rows, then the epochs or rounds."""
 
     def __init__(self, party: DataParty, say: Callable[[str], None], progress: Progress) -> None:
         self._party, self._say, self._progress = party, say, progress
@@ -32,7 +32,8 @@ class Reporter:
         if not self._aligned:
             self._aligned = True
             train, predict = (len(federation.rows_of(self._party.name, phase)) for phase in _USES)
-            self._say(f"aligned: {train} rows to train, {predict} to predict")
+            what = "prepared" if self._party.role is Role.CLIENT else "aligned"
+            self._say(f"{what}: {train} rows to train, {predict} to predict")
         epochs = federation.epochs  # the same count as the leader's
         done = min((self._party.recovery.learned + 1) * epochs // federation.steps, epochs)
         if self._party.begun.is_set():  # training is over, perhaps before its last epoch

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Protocol
 
 from vflens.clients.horizontal.local_run import LocalRun
+from vflens.clients.horizontal.predictions import save_predictions
 from vflens.clients.utility import accuracy
 from vflens.models.alone import train_alone
 from vflens.models.part import Keys, Site, plain
@@ -21,6 +23,7 @@ class Measured(Protocol):
     """A client as its figures take it."""
 
     name: str
+    folder: Path
     secret: bytes
     metrics: Metrics
     chain: DefenseChain
@@ -28,7 +31,7 @@ class Measured(Protocol):
 
 def record_utility(client: Measured, run: LocalRun, site: Site) -> None:
     """Add accuracy and AUC on the prediction rows: of the last parameters, and of a model of the same kind
-    that the client trains on its own rows for as many epochs.
+    that the client trains on its own rows for as many epochs. Keep what the last parameters predict.
     """
     federation = run.federation
     train, predict = (federation.rows_of(client.name, phase) for phase in (Phase.TRAIN, Phase.PREDICT))
@@ -45,6 +48,7 @@ def record_utility(client: Measured, run: LocalRun, site: Site) -> None:
     )
     inputs = client.chain.fold("on_batch", run.inputs[predict], exchange, predict)
     scores = {"": run.model.log_scores(inputs, exchange), "_alone": alone(predict)}
+    save_predictions(client.folder, predict, scores[""])
     for suffix, log_c in scores.items():
         labels, add = run.labels[predict], client.metrics.add
         add("accuracy" + suffix, accuracy(log_c, labels), scored_set="predict", rows=len(predict))

@@ -13,8 +13,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from processes import ATTENDED
+from pyarrow import csv
 from stubparty import short_folder
 
 from vflens.config import load_party
@@ -24,6 +26,7 @@ from vflens.services.certificates.make import init
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PARTIES = ("passive", "active", "coordinator")
+BRANCHES = {"north": "client", "south": "client", "server": "server"}
 ANSWER = re.compile(r"^ +[0-4]  c\d+ +(yes|no) +no \.?[\d.]+, yes [\d.]+$")
 
 
@@ -105,6 +108,36 @@ def test_three_terminals(examples: Path, order: tuple[str, ...]) -> None:
     assert {p["state"] for p in run["parties"].values()} == {"finished"}
     assert {r["attack"] for r in run["results"]} == {"half", "ls", "half_star", "mean_star", "lmmse"}
     assert all(r["rows"] == 72 for r in run["results"])
+
+
+@pytest.mark.timeout(120)
+def test_two_clients_with_own_files_and_a_server(examples: Path) -> None:
+    """One has a CSV, the other parquet; each then predicts its own rows."""
+    folder, started = examples.parent, {}
+    init([examples / f"{party}.toml" for party in BRANCHES])
+    south = examples / "south.toml"
+    pq.write_table(csv.read_csv(examples / "branch_south.csv"), examples / "branch_south.parquet")
+    south.write_text(
+        south.read_text(encoding="utf-8").replace("south.csv", "south.parquet"), encoding="utf-8"
+    )
+    try:
+        for party, role in BRANCHES.items():
+            started[party] = _vflens(folder, "serve", role, "--config", f"examples/{party}.toml", "--resume")
+        said = {party: process.communicate(timeout=90)[0] for party, process in started.items()}
+    finally:
+        for process in started.values():
+            process.kill()
+    assert {party: p.returncode for party, p in started.items()} == dict.fromkeys(BRANCHES, 0), said
+    assert "training 20/20" in said["server"]
+    for party, rows in (("north", 39), ("south", 27)):
+        assert f"on {rows} rows of its own" in said[party]
+        asked = _vflens(folder, "predict", "--config", f"examples/{party}.toml", "--json")
+        answers = json.loads(asked.communicate(timeout=60)[0])
+        table = (examples / f"branch_{party}.csv").read_text(encoding="utf-8").splitlines()
+        truth = {line.split(",")[0]: line.split(",")[-1] for line in table}
+        right = sum(a["class"] == truth[a["id"]] for a in answers)
+        assert f"accuracy {right / rows:.3f} " in said[party]
+        assert len(answers) == rows
 
 
 def mode(path: Path) -> int:

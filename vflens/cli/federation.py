@@ -149,7 +149,8 @@ def status(config: _Config, json: Json = False) -> None:
 def predict(
     *,
     config: Annotated[
-        Path | None, typer.Option("--config", help="the active party's own configuration, for its owner")
+        Path | None,
+        typer.Option("--config", help="the active party's or a client's own configuration, for its owner"),
     ] = None,
     to: Annotated[
         str | None, typer.Option("--to", help='where the active party listens: "unix:PATH" or "host:port"')
@@ -177,7 +178,7 @@ def predict(
     json: Json = False,
 ) -> None:
     """Ask a running federation for scores, as the operator of its active party: with --config, or with --to
-    and --token-file.
+    and --token-file. With --config of a client: what it predicts for its own rows, after its run.
 
     Example: vflens predict --config examples/active.toml --rows 0-4
     """
