@@ -15,6 +15,7 @@ from laboratory import close, transcripts
 from vflens.config import load_party
 from vflens.coordinator.participation import Absences
 from vflens.errors import ConfigError, StorageError, UnavailableError
+from vflens.experiments.run.horizontal import HorizontalExperiment
 from vflens.experiments.run.in_process import LocalFederation
 from vflens.protocol.acts import Act, Begin, Stop
 from vflens.services.leading import run
@@ -224,6 +225,13 @@ REFUSED: list[tuple[Any, str]] = [
 def test_what_cannot_be_left_out_is_refused(tmp_path: Path, changes: Any, sentence: str) -> None:
     with pytest.raises(ConfigError, match=sentence):
         load_party(deal(tmp_path, TABLES, **{**LEAVE, **changes})["server"])
+
+
+def test_an_experiment_must_wait_before_it_leaves_out_too() -> None:
+    made = {"name": "x", "data": {"name": "digits"}, "horizontal": {"absent": "leave_out"}}
+    with pytest.raises(ValueError, match=r"limits.rejoin_seconds = 0: set how long the server waits"):
+        HorizontalExperiment.model_validate(made)
+    HorizontalExperiment.model_validate({**made, "restart": 1})  # parties are then waited for
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"x": []}', '{"1": 3}'])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -55,13 +55,32 @@ def numbers(released: Released) -> Array:
     return released.tensor("masked").view(np.uint64)
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """An uninterrupted run."""
-    home = tmp_path_factory.mktemp("whole")
-    local = federation(deal(home, TABLES, **SECURE))
+#: The whole model is summed, or the top models: every client keeps a bottom model of its own.
+METHODS: dict[str, dict[str, Any]] = {
+    "fedavg": SECURE,
+    "lg_fedavg": {
+        **SECURE,
+        "model": MLP,
+        "horizontal": {**SECURE["horizontal"], "method": "lg_fedavg"},
+    },
+}
+
+
+@dataclass(frozen=True)
+class Whole:
+    """Settings, and what an uninterrupted run of them ends with."""
+
+    settings: dict[str, Any]
+    bits: tuple[dict[str, bytes], dict[str, str]]
+
+
+@pytest.fixture(scope="module", params=METHODS)
+def whole(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Whole:
+    """An uninterrupted run of each method."""
+    home, settings = tmp_path_factory.mktemp("whole"), METHODS[request.param]
+    local = federation(deal(home, TABLES, **settings))
     local.run()
-    return bits(local, home)
+    return Whole(settings, bits(local, home))
 
 
 @pytest.mark.parametrize("weights", ["rows", "equal"])
@@ -120,18 +139,18 @@ def test_two_truths_differ_for_the_server_through_the_sum_only(tmp_path: Path) -
     np.testing.assert_array_equal(changes["a"], sums[1] - sums[0])
 
 
-def test_both_links_give_the_same_bits(whole: Any) -> None:
+def test_both_links_give_the_same_bits(whole: Whole) -> None:
     with short_folder() as home:
-        local = federation(deal(home, TABLES, **SECURE))
+        local = federation(deal(home, TABLES, **whole.settings))
         with over_grpc(local):
             local.leader.lead()
             local.complete()
-        assert bits(local, home) == whole
+        assert bits(local, home) == whole.bits
 
 
 @pytest.mark.parametrize("who", ["a", "server", "everybody"])
-def test_a_restart_changes_no_bit(tmp_path: Path, whole: Any, who: str) -> None:
-    local = federation(deal(tmp_path, TABLES, **SECURE))
+def test_a_restart_changes_no_bit(tmp_path: Path, whole: Whole, who: str) -> None:
+    local = federation(deal(tmp_path, TABLES, **whole.settings))
     server = server_of(local)
     server.prepare()
     server.links["b"] = fuse = Fuse(server.links["b"], 1)  # "a" has answered the second round, "b" has not
@@ -143,7 +162,7 @@ def test_a_restart_changes_no_bit(tmp_path: Path, whole: Any, who: str) -> None:
     server_of(local).rejoin()
     server_of(local).lead()
     local.complete()
-    assert bits(local, tmp_path) == whole
+    assert bits(local, tmp_path) == whole.bits
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@
 """
 
 from vflens.config.addresses import is_local
-from vflens.config.horizontal import ClientConfig, ServerConfig, check_private, check_rounds
+from vflens.config.horizontal import ClientConfig, ServerConfig, check_absence, check_private, check_rounds
 from vflens.config.loading import DataConfig, LeaderConfig, MemberConfig, load_party
 from vflens.config.party import DEVICE, MODEL, OPERATOR, DataPartyConfig, Device, PartyConfig
 from vflens.config.reading import describe_problem, read_toml, validate
@@ -70,6 +70,7 @@ __all__ = [
     "VerticalConfig",
     "VerticalDataConfig",
     "build_plugins",
+    "check_absence",
     "check_aggregator",
     "check_private",
     "check_rounds",

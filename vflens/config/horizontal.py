@@ -71,11 +71,7 @@ class ServerConfig(HorizontalConfig):
 
     @model_validator(mode="after")
     def _waits_before_it_leaves_out(self) -> ServerConfig:
-        if self.horizontal.absent == "leave_out" and not self.limits.rejoin_seconds:
-            raise ValueError(
-                "horizontal.absent = 'leave_out' with limits.rejoin_seconds = 0: set how long the server "
-                "waits for a client that died"
-            )
+        check_absence(self.horizontal, waits=self.limits.rejoin_seconds > 0)
         return self
 
     @model_validator(mode="after")
@@ -104,6 +100,19 @@ def check_private(model: ModelFamily, horizontal: Horizontal) -> None:
         raise ValueError(
             f"horizontal.method = {horizontal.method!r} keeps bottom models at the clients, {model.title} "
             "has none: choose 'fedavg' or a split network"
+        )
+
+
+def check_absence(horizontal: Horizontal, *, waits: bool) -> None:
+    """Refuse to leave a client out by a server that never ``waits`` for one.
+
+    Raises:
+        ValueError: names the settings, for pydantic.
+    """
+    if horizontal.absent == "leave_out" and not waits:
+        raise ValueError(
+            "horizontal.absent = 'leave_out' with limits.rejoin_seconds = 0: set how long the server waits "
+            "for a client that died"
         )
 
 

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from vflens.clients.horizontal.own_file import client_info
 from vflens.clients.membership import check_limits
-from vflens.config import MIB, ClientConfig, Name, Settings, check_private, check_rounds
+from vflens.config import MIB, ClientConfig, Name, Settings, check_absence, check_private, check_rounds
 from vflens.errors import ConfigError, DataError
 from vflens.experiments.run.any_experiment import AnyPartiesExperiment
 from vflens.models.settings import Horizontal
@@ -77,6 +77,7 @@ class HorizontalExperiment(AnyPartiesExperiment):
     @model_validator(mode="after")
     def _rounds_have_their_participants(self) -> HorizontalExperiment:
         self.horizontal.check_clients(len(self.parties.names))
+        check_absence(self.horizontal, waits=bool(self.limits.rejoin_seconds or self.restart))
         return self
 
     @model_validator(mode="after")
