@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
@@ -122,27 +122,25 @@ def averaged(
 
     A running variance that the noise of clients has made negative is 0.
     """
-    terms = _terms(federation, parameters, sorted(updates, key=lambda released: released.sender))
-    following = {}
-    for name, value in parameters.items():
-        total = value.astype(np.float64)
-        for term in terms:
-            total += term[name]
-        if name.endswith("running_var"):
-            total = np.maximum(total, 0)
-        following[name] = total.astype(value.dtype)
-    return following
+    totals = {name: value.astype(np.float64) for name, value in parameters.items()}
+    for name, term in _terms(federation, parameters, sorted(updates, key=lambda update: update.sender)):
+        totals[name] += term
+    return {
+        name: (np.maximum(total, 0) if name.endswith("running_var") else total).astype(parameters[name].dtype)
+        for name, total in totals.items()
+    }
 
 
 def _terms(
     federation: HorizontalFederation, parameters: Parameters, updates: Sequence[Released]
-) -> list[Parameters]:
-    """What is added to ``parameters``, float64: each update with its weight; of masked ones the sum, in which
-    the weights are.
+) -> Iterator[tuple[str, Array]]:
+    """By name what is added to ``parameters``, float64: each update with its weight; of masked ones the sum,
+    in which the weights are.
     """
     if federation.sent is Point.MASKED_UPDATE:
-        return [unmasked_mean(updates, parameters)]
+        yield from unmasked_mean(federation, updates, parameters).items()
+        return
     weights = federation.weights({update.sender for update in updates})
-    return [
-        {name: weights[u.sender] * u.tensor(name).astype(np.float64) for name in parameters} for u in updates
-    ]
+    for update in updates:
+        for name in parameters:
+            yield name, weights[update.sender] * update.tensor(name).astype(np.float64)

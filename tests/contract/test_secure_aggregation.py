@@ -15,7 +15,8 @@ from scipy.stats import chisquare, kstest
 from stubparty import short_folder
 
 from vflens.config import load_party
-from vflens.errors import ConfigError, ProtocolError, StateError, VflensError
+from vflens.coordinator.rounds import averaged
+from vflens.errors import ConfigError, ProtocolError, StateError, UnavailableError, VflensError
 from vflens.experiments.log_audit.audit import audit_logs
 from vflens.experiments.run.in_process import LocalFederation
 from vflens.protocol.acts import Act, Describe, Prepare, Step, StepReply
@@ -230,6 +231,16 @@ def test_an_update_that_no_mask_hides_is_refused(tmp_path: Path) -> None:
     ):
         local.leader.lead()
     close(local)
+
+
+def test_a_sum_that_lacks_an_update_is_refused(tmp_path: Path) -> None:
+    """As of a folder from which a message was taken: what remains are masks."""
+    local = federation(deal(tmp_path, TABLES, **SECURE))
+    local.run()
+    server = server_of(local)
+    some = [r for r in masked(local) if not r.exchange.round and r.sender != "b"]
+    with pytest.raises(UnavailableError, match=r"round 0: no masked update came from 'b'"):
+        averaged(server.prepared, server.parameters, some)
 
 
 class Swaps(Around):

@@ -84,17 +84,22 @@ def check_masked(released: Released, like: Mapping[str, Array]) -> None:
     only(released, _NAME, (sum(value.size for value in like.values()),), np.dtype(np.int64))
 
 
-def unmasked_mean(updates: Sequence[Released], like: Mapping[str, Array]) -> dict[str, Array]:
+def unmasked_mean(
+    federation: HorizontalFederation, updates: Sequence[Released], like: Mapping[str, Array]
+) -> dict[str, Array]:
     """The weighted mean of all ``updates`` of a round, float64, as tensors with the names and shapes of
     ``like``.
 
     Raises:
         ConfigError: there are fewer than three.
+        UnavailableError: one is missing, where all clients take part.
     """
     from vflens.protocol.secure_sum import unmasked_sum  # takes .1 s, which other runs need not wait
 
     received = {update.sender: update.tensor(_NAME).view(np.uint64) for update in updates}
-    total = decoded(unmasked_sum(received, list(received), updates[0].exchange.round), FRACTION_BITS)
+    drawn = federation.horizontal.participants is not None
+    clients = list(received) if drawn else [party.name for party in federation.parties]
+    total = decoded(unmasked_sum(received, clients, updates[0].exchange.round), FRACTION_BITS)
     ends = np.cumsum([value.size for value in like.values()])[:-1]
     parts = zip(like.items(), np.split(total, ends), strict=True)
     return {name: part.reshape(value.shape) for (name, value), part in parts}
