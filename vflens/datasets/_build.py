@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import cast
 
 import numpy as np
 
 from vflens.errors import DataError
 from vflens.tables.reading import coded
 from vflens.tables.table import PREDICT, TRAIN, Table
-from vflens.types import Array, ColumnInfo, Pixel
+from vflens.types import Array, ColumnInfo
 
 
 def checked_table(
@@ -76,13 +75,6 @@ def given_split(train: int, predict: int) -> Array:
 def integers(name: str, low: int, high: int, *, pixel: tuple[int, int] | None = None) -> ColumnInfo:
     """A column of the integers ``low`` to ``high``, its bounds and its alphabet."""
     return ColumnInfo(name, float(low), float(high), tuple(map(float, range(low, high + 1))), pixel)
-
-
-def image_columns(height: int, width: int, channels: int = 0) -> list[ColumnInfo]:
-    """The pixels 0 to 255 of an image (height, width, channels), row by row; 0 channels: of a grey one."""
-    depth: list[tuple[int, ...]] = [(k,) for k in range(channels)] or [()]
-    places = [cast("Pixel", (r, c, *k)) for r in range(height) for c in range(width) for k in depth]
-    return [ColumnInfo("_".join(map(str, ("pixel", *p))), 0.0, 255.0, pixel=p) for p in places]
 
 
 def encoded(raw: Mapping[str, Array]) -> tuple[tuple[ColumnInfo, ...], Array]:

@@ -12,9 +12,10 @@ from typing import ClassVar
 import numpy as np
 
 from vflens.datasets import _local
-from vflens.datasets._build import checked_table, given_split, image_columns
+from vflens.datasets._build import checked_table, given_split
 from vflens.datasets._images import pixels
 from vflens.plugins.dataset import Dataset
+from vflens.tables.pixels import image_columns
 from vflens.tables.table import Table
 from vflens.types import Array
 

@@ -13,9 +13,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from vflens.datasets import _local
-from vflens.datasets._build import given_split, image_columns, table
+from vflens.datasets._build import given_split, table
 from vflens.errors import DataError
 from vflens.plugins.dataset import Dataset
+from vflens.tables.pixels import image_columns
 from vflens.tables.table import Table
 from vflens.types import Array
 

@@ -11,9 +11,10 @@ from io import BytesIO
 import numpy as np
 
 from vflens.datasets import _local
-from vflens.datasets._build import checked_table, image_columns
+from vflens.datasets._build import checked_table
 from vflens.datasets.cifar10 import CLASSES
 from vflens.plugins.dataset import Dataset
+from vflens.tables.pixels import image_columns
 from vflens.tables.table import Table
 
 IMAGES = (

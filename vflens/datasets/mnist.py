@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from vflens.datasets import _local
-from vflens.datasets._build import checked_table, given_split, image_columns
+from vflens.datasets._build import checked_table, given_split
 from vflens.plugins.dataset import Dataset
+from vflens.tables.pixels import image_columns
 from vflens.tables.table import Table
 from vflens.types import Array
 

@@ -15,10 +15,11 @@ import numpy as np
 from pydantic import Field
 
 from vflens.datasets import _local
-from vflens.datasets._build import given_split, image_columns, table
+from vflens.datasets._build import given_split, table
 from vflens.datasets._images import grey
 from vflens.errors import DataError
 from vflens.plugins.dataset import Dataset
+from vflens.tables.pixels import image_columns
 from vflens.tables.table import Table
 
 FOLDER, VIEWS = "modelnet40_images_new_12x", 12

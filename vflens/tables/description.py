@@ -21,12 +21,16 @@ class PartyFile(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    file: Path = Field(description="CSV, .csv.gz or parquet")
+    file: Path = Field(
+        description="CSV, .csv.gz or parquet; or a folder of images, all of one size, grey or RGB"
+    )
     id_column: str = Field("id", description="identifies a row at all parties; unique")
     columns: tuple[str, ...] | None = Field(
         None, description="features; default: all but id, label and split"
     )
-    label_column: str | None = None
+    label_column: str | None = Field(
+        None, description="of a folder of images any name: its sub-folders are then the classes"
+    )
     classes: tuple[str, ...] | None = Field(None, description="labels in their order; default: sorted")
     split_column: str | None = Field(None, description='holds "train" or "predict"')
     bounds: dict[str, tuple[FiniteFloat, FiniteFloat]] = Field({}, description="[low, high] of a column")

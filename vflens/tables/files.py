@@ -1,4 +1,5 @@
-"""Reads a party's own CSV (``.csv``, ``.csv.gz``; UTF-8, commas) or parquet file by its :class:`PartyFile`.
+"""Reads a party's own CSV (``.csv``, ``.csv.gz``; UTF-8, commas), parquet file or folder of images by its
+:class:`PartyFile`.
 
 A refusal of a file that does not fit its description names the column, the row and the remedy. An empty
 cell, ``NA``, ``N/A``, ``NaN``, ``nan``, ``NULL`` and ``null`` are missing; ``?`` and ``unknown`` are text.
@@ -18,6 +19,7 @@ from vflens.errors import DataError, StorageError
 from vflens.names import repeated
 from vflens.tables.description import PartyFile
 from vflens.tables.exact_numbers import long_row
+from vflens.tables.image_folder import read_images
 from vflens.tables.reading import SPLITS, Cells, table_of
 from vflens.tables.table import Table
 
@@ -40,6 +42,9 @@ def read_party_table(spec: PartyFile, base: Path = Path()) -> Table:
 
     path = base / spec.file
     try:
+        if path.is_dir():
+            with _reading():
+                return read_images(spec, path)
         with _opened(path) as cells:
             table = table_of(spec, cells)
     except DataError as error:
