@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
+import horizontal
 import pytest
 from commandline import STAGE, strict
 from processes import ENVIRONMENT, VFLENS, experiment_file
@@ -82,3 +83,21 @@ def test_a_run_whose_output_goes_to_a_file_says_each_stage(tmp_path: Path) -> No
     due = [f"{name:<9} {stage}" for name in ("one", "other one") for stage in stages]
     assert sorted(said) == sorted(due)  # parties log side by side, into files of their own
     assert [line for line in said if line.endswith("ed")] == [line for line in due if line.endswith("ed")]
+
+
+def test_the_rows_and_rounds_of_a_horizontal_run_are_shown(
+    clock: SimpleNamespace, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tables = {"a": horizontal.table(30, 1), "b": horizontal.table(17, 2)}
+    horizontal.federation(horizontal.deal(tmp_path, tables, horizontal={"rounds": 3})).run()
+    logged = [
+        json.loads(line)
+        for party in ("a", "server")
+        for line in (tmp_path / party / "events.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
+    data = {"name": "synthetic"}
+    with progress.ScenarioBars(horizontal.experiment(tmp_path, data=data, horizontal={})) as bars:
+        for event in logged:
+            bars("run", event)
+    said = [line.partition("s  run ")[2] for line in capsys.readouterr().err.splitlines() if "  run " in line]
+    assert said == ["prepared: 35 rows to train at 2 clients", "training 3/3"]

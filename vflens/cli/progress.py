@@ -133,5 +133,7 @@ class ScenarioBars(_Stages):
                 self.update(f"{named} {event['stage']}", event["done"], event["total"])
             case "aligned":
                 self.say(f"{named} aligned: {event['train']} rows to train, {event['predict']} to predict")
+            case "prepared" if "clients" in event:  # of a server; data parties log it too
+                self.say(f"{named} prepared: {event['rows']} rows to train at {event['clients']} clients")
             case "started" | "finished" as stage:
                 self.say(f"{named} {stage}")
