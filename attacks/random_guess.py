@@ -10,13 +10,14 @@ from typing import ClassVar
 import numpy as np
 
 from vflens.plugins.attack import LinearAttack, linear_estimate
-from vflens.types import Array, Estimate, Knowledge, Moments
+from vflens.types import Array, Estimate, Knowledge, Moments, Setting
 
 
 class RandomGuess(LinearAttack):
     """x̂ ~ U[0, 1]^d, independent over rows and features."""
 
     needs: ClassVar[frozenset[Knowledge]] = frozenset()
+    settings: ClassVar[frozenset[Setting]] = frozenset(Setting)
     rowwise: ClassVar[bool] = False  # one stream for the batch: a row's draw depends on its place
 
     def solve(

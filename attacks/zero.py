@@ -10,13 +10,14 @@ from typing import ClassVar
 import numpy as np
 
 from vflens.plugins.attack import LinearAttack, linear_estimate
-from vflens.types import Array, Estimate, Knowledge, Moments
+from vflens.types import Array, Estimate, Knowledge, Moments, Setting
 
 
 class Zero(LinearAttack):
     """x̂ = 0."""
 
     needs: ClassVar[frozenset[Knowledge]] = frozenset()
+    settings: ClassVar[frozenset[Setting]] = frozenset(Setting)
 
     def solve(
         self, A: Array, b: Array, *, rng: np.random.Generator, moments: Moments | None = None

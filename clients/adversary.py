@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from vflens.clients.vertical.aligned_run import Host
-from vflens.errors import ConfigError, KnowledgeError, PluginError, ProtocolError, StateError, StorageError
+from vflens.errors import KnowledgeError
+from vflens.member.adversary import Adversary
 from vflens.models.part import Copied, Predicting
 from vflens.numerics.theory.distortion_theory import logit_moment
 from vflens.plugins.attack import Attack
@@ -22,14 +22,10 @@ from vflens.plugins.own_reads import NETWORK
 from vflens.plugins.reads import read_only
 from vflens.plugins.steps import Progress, silent
 from vflens.plugins.view import AdversaryView
-from vflens.protocol.acts import Guess, Submission
 from vflens.protocol.checks import MODEL_VERSION
 from vflens.protocol.federation import Federation
-from vflens.randomness import stream
-from vflens.score.service import scorable
-from vflens.storage.files import save_arrays
 from vflens.storage.journal import Reader
-from vflens.types import Array, Estimate, Exchange, Phase, Point, Role, numbered
+from vflens.types import Array, Estimate, Exchange, Phase, Point, Role
 
 if TYPE_CHECKING:
     from torch.nn import Module
@@ -39,15 +35,14 @@ Reconstruct: TypeAlias = Callable[[str, str, Array], Estimate | None]  # attack,
 _AT_ONCE = 4096  # rows of a network's forward pass: its memory has a bound
 
 
-class Adversary:
+class VerticalAdversary(Adversary):
     """The configured attacks of one data party: an active party's against each passive one, a passive party's
     against the active one.
     """
 
     def __init__(self, party: Host, attacks: Mapping[str, Attack]) -> None:
-        self._party, self.attacks = party, dict(attacks)
-        self._received = Reader(party.folder / "transcript")  # readers cannot write to it
-        self._noted: set[tuple[str, str, str]] = set()
+        super().__init__(party, attacks)
+        self._party = party
 
     def attack(self, rows: Array, *, final: bool) -> None:
         """Reconstruct prediction ``rows`` int32 (n,) of every target and submit.
@@ -88,14 +83,14 @@ class Adversary:
         able = [name for name, attack in self.attacks.items() if scored in attack.declared().rows]
         estimates = {n: e for n in able if (e := reconstruct(n, target, rows)) is not None}
         if keep:
-            self._save(target, scored, estimates)
+            self.save(target, scored, estimates)
         if keep and scored is Phase.PREDICT:
             self._record_guessed_scores(target, rows, estimates)
         if estimates:
-            self._submit(target, scored, rows, estimates)
+            self.submit(target, scored, estimates)
 
     def _trained(self, target: str) -> Array:
-        return scored_training_rows(self._party.run.federation, self._received, target)
+        return scored_training_rows(self._party.run.federation, self.received, target)
 
     def own(self) -> dict[str, Array]:
         """The own data of the adversary's party, for :class:`vflens.plugins.view.AdversaryView`."""
@@ -155,61 +150,21 @@ class Adversary:
     def _reconstruct(
         self, name: str, target: str, rows: Array, *, own: Mapping[str, Array], joint: Joint
     ) -> Estimate | None:
-        party, attack = self._party, self.attacks[name]
-        view = view_of(
-            attack,
-            party.run.federation,
+        party = self._party
+        see = partial(
+            view_of,
+            federation=party.run.federation,
             party=party.name,
             target=target,
             rows=rows,
-            transcript=self._received,
+            transcript=self.received,
             own=own,
             every=party.config.transcript.every,
             device=party.config.device,
             joint=joint,
             own_model=self.own_model if party.role is Role.PASSIVE else None,
         )
-        try:
-            return reconstructed(attack, view, stream(party.secret, "attack", name, target))
-        except KnowledgeError as error:
-            self._note("skipped", name, target, str(error))
-        except (PluginError, ConfigError) as error:  # an attack must not end the run
-            self._note("failed", name, target, str(error))
-        return None
-
-    def _note(self, outcome: str, attack: str, target: str, reason: str) -> None:
-        """Record once that ``attack`` on ``target`` was "skipped" or "failed"."""
-        if (outcome, attack, target) in self._noted:
-            return
-        self._noted.add((outcome, attack, target))
-        self._party.metrics.add(
-            outcome, 1.0, attack=attack, adversary=self._party.name, target=target, column=reason
-        )
-        self._party.log.warning(f"attack {outcome}", attack=attack, target=target, reason=reason)
-
-    def _submit(self, target: str, scored: Phase, rows: Array, estimates: Mapping[str, Estimate]) -> None:
-        party = self._party
-        guesses = tuple(Guess(name, e.values, numbered(e.status)) for name, e in estimates.items())
-        submission = Submission(party.config.run, party.name, scored.value, rows, guesses)
-        try:
-            receipt = party.patiently(lambda: party.links[target].call(submission))
-        except (ProtocolError, StateError) as refusal:
-            party.log.warning("not scored", target=target, reason=str(refusal))
-            return
-        shown: dict[str, dict[str, float]] = {}
-        add = partial(party.metrics.add, adversary=party.name, target=target, scored_set=scored.value)
-        for attack, error in receipt.errors.items():
-            metric, value = self._figure(attack, error)
-            add(metric, value, attack=attack, rows=len(rows))
-            shown.setdefault(metric, {})[attack] = value
-        party.log.info("receipt", target=target, rows=receipt.rows, attacks=receipt.attacks, **shown)
-        party.metrics.save()
-
-    def _figure(self, attack: str, error: float) -> tuple[str, float]:
-        """The metric's name and value of a receipt: wrong labels are recorded as the share of right ones."""
-        if self.attacks[attack].estimates == "labels":
-            return "label_accuracy", 1 - error
-        return "mse", error
+        return self.estimated(name, target, see)
 
     def _record_guessed_scores(self, target: str, rows: Array, estimates: Mapping[str, Estimate]) -> None:
         """Distance of the scores that an attack guessed from those received, for VAR's (13) and (21)."""
@@ -220,51 +175,13 @@ class Adversary:
         }
         if not guessed:
             return
-        log_c = _received_scores(self._received, rows)
+        log_c = _received_scores(self.received, rows)
         known = np.isfinite(log_c).all(axis=1)
         for name, logits in guessed.items():
             if known.any():
                 moment = logit_moment((logits - log_c)[known])
                 labels = {"attack": name, "target": target, "scored_set": "predict", "rows": int(known.sum())}
                 self._party.metrics.add_matrix("guessed_scores_error", moment, **labels)
-
-    def _save(self, target: str, scored: Phase, estimates: Mapping[str, Estimate]) -> None:
-        party, end = self._party, "train.npz" if scored is Phase.TRAIN else "npz"
-        for name, e in estimates.items():
-            file = party.folder / "estimates" / f"{target}.{name}.{end}"
-            save_estimate(file, e, run=party.config.run, adversary=party.name, attack=name, scored=scored)
-
-
-def reconstructed(attack: Attack, view: AdversaryView, rng: np.random.Generator) -> Estimate:
-    """The estimate of ``attack`` from ``view``.
-
-    Raises:
-        KnowledgeError: it lacks knowledge.
-        ConfigError: a parameter does not fit what it finds.
-        StorageError: the transcript is damaged.
-        PluginError: it fails in another way, or returns an invalid estimate.
-    """
-    try:
-        estimate = attack.reconstruct(view, rng=rng)
-    except (KnowledgeError, ConfigError, StorageError):
-        raise
-    except (Exception, SystemExit) as error:  # a plug-in must not end the process
-        raise PluginError(f"{type(error).__name__}: {error}") from error
-    _check_estimate(estimate, view, attack)
-    return estimate
-
-
-def save_estimate(
-    file: Path, estimate: Estimate, *, run: str, adversary: str, attack: str, scored: Phase
-) -> None:
-    """Write ``estimate`` to ``file`` (npz), with the names by which its target can score it.
-
-    Raises:
-        StorageError: it cannot be written.
-    """
-    names = {"run": run, "adversary": adversary, "attack": attack, "scored_set": scored.value}
-    texts = {name: np.array(text) for name, text in {**names, "target": estimate.target}.items()}
-    save_arrays(file, {**texts, **estimate.arrays()})
 
 
 def view_of(
@@ -324,17 +241,3 @@ def _received_scores(transcript: Reader, rows: Array) -> Array:
     order = np.argsort(arrived, kind="stable")
     found: Array = log_c[order[np.searchsorted(arrived, rows, sorter=order)]]
     return found
-
-
-def _check_estimate(estimate: Estimate, view: AdversaryView, attack: Attack) -> None:
-    """Refuse what the target would refuse: one attack's mistake must not stop the scoring of others."""
-    rows, target = view.rows, view.target
-    width = view.n_classes if attack.estimates == "labels" else view.widths()[target]
-    if not isinstance(estimate, Estimate) or estimate.target != target:
-        raise PluginError(f"it must return an Estimate of {target!r}")
-    if not np.array_equal(estimate.rows, rows) or estimate.status.shape != rows.shape:
-        raise PluginError(f"rows and status must be those of the {len(rows)} rows of its view")
-    if estimate.values.shape != (len(rows), width):
-        raise PluginError(f"values have the shape {estimate.values.shape}, not ({len(rows)}, {width})")
-    if not scorable(estimate.values):
-        raise PluginError("its values are not all finite and moderate: set its rate, or weights, lower")

@@ -8,11 +8,13 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import ClassVar
 
 import numpy as np
 
 from vflens.config import ServerConfig
+from vflens.config.compatibility import build_attacks
+from vflens.coordinator.adversary import ServerAdversary, owned
+from vflens.coordinator.granted import check_granted
 from vflens.coordinator.leader import Leader
 from vflens.coordinator.participation import Absences, drawn_participants
 from vflens.coordinator.progress import Progress
@@ -23,10 +25,11 @@ from vflens.member.recovery import check_state
 from vflens.member.stage import Stage
 from vflens.models.part import Keys, Site, plain
 from vflens.models.whole import WholeModel
-from vflens.protocol.acts import Begin, Finished, Prepare
+from vflens.protocol.acts import Begin, Disclose, Finished, Prepare
 from vflens.protocol.checks import MODEL_VERSION
 from vflens.protocol.horizontal import HorizontalFederation, check_alike
 from vflens.protocol.link import Handlers, Link
+from vflens.storage.files import save_arrays
 from vflens.types import Array, Point, Released
 
 _NO_ROWS = np.zeros(0, np.int32)
@@ -36,7 +39,6 @@ class Server(Leader):
     """Leads one run over ``links``, one link to every client by name."""
 
     config: ServerConfig
-    before_open: ClassVar[Stage] = Stage.TRAINING  # nothing is disclosed in between
 
     def __init__(
         self, config: ServerConfig, links: Mapping[str, Link], progress: Progress, *, in_process: bool = False
@@ -47,6 +49,9 @@ class Server(Leader):
         self._federation: HorizontalFederation | None = None
         self._absences = Absences(self.folder / "absent.json")
         self._parameters: Mapping[str, Array] = {}  # those of the next round
+        self._start: Mapping[str, Array] = {}  # those of the first
+        self.adversary = ServerAdversary(self, build_attacks(config))
+        self._unfinished.add(self.name)  # the run is over when its own attacks are, too
 
     def handlers(self) -> Handlers:
         """See :meth:`vflens.protocol.link.Party.handlers`."""
@@ -150,8 +155,11 @@ class Server(Leader):
             self.prepare()
         if self.reached.stage is Stage.TRAINING:
             self.train()
+        if not self.reached.is_open:
+            self.disclose()
         if not self.finished.is_set():
             self.open_predictions()
+            self.attack()
 
     def learned_by(self, party: str, own: int) -> int:
         """See :meth:`Leader.learned_by`: a client that sent the update of a round had its parameters."""
@@ -194,6 +202,7 @@ class Server(Leader):
                 f"horizontal.method = {federation.horizontal.method!r} of a top model without parameters: "
                 "nothing is averaged, set model.trainable_top = true or choose 'fedavg'"
             )
+        self._start = self._parameters
         self._federation = federation
 
     def take_up(self) -> None:
@@ -224,6 +233,22 @@ class Server(Leader):
 
     def _keep(self, parameters: Mapping[str, Array]) -> None:
         self._parameters = parameters
+
+    def disclose(self) -> None:
+        """Record what each client grants, and keep what an attack on the record needs beside it."""
+        self.advance(Stage.DISCLOSED)
+        save_arrays(self.folder / "own.npz", owned(self._start, self._parameters))
+        for name in self.participants(self.prepared.epochs):
+            for released in self.links[name].call(Disclose(self.config.run, MODEL_VERSION, self.name)):
+                check_granted(released, name, self.prepared)
+                self.transcript.record(released)
+
+    def attack(self) -> None:
+        """Attack every client that is there, while they measure what they gained; a restart repeats it."""
+        present = self.participants(self.prepared.epochs)
+        self.adversary.attack(present, owned(self._start, self._parameters), self._report)
+        self.keep_figures()
+        self._note_finished(self.name)
 
     def open_predictions(self) -> None:
         """Tell the clients that training is over: each measures what it gained. Nothing is due of absent

@@ -4,7 +4,7 @@ six minutes.
 In ``docs/attacks``. ``labels.svg``: attacks on labels against each defence of gradients. ``inversion.svg``:
 inversion of embeddings, with and without passports; 6 epochs. ``clear_features.svg``: training in the clear,
 more and more epochs. ``released.svg``: a released table. ``finite_alphabet.svg``, of made-up equations:
-columns of 0 and 1.
+columns of 0 and 1. ``rounds.svg``: rows of a round of softmax regression.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from plugin_pictures import DOCS, bars
 
 from vflens import attacks
 from vflens.experiments.results.folders import Metric, read_runs
+from vflens.experiments.run.any_experiment import AnyPartiesExperiment
 from vflens.experiments.run.experiment import Experiment
+from vflens.experiments.run.horizontal import HorizontalExperiment
 from vflens.experiments.run.run import run
 
 Bars = list[tuple[str, float, str]]
@@ -30,12 +32,14 @@ LABELS = (
 )
 
 
-def measured(scenarios: Sequence[dict[str, Any]], **settings: Any) -> Iterator[tuple[str, list[Metric]]]:
+def measured(
+    scenarios: Sequence[dict[str, Any]], kind: type[AnyPartiesExperiment] = Experiment, **settings: Any
+) -> Iterator[tuple[str, list[Metric]]]:
     """Each scenario's name and all figures of its parties."""
     defaults = {"name": "picture", "seed": 1, "split": {"kind": "fraction", "fraction": 0.5}}
     with TemporaryDirectory() as home:
         made = {**defaults, "out": home, "scenarios": scenarios, **settings}
-        for folder in run(Experiment.model_validate(made), in_process=True).scenarios:
+        for folder in run(kind.model_validate(made), in_process=True).scenarios:
             yield folder.name, [m for r in read_runs([folder]) for p in r.parties for m in p.metrics]
 
 
@@ -162,12 +166,34 @@ def alphabet_errors() -> str:
     )
 
 
+def round_errors() -> str:
+    """Error of the rows of a round, by the number of them and the noise of the client's update."""
+    shown, blind = Bars(), 0.0
+    for batch in (1, 3, 6):
+        scenarios = [{"name": "no defence"}, defended("dp_gaussian", "client-1", clip=10.0, level=1e-3)]
+        for name, found in measured(
+            scenarios,
+            HorizontalExperiment,
+            data={"name": "digits"},
+            split={"kind": "rows"},
+            parties={"clients": 1},
+            horizontal={"rounds": 1, "local_steps": 1},
+            training={"optimizer": "sgd", "batch_size": batch, "learning_rate": 0.5},
+            attacks=[{"name": "softmax_inversion"}],
+        ):
+            blind = min(m.value for m in found if m.metric == "blind_matched_mse")
+            mse = figure(found, "matched_mse", "softmax_inversion")
+            shown.append((f"{batch} row{'s' * (batch > 1)}, {name.replace('-', ' ')}", mse, f"{mse:.2g}"))
+    return bars("digits, rows of a round: matched MSE per pixel (dashed: best blind guess)", shown, blind)
+
+
 PICTURES: dict[str, Callable[[], str]] = {
     "labels.svg": label_errors,
     "inversion.svg": inversion_errors,
     "clear_features.svg": clear_errors,
     "released.svg": released_errors,
     "finite_alphabet.svg": alphabet_errors,
+    "rounds.svg": round_errors,
 }
 
 

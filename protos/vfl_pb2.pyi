@@ -378,18 +378,22 @@ class Guess(_message.Message):
     def __init__(self, attack: _Optional[str] = ..., values: _Optional[_Union[Tensor, _Mapping]] = ..., status: _Optional[bytes] = ...) -> None: ...
 
 class SubmissionRequest(_message.Message):
-    __slots__ = ("run", "sender", "scored_set", "rows", "guesses")
+    __slots__ = ("run", "sender", "scored_set", "rows", "guesses", "estimates", "step")
     RUN_FIELD_NUMBER: _ClassVar[int]
     SENDER_FIELD_NUMBER: _ClassVar[int]
     SCORED_SET_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
     GUESSES_FIELD_NUMBER: _ClassVar[int]
+    ESTIMATES_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
     run: str
     sender: str
     scored_set: str
     rows: bytes
     guesses: _containers.RepeatedCompositeFieldContainer[Guess]
-    def __init__(self, run: _Optional[str] = ..., sender: _Optional[str] = ..., scored_set: _Optional[str] = ..., rows: _Optional[bytes] = ..., guesses: _Optional[_Iterable[_Union[Guess, _Mapping]]] = ...) -> None: ...
+    estimates: str
+    step: int
+    def __init__(self, run: _Optional[str] = ..., sender: _Optional[str] = ..., scored_set: _Optional[str] = ..., rows: _Optional[bytes] = ..., guesses: _Optional[_Iterable[_Union[Guess, _Mapping]]] = ..., estimates: _Optional[str] = ..., step: _Optional[int] = ...) -> None: ...
 
 class Receipt(_message.Message):
     __slots__ = ("rows", "attacks", "errors")

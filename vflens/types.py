@@ -50,6 +50,13 @@ class Phase(StrEnum):
     DISCLOSE = "disclose"
 
 
+class Setting(StrEnum):
+    """How the parties divide the data: columns of the same rows, or rows with the same columns."""
+
+    VERTICAL = "vertical"
+    HORIZONTAL = "horizontal"
+
+
 class Point(StrEnum):
     """What a payload is. Summed and partial logits are EMBEDDING; SCORES are log-probabilities (n, k); UPDATE
     is what a client's training adds to PARAMETERS, by name; MASKED_UPDATE hides it from its receiver, who

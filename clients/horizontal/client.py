@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vflens.clients.data_party import DataParty
+from vflens.clients.horizontal.grants import Grants
 from vflens.clients.horizontal.local_run import LocalRun, local_batches
 from vflens.clients.horizontal.own_file import client_info, split_rows
+from vflens.clients.horizontal.scoring import ClientScoring
 from vflens.clients.horizontal.spending import UpdateSpending, released_rounds
 from vflens.clients.horizontal.utility import record_utility
 from vflens.clients.membership import check_client
@@ -19,15 +21,26 @@ from vflens.config import ClientConfig
 from vflens.config.compatibility import check_family, check_method
 from vflens.errors import ConfigError, ProtocolError, StateError
 from vflens.member.recovery import check_state
+from vflens.member.stage import Stage
 from vflens.member.start_nonce import start_nonce
 from vflens.models.part import Keys, Site
 from vflens.models.whole import WholeModel
-from vflens.protocol.acts import Describe, Done, Prepare, Step, StepReply
-from vflens.protocol.checks import check_exchange, check_origin, finite_tensors
+from vflens.protocol.acts import (
+    Describe,
+    Disclose,
+    Done,
+    Prepare,
+    Receipt,
+    Step,
+    StepReply,
+    Submission,
+)
+from vflens.protocol.checks import check_exchange, check_origin, check_version, finite_tensors
 from vflens.protocol.horizontal import HorizontalFederation
 from vflens.protocol.link import Handlers, Link
 from vflens.protocol.masked_update import MaskedRound
 from vflens.randomness import derive, secret_from_seed
+from vflens.score.service import disabled
 from vflens.tables.order import load_order
 from vflens.types import Array, Exchange, PartyInfo, Phase, Point, Released
 
@@ -68,7 +81,13 @@ class Client(DataParty):
 
     def handlers(self) -> Handlers:
         """See :meth:`vflens.protocol.link.Party.handlers`."""
-        return {**super().handlers(), Prepare: self.prepare, Step: self.step}
+        return {
+            **super().handlers(),
+            Prepare: self.prepare,
+            Step: self.step,
+            Disclose: self.disclose,
+            Submission: self.score,
+        }
 
     @property
     def federation(self) -> HorizontalFederation | None:
@@ -134,7 +153,9 @@ class Client(DataParty):
         model = WholeModel(federation.model, self._site(federation), private_bottom=private)
         spending = UpdateSpending(self.config, self.chain.claims_at, federation, released_rounds(self.folder))
         spending.check_run()
-        self._run = LocalRun(federation, rows.inputs, rows.clipped, model, labels, soft, spending)
+        self._run = run = LocalRun(federation, *rows, model, labels, soft, spending)
+        self._grants = Grants(self.config, run, self.secret)
+        self._scoring = ClientScoring(self, run, self._grants.attacked)
         self.log.info("prepared", rows=len(order), columns=len(self.table.columns), clipped=rows.clipped)
 
     def _site(self, federation: HorizontalFederation) -> Site:
@@ -279,6 +300,33 @@ class Client(DataParty):
         self._taken = {name.removeprefix(_TAKEN): value for name, value in taken.items()}
         self.run.model.load({name: value for name, value in state.items() if name not in taken})
         self.chain.memory.load(state)
+
+    def disclose(self, act: Disclose) -> tuple[Released, ...]:
+        """What the configuration grants to the server, through the gate; training is over then."""
+        self.check_run(act.run)
+        check_version(act.version)
+        if act.to != self.leader:
+            raise ProtocolError(f"disclosures to {act.to!r}: client {self.name!r} grants to its server alone")
+        with self.lock:
+            self.settle()
+            if (learned := self.recovery.learned) < (last := self.run.federation.steps):
+                raise StateError(
+                    f"disclosures after round {learned} of {last}: {self.name!r} grants after the last round"
+                )
+            self.advance(Stage.DISCLOSED)
+            released = tuple(self._grants.released(granted, self.gate) for granted in self.config.disclose)
+            self.log.info("disclosed", what=[granted.what for granted in self.config.disclose])
+            self.keep_figures()
+            return released
+
+    def score(self, act: Submission, *, ended: bool = False) -> Receipt:
+        """Score the server's estimates; see :class:`vflens.clients.horizontal.scoring.ClientScoring`."""
+        self.check_run(act.run)
+        if not self.config.scoring.enabled:
+            raise disabled()
+        if not ended:  # else its run is over
+            self.check_open()
+        return self._scoring.score(act, ended=ended)
 
     def record_totals(self) -> None:
         """See :meth:`vflens.member.member.Member.record_totals`: what the updates cost."""

@@ -19,12 +19,14 @@ from vflens.types import Array
 class LocalRun:
     """All that exists only once the run is prepared; arrays are in the order of the client's rows.
 
-    ``inputs`` (N, d) are scaled and defended, of which ``clipped`` values lay outside their bounds.
+    ``truth`` (N, d) are the columns scaled to [0, 1], of which ``clipped`` values lay outside their bounds;
+    ``inputs`` the same after its defences, the same object without any.
     ``labels`` int64 (N,) are the true ones, ``soft_labels`` (N, k) those that its defences of labels drew.
     ``spending`` counts what its updates cost.
     """
 
     federation: HorizontalFederation
+    truth: ScaledColumns
     inputs: ScaledColumns
     clipped: int
     model: WholeModel

@@ -9,7 +9,7 @@ from typing import Generic
 
 import numpy as np
 
-from vflens.clients.adversary import Adversary
+from vflens.clients.adversary import VerticalAdversary
 from vflens.clients.membership import check_membership, check_order
 from vflens.clients.spending import Spending
 from vflens.clients.target import Target
@@ -52,7 +52,7 @@ class VerticalParty(Target, Generic[R_co]):
             common=common,
             in_process=in_process,
         )
-        self.adversary = Adversary(self, attacks)
+        self.adversary = VerticalAdversary(self, attacks)
         self._identification = Identification(config, self.secret)
         self._run: R_co | None = None
 

@@ -34,7 +34,7 @@ from vflens.experiments.run.in_process import LocalFederation
 from vflens.member.stage import Stage
 from vflens.models.networks.passport import Passport
 from vflens.models.networks.training import Top
-from vflens.protocol.acts import Begin, Disclose, Finished, Prepare, Step
+from vflens.protocol.acts import Begin, Finished, Identify, Prepare, Step
 from vflens.protocol.federation import Federation
 from vflens.protocol.horizontal import HorizontalFederation, check_alike
 from vflens.types import ColumnInfo, Exchange, PartyInfo, Phase, Point, Released, Role, sealed
@@ -127,6 +127,7 @@ def test_a_client_that_did_not_learn_of_the_end_of_training_goes_on(
     server = server_of(local)
     server.prepare()
     server.train()
+    server.disclose()
     server.advance(Stage.OPEN)
     for name in ("a", "server"):
         rebuild(local, name)
@@ -328,7 +329,7 @@ def test_rounds_come_in_order_and_a_repeated_one_is_answered_from_the_log(local:
 def test_only_the_server_asks_and_only_in_its_own_name(local: LocalFederation) -> None:
     server, client = server_of(local), clients_of(local)["a"]
     with pytest.raises(AccessError, match=r"nobody may in this run$"):
-        server.links["a"].call(Disclose("tiny/run", 1, "server"))
+        server.links["a"].call(Identify("tiny/run", b""))
     with pytest.raises(AccessError, match=r"in the name of 'b' came from 'a'"):
         client.links["server"].call(Finished("tiny/run", "b"))
     with pytest.raises(AccessError, match=r"only the server may$"):

@@ -167,8 +167,8 @@ REFUSED: list[tuple[Config, str]] = [
     (passive(peers=[]), "peers name 0 parties with role 'coordinator': exactly one is needed"),
     (
         passive(disclose=[{"what": "auxiliary", "to": "active"}]),
-        r"disclose.0: disclose 'auxiliary' with rows = 0: rows \(at least 1\) belong to auxiliary and "
-        r"labels, and only there",
+        r"disclose.0: disclose 'auxiliary' with rows = 0: rows \(at least 1\) belong to all but "
+        r"parameters and moments, and only there",
     ),
     (
         passive(disclose=[{"what": "parameters", "to": "active", "rows": 3}]),
@@ -176,8 +176,8 @@ REFUSED: list[tuple[Config, str]] = [
     ),
     (
         passive(disclose=[{"what": "columns", "to": "active"}]),
-        r"disclose.0.what: Input should be 'parameters', 'auxiliary', 'moments' or 'labels' \(got "
-        r"'columns'\)",
+        r"disclose.0.what: Input should be 'parameters', 'auxiliary', 'moments', 'labels', "
+        r"'embeddings' or 'gradients' \(got 'columns'\)",
     ),
     (
         passive(disclose=[{"what": "labels", "to": "active", "rows": 3}]),

@@ -9,7 +9,14 @@
 """
 
 from vflens.config.addresses import is_local
-from vflens.config.horizontal import ClientConfig, ServerConfig, check_absence, check_private, check_rounds
+from vflens.config.horizontal import (
+    ClientConfig,
+    ServerConfig,
+    check_absence,
+    check_client_grants,
+    check_private,
+    check_rounds,
+)
 from vflens.config.loading import DataConfig, LeaderConfig, MemberConfig, load_party
 from vflens.config.party import DEVICE, MODEL, OPERATOR, DataPartyConfig, Device, PartyConfig
 from vflens.config.reading import describe_problem, read_toml, validate
@@ -25,6 +32,7 @@ from vflens.config.settings import (
     Settings,
     Tls,
     build_plugins,
+    check_attacks,
 )
 from vflens.config.vertical import (
     AGGREGATOR,
@@ -72,6 +80,8 @@ __all__ = [
     "build_plugins",
     "check_absence",
     "check_aggregator",
+    "check_attacks",
+    "check_client_grants",
     "check_private",
     "check_rounds",
     "check_sampling",

@@ -7,10 +7,12 @@ from itertools import pairwise
 
 from vflens.config import (
     ActiveConfig,
+    ClientConfig,
     CoordinatorConfig,
     DataConfig,
     MemberConfig,
     PassiveConfig,
+    ServerConfig,
     VerticalConfig,
     build_plugins,
 )
@@ -20,7 +22,7 @@ from vflens.models.settings import Horizontal
 from vflens.plugins.attack import Attack
 from vflens.plugins.defense import INNER_HOOKS, Defense, NamedDefense
 from vflens.registry import ATTACKS, DEFENSES
-from vflens.types import Role
+from vflens.types import Role, Setting
 
 _DATA_PARTY = frozenset({"on_inputs", "on_batch", "wrap_model", "penalty", "on_embedding"})
 #: The hooks of each role; ``wrap_model`` and ``penalty`` only for split networks.
@@ -33,6 +35,8 @@ HOOKS = {
     ),
     Role.SERVER: frozenset(),
 }
+#: The hooks that a client has for what it grants.
+_GRANTED = {"embeddings": "on_embedding", "gradients": "on_gradient", "parameters": "on_parameters"}
 #: Hooks at which an ε is that of one row in one exchange.
 _PER_ROW = frozenset({"on_batch_labels", "on_embedding", "on_gradient"})
 
@@ -50,6 +54,9 @@ def build_defenses(config: MemberConfig) -> list[NamedDefense]:
         available -= config.model.unused_hooks
         if config.model.scores_leave_at is Role.ACTIVE:
             available -= {"on_scores"}
+    if isinstance(config, ClientConfig):
+        granted = {d.what for d in config.disclose}
+        available |= {hook for what, hook in _GRANTED.items() if what in granted}
     direct = isinstance(config, VerticalConfig) and config.aggregator == "active"
     if direct and not isinstance(config, PassiveConfig):  # they release no embedding
         available -= {"on_embedding"}
@@ -151,14 +158,23 @@ def check_fed(coordinator: str, defenses: Sequence[Defense], disclosing: Mapping
         )
 
 
-def build_attacks(config: PassiveConfig | ActiveConfig) -> dict[str, Attack]:
-    """The configured attacks of a data party by name.
+def build_attacks(config: PassiveConfig | ActiveConfig | ServerConfig) -> dict[str, Attack]:
+    """The configured attacks of a data party or a server by name.
 
     Raises:
-        PluginError, ConfigError: unknown, wrongly set, or aimed at this party's own data: the active party's
-            attacks estimate columns, a passive party's labels.
+        PluginError, ConfigError: unknown, wrongly set, made for the other setting, or aimed at this party's
+            own data: the active party's attacks estimate columns, a passive party's labels.
     """
     attacks: list[tuple[str, Attack]] = build_plugins(ATTACKS, config.attacks)
+    setting = Setting.HORIZONTAL if isinstance(config, ServerConfig) else Setting.VERTICAL
+    for name, attack in attacks:
+        if setting not in attack.settings:
+            raise ConfigError(
+                f"attack {name!r} at {config.role} {config.party!r} is made for "
+                f"{' and '.join(sorted(attack.settings))} federations, this one is {setting}: leave it out"
+            )
+    if isinstance(config, ServerConfig):  # a client has columns and labels that the server lacks
+        return dict(attacks)
     others = {Role.ACTIVE: "features", Role.PASSIVE: "labels"}[config.role]
     for name, attack in attacks:
         if attack.estimates != others:
@@ -180,7 +196,7 @@ def check_device(config: DataConfig) -> None:
         placed(config.device)
 
 
-def check_grants(config: PassiveConfig | ActiveConfig, training: int) -> None:
+def check_grants(config: PassiveConfig | ActiveConfig | ClientConfig, training: int) -> None:
     """Refuse to grant more rows than the ``training`` rows.
 
     Raises:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import Field, model_validator
 
-from vflens.config.party import MODEL, DataPartyConfig, PartyConfig, require_one
-from vflens.config.settings import Peer, Recording
+from vflens.config.party import MODEL, DataPartyConfig, Device, PartyConfig, require_one
+from vflens.config.settings import Disclosure, Peer, Plugin, Recording, Scoring, check_attacks
 from vflens.models.families.softmax_regression import SOFTMAX_REGRESSION
 from vflens.models.family import AnyModel, ModelFamily
 from vflens.models.settings import Horizontal, Training
+from vflens.names import repeated
 from vflens.protocol.access import HORIZONTAL_ACCESS, Access
 from vflens.types import Role
 
@@ -38,6 +40,9 @@ class ClientConfig(HorizontalConfig, DataPartyConfig):
         "`[horizontal]` of the server",
     )
 
+    disclose: tuple[Disclosure, ...] = Field((), description="its disclosures, all to the server")
+    scoring: Scoring = Scoring()
+
     @property
     def leader(self) -> Peer:
         """The server."""
@@ -54,6 +59,11 @@ class ClientConfig(HorizontalConfig, DataPartyConfig):
             raise ValueError("data.label_column is missing: a client trains on labels, name their column")
         return self
 
+    @model_validator(mode="after")
+    def _grants_fit(self) -> ClientConfig:
+        check_client_grants(self.disclose, self.leader.name)
+        return self
+
 
 class ServerConfig(HorizontalConfig):
     """The party that sends parameters and averages the clients' updates."""
@@ -62,6 +72,13 @@ class ServerConfig(HorizontalConfig):
     training: Training = Training()
     model: AnyModel = Field(SOFTMAX_REGRESSION, description=MODEL)
     horizontal: Horizontal = Horizontal()
+    attacks: tuple[Plugin, ...] = Field((), description="the adversary's plug-ins, against every client")
+    device: Device = Field("cpu", description="where its attacks compute: `cpu`, or `cuda` for a GPU")
+
+    @model_validator(mode="after")
+    def _attacks_are_distinct(self) -> ServerConfig:
+        check_attacks(self.attacks)
+        return self
 
     @model_validator(mode="after")
     def _knows_clients(self) -> ServerConfig:
@@ -113,6 +130,26 @@ def check_absence(horizontal: Horizontal, *, waits: bool) -> None:
         raise ValueError(
             "horizontal.absent = 'leave_out' with limits.rejoin_seconds = 0: set how long the server waits "
             "for a client that died"
+        )
+
+
+def check_client_grants(grants: Sequence[Disclosure], server: str) -> None:
+    """Refuse grants that a client cannot make, or that give attacks different rows.
+
+    Raises:
+        ValueError: names the grant, for pydantic.
+    """
+    twice = repeated([g.what for g in grants])
+    if twice is not None:
+        raise ValueError(f"disclose {twice!r} is given twice: a client grants each once, to its server")
+    for grant in grants:
+        if grant.to != server:
+            raise ValueError(f"disclose.to = {grant.to!r} is not the server: name {server!r}")
+    numbers = {g.rows for g in grants if g.what in ("embeddings", "gradients")}
+    if len(numbers) > 1:
+        raise ValueError(
+            f"disclose embeddings and gradients of {sorted(numbers)} rows: attacks need both of the same "
+            "rows, grant as many"
         )
 
 

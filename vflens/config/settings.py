@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from vflens.config.reading import refused
-from vflens.names import Name, Visible
+from vflens.names import Name, Visible, repeated
 from vflens.registry import Registry
 from vflens.types import Role
 
@@ -190,19 +190,20 @@ class MetricsPage(Settings):
 class Disclosure(Settings):
     """A party's grant to another party, beyond the protocol's messages."""
 
-    what: Literal["parameters", "auxiliary", "moments", "labels"] = Field(
+    what: Literal["parameters", "auxiliary", "moments", "labels", "embeddings", "gradients"] = Field(
         description="a passive party's: its block of the model, some training rows, or mean and covariance "
-        "of its columns; the active party's: some training labels"
+        "of its columns; the active party's: some training labels; a client's: rows, moments, labels, or "
+        "embeddings or gradients of each of some training rows, at the last parameters"
     )
     to: Name = Field(description="the party that receives it")
-    rows: int = Field(0, ge=0, description="auxiliary, labels: number of training rows")
+    rows: int = Field(0, ge=0, description="all but parameters and moments: number of training rows")
 
     @model_validator(mode="after")
     def _rows_belong_to_rows(self) -> Disclosure:
-        if (self.what in ("auxiliary", "labels")) != (self.rows > 0):
+        if (self.what in ("parameters", "moments")) == (self.rows > 0):
             raise ValueError(
-                f"disclose {self.what!r} with rows = {self.rows}: rows (at least 1) belong to auxiliary and "
-                "labels, and only there"
+                f"disclose {self.what!r} with rows = {self.rows}: rows (at least 1) belong to all "
+                "but parameters and moments, and only there"
             )
         return self
 
@@ -216,6 +217,17 @@ class Scoring(Settings):
     pictures: int = Field(
         8, ge=0, description="rows drawn as original against reconstruction in its own folder; 0: none"
     )
+
+
+def check_attacks(attacks: Sequence[Plugin]) -> None:
+    """Refuse an attack that is configured twice.
+
+    Raises:
+        ValueError: names it, for pydantic.
+    """
+    twice = repeated([p.name for p in attacks])
+    if twice is not None:
+        raise ValueError(f"attack {twice!r} is configured twice: results are kept by its name")
 
 
 def build_plugins(registry: Registry, plugins: Sequence[Plugin]) -> list[tuple[str, Any]]:

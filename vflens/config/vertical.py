@@ -8,11 +8,10 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from vflens.config.party import MODEL, DataPartyConfig, PartyConfig, require_one
-from vflens.config.settings import Disclosure, Peer, Plugin, Recording, Scoring, Token
+from vflens.config.settings import Disclosure, Peer, Plugin, Recording, Scoring, Token, check_attacks
 from vflens.models.families.softmax_regression import SOFTMAX_REGRESSION
 from vflens.models.family import AnyModel, ModelFamily
 from vflens.models.settings import Aggregator, Training
-from vflens.names import repeated
 from vflens.protocol.access import ACCESS, DIRECT_ACCESS, Access
 from vflens.types import Role
 
@@ -57,9 +56,7 @@ class VerticalDataConfig(VerticalConfig, DataPartyConfig):
 
     @model_validator(mode="after")
     def _attacks_are_distinct(self) -> VerticalDataConfig:
-        twice = repeated([p.name for p in self.attacks])
-        if twice is not None:
-            raise ValueError(f"attack {twice!r} is configured twice: results are kept by its name")
+        check_attacks(self.attacks)
         return self
 
     @model_validator(mode="after")
@@ -86,6 +83,11 @@ class PassiveConfig(VerticalDataConfig):
         for grant in self.disclose:
             if grant.what == "labels":
                 raise ValueError(f"disclose labels at passive {self.party!r}: the active party has them")
+            if grant.what in ("embeddings", "gradients"):
+                raise ValueError(
+                    f"disclose {grant.what} at passive {self.party!r}: they cross the wire in a vertical "
+                    "run, leave it out"
+                )
             if grant.to not in names:
                 raise ValueError(
                     f"disclose.to = {grant.to!r} is no peer that takes disclosures: name one of {names}"

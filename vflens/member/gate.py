@@ -265,22 +265,26 @@ class ReleaseGate:
         if hook is None:
             return tensors
         if point in (Point.UPDATE, Point.MASKED_UPDATE):
-            return self._defended_whole(hook, exchange, tensors)
+            one = {name: tensor[None] for name, tensor in tensors.items()}
+            changed = self._defended_rows(hook, exchange, np.zeros(1, np.int32), one)
+            return {name: tensor[0] for name, tensor in changed.items()}
+        if point is Point.GRADIENT and exchange.phase is Phase.DISCLOSE:
+            return self._defended_rows(hook, exchange, rows, tensors)
         if point is Point.PARAMETERS:
             withheld_or_changed: Mapping[str, Array] | None = self._chain.fold(hook, tensors, exchange, rows)
             return withheld_or_changed
         return {str(point): self._chain.fold(hook, tensors[str(point)], exchange, rows)}
 
-    def _defended_whole(
-        self, hook: str, exchange: Exchange, tensors: Mapping[str, Array]
+    def _defended_rows(
+        self, hook: str, exchange: Exchange, rows: Array, tensors: Mapping[str, Array]
     ) -> Mapping[str, Array]:
-        """``tensors`` after defences that see all their numbers as one row: a norm is that of the whole."""
+        """``tensors`` (n, …) after defences that see all numbers of a row as one: a norm is that of all."""
         if not self._chain.overrides(hook):
             return tensors
-        row = np.concatenate([tensor.ravel() for tensor in tensors.values()])[None]
-        row = self._chain.fold(hook, row, exchange, np.zeros(1, np.int32))
-        ends = np.cumsum([tensor.size for tensor in tensors.values()])[:-1]
-        parts = zip(tensors.items(), np.split(row[0], ends), strict=True)
+        flat = np.concatenate([tensor.reshape(len(rows), -1) for tensor in tensors.values()], axis=1)
+        flat = self._chain.fold(hook, flat, exchange, rows)
+        ends = np.cumsum([tensor[0].size for tensor in tensors.values()])[:-1]
+        parts = zip(tensors.items(), np.split(flat, ends, axis=1), strict=True)
         return {name: part.reshape(tensor.shape) for (name, tensor), part in parts}
 
     def _seal(

@@ -130,6 +130,19 @@ class Taking(Protocol):
 
 
 @runtime_checkable
+class Showing(Protocol):
+    """A part of a whole model whose owner may grant what it computes of single rows."""
+
+    def embeddings(self, x: Array, exchange: Exchange) -> Array:
+        """The own embedding (n, w) of the rows ``x`` (n, d)."""
+
+    def row_gradients(self, received: Array, x: Array, y: Array, exchange: Exchange) -> dict[str, Array]:
+        """The gradient (n, …) by name of each row's own loss, without the penalty's; arguments as
+        :meth:`ActivePart.loss_gradient`.
+        """
+
+
+@runtime_checkable
 class Predicting(Protocol):
     """An active party's part that can show its own attacks the network that gives the predictions."""
 

@@ -46,6 +46,19 @@ class LinearBlock:
         loss, gradient = loss_gradient(received + self.forward(x), y)
         return LossGradient(loss, gradient, lambda: self.learn(x, gradient))
 
+    def embeddings(self, x: Array, exchange: Exchange | None = None) -> Array:
+        """The logits (n, k): softmax regression embeds in nothing else."""
+        return self.forward(x)
+
+    def row_gradients(
+        self, received: Array, x: Array, y: Array, exchange: Exchange | None = None
+    ) -> dict[str, Array]:
+        """See :meth:`vflens.models.part.Showing.row_gradients`: D xᵀ and D."""
+        mean = loss_gradient(received + self.forward(x), y)[1]
+        each = mean * len(x)
+        named = {"weight": each[:, :, None] * x[:, None, :]}
+        return named if self.bias is None else {**named, "bias": each}
+
     def log_scores(self, received: Array, x: Array, exchange: Exchange | None = None) -> Array:
         """Log-probabilities (n, k) of the others' logits ``received`` (n, k) and those of ``x`` (n, d)."""
         return log_softmax(received + self.forward(x))

@@ -9,7 +9,7 @@ import numpy as np
 
 from vflens.errors import ConfigError
 from vflens.models.family import ModelFamily
-from vflens.models.part import ActivePart, Site, Taking
+from vflens.models.part import ActivePart, Showing, Site, Taking
 from vflens.types import Array, Exchange
 
 
@@ -65,6 +65,37 @@ class WholeModel:
             StorageError: it is the state of another model.
         """
         self._part.load(state)
+
+    def private(self) -> dict[str, Array]:
+        """Copies of the parameters of the private bottom model, as a disclosure grants them; {} without."""
+        if self._private is None:
+            return {}
+        found = self._part.parameters().items()
+        return {n.removeprefix(self._private): v for n, v in found if n.startswith(self._private)}
+
+    def embeddings(self, x: Array, exchange: Exchange) -> Array:
+        """What the bottom model gives for the rows ``x`` (n, d): (n, w).
+
+        Raises:
+            ConfigError: this family has none.
+        """
+        return self._shown().embeddings(x, exchange)
+
+    def row_gradients(self, x: Array, y: Array, exchange: Exchange) -> dict[str, Array]:
+        """The gradient (n, …) by name of each row's own loss, of ``x`` (n, d) with soft labels ``y`` (n, k):
+        in all parameters, private ones too, without the penalty's.
+
+        Raises:
+            ConfigError: this family has none.
+        """
+        return self._shown().row_gradients(self._nothing(x), x, y, exchange)
+
+    def _shown(self) -> Showing:
+        if not isinstance(self._part, Showing):
+            raise ConfigError(
+                f"{self._title} has no embeddings and gradients to grant: disclose other things"
+            )
+        return self._part
 
     def _nothing(self, x: Array) -> Array:
         return np.zeros((len(x), self._width))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
@@ -18,7 +18,7 @@ from vflens.numerics.linear_system import LinearSystem, in_range, residual_norm
 from vflens.plugins.declared import Audited, Declared, Stated
 from vflens.plugins.view import AdversaryView
 from vflens.registry import ATTACKS
-from vflens.types import Array, ColumnInfo, Estimate, Knowledge, Moments, Phase, RowStatus, statuses
+from vflens.types import Array, ColumnInfo, Estimate, Knowledge, Moments, Phase, RowStatus, Setting, statuses
 
 if TYPE_CHECKING:
     from torch.nn import Module
@@ -34,8 +34,11 @@ class Attack(BaseModel, ABC):
     to an affine map, which only the target can fit, ``up_to_renaming`` that its classes have no names: only
     the target can name each as one of its own. ``exact``: the answer is exact if the messages determine
     it; an iteration that stops early, or an estimate from a sample, is not. ``unknown_columns`` is the number
-    of unknown columns that it is made for, None for any. ``audited`` is how ``vflens audit`` runs it, None
-    where another attack covers it. ``stated`` is the theory of its error, or None.
+    of unknown columns that it is made for, None for any. ``settings`` are those of the federations that it is
+    for: it gets a :class:`vflens.plugins.view.AdversaryView` in a vertical one, in a horizontal one a
+    :class:`vflens.plugins.server_view.ServerView`. ``unordered``: it estimates the rows that a client trained
+    on in ``view.round``, in no known order; its ``rows`` are places. ``audited`` is how ``vflens audit`` runs
+    it, None where another attack covers it. ``stated`` is the theory of its error, or None.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -51,6 +54,8 @@ class Attack(BaseModel, ABC):
     estimates: ClassVar[Literal["features", "labels"]] = "features"
     audited: ClassVar[Audited | None] = Audited()
     stated: ClassVar[Stated | None] = None
+    settings: ClassVar[frozenset[Setting]] = frozenset({Setting.VERTICAL})
+    unordered: ClassVar[bool] = False
 
     def suits(self, columns: Sequence[ColumnInfo]) -> bool:
         """Whether it is made for these unknown ``columns``."""
@@ -68,7 +73,7 @@ class Attack(BaseModel, ABC):
         """
 
     @abstractmethod
-    def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
+    def reconstruct(self, view: Any, *, rng: np.random.Generator) -> Estimate:
         """Estimate ``view.target``'s columns, or labels, for ``view.rows``.
 
         Raises:

@@ -19,6 +19,7 @@ POINT_KNOWLEDGE = {
     Point.EMBEDDING: Knowledge.EMBEDDINGS,
     Point.GRADIENT: Knowledge.GRADIENTS,
     Point.UPDATE: Knowledge.GRADIENTS,
+    Point.MASKED_UPDATE: Knowledge.GRADIENTS,
     Point.AUXILIARY: Knowledge.AUXILIARY,
     Point.MOMENTS: Knowledge.MOMENTS,
     Point.DATASET: Knowledge.RELEASED_TABLE,
@@ -98,14 +99,17 @@ class CheckedReads:
             )
         return values
 
-    def _disclosed(self, point: Point, sender: str) -> Released | None:
-        """The latest disclosure: that of the model version whose scores arrive now."""
+    def _disclosed(self, point: Point, sender: str, holding: str = "") -> Released | None:
+        """The latest disclosure, that of the model version whose scores arrive now; only one with a tensor
+        called ``holding``, if that is given.
+        """
         found = self._select(point, phases=self._phases & {Phase.DISCLOSE}, sender=sender)
-        return next(iter(deque(found, maxlen=1)), None)
+        held = (r for r in found if not holding or holding in (r.tensors or {}))
+        return next(iter(deque(held, maxlen=1)), None)
 
-    def _only(self, point: Point, sender: str) -> Released:
+    def _only(self, point: Point, sender: str, holding: str = "") -> Released:
         self._check(POINT_KNOWLEDGE[point])
-        released = self._disclosed(point, sender)
+        released = self._disclosed(point, sender, holding)
         if released is None:
             raise KnowledgeError(f"party {sender!r} never disclosed its {point} to {self.party!r}")
         return released

@@ -15,11 +15,12 @@ from vflens.errors import KnowledgeError, PluginError
 from vflens.models.families.softmax_regression import SOFTMAX_REGRESSION
 from vflens.models.family import ModelFamily
 from vflens.numerics.linear_system import LinearSystem
-from vflens.numerics.shrinkage import block_diagonal, estimated_moments
-from vflens.plugins.findings import Joint, SharedFindings
+from vflens.numerics.shrinkage import block_diagonal
+from vflens.plugins.findings import Joint
 from vflens.plugins.own_reads import OwnReads
 from vflens.plugins.reads import POINT_KNOWLEDGE, Log, read_only
 from vflens.plugins.steps import Progress, silent
+from vflens.plugins.target_view import TargetView
 from vflens.types import (
     Array,
     ColumnInfo,
@@ -35,10 +36,8 @@ from vflens.types import (
 if TYPE_CHECKING:
     from torch.nn import Module
 
-    from vflens.models.families.split_network import SplitNetwork
 
-
-class AdversaryView(OwnReads, SharedFindings):
+class AdversaryView(TargetView, OwnReads):
     """The view of an adversary in ``party`` on ``target``'s columns for ``rows``.
 
     Args:
@@ -82,6 +81,13 @@ class AdversaryView(OwnReads, SharedFindings):
         progress: Progress = silent,
     ) -> None:
         super().__init__(
+            target=target,
+            n_classes=n_classes,
+            parties=parties,
+            model=model,
+            device=device,
+            joint=joint,
+            progress=progress,
             party=party,
             rows=read_only(rows),
             log=transcript,
@@ -91,19 +97,7 @@ class AdversaryView(OwnReads, SharedFindings):
             own=own,
             own_model=own_model,
         )
-        self.target = target
-        self.n_classes = n_classes
-        self.device = device
-        self.progress = progress
         self.training_rows = read_only(np.zeros(0, np.int32) if training is None else training)
-        self._parties = {p.name: p for p in parties}
-        self._model = model
-        self._joint: Joint = [] if joint is None else joint
-
-    def metadata(self) -> Sequence[ColumnInfo]:
-        """Names, bounds and finite alphabets of the target's columns."""
-        self._check(Knowledge.METADATA)
-        return self._parties[self.target].columns
 
     def own_columns(self) -> Sequence[ColumnInfo]:
         """The columns of the adversary's party itself."""
@@ -132,26 +126,6 @@ class AdversaryView(OwnReads, SharedFindings):
             )
         start = sum(w for name, w in widths.items() if name < self.target)
         return slice(start, start + widths[self.target])
-
-    def architecture(self) -> SplitNetwork:
-        """The split network that the federation trains.
-
-        Raises:
-            KnowledgeError: the attack did not declare it, or another family is trained.
-        """
-        self._check(Knowledge.ARCHITECTURE)
-        return self._model.network()
-
-    def target_network(self) -> Mapping[str, Array]:
-        """The disclosed parameters of the target's bottom model by name.
-
-        Raises:
-            KnowledgeError: they were withheld or never disclosed.
-        """
-        disclosed = self._only(Point.PARAMETERS, self.target)
-        if disclosed.tensors is None:
-            raise KnowledgeError(f"party {self.target!r} withheld its parameters")
-        return disclosed.tensors
 
     def embeddings(self, rows: Array | None = None, phase: Phase = Phase.PREDICT) -> Array:
         """The target's embeddings (N, w) of ``rows`` (default: those of the view) as they arrived last in
@@ -206,16 +180,6 @@ class AdversaryView(OwnReads, SharedFindings):
             if (r.sender == self.target) == direct
         )
 
-    def auxiliary(self) -> tuple[Array, Array]:
-        """The target's rows that were granted: positions int32 (m,) and features float64 (m, d), scaled as
-        the model's.
-
-        Raises:
-            KnowledgeError: none were granted.
-        """
-        granted = self._only(Point.AUXILIARY, self.target)
-        return granted.rows, granted.tensor("features")
-
     def released_table(self) -> tuple[Array, Array]:
         """The target's table as it released it: the noisy features of all rows (M, d), and of ``rows`` (N,
         d).
@@ -223,18 +187,6 @@ class AdversaryView(OwnReads, SharedFindings):
         released = self._only(Point.DATASET, self.target)
         table = released.tensor("dataset")
         return table, self._latest([(released.rows, table)], None, f"the table of {self.target!r}")
-
-    def known_labels(self) -> tuple[Array, Array]:
-        """The labels that were granted: positions int32 (m,) and classes int64 (m,).
-
-        Raises:
-            KnowledgeError: none were granted.
-        """
-        self._check(Knowledge.KNOWN_LABELS)
-        granted = self._disclosed(Point.AUXILIARY, self.target)
-        if granted is None or "labels" not in (granted.tensors or {}):
-            raise KnowledgeError(f"party {self.target!r} granted no labels to {self.party!r}")
-        return granted.rows, granted.tensor("labels")
 
     def scores(self) -> Array:
         """The received log-probabilities (N, k) of ``rows``.
@@ -281,17 +233,6 @@ class AdversaryView(OwnReads, SharedFindings):
         mean = np.concatenate([p.mean for p in parts])
         covariances = [p.covariance for p in parts if p.covariance is not None]
         return Moments(mean, block_diagonal(covariances) if len(covariances) == len(parts) else None)
-
-    def _moments_of(self, sender: str) -> Moments:
-        disclosed = self._disclosed(Point.MOMENTS, sender)
-        if disclosed is not None:
-            return Moments(disclosed.tensor("mean"), (disclosed.tensors or {}).get("covariance"))
-        auxiliary = self._disclosed(Point.AUXILIARY, sender)
-        if auxiliary is None:
-            raise KnowledgeError(
-                f"party {sender!r} disclosed neither moments nor auxiliary rows to {self.party!r}"
-            )
-        return Moments(*estimated_moments(auxiliary.tensor("features")))
 
     def _part_of_combination(self) -> slice:
         """Where the target's numbers stand in what the coordinator makes of all embeddings."""

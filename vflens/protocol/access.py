@@ -75,7 +75,7 @@ DIRECT_ACCESS: Access = {
     Predict: _NOBODY,
 }
 
-_ROUNDS = {Describe, Prepare, Rejoin, Step, Begin, Stop}
+_ROUNDS = {Describe, Prepare, Rejoin, Step, Disclose, Begin, Submission, Stop}
 
 #: Between a server and its clients.
 HORIZONTAL_ACCESS: Access = {

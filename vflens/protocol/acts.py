@@ -241,6 +241,9 @@ class Guess:
 class Submission(Signed["Receipt"]):
     """All attacks of one milestone by the party ``sender``; ``rows`` int32 (n,); ``scored_set`` is "predict"
     or "train".
+
+    A client has columns and labels: ``estimates`` is "features" or "labels", elsewhere "". ``step``: the
+    guesses are of the rows of this round, in no known order, and ``rows`` are places; None: of ``rows``.
     """
 
     run: str
@@ -248,6 +251,13 @@ class Submission(Signed["Receipt"]):
     scored_set: str
     rows: Array
     guesses: tuple[Guess, ...]
+    estimates: str = ""
+    step: int | None = None
+
+    @property
+    def figures_of(self) -> str:
+        """What figures call the scored rows."""
+        return self.scored_set if self.step is None else f"round-{self.step}"
 
 
 @dataclass(frozen=True)

@@ -73,6 +73,20 @@ class HorizontalFederation(Agreement):
             return settings.local_epochs
         return math.ceil(settings.local_steps / self._batches(self._info(client)))
 
+    def steps_of(self, client: str) -> int:
+        """The local steps of ``client`` in a round."""
+        settings = self.horizontal
+        if settings.local_steps is not None:
+            return settings.local_steps
+        return settings.local_epochs * self._batches(self._info(client))
+
+    def round_rows(self, client: str) -> int:
+        """How many different rows ``client`` trains on in a round: every local epoch goes through all."""
+        rows = self._info(client).train_rows
+        if self.horizontal.local_steps is None:
+            return rows
+        return min(rows, self.horizontal.local_steps * self.training.batch_size)
+
     def _batches(self, client: PartyInfo) -> int:
         """Those of a local epoch."""
         return math.ceil(client.train_rows / self.training.batch_size)

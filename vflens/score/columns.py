@@ -28,7 +28,8 @@ class ColumnScoring(ScoringService):
         truth: its columns (N, d) for all aligned rows, scaled, before any defence.
         columns: their metadata; a column with an alphabet is scored in bits too.
         training: rows whose column means are the blind guess "column_means".
-        folder: the target's; receives the arrays of pictures, ``pictures`` rows of them.
+        folder: the target's; receives the arrays of pictures, ``pictures`` rows of them, of the scored set
+            ``pictured``.
         model: returns the target's part of the trained model, for theory; None if it does not describe the
             released scores.
         service: see :class:`vflens.score.service.ScoringService`.
@@ -42,6 +43,7 @@ class ColumnScoring(ScoringService):
         training: Array,
         folder: Path,
         pictures: int,
+        pictured: str = "predict",
         model: Callable[[], ReleasedModel | None] = lambda: None,
         **service: Any,
     ) -> None:
@@ -49,14 +51,14 @@ class ColumnScoring(ScoringService):
         self._truth, self._columns, self._model = truth, columns, model
         self._means = truth.mean(training)
         self._are_pixels, self._grid = pixel_places(columns) is not None, grid_of(columns)
-        self._folder, self._pictures = folder, pictures
+        self._folder, self._pictures, self._pictured = folder, pictures, pictured
 
     def keep_errors(self, submission: Submission) -> dict[str, float]:
         """See :meth:`vflens.score.service.ScoringService.keep_errors`: the errors are MSEs."""
         self._blind(submission)
         errors = {guess.attack: self._error(guess, submission) for guess in submission.guesses}
         self._theory(submission)
-        if submission.scored_set == "predict":
+        if submission.scored_set == self._pictured:
             self._save_pictures(submission)
         return errors
 

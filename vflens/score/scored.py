@@ -39,7 +39,7 @@ class Scored:
             StorageError: the file cannot be written.
         """
         count, digest = len(submission.rows), _digest(submission)
-        key = f"{submission.sender} {submission.scored_set} {count}"
+        key = f"{submission.sender} {submission.figures_of} {count} {submission.estimates}".rstrip()
         known = self._digests.setdefault(key, digest)
         if known != digest:
             raise StateError(

@@ -118,7 +118,7 @@ class ScoringService(ABC):
         return {
             "target": self._party,
             "adversary": submission.sender,
-            "scored_set": submission.scored_set,
+            "scored_set": submission.figures_of,
             "rows": len(submission.rows),
         }
 

@@ -145,13 +145,9 @@ def _encode_submission(act: acts.Submission) -> pb.SubmissionRequest:
         )
         for g in act.guesses
     ]
-    return pb.SubmissionRequest(
-        run=act.run,
-        sender=act.sender,
-        scored_set=act.scored_set,
-        rows=encode_rows(act.rows),
-        guesses=guesses,
-    )
+    plain = ("run", "sender", "scored_set", "estimates", "step")
+    facts: dict[str, Any] = {name: getattr(act, name) for name in plain}
+    return pb.SubmissionRequest(**facts, rows=encode_rows(act.rows), guesses=guesses)
 
 
 def _decode_submission(message: pb.SubmissionRequest) -> acts.Submission:
@@ -161,7 +157,8 @@ def _decode_submission(message: pb.SubmissionRequest) -> acts.Submission:
         )
     guesses = tuple(acts.Guess(g.attack, decode_tensor(g.values), _statuses(g)) for g in message.guesses)
     rows = decode_rows(message.rows)
-    return acts.Submission(message.run, message.sender, message.scored_set, rows, guesses)
+    what = message.estimates, message.step if message.HasField("step") else None
+    return acts.Submission(message.run, message.sender, message.scored_set, rows, guesses, *what)
 
 
 def _statuses(message: pb.Guess) -> Array:

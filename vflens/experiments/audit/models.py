@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from vflens.array import ScaledColumns
-from vflens.clients.adversary import reconstructed
 from vflens.experiments.audit.subject import Subject
+from vflens.member.adversary import reconstructed
 from vflens.models.settings import Training
 from vflens.models.softmax_regression import log_softmax, train_alone
 from vflens.plugins.attack import Attack

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vflens.clients.adversary import reconstructed, save_estimate, scored_training_rows, view_of
+from vflens.clients.adversary import scored_training_rows, view_of
 from vflens.config import (
     DataPartyConfig,
     PartyConfig,
@@ -23,6 +23,7 @@ from vflens.config import (
 from vflens.errors import ConfigError, PluginError
 from vflens.experiments.results.offline_score import alone
 from vflens.experiments.results.verified import check_verifiable, verified
+from vflens.member.adversary import reconstructed, save_estimate
 from vflens.plugins.attack import Attack
 from vflens.plugins.steps import Progress, silent
 from vflens.plugins.view import AdversaryView

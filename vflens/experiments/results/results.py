@@ -81,7 +81,7 @@ class ColumnError:
 @lru_cache(maxsize=64)  # a report needs it for every panel and sentence
 def results(run: Run) -> tuple[Result, ...]:
     """Every scored milestone of ``run``; of two figures, the adversary's and the target's, the target's."""
-    errors = _first(run, "mse")
+    errors = _first(run, "mse") | _first(run, "matched_mse")
     affine = {attack for attack in {m.attack for m in errors.values()} if up_to_affine(attack)}
     stderr, unusable, blind = _first(run, "mse_stderr"), _first(run, "unusable"), _best_blind(run)
     psnr, ssim = _first(run, "psnr"), _first(run, "ssim")
@@ -296,7 +296,7 @@ def _largest(run: Run, metric: str) -> dict[tuple[str, str, int], float]:
 
 def _best_blind(run: Run) -> dict[tuple[str, str, int], Metric]:
     best: dict[tuple[str, str, int], Metric] = {}
-    for m in _first(run, "blind_mse").values():
+    for m in (_first(run, "blind_mse") | _first(run, "blind_matched_mse")).values():
         key = (m.target, m.scored_set, m.rows)
         if math.isfinite(m.value) and (key not in best or m.value < best[key].value):
             best[key] = m

@@ -23,6 +23,7 @@ from vflens.config import (
     Limits,
     MemberConfig,
     PassiveConfig,
+    ServerConfig,
     load_party,
     read_toml,
 )
@@ -227,6 +228,10 @@ def check_party(config: MemberConfig) -> Document:
         for _, defense in built:
             defense.check(config.party, len(table.class_names))
         check_device(config)
+    if isinstance(config, ServerConfig):
+        build_attacks(config)
+        facts["attacks"] = [a.name for a in config.attacks]
+        summary += f", {len(config.attacks)} attacks" if config.attacks else ""
     if isinstance(config, PassiveConfig | ActiveConfig):
         # Alignment decides which rows train; at least one predicts.
         check_grants(config, len(table.ids) - 1 if table.split is None else int((table.split == 0).sum()))

@@ -11,9 +11,23 @@ from pydantic import Field, model_validator
 
 from vflens.clients.horizontal.own_file import client_info
 from vflens.clients.membership import check_limits
-from vflens.config import MIB, ClientConfig, Name, Settings, check_absence, check_private, check_rounds
+from vflens.config import (
+    MIB,
+    ClientConfig,
+    Disclosure,
+    Name,
+    Plugin,
+    Scoring,
+    Settings,
+    check_absence,
+    check_attacks,
+    check_client_grants,
+    check_private,
+    check_rounds,
+)
 from vflens.errors import ConfigError, DataError
 from vflens.experiments.run.any_experiment import AnyPartiesExperiment
+from vflens.experiments.run.experiment import Grant
 from vflens.models.settings import Horizontal
 from vflens.protocol.alignment import drawn_split
 from vflens.protocol.horizontal import HorizontalFederation, check_alike
@@ -73,6 +87,22 @@ class HorizontalExperiment(AnyPartiesExperiment):
     horizontal: Horizontal
     split: Rows = Field(Rows(), description="who holds which rows of `data`")
     parties: Group = Group()
+    attacks: tuple[Plugin, ...] = Field((), description="the server's, against every client")
+    disclose: tuple[Grant, ...] = Field(
+        (), description="what clients grant to the server; `by` one client, by default every one"
+    )
+    scoring: Scoring = Scoring()
+
+    @model_validator(mode="after")
+    def _attacks_are_distinct(self) -> HorizontalExperiment:
+        check_attacks(self.attacks)
+        return self
+
+    @model_validator(mode="after")
+    def _grants_fit(self) -> HorizontalExperiment:
+        for client in self.parties.names:
+            check_client_grants(self.granted_by(client), self.parties.server)
+        return self
 
     @model_validator(mode="after")
     def _rounds_have_their_participants(self) -> HorizontalExperiment:
@@ -85,6 +115,15 @@ class HorizontalExperiment(AnyPartiesExperiment):
         check_rounds(self.transcript, self.horizontal, self.training)
         check_private(self.model, self.horizontal)
         return self
+
+    def granted_by(self, client: str) -> list[Disclosure]:
+        """What ``client`` grants."""
+        granted = [g for g in self.disclose if g.by in (None, client)]
+        return [Disclosure(**g.model_dump(exclude={"by"})) for g in granted]
+
+    def named(self) -> list[str]:
+        """See :meth:`AnyPartiesExperiment.named`."""
+        return [*super().named(), *(g.by for g in self.disclose if g.by)]
 
     @property
     def data_parties(self) -> tuple[str, ...]:
@@ -112,9 +151,13 @@ class HorizontalExperiment(AnyPartiesExperiment):
                 "training": self.training.model_dump(),
                 "model": self.model.model_dump(),
                 "horizontal": self.horizontal.model_dump(exclude_none=True),
+                "attacks": [{"name": a.name, **a.parameters} for a in self.attacks],
+                "device": self.device,
             }
         own = {"secure_aggregation": True} if self.horizontal.secure_aggregation else {}
-        return {"predict_share": self.predict_share, "device": self.device, **own}
+        granted = [g.model_dump() for g in self.granted_by(party)]
+        shared = {"device": self.device, "disclose": granted, "scoring": self.scoring.model_dump()}
+        return {"predict_share": self.predict_share, **shared, **own}
 
 
 def deal_rows(

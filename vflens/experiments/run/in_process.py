@@ -10,7 +10,15 @@ from typing import TypeAlias
 from vflens.clients.active import ActiveParty
 from vflens.clients.data_party import DataParty
 from vflens.clients.passive import PassiveParty
-from vflens.config import ActiveConfig, DataConfig, LeaderConfig, MemberConfig, PassiveConfig, load_party
+from vflens.config import (
+    ActiveConfig,
+    DataConfig,
+    LeaderConfig,
+    MemberConfig,
+    PassiveConfig,
+    ServerConfig,
+    load_party,
+)
 from vflens.config.compatibility import build_attacks, build_defenses, check_device
 from vflens.coordinator.coordinator import Coordinator
 from vflens.coordinator.leader import Leader
@@ -120,7 +128,7 @@ def _check_plugins(configs: Iterable[MemberConfig]) -> None:
     """Refuse any party's plug-ins or device before a party opens its logs."""
     for config in configs:
         build_defenses(config)
-        if isinstance(config, PassiveConfig | ActiveConfig):
+        if isinstance(config, PassiveConfig | ActiveConfig | ServerConfig):
             build_attacks(config)
         if isinstance(config, DataConfig):
             check_device(config)

@@ -280,6 +280,23 @@ class Top(_Model):
             logits = self._logits(self._placed(received), x)
             return _array(torch.log_softmax(logits.to(torch.float64), dim=1))
 
+    def embeddings(self, x: Array, exchange: Exchange) -> Array:
+        """See :meth:`vflens.models.part.Showing.embeddings`."""
+        with self._at(exchange), torch.no_grad():
+            return _array(self.module["bottom"](self._placed(x)))
+
+    def row_gradients(self, received: Array, x: Array, y: Array, exchange: Exchange) -> dict[str, Array]:
+        """See :meth:`vflens.models.part.Showing.row_gradients`; a batch norm has its running moments."""
+        rows = []
+        for i in range(len(x)):
+            one = slice(i, i + 1)
+            with self._at(exchange):
+                logits = self._logits(self._placed(received[one]), x[one])
+            self._backward(logits, loss_gradient(_array(logits), y[one])[1], None)
+            learned = {n: t.grad for n, t in self._exported.items() if t.grad is not None}
+            rows.append({name: _array(gradient).copy() for name, gradient in learned.items()})
+        return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
+
     def predicting(self, exchange: Exchange) -> dict[str, Array]:
         """The parameters of both models as they give the predictions of ``exchange``, by part and name: a
         passport's γ and β are folded into its layer.

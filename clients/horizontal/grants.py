@@ -1,0 +1,99 @@
+"""What a client grants to its server beyond the rounds, and the rows that attacks are scored on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from vflens.clients.horizontal.local_run import LocalRun
+from vflens.config import ClientConfig, Disclosure
+from vflens.errors import ConfigError
+from vflens.member.gate import ReleaseGate
+from vflens.protocol.checks import MODEL_VERSION
+from vflens.randomness import stream
+from vflens.types import Array, Exchange, Phase, Point, Released
+
+_POINTS = {
+    "parameters": Point.PARAMETERS,
+    "moments": Point.MOMENTS,
+    "auxiliary": Point.AUXILIARY,
+    "labels": Point.AUXILIARY,
+    "embeddings": Point.EMBEDDING,
+    "gradients": Point.GRADIENT,
+}
+_KINDS = list(_POINTS)  # numbered in keys of noise: they stay
+_NO_ROWS = np.zeros(0, np.int32)
+
+
+class Grants:
+    """The disclosures of the client of ``config`` in ``run``, whose draws follow from ``secret``.
+
+    Its training rows are drawn in one order. The first have their truth granted, columns or labels; the next
+    have their embeddings and gradients granted, and attacks on them are scored. Embeddings and gradients of
+    the first are granted too: an attack may learn from pairs.
+
+    Raises:
+        ConfigError: more rows are granted than train, or parameters that are shared.
+    """
+
+    def __init__(self, config: ClientConfig, run: LocalRun, secret: bytes) -> None:
+        self._config, self._run = config, run
+        train = run.federation.rows_of(config.party, Phase.TRAIN)
+        order = stream(secret, "granted rows").permutation(train)
+        known, shown = self._most("auxiliary", "labels"), self._most("embeddings", "gradients")
+        if known + shown > len(train):
+            raise ConfigError(
+                f"disclose at {config.party!r}: {known} rows with their truth and {shown} to attack are more "
+                f"than its {len(train)} training rows, grant fewer"
+            )
+        if not run.federation.horizontal.private_bottom and any(
+            d.what == "parameters" for d in config.disclose
+        ):
+            raise ConfigError(
+                f"disclose parameters at {config.party!r}: the server has all of them, leave it out"
+            )
+        self._order, self._known = order, known
+        self.attacked: Array = np.sort(order[known : known + shown])
+
+    def _most(self, *whats: str) -> int:
+        return max((d.rows for d in self._config.disclose if d.what in whats), default=0)
+
+    def released(self, granted: Disclosure, gate: ReleaseGate) -> Released:
+        """What is ``granted``, as it leaves through ``gate``."""
+        rows = self.rows(granted)
+        point, exchange = _POINTS[granted.what], self._exchange(granted)
+        return gate.release(point, exchange, rows, self._tensors(granted, rows))
+
+    def _exchange(self, granted: Disclosure) -> Exchange:
+        """The exchange of a disclosure, which keys its noise."""
+        step = _KINDS.index(granted.what) + len(_KINDS) * granted.rows
+        return Exchange(self._config.run, Phase.DISCLOSE, MODEL_VERSION, step)
+
+    def rows(self, granted: Disclosure) -> Array:
+        """The training rows int32 (n,) of a disclosure."""
+        if granted.what in ("parameters", "moments"):
+            return _NO_ROWS
+        if granted.what in ("auxiliary", "labels"):
+            return np.sort(self._order[: granted.rows])
+        return np.sort(self._order[: self._known + granted.rows])
+
+    def _tensors(self, granted: Disclosure, rows: Array) -> Mapping[str, Array]:
+        """The numbers of a disclosure of ``rows``, before defences."""
+        run = self._run
+        if granted.what == "parameters":
+            return run.model.private()
+        if granted.what == "auxiliary":
+            return {"features": run.truth[rows]}
+        if granted.what == "labels":
+            return {"labels": run.labels[rows]}
+        if granted.what == "moments":
+            training = run.truth[run.federation.rows_of(self._config.party, Phase.TRAIN)]
+            return {
+                "mean": training.mean(axis=0),
+                "covariance": np.atleast_2d(np.cov(training, rowvar=False)),
+            }
+        exchange = Exchange(self._config.run, Phase.PREDICT, MODEL_VERSION, 0)
+        if granted.what == "embeddings":
+            return {"embedding": run.model.embeddings(run.inputs[rows], exchange)}
+        return run.model.row_gradients(run.inputs[rows], run.soft_labels[rows], exchange)

@@ -1,0 +1,101 @@
+"""A client's scoring services: of columns and of labels, of granted rows and of a round's rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from structlog.typing import FilteringBoundLogger
+
+from vflens.clients.horizontal.local_run import LocalRun, local_batches
+from vflens.config import ClientConfig
+from vflens.errors import ProtocolError
+from vflens.protocol.acts import Receipt, Submission
+from vflens.score.batches import BatchColumnScoring, BatchLabelScoring
+from vflens.score.columns import ColumnScoring
+from vflens.score.labels import LabelScoring
+from vflens.score.service import ScoringService
+from vflens.storage.journal import Reader
+from vflens.storage.metrics import Metrics
+from vflens.tables.table import Table
+from vflens.types import Array, Phase, Point
+
+_ESTIMATES = ("features", "labels")
+
+
+class Owner(Protocol):
+    """A :class:`vflens.clients.horizontal.client.Client` as its scoring services take it."""
+
+    name: str
+    secret: bytes
+    folder: Path
+    table: Table
+    metrics: Metrics
+    log: FilteringBoundLogger
+
+    @property
+    def config(self) -> ClientConfig:
+        """Its configuration."""
+
+
+class ClientScoring:
+    """The services of ``client`` in ``run``, which scores the ``attacked`` rows int32 (n,), or a round's."""
+
+    def __init__(self, client: Owner, run: LocalRun, attacked: Array) -> None:
+        self._client, self._run, self._attacked = client, run, attacked
+        federation, config = run.federation, client.config
+        train = federation.rows_of(client.name, Phase.TRAIN)
+        service: dict[str, Any] = {
+            "party": client.name,
+            "predicting": len(federation.rows_of(client.name, Phase.PREDICT)),
+            "lab": config.lab,
+            "metrics": client.metrics,
+            "log": client.log,
+            "folder": client.folder,
+            "training": train,
+        }
+        columns = service | {"truth": run.truth, "columns": client.table.columns}
+        columns |= {"pictures": config.scoring.pictures}
+        labels = service | {"labels": run.labels, "n_classes": federation.n_classes}
+        self._of_rows: dict[str, ScoringService] = {
+            "features": ColumnScoring(**columns, pictured="train"),
+            "labels": LabelScoring(**labels),
+        }
+        self._of_rounds: dict[str, ScoringService] = {
+            "features": BatchColumnScoring(**columns, rows_of=self.rows_of),
+            "labels": BatchLabelScoring(**labels, rows_of=self.rows_of),
+        }
+
+    def score(self, act: Submission, *, ended: bool = False) -> Receipt:
+        """Score an adversary's estimates; see :class:`vflens.score.service.ScoringService`.
+
+        Raises:
+            ProtocolError: it names other rows than those that are scored, or a round without this client.
+        """
+        if act.estimates not in _ESTIMATES or act.scored_set != Phase.TRAIN:
+            raise ProtocolError(
+                f"submission of {act.estimates!r} of {act.scored_set} rows: a client scores "
+                f"{' and '.join(_ESTIMATES)} of train rows"
+            )
+        if act.step is None:
+            return self._of_rows[act.estimates].score(act, self._attacked, ended=ended)
+        places = np.arange(len(self.rows_of(act.step)), dtype=np.int32)
+        return self._of_rounds[act.estimates].score(act, places, ended=ended)
+
+    def rows_of(self, number: int) -> Array:
+        """The different rows int32 (n,) on which this client trained in round ``number``, ascending.
+
+        Raises:
+            ProtocolError: it trained in no such round, or its transcript leaves the round out.
+        """
+        federation = self._run.federation
+        received = Reader(self._client.folder / "transcript").select(Point.PARAMETERS, phases={Phase.TRAIN})
+        if not 0 <= number < federation.epochs or all(r.exchange.round != number for r in received):
+            raise ProtocolError(
+                f"submission of the rows of round {number}: {self._client.name!r} has no record of training "
+                "in it"
+            )
+        train = federation.rows_of(self._client.name, Phase.TRAIN)
+        drawn = list(local_batches(federation, train, self._client.secret, number))
+        return np.unique(np.concatenate(drawn))

@@ -1,0 +1,197 @@
+"""What the adversaries of both settings share: they run plug-ins on views and submit what these estimate.
+
+Attacks read what their party received and owns; the target computes their errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+import numpy as np
+from structlog.typing import FilteringBoundLogger
+
+from vflens.config import MemberConfig
+from vflens.errors import ConfigError, KnowledgeError, PluginError, ProtocolError, StateError, StorageError
+from vflens.plugins.attack import Attack
+from vflens.plugins.server_view import ServerView
+from vflens.plugins.view import AdversaryView
+from vflens.protocol.acts import Guess, Submission
+from vflens.protocol.link import Links
+from vflens.randomness import stream
+from vflens.score.service import scorable
+from vflens.storage.files import save_arrays
+from vflens.storage.journal import Reader
+from vflens.storage.metrics import Metrics
+from vflens.types import Estimate, Phase, numbered
+
+T = TypeVar("T")
+
+
+class Attacker(Protocol):
+    """A member as its adversary takes it."""
+
+    name: str
+    links: Links
+    secret: bytes
+    folder: Path
+    metrics: Metrics
+    log: FilteringBoundLogger
+
+    @property
+    def config(self) -> MemberConfig:
+        """Its configuration."""
+
+    def patiently(self, work: Callable[[], T]) -> T:
+        """The result of ``work``, repeated while its party is away."""
+
+
+class Adversary:
+    """The configured ``attacks`` of one party, by name."""
+
+    def __init__(self, party: Attacker, attacks: Mapping[str, Attack]) -> None:
+        self.attacks = dict(attacks)
+        self.received = Reader(party.folder / "transcript")  # readers cannot write to it
+        self._attacker = party
+        self._noted: set[tuple[str, str, str]] = set()
+
+    def estimated(
+        self, name: str, target: str, see: Callable[[Attack], AdversaryView | ServerView]
+    ) -> Estimate | None:
+        """What the attack called ``name`` makes of the view that ``see`` gives; None where it lacks knowledge
+        or fails, which is recorded.
+        """
+        attack = self.attacks[name]
+        try:
+            return reconstructed(attack, see(attack), stream(self._attacker.secret, "attack", name, target))
+        except KnowledgeError as error:
+            self._note("skipped", name, target, str(error))
+        except (PluginError, ConfigError) as error:  # an attack must not end the run
+            self._note("failed", name, target, str(error))
+        return None
+
+    def _note(self, outcome: str, attack: str, target: str, reason: str) -> None:
+        """Record once that ``attack`` on ``target`` was "skipped" or "failed"."""
+        if (outcome, attack, target) in self._noted:
+            return
+        self._noted.add((outcome, attack, target))
+        party = self._attacker
+        party.metrics.add(outcome, 1.0, attack=attack, adversary=party.name, target=target, column=reason)
+        party.log.warning(f"attack {outcome}", attack=attack, target=target, reason=reason)
+
+    def submit(
+        self,
+        target: str,
+        scored: Phase,
+        found: Mapping[str, Estimate],
+        *,
+        estimates: str = "",
+        step: int | None = None,
+    ) -> None:
+        """Send what attacks ``found`` of the same rows; ``estimates`` and ``step`` as in a submission."""
+        party, rows = self._attacker, next(iter(found.values())).rows
+        guesses = tuple(Guess(name, e.values, numbered(e.status)) for name, e in found.items())
+        facts = party.config.run, party.name, scored.value, rows, guesses
+        submission = Submission(*facts, estimates, step)
+        try:
+            receipt = party.patiently(lambda: party.links[target].call(submission))
+        except (ProtocolError, StateError) as refusal:
+            party.log.warning("not scored", target=target, reason=str(refusal))
+            return
+        shown: dict[str, dict[str, float]] = {}
+        add = partial(
+            party.metrics.add, adversary=party.name, target=target, scored_set=submission.figures_of
+        )
+        for attack, error in receipt.errors.items():
+            metric, value = self._figure(attack, error)
+            add(metric, value, attack=attack, rows=len(rows))
+            shown.setdefault(metric, {})[attack] = value
+        party.log.info("receipt", target=target, rows=receipt.rows, attacks=receipt.attacks, **shown)
+        party.metrics.save()
+
+    def _figure(self, attack: str, error: float) -> tuple[str, float]:
+        """The metric's name and value of a receipt: wrong labels are recorded as the share of right ones."""
+        kind = self.attacks[attack]
+        matched = "matched_" if kind.unordered else ""
+        if kind.estimates == "labels":
+            return f"{matched}label_accuracy", 1 - error
+        return f"{matched}mse", error
+
+    def save(
+        self,
+        target: str,
+        scored: Phase,
+        found: Mapping[str, Estimate],
+        *,
+        estimates: str = "",
+        step: int | None = None,
+    ) -> None:
+        """Keep what attacks ``found`` on disk; ``estimates`` and ``step`` as in :class:`Submission`.
+
+        Raises:
+            StorageError: they cannot be written.
+        """
+        party, end = self._attacker, "train.npz" if scored is Phase.TRAIN else "npz"
+        names = {"run": party.config.run, "adversary": party.name, "estimates": estimates}
+        for name, estimate in found.items():
+            file = party.folder / "estimates" / f"{target}.{name}.{end}"
+            save_estimate(file, estimate, **names, attack=name, scored=scored, step=step)
+
+
+def reconstructed(attack: Attack, view: AdversaryView | ServerView, rng: np.random.Generator) -> Estimate:
+    """The estimate of ``attack`` from ``view``.
+
+    Raises:
+        KnowledgeError: it lacks knowledge.
+        ConfigError: a parameter does not fit what it finds.
+        StorageError: the transcript is damaged.
+        PluginError: it fails in another way, or returns an invalid estimate.
+    """
+    try:
+        estimate = attack.reconstruct(view, rng=rng)
+    except (KnowledgeError, ConfigError, StorageError):
+        raise
+    except (Exception, SystemExit) as error:  # a plug-in must not end the process
+        raise PluginError(f"{type(error).__name__}: {error}") from error
+    _check_estimate(estimate, view, attack)
+    return estimate
+
+
+def _check_estimate(estimate: Estimate, view: AdversaryView | ServerView, attack: Attack) -> None:
+    """Refuse what the target would refuse: one attack's mistake must not stop the scoring of others."""
+    rows, target = view.rows, view.target
+    width = view.n_classes if attack.estimates == "labels" else view.widths()[target]
+    if not isinstance(estimate, Estimate) or estimate.target != target:
+        raise PluginError(f"it must return an Estimate of {target!r}")
+    if not np.array_equal(estimate.rows, rows) or estimate.status.shape != rows.shape:
+        raise PluginError(f"rows and status must be those of the {len(rows)} rows of its view")
+    if estimate.values.shape != (len(rows), width):
+        raise PluginError(f"values have the shape {estimate.values.shape}, not ({len(rows)}, {width})")
+    if not scorable(estimate.values):
+        raise PluginError("its values are not all finite and moderate: set its rate, or weights, lower")
+
+
+def save_estimate(
+    file: Path,
+    estimate: Estimate,
+    *,
+    run: str,
+    adversary: str,
+    attack: str,
+    scored: Phase,
+    estimates: str = "",
+    step: int | None = None,
+) -> None:
+    """Write ``estimate`` to ``file`` (npz), with the names by which its target can score it; ``estimates``
+    and ``step`` are those of its submission.
+
+    Raises:
+        StorageError: it cannot be written.
+    """
+    names = {"run": run, "adversary": adversary, "attack": attack, "scored_set": scored.value}
+    names |= {"estimates": estimates} if estimates else {}
+    texts = {name: np.array(text) for name, text in {**names, "target": estimate.target}.items()}
+    number = {} if step is None else {"step": np.array(step)}
+    save_arrays(file, {**texts, **number, **estimate.arrays()})

@@ -1,0 +1,121 @@
+"""Scoring of a round's rows, whose order the adversary does not know: by the assignment of least error.
+
+The target alone knows which rows the round held. Blind guesses gain from an assignment too, so theirs are
+matched alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from vflens.array import ScaledColumns
+from vflens.protocol.acts import Guess, Submission
+from vflens.randomness import generator
+from vflens.score.images import grid_of, psnr, ssim
+from vflens.score.matched import blind_matched_mse, matched_mse
+from vflens.score.service import ScoringService
+from vflens.storage.files import save_arrays
+from vflens.types import Array, ColumnInfo
+
+RowsOf: TypeAlias = Callable[[int], Array]  # the rows int32 (n,) of a round
+
+
+class BatchColumnScoring(ScoringService):
+    """Mean squared errors of a round's rows, matched; of images PSNR and SSIM too.
+
+    Args:
+        truth: the target's columns (N, d), scaled, before any defence.
+        columns: their metadata.
+        training: rows whose column means are the blind guess "column_means".
+        rows_of: the rows of a round.
+        folder: the target's; receives the arrays of pictures, ``pictures`` rows of them.
+        service: see :class:`vflens.score.service.ScoringService`.
+    """
+
+    def __init__(
+        self,
+        *,
+        truth: ScaledColumns,
+        columns: tuple[ColumnInfo, ...],
+        training: Array,
+        rows_of: RowsOf,
+        folder: Path,
+        pictures: int,
+        **service: Any,
+    ) -> None:
+        super().__init__(width=truth.shape[1], folder=folder, **service)
+        self._truth, self._rows_of, self._means = truth, rows_of, truth.mean(training)
+        self._grid, self._folder, self._pictures = grid_of(columns), folder, pictures
+
+    def keep_errors(self, submission: Submission) -> dict[str, float]:
+        """See :meth:`vflens.score.service.ScoringService.keep_errors`: the errors are matched MSEs."""
+        assert submission.step is not None
+        rows = self._rows_of(submission.step)
+        truth, add = self._truth[rows], self.adding(submission)
+        drawn = generator(submission.step.to_bytes(32, "little"))  # one draw, of a known stream: no secret
+        for name, error in blind_matched_mse(truth, self._means, drawn).items():
+            add("blind_matched_mse", error, attack=name)
+        ordered = {g.attack: g.values[matched_mse(g.values, truth)[1]] for g in submission.guesses}
+        self._save_pictures(rows, truth, ordered)
+        return {
+            name: self._error(values, truth, partial(add, attack=name)) for name, values in ordered.items()
+        }
+
+    def _error(self, values: Array, truth: Array, add: Callable[..., None]) -> float:
+        error = float(((values - truth) ** 2).mean())
+        add("matched_mse", error)
+        if self._grid is not None:
+            add("psnr", float(psnr(np.array(error))))
+            add("ssim", float(ssim(values, truth, self._grid).mean()))
+        return error
+
+    def _save_pictures(self, rows: Array, truth: Array, ordered: dict[str, Array]) -> None:
+        if not self._pictures:
+            return
+        drawn = slice(0, self._pictures)
+        arrays = {f"estimate:{name}": values[drawn] for name, values in ordered.items()}
+        save_arrays(self._folder / "pictures.npz", {"rows": rows[drawn], "original": truth[drawn], **arrays})
+
+
+class BatchLabelScoring(ScoringService):
+    """The share of a round's labels that a guess has too, each label as often as it comes.
+
+    Args:
+        labels: int64 (N,) of all rows.
+        n_classes: k; a guess has a number for each class.
+        training: rows whose most frequent class is the blind guess for all.
+        rows_of: the rows of a round.
+        service: see :class:`vflens.score.service.ScoringService`.
+    """
+
+    def __init__(
+        self, *, labels: Array, n_classes: int, training: Array, rows_of: RowsOf, **service: Any
+    ) -> None:
+        super().__init__(width=n_classes, **service)
+        self._labels, self._rows_of, self._classes = labels, rows_of, n_classes
+        self._likeliest = int(np.bincount(labels[training]).argmax())
+
+    def keep_errors(self, submission: Submission) -> dict[str, float]:
+        """See :meth:`vflens.score.service.ScoringService.keep_errors`; errors are shares of wrong labels."""
+        assert submission.step is not None
+        truth = self._count(self._labels[self._rows_of(submission.step)])
+        add, n = self.adding(submission), len(submission.rows)
+        add("blind_matched_label_accuracy", truth[self._likeliest] / n)
+        errors = {}
+        for guess in submission.guesses:
+            right = float(np.minimum(self._guessed(guess), truth).sum() / n)
+            add("matched_label_accuracy", right, attack=guess.attack)
+            errors[guess.attack] = 1 - right
+        return errors
+
+    def _guessed(self, guess: Guess) -> Array:
+        return self._count(guess.values.argmax(axis=1))
+
+    def _count(self, labels: Array) -> Array:
+        """How often each class comes (k,)."""
+        return np.bincount(labels, minlength=self._classes)
