@@ -19,10 +19,11 @@ from vflens.attacks._inversion import Inversion, device_of, target_model
 from vflens.attacks._learning import Learner, Loss
 from vflens.attacks._own_top import own_top
 from vflens.attacks._passports import channels
+from vflens.errors import KnowledgeError
 from vflens.models.networks.generator import keyed
 from vflens.plugins.declared import Declared
 from vflens.plugins.view import AdversaryView
-from vflens.types import Array, Estimate, Knowledge, Phase, statuses
+from vflens.types import Array, Estimate, Knowledge, Phase, Setting, statuses
 
 
 class BlackBoxInversion(Inversion, Learner):
@@ -37,6 +38,7 @@ class BlackBoxInversion(Inversion, Learner):
         {Knowledge.EMBEDDINGS, Knowledge.AUXILIARY, Knowledge.ARCHITECTURE, Knowledge.METADATA}
     )
     phases: ClassVar[frozenset[Phase]] = frozenset(Phase)
+    settings: ClassVar[frozenset[Setting]] = frozenset(Setting)
 
     learn: Literal["aligned", "top"] = Field(
         "aligned",
@@ -69,6 +71,11 @@ class BlackBoxInversion(Inversion, Learner):
         """Columns (N, d); extra "residual" (N,): ‖G'(x̂) − H‖. See
         :meth:`vflens.plugins.attack.Attack.reconstruct`.
         """
+        if not isinstance(view, AdversaryView) and (self.learn, self.passport) != ("aligned", "none"):
+            raise KnowledgeError(
+                "a server has neither a top model nor labels of its own, nor exchanges of embeddings: leave "
+                "learn and passport out"
+            )
         rows, features = view.auxiliary()
         with keyed(rng):
             shadow = target_model(view)

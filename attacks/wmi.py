@@ -18,7 +18,7 @@ from vflens.attacks._passports import Guessed, behind, drawn
 from vflens.models.networks.parameters import from_arrays
 from vflens.plugins.declared import Declared, Stated
 from vflens.plugins.view import AdversaryView
-from vflens.types import Array, Estimate, Knowledge
+from vflens.types import Array, Estimate, Knowledge, Setting
 
 Start: TypeAlias = Literal["spread", "half", "zero", "granted"]
 
@@ -40,6 +40,7 @@ class WhiteBoxInversion(Inversion):
     needs: ClassVar[frozenset[Knowledge]] = frozenset(
         {Knowledge.EMBEDDINGS, Knowledge.PARAMETERS, Knowledge.ARCHITECTURE, Knowledge.METADATA}
     )
+    settings: ClassVar[frozenset[Setting]] = frozenset(Setting)
     stated: ClassVar[Stated | None] = Stated(key_guess={"passport": "random"})
 
     start: Start = Field(

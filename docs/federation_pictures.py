@@ -2,9 +2,10 @@
 six minutes.
 
 In ``docs/attacks``. ``labels.svg``: attacks on labels against each defence of gradients. ``inversion.svg``:
-inversion of embeddings, with and without passports; 6 epochs. ``clear_features.svg``: training in the clear,
-more and more epochs. ``released.svg``: a released table. ``finite_alphabet.svg``, of made-up equations:
-columns of 0 and 1. ``rounds.svg``: rows of a round of softmax regression.
+inversion of embeddings, with and without passports; 6 epochs. ``gradients.svg``: inversion of the gradient of
+a round, or of granted rows. ``clear_features.svg``: training in the clear, more and more epochs.
+``released.svg``: a released table. ``finite_alphabet.svg``, of made-up equations: columns of 0 and 1.
+``rounds.svg``: rows of a round of softmax regression.
 """
 
 from __future__ import annotations
@@ -26,6 +27,11 @@ from vflens.experiments.run.run import run
 
 Bars = list[tuple[str, float, str]]
 CANCER = {"name": "breast_cancer"}
+DIGITS: dict[str, Any] = {
+    "data": {"name": "digits"},
+    "split": {"kind": "rows"},
+    "parties": {"clients": ["client-1"]},
+}
 LABELS = (
     *("gradient_sign", "gradient_clustering", "direction_scoring", "norm_scoring"),
     *("similarity", "pmc"),
@@ -116,6 +122,52 @@ def inversion_errors() -> str:
     return bars("digits, right halves of images: MSE per pixel (dashed: best blind guess)", shown, blind)
 
 
+def gradient_errors() -> str:
+    """Errors of inverting the gradient of a round, of one row and of eight; and granted gradients behind
+    passports.
+    """
+    shown, blind = Bars(), 0.0
+    mlp = {"architecture": "mlp", "width": 256, "top": []}
+    rounds = {"rounds": 1, "local_steps": 1}
+    sgd = {"optimizer": "sgd", "learning_rate": 0.1}
+    for rows, model in ((1, mlp), (8, mlp), (1, {"architecture": "cnn", "top": []})):
+        names = ["first_layer"] * (model is mlp) + ["dlg", "dlg:adam"]
+        attacks = [{"name": n, **({"optimizer": "adam"} if n == "dlg:adam" else {})} for n in names]
+        for _, found in measured(
+            [{"name": "no defence"}],
+            HorizontalExperiment,
+            **DIGITS,
+            attacks=attacks,
+            horizontal=rounds,
+            model={"family": "split_network", "precision": "float64", **model},
+            training={**sgd, "batch_size": rows},
+        ):
+            blind = min(m.value for m in found if m.metric.startswith("blind"))
+            for attack in names:
+                mse = figure(found, "matched_mse", attack)
+                label = f"{model['architecture']}, {rows} row{'s' * (rows > 1)} in the round: {attack}"
+                shown.append((label, mse, f"{mse:.2g}"))
+    passports = [{"at": "client-1", "name": "passport"}]
+    granted = {"gradients": {"rows": 20}, "auxiliary": {"rows": 20}, "parameters": {}}
+    names = ["wgi", "wgi:guess", "wgi_moments"]
+    attacks = [{"name": n, **({"passport": "random"} if n == "wgi:guess" else {})} for n in names]
+    for _, found in measured(
+        [{"name": "passports", "defenses": passports}],
+        HorizontalExperiment,
+        **DIGITS,
+        attacks=attacks,
+        horizontal={"rounds": 2, "method": "lg_fedavg"},
+        model={"family": "split_network", "architecture": "mlp", "top": [32]},
+        training={"batch_size": 64, "learning_rate": 0.01},
+        disclose=[{"what": what, "to": "server", **rows} for what, rows in granted.items()],
+    ):
+        for attack in names:
+            mse = figure(found, "mse", attack)
+            shown.append((f"mlp, passport, granted gradients: {attack}", mse, f"{mse:.2g}"))
+    title = "digits, gradients of a client's rows: MSE per pixel (dashed: best blind guess)"
+    return bars(title, shown, blind)
+
+
 def clear_errors() -> str:
     """Variance of the columns that the best affine map of the estimate leaves unexplained."""
     shown = Bars()
@@ -190,6 +242,7 @@ def round_errors() -> str:
 PICTURES: dict[str, Callable[[], str]] = {
     "labels.svg": label_errors,
     "inversion.svg": inversion_errors,
+    "gradients.svg": gradient_errors,
     "clear_features.svg": clear_errors,
     "released.svg": released_errors,
     "finite_alphabet.svg": alphabet_errors,

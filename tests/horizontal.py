@@ -57,6 +57,7 @@ def deal(
     limits: Mapping[str, Any] | None = None,
     transcript: Mapping[str, Any] | None = None,
     secure_aggregation: bool = False,
+    disclose: Sequence[Mapping[str, Any]] = (),
     **server: Any,
 ) -> dict[str, Path]:
     """The configurations of one client for each of ``tables``, and of their server."""
@@ -90,7 +91,7 @@ def deal(
         else:
             spec = write_party_table(tables[name], home)
             settings |= {"data": spec.model_dump(mode="json", exclude_none=True), "defenses": list(defenses)}
-            settings |= {"secure_aggregation": secure_aggregation}
+            settings |= {"secure_aggregation": secure_aggregation, "disclose": list(disclose)}
         files[name] = home / "config.toml"
         files[name].write_text(toml_text(settings), encoding="utf-8")
         files[name].chmod(0o600)

@@ -31,7 +31,7 @@ from vflens.protocol.acts import Deliver, Disclose, Guess, Submission
 from vflens.protocol.link import Link
 from vflens.registry import ATTACKS
 from vflens.storage import journal
-from vflens.types import Array, Knowledge, Phase, Point, numbered, statuses
+from vflens.types import Array, Knowledge, Phase, Point, Setting, numbered, statuses
 from vflens.wire.messages import RPCS
 
 LABELS = {"what": "labels", "to": "passive", "rows": 20}
@@ -183,7 +183,7 @@ def test_a_party_of_softmax_regression_has_no_module_to_learn_on_with(tmp_path: 
 
 def test_every_attack_on_labels_runs_against_passports_at_both_parties(tmp_path: Path) -> None:
     kinds: dict[str, type[Attack]] = {n: ATTACKS.get(n) for n in ATTACKS.names()}
-    names = [n for n, kind in kinds.items() if kind.estimates == "labels"]
+    names = [n for n, k in kinds.items() if k.estimates == "labels" and Setting.VERTICAL in k.settings]
     settings: dict[str, Any] = {
         "data": TWO_CLASSES,
         "model": MLP,

@@ -35,9 +35,11 @@ from vflens.types import (
     Released,
     Role,
     RowStatus,
+    Setting,
 )
 
-CLASSES: Mapping[str, type[Attack]] = {n: ATTACKS.get(n) for n in ATTACKS.names()}
+KINDS: Mapping[str, type[Attack]] = {n: ATTACKS.get(n) for n in ATTACKS.names()}
+CLASSES = {n: kind for n, kind in KINDS.items() if Setting.VERTICAL in kind.settings}
 LABELS = [n for n in CLASSES if CLASSES[n].estimates == "labels"]
 FEATURES = [n for n in CLASSES if n not in LABELS and Knowledge.ARCHITECTURE in CLASSES[n].needs]
 NAMES = FEATURES + LABELS
