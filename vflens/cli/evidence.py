@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from vflens.cli.output import Json, emit, plain
+from vflens.errors import ConfigError
 from vflens.types import Facts
 
 
@@ -77,10 +78,14 @@ class Rows(StrEnum):
 
 
 Adversary = Annotated[
-    Path,
+    Path | None,
     typer.Argument(
         help="the adversary's run folder: the active party's; for attacks on labels any other party's"
     ),
+]
+Arrays = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="npz with what an adversary saw in another federation: W, scores, …"),
 ]
 Named = Annotated[str, typer.Option(help="a name of `vflens attacks`")]
 Target = Annotated[str | None, typer.Option(help="a passive party; default: the only one")]
@@ -101,8 +106,9 @@ Verify = Annotated[
 
 def attack(
     *,
-    folder: Adversary,
+    folder: Adversary = None,
     attack: Named,
+    arrays: Arrays = None,
     target: Target = None,
     rows: Attacked = None,
     given: Given = None,
@@ -110,14 +116,25 @@ def attack(
     verify: Verify = 0,
     json: Json = False,
 ) -> None:
-    """Attack a recorded transcript, without the parties; the target scores the estimate.
+    """Attack a recorded transcript, or arrays of another federation; the target scores the estimate.
 
     Example: vflens attack runs/digits/undefended/active --attack cls --set start=half
     """
     from vflens.cli.progress import StageBar
+    from vflens.experiments.results.given_arrays import attack_arrays
     from vflens.experiments.results.offline import attack_recorded, given_parameters
     from vflens.types import Phase
 
+    parameters = given_parameters(given or ())
+    if (folder is None) == (arrays is None):
+        raise ConfigError("attack takes one source: give a run folder, or --arrays FILE")
+    if folder is None and arrays is not None:
+        if target is not None or rows is not None or verify:
+            raise ConfigError("--target, --rows and --verify belong to a run folder: leave them out")
+        facts = attack_arrays(arrays, attack, out, parameters=parameters)
+        emit(json, facts, lambda: _estimated(facts, "--truth"))
+        return
+    assert folder is not None
     scored = None if rows is None else Phase(rows.value)
     with StageBar() as bar:
         facts = attack_recorded(
@@ -125,28 +142,39 @@ def attack(
             attack,
             target,
             out,
-            parameters=given_parameters(given or ()),
+            parameters=parameters,
             scored=scored,
             verify=verify,
             progress=bar,
         )
-    emit(json, facts, lambda: _estimated(facts))
+    emit(json, facts, lambda: _estimated(facts, "--config"))
 
 
 def score(
     estimate: Annotated[
         Path, typer.Argument(help="written by `vflens attack`, or one of a run's estimates/")
     ],
-    config: Annotated[Path, typer.Option(help="the target's own configuration, in its run folder")],
+    config: Annotated[
+        Path | None, typer.Option(help="the target's own configuration, in its run folder")
+    ] = None,
+    truth: Annotated[Path | None, typer.Option(help="for --arrays: npz with x, the true columns")] = None,
     json: Json = False,
 ) -> None:
     """Score an estimate against the target's own table; only the target can.
 
     Example: vflens score estimate.npz --config runs/digits/undefended/passive/config.toml
     """
+    from vflens.experiments.results.given_arrays import score_arrays
     from vflens.experiments.results.offline_score import score_estimate
 
-    facts = score_estimate(estimate, config)
+    if config is not None and truth is None:
+        facts = score_estimate(estimate, config)
+    elif truth is not None and config is None:
+        facts = score_arrays(estimate, truth)
+    else:
+        raise ConfigError(
+            "score takes one truth: give --config FILE for a run, or --truth FILE for given arrays"
+        )
     emit(json, facts, lambda: _scored(facts))
 
 
@@ -165,13 +193,13 @@ def compare(
     emit(json, found, lambda: plain(comparison.table(found)))
 
 
-def _estimated(facts: Facts) -> str:
+def _estimated(facts: Facts, truth: str) -> str:
     """What was estimated, and what comes next."""
     checked = f"\n{facts['verified']['words']}" if "verified" in facts else ""
     out = facts["estimate"]
     return (
         f"{facts['rows']} {facts['scored_set']} rows of {facts['target']!r} estimated by {facts['attack']}: "
-        f"{out}{checked}\nlet the target score it: vflens score {out} --config …"
+        f"{out}{checked}\nlet the target score it: vflens score {out} {truth} …"
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -146,32 +147,46 @@ class LinearAttack(JointAttack):
 
         Rows with equations missing are SATURATED unless a worse state applies.
         """
-        n, width = len(view.rows), sum(view.widths().values())
+        width = sum(view.widths().values())
         moments = view.moments() if Knowledge.MOMENTS in self.needs else None
+        found = self.solved(self.systems(view), width, rng=rng, moments=moments)
+        return replace(found, target=view.target, rows=view.rows)
+
+    def solved(
+        self,
+        systems: Sequence[tuple[Array, LinearSystem]],
+        width: int,
+        *,
+        rng: np.random.Generator,
+        moments: Moments | None = None,
+    ) -> Estimate:
+        """The estimate (N, ``width``) of the unnamed target from the ``systems`` of all N rows; see
+        :meth:`joint`.
+        """
+        n = sum(len(rows) for rows, _ in systems)
         values, status = np.empty((n, width)), statuses(n)
         extras: dict[str, Array] = {}
-        for rows, system in self.systems(view):
+        for rows, system in systems:
             part = self.solve_system(system, rng=rng, moments=moments)
             missing = system.saturated & (part.status == RowStatus.OK)
             values[rows], status[rows] = part.values, np.where(missing, RowStatus.SATURATED, part.status)
             for name, extra in part.extras.items():
                 extras.setdefault(name, np.zeros((n, *extra.shape[1:]), extra.dtype))[rows] = extra
-        return Estimate(view.target, view.rows, values, status, extras)
+        return Estimate("", np.arange(n, dtype=np.int32), values, status, extras)
 
     def systems(self, view: AdversaryView) -> list[tuple[Array, LinearSystem]]:
         """What the rows of ``view`` give to solve: their places (n,) in ``view.rows``, and their system."""
         width = sum(view.widths().values())
         if Knowledge.SCORES not in self.needs:
-            everything = np.arange(len(view.rows))
-            return [
-                (
-                    everything,
-                    LinearSystem(np.zeros((0, width)), np.zeros((len(everything), 0)), saturated=False),
-                )
-            ]
+            return no_equations(len(view.rows), width)
         weight, bias = view.unknown_parameters()
         known = view.own("features") @ view.own("parameters").T + bias
         return view.linear_systems(known, weight)
+
+
+def no_equations(n: int, width: int) -> list[tuple[Array, LinearSystem]]:
+    """The system of ``n`` rows of which nothing is known."""
+    return [(np.arange(n), LinearSystem(np.zeros((0, width)), np.zeros((n, 0)), saturated=False))]
 
 
 def linear_estimate(values: Array, A: Array, b: Array) -> Estimate:

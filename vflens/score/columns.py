@@ -63,7 +63,7 @@ class ColumnScoring(ScoringService):
         return errors
 
     def _blind(self, submission: Submission) -> None:
-        """Errors of guesses without an attack; "random" in expectation: E(U − x)² = x² − x + 1/3."""
+        """Errors of guesses without an attack."""
         truth = self._truth[submission.rows]
         add = self.adding(submission)
         guesses = {"zero": 0.0, "half": 0.5, "random": None, "column_means": self._means}
@@ -77,7 +77,7 @@ class ColumnScoring(ScoringService):
         self, name: str, value: float | Array | None, truth: Array, submission: Submission
     ) -> Array:
         """Keep the error of the guess ``value``, None: a random one; return that of each column (d,)."""
-        square = truth**2 - truth + 1 / 3 if value is None else (truth - value) ** 2
+        square = blind_square(value, truth)
         add = partial(self.adding(submission), attack=name)
         add("blind_mse", square.mean())
         if value is not None:
@@ -145,3 +145,12 @@ class ColumnScoring(ScoringService):
         arrays = {f"estimate:{g.attack}": g.values[drawn] for g in submission.guesses}
         rows = submission.rows[drawn]
         save_arrays(self._folder / "pictures.npz", {"rows": rows, "original": self._truth[rows], **arrays})
+
+
+def blind_square(guess: float | Array | None, truth: Array) -> Array:
+    """Squared errors (n, d) of a ``guess`` without an attack; None: a random one, in expectation.
+
+    E(U − x)² = x² − x + 1/3 for U uniform on [0, 1].
+    """
+    square: Array = truth**2 - truth + 1 / 3 if guess is None else (truth - guess) ** 2
+    return square

@@ -1,0 +1,258 @@
+"""Attacks on the arrays of a federation that VFLens did not run: softmax regression, cut vertically.
+
+The arrays are in the units of the federation's columns. ``bounds`` map each unknown column to [0, 1], where
+attacks work: with x = low + (high − low) u the weights become W (high − low), the bias becomes bias + W low.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from zipfile import BadZipFile, ZipFile
+
+import numpy as np
+
+from vflens.attacks import LARGEST
+from vflens.config import Plugin, build_plugins
+from vflens.errors import ConfigError, DataError, KnowledgeError, PluginError, VflensError
+from vflens.numerics.linear_system import LinearSystem
+from vflens.plugins.attack import LinearAttack, no_equations
+from vflens.randomness import secret_from_seed, stream
+from vflens.registry import ATTACKS
+from vflens.score.columns import blind_square
+from vflens.storage.files import load_arrays, save_arrays
+from vflens.storage.private import owner_only
+from vflens.types import Array, Document, Facts, Knowledge, Moments, Phase
+
+#: Key → its axes: k classes, d unknown columns, p columns of the adversary, N rows.
+_SEEN = {
+    "W": "kd", "scores": "Nk", "bias": "k", "own": "Np", "W_own": "kp", "bounds": "d2", "mean": "d",
+    "covariance": "dd",
+}  # fmt: skip
+_NEEDED = ("W", "scores")
+_SUM_TOLERANCE = 0.05  # rounded scores of a row may miss 1 by so much
+_PICKLES = (".pkl", ".pickle", ".joblib", ".pt", ".pth")
+_TARGET = "unknown columns"
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What an adversary has, float64: ``weight`` (k, d) of columns in [0, 1], its own part of the logits
+    ``known`` (N, k), ``scores`` (N, k), ``bounds`` (d, 2), and moments of the columns in [0, 1].
+    """
+
+    weight: Array
+    known: Array
+    scores: Array
+    bounds: Array
+    moments: Moments | None
+
+    def systems(self, attack: LinearAttack) -> list[tuple[Array, LinearSystem]]:
+        """The equations that ``attack`` reads; see :meth:`LinearAttack.systems`."""
+        if Knowledge.SCORES not in attack.needs:
+            return no_equations(len(self.scores), self.weight.shape[1])
+        with np.errstate(divide="ignore"):  # a score of 0 gives no equation
+            return LinearSystem.from_scores(np.log(self.scores), self.known, self.weight)
+
+
+def attack_arrays(file: Path, name: str, out: Path, *, parameters: Facts | None = None) -> Document:
+    """Run the linear attack ``name`` on the arrays in ``file``; write the estimate to ``out`` (npz).
+
+    Raises:
+        ConfigError: an unknown attack or parameter, or an attack that does not solve linear equations.
+        DataError: ``file`` lacks an array, or one is wrong.
+        StorageError: ``file`` cannot be read, or ``out`` not written.
+        KnowledgeError: the attack needs moments that ``file`` lacks.
+        PluginError: the attack fails.
+    """
+    attack, seen = _linear(name, parameters or {}), read_seen(file)
+    if Knowledge.MOMENTS in attack.needs and seen.moments is None:
+        raise KnowledgeError(f"attack {name!r} needs moments: add 'mean' and 'covariance' to {file}")
+    rng = stream(secret_from_seed("0"), "attack", name)
+    try:
+        found = attack.solved(seen.systems(attack), seen.weight.shape[1], rng=rng, moments=seen.moments)
+    except VflensError:
+        raise
+    except (Exception, SystemExit) as error:  # a plug-in must not end the process
+        raise PluginError(f"attack {name!r} failed: {type(error).__name__}: {error}") from error
+    texts = {"attack": name, "target": _TARGET, "scored_set": Phase.PREDICT.value}
+    with owner_only():
+        named = {key: np.array(text) for key, text in texts.items()}
+        save_arrays(out, {**named, **found.arrays(), "bounds": seen.bounds})
+    states = {str(s): int((found.status == s).sum()) for s in np.unique(found.status)}
+    return {**texts, "rows": len(found.rows), "estimate": str(out), "status": states}
+
+
+def score_arrays(estimate: Path, truth: Path) -> Document:
+    """The errors of ``estimate``, of :func:`attack_arrays`, against the array ``x`` (N, d) in ``truth``.
+
+    Mean squared errors of columns in [0, 1], beside the best blind guess: zeros, halves, random values, or
+    the means of these rows.
+
+    Raises:
+        DataError: a file lacks an array, or one is wrong.
+        StorageError: a file cannot be read.
+    """
+    saved = _arrays(estimate)
+    if not {"attack", "values", "bounds"} <= saved.keys():
+        raise DataError(f"{estimate} is no estimate of given arrays: write one with `vflens attack --arrays`")
+    values, bounds = (_number(estimate, key, saved[key], 2) for key in ("values", "bounds"))
+    x = _scaled_truth(truth, bounds, len(values))
+    square = (values - x) ** 2
+    guesses = {"zero": 0.0, "half": 0.5, "random": None, "column_means": x.mean(axis=0)}
+    blind = {name: blind_square(guess, x) for name, guess in guesses.items()}
+    best = min(blind, key=lambda name: float(blind[name].mean()))
+    by_column = zip(
+        square.mean(axis=0), np.min([b.mean(axis=0) for b in blind.values()], axis=0), strict=True
+    )
+    per_row = square.mean(axis=1)
+    return {
+        "attack": str(saved["attack"]),
+        "rows": len(x),
+        "mse": float(per_row.mean()),
+        "mse_stderr": float(per_row.std(ddof=min(1, len(x) - 1)) / np.sqrt(len(x))),
+        "blind_guess": best,
+        "blind_mse": float(blind[best].mean()),
+        "columns": {str(j): {"mse": float(e), "blind_mse": float(b)} for j, (e, b) in enumerate(by_column)},
+    }
+
+
+def read_seen(file: Path) -> Seen:
+    """The arrays of ``file``, checked against each other.
+
+    Raises:
+        DataError: one is missing, unknown, or wrong.
+        StorageError: it cannot be read.
+    """
+    given = _arrays(file)
+    if unknown := sorted(given.keys() - _SEEN.keys()):
+        raise DataError(f"{file} holds {unknown[0]!r}: the arrays are {', '.join(_SEEN)}")
+    if missing := [key for key in _NEEDED if key not in given]:
+        raise DataError(f"{file} lacks {missing[0]!r}: give at least {' and '.join(_NEEDED)}")
+    for one, other in (("own", "W_own"), ("W_own", "own"), ("covariance", "mean")):
+        if one in given and other not in given:
+            raise DataError(f"{file} has {one!r} without {other!r}: give both")
+    arrays = {key: _number(file, key, array, None) for key, array in given.items()}
+    arrays = _two_classes(arrays) if arrays["W"].ndim == 2 and len(arrays["W"]) == 1 else arrays
+    _check_shapes(file, arrays)
+    scores = arrays["scores"]
+    off = np.abs(scores.sum(axis=1) - 1)
+    if scores.min(initial=0) < 0 or scores.max(initial=0) > 1 or off.max(initial=0) > _SUM_TOLERANCE:
+        raise DataError(f"'scores' of {file} are no probabilities that sum to 1 by row: give softmax(logits)")
+    return _in_the_box(file, arrays)
+
+
+def _two_classes(arrays: Mapping[str, Array]) -> dict[str, Array]:
+    """A model of one logit, as that of scikit-learn with two classes, with the first class's logit of 0."""
+    p = arrays["scores"][:, None] if arrays["scores"].ndim == 1 else arrays["scores"]
+    both = np.hstack([1 - p, p]) if p.ndim == 2 and p.shape[1] == 1 else p
+    own = {key: np.atleast_1d(arrays[key]) for key in ("W", "W_own", "bias") if key in arrays}
+    padded = {key: np.concatenate([0 * a, a]) for key, a in own.items()}
+    return {**arrays, **padded, "scores": both}
+
+
+def _check_shapes(file: Path, arrays: Mapping[str, Array]) -> None:
+    sizes: dict[str, int] = {"2": 2}
+    for key, axes in _SEEN.items():
+        if key in arrays:
+            shape = arrays[key].shape
+            due = tuple(sizes.setdefault(a, n) for a, n in zip(axes, shape, strict=False))
+            if len(shape) != len(axes) or shape != due:
+                wanted = ", ".join(f"{a} = {sizes[a]}" if a in sizes and a != "2" else a for a in axes)
+                raise DataError(f"{key!r} of {file} has shape {shape}: give ({wanted})")
+    if not all(sizes.values()) or sizes["k"] < 2:
+        raise DataError(f"{file} has {sizes['k']} classes, {sizes['N']} rows, {sizes['d']} unknown columns")
+
+
+def _in_the_box(file: Path, arrays: Mapping[str, Array]) -> Seen:
+    weight, scores = arrays["W"], arrays["scores"]
+    bounds = arrays.get("bounds", np.tile([0.0, 1.0], (weight.shape[1], 1)))
+    low, width = bounds[:, 0], bounds[:, 1] - bounds[:, 0]
+    if (width <= 0).any():
+        raise DataError(f"'bounds' of {file} have a row without low < high: give [low, high] of each column")
+    own = arrays["own"] @ arrays["W_own"].T if "own" in arrays else 0.0
+    known = np.broadcast_to(own + arrays.get("bias", 0.0) + weight @ low, scores.shape)
+    moments = None
+    if "mean" in arrays:
+        covariance = arrays.get("covariance")
+        scaled = None if covariance is None else covariance / np.outer(width, width)
+        moments = Moments((arrays["mean"] - low) / width, scaled)
+    return Seen(weight * width, known, scores, bounds, moments)
+
+
+def _scaled_truth(file: Path, bounds: Array, n: int) -> Array:
+    """The true columns in [0, 1], (n, d)."""
+    given = _arrays(file)
+    if "x" not in given:
+        raise DataError(f"{file} lacks 'x': give the true columns, a row for each estimated one")
+    x = _number(file, "x", given["x"], 2)
+    if x.shape != (n, len(bounds)):
+        raise DataError(
+            f"'x' of {file} has shape {x.shape}, the estimate ({n}, {len(bounds)}): give its rows"
+        )
+    scaled: Array = (x - bounds[:, 0]) / (bounds[:, 1] - bounds[:, 0])
+    if scaled.min() < -1e-9 or scaled.max() > 1 + 1e-9:
+        raise DataError(
+            f"'x' of {file} leaves the bounds of the attack: attack again with bounds that hold it"
+        )
+    return scaled.clip(0, 1)
+
+
+def _linear(name: str, parameters: Facts) -> LinearAttack:
+    ((_, attack),) = build_plugins(ATTACKS, [Plugin(**{"name": name, **parameters})])
+    if not isinstance(attack, LinearAttack):
+        raise ConfigError(
+            f"attack {name!r} does not solve linear equations: with --arrays give one that does, such as "
+            "half_star or rcc2"
+        )
+    return attack
+
+
+def _number(file: Path, key: str, array: Array, axes: int | None) -> Array:
+    """``array`` as float64."""
+    if array.dtype.kind not in "iuf" or not np.isfinite(array).all():
+        raise DataError(f"{key!r} of {file} holds something else than finite numbers: give float64")
+    if np.abs(array.astype(np.float64)).max(initial=0.0) > LARGEST:
+        raise DataError(f"{key!r} of {file} holds numbers beyond {LARGEST:g}: give other units")
+    if axes is not None and array.ndim != axes:
+        raise DataError(f"{key!r} of {file} has shape {array.shape}: give an array of {axes} axes")
+    return array.astype(np.float64)
+
+
+def _arrays(file: Path) -> dict[str, Array]:
+    """The arrays of an npz file; a pickle is never opened."""
+    if line := _conversion(file):
+        raise DataError(
+            f"{file} is a pickle, which can run any code when it is opened: where you trust it, convert it "
+            f"with python -c {line!r}"
+        )
+    return load_arrays(file, remedy="write it with numpy.savez, without objects")
+
+
+def _conversion(file: Path) -> str:
+    """The line of Python that makes arrays of the pickle ``file``; "" if it is none."""
+    if not file.is_file():
+        return ""
+    with file.open("rb") as stream:
+        begins = stream.read(1)
+    inside = _members(file)
+    if any(name.endswith("data.pkl") for name in inside):  # torch.save
+        return (
+            f"import torch, numpy; s = torch.load({file.name!r}, weights_only=True); "
+            "numpy.savez('seen.npz', **{key: t.numpy() for key, t in s.items()})"
+        )
+    if begins == b"\x80" or (file.suffix.lower() in _PICKLES and not inside):
+        return (
+            f"import joblib, numpy; m = joblib.load({file.name!r}); "
+            "numpy.savez('seen.npz', W=m.coef_, bias=m.intercept_)"
+        )
+    return ""
+
+
+def _members(file: Path) -> list[str]:
+    try:
+        with ZipFile(file) as archive:
+            return archive.namelist()
+    except (BadZipFile, OSError, ValueError, NotImplementedError):
+        return []
