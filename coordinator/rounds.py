@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
@@ -122,8 +122,13 @@ def averaged(
 
     A running variance that the noise of clients has made negative is 0.
     """
+    return added(parameters, _terms(federation, parameters, sorted(updates, key=lambda u: u.sender)))
+
+
+def added(parameters: Parameters, terms: Iterable[tuple[str, Array]]) -> dict[str, Array]:
+    """``parameters`` and all ``terms`` by name, added in float64; running variances below 0 are 0."""
     totals = {name: value.astype(np.float64) for name, value in parameters.items()}
-    for name, term in _terms(federation, parameters, sorted(updates, key=lambda update: update.sender)):
+    for name, term in terms:
         totals[name] += term
     return {
         name: (np.maximum(total, 0) if name.endswith("running_var") else total).astype(parameters[name].dtype)

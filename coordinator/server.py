@@ -19,6 +19,7 @@ from vflens.coordinator.leader import Leader
 from vflens.coordinator.participation import Absences, drawn_participants
 from vflens.coordinator.progress import Progress
 from vflens.coordinator.rounds import Rounds, averaged, check_update
+from vflens.coordinator.split_rounds import SplitRounds
 from vflens.errors import ConfigError, StateError, UnavailableError
 from vflens.member.event_loop import run_to_end
 from vflens.member.recovery import check_state
@@ -212,9 +213,7 @@ class Server(Leader):
 
     def train(self) -> None:
         """All rounds from the next one on; then every client has the last parameters."""
-        began, first = time.perf_counter(), self.recovery.learned + 1
-        logs = (self.gate, self.transcript, self.recovery)
-        rounds = Rounds(self.prepared, *logs, self._report, self.participants, self._keep)
+        began, first, rounds = time.perf_counter(), self.next_round, self.rounds()
         clients = self.links.to(self.prepared.parties)
         run_to_end(rounds.run(clients, first, self._parameters))
         if self.left_out:
@@ -224,6 +223,16 @@ class Server(Leader):
         taken = self.prepared.epochs - first
         self._record_speed(self.prepared.epochs, taken, time.perf_counter() - began)
         self.keep_figures()
+
+    @property
+    def next_round(self) -> int:
+        """The first round that was not learned from."""
+        return self.recovery.learned + 1
+
+    def rounds(self) -> Rounds | SplitRounds:
+        """What trains, round by round."""
+        logs = (self.gate, self.transcript, self.recovery)
+        return Rounds(self.prepared, *logs, self._report, self.participants, self._keep)
 
     def _record_participation(self) -> None:
         """In how many rounds each client trained."""

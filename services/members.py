@@ -13,6 +13,7 @@ from vflens.coordinator.coordinator import Coordinator
 from vflens.coordinator.leader import Leader
 from vflens.coordinator.progress import Progress
 from vflens.coordinator.server import Server
+from vflens.coordinator.split_server import SplitServer
 from vflens.protocol.link import Link
 
 
@@ -29,6 +30,8 @@ def leader(
     config: LeaderConfig, links: Mapping[str, Link], progress: Progress, *, in_process: bool = False
 ) -> Leader:
     """The leader of ``config``, with ``links`` to the data parties."""
+    if isinstance(config, ServerConfig) and config.horizontal.is_split:
+        return SplitServer(config, links, progress, in_process=in_process)
     if isinstance(config, ServerConfig):
         return Server(config, links, progress, in_process=in_process)
     return Coordinator(config, links, progress, in_process=in_process)

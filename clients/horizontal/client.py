@@ -15,16 +15,17 @@ from vflens.clients.horizontal.local_run import LocalRun, local_batches
 from vflens.clients.horizontal.own_file import client_info, split_rows
 from vflens.clients.horizontal.scoring import ClientScoring
 from vflens.clients.horizontal.spending import UpdateSpending, released_rounds
+from vflens.clients.horizontal.split_steps import SplitSteps
 from vflens.clients.horizontal.utility import record_utility
 from vflens.clients.membership import check_client
 from vflens.config import ClientConfig
-from vflens.config.compatibility import check_family, check_method
+from vflens.config.compatibility import check_family, check_wrapped
 from vflens.errors import ConfigError, ProtocolError, StateError
 from vflens.member.recovery import check_state
 from vflens.member.stage import Stage
 from vflens.member.start_nonce import start_nonce
 from vflens.models.part import Keys, Site
-from vflens.models.whole import WholeModel
+from vflens.models.whole import BOTTOM, WholeModel
 from vflens.protocol.acts import (
     Describe,
     Disclose,
@@ -77,6 +78,7 @@ class Client(DataParty):
         self._labels = self.table.labels
         self._order = split_rows(config, self.table)
         self._run: LocalRun | None = None
+        self._split: SplitSteps | None = None  # where the server holds the top model
         self._taken: Mapping[str, Array] = {}  # the parameters of the last round
 
     def handlers(self) -> Handlers:
@@ -156,11 +158,30 @@ class Client(DataParty):
         self._run = run = LocalRun(federation, *rows, model, labels, soft, spending)
         self._grants = Grants(self.config, run, self.secret)
         self._scoring = ClientScoring(self, run, self._grants.attacked)
+        self._split = self._split_steps(run) if federation.horizontal.is_split else None
         self.log.info("prepared", rows=len(order), columns=len(self.table.columns), clipped=rows.clipped)
+
+    def _split_steps(self, run: LocalRun) -> SplitSteps:
+        return SplitSteps(
+            self.name,
+            self.leader,
+            run,
+            run.federation.model.passive_part(self._site(run.federation)),
+            secret=self.secret,
+            chain=self.chain,
+            gate=self.gate,
+            record=self._record_later,
+        )
+
+    def _record_later(self, gradient: Released) -> None:
+        def record() -> None:
+            self.transcript.record(gradient)
+
+        self.defer(record)
 
     def _site(self, federation: HorizontalFederation) -> Site:
         check_family(self.chain.named, self.name, federation.model)
-        check_method(self.chain.named, self.name, federation.horizontal)
+        check_wrapped(self.chain.named, self.name, federation.horizontal)
         federation.model.check_device(self.config.device, f" at {self.name!r}")
         start = Exchange(federation.run, Phase.TRAIN, 0, 0)
         return Site(
@@ -186,16 +207,14 @@ class Client(DataParty):
             check_exchange(act.exchange, self.config.run, Phase.TRAIN)
             federation.check_epoch(act.exchange)
             self.settle()
+            if self._split is not None:
+                return self._split_step(act, self._split)
             answered = self.gate.answered(federation.sent, act.exchange)
             if answered is not None:
                 return StepReply(answered)
             received, is_last = self._checked(act), act.exchange.step == federation.steps
             mask = None if is_last else self._mask(act, received)
-            if self._is_due(received):
-                self.recovery.append(received)
-                self.relearn([received])
-                self.recovery.mark_learned(act.exchange.step)
-                self.defer(lambda: self._remember(received))
+            self._learn(received)
             if is_last:
                 return StepReply(None)
             self.run.spending.take(act.exchange.round)
@@ -205,6 +224,29 @@ class Client(DataParty):
                 self.settle()
                 self.recovery.checkpoint(self._state())
             return StepReply(released)
+
+    def _split_step(self, act: Step, split: SplitSteps) -> StepReply:
+        """A batch of a round, whose first step brings parameters and the others a gradient."""
+        federation = self.run.federation
+        answered = split.answered(act.exchange)
+        if answered is not None:
+            return StepReply(answered)
+        if act.exchange.step % federation.epoch_steps:
+            self.reached.check_training(act.exchange.step)
+            return split.step(act)
+        self._learn(self._checked(act))
+        if act.exchange.step == federation.steps:
+            return StepReply(None)
+        self.run.spending.take(act.exchange.round)
+        return split.begin(act.exchange, self._taken)
+
+    def _learn(self, received: Released) -> None:
+        """Take parameters that are due, on disk before they are answered."""
+        if self._is_due(received):
+            self.recovery.append(received)
+            self.relearn([received])
+            self.recovery.mark_learned(received.exchange.step)
+            self.defer(lambda: self._remember(received))
 
     def _mask(self, act: Step, received: Released) -> MaskedRound | None:
         if self.masking is None:
@@ -246,7 +288,13 @@ class Client(DataParty):
     def check_logged(self, released: Released) -> None:
         """See :meth:`vflens.member.member.Member.check_logged`."""
         check_origin(released, self.leader, Point.PARAMETERS)
-        finite_tensors(released, self.run.model.parameters())
+        finite_tensors(released, self._due_at(released.exchange.step))
+
+    def _due_at(self, step: int) -> Mapping[str, Array]:
+        """Parameters such as those that arrive at ``step``: a top model stays at its server to the end."""
+        run = self.run
+        whole = self._split is None or step == run.federation.steps
+        return {n: v for n, v in run.model.parameters().items() if whole or n.startswith(BOTTOM)}
 
     def relearn(self, logged: Sequence[Released]) -> None:
         """See :meth:`vflens.member.member.Member.relearn`; a private bottom model learns in every round."""
@@ -294,7 +342,8 @@ class Client(DataParty):
 
     def load(self, state: Mapping[str, Array]) -> None:
         """See :meth:`vflens.member.member.Member.load`."""
-        own = {_TAKEN + name: value for name, value in self.run.model.parameters().items()}
+        due = self._due_at(self.recovery.learned)
+        own = {_TAKEN + name: value for name, value in due.items()}
         taken = {name: value for name, value in state.items() if name.startswith(_TAKEN)}
         check_state(taken, own)
         self._taken = {name.removeprefix(_TAKEN): value for name, value in taken.items()}

@@ -55,9 +55,13 @@ class UpdateSpending:
         """Those of the units that noise protects."""
         party = next(p for p in self._federation.parties if p.name == self._party)
         width = self._federation.part_size(party).parameters
+        split = (
+            self._federation.horizontal.is_split
+        )  # embeddings leave too: an update's noise protects nobody
         found: dict[Unit, Accountant] = {
             unit: Accountant.of(self._claims(hook), self._limits.delta, width)
             for unit, (hook, _) in _UNITS.items()
+            if not (split and unit == "client")
         }
         return {unit: accountant for unit, accountant in found.items() if accountant.counts}
 
@@ -66,8 +70,13 @@ class UpdateSpending:
         the server draws, it must cover one.
 
         Raises:
-            ConfigError: naming both.
+            ConfigError: naming both; or embeddings leave, whose cost is not counted.
         """
+        if self._federation.horizontal.is_split and self._limits.epsilon is not None:
+            raise ConfigError(
+                f"limits.epsilon at {self._party!r}: with horizontal.method = 'splitfed' embeddings leave in "
+                "every batch, whose cost is not counted, leave it out"
+            )
         drawn = self._federation.horizontal.participants is not None
         try:
             self._check(1 if drawn else self._federation.epochs)

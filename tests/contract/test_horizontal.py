@@ -54,6 +54,7 @@ KINDS: dict[str, dict[str, Any]] = {
         "horizontal": {**MLP["horizontal"], "method": "lg_fedavg"},
         "defenses": [{"name": "passport"}],
     },
+    "splitfed": {**MLP, "horizontal": {**MLP["horizontal"], "method": "splitfed"}},
 }
 NO_ROWS = np.zeros(0, np.int32)
 

@@ -111,11 +111,12 @@ NETWORKS: dict[str, tuple[Callable[[], nn.Module], dict[str, Any], dict[str, Tab
 }
 
 
+@pytest.mark.parametrize("method", ["fedavg", "splitfed"])
 @pytest.mark.parametrize("architecture", NETWORKS)
-def test_a_network_is_averaged_as_by_a_torch_loop(tmp_path: Path, architecture: str) -> None:
-    """With a batch norm its running moments too."""
+def test_a_network_is_averaged_as_by_a_torch_loop(tmp_path: Path, architecture: str, method: str) -> None:
+    """With a batch norm its running moments too. SplitFed cuts each client's network, and trains the same."""
     build, own, tables = NETWORKS[architecture]
-    local = federation(_dealt(tmp_path, architecture, own, tables, "fedavg"))
+    local = federation(_dealt(tmp_path, architecture, own, tables, method))
     server = server_of(local)
     server.prepare()
     start = dict(server.parameters)

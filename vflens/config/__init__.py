@@ -14,7 +14,7 @@ from vflens.config.horizontal import (
     ServerConfig,
     check_absence,
     check_client_grants,
-    check_private,
+    check_method,
     check_rounds,
 )
 from vflens.config.loading import DataConfig, LeaderConfig, MemberConfig, load_party
@@ -82,7 +82,7 @@ __all__ = [
     "check_aggregator",
     "check_attacks",
     "check_client_grants",
-    "check_private",
+    "check_method",
     "check_rounds",
     "check_sampling",
     "describe_problem",

@@ -235,7 +235,7 @@ def check_family(defenses: Iterable[NamedDefense], party: str, model: ModelFamil
             )
 
 
-def check_method(defenses: Iterable[NamedDefense], party: str, horizontal: Horizontal) -> None:
+def check_wrapped(defenses: Iterable[NamedDefense], party: str, horizontal: Horizontal) -> None:
     """Refuse a defence around a bottom model that is averaged: its keys would meet other weights in every
     round.
 

@@ -103,20 +103,20 @@ class ServerConfig(HorizontalConfig):
 
     @model_validator(mode="after")
     def _a_bottom_model_may_stay(self) -> ServerConfig:
-        check_private(self.model, self.horizontal)
+        check_method(self.model, self.horizontal)
         return self
 
 
-def check_private(model: ModelFamily, horizontal: Horizontal) -> None:
-    """Refuse private bottom models of a family that has none.
+def check_method(model: ModelFamily, horizontal: Horizontal) -> None:
+    """Refuse a method that treats bottom and top model differently of a family that has none.
 
     Raises:
         ValueError: names the setting, for pydantic.
     """
-    if horizontal.private_bottom and model.linear:
+    if horizontal.method != "fedavg" and model.linear:
         raise ValueError(
-            f"horizontal.method = {horizontal.method!r} keeps bottom models at the clients, {model.title} "
-            "has none: choose 'fedavg' or a split network"
+            f"horizontal.method = {horizontal.method!r} needs bottom and top models, {model.title} has none: "
+            "choose 'fedavg' or a split network"
         )
 
 

@@ -273,7 +273,7 @@ class ReleaseGate:
         if point is Point.PARAMETERS:
             withheld_or_changed: Mapping[str, Array] | None = self._chain.fold(hook, tensors, exchange, rows)
             return withheld_or_changed
-        return {str(point): self._chain.fold(hook, tensors[str(point)], exchange, rows)}
+        return {**tensors, str(point): self._chain.fold(hook, tensors[str(point)], exchange, rows)}
 
     def _defended_rows(
         self, hook: str, exchange: Exchange, rows: Array, tensors: Mapping[str, Array]

@@ -34,6 +34,11 @@ HORIZONTAL_IN_THE_CLEAR = (
     "the server sees every client's update of every round, as the client's defences leave it; after one step "
     "on one row an update is the gradient of that row."
 )
+#: The same of SplitFed.
+SPLIT_IN_THE_CLEAR = (
+    "the server sees embeddings and labels of every batch of every client, and the update of its bottom "
+    "model in every round, as the client's defences leave them."
+)
 #: The same with secure aggregation.
 SUMMED = (
     "the server sees the sum of the updates of a round, as the clients' defences leave them, and no single "

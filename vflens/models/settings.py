@@ -54,10 +54,11 @@ class Horizontal(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    method: Literal["fedavg", "lg_fedavg"] = Field(
+    method: Literal["fedavg", "lg_fedavg", "splitfed"] = Field(
         "fedavg",
         description="what is averaged: the whole model; or its top model, and every client keeps a bottom "
-        "model of its own (Liang et al., 2020), which FedAdOb puts behind passports",
+        "model of its own (Liang et al., 2020), which FedAdOb puts behind passports; or both, where the "
+        "server trains the top model on embeddings and labels (Thapa et al., 2022)",
     )
     rounds: int = Field(20, ge=1, le=INT32_MAX, description="how often parameters go down and updates up")
     local_epochs: int = Field(
@@ -89,13 +90,31 @@ class Horizontal(BaseModel):
 
     @property
     def has_gaps(self) -> bool:
-        """Whether a client may have no part in a round."""
-        return self.participants is not None or self.absent == "leave_out"
+        """Whether a client may have no part in a round, or no answer to a step."""
+        return self.participants is not None or self.absent == "leave_out" or self.is_split
 
     @property
     def private_bottom(self) -> bool:
         """Whether no bottom model leaves its client."""
         return self.method == "lg_fedavg"
+
+    @property
+    def is_split(self) -> bool:
+        """Whether clients send embeddings and labels of each batch."""
+        return self.method == "splitfed"
+
+    @model_validator(mode="after")
+    def _split_rounds_have_all_clients(self) -> Horizontal:
+        odd = [n for n in ("secure_aggregation", "participants", "absent") if self._is_changed(n)]
+        if self.is_split and odd:
+            raise ValueError(
+                f"horizontal.{odd[0]} with method = 'splitfed': embeddings of every client cross in every "
+                "round, leave it out"
+            )
+        return self
+
+    def _is_changed(self, name: str) -> bool:
+        return bool(getattr(self, name) != type(self).model_fields[name].default)
 
     @model_validator(mode="after")
     def _masks_cancel(self) -> Horizontal:

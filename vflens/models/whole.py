@@ -12,6 +12,9 @@ from vflens.models.family import ModelFamily
 from vflens.models.part import ActivePart, Showing, Site, Taking
 from vflens.types import Array, Exchange
 
+#: Before the names of the parameters of a network's two parts.
+BOTTOM, TOP = "bottom.", "top."
+
 
 class WholeModel:
     """The active part of ``model`` at ``site``, to which no passive party sends anything.
@@ -26,7 +29,7 @@ class WholeModel:
         self._title, self._width = model.title, model.width_alone(site.columns, site.received)
         peers = () if site.columns else site.peers  # its own embedding alone reaches the top
         self._part: ActivePart = model.active_part(replace(site, received=self._width, peers=peers))
-        self._private = "bottom." if private_bottom else None
+        self._private = BOTTOM if private_bottom else None
 
     def learn(self, x: Array, y: Array, exchange: Exchange) -> None:
         """One optimiser step from the mean loss of the rows ``x`` (n, d) with soft labels ``y`` (n, k)."""

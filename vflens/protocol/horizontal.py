@@ -136,10 +136,22 @@ class HorizontalFederation(Agreement):
         """Rounds."""
         return self.horizontal.rounds
 
-    @property
+    @cached_property
     def epoch_steps(self) -> int:
-        """A round is one step."""
-        return 1
+        """A round is one step; with a split model one for each batch, and one for the update."""
+        return 1 + max(self.batches_of(p.name) for p in self.parties) if self.horizontal.is_split else 1
+
+    @cached_property
+    def embedding_width(self) -> int:
+        """Numbers per row of what a client's bottom model gives."""
+        return self.model.width_of(self.columns, self.n_classes)
+
+    def batches_of(self, party: str) -> int:
+        """The batches of the client ``party`` in a round."""
+        settings = self.horizontal
+        if settings.local_steps is not None:
+            return settings.local_steps
+        return settings.local_epochs * math.ceil(self._info(party).train_rows / self.training.batch_size)
 
     def agreed(self) -> dict[str, Any]:
         """See :meth:`Agreement.agreed`."""

@@ -39,7 +39,13 @@ from vflens.experiments.results.results import (
     utility,
 )
 from vflens.experiments.results.theory import comparisons, disorders
-from vflens.models.family import HORIZONTAL_IN_THE_CLEAR, IN_THE_CLEAR, SUMMED, checked_model
+from vflens.models.family import (
+    HORIZONTAL_IN_THE_CLEAR,
+    IN_THE_CLEAR,
+    SPLIT_IN_THE_CLEAR,
+    SUMMED,
+    checked_model,
+)
 from vflens.plugins.attack import installed_attack, up_to_renaming
 from vflens.registry import ATTACKS
 from vflens.types import Document, Phase, Role
@@ -219,8 +225,10 @@ def _in_the_clear(run: Run) -> str:
     """
     known = next((p.federation for p in run.parties if p.federation.parties), None)
     if run.of_role(Role.CLIENT):
-        summed = known is not None and known.horizontal.get("secure_aggregation")
-        return SUMMED if summed else HORIZONTAL_IN_THE_CLEAR
+        settings = {} if known is None else known.horizontal
+        if settings.get("method") == "splitfed":
+            return SPLIT_IN_THE_CLEAR
+        return SUMMED if settings.get("secure_aggregation") else HORIZONTAL_IN_THE_CLEAR
     if known is None or known.model is None:
         return IN_THE_CLEAR
     try:

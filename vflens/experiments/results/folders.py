@@ -90,12 +90,15 @@ class PartyRun:
 
     @cached_property
     def takes_parts(self) -> bool:
-        """Whether the party receives its own columns of a gradient only; checking a model takes milliseconds.
+        """Whether the party receives its own columns or rows of a gradient only; checking a model takes
+        milliseconds.
 
         Raises:
             DataError: its federation's model has settings out of range.
             PluginError: its family is not installed.
         """
+        if self.role is Role.CLIENT:
+            return True
         model = self.federation.model
         with _reading(self.folder / "federation.json", "a federation"):
             return self.role is Role.PASSIVE and model is not None and checked_model(model).concatenates

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from vflens.config import build_plugins, read_toml
-from vflens.config.compatibility import check_family, check_fed, check_method, check_together
+from vflens.config.compatibility import check_family, check_fed, check_together, check_wrapped
 from vflens.config.writing import toml_text
 from vflens.datasets._resolve import dataset
 from vflens.errors import ConfigError, StorageError
@@ -186,7 +186,7 @@ def _check_defenses(experiment: AnyPartiesExperiment, scenario: Scenario) -> Non
         defenses = build_plugins(DEFENSES, named)
         check_family(defenses, party, experiment.model)
         if isinstance(experiment, HorizontalExperiment):
-            check_method(defenses, party, experiment.horizontal)
+            check_wrapped(defenses, party, experiment.horizontal)
     if isinstance(experiment, Experiment):
         _check_aligned(experiment, scenario)
 

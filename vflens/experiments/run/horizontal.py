@@ -22,7 +22,7 @@ from vflens.config import (
     check_absence,
     check_attacks,
     check_client_grants,
-    check_private,
+    check_method,
     check_rounds,
 )
 from vflens.errors import ConfigError, DataError
@@ -113,7 +113,7 @@ class HorizontalExperiment(AnyPartiesExperiment):
     @model_validator(mode="after")
     def _the_last_round_is_kept(self) -> HorizontalExperiment:
         check_rounds(self.transcript, self.horizontal, self.training)
-        check_private(self.model, self.horizontal)
+        check_method(self.model, self.horizontal)
         return self
 
     def granted_by(self, client: str) -> list[Disclosure]:

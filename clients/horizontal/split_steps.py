@@ -1,0 +1,123 @@
+"""SplitFed at a client: its bottom model learns batch by batch with a top model at the server.
+
+Thapa et al., 2022, algorithm 1. Within a round the client keeps its answers in memory: a server that begins
+the round anew gets the same ones. A client that was restarted computes them again, from the same draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from vflens.clients.horizontal.local_run import LocalRun, local_batches
+from vflens.errors import ProtocolError, StateError
+from vflens.member.gate import ReleaseGate
+from vflens.models.part import PassivePart, Taking
+from vflens.models.whole import BOTTOM
+from vflens.plugins.chain import DefenseChain
+from vflens.protocol.acts import Step, StepReply
+from vflens.protocol.checks import check_origin, finite
+from vflens.types import Array, Exchange, Phase, Point, Released
+
+_NO_ROWS = np.zeros(0, np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Inputs (n, d) and soft labels (n, k) of one step, in the exchange that sends their embedding."""
+
+    exchange: Exchange
+    x: Array
+    y: Array
+
+
+class SplitSteps:
+    """The steps of a round at the client ``name`` with ``run``, in their order.
+
+    Args:
+        name: of the client.
+        leader: the name of the server.
+        run: its rows; its whole model keeps the parameters that arrived.
+        bottom: the part that learns.
+        secret: draws the batches.
+        chain: its defences.
+        gate: releases embeddings and updates.
+        record: is called with a gradient that was learned from.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        leader: str,
+        run: LocalRun,
+        bottom: PassivePart,
+        *,
+        secret: bytes,
+        chain: DefenseChain,
+        gate: ReleaseGate,
+        record: Callable[[Released], None],
+    ) -> None:
+        self._name, self._leader, self._run, self._bottom = name, leader, run, bottom
+        self._secret, self._chain, self._gate, self._record = secret, chain, gate, record
+        self._gate.keep_last(run.federation.epoch_steps)
+        self._start: Mapping[str, Array] = {}  # the bottom model of the round, by the names of the whole
+        self._batches: list[Array] = []  # of the round
+        self._next = -1  # the step that may come next
+        self._sent: Batch | None = None
+
+    def answered(self, exchange: Exchange) -> Released | None:
+        """The answer of a step of this round that came before."""
+        kept = (self._gate.kept(point, exchange.step) for point in (Point.EMBEDDING, Point.UPDATE))
+        return next((answer for answer in kept if answer is not None), None)
+
+    def begin(self, exchange: Exchange, parameters: Mapping[str, Array]) -> StepReply:
+        """Set the bottom model to that of a round, and release the embedding of its first batch."""
+        federation = self._run.federation
+        assert isinstance(self._bottom, Taking)
+        self._start = {n: v for n, v in parameters.items() if n.startswith(BOTTOM)}
+        self._bottom.take({name.removeprefix(BOTTOM): value for name, value in self._start.items()})
+        rows = federation.rows_of(self._name, Phase.TRAIN)
+        self._batches = list(local_batches(federation, rows, self._secret, exchange.round))
+        return self._embedded(exchange, 0)
+
+    def step(self, act: Step) -> StepReply:
+        """Learn from the gradient of the step before, then release the next embedding, or the round's update.
+
+        Raises:
+            StateError: the step is not the next one of the round that :meth:`begin` began.
+            ProtocolError: the gradient is not that of the embedding before.
+        """
+        exchange, place = act.exchange, act.exchange.step % self._run.federation.epoch_steps
+        if exchange.step != self._next or self._sent is None or place > len(self._batches):
+            raise StateError(
+                f"step {exchange.step} is not due at {self._name!r}: begin round {exchange.round} with its "
+                "parameters"
+            )
+        gradient = self._checked(act.received, self._sent)
+        self._bottom.learn(self._sent.x, gradient.tensor("gradient"), self._sent.exchange)
+        self._record(gradient)
+        if place < len(self._batches):
+            return self._embedded(exchange, place)
+        self._sent = None
+        learned = self._bottom.parameters()
+        update = {name: learned[name.removeprefix(BOTTOM)] - value for name, value in self._start.items()}
+        return StepReply(self._gate.release(Point.UPDATE, exchange, _NO_ROWS, update))
+
+    def _embedded(self, exchange: Exchange, place: int) -> StepReply:
+        batch, fold = self._batches[place], self._chain.fold
+        x = fold("on_batch", self._run.inputs[batch], exchange, batch)
+        y = fold("on_batch_labels", self._run.soft_labels[batch], exchange, batch)
+        self._sent, self._next = Batch(exchange, x, y), exchange.step + 1
+        values = {"embedding": self._bottom.forward(x, exchange), "labels": y}
+        places = np.arange(len(batch), dtype=np.int32)  # in the batch: the server knows no row
+        return StepReply(self._gate.release(Point.EMBEDDING, exchange, places, values))
+
+    def _checked(self, received: Released | None, sent: Batch) -> Released:
+        if received is None or received.exchange != sent.exchange or len(received.rows) != len(sent.x):
+            raise ProtocolError(f"step {sent.exchange.step + 1} carries no gradient of the embedding before")
+        check_origin(received, self._leader, Point.GRADIENT)
+        federation = self._run.federation
+        finite(received, "gradient", (len(sent.x), federation.embedding_width), federation.dtype)
+        return received
