@@ -3,56 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import cached_property, partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vflens.clients.data_party import DataParty
-from vflens.clients.horizontal.grants import Grants
 from vflens.clients.horizontal.local_run import LocalRun, local_batches
-from vflens.clients.horizontal.own_file import client_info, split_rows
-from vflens.clients.horizontal.scoring import ClientScoring
-from vflens.clients.horizontal.spending import UpdateSpending, released_rounds
+from vflens.clients.horizontal.prepared_client import PreparedClient
 from vflens.clients.horizontal.split_steps import SplitSteps
-from vflens.clients.horizontal.utility import record_utility
-from vflens.clients.membership import check_client
 from vflens.config import ClientConfig
-from vflens.config.compatibility import check_family, check_wrapped
-from vflens.errors import ConfigError, ProtocolError, StateError
+from vflens.errors import ProtocolError, StateError
 from vflens.member.recovery import check_state
-from vflens.member.stage import Stage
-from vflens.member.start_nonce import start_nonce
-from vflens.models.part import Keys, Site
-from vflens.models.whole import BOTTOM, WholeModel
-from vflens.protocol.acts import (
-    Describe,
-    Disclose,
-    Done,
-    Prepare,
-    Receipt,
-    Step,
-    StepReply,
-    Submission,
-)
-from vflens.protocol.checks import check_exchange, check_origin, check_version, finite_tensors
+from vflens.models.whole import BOTTOM
+from vflens.protocol.acts import Step, StepReply
+from vflens.protocol.checks import check_exchange, check_origin, finite_tensors
 from vflens.protocol.horizontal import HorizontalFederation
 from vflens.protocol.link import Handlers, Link
 from vflens.protocol.masked_update import MaskedRound
-from vflens.randomness import derive, secret_from_seed
-from vflens.score.service import disabled
-from vflens.tables.order import load_order
-from vflens.types import Array, Exchange, PartyInfo, Phase, Point, Released
-
-if TYPE_CHECKING:
-    from vflens.protocol.secure_sum import Masking
+from vflens.types import Array, Exchange, Phase, Point, Released
 
 _NO_ROWS = np.zeros(0, np.int32)
 _TAKEN = "taken/"  # in a checkpoint, before the names of the parameters of the last round
 
 
-class Client(DataParty):
+class Client(PreparedClient):
     """Trains the parameters that its server sends on its own rows, and answers with their update.
 
     Args:
@@ -60,113 +32,26 @@ class Client(DataParty):
         links: to the server by name.
     """
 
-    config: ClientConfig
-
     def __init__(self, config: ClientConfig, links: Mapping[str, Link], *, in_process: bool = False) -> None:
-        super().__init__(
-            config,
-            links,
-            learns_from=Point.PARAMETERS,
-            asked_for_rows=False,
-            common=derive(secret_from_seed(config.seed), "own rows"),  # it holds features and labels
-            in_process=in_process,
-        )
-        if self.table.labels is None:
-            raise ConfigError(
-                f"data.label_column is missing at client {self.name!r}: name the column of labels"
-            )
-        self._labels = self.table.labels
-        self._order = split_rows(config, self.table)
-        self._run: LocalRun | None = None
+        super().__init__(config, links, in_process=in_process)
         self._split: SplitSteps | None = None  # where the server holds the top model
         self._taken: Mapping[str, Array] = {}  # the parameters of the last round
 
     def handlers(self) -> Handlers:
         """See :meth:`vflens.protocol.link.Party.handlers`."""
-        return {
-            **super().handlers(),
-            Prepare: self.prepare,
-            Step: self.step,
-            Disclose: self.disclose,
-            Submission: self.score,
-        }
+        return {**super().handlers(), Step: self.step}
 
-    @property
-    def federation(self) -> HorizontalFederation | None:
-        """See :meth:`vflens.member.member.Member.federation`."""
-        return None if self._run is None else self._run.federation
-
-    @property
-    def clipped(self) -> int:
-        """See :meth:`vflens.member.member.Member.clipped`."""
-        return 0 if self._run is None else self._run.clipped
-
-    @property
-    def run(self) -> LocalRun:
-        """Rows and model of the run.
-
-        Raises:
-            StateError: the run was not prepared yet.
-        """
-        if self._run is None:
-            raise StateError(f"client {self.name!r} has no run yet: its server prepares it first")
-        return self._run
-
-    def describe(self, act: Describe) -> PartyInfo:
-        """Columns, classes, and the numbers of rows."""
-        super().describe(act)
-        masking = self.masking
-        return replace(client_info(self.config, self.table), mask_key=masking.public.hex() if masking else "")
-
-    @cached_property
-    def masking(self) -> Masking | None:
-        """Its masks in the run, where its updates are summed securely; their key holds the nonce of its
-        start.
-        """
-        if not self.config.secure_aggregation:
-            return None
-        from vflens.protocol.secure_sum import Masking  # takes .1 s
-
-        secret = derive(self.secret, "masks", start_nonce(self.folder, lab=self.config.lab))
-        return Masking(secret, self.config.run, self.name)
-
-    def prepare(self, act: Prepare) -> Done:
-        """Scale the rows, defend them, build the model. A second call changes nothing."""
-        federation = act.federation
-        self.check_run(federation.run)
-        if not isinstance(federation, HorizontalFederation):
-            raise ProtocolError(f"run {federation.run!r} is vertical: {self.name!r} is a client")
-
-        def order() -> Array:
-            check_client(federation, self.config, self.describe(Describe(federation.run)))
-            return np.concatenate(self._order)
-
-        return self.prepare_once(federation, order, partial(self._begin, federation))
-
-    def take_up(self) -> None:
-        """See :meth:`vflens.member.member.Member.take_up`."""
-        self._begin(HorizontalFederation.load(self.folder), load_order(self.folder, self.table))
-
-    def _begin(self, federation: HorizontalFederation, order: Array) -> None:
-        labels: Array = self._labels[order]
-        rows = self.take_rows(federation, order, labels)
-        soft = self.soft_labels(labels, federation)
-        private = federation.horizontal.private_bottom
-        model = WholeModel(federation.model, self._site(federation), private_bottom=private)
-        spending = UpdateSpending(self.config, self.chain.claims_at, federation, released_rounds(self.folder))
-        spending.check_run()
-        self._run = run = LocalRun(federation, *rows, model, labels, soft, spending)
-        self._grants = Grants(self.config, run, self.secret)
-        self._scoring = ClientScoring(self, run, self._grants.attacked)
-        self._split = self._split_steps(run) if federation.horizontal.is_split else None
-        self.log.info("prepared", rows=len(order), columns=len(self.table.columns), clipped=rows.clipped)
+    def begin_run(self, federation: HorizontalFederation, order: Array) -> None:
+        """See :meth:`PreparedClient.begin_run`."""
+        super().begin_run(federation, order)
+        self._split = self._split_steps(self.run) if federation.horizontal.is_split else None
 
     def _split_steps(self, run: LocalRun) -> SplitSteps:
         return SplitSteps(
             self.name,
             self.leader,
             run,
-            run.federation.model.passive_part(self._site(run.federation)),
+            run.federation.model.passive_part(self.site(run.federation)),
             secret=self.secret,
             chain=self.chain,
             gate=self.gate,
@@ -178,25 +63,6 @@ class Client(DataParty):
             self.transcript.record(gradient)
 
         self.defer(record)
-
-    def _site(self, federation: HorizontalFederation) -> Site:
-        check_family(self.chain.named, self.name, federation.model)
-        check_wrapped(self.chain.named, self.name, federation.horizontal)
-        federation.model.check_device(self.config.device, f" at {self.name!r}")
-        start = Exchange(federation.run, Phase.TRAIN, 0, 0)
-        return Site(
-            party=self.name,
-            columns=self.table.columns,
-            features=len(self.table.columns),
-            classes=federation.n_classes,
-            training=federation.training,
-            keys=Keys.under(self.secret),
-            wrap=self.chain.wrap(start),
-            device=self.config.device,
-            received=federation.received_width,
-            holds_bias=True,
-            wraps_bottom=True,
-        )
 
     def step(self, act: Step) -> StepReply:
         """Train the received parameters for a round and release their update; after the last round, keep
@@ -349,47 +215,3 @@ class Client(DataParty):
         self._taken = {name.removeprefix(_TAKEN): value for name, value in taken.items()}
         self.run.model.load({name: value for name, value in state.items() if name not in taken})
         self.chain.memory.load(state)
-
-    def disclose(self, act: Disclose) -> tuple[Released, ...]:
-        """What the configuration grants to the server, through the gate; training is over then."""
-        self.check_run(act.run)
-        check_version(act.version)
-        if act.to != self.leader:
-            raise ProtocolError(f"disclosures to {act.to!r}: client {self.name!r} grants to its server alone")
-        with self.lock:
-            self.settle()
-            if (learned := self.recovery.learned) < (last := self.run.federation.steps):
-                raise StateError(
-                    f"disclosures after round {learned} of {last}: {self.name!r} grants after the last round"
-                )
-            self.advance(Stage.DISCLOSED)
-            released = tuple(self._grants.released(granted, self.gate) for granted in self.config.disclose)
-            self.log.info("disclosed", what=[granted.what for granted in self.config.disclose])
-            self.keep_figures()
-            return released
-
-    def score(self, act: Submission, *, ended: bool = False) -> Receipt:
-        """Score the server's estimates; see :class:`vflens.clients.horizontal.scoring.ClientScoring`."""
-        self.check_run(act.run)
-        if not self.config.scoring.enabled:
-            raise disabled()
-        if not ended:  # else its run is over
-            self.check_open()
-        return self._scoring.score(act, ended=ended)
-
-    def record_totals(self) -> None:
-        """See :meth:`vflens.member.member.Member.record_totals`: what the updates cost."""
-        if self._run is not None:
-            self._run.spending.record(self.metrics)
-
-    def complete(self) -> str:
-        """See :meth:`DataParty.complete`: accuracy of the last parameters, and of a model of its own rows."""
-        record_utility(self, self.run, self._site(self.run.federation))
-        if not self.gate.heads["digests"].records:  # drawn for no round: it sent nothing to defend
-            self.chain.restore(range(len(self.chain.named)))
-        self.report_finished()
-        figure = self.metrics.last
-        return (
-            f"accuracy {figure('accuracy') or 0:.3f} on {len(self._order[1])} rows of its own "
-            f"({figure('accuracy_alone') or 0:.3f} alone)"
-        )
