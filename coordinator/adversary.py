@@ -15,7 +15,7 @@ from vflens.errors import KnowledgeError
 from vflens.member.adversary import Adversary, Attacker
 from vflens.plugins.attack import Attack
 from vflens.plugins.reads import Log, read_only
-from vflens.plugins.server_view import Parameters, ServerView
+from vflens.plugins.server_view import Parameters, ServerView, check_unmasked
 from vflens.plugins.steps import Progress, silent
 from vflens.protocol.horizontal import HorizontalFederation
 from vflens.storage.journal import Reader
@@ -61,7 +61,11 @@ class ServerAdversary(Adversary):
             for name, attack in self.attacks.items():
                 see = partial(self._see, target=target, parameters=parameters)
                 if (estimate := self.estimated(name, target, see)) is not None:
-                    batch = target, attack.estimates, attacked_round(attack, target, self.received)
+                    batch = (
+                        target,
+                        attack.estimates,
+                        attacked_round(attack, federation, target, self.received),
+                    )
                     found.setdefault(batch, {})[name] = estimate
                 progress("attacking", done := done + 1, total)
             for (_, estimates, step), together in found.items():
@@ -119,20 +123,21 @@ def parameters_of(
     return parameters
 
 
-def attacked_round(attack: Attack, target: str, transcript: Log) -> int | None:
+def attacked_round(
+    attack: Attack, federation: HorizontalFederation, target: str, transcript: Log
+) -> int | None:
     """The round that an unordered ``attack`` estimates: the first with an update of ``target``; None if the
     attack has an order.
 
     Raises:
-        KnowledgeError: ``target`` sent no update.
+        KnowledgeError: ``target`` sent no update, or masked ones.
     """
     if not attack.unordered:
         return None
+    check_unmasked(federation.horizontal, target)
     first = next(_updates(transcript, target), None)
     if first is None:
-        raise KnowledgeError(
-            f"no update of {target!r} reached the server: it had no part in a round, or sent masked ones only"
-        )
+        raise KnowledgeError(f"no update of {target!r} reached the server: it had no part in a round")
     return first
 
 
@@ -178,7 +183,7 @@ def server_view(
     Raises:
         KnowledgeError: the target has no rows for such an attack.
     """
-    declared, number = attack.declared(), attacked_round(attack, target, transcript)
+    declared, number = attack.declared(), attacked_round(attack, federation, target, transcript)
     if number is None:
         rows = granted_rows(target, transcript)
     else:

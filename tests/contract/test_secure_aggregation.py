@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 from accidents import Around, Fuse, Interrupted, over_grpc, rebuild
 from horizontal import clients_of, deal, federation, server_of, table
-from laboratory import close, transcripts
+from laboratory import close, figures, transcripts
 from scipy.stats import chisquare, kstest
 from stubparty import short_folder
 
 from vflens.config import load_party
+from vflens.coordinator.adversary import owned, parameters_of
 from vflens.coordinator.rounds import averaged
 from vflens.errors import ConfigError, ProtocolError, StateError, UnavailableError, VflensError
 from vflens.experiments.log_audit.audit import audit_logs
@@ -231,6 +232,29 @@ def test_an_update_that_no_mask_hides_is_refused(tmp_path: Path) -> None:
     ):
         local.leader.lead()
     close(local)
+
+
+def test_an_attack_on_one_update_is_skipped_in_words_and_the_sum_gives_all_parameters(tmp_path: Path) -> None:
+    """In the clear this attack recovers a row of every client exactly."""
+    settings = {
+        **SECURE,
+        "training": {"batch_size": 1, "learning_rate": 0.5, "optimizer": "sgd"},
+        "horizontal": {**SECURE["horizontal"], "local_steps": 1},
+        "attacks": [{"name": "softmax_inversion"}],
+    }
+    local = federation(deal(tmp_path, TABLES, **settings))
+    server = server_of(local)
+    server.prepare()
+    start = dict(server.parameters)
+    local.run()
+    skipped = [column for metric, _, column in figures(tmp_path / "server") if metric == "skipped"]
+    assert len(skipped) == 3
+    assert all("the server saw masked updates only" in reason for reason in skipped)
+    assert not (tmp_path / "server/estimates").exists()
+    view = parameters_of(server.prepared, owned(start, server.parameters), server.transcript)
+    last = [r for r in masked(local) if r.exchange.round == 2]
+    for name, value in averaged(server.prepared, view(2), last).items():
+        np.testing.assert_array_equal(value, server.parameters[name])
 
 
 def test_a_sum_that_lacks_an_update_is_refused(tmp_path: Path) -> None:

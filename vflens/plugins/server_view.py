@@ -132,8 +132,9 @@ class ServerView(TargetView):
         """The target's updates Δ by name, as they arrived, round by round.
 
         Raises:
-            KnowledgeError: the attack did not declare GRADIENTS.
+            KnowledgeError: the attack did not declare GRADIENTS, or updates are masked.
         """
+        check_unmasked(self._federation.horizontal, self.target)
         return ((r.exchange, r.tensors or {}) for r in self.received(Point.UPDATE, self.target))
 
     def gradient(self, number: int) -> dict[str, Array]:
@@ -210,3 +211,15 @@ class ServerView(TargetView):
         if found is not None and point in _GRANTED_ALONE:
             self.granted.add(point)
         return found
+
+
+def check_unmasked(horizontal: Horizontal, target: str) -> None:
+    """Refuse to read an update of ``target`` where the server received masked ones.
+
+    Raises:
+        KnowledgeError: it did.
+    """
+    if horizontal.secure_aggregation:
+        raise KnowledgeError(
+            f"the server saw masked updates only: it knows the sum of a round, and no update of {target!r}"
+        )
