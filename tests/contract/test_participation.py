@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from accidents import Fuse, Interrupted, over_grpc, rebuild
-from horizontal import clients_of, deal, federation, server_of, table
+from accidents import Fuse, Interrupted, Killed, over_grpc, rebuild
+from horizontal import clients_of, deal, federation, learned, server_of, table
 from laboratory import close, transcripts
 from stubparty import short_folder
 
@@ -31,15 +31,26 @@ PARTIAL: dict[str, Any] = {
     "defenses": [{"name": "dp_gaussian", "clip": 0.5}],
     "limits": {"checkpoint_steps": 2},
 }
+#: Every client keeps a bottom model of its own, which learns only in the rounds that the client is drawn for.
+PRIVATE: dict[str, Any] = {
+    **PARTIAL,
+    "model": {"architecture": "mlp", "width": 5, "hidden": [6], "top": [4], "dropout": 0.3},
+    "training": {"batch_size": 8, "learning_rate": 0.01},
+    "horizontal": {**PARTIAL["horizontal"], "method": "lg_fedavg"},
+    "defenses": [{"name": "passport"}, *PARTIAL["defenses"]],
+}
+KINDS: dict[str, dict[str, Any]] = {
+    "whole": PARTIAL,
+    "sampled": {**PARTIAL, "transcript": {"every": 2}},
+    "private": PRIVATE,
+}
 Bits = tuple[dict[str, bytes], dict[str, str]]
 
 
 def bits(local: LocalFederation, home: Path) -> Bits:
-    """The parameters at every party in the end, and what it received."""
+    """What every party has in the end, and what it received."""
     close(local)
-    held = {"server": server_of(local).parameters}
-    held |= {name: party.run.model.parameters() for name, party in clients_of(local).items()}
-    return {who: b"".join(v.tobytes() for v in of.values()) for who, of in held.items()}, transcripts(home)
+    return learned(local), transcripts(home)
 
 
 def participants(local: LocalFederation) -> list[list[str]]:
@@ -58,13 +69,17 @@ class Whole:
     bits: Bits
 
 
-@pytest.fixture(scope="module", params=[1, 2], ids=["whole", "sampled"])
-def whole(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Whole:
-    """With the transcripts of all rounds, or of every second."""
-    home, settings = tmp_path_factory.mktemp("whole"), {**PARTIAL, "transcript": {"every": request.param}}
+def run_whole(home: Path, settings: dict[str, Any]) -> Whole:
+    """An uninterrupted run."""
     local = federation(deal(home, TABLES, **settings))
     local.run()
     return Whole(settings, bits(local, home))
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def whole(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Whole:
+    """With the transcripts of all rounds, or of every second; or with private bottom models."""
+    return run_whole(tmp_path_factory.mktemp("whole"), KINDS[request.param])
 
 
 def test_so_many_clients_train_in_a_round_and_all_have_the_last_parameters(tmp_path: Path) -> None:
@@ -135,6 +150,33 @@ def test_a_restart_changes_no_bit(tmp_path: Path, whole: Whole, who: str, asked:
     server_of(local).lead()
     local.complete()
     assert bits(local, tmp_path) == whole.bits
+
+
+def test_a_client_killed_in_a_local_batch_learns_the_round_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It dies in the second batch of its second round: its bottom model has learned from the first."""
+    expected = run_whole(tmp_path / "whole", PRIVATE).bits
+    local = federation(deal(tmp_path / "killed", TABLES, **PRIVATE))
+    server, client = server_of(local), clients_of(local)["a"]
+    server.prepare()
+    per_round = -(-server.prepared.parties[0].train_rows // PRIVATE["training"]["batch_size"])
+    learn, done = client.run.model.learn, list[int]()
+
+    def dying(*batch: Any) -> None:
+        if len(done) == per_round + 1:
+            raise Killed
+        learn(*batch)
+        done.append(1)
+
+    monkeypatch.setattr(client.run.model, "learn", dying)
+    with pytest.raises(Killed):
+        server.train()
+    assert len(done) == per_round + 1
+    rebuild(local, "a")
+    server_of(local).lead()
+    local.complete()
+    assert bits(local, tmp_path / "killed") == expected
 
 
 def test_a_client_that_no_round_needed_ends_well_though_its_defence_never_acted(tmp_path: Path) -> None:
