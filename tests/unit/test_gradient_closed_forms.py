@@ -134,6 +134,8 @@ def test_units_that_show_no_row_are_passed_over() -> None:
     weight, bias = np.array([[2.0, 0.0], [2.0, 0.0], [0.3, 0.2]]), np.array([1.0, 1.0, 1.0])
     assert single_rows(weight, bias, 2).shape == (0, 2)  # twice outside the box, once alone
     assert single_rows(np.zeros((3, 2)), np.zeros(3), 2).shape == (0, 2)
+    x, g = np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([[1.0, 1.0], [1.0, 1.002]])
+    assert single_rows(g.T @ x, g.sum(axis=0), 2).shape == (0, 2)  # means of one label, almost alike
 
 
 @pytest.mark.parametrize("size", [0.0, 0.1, 1.0])

@@ -35,12 +35,13 @@ def layer_input(weight: Array, bias: Array) -> tuple[Array, Array]:
     return x, left / np.where(size > 0, size, 1)
 
 
-def single_rows(weight: Array, bias: Array, rows: int, *, tolerance: float = 1e-3) -> Array:
+def single_rows(weight: Array, bias: Array, rows: int, *, tolerance: float = 1e-4) -> Array:
     """Rows of a batch that two units or more show alike (r, d), r ≤ ``rows``, the most often shown first.
 
     A unit j shows ∇W_j/∇b_j: the row at which alone it has a gradient, else a weighted mean of several rows.
     Two such means agree by accident only, but with two classes behind one hidden layer: there units with a
-    gradient at the same rows show one mean. Means outside the box [0, 1] are left out.
+    gradient at the same rows show one mean. Rows of one label and almost one probability come near to that.
+    Means outside the box [0, 1] are left out.
 
     Args:
         weight: ∇W (m, d).
