@@ -36,20 +36,25 @@ SETTINGS: dict[str, Any] = {
     "defenses": [*NOISY, NOISE],
 }
 NETWORK = {"architecture": "mlp", "width": 2, "hidden": [], "top": [3], "precision": "float64"}
+AVERAGES: dict[str, Any] = {
+    "data": SETTINGS["data"],
+    "parties": {"clients": 2},
+    "training": {"batch_size": 7, "learning_rate": 0.1},
+    "horizontal": {"rounds": 3},
+    "limits": SETTINGS["limits"],
+}
+NOISY_CLIENT = {"name": "dp_gaussian", "at": "client-1", "clip": 1.0, "level": 1.0}
 #: Federations that log and lead in different ways.
 KINDS: dict[str, dict[str, Any]] = {
     "whole transcript": SETTINGS,
     "sampled transcript": SETTINGS | {"transcript": {"every": 2}},
     "active aggregates": SETTINGS
     | {"aggregator": "active", "model": NETWORK, "disclose": [], "defenses": [NOISE]},
-    "server averages": {
-        "data": SETTINGS["data"],
-        "parties": {"clients": 2},
-        "training": {"batch_size": 7, "learning_rate": 0.1},
-        "horizontal": {"rounds": 3},
-        "limits": SETTINGS["limits"],
-        "defenses": [{"name": "dp_gaussian", "at": "client-1", "clip": 1.0, "level": 1.0}],
-    },
+    "server averages": AVERAGES | {"defenses": [NOISY_CLIENT]},
+    "masked updates": AVERAGES
+    | {"parties": {"clients": 3}, "horizontal": {"rounds": 3, "secure_aggregation": True}},
+    "drawn clients": AVERAGES
+    | {"parties": {"clients": 3}, "horizontal": {"rounds": 4, "participants": 2}, "defenses": [NOISY_CLIENT]},
 }
 
 
