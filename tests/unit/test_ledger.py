@@ -84,9 +84,10 @@ def test_without_its_payload_a_log_has_no_rows(tmp_path: Path) -> None:
     assert [(c.count, c.rows) for c in read_party(folder).crossings()] == [(4, None)]
 
 
-def test_a_huge_shape_is_not_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("shape", "offset"), [([10**15], 0), ([25], 4), ([1], 10**15)])
+def test_rows_beyond_the_payload_are_not_read(tmp_path: Path, shape: list[int], offset: int) -> None:
     line = crossing("passive", "train", "embedding")
-    line["rows"]["shape"] = [10**15]
+    line["rows"] |= {"shape": shape, "offset": offset}
     folder = write_party(tmp_path / "demo" / "coordinator", "coordinator", crossings=[line])
     (folder / "transcript" / "payload.bin").write_bytes(b"0" * 100)
     assert [c.rows for c in read_party(folder).crossings()] == [None]

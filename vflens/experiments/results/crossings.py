@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from io import SEEK_END, BytesIO
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from pydantic import BaseModel, NonNegativeInt
@@ -141,14 +143,20 @@ def _counted(folder: Path) -> dict[_Kind, _Count]:
     return counts
 
 
-def _opened(payload: Path) -> BinaryIO:
-    return payload.open("rb", buffering=0) if payload.exists() else BytesIO()
+@contextmanager
+def _opened(payload: Path) -> Iterator[int | None]:
+    """The file's descriptor; None without the file."""
+    if not payload.exists():
+        yield None
+        return
+    with payload.open("rb") as data:
+        yield data.fileno()
 
 
-def _named(rows: _Rows, payload: BinaryIO) -> Array | None:
+def _named(rows: _Rows, payload: int | None) -> Array | None:
     """The rows of a message, int32 (n,); None if ``payload`` lacks their bytes."""
     nbytes = 4 * math.prod(rows.shape)
-    if rows.offset + nbytes > payload.seek(0, SEEK_END):  # before a read into memory
-        return None
-    payload.seek(rows.offset)
-    return np.frombuffer(payload.read(nbytes), "<i4")
+    if payload is None or (nbytes > _PENDING and rows.offset + nbytes > os.fstat(payload).st_size):
+        return None  # no memory for what is not there
+    data = os.pread(payload, nbytes, rows.offset)
+    return np.frombuffer(data, "<i4") if len(data) == nbytes else None
