@@ -81,6 +81,11 @@ class ClientScoring:
         if act.step is None:
             return self._of_rows[act.estimates].score(act, self._attacked, ended=ended)
         places = np.arange(len(self.rows_of(act.step)), dtype=np.int32)
+        if len(act.rows) != len(places):
+            raise ProtocolError(
+                f"submission of {len(act.rows)} rows of round {act.step}: {self._client.name!r} trained on "
+                f"{len(places)} different ones in it, estimate all of them"
+            )
         return self._of_rounds[act.estimates].score(act, places, ended=ended)
 
     def rows_of(self, number: int) -> Array:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -13,10 +14,20 @@ from horizontal import clients_of, deal, federation, scaled, server_of, table
 from laboratory import close, figures, transcripts
 from stubparty import short_folder
 
-from vflens.errors import ProtocolError, StateError
-from vflens.protocol.acts import Act, Disclose, Guess, Submission
+from vflens.config.writing import toml_text
+from vflens.errors import ConfigError, ProtocolError, StateError, VflensError
+from vflens.experiments.results.folders import read_runs
+from vflens.experiments.results.offline import attack_recorded
+from vflens.experiments.results.offline_score import score_estimate
+from vflens.experiments.results.results import final
+from vflens.experiments.results.verdict import result_table
+from vflens.plugins.attack import Attack
+from vflens.plugins.server_view import ServerView
+from vflens.protocol.acts import Act, Disclose, Guess, Receipt, Submission
+from vflens.registry import Registry
 from vflens.storage.files import load_arrays
-from vflens.types import Phase
+from vflens.types import Estimate, Knowledge, Phase, Point, Setting, statuses
+from vflens.wire.messages import RPCS
 
 TABLES = {"a": table(30, 1), "b": table(17, 2)}
 ONE_ROW: dict[str, Any] = {
@@ -139,7 +150,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "prediction rows": ({"scored_set": "predict"}, "scores features and labels of train rows"),
     "rows that were not granted": ({"step": None}, "must name the first rows that were released"),
     "labels of the wrong width": ({"estimates": "labels"}, r"\(1, 3\) is needed"),
-    "another number of rows": ({"rows": np.arange(2, dtype=np.int32)}, "submission of 2 train rows"),
+    "another number of rows": ({"rows": np.arange(2, dtype=np.int32)}, "submission of 2 rows of round 0"),
 }
 
 
@@ -187,3 +198,150 @@ def test_a_round_s_rows_are_those_that_the_client_trained_on(trained: Any) -> No
         if released.exchange.round == 0:  # the penalty has no part at 0
             assert abs(np.corrcoef(gradient[0], x)[0, 1]) > 1 - 1e-9
     assert client.run.federation.rows_of("a", Phase.TRAIN).tolist() == list(range(24))
+
+
+class Reader(Attack):
+    """Reads all that a client grants, and answers with the input that a row's own gradient shows."""
+
+    needs: ClassVar[frozenset[Knowledge]] = frozenset(
+        {
+            *(Knowledge.EMBEDDINGS, Knowledge.GRADIENTS, Knowledge.PARAMETERS, Knowledge.AUXILIARY),
+            *(Knowledge.KNOWN_LABELS, Knowledge.MOMENTS, Knowledge.METADATA),
+        }
+    )
+    phases: ClassVar[frozenset[Phase]] = frozenset({Phase.DISCLOSE, Phase.TRAIN})
+    estimated_rows: ClassVar[frozenset[Phase]] = frozenset({Phase.TRAIN})
+    settings: ClassVar[frozenset[Setting]] = frozenset({Setting.HORIZONTAL})
+
+    def reconstruct(self, view: ServerView, *, rng: np.random.Generator) -> Estimate:
+        """X = the first class's row of the weight's gradient over that of the bias."""
+        gradient, last = view.gradients(), view.parameters(view.rounds)
+        x = gradient["weight"][:, 0] / gradient["bias"][:, :1]
+        assert np.allclose(view.embeddings(), x @ last["weight"].T + last["bias"])  # the logits
+        rows, features = view.auxiliary()
+        assert not np.isin(rows, view.rows).any()
+        assert np.allclose(
+            view.gradients(rows)["weight"][:, 0], features * view.gradients(rows)["bias"][:, :1]
+        )
+        assert view.known_labels()[0].tolist() == rows[np.isin(rows, view.known_labels()[0])].tolist()
+        assert view.moments().mean.shape == (len(view.metadata()),) == (view.widths()[view.target],)
+        assert len(list(view.updates())) == 3
+        return Estimate(view.target, view.rows, x, statuses(len(x)))
+
+
+GRANTS = [
+    *({"what": what, "to": "server", "rows": 4} for what in ("embeddings", "gradients", "auxiliary")),
+    *({"what": "labels", "to": "server", "rows": 2}, {"what": "moments", "to": "server"}),
+]
+
+
+def granting(home: Path, **changes: Any) -> dict[str, Path]:
+    """The files of a federation whose client "a" grants everything."""
+    files = deal(home, TABLES, **{**ONE_ROW, "attacks": [{"name": "reader"}], **changes})
+    settings = tomllib.loads(files["a"].read_text(encoding="utf-8"))
+    files["a"].write_text(toml_text({**settings, "disclose": GRANTS}), encoding="utf-8")
+    return files
+
+
+@pytest.fixture
+def reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An attack of another package."""
+    get = Registry.get
+    found: Any = lambda registry, name: Reader if name == "reader" else get(registry, name)  # noqa: E731
+    monkeypatch.setattr(Registry, "get", found)
+
+
+def test_a_registered_attack_reads_what_was_granted_and_is_marked(tmp_path: Path, reader: None) -> None:
+    local = federation(granting(tmp_path))
+    local.run()
+    assert figures(tmp_path / "a")["mse", "reader", ""] < 1e-24
+    noted = {key: value for key, value in figures(tmp_path / "server").items() if key[1] == "reader"}
+    assert ("granted", "reader", "embedding, gradient") in noted
+    assert any(key[0] == "skipped" for key in noted)  # "b" grants nothing
+    (run,) = read_runs([tmp_path])
+    (result,) = final(run)
+    assert (result.target, result.rows, result.granted) == ("a", 4, "embedding, gradient")
+    _, (row, _) = result_table([run])
+    assert row[-1].endswith("granted, not on the wire")
+
+
+def test_a_defence_of_gradients_acts_on_what_is_granted(tmp_path: Path, reader: None) -> None:
+    files = granting(tmp_path)
+    settings = tomllib.loads(files["a"].read_text(encoding="utf-8"))
+    settings["defenses"] = [{"name": "sparsification", "kept": 0.2}]
+    files["a"].write_text(toml_text(settings), encoding="utf-8")
+    local = federation(files)
+    local.run()
+    (shown,) = local.leader.transcript.select(Point.GRADIENT, phases={Phase.DISCLOSE})
+    numbers = np.concatenate([t.reshape(8, -1) for t in (shown.tensors or {}).values()], axis=1)
+    assert (np.count_nonzero(numbers, axis=1) == 3).all()  # a fifth of 15 numbers of a row
+
+
+def test_an_attack_made_for_vertical_federations_is_refused(tmp_path: Path) -> None:
+    files = deal(tmp_path, TABLES, **{**ONE_ROW, "attacks": [{"name": "half_star"}]})
+    with pytest.raises(ConfigError, match="is made for vertical federations, this one is horizontal"):
+        federation(files)
+
+
+GRANTED = {
+    "another receiver": ({"what": "moments", "to": "b"}, "is not the server: name 'server'"),
+    "a shared parameter": ({"what": "parameters", "to": "server"}, "the server has all of them"),
+    "more rows than train": (
+        {"what": "labels", "to": "server", "rows": 25},
+        "more than its 24 training rows",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", GRANTED)
+def test_a_client_refuses_to_grant(tmp_path: Path, what: str) -> None:
+    grant, sentence = GRANTED[what]
+    files = deal(tmp_path, TABLES, **ONE_ROW)
+    settings = tomllib.loads(files["a"].read_text(encoding="utf-8"))
+    files["a"].write_text(toml_text({**settings, "disclose": [grant]}), encoding="utf-8")
+    with pytest.raises(VflensError, match=sentence):
+        federation(files).run()
+
+
+def test_attack_and_score_on_the_folders_give_the_run_s_figures(whole: Any, tmp_path: Path) -> None:
+    home, _ = whole
+    out = tmp_path / "guess.npz"
+    (home / "a").chmod(0o700)
+    found = attack_recorded(home / "server", "softmax_inversion", "a", out)
+    assert (found["target"], found["scored_set"], found["rows"]) == ("a", "round-0", 1)
+    kept = load_arrays(home / "server/estimates/a.softmax_inversion.train.npz")
+    assert load_arrays(out)["values"].tobytes() == kept["values"].tobytes()
+    scored = score_estimate(out, home / "a/config.toml")
+    assert scored["matched_mse"] == figures(home / "a")["matched_mse", "softmax_inversion", ""]
+    assert scored["blind_matched_mse"] > scored["matched_mse"]
+    with pytest.raises(ConfigError, match="--target None: name one of a, b"):
+        attack_recorded(home / "server", "softmax_inversion", None, out)
+    with pytest.raises(ConfigError, match="is made for vertical federations: this folder is of a horizontal"):
+        attack_recorded(home / "server", "half_star", "a", out)
+
+
+def test_outside_lab_mode_two_truths_give_identical_replies(tmp_path: Path) -> None:
+    """Receipts of guesses of 50 rows and more hold no bit of columns or labels."""
+    batch = {"training": {**ONE_ROW["training"], "batch_size": 60}, "attacks": ()}
+    replies = []
+    for seed in (1, 2):
+        home = tmp_path / str(seed)
+        local = federation(deal(home, {"a": table(80, seed), "b": table(80, 3)}, **{**ONE_ROW, **batch}))
+        server = server_of(local)
+        for scoring in ("prepare", "train", "disclose", "open_predictions"):
+            getattr(server, scoring)()
+        client = clients_of(local)["a"]
+        for services in (client._scoring._of_rows, client._scoring._of_rounds):
+            for service in services.values():
+                service._lab = False
+        rows, link = np.arange(60, dtype=np.int32), server.links["a"]
+        for estimates, width in (("features", 4), ("labels", 3)):
+            guess = Guess("mine", np.full((60, width), 0.5), np.zeros(60, np.uint8))
+            sent = submission(rows=rows, guesses=(guess,), estimates=estimates)
+            replies.append(RPCS[Submission].encode_reply(link.call(sent)).SerializeToString())
+        few = Guess("mine", np.full((1, 4), 0.5), np.zeros(1, np.uint8))
+        with pytest.raises(ProtocolError, match="trained on 60 different ones in it, estimate all of them"):
+            link.call(submission(rows=rows[:1], guesses=(few,)))
+        close(local)
+    assert replies[:2] == replies[2:]
+    assert replies[0] == RPCS[Submission].encode_reply(Receipt(60, 1, {})).SerializeToString()

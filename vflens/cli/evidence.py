@@ -207,10 +207,12 @@ def _scored(facts: Facts) -> str:
     """The target's score, beside the best blind guess."""
     subject = f"{facts['attack']} on {facts['rows']} rows"
     blind = f"best blind guess ({facts['blind_guess']})"
-    if "label_accuracy" in facts:
+    matched = "matched_" if any(name.startswith("matched_") for name in facts) else ""  # rows in no order
+    if f"{matched}label_accuracy" in facts:
         return (
-            f"{subject}: {facts['label_accuracy']:.1%} of the labels; "
-            f"{blind} {facts['blind_label_accuracy']:.1%}"
+            f"{subject}: {facts[f'{matched}label_accuracy']:.1%} of the labels; "
+            f"{blind} {facts[f'blind_{matched}label_accuracy']:.1%}"
         )
     affine = f"; R² {facts['affine_r2']:.4f} after the best affine map" if "affine_r2" in facts else ""
-    return f"{subject}: MSE {facts['mse']:.4f}{affine}; {blind} {facts['blind_mse']:.4f}"
+    error, least = facts[f"{matched}mse"], facts[f"blind_{matched}mse"]
+    return f"{subject}: {matched.replace('_', ' ')}MSE {error:.4f}{affine}; {blind} {least:.4f}"

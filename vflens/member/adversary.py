@@ -65,12 +65,21 @@ class Adversary:
         """
         attack = self.attacks[name]
         try:
-            return reconstructed(attack, see(attack), stream(self._attacker.secret, "attack", name, target))
+            view = see(attack)
+            found = reconstructed(attack, view, stream(self._attacker.secret, "attack", name, target))
+            if isinstance(view, ServerView) and view.granted:
+                self._note_granted(name, target, view)
+            return found
         except KnowledgeError as error:
             self._note("skipped", name, target, str(error))
         except (PluginError, ConfigError) as error:  # an attack must not end the run
             self._note("failed", name, target, str(error))
         return None
+
+    def _note_granted(self, attack: str, target: str, view: ServerView) -> None:
+        """Record what ``attack`` read that no round sends: its figure is not one of the protocol."""
+        add = partial(self._attacker.metrics.add, "granted", 1.0, adversary=self._attacker.name)
+        add(attack=attack, target=target, column=", ".join(sorted(view.granted)))
 
     def _note(self, outcome: str, attack: str, target: str, reason: str) -> None:
         """Record once that ``attack`` on ``target`` was "skipped" or "failed"."""

@@ -16,25 +16,30 @@ from vflens.config import (
     PartyConfig,
     PassiveConfig,
     Plugin,
+    ServerConfig,
     VerticalDataConfig,
     build_plugins,
     load_party,
 )
+from vflens.coordinator.adversary import parameters_of, server_view
 from vflens.errors import ConfigError, PluginError
+from vflens.experiments.results.folders import read_party
 from vflens.experiments.results.offline_score import alone
 from vflens.experiments.results.verified import check_verifiable, verified
 from vflens.member.adversary import reconstructed, save_estimate
 from vflens.plugins.attack import Attack
+from vflens.plugins.server_view import ServerView
 from vflens.plugins.steps import Progress, silent
 from vflens.plugins.view import AdversaryView
 from vflens.protocol.federation import Federation
+from vflens.protocol.horizontal import HorizontalFederation
 from vflens.randomness import secret_from_seed, stream
 from vflens.registry import ATTACKS
 from vflens.services.folder import exclusive
 from vflens.storage.files import load_arrays
 from vflens.storage.journal import Reader
 from vflens.storage.private import owner_only
-from vflens.types import Array, Document, Estimate, Facts, Phase, Point, Role
+from vflens.types import Array, Document, Estimate, Facts, Phase, Point, Role, Setting
 
 if TYPE_CHECKING:
     from torch.nn import Module
@@ -54,12 +59,13 @@ def attack_recorded(
     """Run attack ``name`` on a party's ``folder`` and write the estimate to ``out`` (npz).
 
     Attacks on columns use the active party's folder. Attacks on labels use any other party's: the gradients
-    of training reach the passive parties and the coordinator, and their target is the active party.
+    of training reach the passive parties and the coordinator, and their target is the active party. Attacks
+    on clients use the server's folder.
 
     Args:
         folder: of the attacking party.
         name: of the attack.
-        target: a passive party, None for the only one.
+        target: a passive party or a client, None for the only one.
         out: the file.
         parameters: of the attack; they override the run's parameters for it, or its defaults.
         scored: the kind of rows to estimate; None: prediction rows if it can, else training rows.
@@ -73,11 +79,18 @@ def attack_recorded(
         KnowledgeError: the transcript lacks what the attack needs.
         PluginError: the attack fails.
     """
-    federation = Federation.load(folder)
+    horizontal = read_party(folder).role is Role.SERVER
+    federation = HorizontalFederation.load(folder) if horizontal else Federation.load(folder)
     config = load_party(folder / "config.toml")
     attack = _configured(config, name, parameters or {})
+    _check_setting(attack, name, Setting.HORIZONTAL if horizontal else Setting.VERTICAL)
     if verify:
         check_verifiable(name, attack)
+    if isinstance(config, ServerConfig) and isinstance(federation, HorizontalFederation):
+        _scored(attack, name, scored)
+        run = config, federation, folder
+        return _attack_client(attack, name, run, target, out, progress=progress)
+    assert isinstance(federation, Federation)
     party, target = _sides(attack, config.party, federation, target)
     transcript = Reader(folder / "transcript")
     scored = _scored(attack, name, scored)
@@ -95,6 +108,54 @@ def attack_recorded(
         **_certificates(estimate),
         **(verified(name, attack, estimate, see, rows=verify) if verify else {}),
     }
+
+
+def _attack_client(
+    attack: Attack,
+    name: str,
+    run: tuple[ServerConfig, HorizontalFederation, Path],
+    target: str | None,
+    out: Path,
+    *,
+    progress: Progress,
+) -> Document:
+    """As :func:`attack_recorded`, on the client ``target`` of a ``run``: its server, facts and folder."""
+    config, federation, folder = run
+    transcript = Reader(folder / "transcript")
+    client = _named([p.name for p in federation.parties], target)
+    view = server_view(
+        attack,
+        federation,
+        party=config.party,
+        target=client,
+        parameters=parameters_of(federation, load_arrays(folder / "own.npz"), transcript),
+        transcript=transcript,
+        every=config.transcript.every,
+        device=config.device,
+        progress=progress,
+    )
+    estimate = _estimate(attack, view, name, config.seed)
+    step = view.round if attack.unordered else None
+    facts = {"run": federation.run, "adversary": config.party, "attack": name}
+    with owner_only():  # the guess of the target's rows
+        save_estimate(out, estimate, **facts, scored=Phase.TRAIN, estimates=attack.estimates, step=step)
+    return {
+        "attack": name,
+        "target": client,
+        "scored_set": Phase.TRAIN.value if step is None else f"round-{step}",
+        "rows": len(estimate.rows),
+        "estimate": str(out),
+        **({"granted": sorted(view.granted)} if view.granted else {}),
+        **_certificates(estimate),
+    }
+
+
+def _check_setting(attack: Attack, name: str, setting: Setting) -> None:
+    if setting not in attack.settings:
+        raise ConfigError(
+            f"attack {name!r} is made for {' and '.join(sorted(attack.settings))} federations: this "
+            f"folder is of a {setting} one"
+        )
 
 
 def _views(
@@ -123,7 +184,7 @@ def _views(
     )
 
 
-def _estimate(attack: Attack, view: AdversaryView, name: str, seed: str) -> Estimate:
+def _estimate(attack: Attack, view: AdversaryView | ServerView, name: str, seed: str) -> Estimate:
     """What ``attack`` makes of ``view``; a failure names both sides."""
     rng = stream(secret_from_seed(seed), "attack", name, view.target)
     view.progress(name, 0, len(view.rows))
@@ -206,7 +267,7 @@ def _configured(config: PartyConfig, name: str, parameters: Facts) -> Attack:
         raise ConfigError(
             f"--set name={parameters['name']}: an attack's name is no parameter, give it as --attack"
         )
-    own = config.attacks if isinstance(config, VerticalDataConfig) else ()
+    own = config.attacks if isinstance(config, VerticalDataConfig | ServerConfig) else ()
     table = next((a.model_dump() for a in own if a.name == name), {"name": name})
     ((_, attack),) = build_plugins(ATTACKS, [Plugin(**{**table, **parameters})])
     assert isinstance(attack, Attack)
@@ -225,7 +286,10 @@ def _scored(attack: Attack, name: str, wanted: Phase | None) -> Phase:
 
 
 def _target(federation: Federation, named: str | None) -> str:
-    names = [p.name for p in federation.parties if p.role == Role.PASSIVE]
+    return _named([p.name for p in federation.parties if p.role == Role.PASSIVE], named)
+
+
+def _named(names: list[str], named: str | None) -> str:
     if named is None and len(names) == 1:
         return names[0]
     if named not in names:

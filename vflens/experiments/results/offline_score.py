@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import overload
 
 import numpy as np
 
 from vflens.clients.active import ActiveParty
+from vflens.clients.horizontal.client import Client
 from vflens.clients.passive import PassiveParty
-from vflens.config import ActiveConfig, PassiveConfig, load_party
+from vflens.config import ActiveConfig, ClientConfig, DataConfig, PassiveConfig, load_party
 from vflens.errors import ConfigError, DataError
 from vflens.experiments.results.folders import Metric, read_party
 from vflens.protocol.acts import Guess, Submission
 from vflens.protocol.federation import Federation
 from vflens.services.folder import exclusive
 from vflens.storage.files import load_arrays
-from vflens.types import Array, Document, Role, RowStatus, numbered
+from vflens.types import Array, Document, RowStatus, numbered
 
 #: Arrays of an estimate's file: kinds of dtype, number of axes.
 _SAVED = dict.fromkeys(("run", "adversary", "attack", "scored_set", "target"), ("U", 0))
@@ -37,7 +39,7 @@ def score_estimate(file: Path, config_file: Path) -> Document:
         ProtocolError: an estimate of other rows or columns.
     """
     config = load_party(config_file)
-    if not isinstance(config, PassiveConfig | ActiveConfig):
+    if not isinstance(config, DataConfig):
         raise ConfigError(
             f"{config_file} configures a {config.role}: only the target, a data party, can score"
         )
@@ -47,8 +49,7 @@ def score_estimate(file: Path, config_file: Path) -> Document:
             f"{file} estimates {target!r}, and {config_file} is that of {config.party!r}: only the target "
             "can score it"
         )
-    others = [p.name for p in config.peers_of(Role.COORDINATOR)]
-    others += [p.name for p in Federation.load(config.out).parties if p.name != target]
+    others = _adversaries(config)
     if submission.sender not in others:
         raise DataError(
             f"{file} says that {submission.sender!r} is the adversary: in this run "
@@ -61,17 +62,29 @@ def score_estimate(file: Path, config_file: Path) -> Document:
     found = [
         m
         for m in party.metrics
-        if (m.rows, m.scored_set, m.adversary) == (rows, submission.scored_set, submission.sender)
+        if (m.rows, m.scored_set, m.adversary) == (rows, submission.figures_of, submission.sender)
     ]
     figures = {m.metric: m.value for m in found if m.attack == attack and not m.column and not m.values}
     facts = {"attack": attack, "rows": rows, **figures}
-    if isinstance(config, ActiveConfig):
-        blind = next(m.value for m in found if m.metric == "blind_label_accuracy")
-        return {**facts, "blind_guess": "the most frequent class", "blind_label_accuracy": blind}
-    best = min((m for m in found if m.metric == "blind_mse"), key=lambda m: m.value)
+    matched = "" if submission.step is None else "matched_"
+    if isinstance(config, ActiveConfig) or submission.estimates == "labels":
+        name = f"blind_{matched}label_accuracy"
+        blind = next(m.value for m in found if m.metric == name)
+        return {**facts, "blind_guess": "the most frequent class", name: blind}
+    best = min((m for m in found if m.metric == f"blind_{matched}mse"), key=lambda m: m.value)
+    if matched:
+        return {**facts, "blind_guess": best.attack, best.metric: best.value}
     names = [c.name for p in party.federation.parties if p.name == target for c in p.columns]
     columns = _by_column((m for m in found if m.attack in (attack, "")), names)
     return {**facts, "blind_guess": best.attack, "blind_mse": best.value, "columns": columns}
+
+
+def _adversaries(config: DataConfig) -> list[str]:
+    """The parties of its run that can attack the party of ``config``."""
+    leader = config.leader.name
+    if isinstance(config, ClientConfig):
+        return [leader]
+    return [leader, *(p.name for p in Federation.load(config.out).parties if p.name != config.party)]
 
 
 def _by_column(figures: Iterable[Metric], names: Sequence[str]) -> dict[str, dict[str, float]]:
@@ -86,7 +99,7 @@ def _by_column(figures: Iterable[Metric], names: Sequence[str]) -> dict[str, dic
     return columns
 
 
-def _keep_score(config: PassiveConfig | ActiveConfig, submission: Submission) -> None:
+def _keep_score(config: DataConfig, submission: Submission) -> None:
     unpictured = config.scoring.model_copy(update={"pictures": 0})  # the run's own pictures stay
     party = alone(config.model_copy(update={"scoring": unpictured}))
     try:
@@ -96,9 +109,15 @@ def _keep_score(config: PassiveConfig | ActiveConfig, submission: Submission) ->
         party.close()
 
 
-def alone(config: PassiveConfig | ActiveConfig) -> PassiveParty | ActiveParty:
+@overload
+def alone(config: PassiveConfig | ActiveConfig) -> PassiveParty | ActiveParty: ...
+@overload
+def alone(config: ClientConfig) -> Client: ...
+def alone(config: DataConfig) -> PassiveParty | ActiveParty | Client:
     """The party of ``config``, without peers."""
     in_process = read_party(config.out).federation.in_process  # closing it writes this again
+    if isinstance(config, ClientConfig):
+        return Client(config, {}, in_process=in_process)
     if isinstance(config, PassiveConfig):
         return PassiveParty(config, {}, in_process=in_process)
     return ActiveParty(config, {}, in_process=in_process)
@@ -117,10 +136,17 @@ def _read(file: Path) -> tuple[str, str, Submission]:
         values = saved["values"].astype(np.float64)
         guess = Guess(str(saved["attack"]), values, _states(file, saved["status"]))
         run, sender, scored_set = (str(saved[name]) for name in ("run", "adversary", "scored_set"))
-        submission = Submission(run, sender, scored_set, saved["rows"], (guess,))
+        facts = run, sender, scored_set, saved["rows"], (guess,)
+        submission = Submission(*facts, *_of_client(saved))
         return guess.attack, str(saved["target"]), submission
     except KeyError as error:
         raise DataError(f"{file} is no estimate, it lacks {error}: write one with `vflens attack`") from error
+
+
+def _of_client(saved: Mapping[str, Array]) -> tuple[str, int | None]:
+    """What a submission to a client says beside: what is estimated, and the round of rows in no order."""
+    step = saved.get("step")
+    return str(saved.get("estimates", "")), None if step is None else int(step)
 
 
 def _states(file: Path, status: Array) -> Array:

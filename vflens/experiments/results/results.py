@@ -36,7 +36,8 @@ class Result:
 
     ``half_width`` is that of the 95 % interval, None without a recorded standard error; ``unusable`` is the
     share of rows that the attack flagged. ``psnr`` (dB) is that of ``mse``, ``ssim`` a mean over images,
-    beside the largest of blind guesses; None if the target holds no images.
+    beside the largest of blind guesses; None if the target holds no images. ``granted``: what the attack
+    read that no round sends, a server's only by a client's grant.
     """
 
     attack: str
@@ -52,6 +53,7 @@ class Result:
     ssim: float | None = None
     blind_psnr: float | None = None
     blind_ssim: float | None = None
+    granted: str = ""
 
     @property
     def relative(self) -> float:
@@ -85,6 +87,7 @@ def results(run: Run) -> tuple[Result, ...]:
     affine = {attack for attack in {m.attack for m in errors.values()} if up_to_affine(attack)}
     stderr, unusable, blind = _first(run, "mse_stderr"), _first(run, "unusable"), _best_blind(run)
     psnr, ssim = _first(run, "psnr"), _first(run, "ssim")
+    granted = {(m.attack, m.target): m.column for m in run.metrics("granted")}
     blind_psnr, blind_ssim = _largest(run, "blind_psnr"), _largest(run, "blind_ssim")
     return tuple(
         Result(
@@ -97,6 +100,7 @@ def results(run: Run) -> tuple[Result, ...]:
             ssim=ssim[key].value if key in ssim else None,
             blind_psnr=blind_psnr.get(key[1:]),
             blind_ssim=blind_ssim.get(key[1:]),
+            granted=granted.get((m.attack, m.target), ""),
         )
         for key, m in errors.items()
         if key[1:] in blind and math.isfinite(m.value) and m.attack not in affine

@@ -30,6 +30,7 @@ from vflens.types import Document, Facts, Phase, Role
 _NOTHING = "Nothing can be said yet about what leaks: no reconstruction was scored beside a blind guess."
 _NO_COLUMNS = "No reconstruction of columns was scored beside a blind guess."  # other results exist
 _AS_CLUSTERS = ", each of its classes under the name that fits best"  # they have none of their own
+_GRANTED = "granted, not on the wire"  # what an attack read that no round sends
 _SPOKEN_RUNS = 4  # the heat map shows the others
 
 
@@ -147,7 +148,7 @@ def result_table(runs: Sequence[Run]) -> tuple[tuple[str, ...], list[tuple[str, 
     for i, run in enumerate(runs):
         for r in final(run):
             row = cells.setdefault((r.target, r.scored_set, r.attack), ["–"] * len(runs))
-            row[i] = _cell(r)
+            row[i] = _cell(r) + (f"; {_GRANTED}" if r.granted else "")
             row = blind.setdefault((r.target, r.scored_set, "best blind guess = 100 %"), ["–"] * len(runs))
             row[i] = f"{figure(r.blind)} ({r.blind_guess}){_likeness(r.blind_psnr, r.blind_ssim)}"
     rows = [(*key, *row) for key, row in {**cells, **blind}.items()]
@@ -173,7 +174,7 @@ def _run_json(run: Run, label: str) -> Document:
         "defenses": defenses(run),
         "results": [
             {
-                **{k: _finite(v) for k, v in vars(r).items()},
+                **{k: _finite(v) for k, v in vars(r).items() if v or k != "granted"},
                 "relative": _finite(r.relative),
                 "better_than_blind": r.better,
             }
@@ -224,6 +225,8 @@ def _sentence(run: Run, r: Result) -> str:
     )
     who = f"{seen} {attacker(run, r.attack)} reconstructs {named(run, r.target)}'s {things(run, r.target)}"
     guess = f"the best blind guess ({r.blind_guess})"
+    if r.granted:
+        who += f" ({_GRANTED}: {r.granted})"
     if r.better:
         return f"{who} with MSE {figure(r.mse)}; {guess} errs by {figure(r.blind)}."
     return (
