@@ -15,7 +15,7 @@ from vflens.errors import KnowledgeError
 from vflens.member.adversary import Adversary, Attacker
 from vflens.plugins.attack import Attack
 from vflens.plugins.reads import Log, read_only
-from vflens.plugins.server_view import Parameters, ServerView, check_unmasked
+from vflens.plugins.server_view import CANDIDATES, Parameters, ServerView, check_unmasked
 from vflens.plugins.steps import Progress, silent
 from vflens.protocol.horizontal import HorizontalFederation
 from vflens.storage.journal import Reader
@@ -166,6 +166,22 @@ def granted_rows(target: str, transcript: Log) -> Array:
     return rows
 
 
+def candidate_places(target: str, transcript: Log) -> Array:
+    """The places 0, 1, … int32 (n,) of the candidates that ``target`` granted.
+
+    Raises:
+        KnowledgeError: none were granted.
+    """
+    granted = transcript.select(Point.AUXILIARY, phases={Phase.DISCLOSE}, sender=target)
+    found = [r.tensor(CANDIDATES[0]) for r in granted if CANDIDATES[0] in (r.tensors or {})]
+    if not found:
+        raise KnowledgeError(
+            f"client {target!r} granted no candidates: let it disclose what = 'candidates', or leave the "
+            "attack out"
+        )
+    return np.arange(len(found[-1]), dtype=np.int32)
+
+
 def server_view(
     attack: Attack,
     federation: HorizontalFederation,
@@ -184,7 +200,9 @@ def server_view(
         KnowledgeError: the target has no rows for such an attack.
     """
     declared, number = attack.declared(), attacked_round(attack, federation, target, transcript)
-    if number is None:
+    if attack.estimates == "membership":
+        rows = candidate_places(target, transcript)
+    elif number is None:
         rows = granted_rows(target, transcript)
     else:
         rows = np.arange(federation.round_rows(target), dtype=np.int32)

@@ -5,7 +5,8 @@ In ``docs/attacks``. ``labels.svg``: attacks on labels against each defence of g
 inversion of embeddings, with and without passports; 6 epochs. ``gradients.svg``: inversion of the gradient of
 a round, or of granted rows. ``clear_features.svg``: training in the clear, more and more epochs.
 ``released.svg``: a released table. ``finite_alphabet.svg``, of made-up equations: columns of 0 and 1.
-``rounds.svg``: rows of a round of softmax regression.
+``rounds.svg``: rows of a round of softmax regression. ``membership.svg``: a client's training rows among
+candidates.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ from plugin_pictures import DOCS, bars
 
 from vflens import attacks
 from vflens.experiments.results.folders import Metric, read_runs
+from vflens.experiments.results.membership import membership_results
+from vflens.experiments.results.results import clients
 from vflens.experiments.run.any_experiment import AnyPartiesExperiment
-from vflens.experiments.run.experiment import Experiment
+from vflens.experiments.run.experiment import Experiment, load_any
 from vflens.experiments.run.horizontal import HorizontalExperiment
 from vflens.experiments.run.run import run
 
@@ -239,6 +242,20 @@ def round_errors() -> str:
     return bars("digits, rows of a round: matched MSE per pixel (dashed: best blind guess)", shown, blind)
 
 
+def membership() -> str:
+    """AUC of the attacks on membership of ``examples/membership.toml``, mean over clients."""
+    experiment, shown = load_any(DOCS.parent / "examples/membership.toml"), Bars()
+    with TemporaryDirectory() as folder:
+        ran = run(experiment.model_copy(update={"out": Path(folder)}), in_process=True)
+        for found in read_runs(ran.scenarios):
+            accuracy = np.mean([together for _, together, _ in clients(found)])
+            for attack in ("loss_threshold", "lira"):
+                value = float(np.mean([r.auc for r in membership_results(found) if r.attack == attack]))
+                label = f"{found.name.partition('/')[2]}, {attack}"
+                shown.append((label, value, f"{value:.3f}, accuracy {accuracy:.3f}"))
+    return bars("100 columns, 60 training rows a client: AUC of membership (dashed: a guess)", shown, 0.5)
+
+
 PICTURES: dict[str, Callable[[], str]] = {
     "labels.svg": label_errors,
     "inversion.svg": inversion_errors,
@@ -247,6 +264,7 @@ PICTURES: dict[str, Callable[[], str]] = {
     "released.svg": released_errors,
     "finite_alphabet.svg": alphabet_errors,
     "rounds.svg": round_errors,
+    "membership.svg": membership,
 }
 
 

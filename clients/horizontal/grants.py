@@ -6,10 +6,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from vflens.clients.horizontal.candidates import drawn_candidates
 from vflens.clients.horizontal.local_run import LocalRun
 from vflens.config import ClientConfig, Disclosure
 from vflens.errors import ConfigError
 from vflens.member.gate import ReleaseGate
+from vflens.plugins.server_view import CANDIDATES
 from vflens.protocol.checks import MODEL_VERSION
 from vflens.randomness import stream
 from vflens.types import Array, Exchange, Phase, Point, Released
@@ -21,6 +23,7 @@ _POINTS = {
     "labels": Point.AUXILIARY,
     "embeddings": Point.EMBEDDING,
     "gradients": Point.GRADIENT,
+    "candidates": Point.AUXILIARY,
 }
 _KINDS = list(_POINTS)  # numbered in keys of noise: they stay
 _NO_ROWS = np.zeros(0, np.int32)
@@ -55,6 +58,18 @@ class Grants:
             )
         self._order, self._known = order, known
         self.attacked: Array = np.sort(order[known : known + shown])
+        self.candidates = drawn_candidates(
+            self._most("candidates"),
+            order[known + shown :],
+            run.federation.rows_of(config.party, Phase.PREDICT),
+            party=config.party,
+            secret=secret,
+        )
+
+    @property
+    def scored(self) -> tuple[Array, Array]:
+        """The attacked rows, and which candidates are training rows."""
+        return self.attacked, self.candidates.members
 
     def _most(self, *whats: str) -> int:
         return max((d.rows for d in self._config.disclose if d.what in whats), default=0)
@@ -71,8 +86,8 @@ class Grants:
         return Exchange(self._config.run, Phase.DISCLOSE, MODEL_VERSION, step)
 
     def rows(self, granted: Disclosure) -> Array:
-        """The training rows int32 (n,) of a disclosure."""
-        if granted.what in ("parameters", "moments"):
+        """The training rows int32 (n,) of a disclosure; of candidates the server is not to know them."""
+        if granted.what in ("parameters", "moments", "candidates"):
             return _NO_ROWS
         if granted.what in ("auxiliary", "labels"):
             return np.sort(self._order[: granted.rows])
@@ -83,10 +98,8 @@ class Grants:
         run = self._run
         if granted.what == "parameters":
             return run.model.private()
-        if granted.what == "auxiliary":
-            return {"features": run.truth[rows]}
-        if granted.what == "labels":
-            return {"labels": run.labels[rows]}
+        if granted.what in ("auxiliary", "labels", "candidates"):
+            return self._truth(granted, rows)
         if granted.what == "moments":
             training = run.truth[run.federation.rows_of(self._config.party, Phase.TRAIN)]
             return {
@@ -97,3 +110,11 @@ class Grants:
         if granted.what == "embeddings":
             return {"embedding": run.model.embeddings(run.inputs[rows], exchange)}
         return run.model.row_gradients(run.inputs[rows], run.soft_labels[rows], exchange)
+
+    def _truth(self, granted: Disclosure, rows: Array) -> Mapping[str, Array]:
+        """Numbers of the client's rows as they are."""
+        run = self._run
+        if granted.what == "candidates":
+            places = self.candidates.rows
+            return dict(zip(CANDIDATES, (run.truth[places], run.labels[places]), strict=True))
+        return {"features": run.truth[rows]} if granted.what == "auxiliary" else {"labels": run.labels[rows]}

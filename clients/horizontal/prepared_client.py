@@ -139,7 +139,7 @@ class PreparedClient(DataParty):
         spending.check_run()
         self._run = run = LocalRun(federation, *rows, model, labels, soft, spending)
         self._grants = Grants(self.config, run, self.secret)
-        self._scoring = ClientScoring(self, run, self._grants.attacked)
+        self._scoring = ClientScoring(self, run, *self._grants.scored)
         self.log.info("prepared", rows=len(order), columns=len(self.table.columns), clipped=rows.clipped)
 
     def site(self, federation: HorizontalFederation) -> Site:

@@ -15,13 +15,14 @@ from vflens.protocol.acts import Receipt, Submission
 from vflens.score.batches import BatchColumnScoring, BatchLabelScoring
 from vflens.score.columns import ColumnScoring
 from vflens.score.labels import LabelScoring
+from vflens.score.membership import MembershipScoring
 from vflens.score.service import ScoringService
 from vflens.storage.journal import Reader
 from vflens.storage.metrics import Metrics
 from vflens.tables.table import Table
 from vflens.types import Array, Phase, Point
 
-_ESTIMATES = ("features", "labels")
+_ESTIMATES = ("features", "labels", "membership")
 
 
 class Owner(Protocol):
@@ -40,10 +41,14 @@ class Owner(Protocol):
 
 
 class ClientScoring:
-    """The services of ``client`` in ``run``, which scores the ``attacked`` rows int32 (n,), or a round's."""
+    """The services of ``client`` in ``run``, which scores the ``attacked`` rows int32 (n,), a round's, or its
+    candidates, of which the ``members`` bool (n,) trained.
+    """
 
-    def __init__(self, client: Owner, run: LocalRun, attacked: Array) -> None:
-        self._client, self._run, self._attacked = client, run, attacked
+    def __init__(self, client: Owner, run: LocalRun, attacked: Array, members: Array) -> None:
+        self._client, self._run = client, run
+        candidates = np.arange(len(members), dtype=np.int32)
+        self._scored = {"features": attacked, "labels": attacked, "membership": candidates}
         federation, config = run.federation, client.config
         train = federation.rows_of(client.name, Phase.TRAIN)
         service: dict[str, Any] = {
@@ -53,14 +58,14 @@ class ClientScoring:
             "metrics": client.metrics,
             "log": client.log,
             "folder": client.folder,
-            "training": train,
         }
-        columns = service | {"truth": run.truth, "columns": client.table.columns}
+        columns = service | {"truth": run.truth, "columns": client.table.columns, "training": train}
         columns |= {"pictures": config.scoring.pictures}
-        labels = service | {"labels": run.labels, "n_classes": federation.n_classes}
+        labels = service | {"labels": run.labels, "n_classes": federation.n_classes, "training": train}
         self._of_rows: dict[str, ScoringService] = {
             "features": ColumnScoring(**columns, pictured="train"),
             "labels": LabelScoring(**labels),
+            "membership": MembershipScoring(members=members, **service),
         }
         self._of_rounds: dict[str, ScoringService] = {
             "features": BatchColumnScoring(**columns, rows_of=self.rows_of),
@@ -76,10 +81,14 @@ class ClientScoring:
         if act.estimates not in _ESTIMATES or act.scored_set != Phase.TRAIN:
             raise ProtocolError(
                 f"submission of {act.estimates!r} of {act.scored_set} rows: a client scores "
-                f"{' and '.join(_ESTIMATES)} of train rows"
+                "features, labels and membership of train rows"
             )
         if act.step is None:
-            return self._of_rows[act.estimates].score(act, self._attacked, ended=ended)
+            return self._of_rows[act.estimates].score(act, self._scored[act.estimates], ended=ended)
+        if act.estimates not in self._of_rounds:
+            raise ProtocolError(
+                f"submission of {act.estimates} of round {act.step}: candidates are of no round"
+            )
         places = np.arange(len(self.rows_of(act.step)), dtype=np.int32)
         if len(act.rows) != len(places):
             raise ProtocolError(

@@ -52,7 +52,9 @@ class UpdateSpending:
 
     @cached_property
     def accountants(self) -> Mapping[Unit, Accountant]:
-        """Those of the units that noise protects."""
+        """Those of the units that noise protects; none where embeddings and labels leave beside updates."""
+        if self._federation.horizontal.is_split:
+            return {}
         party = next(p for p in self._federation.parties if p.name == self._party)
         width = self._federation.part_size(party).parameters
         split = (

@@ -80,6 +80,31 @@ def test_what_was_not_sent_survives_a_restart(tmp_path: Path, whole: Bits, who: 
     assert bits(local, tmp_path) == whole
 
 
+def test_a_restart_changes_no_bit_beside_a_private_bottom_model(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {
+        "model": {"architecture": "mlp", "width": 5, "hidden": [6], "top": [4]},
+        "horizontal": {"rounds": 3, "method": "lg_fedavg"},
+    }
+    found = []
+    for accident in (False, True):
+        home = tmp_path / str(accident)
+        local = made(home, FEEDBACK, **settings)
+        server = server_of(local)
+        server.prepare()
+        if accident:
+            server.links["b"] = fuse = Fuse(server.links["b"], 2)
+            with pytest.raises(Interrupted):
+                server.train()
+            server.links["b"] = fuse.inner
+            for name in list(local.parties):
+                rebuild(local, name)
+            server_of(local).rejoin()
+        server_of(local).lead()
+        local.complete()
+        found.append(bits(local, home))
+    assert found[0] == found[1]
+
+
 def test_over_all_rounds_no_number_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the client computed is what it sent and what it still holds."""
     computed: list[Array] = []

@@ -16,7 +16,17 @@ from vflens.types import Knowledge
 #: Rooms of VFLens, and other packages, that a file of an attack may import.
 ROOMS = {"vflens." + room for room in ("attacks", "errors", "models", "numerics", "plugins", "types")}
 PACKAGES = {"numpy", "pydantic", "torch"}
-STANDARD = {"__future__", "collections", "copy", "dataclasses", "functools", "itertools", "math", "typing"}
+STANDARD = {
+    "__future__",
+    "abc",
+    "collections",
+    "copy",
+    "dataclasses",
+    "functools",
+    "itertools",
+    "math",
+    "typing",
+}
 #: ``attacks.estimate`` finds an attack by its name, and words a mistake of its caller as a configuration's.
 ESTIMATE = {"vflens.registry", "vflens.config"}
 #: What those rooms import in turn: how plug-ins are found and named, keyed generators, the type of an array.

@@ -177,7 +177,7 @@ REFUSED: list[tuple[Config, str]] = [
     (
         passive(disclose=[{"what": "columns", "to": "active"}]),
         r"disclose.0.what: Input should be 'parameters', 'auxiliary', 'moments', 'labels', "
-        r"'embeddings' or 'gradients' \(got 'columns'\)",
+        r"'embeddings', 'gradients' or 'candidates' \(got 'columns'\)",
     ),
     (
         passive(disclose=[{"what": "labels", "to": "active", "rows": 3}]),

@@ -228,8 +228,8 @@ def test_json_is_strict_and_has_stable_keys(tmp_path: Path) -> None:
     assert sorted(data) == ["runs", "verdict"]
     (told,) = data["runs"]
     assert sorted(told) == [
-        "defenses", "explained_after_affine_map", "failed", "fedadob", "label", "labels", "parties",
-        "privacy", "results", "run", "skipped", "theory", "theory_disagreements", "utility",
+        "defenses", "explained_after_affine_map", "failed", "fedadob", "label", "labels", "membership",
+        "parties", "privacy", "results", "run", "skipped", "theory", "theory_disagreements", "utility",
     ]  # fmt: skip
     assert told["utility"] == {"mean_kl": None}
     assert told["results"] == [

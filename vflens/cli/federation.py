@@ -215,6 +215,7 @@ def _emit_result(result: Run, json: bool) -> tuple[RecordedRun, ...]:
 def _summary(runs: Any, report: Path) -> str:
     from rich.table import Table
 
+    from vflens.experiments.results.membership import membership_results
     from vflens.experiments.results.protection import privacy
     from vflens.experiments.results.results import clients
     from vflens.experiments.results.verdict import alarms, omissions, result_table, verdict
@@ -233,6 +234,12 @@ def _summary(runs: Any, report: Path) -> str:
     )
     gained += "".join(
         f"\n{run.name}, {p['party']}: {_spent(p)}" for run in runs for p in privacy(run) if p["of_client"]
+    )
+    gained += "".join(
+        f"\n{run.name}, {r.target}: {r.attack} ranks training rows with AUC {r.auc:.3f} (a guess "
+        f"{r.blind:g}), finds {100 * r.found_at['0.1']:.0f} % of them at 10 % false alarms"
+        for run in runs
+        for r in membership_results(run)
     )
     loud = "".join(f"\n{alarm}" for alarm in alarms(runs))
     quiet = "".join(f"\nnote: {omission}" for omission in omissions(runs))

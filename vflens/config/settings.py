@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -187,13 +187,19 @@ class MetricsPage(Settings):
     )
 
 
+Granted: TypeAlias = Literal[
+    "parameters", "auxiliary", "moments", "labels", "embeddings", "gradients", "candidates"
+]
+
+
 class Disclosure(Settings):
     """A party's grant to another party, beyond the protocol's messages."""
 
-    what: Literal["parameters", "auxiliary", "moments", "labels", "embeddings", "gradients"] = Field(
+    what: Granted = Field(
         description="a passive party's: its block of the model, some training rows, or mean and covariance "
-        "of its columns; the active party's: some training labels; a client's: rows, moments, labels, or "
-        "embeddings or gradients of each of some training rows, at the last parameters"
+        "of its columns; the active party's: some training labels; a client's: rows, moments, labels, "
+        "embeddings or gradients of each of some training rows, at the last parameters, or candidates: "
+        "rows with labels, half of them training rows and half prediction rows, shuffled"
     )
     to: Name = Field(description="the party that receives it")
     rows: int = Field(0, ge=0, description="all but parameters and moments: number of training rows")
@@ -204,6 +210,10 @@ class Disclosure(Settings):
             raise ValueError(
                 f"disclose {self.what!r} with rows = {self.rows}: rows (at least 1) belong to all "
                 "but parameters and moments, and only there"
+            )
+        if self.what == "candidates" and self.rows % 2:
+            raise ValueError(
+                f"disclose candidates with rows = {self.rows}: half of them train, give an even number"
             )
         return self
 

@@ -123,6 +123,8 @@ class Adversary:
     def _figure(self, attack: str, error: float) -> tuple[str, float]:
         """The metric's name and value of a receipt: wrong labels are recorded as the share of right ones."""
         kind = self.attacks[attack]
+        if kind.estimates == "membership":
+            return "membership_auc", 1 - error
         matched = "matched_" if kind.unordered else ""
         if kind.estimates == "labels":
             return f"{matched}label_accuracy", 1 - error
@@ -171,7 +173,8 @@ def reconstructed(attack: Attack, view: AdversaryView | ServerView, rng: np.rand
 def _check_estimate(estimate: Estimate, view: AdversaryView | ServerView, attack: Attack) -> None:
     """Refuse what the target would refuse: one attack's mistake must not stop the scoring of others."""
     rows, target = view.rows, view.target
-    width = view.n_classes if attack.estimates == "labels" else view.widths()[target]
+    widths = {"labels": view.n_classes, "membership": 1}
+    width = widths.get(attack.estimates) or view.widths()[target]
     if not isinstance(estimate, Estimate) or estimate.target != target:
         raise PluginError(f"it must return an Estimate of {target!r}")
     if not np.array_equal(estimate.rows, rows) or estimate.status.shape != rows.shape:

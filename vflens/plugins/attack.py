@@ -30,7 +30,8 @@ class Attack(BaseModel, ABC):
 
     ``needs`` is the knowledge that it may read, ``phases`` the phases whose messages it may read.
     ``rowwise`` says that rows are estimated one by one: permuting the rows permutes the answer.
-    ``estimates``: the target's columns (N, d), or a belief in each class (N, k). ``estimated_rows``:
+    ``estimates``: the target's columns (N, d), a belief in each class (N, k), or a score of membership (N, 1)
+    of each of ``view.candidates()``. ``estimated_rows``:
     prediction rows, training rows, or both. ``up_to_affine`` says that its values are the target's columns up
     to an affine map, which only the target can fit, ``up_to_renaming`` that its classes have no names: only
     the target can name each as one of its own. ``exact``: the answer is exact if the messages determine
@@ -52,7 +53,7 @@ class Attack(BaseModel, ABC):
     estimated_rows: ClassVar[frozenset[Phase]] = frozenset({Phase.PREDICT})
     exact: ClassVar[bool] = True
     unknown_columns: ClassVar[int | None] = None
-    estimates: ClassVar[Literal["features", "labels"]] = "features"
+    estimates: ClassVar[Literal["features", "labels", "membership"]] = "features"
     audited: ClassVar[Audited | None] = Audited()
     stated: ClassVar[Stated | None] = None
     settings: ClassVar[frozenset[Setting]] = frozenset({Setting.VERTICAL})

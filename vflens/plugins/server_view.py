@@ -15,6 +15,8 @@ from vflens.plugins.target_view import TargetView
 from vflens.types import Array, ColumnInfo, Exchange, Knowledge, Moments, PartyInfo, Phase, Point, Released
 
 Parameters: TypeAlias = Mapping[str, Array]
+#: The tensors of granted candidates.
+CANDIDATES = ("candidate_features", "candidate_labels")
 #: What an attack may read by a grant alone: the server receives none of it in a round.
 _GRANTED_ALONE = (Point.EMBEDDING, Point.GRADIENT, Point.PARAMETERS)
 
@@ -47,6 +49,14 @@ class Agreed(Protocol):
     @property
     def horizontal(self) -> Horizontal:
         """The rounds."""
+
+    @property
+    def received_width(self) -> int:
+        """Numbers per row of what the top model reads; see :class:`vflens.models.part.Site`."""
+
+    @property
+    def local_passes(self) -> int:
+        """How often a client's training goes over its rows, in all rounds."""
 
     def steps_of(self, client: str) -> int:
         """The local steps of ``client`` in a round."""
@@ -89,6 +99,22 @@ class ServerView(TargetView):
         if self._number is None:
             raise KnowledgeError("granted rows are of no round: only an unordered attack has view.round")
         return self._number
+
+    @property
+    def agreement(self) -> Agreed:
+        """What all parties know of the run: model, training, rounds."""
+        return self._federation
+
+    def candidates(self) -> tuple[Array, Array]:
+        """Rows of which some are the target's training rows: features float64 (n, d), scaled as the model's,
+        and labels int64 (n,). The rows of the view are their places.
+
+        Raises:
+            KnowledgeError: none were granted, or the attack did not declare AUXILIARY.
+        """
+        granted = self._only(Point.AUXILIARY, self.target, CANDIDATES[0])
+        features, labels = map(granted.tensor, CANDIDATES)
+        return features, labels
 
     @property
     def rounds(self) -> int:

@@ -25,6 +25,7 @@ from vflens.experiments.results import verdict as v
 from vflens.experiments.results.compare import masked
 from vflens.experiments.results.folders import PartyRun, Run, read_runs
 from vflens.experiments.results.ledger import absent, in_bytes, sampled
+from vflens.experiments.results.membership import membership_results
 from vflens.experiments.results.protection import privacy, releases
 from vflens.experiments.results.results import (
     NotRun,
@@ -123,6 +124,7 @@ def _of_every_run(runs: Sequence[Run], names: Mapping[str, str]) -> Document:
         "fedadob": [(names[r.name], found) for r in runs for found in fedadob.beside(r)],
         "disorders": [(names[r.name], d) for r in runs for d in disorders(r)],
         "labels": [(names[r.name], found) for r in runs for found in label_results(r)],
+        "membership": [(names[r.name], found) for r in runs for found in membership_results(r)],
         "clusterings": sorted(
             {found.attack for r in runs for found in label_results(r) if up_to_renaming(found.attack)}
         ),

@@ -12,6 +12,7 @@ from typing import Any
 
 from vflens.experiments.results import theory
 from vflens.experiments.results.folders import Run
+from vflens.experiments.results.membership import membership_results
 from vflens.experiments.results.protection import privacy
 from vflens.experiments.results.results import (
     LabelResult,
@@ -186,6 +187,7 @@ def _run_json(run: Run, label: str) -> Document:
         "skipped": [f._asdict() for f in skipped(run)],
         "failed": [f._asdict() for f in failed(run)],
         "labels": [{k: _finite(v) for k, v in vars(r).items()} for r in label_results(run)],
+        "membership": [r._asdict() for r in membership_results(run)],
         "utility": {k: _finite(v) for k, v in utility(run).items()},
         "privacy": [{k: _finite(v) for k, v in found.items()} for found in privacy(run)],
         **theory.to_json(run),
