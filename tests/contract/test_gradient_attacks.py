@@ -5,12 +5,14 @@ clients.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
-from horizontal import deal, federation, table
+from horizontal import COLUMNS, deal, federation, table
 
+from vflens.experiments.pages.pictures import pictures
 from vflens.experiments.results import fedadob
 from vflens.experiments.results.folders import read_party, read_runs
 from vflens.tables.table import Table
@@ -48,6 +50,20 @@ def test_one_row_of_softmax_regression_is_exact(tmp_path: Path) -> None:
         assert found["matched_mse", "first_layer", target] < EXACT
         assert found["matched_mse", "dlg", target] < EXACT
         assert found["matched_label_accuracy", "label_restoration", target] == 1
+
+
+def test_a_report_shows_a_clients_image_beside_its_reconstruction(tmp_path: Path) -> None:
+    image = tuple(replace(c, pixel=divmod(i, 2)) for i, c in enumerate(COLUMNS))
+    tables = {name: replace(of, columns=image) for name, of in _tables(20).items()}
+    _figures(tmp_path, tables, [{"name": "first_layer"}])
+    (run,) = read_runs([tmp_path])
+    shown = {block["target"]: block for block in pictures([run], {run.name: "here"})}
+    assert set(shown) == {"a", "b"}
+    for block in shown.values():
+        (name, _), _, (attack, result) = block["heads"]
+        assert (name, attack, result.mse < EXACT) == ("original", "first_layer", True)
+        ((_, (original, _, estimate)),) = block["rows"]
+        assert original == estimate  # as pictures of 256 grey values
 
 
 @pytest.mark.parametrize("batch", [1, 2])

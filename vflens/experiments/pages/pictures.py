@@ -25,7 +25,7 @@ def pictures(runs: Sequence[Run], names: Mapping[str, str]) -> Iterator[Document
     """
     order = ranking(runs)
     for run in runs:
-        for party in (p for p in run.parties if p.role == Role.PASSIVE):
+        for party in (p for p in run.parties if p.role in (Role.PASSIVE, Role.CLIENT)):
             places, arrays = pixels(run, party.name), party.pictures()
             if not len(places) or not arrays:
                 continue
@@ -47,7 +47,9 @@ def _block(
     shown |= {n.removeprefix("estimate:"): a for n, a in arrays.items() if n.startswith("estimate:")}
     attacks = sorted(shown.keys() - {"original", "half"}, key=lambda a: (order.get(a, len(order)), a))
     columns = ["original", "half", *attacks]
-    errors = {r.attack: r for r in final(run) if (r.target, r.scored_set) == (party.name, "predict")}
+    # A client has pictures of training rows, a passive party of prediction rows.
+    found = (r for r in final(run) if (r.scored_set == "predict") == (party.role == Role.PASSIVE))
+    errors = {r.attack: r for r in found if r.target == party.name}
     samples = enumerate(arrays["rows"][:_SAMPLES])
     rows = [(int(row), [png(shown[c][i], places) for c in columns]) for i, row in samples]
     return {"heads": [(c, errors.get(c)) for c in columns], "rows": rows}
