@@ -24,9 +24,9 @@ from vflens.storage.private import exposure, owner_only, write_private
 from vflens.types import Document
 
 _OF_A_RUN = (
-    "estimates", "events.jsonl", "federation.json", "heads.json", "metrics.parquet", "nonce", "order.npz",
-    "own.npz", "pictures.npz", "predictions.npz", "recovery", "released", "rows.npz", "scored.json",
-    "settings.json", "state.json", "status.json", "transcript",
+    "absent.json", "estimates", "events.jsonl", "federation.json", "heads.json", "metrics.parquet", "nonce",
+    "order.npz", "own.npz", "pictures.npz", "predictions.npz", "recovery", "released", "rows.npz",
+    "scored.json", "settings.json", "state.json", "status.json", "transcript",
 )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from vflens.errors import ConfigError, StorageError, UnavailableError
 from vflens.experiments.run.horizontal import HorizontalExperiment
 from vflens.experiments.run.in_process import LocalFederation
 from vflens.protocol.acts import Act, Begin, Stop
+from vflens.services.folder import begin
 from vflens.services.leading import run
 from vflens.types import Point, Released
 
@@ -225,6 +226,14 @@ REFUSED: list[tuple[Any, str]] = [
 def test_what_cannot_be_left_out_is_refused(tmp_path: Path, changes: Any, sentence: str) -> None:
     with pytest.raises(ConfigError, match=sentence):
         load_party(deal(tmp_path, TABLES, **{**LEAVE, **changes})["server"])
+
+
+def test_a_new_run_forgets_who_was_absent(tmp_path: Path) -> None:
+    config = load_party(deal(tmp_path, TABLES, **LEAVE)["server"])
+    begin(config)
+    Absences(tmp_path / "server/absent.json").change(1, {"b"})
+    begin(config)
+    assert Absences(tmp_path / "server/absent.json").at(1) == frozenset()
 
 
 def test_an_experiment_must_wait_before_it_leaves_out_too() -> None:
