@@ -39,10 +39,16 @@ _MUTUAL = {
     "attacks": [{"name": "half"}, {"name": "gradient_sign", "at": "passive"}],
     "disclose": [{"what": "parameters", "to": "active"}, {"what": "labels", "to": "passive", "rows": 4}],
 }
+#: The server attacks, and submits what it finds.
+_ONE_STEP: dict[str, Any] = {
+    "horizontal": {"rounds": 3, "local_steps": 1},
+    "training": {"optimizer": "sgd", "batch_size": 1, "learning_rate": 0.1},
+    "attacks": [{"name": "softmax_inversion"}],
+}
 SETTINGS = {
     "coordinator aggregates": KINDS["whole transcript"] | _MUTUAL,
     "active aggregates": KINDS["active aggregates"],
-    "server averages": KINDS["server averages"],
+    "server averages": KINDS["server averages"] | _ONE_STEP,
 }
 MOMENTS = ("before", "training", "after")
 ROUND = 2_500  # messages
