@@ -15,6 +15,7 @@ from vflens.experiments.results.folders import read_runs
 from vflens.experiments.results.results import clients, utility
 from vflens.experiments.run.horizontal import HorizontalExperiment
 from vflens.experiments.run.run import run
+from vflens.storage.files import load_arrays
 
 SMALL: dict[str, Any] = {
     "name": "small",
@@ -29,12 +30,19 @@ SMALL: dict[str, Any] = {
 
 @pytest.mark.timeout(300)
 def test_processes_over_mutual_tls_give_the_bits_of_one_process(tmp_path: Path) -> None:
-    found = {}
+    found, guessed = {}, {}
+    attacked = {
+        "attacks": [{"name": "softmax_inversion"}],
+        "horizontal": {"rounds": 3, "local_steps": 1},
+        "training": {"batch_size": 1, "optimizer": "sgd"},
+    }
     for alone in (True, False):
         out = tmp_path / str(alone)
-        done = run(HorizontalExperiment.model_validate({**SMALL, "out": out}), in_process=alone)
+        done = run(HorizontalExperiment.model_validate({**SMALL, **attacked, "out": out}), in_process=alone)
         (home,) = done.scenarios
         found[alone] = transcripts(home)
+        files = sorted((home / "server" / "estimates").glob("*.npz"))
+        guessed[alone] = [load_arrays(file)["values"].tobytes() for file in files]
         (result,) = read_runs([home])
         accuracies = [together for _, together, _ in clients(result)]
         assert utility(result)["accuracy"] == sum(accuracies) / 2
@@ -42,6 +50,8 @@ def test_processes_over_mutual_tls_give_the_bits_of_one_process(tmp_path: Path) 
         assert all(words in page for words in ("client-1", "client-2", "update of every round"))
     assert (home / "client-1" / "tls" / "certificate.pem").exists()
     assert found[True] == found[False]
+    assert guessed[True] == guessed[False]
+    assert len(guessed[True]) == 2
     assert sorted(found[True]) == ["client-1", "client-2", "server"]
 
 
