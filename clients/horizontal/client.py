@@ -86,9 +86,7 @@ class Client(PreparedClient):
             self.run.spending.take(act.exchange.round)
             update = self._update(received)
             released = self.gate.release(federation.sent, act.exchange, _NO_ROWS, update, mask)
-            if self.chain.memory:  # what it left of this update follows from no log
-                self.settle()
-                self.recovery.checkpoint(self._state())
+            self._keep_memory()
             return StepReply(released)
 
     def _split_step(self, act: Step, split: SplitSteps) -> StepReply:
@@ -99,12 +97,21 @@ class Client(PreparedClient):
             return StepReply(answered)
         if act.exchange.step % federation.epoch_steps:
             self.reached.check_training(act.exchange.step)
-            return split.step(act)
+            reply = split.step(act)
+            if reply.released is not None and reply.released.point is Point.UPDATE:
+                self._keep_memory()
+            return reply
         self._learn(self._checked(act))
         if act.exchange.step == federation.steps:
             return StepReply(None)
         self.run.spending.take(act.exchange.round)
         return split.begin(act.exchange, self._taken)
+
+    def _keep_memory(self) -> None:
+        """Keep what a defence left of an update: it follows from no log."""
+        if self.chain.memory:
+            self.settle()
+            self.recovery.checkpoint(self._state())
 
     def _learn(self, received: Released) -> None:
         """Take parameters that are due, on disk before they are answered."""

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from horizontal import acting, clients_of, deal, federation, scaled, server_of, table
-from laboratory import close
+from accidents import Fuse, Interrupted, rebuild
+from horizontal import acting, clients_of, deal, federation, learned, scaled, server_of, table
+from laboratory import close, transcripts
 
 from vflens.coordinator.split_rounds import SplitRounds
 from vflens.coordinator.split_server import SplitServer
@@ -193,3 +194,25 @@ def test_a_budget_is_refused_where_embeddings_leave(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="embeddings leave in every batch, whose cost is not counted"):
         server_of(local).prepare()
     close(local)
+
+
+def test_a_restart_between_rounds_loses_nothing_that_a_defence_kept(tmp_path: Path) -> None:
+    """What was not sent of the first round's update goes with the second's."""
+    left = [{"name": "error_feedback", "kept": 0.2}]
+    settings = {**SPLIT, "defenses": left, "limits": {"checkpoint_steps": 2}}
+    whole = federation(deal(tmp_path / "whole", TABLES, **settings))
+    whole.run()
+    local = federation(deal(tmp_path / "cut", TABLES, **settings))
+    server = server_of(local)
+    server.prepare()
+    server.links["b"] = fuse = Fuse(server.links["b"], 3)  # its two batches and its update
+    with pytest.raises(Interrupted):
+        server.train()
+    server.links["b"] = fuse.inner
+    rebuild(local, "b")
+    server_of(local).rejoin()
+    server_of(local).lead()
+    local.complete()
+    close(local)
+    assert learned(local) == learned(whole)
+    assert transcripts(tmp_path / "cut") == transcripts(tmp_path / "whole")
