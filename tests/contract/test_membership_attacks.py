@@ -14,6 +14,7 @@ from horizontal import CLASSES, clients_of, deal, federation, server_of
 from laboratory import close
 from pydantic import ValidationError
 
+from vflens.cli.evidence import _scored
 from vflens.cli.federation import _summary
 from vflens.config.settings import Disclosure
 from vflens.errors import ConfigError, ProtocolError
@@ -105,6 +106,11 @@ def test_the_report_names_who_was_told_apart_and_how_well(tmp_path: Path) -> Non
     assert page.partition('<section id="membership">')[2].partition("</section>")[0].count("<td>60</td>") == 4
     words = _summary([run], tmp_path / "report.html")
     assert f"{best.target}: {best.attack} ranks training rows with AUC {best.auc:.3f} (a guess 0.5)" in words
+
+
+def test_the_words_of_an_offline_score() -> None:
+    facts = {"attack": "lira", "rows": 60, "membership_auc": 0.75, "blind_guess": "a guess"}
+    assert _scored(facts) == "lira on 60 rows: training rows ranked with AUC 0.750; a guess has .5"
 
 
 def test_the_candidates_order_says_nothing_and_is_the_same_after_a_restart(tmp_path: Path) -> None:

@@ -206,6 +206,8 @@ def _estimated(facts: Facts, truth: str) -> str:
 def _scored(facts: Facts) -> str:
     """The target's score, beside the best blind guess."""
     subject = f"{facts['attack']} on {facts['rows']} rows"
+    if "membership_auc" in facts:
+        return f"{subject}: training rows ranked with AUC {facts['membership_auc']:.3f}; a guess has .5"
     blind = f"best blind guess ({facts['blind_guess']})"
     matched = "matched_" if any(name.startswith("matched_") for name in facts) else ""  # rows in no order
     if f"{matched}label_accuracy" in facts:

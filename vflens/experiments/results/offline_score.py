@@ -71,6 +71,8 @@ def score_estimate(file: Path, config_file: Path) -> Document:
         name = f"blind_{matched}label_accuracy"
         blind = next(m.value for m in found if m.metric == name)
         return {**facts, "blind_guess": "the most frequent class", name: blind}
+    if submission.estimates == "membership":
+        return {**facts, "blind_guess": "a guess", "blind_membership_auc": 0.5}
     best = min((m for m in found if m.metric == f"blind_{matched}mse"), key=lambda m: m.value)
     if matched:
         return {**facts, "blind_guess": best.attack, best.metric: best.value}
