@@ -34,13 +34,18 @@ from vflens.types import (
     Released,
     Role,
     RowStatus,
+    Setting,
 )
 
 ALL = ATTACKS.names()
 CLASSES: Mapping[str, type[Attack]] = {name: ATTACKS.get(name) for name in ALL}
 #: Those of softmax regression's columns; ``test_split_attacks.py`` has the others.
 NAMES = [
-    n for n in ALL if CLASSES[n].estimates == "features" and Knowledge.ARCHITECTURE not in CLASSES[n].needs
+    n
+    for n in ALL
+    if CLASSES[n].estimates == "features"
+    and Knowledge.ARCHITECTURE not in CLASSES[n].needs
+    and Setting.VERTICAL in CLASSES[n].settings
 ]
 LINEAR = [n for n in NAMES if issubclass(CLASSES[n], LinearAttack)]
 SOLVERS = [n for n in LINEAR if Knowledge.SCORES in CLASSES[n].needs]  # those that use the equations
