@@ -13,7 +13,16 @@ from scipy import stats
 
 from vflens.errors import ConfigError, DataError
 from vflens.experiments.figures import Options, Size, figures, page, reproduce
-from vflens.experiments.figures.fedadob import ablations, images, scoring, studies, times, trade_offs
+from vflens.experiments.figures.fedadob import (
+    ablations,
+    clients,
+    horizontal,
+    images,
+    scoring,
+    studies,
+    times,
+    trade_offs,
+)
 from vflens.experiments.figures.fedadob.cells import best, caps, cells, run, unlearned
 from vflens.experiments.figures.fedadob.methods import (
     ATTACKS,
@@ -50,6 +59,7 @@ EFFORT = dict.fromkeys(("cafe", "wmi", "wmi:granted", "wmi_moments"), FEW) | {
     "inverse_network": {"learning_steps": 1}
 }
 EFFORT |= {name: FEW | {"learning_steps": 2} for name in ("bmi", "bmi:printed")}
+EFFORT["wgi"] = FEW
 EFFORT |= {"pmc": {"steps": 2}, "pmc:printed": {"fine_tune_steps": 1}}
 TINY = Study(
     "tiny",
@@ -61,6 +71,15 @@ TINY = Study(
     attacked=8,
     granted=4,
     labels=4,
+    effort=EFFORT,
+)
+TINY_CLIENTS = replace(
+    clients.study("quick"),
+    data={"name": "digits", "sample": 120},
+    clients=2,
+    horizontal={"rounds": 1},
+    attacked=3,
+    granted=4,
     effort=EFFORT,
 )
 
@@ -85,6 +104,10 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(times, "TIMED", one(TIMED))
     monkeypatch.setattr(scoring, "SCORED", one(SCORED))
     monkeypatch.setattr(times, "_REPETITIONS", {"quick": 1})
+    monkeypatch.setattr(times, "CLIENT_TIMED", one(clients.TIMED))
+    monkeypatch.setattr(horizontal, "DEFENDED", one(clients.DEFENDED))
+    for module in (horizontal, times):
+        monkeypatch.setattr(module, "study", lambda size: TINY_CLIENTS)
 
 
 def made(name: str, folder: Path) -> tuple[dict[str, Any], str]:
@@ -97,14 +120,26 @@ def read_rows(facts: dict[str, Any]) -> list[dict[str, Any]]:
     return rows
 
 
+def test_attacks_of_a_server_see_one_client(tiny: None, tmp_path: Path) -> None:
+    """Rows of others are scored nowhere, and each page's figures are those of granted training rows."""
+    facts, text = made("fao-fig3", tmp_path)
+    rows = read_rows(facts)
+    assert {(r["target"], r["scored_set"], r["rows"]) for r in rows} == {("client-1", "train", 3)}
+    assert {r["attack"] for r in rows} == {"wgi", "cafe", "wmi", "wmi:granted", "bmi"}
+    assert {r["defense"] for r in rows} == {UNDEFENDED, "sparsification", FEDADOB}
+    assert "granted, not on the wire" in text
+    settings = TINY_CLIENTS.settings(0, (), clients.DEFENDED[1], 0.0)
+    assert settings["horizontal"]["method"] == "lg_fedavg"
+    assert settings["scenarios"][0]["defenses"] == []
+
+
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in ("fao-table4", "fao-fig4")])
 def test_every_page_is_whole(name: str, tiny: None, tmp_path: Path) -> None:
     facts, text = made(name, tmp_path)
     refused = [n for n in facts["notes"] if "refused" in n or "failed" in n or "skipped" in n]
     assert refused == []
     assert facts["rows"] > 0
-    if name != "fao-table8":
-        assert FEDADOB in text
+    assert FEDADOB in text
     if name == "fao-fig6":  # an order may be turned
         assert all(r["error"] == min(r["label_auc"], 1 - r["label_auc"]) for r in read_rows(facts))
     if name == "fao-fig5":

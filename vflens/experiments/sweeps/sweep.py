@@ -26,6 +26,7 @@ from vflens.experiments.results.results import up_to_affine
 from vflens.experiments.run.any_experiment import DefenseAt, Scenario
 from vflens.experiments.run.dealer import data_set
 from vflens.experiments.run.experiment import Experiment, load_as
+from vflens.experiments.run.horizontal import HorizontalExperiment
 from vflens.experiments.sweeps import cap
 from vflens.experiments.sweeps.pool import Cell, Part, Pool, Rows, write_rows
 from vflens.experiments.sweeps.sweep_page import UNDEFENDED, called, drawing
@@ -164,7 +165,7 @@ def run_cell(place: Document, settings: Document, *, scratch: str) -> Rows:
     """
     try:
         with finished(settings, scratch) as done:
-            return _cell_rows(place, done, *done.of_role(Role.ACTIVE))
+            return _cell_rows(place, done, *done.of_role(Role.ACTIVE), *done.of_role(Role.SERVER))
     except (ConfigError, DefenseError) as error:
         return [{**place, "refused": f"was refused: {error}"}]
 
@@ -181,7 +182,8 @@ def finished(settings: Document, scratch: str) -> Iterator[Run]:
 
     Path(scratch).mkdir(parents=True, exist_ok=True)  # a cluster's machine may lack it
     with tempfile.TemporaryDirectory(dir=scratch) as home:
-        experiment = Experiment.model_validate({**settings, "out": home})
+        kind = HorizontalExperiment if "horizontal" in settings else Experiment
+        experiment = kind.model_validate({**settings, "out": home})
         folder = run(experiment, in_process=True).scenarios[0]
         (done,) = read_runs([folder])
         yield done

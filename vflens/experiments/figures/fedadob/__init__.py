@@ -1,4 +1,4 @@
-"""FedAdOb's tables and figures in the vertical setting, in three sizes.
+"""FedAdOb's tables and figures, in three sizes.
 
 ``quick`` is minutes on a small data set; the default has fewer rows and epochs than the paper, which its page
 states; ``full`` has the paper's. What cannot be run is printed as "paper only".
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from vflens.experiments.figures import Page, Size
 from vflens.experiments.figures.fedadob.ablations import table5, table6
+from vflens.experiments.figures.fedadob.horizontal import figure3, table3
 from vflens.experiments.figures.fedadob.images import figure5
 from vflens.experiments.figures.fedadob.scoring import figure6
 from vflens.experiments.figures.fedadob.times import table7, table8
@@ -16,6 +17,8 @@ from vflens.experiments.figures.fedadob.trade_offs import figure4, table4
 _SIZES: tuple[Size, ...] = ("quick", "default", "full")
 _SHARED = "fao-vertical"  # Table IV and Fig. 4 are two views of the same federations
 PAGES = (
+    Page("fao-table3", "Black-box inversion by a server (FedAdOb, Table III)", table3, sizes=_SIZES),
+    Page("fao-fig3", "Error against accuracy, horizontal (FedAdOb, Fig. 3)", figure3, sizes=_SIZES),
     Page("fao-table4", "CAP of each defence, vertical (FedAdOb, Table IV)", table4, _SHARED, _SIZES),
     Page("fao-table5", "Passports: the range of the means (FedAdOb, Table V)", table5, sizes=_SIZES),
     Page("fao-table6", "Passports: the variance of the keys (FedAdOb, Table VI)", table6, sizes=_SIZES),

@@ -74,6 +74,25 @@ VARIANCES = {
     70: (0.844, 0.617),
     100: (0.791, 0.751),
 }
+HORIZONTAL_MODELS = ("LeNet-MNIST", "AlexNet-CIFAR10", "ResNet-CIFAR100")
+
+
+class BlackBox(NamedTuple):
+    """The errors of BGI and BMI."""
+
+    bgi: float
+    bmi: float
+
+
+#: Table III, N = 2: (method, data set) → errors.
+BLACK_BOX_ERRORS: Mapping[tuple[str, str], BlackBox] = {
+    ("SplitFed", "MNIST"): BlackBox(0.111, 0.052),
+    ("SplitFed", "CIFAR10"): BlackBox(0.110, 0.028),
+    ("SplitFed", "CIFAR100"): BlackBox(0.087, 0.027),
+    ("FedAdOb", "MNIST"): BlackBox(0.111, 0.071),
+    ("FedAdOb", "CIFAR10"): BlackBox(0.116, 0.057),
+    ("FedAdOb", "CIFAR100"): BlackBox(0.107, 0.055),
+}
 #: Tables VII and VIII: method → seconds per epoch of training, then of inference, of three models.
 VERTICAL_SECONDS = {
     "none": (7.03, 1.48, 22.37, 2.20, 22.64, 2.18),

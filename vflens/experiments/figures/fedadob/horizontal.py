@@ -1,0 +1,129 @@
+"""Table III and Fig. 3: what a server reconstructs of a client."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from vflens.experiments.figures import Drawing, Options
+from vflens.experiments.figures.fedadob.cells import best, caps, cells, run, series, unit
+from vflens.experiments.figures.fedadob.clients import (
+    BLACK_BOX,
+    BLACK_BOX_ATTACKS,
+    DEFENDED,
+    SERVER_ATTACKS,
+    ClientStudy,
+    study,
+)
+from vflens.experiments.figures.fedadob.methods import FEATURES, Against, Method
+from vflens.experiments.figures.fedadob.printed import BLACK_BOX_ERRORS, HORIZONTAL_MODELS
+from vflens.experiments.figures.figure import Table
+from vflens.experiments.pages.plots import Plot, Series, lines
+from vflens.experiments.sweeps.pool import Rows
+from vflens.experiments.sweeps.sweep_page import interval, spread
+from vflens.numerics.theory.fedadob import Cap
+
+
+def figure3(options: Options) -> Drawing:
+    """Error against accuracy, defence by defence, for WGI, WMI, and the best attack."""
+    methods = [m.coarse() if options.quick else m for m in DEFENDED]
+    of, rows, notes = _measured(options, methods, SERVER_ATTACKS)
+    plots = [_curves(of, rows, methods, column) for column in ("WGI", "WMI", "")]
+    lead = (
+        "Each point is a strength: to the right clients predict better, upwards the attack errs more. The "
+        "grey line is the best blind guess: above it an error shows a failed attack, not hidden data. "
+        '"Private bottom" is FedAdOb without its passports. As printed: the paper\'s own attack. Best '
+        "attack: at each strength the one of least error. Intervals are 95 % over seeds (Student's t)."
+    )
+    return Drawing(rows, plots, lead, notes, tables=[_cap_table(of, rows, methods)])
+
+
+def table3(options: Options) -> Drawing:
+    """Errors of black-box inversions under SplitFed and FedAdOb, N = 2."""
+    of, rows, notes = _measured(options, BLACK_BOX, BLACK_BOX_ATTACKS)
+    heads = ["method", "accuracy", "BMI, paper", "BMI, ours", "blind", "BGI, paper"]
+    table = Table(
+        f"{of.name} beside {of.beside}: {unit(FEATURES)}", heads, [_errors(rows, m) for m in BLACK_BOX]
+    )
+    paper = [
+        [f"{method}, {model}", *(f"{error:.3f}" for error in errors)]
+        for (method, model), errors in BLACK_BOX_ERRORS.items()
+    ]
+    printed = Table("Table III as printed", ["method, model", "BGI", "BMI"], paper)
+    lead = (
+        "The server learns the clients' bottom models from granted rows. Under SplitFed it receives "
+        "embeddings in training, under FedAdOb none: those of the attacked rows are granted in both, not on "
+        "the wire. The paper gives no accuracy and no blind error."
+    )
+    more = (
+        "BGI is not run: it reads the gradient of a shared top model after one local step. BMI learns a "
+        "bottom model from the embeddings of granted rows."
+    )
+    return Drawing(rows, [], lead, [*notes, more], tables=[table, printed])
+
+
+def _measured(
+    options: Options, methods: Sequence[Method], attacks: Sequence[Against]
+) -> tuple[ClientStudy, Rows, list[str]]:
+    of = study(options.size)
+    found, refused = run(options, cells(of, methods, options.seed, attacks), "train")
+    rows = [r for r in found if r["target"] == of.names[0]]
+    only = [m for m in HORIZONTAL_MODELS if m != of.beside]
+    return of, rows, [*of.notes, f"Paper only, not run in this size: {', '.join(only)}.", *refused]
+
+
+def _found(rows: Rows, method: Method, column: str) -> list[Cap]:
+    """Against the printed attack of ``column``, or against the best of all."""
+    printed = next((a.name for a in SERVER_ATTACKS if a.column == column and a.printed), "")
+    return caps(rows, method, printed) if printed else best(rows, method, FEATURES, SERVER_ATTACKS)
+
+
+def _curves(of: ClientStudy, rows: Rows, methods: Sequence[Method], column: str) -> Plot:
+    found = [(m, _found(rows, m, column)) for m in methods]
+    drawn = [series(m, c) for m, c in found if c]
+    grey = [s.blind for _, seeds in found for c in seeds for s in c.settings]
+    if grey:
+        drawn.append(Series("blind guess", [0, 1], [interval(grey)[0]] * 2))
+    title = f"{column} as printed" if column else "best attack"
+    order = [m.title for m in methods]
+    return lines(
+        f"{of.name}: {title}, error against accuracy", "accuracy", unit(FEATURES), drawn, order=order
+    )
+
+
+def _cap_table(of: ClientStudy, rows: Rows, methods: Sequence[Method]) -> Table:
+    heads = [
+        "defence",
+        "accuracy",
+        "WGI as printed",
+        "WMI as printed",
+        "best attack",
+        "min(best, blind)",
+        "attacks",
+    ]
+    shown = []
+    for method in methods:
+        each = {column: _found(rows, method, column) for column in ("WGI", "WMI", "")}
+        names = dict.fromkeys(s.attack for c in each[""] for s in c.settings)
+        shown.append(
+            [
+                method.title,
+                spread([c.accuracy for c in each[""]]),
+                *(spread([c.value for c in each[column]]) for column in ("WGI", "WMI", "")),
+                spread([c.or_blind for c in each[""]]),
+                ", ".join(names),
+            ]
+        )
+    return Table(f"{of.name}: CAP (equation (13)), error = {unit(FEATURES)}", heads, shown)
+
+
+def _errors(rows: Rows, method: Method) -> list[str]:
+    (attack,) = BLACK_BOX_ATTACKS
+    found, paper = caps(rows, method, attack.name), BLACK_BOX_ERRORS[method.title, "MNIST"]
+    return [
+        method.title,
+        spread([c.accuracy for c in found]),
+        f"{paper.bmi:.3f}",
+        spread([c.settings[0].error for c in found]),
+        spread([c.settings[0].blind for c in found]),
+        f"{paper.bgi:.3f}",
+    ]
