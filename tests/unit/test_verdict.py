@@ -315,6 +315,25 @@ def test_labels_told_by_gradients_are_part_of_what_it_is_worth(tmp_path: Path) -
     assert (told["attack"], told["accuracy"], told["blind"]) == ("gradient_sign", 1.0, 0.101)
 
 
+def test_labels_of_each_client_have_a_result_of_their_own(tmp_path: Path) -> None:
+    labels = []
+    for client, right in (("client-1", 1.0), ("client-2", 0.75)):
+        where = {"adversary": "server", "target": client, "scored_set": "round-0", "rows": 12}
+        labels += [
+            metric("matched_label_accuracy", right, attack="label_restoration", **where),
+            metric("blind_matched_label_accuracy", 0.25, **where),
+        ]
+    run = target(tmp_path, labels)
+    found = to_json([run])["runs"][0]["labels"]
+    assert [(r["target"], r["accuracy"], r["blind"], r["auc"]) for r in found] == [
+        ("client-1", 1.0, 0.25, None),
+        ("client-2", 0.75, 0.25, None),
+    ]
+    for client, share in (("client-1", "100.0"), ("client-2", "75.0")):
+        sentence = f"names {share} % of 12 round-0 labels of {client} rightly"
+        assert sentence in str(verdict([run]))
+
+
 def test_labels_found_without_training_traffic_are_no_matter_of_secure_training(tmp_path: Path) -> None:
     """One such attack is pmc, which reads its own embeddings: its result stands beside every assumption."""
     where = {"adversary": "passive", "target": "active", "scored_set": "predict", "rows": 359}

@@ -216,17 +216,18 @@ def clients(run: Run) -> list[tuple[str, float, float]]:
 
 @dataclass(frozen=True)
 class LabelResult:
-    """Shares of right labels on ``rows`` rows of ``scored_set``: of an attack in the party ``adversary`` and
-    of the blind guess; AUC of the attack.
+    """Shares of right labels on ``rows`` rows of ``scored_set``: of an attack in the party ``adversary`` on
+    ``target`` and of the blind guess; AUC of the attack, None of a round's rows, which have no order.
     """
 
     attack: str
     adversary: str
+    target: str
     scored_set: str
     rows: int
     accuracy: float
-    auc: float
     blind: float
+    auc: float | None = None
 
     @property
     def relative(self) -> float:
@@ -237,20 +238,25 @@ class LabelResult:
 
     @property
     def kind(self) -> str:
-        """The kind of rows: "training" or "prediction"."""
-        return {"train": "training", "predict": "prediction"}[self.scored_set]
+        """The kind of rows: "training", "prediction", or a round's: "round-0"."""
+        return {"train": "training", "predict": "prediction"}.get(self.scored_set, self.scored_set)
 
 
 def label_results(run: Run) -> tuple[LabelResult, ...]:
-    """The active party's scores of attacks on its labels, the most successful first."""
-    blind = {(m.adversary, m.scored_set, m.rows): m.value for m in run.metrics("blind_label_accuracy")}
-    auc = {(m.attack, m.adversary, m.scored_set, m.rows): m.value for m in run.metrics("label_auc")}
-    found = {
-        key: LabelResult(*key, m.value, auc[key], blind[key[1:]])
-        for m in run.metrics("label_accuracy")
-        if (key := (m.attack, m.adversary, m.scored_set, m.rows)) in auc and key[1:] in blind
-    }
+    """The targets' scores of attacks on their labels, the most successful first."""
+    auc = {_on_labels(m): m.value for m in run.metrics("label_auc")}
+    found: dict[tuple[str, str, str, str, int], LabelResult] = {}
+    for prefix in ("", "matched_"):
+        blind = {_on_labels(m)[1:]: m.value for m in run.metrics(f"blind_{prefix}label_accuracy")}
+        for m in run.metrics(f"{prefix}label_accuracy"):
+            key = _on_labels(m)
+            if key[1:] in blind and (prefix or key in auc):
+                found[key] = LabelResult(*key, m.value, blind[key[1:]], auc.get(key))
     return tuple(sorted(found.values(), key=lambda r: -r.accuracy))
+
+
+def _on_labels(m: Metric) -> tuple[str, str, str, str, int]:
+    return m.attack, m.adversary, m.target, m.scored_set, m.rows
 
 
 class NotRun(NamedTuple):

@@ -313,27 +313,31 @@ def _worth_of_secure_training(runs: Sequence[Run]) -> str:
         "rows, up to one affine map."
         for (attack, target), r2 in shares.items()
     )
-    named = _best_on_labels(runs, training=True)
-    return columns + "".join(f" Trained in the clear, {_named_labels(r)}" for r in named)
+    named = _named_labels(_best_on_labels(runs, training=True))
+    return columns + "".join(f" Trained in the clear, {sentence}" for sentence in named)
 
 
 def _labels_after_training(runs: Sequence[Run]) -> str:
     """Labels that attacks found without training traffic, which secure training does not hide."""
-    named = _best_on_labels(runs, training=False)
-    return "".join(f" Without training traffic, {_named_labels(r)}" for r in named)
+    named = _named_labels(_best_on_labels(runs, training=False))
+    return "".join(f" Without training traffic, {sentence}" for sentence in named)
 
 
 def _best_on_labels(runs: Sequence[Run], *, training: bool) -> list[LabelResult]:
     """The best result of each attack on labels that does, or does not, read training traffic."""
     scored = sorted((r for run in runs for r in label_results(run)), key=lambda r: r.accuracy)
     wanted = (r for r in scored if reads_training(r.attack) == training)
-    best = {(r.attack, r.adversary, r.scored_set): r for r in wanted}
+    best = {(r.attack, r.adversary, r.target, r.scored_set): r for r in wanted}
     return sorted(best.values(), key=lambda r: -r.accuracy)
 
 
-def _named_labels(r: LabelResult) -> str:
-    return (
-        f"{r.attack} at {r.adversary} names {100 * r.accuracy:.1f} % of {r.rows:,} "
-        f"{r.kind} labels rightly{_AS_CLUSTERS if up_to_renaming(r.attack) else ''} (the most frequent "
-        f"class: {100 * r.blind:.1f} %)."
-    )
+def _named_labels(found: Sequence[LabelResult]) -> list[str]:
+    """A sentence each; with the target's name where there are several."""
+    several = len({r.target for r in found}) > 1
+    return [
+        f"{r.attack} at {r.adversary} names {100 * r.accuracy:.1f} % of {r.rows:,} {r.kind} labels"
+        f"{f' of {r.target}' if several else ''} rightly"
+        f"{_AS_CLUSTERS if up_to_renaming(r.attack) else ''} "
+        f"(the most frequent class: {100 * r.blind:.1f} %)."
+        for r in found
+    ]

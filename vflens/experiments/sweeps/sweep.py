@@ -201,7 +201,7 @@ def _cell_rows(place: Document, done: Run, active: str) -> Rows:
     absent |= {(f.attack, f.adversary): f"failed: {f.reason}" for f in failed(done)}
     unscored = {attack: reason for (attack, party), reason in absent.items() if (attack, party) not in found}
     without = [{**place, "attack": attack, "refused": reason} for attack, reason in unscored.items()]
-    named = [{**place, **_label_row(r, active), **use} for r in labels]
+    named = [{**place, **_label_row(r), **use} for r in labels]
     reconstructed = [
         {**place, **_column_row(r), **theory.get((r.attack, r.target, r.scored_set), {}), **use}
         for r in scored
@@ -209,8 +209,8 @@ def _cell_rows(place: Document, done: Run, active: str) -> Rows:
     return without + named + reconstructed
 
 
-def _label_row(r: LabelResult, active: str) -> Document:
-    row = {"attack": r.attack, "adversary": r.adversary, "target": active, "scored_set": r.scored_set}
+def _label_row(r: LabelResult) -> Document:
+    row = {"attack": r.attack, "adversary": r.adversary, "target": r.target, "scored_set": r.scored_set}
     errors = {"label_accuracy": r.accuracy, "label_auc": r.auc, "blind": r.blind, "relative": r.relative}
     return {**row, "rows": r.rows, **errors}
 
