@@ -7,10 +7,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
+import horizontal
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from laboratory import experiment, federation, trained
+from laboratory import close, experiment, federation, trained
 from pydantic import Field
 
 from vflens.config.compatibility import HOOKS
@@ -321,6 +322,9 @@ def test_every_defence_at_home_acts(tmp_path: Path, name: str) -> None:
     """The other side of the refusals: each installed defence where it belongs lets a run finish."""
     kind: type[Defense] = DEFENSES.get(name)
     role = next(role for role, hooks in HOOKS.items() if kind.hooks() & hooks)
+    if role is Role.CLIENT:
+        _acts_at_a_client(tmp_path, kind, name)
+        return
     settings: dict[str, Any] = {"training": {"epochs": 1, "batch_size": 40, "learning_rate": 0.1}}
     if kind.hooks() <= {"wrap_model", "penalty"}:  # softmax regression has no layers
         settings["model"] = {"architecture": "mlp", "width": 3, "hidden": [4]}
@@ -332,3 +336,13 @@ def test_every_defence_at_home_acts(tmp_path: Path, name: str) -> None:
     (party,) = (m for m in local.members() if m.name == role.value)
     assert [type(d) for d in party.chain.defenses] == [kind]
     assert party.chain.unfired() == []
+
+
+def _acts_at_a_client(folder: Path, kind: type[Defense], name: str) -> None:
+    files = horizontal.deal(folder, {"a": horizontal.table(30, 1)}, defenses=[{"name": name}])
+    local = horizontal.federation(files)
+    local.run()
+    close(local)
+    chain = horizontal.clients_of(local)["a"].chain
+    assert [type(d) for d in chain.defenses] == [kind]
+    assert chain.unfired() == []
