@@ -10,7 +10,8 @@ from laboratory import experiment
 
 from vflens.errors import KnowledgeError
 from vflens.experiments.run.experiment import load_experiment
-from vflens.experiments.run.knowledge import check_granted
+from vflens.experiments.run.horizontal import HorizontalExperiment
+from vflens.experiments.run.knowledge import check_granted, check_served
 from vflens.experiments.run.run import run
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -82,3 +83,24 @@ def test_a_released_table_comes_from_a_defence(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["demo", "demo_deep", "own_csv", "compose", "gallery"])
 def test_the_examples_grant_what_their_attacks_need(name: str) -> None:
     check_granted(load_experiment(EXAMPLES / f"{name}.toml"))
+
+
+@pytest.mark.parametrize(
+    ("attack", "what"),
+    [("wgi", "gradients"), ("wmi", "embeddings"), ("half", "embeddings"), ("loss_threshold", "candidates")],
+)
+def test_an_attack_in_a_server_needs_a_client_that_grants_its_rows(attack: str, what: str) -> None:
+    settings: dict[str, Any] = {
+        "name": "served",
+        "data": {"name": "digits"},
+        "horizontal": {},
+        "scenarios": [{"name": "undefended"}],
+        "parties": {"clients": 2},
+        "attacks": [{"name": attack}],
+    }
+    with pytest.raises(KnowledgeError, match=f"{attack!r} at 'server' would never run: .*what = {what!r}"):
+        check_served(HorizontalExperiment.model_validate(settings))
+    granted = [{"what": what, "to": "server", "rows": 4, "by": "client-2"}]
+    check_served(HorizontalExperiment.model_validate(settings | {"disclose": granted}))
+    of_round = settings | {"attacks": [{"name": "softmax_inversion"}]}
+    check_served(HorizontalExperiment.model_validate(of_round))

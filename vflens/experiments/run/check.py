@@ -33,7 +33,7 @@ from vflens.experiments.run.any_experiment import AnyPartiesExperiment
 from vflens.experiments.run.dealer import data_set, deal_tables, remove_sockets, write_parties
 from vflens.experiments.run.experiment import Experiment, load_any
 from vflens.experiments.run.horizontal import HorizontalExperiment, check_clients
-from vflens.experiments.run.knowledge import check_granted
+from vflens.experiments.run.knowledge import check_granted, check_served
 from vflens.experiments.run.whole_models import check_models, described
 from vflens.models.family import ModelFamily
 from vflens.models.part import Keys, Site, plain
@@ -67,6 +67,7 @@ def check(file: Path) -> Document:
     configs = [config for parties in scenarios for config in parties if isinstance(config, DataConfig)]
     read = {c.party: tables.get(c.party) or read_party_table(experiment.files[c.party]) for c in configs}
     if isinstance(experiment, HorizontalExperiment):
+        check_served(experiment)
         clients = [c for c in configs if isinstance(c, ClientConfig)]
         agreed = check_clients(experiment, list({c.party: c for c in clients}.values()), read)
         for client in clients:
