@@ -15,7 +15,7 @@ export OPENBLAS_NUM_THREADS := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-deep test facts soak golden kernels wheel-check fmt lint types proto check-proto bench test-docs docs check lock audit-deps containers clean
+.PHONY: help setup demo demo-deep flower-check test facts soak golden kernels wheel-check fmt lint types proto check-proto bench test-docs docs check lock audit-deps containers clean
 
 help:           ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -91,6 +91,17 @@ types: $(VENV)/.dev     ## mypy --strict
 	@touch $@
 
 # The generator is pinned to the oldest runtime that pyproject.toml admits.
+flower-check: .venv-flower/.ready $(VENV)/.core   ## record a Flower app in an environment of its own, and read it
+	rm -rf .flower && mkdir .flower
+	FLWR_TELEMETRY_ENABLED=0 .venv-flower/bin/python examples/flower/app.py .flower/recorded
+	.venv/bin/vflens import-flower .flower/recorded --config examples/flower/app.toml --out .flower/server
+	.venv/bin/vflens attack .flower/server --attack softmax_inversion --target client-1 --out .flower/digit.npz
+
+.venv-flower/.ready:
+	python3 -m venv .venv-flower
+	.venv-flower/bin/pip install -q 'flwr[simulation]==1.41.0'
+	touch $@
+
 proto: .venv-proto/.ready   ## regenerate protos/*_pb2*
 	.venv-proto/bin/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. protos/vfl.proto
 	sed -i "s/DESCRIPTOR, 'protos\.vfl_pb2'/DESCRIPTOR, 'vflens.protos.vfl_pb2'/" protos/vfl_pb2.py

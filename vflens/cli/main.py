@@ -58,6 +58,7 @@ for _command in (
     evidence.ledger,
     evidence.attack,
     evidence.score,
+    evidence.import_flower,
     evidence.compare,
     evidence.audit_log,
     release.release,

@@ -1,0 +1,160 @@
+"""A recorded Flower app: its messages become a server's folder, and an attack finds the digits in it."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from commandline import Run
+
+from vflens.errors import ConfigError, DataError, StorageError
+from vflens.experiments.imports.flower import import_flower
+from vflens.protocol.horizontal import HorizontalFederation
+from vflens.storage.journal import Reader
+
+ROOT = Path(__file__).parents[2]
+RECORDED, EXAMPLE = ROOT / "tests/recorded/flower", ROOT / "examples/flower"
+APP = EXAMPLE / "app.toml"
+
+
+def digits() -> list[np.ndarray[Any, np.dtype[np.float64]]]:
+    """The first row of each client's file, in [0, 1]."""
+    files = sorted(EXAMPLE.glob("client-*.csv"))
+    return [np.loadtxt(file, delimiter=",", skiprows=1)[0, 1:-1] / 16 for file in files]
+
+
+def test_an_attack_finds_each_clients_digit(vflens: Run, tmp_path: Path) -> None:
+    server = tmp_path / "runs" / "server"
+    facts = json.loads(vflens("import-flower", RECORDED, "--config", APP, "--out", server, "--json").out)
+    assert facts["rounds"] == 2
+    found = []
+    for client in facts["clients"]:
+        out = tmp_path / f"{client}.npz"
+        attack = ("--attack", "softmax_inversion", "--target", client, "--out", out)
+        assert vflens("attack", server, *attack).code == 0
+        found.append(np.load(out)["values"][0])
+    assert len(found) == 3
+    for digit in digits():
+        assert min(np.abs(guess - digit).max() for guess in found) < 1e-12
+    assert vflens("report", tmp_path / "runs", "--out", tmp_path / "report.html").code == 0
+    assert "flower/digits" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "all that could be checked fits" in vflens("audit-log", server).out
+
+
+def test_updates_are_what_clients_returned_less_what_they_were_sent(tmp_path: Path) -> None:
+    import_flower(RECORDED, APP, tmp_path / "server")
+    federation = HorizontalFederation.load(tmp_path / "server")
+    assert [(p.name, p.train_rows) for p in federation.parties] == [(f"client-{i}", 8) for i in (1, 2, 3)]
+    lines = [json.loads(line) for line in (RECORDED / "messages.jsonl").read_text().splitlines()]
+    for released in Reader(tmp_path / "server" / "transcript"):
+        node = sorted({line["node"] for line in lines})[int(released.sender[-1]) - 1]
+        here = [x for x in lines if (x["round"], x["node"]) == (released.exchange.round + 1, node)]
+        sent, returned = (
+            np.load(RECORDED / next(x["file"] for x in here if x["direction"] == way))
+            for way in ("sent", "received")
+        )
+        for place, name in enumerate(("weight", "bias")):
+            due = returned[f"arr_{place}"] - sent[f"arr_{place}"]
+            np.testing.assert_array_equal(released.tensor(name), due)
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Path:
+    """A recording that a test may change."""
+    copied = tmp_path / "recorded"
+    shutil.copytree(RECORDED, copied)
+    return copied
+
+
+def _lines(change: Callable[[list[dict[str, Any]]], None]) -> Callable[[Path], None]:
+    def changed(recording: Path) -> None:
+        file = recording / "messages.jsonl"
+        lines = [json.loads(line) for line in file.read_text().splitlines()]
+        change(lines)
+        file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+
+    return changed
+
+
+def _arrays(name: str, *values: np.ndarray[Any, Any]) -> Callable[[Path], None]:
+    return lambda recording: np.savez(recording / name, *values)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda r: (r / "messages.jsonl").unlink(), "holds no recording"),
+        (lambda r: (r / "messages.jsonl").write_text("{\n"), "line 1, cannot be read"),
+        (lambda r: (r / "2.npz").write_bytes(b"no archive"), "line 4, cannot be read"),
+        (_arrays("2.npz", np.array([{}], object)), "line 4, cannot be read"),
+        (_arrays("2.npz", np.zeros((10, 63)), np.zeros(10)), r"arrays of shapes .*\(10, 63\)"),
+        (_arrays("5.npz", np.ones((10, 64)), np.ones(10)), "does not begin with the clients' mean"),
+        (_lines(lambda lines: lines[3]["metrics"].clear() or lines[9]["metrics"].clear()), "num-examples"),
+        (_lines(lambda lines: lines.__delitem__(slice(0, 3))), "round 1 was not recorded whole"),
+        (_lines(lambda lines: lines[1].update(file="2.npz")), "got different parameters"),
+        (_lines(lambda lines: lines[0].update(file="../../secret.npz")), "line 1, cannot be read"),
+        (_lines(lambda lines: lines.clear()), "holds no message"),
+    ],
+)
+def test_a_recording_that_cannot_be_read_is_refused(
+    tmp_path: Path, recorded: Path, change: Callable[[Path], Any], words: str
+) -> None:
+    change(recorded)
+    with pytest.raises((DataError, ConfigError), match=words):
+        import_flower(recorded, APP, tmp_path / "server")
+    assert not (tmp_path / "server").exists()
+
+
+def test_a_folder_is_not_written_over(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="choose a new folder"):
+        import_flower(RECORDED, APP, tmp_path)
+
+
+@pytest.fixture
+def recorder() -> ModuleType:
+    """The file that is copied beside a Flower app."""
+    spec = importlib.util.spec_from_file_location("vflens_recorder", EXAMPLE / "vflens_recorder.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _message(node: int, arrays: dict[str, Any], *, kind: str = "train", error: str = "") -> SimpleNamespace:
+    """A message as Flower's, as far as the recorder reads it."""
+    array_record = {name: SimpleNamespace(numpy=lambda value=value: value) for name, value in arrays.items()}
+    content = SimpleNamespace(
+        array_records={"arrays": array_record}, metric_records={"metrics": {"num-examples": 5}}
+    )
+    metadata = SimpleNamespace(message_type=kind, dst_node_id=node, src_node_id=node)
+    failed = SimpleNamespace(reason=error)
+    return SimpleNamespace(metadata=metadata, content=content, error=failed, has_error=lambda: bool(error))
+
+
+def test_the_recorder_writes_training_messages_alone(tmp_path: Path, recorder: ModuleType) -> None:
+    returned = [_message(1, {"w": np.ones(2)}), _message(2, {}, error="it stopped")]
+    grid = SimpleNamespace(send_and_receive=lambda messages, **options: returned, name="mine")
+    recording = recorder.Recorder(grid, tmp_path / "recorded")
+    sent = {"w": np.zeros(2)}
+    assert recording.send_and_receive([_message(1, sent), _message(2, sent)], timeout=3) == returned
+    recording.send_and_receive([_message(1, {"w": np.zeros(1)}, kind="evaluate")])
+    assert recording.name == "mine"
+    lines = [json.loads(x) for x in (tmp_path / "recorded/messages.jsonl").read_text().splitlines()]
+    assert [(x["round"], x["node"], x["direction"]) for x in lines[:4]] == [
+        (1, "1", "sent"),
+        (1, "2", "sent"),
+        (1, "1", "received"),
+        (1, "2", "received"),
+    ]
+    assert lines[3]["error"] == "it stopped"
+    np.testing.assert_array_equal(np.load(tmp_path / "recorded" / lines[2]["file"])["arr_0"], np.ones(2))
+    with pytest.raises(FileExistsError):
+        recorder.Recorder(grid, tmp_path / "recorded")

@@ -1,0 +1,1 @@
+"""Recordings of other frameworks as run folders, for reports and attacks."""

@@ -1,0 +1,58 @@
+"""The messages that ``examples/flower/vflens_recorder.py`` wrote."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from vflens.errors import DataError
+from vflens.storage.files import UNREADABLE, read_arrays
+from vflens.types import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Message:
+    """A line of a recording, with its arrays in the model's order; none of a reply that failed."""
+
+    round: int
+    node: str
+    direction: str
+    arrays: Sequence[Array]
+    rows: int
+
+
+def read_messages(recording: Path) -> list[Message]:
+    """The messages of ``recording``, in their order.
+
+    Raises:
+        DataError: it cannot be read.
+    """
+    file = recording / "messages.jsonl"
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError) as error:
+        raise DataError(
+            f"{recording} holds no recording ({error}): give the folder of the recorder"
+        ) from error
+    found = [_message(recording, number, line) for number, line in enumerate(lines, 1) if line.strip()]
+    if not found:
+        raise DataError(f"{file} holds no message: record an app that trains")
+    return found
+
+
+def _message(recording: Path, number: int, line: str) -> Message:
+    try:
+        facts = json.loads(line)
+        arrays: list[Array] = []
+        if "file" in facts:
+            name = Path(str(facts["file"])).name  # the recording's own folder alone
+            kept = read_arrays(recording / name)
+            arrays = [kept[f"arr_{i}"] for i in range(len(kept))]
+        rows = int(facts.get("metrics", {}).get("num-examples", 0))
+        return Message(int(facts["round"]), str(facts["node"]), str(facts["direction"]), arrays, rows)
+    except (*UNREADABLE, KeyError, TypeError, AttributeError) as error:
+        raise DataError(
+            f"{recording / 'messages.jsonl'}, line {number}, cannot be read ({error}): record anew"
+        ) from error
