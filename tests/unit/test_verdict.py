@@ -374,3 +374,17 @@ def test_no_attack_is_looked_up_for_each_figure(tmp_path: Path) -> None:
         for _ in range(20):
             assert len(results(run)) == 2 * len(milestones)
     assert sorted(call.args[1] for call in get.call_args_list) == ["half", "lmmse"]
+
+
+def test_clients_and_their_server_are_called_by_name() -> None:
+    from types import SimpleNamespace
+    from typing import cast
+
+    from vflens.experiments.results.folders import Run
+    from vflens.experiments.results.verdict import named
+    from vflens.types import Role
+
+    roles = {"hub": Role.SERVER, "north": Role.CLIENT, "b": Role.PASSIVE}
+    infos = {name: SimpleNamespace(role=role) for name, role in roles.items()}
+    found = SimpleNamespace(infos=lambda: infos, of_role=lambda r: [n for n in roles if roles[n] == r])
+    assert [named(cast(Run, found), n) for n in roles] == ["the server", "north", "the passive party b"]

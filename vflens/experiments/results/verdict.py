@@ -281,8 +281,12 @@ def attacker(run: Run, attack: str | None = None) -> str:
 
 
 def named(run: Run, party: str) -> str:
-    """A party in words: its role, and its name if that differs."""
+    """A party in words: its role, and its name if that differs; of a horizontal run as it is called."""
+    if party in run.of_role(Role.SERVER):
+        return "the server"
     info = run.infos().get(party)
+    if info is not None and info.role == Role.CLIENT:
+        return party
     if info is None:
         return f"party {party}"
     return f"the {info.role} party" + ("" if party == info.role else f" {party}")
