@@ -205,7 +205,7 @@ class TestWrongParties:
             (
                 {"disclose": [{"what": "moments", "to": "active", "rows": 3}]},
                 2,
-                "rows (at least 1) belong to auxiliary and labels, and only there",
+                "rows (at least 1) belong to all but parameters and moments, and only there",
             ),
             ({"alignment_key": "short"}, 2, "alignment_key: String should have at least 16 characters"),
             ({"defenses": [{"name": "nosuch"}]}, 9, "unknown defenses plug-in 'nosuch': known are "),
@@ -359,9 +359,7 @@ class TestWrongPaths:
         said = refused(2, "predict", "--to", "10.0.0.1:7001", "--token-file", config)
         assert "is not loopback and there is no TLS" in said
         said = refused(2, "predict", "--config", finished_run / "run/passive/config.toml")
-        assert said.endswith(
-            "is not an active party's configuration with an operator_token: predictions are asked there"
-        )
+        assert "is neither a client's configuration, nor an active party's with an operator_token" in said
 
     @pytest.mark.parametrize("folder", [None, "/nope", "/dev/null"])
     def test_the_data_folder(

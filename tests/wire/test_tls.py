@@ -438,7 +438,7 @@ class TestEnd:
                 peers=(peer,), limits=LIMITS, tls=mine, party="coordinator", role=Role.COORDINATOR
             )
             with pytest.raises(AccessError, match=r"the certificate of party 'callee' at .* has ended"):
-                _check_alive(config)
+                _check_alive(SimpleNamespace(config=config, left_out=()))
         assert [("ends in" in s, "new connections are refused" in s) for s in said] == [
             (True, False),
             (False, True),

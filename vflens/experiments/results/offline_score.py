@@ -13,7 +13,7 @@ from vflens.clients.horizontal.client import Client
 from vflens.clients.passive import PassiveParty
 from vflens.config import ActiveConfig, ClientConfig, DataConfig, PassiveConfig, load_party
 from vflens.errors import ConfigError, DataError
-from vflens.experiments.results.folders import Metric, read_party
+from vflens.experiments.results.folders import Metric, PartyRun, read_party
 from vflens.protocol.acts import Guess, Submission
 from vflens.protocol.federation import Federation
 from vflens.services.folder import exclusive
@@ -43,6 +43,23 @@ def score_estimate(file: Path, config_file: Path) -> Document:
         raise ConfigError(
             f"{config_file} configures a {config.role}: only the target, a data party, can score"
         )
+    attack, submission = _estimate_of(file, config, config_file)
+    with exclusive(config.out):  # two writers would spoil its logs
+        _keep_score(config, submission)
+    rows = len(submission.rows)
+    party = read_party(config.out)
+    found = [
+        m
+        for m in party.metrics
+        if (m.rows, m.scored_set, m.adversary) == (rows, submission.figures_of, submission.sender)
+    ]
+    figures = {m.metric: m.value for m in found if m.attack == attack and not m.column and not m.values}
+    facts = {"attack": attack, "rows": rows, **figures}
+    return {**facts, **_blind(config, submission, party, attack, found)}
+
+
+def _estimate_of(file: Path, config: DataConfig, config_file: Path) -> tuple[str, Submission]:
+    """The attack and its estimate in ``file``, of the party of ``config``."""
     attack, target, submission = _read(file)
     if target != config.party:
         raise ConfigError(
@@ -55,30 +72,26 @@ def score_estimate(file: Path, config_file: Path) -> Document:
             f"{file} says that {submission.sender!r} is the adversary: in this run "
             f"{', '.join(sorted(others))} can be, write one with `vflens attack`"
         )
-    with exclusive(config.out):  # two writers would spoil its logs
-        _keep_score(config, submission)
-    rows = len(submission.rows)
-    party = read_party(config.out)
-    found = [
-        m
-        for m in party.metrics
-        if (m.rows, m.scored_set, m.adversary) == (rows, submission.figures_of, submission.sender)
-    ]
-    figures = {m.metric: m.value for m in found if m.attack == attack and not m.column and not m.values}
-    facts = {"attack": attack, "rows": rows, **figures}
+    return attack, submission
+
+
+def _blind(
+    config: DataConfig, submission: Submission, party: PartyRun, attack: str, found: Sequence[Metric]
+) -> Document:
+    """Beside the errors of ``attack`` among the figures ``found``: those of a blind guess, by column too."""
     matched = "" if submission.step is None else "matched_"
     if isinstance(config, ActiveConfig) or submission.estimates == "labels":
         name = f"blind_{matched}label_accuracy"
         blind = next(m.value for m in found if m.metric == name)
-        return {**facts, "blind_guess": "the most frequent class", name: blind}
+        return {"blind_guess": "the most frequent class", name: blind}
     if submission.estimates == "membership":
-        return {**facts, "blind_guess": "a guess", "blind_membership_auc": 0.5}
+        return {"blind_guess": "a guess", "blind_membership_auc": 0.5}
     best = min((m for m in found if m.metric == f"blind_{matched}mse"), key=lambda m: m.value)
     if matched:
-        return {**facts, "blind_guess": best.attack, best.metric: best.value}
-    names = [c.name for p in party.federation.parties if p.name == target for c in p.columns]
+        return {"blind_guess": best.attack, best.metric: best.value}
+    names = [c.name for p in party.federation.parties if p.name == config.party for c in p.columns]
     columns = _by_column((m for m in found if m.attack in (attack, "")), names)
-    return {**facts, "blind_guess": best.attack, "blind_mse": best.value, "columns": columns}
+    return {"blind_guess": best.attack, "blind_mse": best.value, "columns": columns}
 
 
 def _adversaries(config: DataConfig) -> list[str]:
