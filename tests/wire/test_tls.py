@@ -437,8 +437,9 @@ class TestEnd:
             config: Any = SimpleNamespace(
                 peers=(peer,), limits=LIMITS, tls=mine, party="coordinator", role=Role.COORDINATOR
             )
+            leading: Any = SimpleNamespace(config=config, left_out=())
             with pytest.raises(AccessError, match=r"the certificate of party 'callee' at .* has ended"):
-                _check_alive(SimpleNamespace(config=config, left_out=()))
+                _check_alive(leading)
         assert [("ends in" in s, "new connections are refused" in s) for s in said] == [
             (True, False),
             (False, True),

@@ -169,6 +169,6 @@ def study(size: Size) -> ClientStudy:
         attacked=100 if whole else 20,
         granted=1000 if whole else 100,
         clients=10,
-        horizontal={"rounds": 50 if whole else 8},
+        horizontal={"rounds": 50 if whole else 25},
         effort={} if whole else {"wgi": {"steps": 100}, "bmi": {"learning_steps": 100}},
     )
