@@ -306,7 +306,7 @@ def test_outside_the_lab_a_thief_has_receipts_and_no_figures(tmp_path: Path) -> 
     assert '<section id="labels">' in page
     row = page[page.index("<td>gradient_sign</td>") :]
     assert row.startswith(
-        "<td>gradient_sign</td><td>passive</td><td>training rows</td><td>72</td><td>1.000</td>"
+        "<td>gradient_sign</td><td>passive</td><td>active</td><td>training rows</td><td>72</td><td>1.000</td>"
     )
     (receipt,) = (e for e in _events(tmp_path / "passive") if e["event"] == "receipt")
     assert receipt.keys() & {"rows", "attacks", "label_accuracy", "errors"} == {"rows", "attacks"}
