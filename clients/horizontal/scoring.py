@@ -16,6 +16,7 @@ from vflens.score.batches import BatchColumnScoring, BatchLabelScoring
 from vflens.score.columns import ColumnScoring
 from vflens.score.labels import LabelScoring
 from vflens.score.membership import MembershipScoring
+from vflens.score.scored import Scored
 from vflens.score.service import ScoringService
 from vflens.storage.journal import Reader
 from vflens.storage.metrics import Metrics
@@ -58,6 +59,7 @@ class ClientScoring:
             "metrics": client.metrics,
             "log": client.log,
             "folder": client.folder,
+            "once": Scored(client.folder / "scored.json"),
         }
         columns = service | {"truth": run.truth, "columns": client.table.columns, "training": train}
         columns |= {"pictures": config.scoring.pictures}

@@ -62,6 +62,7 @@ class SplitSteps:
         self._name, self._leader, self._run, self._bottom = name, leader, run, bottom
         self._secret, self._chain, self._gate, self._record = secret, chain, gate, record
         self._gate.keep_last(run.federation.epoch_steps)
+        self._gate.release_once()  # a server may send other gradients in a round that it begins anew
         self._start: Mapping[str, Array] = {}  # the bottom model of the round, by the names of the whole
         self._batches: list[Array] = []  # of the round
         self._next = -1  # the step that may come next

@@ -20,10 +20,11 @@ from vflens.coordinator.rounds import averaged
 from vflens.errors import ConfigError, ProtocolError, StateError, UnavailableError, VflensError
 from vflens.experiments.log_audit.audit import audit_logs
 from vflens.experiments.run.in_process import LocalFederation
+from vflens.numerics.fixed_point import decoded
 from vflens.protocol.acts import Act, Describe, Prepare, Step, StepReply
 from vflens.protocol.horizontal import HorizontalFederation
 from vflens.protocol.link import Link
-from vflens.protocol.masked_update import FRACTION_BITS
+from vflens.protocol.masked_update import FRACTION_BITS, MaskedRound
 from vflens.protocol.secure_sum import Masking
 from vflens.types import Array, Exchange, Phase, Point, Released, sealed
 
@@ -204,9 +205,7 @@ def test_a_mask_hides_one_update_even_after_a_restart(
     first = asked(local, ("a", "b", "c"))
     assert asked(local, others, shift) is first
     rebuild(local, "a")
-    sentence = (
-        "came before with other parameters" if shift else "was masked for other numbers before a restart"
-    )
+    sentence = "came before with other parameters" if shift else "left with other numbers before a restart"
     with pytest.raises(StateError, match=rf"round 0 {sentence}"):
         asked(local, others, shift)
     assert numbers(asked(local, ("a", "b", "c"))).tobytes() == numbers(first).tobytes()
@@ -221,6 +220,32 @@ def test_other_parameters_give_other_masks(tmp_path: Path) -> None:
     zero = np.zeros(1000, np.uint64)
     one, other = (masking.masked(zero, names, 0, given) for given in (b"one", b"other"))
     assert not np.isin(one, other).any()
+    close(local)
+
+
+def test_clients_that_are_told_different_weights_mask_differently(tmp_path: Path) -> None:
+    """Else a server could tell all but one that their updates weigh nothing, and read that one's."""
+    local = federation(deal(tmp_path, TABLES, **SECURE))
+    server, clients = server_of(local), clients_of(local)
+    server.prepare()
+    heavy = [
+        replace(p, train_rows=10**13 if p.name == "a" else p.train_rows) for p in server.prepared.parties
+    ]
+    told = replace(server.prepared, parties=tuple(heavy))
+    exchange = Exchange("tiny/run", Phase.TRAIN, 0, 0)
+    received = Released("server", exchange, Point.PARAMETERS, NO_ROWS, dict(server.parameters))
+    update = {name: np.ones_like(value) for name, value in server.parameters.items()}
+    sums = []
+    for others in (server.prepared, told):
+        total = np.zeros(15, np.uint64)
+        for name, client in clients.items():
+            assert client.masking is not None
+            known = server.prepared if name == "a" else others
+            sent = MaskedRound(known, client.masking, name, tuple(TABLES), received)(update)
+            total += sent["masked"].view(np.uint64)
+        sums.append(decoded(total, FRACTION_BITS))
+    np.testing.assert_allclose(sums[0], 1, rtol=0, atol=1e-11)  # the weights sum to 1
+    assert np.abs(sums[1]).min() > 10  # masks that did not cancel
     close(local)
 
 

@@ -170,6 +170,18 @@ def test_guesses_of_a_round_are_scored_once(trained: Any) -> None:
     link.call(submission(step=1, guesses=(other,)))  # another round
 
 
+def test_what_was_scored_stays_known_whatever_else_is_scored_and_after_a_restart(trained: Any) -> None:
+    """Columns and labels have services of their own, and one memory."""
+    link = server_of(trained).links["a"]
+    link.call(submission())
+    labels = Guess("mine", np.full((1, 3), 0.5), np.zeros(1, np.uint8))
+    link.call(submission(estimates="labels", guesses=(labels,)))
+    rebuild(trained, "a")
+    other = Guess("mine", np.zeros((1, 4)), np.zeros(1, np.uint8))
+    with pytest.raises(StateError, match="were scored before"):
+        server_of(trained).links["a"].call(submission(guesses=(other,)))
+
+
 def test_disclosures_wait_for_the_last_round_and_go_to_the_server(tmp_path: Path) -> None:
     local = federation(deal(tmp_path, TABLES, **ONE_ROW))
     server = server_of(local)

@@ -142,6 +142,26 @@ def test_other_parameters_of_the_same_round_are_refused(local: LocalFederation) 
         client.step(Step(exchange(4), NO_ROWS, sent))
 
 
+def test_other_gradients_after_a_restart_get_no_second_draw_of_noise(tmp_path: Path) -> None:
+    noisy = [{"name": "dp_gaussian"}]
+    local = federation(deal(tmp_path, TABLES, defenses=noisy, **SPLIT))
+    server_of(local).prepare()
+    acts = [parameters(local), gradient(1), gradient(2), gradient(3)]
+    first = [_bits(clients_of(local)["a"].step(act).released) for act in acts]
+    rebuild(local, "a")
+    client = clients_of(local)["a"]
+    assert [_bits(client.step(act).released) for act in acts[:2]] == first[:2]
+    other = replace(gradient(2), received=_scaled(gradient(2).received, -30.0))
+    with pytest.raises(StateError, match="left with other numbers before a restart"):
+        client.step(other)
+    close(local)
+
+
+def _scaled(released: Released | None, factor: float) -> Released:
+    assert released is not None
+    return replace(released, tensors={"gradient": sealed(released.tensor("gradient") * np.float32(factor))})
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

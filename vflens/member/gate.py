@@ -63,6 +63,12 @@ class ReleaseGate:
         """Keep the last ``count`` training releases of a point: a stale gradient leaves a step later."""
         self._keep = count
 
+    def release_once(self) -> None:
+        """Refuse to release other numbers in an exchange than an earlier process did; see
+        :class:`vflens.storage.release_digests.ReleaseDigests`.
+        """
+        self._digests.once = True
+
     def make_room(self, positions: int, rows: int) -> None:
         """Expect ``rows`` prediction rows below ``positions``; see :class:`RowLog`."""
         self._room = positions, rows

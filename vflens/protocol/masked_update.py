@@ -30,7 +30,8 @@ _NAME = "masked"
 class MaskedRound:
     """Masks the update of the client ``name`` in the round whose parameters it ``received``.
 
-    The masks depend on these parameters: a server that sends others for the same round gets other masks.
+    The masks depend on these parameters, and on the federation as it was described to the client: where a
+    server tells clients different things, such as other weights, their masks do not cancel.
 
     Raises:
         ProtocolError: ``participants`` are not the clients of a round, with this one among them.
@@ -70,7 +71,8 @@ class MaskedRound:
                 "no mask hides: check its table, its defences and the learning rate"
             ) from None
         publics = {name: self.federation.mask_keys[name] for name in self.participants}
-        masked = self.masking.masked(whole, publics, round_, digest(self.received))
+        given = digest(self.received) + self.federation.digest
+        masked = self.masking.masked(whole, publics, round_, given)
         return {_NAME: masked.view(np.int64)}
 
 

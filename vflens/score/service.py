@@ -50,6 +50,7 @@ class ScoringService(ABC):
         lab: the receipt contains the errors.
         metrics, log: the target's, which keep the errors.
         folder: the target's, which keeps what was scored.
+        once: what was scored, where services share a folder.
     """
 
     def __init__(
@@ -62,10 +63,11 @@ class ScoringService(ABC):
         metrics: Metrics,
         log: FilteringBoundLogger,
         folder: Path,
+        once: Scored | None = None,
     ) -> None:
         self._party, self._width, self._lab = party, width, lab
         self._milestones = milestones(predicting)  # numbers of prediction rows scored outside lab mode
-        self._once = Scored(folder / "scored.json")
+        self._once = once or Scored(folder / "scored.json")
         self._metrics, self._log = metrics, log
         self._lock = threading.Lock()
 

@@ -56,7 +56,7 @@ class ReleaseDigests:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._file = folder / FILE
+        self._file, self.once = folder / FILE, False
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._file.touch()
@@ -76,18 +76,19 @@ class ReleaseDigests:
         One that an earlier process wrote is not written again.
 
         Raises:
-            StateError: an earlier process masked other numbers for this exchange: the same mask on two would
-                show their difference.
+            StateError: an earlier process released other numbers in this exchange, under the same mask, or
+                under the same noise where a peer may choose them (``once``): their difference would show.
         """
         exchange = released.exchange
         places = _PHASES.index(exchange.phase), _POINTS.index(released.point)
         record = _RECORD.pack(*places, *exchange[2:], digest(released))
         if record in self._earlier:
             return
-        if released.point is Point.MASKED_UPDATE and record[:-LINK_BYTES] in self._exchanges:
+        bound = (self.once and exchange.phase is Phase.TRAIN) or released.point is Point.MASKED_UPDATE
+        if bound and record[:-LINK_BYTES] in self._exchanges:
             raise StateError(
-                f"round {exchange.round} was masked for other numbers before a restart: a mask serves once, "
-                "begin a new run"
+                f"{released.point} of round {exchange.round} left with other numbers before a restart: its "
+                "mask or noise serves once, repeat the round as it was or begin a new run"
             )
         try:
             append(self._out, record, self._file)
