@@ -23,6 +23,7 @@ from vflens.storage.metrics import Metrics
 from vflens.tables.table import Table
 from vflens.types import Array, Phase, Point
 
+_MOST_MATCHED = 1000  # rows of a round whose assignment takes no longer than a second
 _ESTIMATES = ("features", "labels", "membership")
 
 
@@ -96,6 +97,11 @@ class ClientScoring:
             raise ProtocolError(
                 f"submission of {len(act.rows)} rows of round {act.step}: {self._client.name!r} trained on "
                 f"{len(places)} different ones in it, estimate all of them"
+            )
+        if act.estimates == "features" and len(places) > _MOST_MATCHED:
+            raise ProtocolError(
+                f"submission of {len(places)} rows of round {act.step}: at most {_MOST_MATCHED} are matched "
+                "with the truth, attack rounds of fewer rows"
             )
         return self._of_rounds[act.estimates].score(act, places, ended=ended)
 

@@ -31,7 +31,7 @@ class Measured(Protocol):
 
 def record_utility(client: Measured, run: LocalRun, site: Site) -> None:
     """Add accuracy and AUC on the prediction rows: of the last parameters, and of a model of the same kind
-    that the client trains on its own rows for as many epochs. Keep what the last parameters predict.
+    that the client trains on its own rows for as many steps. Keep what the last parameters predict.
     """
     federation = run.federation
     train, predict = (federation.rows_of(client.name, phase) for phase in (Phase.TRAIN, Phase.PREDICT))
@@ -45,6 +45,7 @@ def record_utility(client: Measured, run: LocalRun, site: Site) -> None:
         run.labels,
         train,
         rng=stream(client.secret, "alone"),
+        steps=federation.epochs * federation.batches_of(client.name),
     )
     inputs = client.chain.fold("on_batch", run.inputs[predict], exchange, predict)
     scores = {"": run.model.log_scores(inputs, exchange), "_alone": alone(predict)}

@@ -182,6 +182,12 @@ def test_what_was_scored_stays_known_whatever_else_is_scored_and_after_a_restart
         server_of(trained).links["a"].call(submission(guesses=(other,)))
 
 
+def test_rows_whose_assignment_takes_long_are_refused(trained: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vflens.clients.horizontal.scoring._MOST_MATCHED", 0)
+    with pytest.raises(ProtocolError, match="at most 0 are matched with the truth"):
+        server_of(trained).links["a"].call(submission())
+
+
 def test_disclosures_wait_for_the_last_round_and_go_to_the_server(tmp_path: Path) -> None:
     local = federation(deal(tmp_path, TABLES, **ONE_ROW))
     server = server_of(local)

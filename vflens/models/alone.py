@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 
 import numpy as np
 
@@ -21,18 +22,18 @@ def train_alone(
     rows: Array,
     *,
     rng: np.random.Generator,
+    steps: int | None = None,
 ) -> Callable[[Array], Array]:
     """Train on ``rows`` as the federation trains; return what gives the scores (m, k) of any m rows.
 
     ``read`` returns the inputs (m, d) of the rows asked. ``site`` describes the active party, with the width
-    that it receives in the federation.
+    that it receives in the federation. Training ends after so many ``steps``, if they come before its epochs.
     """
-    whole, step = WholeModel(model, site), 0
-    for epoch in range(site.training.epochs):
-        for batch in batches(rows, site.training.batch_size, rng):
-            exchange = Exchange("alone", Phase.TRAIN, epoch, step)
-            whole.learn(read(batch), one_hot(labels[batch], site.classes), exchange)
-            step += 1
+    whole, size = WholeModel(model, site), site.training.batch_size
+    every = ((epoch, b) for epoch in range(site.training.epochs) for b in batches(rows, size, rng))
+    for step, (epoch, batch) in enumerate(islice(every, steps)):
+        exchange = Exchange("alone", Phase.TRAIN, epoch, step)
+        whole.learn(read(batch), one_hot(labels[batch], site.classes), exchange)
 
     def scores(new: Array) -> Array:
         """Scores float64 (m, k) of the rows ``new`` int (m,)."""

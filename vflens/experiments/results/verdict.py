@@ -31,6 +31,7 @@ from vflens.types import Document, Facts, Phase, Role
 _NOTHING = "Nothing can be said yet about what leaks: no reconstruction was scored beside a blind guess."
 _NO_COLUMNS = "No reconstruction of columns was scored beside a blind guess."  # other results exist
 _AS_CLUSTERS = ", each of its classes under the name that fits best"  # they have none of their own
+_IN_BATCHES = "SplitFed: the server received the labels and an embedding of every training row"
 _GRANTED = "granted, not on the wire"  # what an attack read that no round sends
 _SPOKEN_RUNS = 4  # the heat map shows the others
 
@@ -85,7 +86,9 @@ def verdict(runs: Sequence[Run]) -> Verdict:
     if not any(final(r) for r in runs):
         other = any(explained(r) or label_results(r) for r in runs)
         beside = _worth_of_secure_training(runs) + _labels_after_training(runs)
-        said = _NO_COLUMNS if other else _NOTHING
+        said = _NO_COLUMNS if other or any(membership_results(r) for r in runs) else _NOTHING
+        if any(p.federation.horizontal.get("method") == "splitfed" for r in runs for p in r.parties):
+            said = f"{_IN_BATCHES}. {said}"
         return Verdict(said, assumption=beside.strip(), caveats=_caveats(runs))
     others = [
         _compared(r, n, runs[first]) for i, (r, n) in enumerate(zip(runs, names, strict=True)) if i != first
