@@ -338,6 +338,12 @@ def test_attack_and_score_on_the_folders_give_the_run_s_figures(whole: Any, tmp_
         attack_recorded(home / "server", "half_star", "a", out)
 
 
+def test_a_client_s_folder_is_not_the_adversary_s(whole: Any, tmp_path: Path) -> None:
+    home, *_ = whole
+    with pytest.raises(ConfigError, match="the adversary is in the server, give the server's folder"):
+        attack_recorded(home / "a", "first_layer", "a", tmp_path / "guess.npz")
+
+
 def test_outside_lab_mode_two_truths_give_identical_replies(tmp_path: Path) -> None:
     """Receipts of guesses of 50 rows and more hold no bit of columns or labels."""
     batch = {"training": {**ONE_ROW["training"], "batch_size": 60}, "attacks": ()}

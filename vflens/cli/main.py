@@ -39,7 +39,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
-    help="What each party of a vertical federation can reconstruct from what it receives, and what a defence "
+    help="What each party of a federation can reconstruct from what it receives, and what a defence "
     "buys and costs.",
     epilog="Start with: make demo. Exit codes: "
     f"{', '.join(f'{code} {word}' for code, word in exit_codes().items())}.",

@@ -79,7 +79,9 @@ def attack_recorded(
         KnowledgeError: the transcript lacks what the attack needs.
         PluginError: the attack fails.
     """
-    horizontal = read_party(folder).role is Role.SERVER
+    horizontal = (role := read_party(folder).role) is Role.SERVER
+    if role is Role.CLIENT:
+        raise ConfigError(f"{folder} is a client's: the adversary is in the server, give the server's folder")
     federation = HorizontalFederation.load(folder) if horizontal else Federation.load(folder)
     config = load_party(folder / "config.toml")
     attack = _configured(config, name, parameters or {})
