@@ -57,13 +57,9 @@ class UpdateSpending:
             return {}
         party = next(p for p in self._federation.parties if p.name == self._party)
         width = self._federation.part_size(party).parameters
-        split = (
-            self._federation.horizontal.is_split
-        )  # embeddings leave too: an update's noise protects nobody
         found: dict[Unit, Accountant] = {
             unit: Accountant.of(self._claims(hook), self._limits.delta, width)
             for unit, (hook, _) in _UNITS.items()
-            if not (split and unit == "client")
         }
         return {unit: accountant for unit, accountant in found.items() if accountant.counts}
 

@@ -215,3 +215,8 @@ def test_that_of_several_steps_nears_the_gradient_as_the_rate_falls() -> None:
     assert errors[0] > 1e-3
     assert errors[1] == pytest.approx(errors[0] / 10, rel=0.2)
     assert errors[2] == pytest.approx(errors[0] / 100, rel=0.2)
+
+
+def test_labels_of_a_bias_that_is_all_noise_are_those_of_the_probabilities() -> None:
+    probabilities = np.array([0.5, 0.25, 0.25])
+    np.testing.assert_array_equal(label_counts(np.full(3, 10.0), 8, probabilities), [4, 2, 2])

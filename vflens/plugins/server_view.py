@@ -17,7 +17,8 @@ from vflens.types import Array, ColumnInfo, Exchange, Knowledge, Moments, PartyI
 Parameters: TypeAlias = Mapping[str, Array]
 #: The tensors of granted candidates.
 CANDIDATES = ("candidate_features", "candidate_labels")
-#: What an attack may read by a grant alone: the server receives none of it in a round.
+#: What an attack may read by a grant alone: the server receives none of it in a round, but for SplitFed's
+#: embeddings.
 _GRANTED_ALONE = (Point.EMBEDDING, Point.GRADIENT, Point.PARAMETERS)
 
 
@@ -234,7 +235,8 @@ class ServerView(TargetView):
 
     def _disclosed(self, point: Point, sender: str, holding: str = "") -> Released | None:
         found = super()._disclosed(point, sender, holding)
-        if found is not None and point in _GRANTED_ALONE:
+        sent = point is Point.EMBEDDING and self._federation.horizontal.is_split
+        if found is not None and point in _GRANTED_ALONE and not sent:
             self.granted.add(point)
         return found
 

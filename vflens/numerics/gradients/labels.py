@@ -45,6 +45,8 @@ def label_counts(bias: Array, rows: int, probabilities: Array) -> Array:
         probabilities: the mean of p over rows like the batch's (k,), of sum 1.
     """
     expected = np.maximum(rows * (probabilities - bias), 0)
+    if not expected.any():  # noise on the bias
+        expected = probabilities.copy()
     expected *= rows / expected.sum()
     counts = np.floor(expected)
     missing = rows - int(counts.sum())
