@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -319,6 +320,25 @@ def test_the_audit_of_two_clients_finds_a_server_that_swaps_keys(tmp_path: Path,
     problems = [(finding.party, finding.problem) for finding in audited.found.findings]
     swapped = "its key of masks of 'b' is not that of 'b': who put it there could read updates"
     assert problems == ([("a", swapped)] if "b" in given else [])
+
+
+def test_the_audit_finds_a_server_that_tells_clients_other_numbers_of_rows(tmp_path: Path) -> None:
+    local = federation(deal(tmp_path, TABLES, **SECURE))
+    server_of(local).prepare()
+    close(local)
+    file = tmp_path / "b" / "federation.json"
+    facts = json.loads(file.read_text())
+    (heavy,) = (party for party in facts["parties"] if party["name"] == "a")
+    heavy["train_rows"] = 10**13
+    file.write_text(json.dumps(facts))
+    (audited,) = audit_logs([tmp_path / name for name in "abc"])
+    assert [(f.party, f.problem) for f in audited.found.findings] == [
+        (
+            "b",
+            "its number of training rows of 'a' is not that of 'a': who put it there could change the "
+            "weights of updates",
+        )
+    ]
 
 
 WRONG: dict[str, tuple[Any, str]] = {

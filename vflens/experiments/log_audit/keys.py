@@ -1,23 +1,31 @@
-"""The public keys of masks: whether a server gave every client the keys that the clients sent."""
+"""What a server told clients of one another: public keys of masks, and numbers of rows."""
 
 from __future__ import annotations
 
 from vflens.experiments.log_audit.finding import Found
 from vflens.experiments.results.folders import Run
 
+#: Facts of a client, by their names: what they are called, and what another value would do.
+_FACTS = {
+    "mask_key": ("key of masks", "could read updates"),
+    "train_rows": ("number of training rows", "could change the weights of updates"),
+}
+
 
 def compare_keys(run: Run, found: Found) -> None:
-    """Compare the keys of masks in ``federation.json`` of each party with those of their owners.
+    """Compare the clients in ``federation.json`` of each party with what their owners have there.
 
-    A client takes no federation that gives it another key than its own.
+    A client takes no federation that describes it otherwise than it is.
     """
-    held = {p.name: {info.name: info.mask_key for info in p.federation.parties} for p in run.parties}
-    for party, keys in held.items():
-        for owner, key in keys.items():
-            if owner in held and key != held[owner].get(owner, key):
-                found.differs(
-                    party,
-                    "federation.json",
-                    f"its key of masks of {owner!r} is not that of {owner!r}: who put it there could read "
-                    "updates",
-                )
+    for fact, (called, effect) in _FACTS.items():
+        held = {
+            p.name: {info.name: getattr(info, fact) for info in p.federation.parties} for p in run.parties
+        }
+        for party, values in held.items():
+            for owner, value in values.items():
+                if owner in held and value != held[owner].get(owner, value):
+                    found.differs(
+                        party,
+                        "federation.json",
+                        f"its {called} of {owner!r} is not that of {owner!r}: who put it there {effect}",
+                    )
