@@ -36,7 +36,9 @@ class Subject:
 
     ``x`` (n, d) its columns scaled to [0, 1], ``clipped`` values of which lay outside; ``columns`` their
     public metadata, in the file's units. Where they are known: ``other`` (n, m), the active party's columns,
-    and ``labels`` (n,); after training ``weight`` (k, d), the party's own block of the model.
+    and ``labels`` (n,); after training ``weight`` (k, d), the party's own block of the model. ``bounds``
+    (d, 2) are the values of each column, in the file's units, that are 0 and 1 in ``x``; None of a run
+    folder.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Subject:
     other: Array | None = None
     labels: Array | None = None
     weight: Array | None = None
+    bounds: Array | None = None
 
     def sample(self, rows: int, rng: np.random.Generator) -> Subject:
         """At most ``rows`` of its rows, drawn without replacement."""
@@ -83,7 +86,7 @@ def load_subject(
         subject = _of_run(path)
     elif source in DATASETS.names() or source.startswith("openml:"):
         subject = _of_dataset(source, columns)
-    elif source.endswith((*_FILES, ".toml")):
+    elif is_table(source):
         subject = _of_table(path.name, _party_table(path, columns, id_column), classes or 0)
     else:
         raise ConfigError(
@@ -91,6 +94,11 @@ def load_subject(
             f"a passive party's run folder, or one of {', '.join(DATASETS.names())}"
         )
     return _checked(subject, classes)
+
+
+def is_table(source: str) -> bool:
+    """Whether ``source`` names a file of columns, which knows no number of classes."""
+    return source.endswith((*_FILES, ".toml")) and not Path(source).is_dir()
 
 
 def subject_of(name: str, spec: PartyFile, classes: int) -> Subject:
@@ -147,8 +155,10 @@ def _description(path: Path) -> PartyFile:
 def _of_table(name: str, table: Table, classes: int) -> Subject:
     if not table.columns:
         raise DataError(f"{name} holds no columns besides its ids: an audit needs at least one")
-    x, clipped = Scaler.fit(table.columns, table.features).transform(table.features)
-    return Subject(name, table.columns, x, classes, clipped, labels=table.labels)
+    scaler = Scaler.fit(table.columns, table.features)
+    x, clipped = scaler.transform(table.features)
+    bounds = np.stack([scaler.low, scaler.high], axis=1)
+    return Subject(name, table.columns, x, classes, clipped, labels=table.labels, bounds=bounds)
 
 
 def _of_dataset(name: str, columns: Sequence[str] | None) -> Subject:

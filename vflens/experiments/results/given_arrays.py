@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 
-from vflens.attacks import LARGEST
 from vflens.config import Plugin, build_plugins
 from vflens.errors import ConfigError, DataError, KnowledgeError, PluginError, VflensError
+from vflens.experiments.weights.numbers import checked_numbers
+from vflens.experiments.weights.pickles import refuse_pickle
 from vflens.numerics.linear_system import LinearSystem
 from vflens.plugins.attack import LinearAttack, no_equations
 from vflens.randomness import secret_from_seed, stream
@@ -32,7 +32,6 @@ _SEEN = {
 }  # fmt: skip
 _NEEDED = ("W", "scores")
 _SUM_TOLERANCE = 0.05  # rounded scores of a row may miss 1 by so much
-_PICKLES = (".pkl", ".pickle", ".joblib", ".pt", ".pth")
 _TARGET = "unknown columns"
 
 
@@ -97,7 +96,7 @@ def score_arrays(estimate: Path, truth: Path) -> Document:
     saved = _arrays(estimate)
     if not {"attack", "values", "bounds"} <= saved.keys():
         raise DataError(f"{estimate} is no estimate of given arrays: write one with `vflens attack --arrays`")
-    values, bounds = (_number(estimate, key, saved[key], 2) for key in ("values", "bounds"))
+    values, bounds = (checked_numbers(estimate, key, saved[key], 2) for key in ("values", "bounds"))
     x = _scaled_truth(truth, bounds, len(values))
     square = (values - x) ** 2
     guesses = {"zero": 0.0, "half": 0.5, "random": None, "column_means": x.mean(axis=0)}
@@ -133,7 +132,7 @@ def read_seen(file: Path) -> Seen:
     for one, other in (("own", "W_own"), ("W_own", "own"), ("covariance", "mean")):
         if one in given and other not in given:
             raise DataError(f"{file} has {one!r} without {other!r}: give both")
-    arrays = {key: _number(file, key, array, None) for key, array in given.items()}
+    arrays = {key: checked_numbers(file, key, array) for key, array in given.items()}
     arrays = _two_classes(arrays) if arrays["W"].ndim == 2 and len(arrays["W"]) == 1 else arrays
     _check_shapes(file, arrays)
     scores = arrays["scores"]
@@ -186,7 +185,7 @@ def _scaled_truth(file: Path, bounds: Array, n: int) -> Array:
     given = _arrays(file)
     if "x" not in given:
         raise DataError(f"{file} lacks 'x': give the true columns, a row for each estimated one")
-    x = _number(file, "x", given["x"], 2)
+    x = checked_numbers(file, "x", given["x"], 2)
     if x.shape != (n, len(bounds)):
         raise DataError(
             f"'x' of {file} has shape {x.shape}, the estimate ({n}, {len(bounds)}): give its rows"
@@ -209,50 +208,7 @@ def _linear(name: str, parameters: Facts) -> LinearAttack:
     return attack
 
 
-def _number(file: Path, key: str, array: Array, axes: int | None) -> Array:
-    """``array`` as float64."""
-    if array.dtype.kind not in "iuf" or not np.isfinite(array).all():
-        raise DataError(f"{key!r} of {file} holds something else than finite numbers: give float64")
-    if np.abs(array.astype(np.float64)).max(initial=0.0) > LARGEST:
-        raise DataError(f"{key!r} of {file} holds numbers beyond {LARGEST:g}: give other units")
-    if axes is not None and array.ndim != axes:
-        raise DataError(f"{key!r} of {file} has shape {array.shape}: give an array of {axes} axes")
-    return array.astype(np.float64)
-
-
 def _arrays(file: Path) -> dict[str, Array]:
     """The arrays of an npz file; a pickle is never opened."""
-    if line := _conversion(file):
-        raise DataError(
-            f"{file} is a pickle, which can run any code when it is opened: where you trust it, convert it "
-            f"with python -c {line!r}"
-        )
+    refuse_pickle(file, "seen.npz")
     return load_arrays(file, remedy="write it with numpy.savez, without objects")
-
-
-def _conversion(file: Path) -> str:
-    """The line of Python that makes arrays of the pickle ``file``; "" if it is none."""
-    if not file.is_file():
-        return ""
-    with file.open("rb") as stream:
-        begins = stream.read(1)
-    inside = _members(file)
-    if any(name.endswith("data.pkl") for name in inside):  # torch.save
-        return (
-            f"import torch, numpy; s = torch.load({file.name!r}, weights_only=True); "
-            "numpy.savez('seen.npz', **{key: t.numpy() for key, t in s.items()})"
-        )
-    if begins == b"\x80" or (file.suffix.lower() in _PICKLES and not inside):
-        return (
-            f"import joblib, numpy; m = joblib.load({file.name!r}); "
-            "numpy.savez('seen.npz', W=m.coef_, bias=m.intercept_)"
-        )
-    return ""
-
-
-def _members(file: Path) -> list[str]:
-    try:
-        with ZipFile(file) as archive:
-            return archive.namelist()
-    except (BadZipFile, OSError, ValueError, NotImplementedError):
-        return []

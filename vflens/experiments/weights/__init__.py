@@ -1,0 +1,1 @@
+"""Models that another framework trained, read from files without their code."""

@@ -1,0 +1,36 @@
+"""The model in a file, by the ending of its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from vflens.errors import ConfigError, DataError
+from vflens.experiments.weights.linear import LinearModel, read_npz, read_safetensors
+from vflens.experiments.weights.pickles import refuse_pickle
+
+_READERS: Mapping[str, Callable[[Path], LinearModel]] = MappingProxyType(
+    {".npz": read_npz, ".safetensors": read_safetensors}
+)
+_LARGEST = 1 << 30  # bytes of a file: minutes
+
+
+def read_model(file: Path) -> LinearModel:
+    """The model in ``file``.
+
+    Raises:
+        ConfigError: an ending that no reader has, or a reader's extra that is not installed.
+        DataError: there is no such file, it is larger than 1 GiB or a pickle, or it holds no model that an
+            audit can read.
+        StorageError: it is no archive of arrays.
+    """
+    if not file.is_file():
+        raise DataError(f"--weights {file}: there is no such file")
+    refuse_pickle(file, "weights.npz")
+    reader = _READERS.get(file.suffix.lower())
+    if reader is None:
+        raise ConfigError(f"--weights {file}: give a file that ends in {', '.join(_READERS)}")
+    if file.stat().st_size > _LARGEST:
+        raise DataError(f"{file} has {file.stat().st_size:,} bytes: give a model of at most {_LARGEST:,}")
+    return reader(file)
