@@ -39,7 +39,7 @@ from vflens.experiments.run.any_experiment import Data, DefenseAt, Network, Scen
 from vflens.experiments.run.dealing import Columns, Fraction, ImageChannels, ImageHalves, ImageTiles, Window
 from vflens.experiments.run.experiment import AttackAt, Experiment, Grant, Members
 from vflens.experiments.run.horizontal import Group, HorizontalExperiment, Rows
-from vflens.experiments.sweeps.sweep import Sweep, SweptDefense
+from vflens.experiments.sweeps.sweep_file import HorizontalSweep, Sweep, SweptDefense
 from vflens.models.families.split_network import SplitNetwork
 from vflens.models.settings import Horizontal, Training
 from vflens.protocol.access import ACCESS, DIRECT_ACCESS, HORIZONTAL_ACCESS, Access
@@ -52,7 +52,7 @@ MODELS: tuple[type[BaseModel], ...] = (
     Training, Horizontal, SplitNetwork,
     HorizontalExperiment, Rows, Group,
     Experiment, Data, Columns, Fraction, ImageHalves, ImageTiles, ImageChannels, Window, Members, Grant,
-    AttackAt, Scenario, DefenseAt, Network, Sweep, SweptDefense,
+    AttackAt, Scenario, DefenseAt, Network, Sweep, HorizontalSweep, SweptDefense,
 )  # fmt: skip
 PAGES = ("configuration.md", "threat-models.md", "protocol.md")
 _BLOCK = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)

@@ -23,7 +23,8 @@ from vflens.experiments.run.run import run
 from vflens.experiments.sweeps import cap
 from vflens.experiments.sweeps import sweep as module
 from vflens.experiments.sweeps.pool import Pool, Rows
-from vflens.experiments.sweeps.sweep import SweepFile, cells, load_sweep, run_sweep
+from vflens.experiments.sweeps.sweep import run_sweep
+from vflens.experiments.sweeps.sweep_file import SweepFile, cells, load_sweep
 from vflens.experiments.sweeps.sweep_page import drawing, interval
 from vflens.plugins.attack import linear_estimate
 
@@ -256,7 +257,9 @@ def test_what_makes_no_sweep_is_refused(changes: dict[str, Any], words: str) -> 
         sweep(**changes)
 
 
-@pytest.mark.parametrize(("file", "count"), [("sweep", 21), ("sweep_bank", 16), ("sweep_images", 16)])
+@pytest.mark.parametrize(
+    ("file", "count"), [("sweep", 21), ("sweep_bank", 16), ("sweep_images", 16), ("sweep_clients", 12)]
+)
 def test_parties_accept_the_cells_of_the_examples(file: str, count: int, tmp_path: Path) -> None:
     """Every attack, defence and setting is known and fits; nothing is trained."""
     loaded = load_sweep(Path(__file__).parents[2] / "examples" / f"{file}.toml")

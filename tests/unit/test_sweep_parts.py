@@ -17,7 +17,8 @@ from processes import ENVIRONMENT, VFLENS
 from vflens.errors import ConfigError
 from vflens.experiments.sweeps import sweep as module
 from vflens.experiments.sweeps.pool import Cell, Part, Pool, Rows
-from vflens.experiments.sweeps.sweep import SweepFile, run_part, run_sweep
+from vflens.experiments.sweeps.sweep import run_part, run_sweep
+from vflens.experiments.sweeps.sweep_file import SweepFile
 
 _FIXTURES = (vflens,)  # used by name
 SETTINGS: dict[str, Any] = {

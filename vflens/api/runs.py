@@ -23,7 +23,8 @@ from vflens.experiments.run.experiment import AnyExperiment, Experiment, load_an
 from vflens.experiments.run.horizontal import HorizontalExperiment
 from vflens.experiments.run.run import run as run_experiment
 from vflens.experiments.sweeps.pool import Pool
-from vflens.experiments.sweeps.sweep import SweepFile, run_sweep
+from vflens.experiments.sweeps.sweep import run_sweep
+from vflens.experiments.sweeps.sweep_file import load_sweep, sweep_kind
 from vflens.types import Document
 
 _RESULTS = pa.schema(
@@ -182,7 +183,7 @@ def sweep(
         ConfigError: a wrong setting, or no attack gave an error in any cell.
         VflensError: the reason for which a cell failed.
     """
-    loaded = _loaded(SweepFile, what)
+    loaded = _loaded(sweep_kind(what), what) if isinstance(what, Mapping) else load_sweep(_file(what))
     folder = Path(out)
     pool = Pool(folder / f".{loaded.name}", jobs, backend)  # type: ignore[arg-type]  # the pool checks it
     return run_sweep(loaded, pool, folder, f"vl.sweep, {loaded.name}")
@@ -200,8 +201,12 @@ def _loaded(kind: type[AnyExperiment], given: Any) -> AnyExperiment:
     """The experiment in a file or a dict."""
     if isinstance(given, Mapping):
         return validate(TypeAdapter(kind), dict(given), "experiment")
+    return load_as(kind, _file(given))
+
+
+def _file(given: Any) -> Path:
     if isinstance(given, str | Path):
-        return load_as(kind, Path(given))
+        return Path(given)
     raise ConfigError(
         f"an experiment of type {type(given).__name__}: give a TOML file, or its keys as a dict"
     )

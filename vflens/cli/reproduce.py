@@ -79,7 +79,8 @@ def sweep(
     from vflens.cli.progress import CellBar
     from vflens.experiments.run.check import check_writable
     from vflens.experiments.sweeps.pool import Part, Pool
-    from vflens.experiments.sweeps.sweep import load_sweep, run_part, run_sweep
+    from vflens.experiments.sweeps.sweep import run_part, run_sweep
+    from vflens.experiments.sweeps.sweep_file import load_sweep
 
     loaded, of = load_sweep(file), None if part is None else Part.read(part)
     check_writable(out.absolute())

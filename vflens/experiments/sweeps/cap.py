@@ -58,15 +58,19 @@ def best(each: Sequence[Mapping[int, Cap]]) -> list[Cap]:
 
 
 def tables(rows: Rows, varied: Mapping[str, str]) -> list[Table]:
-    """CAP of every defence, for each target and scored set whose cells all have an accuracy.
+    """CAP of every defence, for each target's columns or labels and scored set whose cells all have an
+    accuracy.
 
     Args:
         rows: of a sweep.
         varied: title of a defence → the parameter that is its strength; without one it has no entry.
     """
+    subjects: dict[str, Rows] = {}
+    for r in rows:
+        if r.get("membership_auc") is None:
+            subjects.setdefault(attacked(r), []).append(scored(r))
     found = []
-    for where in dict.fromkeys(map(attacked, rows)):
-        here = [scored(r) for r in rows if attacked(r) == where]
+    for where, here in subjects.items():
         if all(r.get("accuracy") is not None for r in here):
             unit = "MSE per column" if here[0].get("label_accuracy") is None else "share of wrong labels"
             found.append(_table(f"{where}: CAP, error = {unit}", here, varied))

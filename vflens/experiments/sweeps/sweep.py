@@ -7,159 +7,42 @@ sweep resumes.
 
 from __future__ import annotations
 
-import hashlib
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pydantic import Field, FiniteFloat, model_validator
-
-from vflens.config import Settings
 from vflens.errors import ConfigError, DefenseError
 from vflens.experiments.figures import render
 from vflens.experiments.pages.page import write_page
-from vflens.experiments.results.results import up_to_affine
-from vflens.experiments.run.any_experiment import DefenseAt, Scenario
 from vflens.experiments.run.dealer import data_set
-from vflens.experiments.run.experiment import Experiment, load_as
+from vflens.experiments.run.experiment import Experiment
 from vflens.experiments.run.horizontal import HorizontalExperiment
 from vflens.experiments.sweeps import cap
 from vflens.experiments.sweeps.pool import Cell, Part, Pool, Rows, write_rows
-from vflens.experiments.sweeps.sweep_page import UNDEFENDED, called, drawing
-from vflens.types import Document, Role
+from vflens.experiments.sweeps.sweep_file import AnySweep, SweepFile, cells
+from vflens.experiments.sweeps.sweep_page import called, drawing, of_variant
+from vflens.types import Document, Facts, Role
 
 if TYPE_CHECKING:
     from vflens.experiments.results.folders import Run
+    from vflens.experiments.results.membership import MembershipResult
     from vflens.experiments.results.results import LabelResult, Result
 
-
-class SweptDefense(DefenseAt):
-    """A defence at several strengths; every other key is one of its parameters."""
-
-    vary: str | None = Field(
-        None, description="the parameter that is its strength; without one it is swept as it stands"
-    )
-    values: tuple[FiniteFloat, ...] = Field((), description="its strengths")
-    label: str | None = Field(None, description="what plots call it; default: its name")
-
-    @model_validator(mode="after")
-    def _strengths_differ(self) -> SweptDefense:
-        if bool(self.vary) != bool(self.values):
-            raise ValueError("vary and values belong together: give both or neither")
-        if len(set(self.values)) < len(self.values):
-            raise ValueError(f"values {[*self.values]}: give every strength once, more `seeds` repeat it")
-        return self
-
-    @property
-    def title(self) -> str:
-        """What plots call it."""
-        return self.label or self.name
-
-    def at_strength(self, value: float | None) -> DefenseAt:
-        """The defence with its parameter set, if one varies; a whole number stays one."""
-        parameters = {k: v for k, v in self.parameters.items() if k not in {"vary", "values", "label"}}
-        if self.vary is None or value is None:
-            return DefenseAt(name=self.name, at=self.at, **parameters)
-        whole = int(value) if float(value).is_integer() else value
-        return DefenseAt(name=self.name, at=self.at, **{**parameters, self.vary: whole})
-
-
-class Sweep(Settings):
-    """The variations. The undefended federation is always one of the cells."""
-
-    seeds: int = Field(3, ge=1, description="repetitions; their seeds count up from the experiment's")
-    defenses: tuple[SweptDefense, ...] = Field((), description="each at all of its strengths")
-
-    @model_validator(mode="after")
-    def _titles_differ(self) -> Sweep:
-        titles = [d.title for d in self.defenses]
-        if len({*titles, UNDEFENDED}) <= len(titles):
-            raise ValueError(f"defenses {titles}: give each its own `label`, other than {UNDEFENDED!r}")
-        return self
-
-
-class SweepFile(Experiment):
-    """An experiment with a table ``[sweep]`` and without scenarios."""
-
-    sweep: Sweep
-
-    @model_validator(mode="before")
-    @classmethod
-    def _is_vertical(cls, settings: Any) -> Any:
-        if isinstance(settings, dict) and "horizontal" in settings:
-            raise ValueError(
-                "a sweep is of a vertical federation: remove [horizontal], or give each setting a file of "
-                "its own and use `vflens run` and `vflens compare`"
-            )
-        return settings
-
-    @model_validator(mode="after")
-    def _cells_are_simulations(self) -> SweepFile:
-        if self.model_fields_set & {"scenarios"}:
-            raise ValueError("a sweep makes its own scenarios: remove [[scenarios]]")
-        if not self.lab:
-            raise ValueError("a sweep is a simulation: lab must be true")
-        if not self.attacks:
-            raise ValueError("a sweep without [[attacks]] measures nothing: add some")
-        for a in self.attacks:
-            if up_to_affine(a.name):
-                raise ValueError(
-                    f"attack {a.name!r} finds columns up to an affine map only: a sweep compares errors, it "
-                    "belongs to `vflens run`"
-                )
-        for d in self.sweep.defenses:
-            if d.at not in self.roles():
-                raise ValueError(f"party {d.at!r} of defence {d.title!r} is none of {[*self.roles()]}")
-        return self
-
-
-def load_sweep(file: Path) -> SweepFile:
-    """The sweep in ``file``; see :func:`vflens.experiments.run.experiment.load_experiment`.
-
-    Raises:
-        ConfigError: unreadable, not TOML, or a setting that is missing, unknown or out of range.
-    """
-    return load_as(SweepFile, file)
-
-
-def cells(sweep: SweepFile) -> list[Cell]:
-    """One cell per seed and defence at one strength, the undefended ones first.
-
-    Their keys hold digests of the parties' own files: a resumed sweep never mixes rows of two tables.
-    """
-    plain = sweep.model_dump(mode="json", exclude={"sweep", "scenarios", "out"}, exclude_none=True)
-    contents = {name: _digest(spec.file) for name, spec in sweep.files.items()}
-    strengths: list[tuple[str, float | None, list[DefenseAt]]] = [(UNDEFENDED, 0.0, [])]
-    strengths += [(d.title, v, [d.at_strength(v)]) for d in sweep.sweep.defenses for v in d.values or (None,)]
-    found = []
-    for title, value, defenses in strengths:
-        scenario = Scenario(name="cell", defenses=tuple(defenses)).model_dump(mode="json")
-        for i in range(sweep.sweep.seeds):
-            place = {"defense": title, "strength": value, "seed": sweep.seed + i}
-            settings = {**plain, "seed": sweep.seed + i, "scenarios": [scenario]}
-            key = {"place": place, "experiment": settings, "files": contents}
-            found.append(Cell(key, (place, settings)))
-    return found
-
-
-def _digest(file: Path) -> str | None:
-    """Digest of the file's bytes; None if it cannot be read: its reader gives the better error."""
-    try:
-        with file.open("rb") as stream:
-            return hashlib.file_digest(stream, "blake2b").hexdigest()
-    except OSError:
-        return None
+_ASSUMED = {
+    True: "Assumes secure training. All parties ran in one process: isolation was a convention.",
+    False: "The adversary is the server. All parties ran in one process: isolation was a convention.",
+}
 
 
 def run_cell(place: Document, settings: Document, *, scratch: str) -> Rows:
     """Run one federation; a row per attack, target and scored set, and one (``refused``) per failure.
 
     Rows of attacks on labels name the ``adversary``, since several parties may run the same one. Their error
-    is the share of wrong labels.
+    is the share of wrong labels. Rows of attacks on membership name it too; their error is 1 − AUC.
 
     Its folder, with every party's table, lies below ``scratch`` and is removed at the end.
     """
@@ -189,19 +72,26 @@ def finished(settings: Document, scratch: str) -> Iterator[Run]:
         yield done
 
 
-def _cell_rows(place: Document, done: Run, active: str) -> Rows:
-    """Rows of a finished run: of attacks without an error, on labels, on columns."""
+def _cell_rows(place: Document, done: Run, adversary: str) -> Rows:
+    """Rows of a finished run: of attacks without an error, on labels, on membership, on columns.
+
+    ``adversary`` estimates columns: the active party, or the server.
+    """
+    from vflens.experiments.results.membership import membership_results
     from vflens.experiments.results.results import failed, final, label_results, skipped, utility
     from vflens.experiments.results.theory import beside
 
     use = {name: float(value) for name, value in utility(done).items()}
     scored, labels, theory = final(done), label_results(done), beside(done)
-    found = {(r.attack, active) for r in scored} | {(r.attack, r.adversary) for r in labels}
+    ranked = membership_results(done)
+    found = {(r.attack, adversary) for r in scored}
+    found |= {(r.attack, r.adversary) for r in labels} | {(r.attack, r.adversary) for r in ranked}
     absent = {(s.attack, s.adversary): f"was skipped: {s.reason}" for s in skipped(done)}
     absent |= {(f.attack, f.adversary): f"failed: {f.reason}" for f in failed(done)}
     unscored = {attack: reason for (attack, party), reason in absent.items() if (attack, party) not in found}
     without = [{**place, "attack": attack, "refused": reason} for attack, reason in unscored.items()]
     named = [{**place, **_label_row(r), **use} for r in labels]
+    named += [{**place, **_membership_row(r), **use} for r in ranked]
     reconstructed = [
         {**place, **_column_row(r), **theory.get((r.attack, r.target, r.scored_set), {}), **use}
         for r in scored
@@ -215,12 +105,18 @@ def _label_row(r: LabelResult) -> Document:
     return {**row, "rows": r.rows, **errors}
 
 
+def _membership_row(r: MembershipResult) -> Document:
+    row = {"attack": r.attack, "adversary": r.adversary, "target": r.target, "scored_set": "candidate"}
+    relative = (1 - r.auc) / (1 - r.blind)
+    return {**row, "rows": r.rows, "membership_auc": r.auc, "blind": r.blind, "relative": relative}
+
+
 def _column_row(r: Result) -> Document:
     row = {"attack": r.attack, "target": r.target, "scored_set": r.scored_set, "rows": r.rows}
     return {**row, "mse": r.mse, "blind": r.blind, "relative": r.relative}
 
 
-def run_sweep(sweep: SweepFile, pool: Pool, out: Path, command: str) -> Document:
+def run_sweep(sweep: AnySweep, pool: Pool, out: Path, command: str) -> Document:
     """Run the missing cells of ``sweep``, then write ``out/sweep.parquet`` and ``out/sweep.html``.
 
     Raises:
@@ -231,7 +127,7 @@ def run_sweep(sweep: SweepFile, pool: Pool, out: Path, command: str) -> Document
         return _run_sweep(sweep, pool, out, command)
 
 
-def run_part(sweep: SweepFile, pool: Pool, part: Part) -> Document:
+def run_part(sweep: AnySweep, pool: Pool, part: Part) -> Document:
     """Run the missing cells of one part of ``sweep``; :func:`run_sweep` merges what all parts left.
 
     Raises:
@@ -254,7 +150,7 @@ def _computed(pool: Pool, those: Sequence[Cell]) -> list[Rows]:
         return pool.run(partial(run_cell, scratch=scratch), those)
 
 
-def _run_sweep(sweep: SweepFile, pool: Pool, out: Path, command: str) -> Document:
+def _run_sweep(sweep: AnySweep, pool: Pool, out: Path, command: str) -> Document:
     everything = [row for found in _computed(pool, cells(sweep)) for row in found]
     rows = [{k: v for k, v in r.items() if k != "refused"} for r in everything if not r.get("refused")]
     refused = refusals(everything)
@@ -270,7 +166,8 @@ def _run_sweep(sweep: SweepFile, pool: Pool, out: Path, command: str) -> Documen
     stated = [f"{caveat}."] if caveat else []
     loud = [f"THEORY AND MEASUREMENT DISAGREE: {alarm}" for alarm in alarms]
     varied = {d.title: d.vary for d in sweep.sweep.defenses if d.vary is not None}
-    notes = [*stated, cap.WORDS, *loud, *refused]
+    assumed = _ASSUMED[isinstance(sweep, SweepFile)]
+    notes = [assumed, *stated, cap.WORDS, *loud, *refused]
     drawn = replace(drawing(rows, notes), tables=cap.tables(rows, varied))
     write_page(page, render(title, drawn, data=data.name, command=command))
     pool.forget()
@@ -288,11 +185,7 @@ def _run_sweep(sweep: SweepFile, pool: Pool, out: Path, command: str) -> Documen
 
 def disagreements(rows: Sequence[Document]) -> list[str]:
     """One sentence per cell and attack whose error disagrees with theory."""
-    return [
-        f"{called(r['defense'], r['strength'], ' at ')}, seed {r['seed']}: {r['alarm']}"
-        for r in rows
-        if r.get("alarm")
-    ]
+    return [f"{_place(r)}, seed {r['seed']}: {r['alarm']}" for r in rows if r.get("alarm")]
 
 
 def refusals(rows: Sequence[Document]) -> list[str]:
@@ -301,6 +194,11 @@ def refusals(rows: Sequence[Document]) -> list[str]:
     for r in rows:
         if r.get("refused"):
             attack = r.get("attack")
-            where = called(r["defense"], r["strength"], " at ")
+            where = _place(r)
             found[where, attack] = f"{where}{'' if attack is None else f': {attack}'} {r['refused']}"
     return list(found.values())
+
+
+def _place(row: Facts) -> str:
+    """Defence, strength and variant of a row, in words."""
+    return called(row["defense"], row["strength"], " at ") + of_variant(row)

@@ -13,6 +13,7 @@ from vflens.plugins.attack import up_to_renaming
 from vflens.types import Facts
 
 UNDEFENDED = "undefended"
+OF_ROUNDS = "horizontal."  # before the settings of [horizontal] that vary, as keys of rows
 
 
 class TradeOff(NamedTuple):
@@ -56,23 +57,32 @@ def drawing(rows: Rows, refused: Sequence[str]) -> Drawing:
         f"{_counted(seeds)}: each draws its own split of rows, batches and noise. Errors are relative to the "
         "best blind guess on the "
         "same rows: 0 is exact, 1 no better than blind. The error of labels is the share named wrongly, "
-        "their blind guess the most frequent class. "
+        "their blind guess the most frequent class; the error of membership is 1 − AUC. "
     )
     lead += "Intervals are 95 % over seeds (Student's t)." if seeds > 1 else "One seed gives no interval."
-    assumed = "Assumes secure training. All parties ran in one process: isolation was a convention."
     clusters = [
         f"{attack} finds classes without names: the target gave each the name under which most rows are "
         "right."
         for attack in sorted({r["attack"] for r in rows if up_to_renaming(r["attack"])})
     ]
-    return Drawing(rows, shown, lead, [assumed, *clusters, *refused, *_beyond_the_axis(rows)])
+    return Drawing(rows, shown, lead, [*clusters, *refused, *_beyond_the_axis(rows)])
 
 
 def attacked(row: Facts) -> str:
-    """The subject of a row: a party's columns, or the labels and the party that guesses them."""
-    thief = row.get("adversary")
-    what = f"labels of {row['target']}, named by {thief}" if thief else row["target"]
-    return f"{what}, {row['scored_set']} rows"
+    """The subject of a row: a party's columns, or its labels or training rows and the party that guesses
+    them; with the settings that vary beside the defences.
+    """
+    thief, what = row.get("adversary"), row["target"]
+    if row.get("membership_auc") is not None:
+        what = f"membership in {what}, guessed by {thief}"
+    elif thief:
+        what = f"labels of {what}, named by {thief}"
+    return f"{what}, {row['scored_set']} rows{of_variant(row)}"
+
+
+def of_variant(row: Facts) -> str:
+    """The settings of ``[horizontal]`` that vary, in words after a comma; "" where none does."""
+    return "".join(f", {k.removeprefix(OF_ROUNDS)} = {v}" for k, v in row.items() if k.startswith(OF_ROUNDS))
 
 
 def _counted(seeds: int) -> str:
