@@ -38,6 +38,7 @@ from vflens.services.folder import begin, exclusive, is_over, write_status
 from vflens.services.healthcheck import HealthServicer, came, lives
 from vflens.services.identity import check_trust, counterpart, identity_of, reminded
 from vflens.services.leading import run
+from vflens.services.lifeline import end_with_launcher
 from vflens.services.members import data_party, leader
 from vflens.services.metrics_page import Calls, calls_of, metrics_page
 from vflens.services.outcome import where
@@ -49,7 +50,6 @@ from vflens.wire.channel import check_address, check_port_free, grpc, listen, ne
 from vflens.wire.grpc_link import GrpcLink
 from vflens.wire.sockets import make_folder
 
-LAUNCHED = "VFLENS_LAUNCHED"  # set by the launcher: the process ends when its standard input closes
 _SPARE_WORKERS = 4  # for health probes and refusals, while every caller has its maximum of open calls
 _GRACE_SECONDS = 2.0
 _LAST_RESORT_SECONDS = 30.0  # between a signal and the exit of a process that hangs in its orderly end
@@ -302,8 +302,7 @@ def _stop_on_signals() -> None:
             ):  # as under nohup and in a shell's background jobs
                 signal.signal(number, _interrupt)
         threading.Thread(target=_last_resort, name="last resort", daemon=True).start()
-    if os.environ.get(LAUNCHED):
-        threading.Thread(target=_watch_launcher, name="launcher lifeline", daemon=True).start()
+    end_with_launcher()
 
 
 def _interrupt(*_: object) -> None:
@@ -332,9 +331,3 @@ def _last_resort() -> None:
     _signalled.wait()
     time.sleep(_LAST_RESORT_SECONDS)
     os._exit(INTERRUPTED)
-
-
-def _watch_launcher() -> None:
-    while os.read(0, 1024):  # not sys.stdin: its lock would be held at interpreter shutdown
-        pass
-    os.kill(os.getpid(), signal.SIGTERM)

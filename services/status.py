@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from vflens.config import MemberConfig, load_party
 from vflens.errors import ConfigError, UnavailableError, VflensError, printable
 from vflens.services.folder import is_held
 from vflens.services.healthcheck import serves, serves_itself
 from vflens.services.identity import counterpart, identity_of
-from vflens.storage.json_file import json_object
-from vflens.types import Document, Phase, Role
-
-_TAIL_BYTES = 1 << 20  # of a log: its last lines
+from vflens.services.noted import count, last_error, last_step, noted, steps
+from vflens.types import Document, Role
 
 
 def status(config_file: Path) -> Document:
@@ -33,8 +28,8 @@ def status(config_file: Path) -> Document:
     folder, held = config.out, is_held(config.out)
     certificate = _certificate(config)
     usable = certificate is None or certificate["ends"] is not None
-    noted, reached = _noted(folder / "status.json"), _noted(folder / "state.json")
-    state = str(noted.get("state", "never started"))
+    ending, reached = noted(folder / "status.json"), noted(folder / "state.json")
+    state = str(ending.get("state", "never started"))
     if state == "running" and not held:
         state = "killed"
     return {
@@ -43,16 +38,16 @@ def status(config_file: Path) -> Document:
         "run": config.run,
         "folder": str(folder),
         "state": state,
-        "reason": str(noted.get("reason", "")),
+        "reason": str(ending.get("reason", "")),
         "serves": held and usable and serves_itself(config),
         "phase": str(reached.get("stage", "alignment")),
-        "restarts": _count(reached.get("incarnation", 0)),
-        "step": _last_step(folder),
-        "steps": _steps(_noted(folder / "federation.json")),
+        "restarts": count(reached.get("incarnation", 0)),
+        "step": last_step(folder),
+        "steps": steps(noted(folder / "federation.json")),
         "peers": _peers(config) if held and usable else {},
-        "last_error": _last_error(folder / "events.jsonl"),
+        "last_error": last_error(folder / "events.jsonl"),
         "certificate": certificate,
-        "heads": noted.get("heads", {}),
+        "heads": ending.get("heads", {}),
     }
 
 
@@ -105,69 +100,11 @@ def words(found: Document) -> str:
     return "\n".join(map(printable, lines))
 
 
-def _noted(file: Path) -> dict[str, Any]:
-    """The object in ``file``; {} where it is absent or being written."""
-    with suppress(OSError, ValueError):
-        return json_object(file.read_text(encoding="utf-8"))
-    return {}
-
-
 def _peers(config: MemberConfig) -> dict[str, bool]:
     return {
         p.name: serves(p.address, config.limits, tls=counterpart(p.name, p.role, config))
         for p in config.peers
     }
-
-
-def _last_lines(file: Path) -> Iterator[dict[str, Any]]:
-    """The objects in the last whole lines of ``file``, the newest first."""
-    try:
-        with file.open("rb") as lines:
-            lines.seek(max(0, lines.seek(0, 2) - _TAIL_BYTES))
-            tail = lines.read().split(b"\n")[:-1]
-    except OSError:
-        return
-    for line in reversed(tail):
-        with suppress(ValueError):
-            yield json_object(line)
-
-
-def _last_step(folder: Path) -> int | None:
-    """The last training step received, kept or left out by sampling; None before the first."""
-    recorded = (
-        _count(line.get("step"))
-        for line in _last_lines(folder / "transcript" / "index.jsonl")
-        if line.get("phase") == Phase.TRAIN
-    )
-    counts = _noted(folder / "transcript" / "left_out.json").values()
-    left_out = (_count(counted[-1]) for counted in counts if isinstance(counted, list) and counted)
-    steps = [next((step for step in recorded if step is not None), None), *left_out]
-    return max((step for step in steps if step is not None), default=None)
-
-
-def _steps(federation: dict[str, Any]) -> int | None:
-    """The training steps of the run, unless it stops early, or its rounds; None before it is prepared."""
-    if isinstance(rounds := federation.get("horizontal"), dict):
-        return _count(rounds.get("rounds"))
-    if not isinstance(training := federation.get("training"), dict):
-        return None
-    epochs, batch = _count(training.get("epochs")), _count(training.get("batch_size"))
-    rows = _count(federation.get("train_rows"))
-    return epochs * -(-rows // batch) if epochs and batch and rows else None
-
-
-def _count(value: object) -> int | None:
-    """``value`` if it is a count; None for what else a damaged file can hold."""
-    return value if isinstance(value, int) and 0 <= value < 1 << 63 else None
-
-
-def _last_error(events: Path) -> str:
-    """The newest warning or error in the party's log, "" without any."""
-    for event in _last_lines(events):
-        if event.get("level") in ("warning", "error"):
-            what = event.get("error") or event.get("reason") or ""
-            return f"{event.get('timestamp', '')} {event.get('event', '')}: {what}"
-    return ""
 
 
 def _certificate(config: MemberConfig) -> dict[str, str | None] | None:

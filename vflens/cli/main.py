@@ -23,7 +23,18 @@ from typing import NoReturn
 import typer
 
 from vflens import failpoints
-from vflens.cli import audit, certs, datasets, evidence, federation, plugins, release, reproduce, secrets
+from vflens.cli import (
+    audit,
+    certs,
+    datasets,
+    evidence,
+    federation,
+    plugins,
+    release,
+    reproduce,
+    secrets,
+    watch,
+)
 from vflens.cli.output import note
 from vflens.errors import INTERRUPTED, StorageError, VflensError, exit_codes, shortened
 from vflens.wire.process import configure_process
@@ -54,6 +65,7 @@ for _command in (
     federation.check,
     federation.predict,
     federation.status,
+    watch.watch,
     evidence.report,
     evidence.ledger,
     evidence.attack,

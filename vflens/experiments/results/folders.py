@@ -203,13 +203,31 @@ def read_runs(folders: Sequence[Path]) -> tuple[Run, ...]:
         ConfigError: two folders claim to be the same party of the same run.
         DataError: a folder is missing or holds no run, or a file is damaged.
     """
+    return joined(map(read_party, party_folders(folders)))
+
+
+def party_folders(folders: Sequence[Path]) -> list[Path]:
+    """The parties' folders that ``folders`` are or hold, as :func:`read_runs` finds them.
+
+    Raises:
+        DataError: a folder is missing or holds no run.
+    """
+    return list(dict.fromkeys(p.resolve() for given in folders for p in _party_folders(given, depth=2)))
+
+
+def joined(parties: Iterable[PartyRun]) -> tuple[Run, ...]:
+    """The runs of ``parties``, in the order of :func:`read_runs`.
+
+    Raises:
+        ConfigError: two are the same party of the same run.
+    """
     found: dict[str, dict[str, PartyRun]] = {}
-    for folder in dict.fromkeys(p.resolve() for given in folders for p in _party_folders(given, depth=2)):
-        party = read_party(folder)
-        run = found.setdefault(party.federation.run or folder.parent.name, {})
+    for party in parties:
+        run = found.setdefault(party.federation.run or party.folder.parent.name, {})
         if party.name in run:
             raise ConfigError(
-                f"{run[party.name].folder} and {folder} hold the same party of the same run: give one of them"
+                f"{run[party.name].folder} and {party.folder} hold the same party of the same run: give one "
+                "of them"
             )
         run[party.name] = party
     runs = (Run(name, _targets_first(parties.values())) for name, parties in found.items())

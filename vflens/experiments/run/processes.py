@@ -17,7 +17,7 @@ from pathlib import Path
 
 from vflens.errors import INTERRUPTED, StorageError, UnavailableError, VflensError, by_exit_code
 from vflens.services.folder import write_status
-from vflens.services.process import LAUNCHED
+from vflens.services.lifeline import LAUNCHED
 from vflens.storage.json_file import json_object
 from vflens.storage.private import owner_only
 from vflens.types import Document

@@ -1,0 +1,21 @@
+"""A process that ends with its launcher: the launcher holds its standard input."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+LAUNCHED = "VFLENS_LAUNCHED"  # set by the launcher: the process ends when its standard input closes
+
+
+def end_with_launcher() -> None:
+    """Send this process SIGTERM once the launcher that started it, if one did, is gone."""
+    if os.environ.get(LAUNCHED):
+        threading.Thread(target=_await_end, name="launcher lifeline", daemon=True).start()
+
+
+def _await_end() -> None:
+    while os.read(0, 1024):  # not sys.stdin: its lock would be held at interpreter shutdown
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)

@@ -1,0 +1,42 @@
+"""A browser of a live page, in this process: it keeps cookies and follows redirections."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import httpx
+
+from vflens.experiments.watch.access import Access
+from vflens.experiments.watch.app import LivePage, live_app
+
+PORT = 1  # of the cookie; no socket is opened
+
+
+class Browser:
+    """Sees ``page``; a stream ends after so many readings."""
+
+    def __init__(self, page: LivePage, *, readings: int = 1) -> None:
+        self.access, left = Access(PORT), iter(range(readings))
+        self._app = live_app(page, self.access, lambda: next(left, None) is None)
+        self.cookies = httpx.Cookies()
+
+    def get(self, path: str, **options: Any) -> httpx.Response:
+        """The answer to a GET."""
+        return self.request("GET", path, **options)
+
+    def request(self, method: str, path: str, *, follow: bool = True, host: str = "") -> httpx.Response:
+        """The answer to a request, with the host that the browser would name, or ``host``."""
+        return asyncio.run(self._ask(method, path, follow, {"Host": host} if host else {}))
+
+    def enter(self) -> Browser:
+        """Exchange the token for a cookie."""
+        assert self.get(f"/?token={self.access.token}", follow=False).status_code == 303
+        return self
+
+    async def _ask(self, method: str, path: str, follow: bool, headers: dict[str, str]) -> httpx.Response:
+        base, transport = f"http://127.0.0.1:{PORT}", httpx.ASGITransport(self._app)
+        async with httpx.AsyncClient(transport=transport, base_url=base, cookies=self.cookies) as client:
+            answer = await client.request(method, path, follow_redirects=follow, headers=headers)
+            self.cookies = client.cookies
+            return answer

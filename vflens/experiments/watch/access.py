@@ -1,0 +1,78 @@
+"""Who may read a live page: the browser that its owner opened, and no page of another site.
+
+The owner gets an address with a token, which serves once: it is exchanged for a cookie that scripts cannot
+read and that a browser sends from no other site. A page in a browser can reach 127.0.0.1 by a name of its own
+that DNS leads here: the app admits known names of hosts only.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+HOSTS = ("127.0.0.1", "localhost")
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+class Access:
+    """The rights to one live page; ``port`` names its cookie, for browsers share cookies among ports."""
+
+    def __init__(self, port: int) -> None:
+        self.token = secrets.token_urlsafe(32)
+        self._cookie, self._session, self._used = f"vflens_{port}", secrets.token_urlsafe(32), False
+
+    def answer(self, request: Request) -> Response | None:
+        """The redirection of who brings the token, or a refusal; None for the owner's browser."""
+        if request.method != "GET":
+            return PlainTextResponse("This page is only read: use GET.\n", 405, {"Allow": "GET"})
+        if _same(request.cookies.get(self._cookie, ""), self._session):
+            return RedirectResponse("/", 303) if "token" in request.query_params else None
+        if self._used or not _same(request.query_params.get("token", ""), self.token):
+            return PlainTextResponse(
+                "This page is for the browser that first opened the printed address, which serves once: "
+                "start the command again for a new one.\n",
+                403,
+            )
+        self._used = True
+        response = RedirectResponse("/", 303)
+        response.set_cookie(self._cookie, self._session, httponly=True, samesite="strict")
+        return response
+
+
+def _same(given: str, expected: str) -> bool:
+    return hmac.compare_digest(given.encode(), expected.encode())
+
+
+class Guard:
+    """Middleware that asks ``access`` before ``app`` sees a request, and adds headers to every answer."""
+
+    def __init__(self, app: ASGIApp, access: Access) -> None:
+        self._app, self._access = app, access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":  # the server's own start and end
+            await self._app(scope, receive, send)
+            return
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        answer = self._access.answer(Request(scope)) or self._app
+        await answer(scope, receive, with_headers)

@@ -1,0 +1,51 @@
+"""The server of a live page: 127.0.0.1, a free port, until a signal or the end of the launcher."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+
+import uvicorn
+
+from vflens.errors import ConfigError
+from vflens.experiments.watch.access import Access
+from vflens.experiments.watch.app import LivePage, live_app
+from vflens.services.lifeline import end_with_launcher
+
+_NICENESS = 10  # the parties go first where processors are short
+
+
+def serve(page: LivePage, announce: Callable[[str], None], port: int = 0) -> None:
+    """Serve ``page`` until SIGINT, SIGTERM or, if a launcher started this process, until that is gone.
+
+    Args:
+        page: what is shown.
+        announce: called with the address to open, once it answers connections.
+        port: 0 means a free one.
+
+    Raises:
+        ConfigError: the port is taken.
+    """
+    with _listening(port) as listener:
+        os.nice(_NICENESS)
+        end_with_launcher()
+        port = listener.getsockname()[1]
+        access = Access(port)
+        app = live_app(page, access, lambda: server.should_exit)
+        # A stream that does not end by itself must not hold the end back for ever.
+        config = uvicorn.Config(app, timeout_graceful_shutdown=1, log_config=None, lifespan="off", ws="none")
+        server = uvicorn.Server(config)
+        announce(f"http://127.0.0.1:{port}/?token={access.token}")
+        with suppress(KeyboardInterrupt):  # the usual end: uvicorn raises the signal again after its own
+            server.run(sockets=[listener])
+
+
+def _listening(port: int) -> socket.socket:
+    try:
+        return socket.create_server(("127.0.0.1", port))
+    except OSError as error:
+        raise ConfigError(
+            f"port {port} of 127.0.0.1 cannot be used ({error.strerror}): give another --port, or none"
+        ) from error
