@@ -14,8 +14,8 @@ from commandline import Refused, Run, refused, strict, vflens
 from sklearn.linear_model import LogisticRegression
 
 from vflens.experiments.audit import defenses
-from vflens.experiments.audit.given import with_model
-from vflens.experiments.audit.subject import load_subject
+from vflens.experiments.audit.given import Source, linear_subject
+from vflens.experiments.weights.linear import LinearModel
 from vflens.experiments.weights.read import read_model
 from vflens.types import Array
 
@@ -74,8 +74,9 @@ def test_a_model_of_all_parties_is_cut_at_the_files_columns(tmp_path: Path) -> N
     model = LogisticRegression().fit(x, x[:, 0] > 0)
     given = read_model(saved(tmp_path / "w.npz", W=model.coef_, bias=model.intercept_))
     assert given.classes == 2
-    subject = load_subject(str(BANK), classes=2, columns=["age", "income"], id_column="id")
-    cut = with_model(subject, given, ["theirs", "income", "more", "age"])
+    assert isinstance(given, LinearModel)
+    inputs = ["theirs", "income", "more", "age"]
+    cut = linear_subject(Source(str(BANK), None, ["age", "income"], "id", inputs), given)
     assert cut.weight is not None
     width = np.ptp(bank()[:, :2], axis=0)
     np.testing.assert_allclose(np.diff(cut.weight, axis=0)[0], model.coef_[0, [3, 1]] * width)
@@ -107,7 +108,7 @@ def test_a_pickle_is_refused_with_the_line_that_converts_it(
         ({"W": W[0]}, r"'W' of .* has shape \(3,\): give an array of 2 axes"),
         ({"W": W[:, :0]}, r"'W' of .* has shape \(3, 0\): give \(classes, inputs\)"),
         ({"W": W, "bias": W}, r"'bias' of .* has shape \(3, 3\): give \(3,\)"),
-        ({"W": W[:, :2]}, r"^the model has 2 inputs and bank_passive.csv has 3 columns: name all inputs"),
+        ({"W": W[:, :2]}, "^the model has 2 inputs, not 3: name all of them in their order with --inputs"),
     ],
 )
 @pytest.mark.parametrize("name", ["w.npz", "w.safetensors"])
@@ -135,7 +136,7 @@ def test_a_damaged_file_is_refused(tmp_path: Path, refused: Refused, data: bytes
 def test_numbers_that_numpy_does_not_have_are_refused(tmp_path: Path, refused: Refused) -> None:
     header = b'{"W":{"dtype":"BF16","shape":[1,1],"data_offsets":[0,2]}}'
     (tmp_path / "w.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + b"\0\0")
-    assert "in float64" in refused(3, "audit", BANK, *MINE, "--weights", tmp_path / "w.safetensors")
+    assert "float64" in refused(3, "audit", BANK, *MINE, "--weights", tmp_path / "w.safetensors")
 
 
 def test_flags_that_do_not_fit_are_refused(tmp_path: Path, refused: Refused) -> None:
@@ -146,7 +147,7 @@ def test_flags_that_do_not_fit_are_refused(tmp_path: Path, refused: Refused) -> 
     assert "the model has 3 classes and bank_passive.csv 2" in refused(
         2, "audit", BANK, *MINE, *given, "--classes", "2"
     )
-    assert "--inputs names 2" in refused(2, "audit", BANK, *MINE, *given, "--inputs", "a,b")
+    assert "the model has 3 inputs, not 2" in refused(2, "audit", BANK, *MINE, *given, "--inputs", "a,b")
     assert "--inputs names 'age' twice" in refused(2, "audit", BANK, *MINE, *given, "--inputs", "age,age,a")
     assert "column 'income' of bank_passive.csv is no input" in refused(
         2, "audit", BANK, *MINE, *given, "--inputs", "age,credit_score,a"

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from vflens.cli.output import Json, emit, plain
 from vflens.errors import ConfigError
 from vflens.types import Document
+
+if TYPE_CHECKING:
+    from vflens.experiments.audit.bench import Plan
+    from vflens.experiments.audit.given import Source as Asked
+    from vflens.experiments.audit.subject import Subject
+    from vflens.experiments.weights.network import Network
+    from vflens.experiments.weights.xgboost import TreeModel
 
 _MOST_COLUMNS = 64  # rows in the terminal; the page and --json have all
 
@@ -33,7 +41,10 @@ Seed = Annotated[int, typer.Option(min=0, help="one seed, one result")]
 Page = Annotated[Path, typer.Option(help="the page to write")]
 Weights = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="a trained model instead of simulated ones: .npz, .safetensors"),
+    typer.Option(
+        metavar="FILE",
+        help="a trained model instead of simulated ones: .npz, .safetensors, .onnx, .ubj, .json",
+    ),
 ]
 Inputs = Annotated[
     str | None,
@@ -62,26 +73,37 @@ def audit(
 
     Example: vflens audit examples/bank_passive.csv --classes 2 --columns age,income,credit_score
     """
-    from vflens.cli.progress import StageBar
     from vflens.experiments.audit.bench import Plan
-    from vflens.experiments.audit.given import model_subject, with_model
-    from vflens.experiments.audit.run import audit as run_audit
+    from vflens.experiments.audit.given import Source as Asked
+    from vflens.experiments.audit.given import linear_subject
     from vflens.experiments.audit.subject import load_subject
-    from vflens.experiments.audit.words import recommendation, sentences, write_audit
     from vflens.experiments.run.check import check_writable
+    from vflens.experiments.weights.linear import LinearModel
     from vflens.experiments.weights.read import read_model
 
     out = out / "audit.html" if out.is_dir() else out
     check_writable(out.absolute().parent)  # fail before, not after, minutes of work
-    chosen: Document = {"columns": _names(columns), "id_column": id_column}
     if weights is None and inputs is not None:
         raise ConfigError("--inputs names those of a model: give --weights too")
-    if weights is None:
-        subject = load_subject(source, classes=classes, **chosen)
-    else:
-        model = read_model(weights)
-        subject = with_model(model_subject(source, model, classes=classes, **chosen), model, _names(inputs))
+    asked = Asked(source, classes, _names(columns), id_column, _names(inputs))
     plan = Plan(models, known, rows, seed, least_error, most_loss)
+    model = None if weights is None else read_model(weights)
+    if model is None:
+        subject = load_subject(source, classes=classes, columns=asked.columns, id_column=id_column)
+        _audit_regression(subject, plan, out, json=json)
+    elif isinstance(model, LinearModel):
+        _audit_regression(linear_subject(asked, model), plan, out, json=json)
+    else:
+        assert weights is not None
+        _audit_given(asked, model, weights, plan, out, json=json)
+
+
+def _audit_regression(subject: Subject, plan: Plan, out: Path, *, json: bool) -> None:
+    """Bounds, attacks and defences, on simulated models or the subject's own."""
+    from vflens.cli.progress import StageBar
+    from vflens.experiments.audit.run import audit as run_audit
+    from vflens.experiments.audit.words import recommendation, sentences, write_audit
+
     with StageBar() as bar:
         found = run_audit(subject, plan, bar)
     summary = {"verdict": sentences(found), "recommendation": recommendation(found), "report": str(out)}
@@ -91,19 +113,44 @@ def audit(
         emit(json, {**summary, **found}, lambda: _text(found, summary))
 
 
+def _audit_given(
+    asked: Asked, model: Network | TreeModel, weights: Path, plan: Plan, out: Path, *, json: bool
+) -> None:
+    """Attacks on trees or a network."""
+    from vflens.cli.progress import StageBar
+    from vflens.experiments.audit import given_run
+    from vflens.experiments.audit.given import joint
+
+    rows = joint(asked, model, plan)
+    with StageBar() as bar:
+        found = given_run.audit_given(model, rows, weights, bar)
+    verdict = given_run.sentences(found)
+    text = "\n".join([_grids(given_run.table(found), given_run.columns_table(found)), *verdict])
+    try:
+        given_run.write_given(found, out)
+    finally:
+        emit(json, {"verdict": verdict, "report": str(out), **found}, lambda: f"{text}\n\nreport: {out}")
+
+
 def _names(text: str | None) -> list[str] | None:
     return None if text is None else [name.strip() for name in text.split(",")]
 
 
 def _text(found: Document, summary: Document) -> str:
-    from rich.table import Column, Table
-
     from vflens.experiments.audit.words import alarms, bounds_table, columns_table, left_out, table
 
+    grids = _grids(*filter(None, (table(found), bounds_table(found), columns_table(found))))
+    lines = [*alarms(found), *summary["verdict"], "", summary["recommendation"], *left_out(found)]
+    return "\n".join([grids, *lines, "", f"report: {summary['report']}"])
+
+
+def _grids(*tables: Sequence[Sequence[str]]) -> str:
+    """Tables, each with its header, for the terminal."""
+    from rich.table import Column, Table
+
     grids = []
-    for header, *rows in filter(None, (table(found), bounds_table(found), columns_table(found))):
+    for header, *rows in tables:
         grids.append(Table(*(Column(title, overflow="fold") for title in header)))
         for row in rows:
             grids[-1].add_row(*row)
-    lines = [*alarms(found), *summary["verdict"], "", summary["recommendation"], *left_out(found)]
-    return "\n".join([plain(*grids), *lines, "", f"report: {summary['report']}"])
+    return plain(*grids)

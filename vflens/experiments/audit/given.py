@@ -3,69 +3,172 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
-from vflens.errors import ConfigError
-from vflens.experiments.audit.subject import Subject, is_table, load_subject
+from vflens.errors import ConfigError, DataError
+from vflens.experiments.audit.bench import Bench, Plan
+from vflens.experiments.audit.subject import Subject, is_table, load_subject, of_table, read_columns
 from vflens.experiments.weights.linear import LinearModel
+from vflens.experiments.weights.network import Network
+from vflens.experiments.weights.read import AnyModel
+from vflens.experiments.weights.xgboost import TreeModel
+from vflens.tables.table import Table
+from vflens.types import Array, Document
+
+_MOST_ROWS = {Network: 200, TreeModel: 60}  # seconds
+_MOST_ROWS_WITH_OTHERS = 60  # in a network each row is then attacked alone
 
 
-def places(names: Sequence[str], inputs: Sequence[str] | None, width: int, source: str) -> list[int]:
-    """The place of each column of ``names`` among the ``width`` inputs of a model.
+@dataclass(frozen=True)
+class Source:
+    """What was asked for: the table ``source``, the party's ``columns``, all ``inputs`` of the model."""
 
-    Args:
-        names: the party's columns, in ``source``.
-        inputs: the model's, in order; None: the party's columns alone.
-        width: how many inputs the model has.
-        source: names the party in refusals.
+    source: str
+    classes: int | None
+    columns: Sequence[str] | None
+    id_column: str
+    inputs: Sequence[str] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Joint:
+    """Rows of all inputs of a model.
+
+    ``bench`` has the party's columns and the attacked rows, ``x`` float32 (n, D) their inputs in the table's
+    units, ``mine`` int (d,) the places of the party's columns among them; ``drawn`` says that the others' are
+    random.
+    """
+
+    bench: Bench
+    x: Array
+    mine: Array
+    drawn: bool
+
+    @property
+    def bounds(self) -> Array:
+        """The least and largest value of each of the party's columns (d, 2)."""
+        assert self.bench.subject.bounds is not None
+        return self.bench.subject.bounds
+
+
+def places(names: Sequence[str], inputs: Sequence[str], width: int, source: str) -> Array:
+    """The place of each column of ``names``, in ``source``, among the ``width`` inputs of a model.
 
     Raises:
         ConfigError: another number of inputs, one that is named twice, or a column that is none of them.
     """
-    given = list(names if inputs is None else inputs)
-    if len(given) != width:
-        held = f"{source} has {len(given)} columns" if inputs is None else f"--inputs names {len(given)}"
-        raise ConfigError(f"the model has {width} inputs and {held}: name all inputs in order with --inputs")
-    if repeated := [name for name in given if given.count(name) > 1]:
+    if len(inputs) != width:
+        raise ConfigError(
+            f"the model has {width} inputs, not {len(inputs)}: name all of them in their order with --inputs"
+        )
+    if repeated := [name for name in inputs if inputs.count(name) > 1]:
         raise ConfigError(f"--inputs names {repeated[0]!r} twice: name each input once")
-    if missing := [name for name in names if name not in given]:
+    if missing := [name for name in names if name not in inputs]:
         raise ConfigError(
             f"column {missing[0]!r} of {source} is no input of the model: choose yours with --columns, or "
             "name the model's inputs with --inputs"
         )
-    return [given.index(name) for name in names]
+    return np.array([inputs.index(name) for name in names])
 
 
-def model_subject(source: str, model: LinearModel, *, classes: int | None, **chosen: Any) -> Subject:
-    """The party that ``source`` names, for the classes of ``model``; see :func:`load_subject`.
-
-    Raises:
-        ConfigError: another number of classes, or as :func:`load_subject`.
-        DataError: a file that cannot be used.
-    """
-    asked = (classes or model.classes) if is_table(source) else classes
-    subject = load_subject(source, classes=asked, **chosen)
-    if subject.classes != model.classes:
-        raise ConfigError(
-            f"the model has {model.classes} classes and {subject.name} {subject.classes}: "
-            "give the model that was trained for it"
-        )
-    return subject
-
-
-def with_model(subject: Subject, model: LinearModel, inputs: Sequence[str] | None) -> Subject:
-    """``subject`` with its block of ``model``, for columns in [0, 1].
+def linear_subject(asked: Source, model: LinearModel) -> Subject:
+    """The party with its block of ``model``, for columns in [0, 1].
 
     With x = low + (high − low) u the weights of u are W (high − low).
 
     Raises:
-        ConfigError: the columns and the inputs do not fit, or the subject has a model of its own.
+        ConfigError: columns, inputs and classes do not fit, or a subject with a model of its own.
+        DataError: a table that cannot be used.
     """
+    classes = (asked.classes or model.classes) if is_table(asked.source) else asked.classes
+    subject = load_subject(asked.source, classes=classes, columns=asked.columns, id_column=asked.id_column)
     if subject.bounds is None:
         raise ConfigError(f"--weights with {subject.name}: its model is that of the run, leave it out")
-    mine = places([c.name for c in subject.columns], inputs, model.width, subject.name)
+    _check_classes(subject.classes, subject.name, model)
+    names = [c.name for c in subject.columns]
+    mine = places(names, asked.inputs or names, model.width, subject.name)
     width = subject.bounds[:, 1] - subject.bounds[:, 0]
     return replace(subject, weight=np.ascontiguousarray(model.weight[:, mine] * width))
+
+
+def _check_classes(classes: int | None, name: str, model: AnyModel) -> None:
+    if classes not in (None, model.classes):
+        raise ConfigError(
+            f"the model has {model.classes} classes and {name} {classes}: give the model that was trained "
+            "for it"
+        )
+
+
+def joint(asked: Source, model: Network | TreeModel, plan: Plan) -> Joint:
+    """The rows of an audit of ``model``; inputs that the table lacks are drawn where trees split them.
+
+    Raises:
+        ConfigError: columns, inputs and classes do not fit.
+        DataError: a table that cannot be used, or that lacks inputs of a network.
+    """
+    _check_classes(asked.classes, asked.source, model)
+    own = read_columns(asked.source, asked.columns, asked.id_column)
+    names = [c.name for c in own.columns]
+    inputs = list(asked.inputs or model.names or names)
+    mine = places(names, inputs, model.width, asked.source)
+    whole = _whole(asked, model, own, inputs)
+    table, x = (
+        (own, _drawn(model, own, mine, plan))
+        if whole is None
+        else (whole.take(mine.tolist()), whole.features)
+    )
+    subject = of_table(Path(asked.source).name, table, model.classes)
+    if len(subject.x) < 2:
+        raise DataError(f"{asked.source} has {len(subject.x)} rows: an audit needs at least 2")
+    most = min(plan.rows, _MOST_ROWS[type(model)] if len(mine) == model.width else _MOST_ROWS_WITH_OTHERS)
+    kept = np.sort(plan.rng("rows").permutation(len(subject.x))[:most])
+    subject = replace(subject, x=subject.x[kept])
+    everything, none = np.arange(len(kept), dtype=np.int32), np.zeros(0, np.int32)
+    return Joint(Bench(subject, plan, everything, none, {}), x[kept].astype(np.float32), mine, whole is None)
+
+
+def _whole(asked: Source, model: Network | TreeModel, own: Table, inputs: list[str]) -> Table | None:
+    """The table with all ``inputs``; None if it lacks those of others, and trees tell their range."""
+    if len(inputs) == len(own.columns):
+        return own.take([[c.name for c in own.columns].index(name) for name in inputs])
+    try:
+        return read_columns(asked.source, inputs, asked.id_column)
+    except DataError as error:
+        if "is missing" not in str(error):
+            raise
+        if isinstance(model, Network):
+            raise DataError(
+                f"{error}: a network is audited on rows with all inputs, add the others' columns to the file "
+                "and name yours with --columns"
+            ) from error
+        return None
+
+
+def _drawn(model: Network | TreeModel, own: Table, mine: Array, plan: Plan) -> Array:
+    """The party's columns among drawn ones (n, D): each interval between thresholds is equally likely."""
+    assert isinstance(model, TreeModel)
+    rng, n = plan.rng("others"), len(own.features)
+    x = np.zeros((n, model.width))
+    for feature in np.setdiff1d(np.arange(model.width), mine):
+        t = np.unique(np.concatenate([tree.threshold[tree.feature == feature] for tree in model.trees]))
+        if len(t):
+            inside = np.concatenate([[t[0] - 1], (t[1:] + t[:-1]) / 2, [t[-1] + 1]])
+            x[:, feature] = rng.choice(inside, n)
+    x[:, mine] = own.features
+    return x
+
+
+def errors(squares: Array) -> Document:
+    """The mean of ``squares`` (n, d), with its 95 % interval over rows, and that of each column."""
+    per_row = squares.mean(axis=1)
+    half = 1.96 * per_row.std(ddof=min(1, len(per_row) - 1)) / np.sqrt(len(per_row))
+    return {
+        "rows": len(squares),
+        "mse": float(per_row.mean()),
+        "low": float(max(per_row.mean() - half, 0.0)),
+        "high": float(per_row.mean() + half),
+        "columns": squares.mean(axis=0).tolist(),
+    }

@@ -67,7 +67,7 @@ def audit(subject: Subject, plan: Plan, progress: Progress) -> Document:
         "attacks": [asdict(r) for r in reached],
         "theory_disagreements": _disagreements(reached),
         "strongest": asdict(min((r for r in reached if r.rows == len(bench.rows)), key=lambda r: r.mse)),
-        "column_blind": _column_blind(bench.truth).tolist(),
+        "column_blind": column_blind(bench.truth).tolist(),
         "column_entropy": _column_entropies(bench),
         "defenses": [asdict(d) for d in defended],
         "left_out": left_out(),
@@ -94,7 +94,7 @@ def _facts(bench: Bench) -> Document:
     }
 
 
-def _column_blind(x: Array) -> Array:
+def column_blind(x: Array) -> Array:
     """The error (d,) of the best blind guess for each column."""
     guesses = (0.0, 0.5, x.mean(axis=0))
     least: Array = np.min([((x - guess) ** 2).mean(axis=0) for guess in guesses], axis=0)

@@ -87,13 +87,33 @@ def load_subject(
     elif source in DATASETS.names() or source.startswith("openml:"):
         subject = _of_dataset(source, columns)
     elif is_table(source):
-        subject = _of_table(path.name, _party_table(path, columns, id_column), classes or 0)
+        subject = of_table(path.name, _party_table(path, columns, id_column), classes or 0)
     else:
         raise ConfigError(
             f"{source!r} is no file, run folder or data set: give a {', '.join(_FILES)} or .toml file, "
             f"a passive party's run folder, or one of {', '.join(DATASETS.names())}"
         )
     return _checked(subject, classes)
+
+
+def read_columns(source: str, columns: Sequence[str] | None, id_column: str) -> Table:
+    """The ``columns`` of a file or data set, in this order and in its units; None: those of the party.
+
+    Raises:
+        ConfigError: a source without a table, or a data set without a column.
+        DataError: a file that cannot be used, or without a column.
+    """
+    if is_table(source):
+        table = _party_table(Path(source), columns, id_column)
+    elif source in DATASETS.names() or source.startswith("openml:"):
+        table = dataset(source, {}).load()
+        columns = columns or [c.name for c in table.columns[len(table.columns) // 2 :]]
+    else:
+        raise ConfigError(f"{source!r} is no file or data set: with --weights give one")
+    names = [c.name for c in table.columns]
+    if missing := [name for name in columns or () if name not in names]:
+        raise DataError(f"{source}: column {missing[0]!r} is missing: it has {', '.join(names)}")
+    return table.take([names.index(name) for name in columns or names])
 
 
 def is_table(source: str) -> bool:
@@ -108,7 +128,7 @@ def subject_of(name: str, spec: PartyFile, classes: int) -> Subject:
         ConfigError: too few or too many classes.
         DataError: the file cannot be used.
     """
-    return _checked(_of_table(name, read_party_table(spec), classes), classes)
+    return _checked(of_table(name, read_party_table(spec), classes), classes)
 
 
 def _checked(subject: Subject, classes: int | None) -> Subject:
@@ -152,7 +172,12 @@ def _description(path: Path) -> PartyFile:
     return spec.model_copy(update={"file": path.resolve().parent / spec.file})
 
 
-def _of_table(name: str, table: Table, classes: int) -> Subject:
+def of_table(name: str, table: Table, classes: int) -> Subject:
+    """The party called ``name`` with all columns of ``table``, scaled by their bounds or extremes.
+
+    Raises:
+        DataError: no columns, or bounds that cannot be.
+    """
     if not table.columns:
         raise DataError(f"{name} holds no columns besides its ids: an audit needs at least one")
     scaler = Scaler.fit(table.columns, table.features)
@@ -169,10 +194,10 @@ def _of_dataset(name: str, columns: Sequence[str] | None) -> Subject:
         raise ConfigError(f"--columns names {unknown!r}: {name} has {', '.join(names)}")
     mine = [names.index(c) for c in columns] if columns else list(range(len(names) // 2, len(names)))
     others = [j for j in range(len(names)) if j not in mine]
-    subject = _of_table(name, table.take(mine), len(table.class_names))
+    subject = of_table(name, table.take(mine), len(table.class_names))
     if not others:
         return replace(subject, labels=table.labels)
-    rest = _of_table(name, table.take(others), 0)
+    rest = of_table(name, table.take(others), 0)
     return replace(subject, other=rest.x, labels=table.labels)
 
 

@@ -8,15 +8,25 @@ from types import MappingProxyType
 
 from vflens.errors import ConfigError, DataError
 from vflens.experiments.weights.linear import LinearModel, read_npz, read_safetensors
+from vflens.experiments.weights.network import Network
+from vflens.experiments.weights.onnx_file import read_onnx
 from vflens.experiments.weights.pickles import refuse_pickle
+from vflens.experiments.weights.xgboost import TreeModel, read_xgboost
 
-_READERS: Mapping[str, Callable[[Path], LinearModel]] = MappingProxyType(
-    {".npz": read_npz, ".safetensors": read_safetensors}
+AnyModel = LinearModel | Network | TreeModel
+_READERS: Mapping[str, Callable[[Path], AnyModel]] = MappingProxyType(
+    {
+        ".npz": read_npz,
+        ".safetensors": read_safetensors,
+        ".onnx": read_onnx,
+        ".ubj": read_xgboost,
+        ".json": read_xgboost,
+    }
 )
 _LARGEST = 1 << 30  # bytes of a file: minutes
 
 
-def read_model(file: Path) -> LinearModel:
+def read_model(file: Path) -> AnyModel:
     """The model in ``file``.
 
     Raises:

@@ -1,0 +1,159 @@
+"""An audit of gradient-boosted trees: what a released score tells of the branches that a row took.
+
+The attack is path restriction (:mod:`vflens.numerics.path_restriction`). It is compared with a blind guess
+that knows the trees and the adversary's own columns, and takes the heavier branch at every split of an
+unknown column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from vflens.coordinator.progress import Progress
+from vflens.experiments.audit.given import Joint, errors
+from vflens.experiments.weights.xgboost import TreeModel
+from vflens.numerics.path_restriction import Candidates, Restricted, restricted
+from vflens.numerics.trees import Tree
+from vflens.types import Array, Document
+
+_ROUNDING = 1e-5  # of a released score: XGBoost adds in single precision
+_MOST = 1000  # boxes that are looked at for a row: tenths of a second
+
+
+@dataclass(frozen=True, eq=False)
+class _Forest:
+    """The trees beside the rows (n, D): directions, true and heavier leaves."""
+
+    model: TreeModel
+    trees: Sequence[Tree]
+    unknown: Array
+    left: Sequence[Array]
+    true: Sequence[Array]
+    boxes: Sequence[tuple[Array, Array]]
+
+    @classmethod
+    def of(cls, model: TreeModel, joint: Joint) -> _Forest:
+        left = [tree.sends_left(joint.x) for tree in model.trees]
+        true = [tree.reached(at) for tree, at in zip(model.trees, left, strict=True)]
+        return cls(
+            model, model.trees, joint.mine, left, true, [tree.boxes(joint.mine) for tree in model.trees]
+        )
+
+    def candidates(self, row: int) -> list[Candidates]:
+        """The leaves of each tree that the adversary's own columns of ``row`` leave."""
+        found = []
+        for t, (tree, (low, high)) in enumerate(zip(self.trees, self.boxes, strict=True)):
+            passes, goes_left = tree.goes_left
+            known = passes & ~np.isin(tree.feature, self.unknown)
+            kept = np.flatnonzero(~(known & (goes_left != self.left[t][row])).any(axis=1))
+            found.append(Candidates(kept, low[kept], high[kept], self.model.effects(t)[kept]))
+        return found
+
+    def sums(self, row: int) -> Array:
+        """What the released scores of ``row`` tell (m,): sums over trees of the true leaves' effects."""
+        sums: Array = np.sum(
+            [self.model.effects(t)[self.true[t][row]] for t in range(len(self.trees))], axis=0
+        )
+        return sums
+
+    def true_leaves(self, row: int) -> Array:
+        """The leaf that ``row`` reaches in each tree (T,)."""
+        return np.array([leaves[row] for leaves in self.true])
+
+    def heavier(self, row: int) -> Array:
+        """The leaf of each tree (T,) on the heavier branches of unknown columns, the true ones of others."""
+        leaves = []
+        for tree, left in zip(self.trees, self.left, strict=True):
+            unknown = np.isin(tree.feature, self.unknown)
+            heavy = tree.cover[tree.left] >= tree.cover[tree.right]
+            leaves.append(int(tree.reached(np.where(unknown, heavy, left[row])[None])[0]))
+        return np.array(leaves)
+
+    def right(self, row: int, leaves: Array) -> tuple[int, int]:
+        """Of the splits of unknown columns before ``leaves`` (T,): how many the row takes too, and all."""
+        right = total = 0
+        for tree, left, leaf in zip(self.trees, self.left, leaves, strict=True):
+            passes, goes_left = tree.goes_left
+            on_path = passes[leaf] & np.isin(tree.feature, self.unknown)
+            total += int(on_path.sum())
+            right += int((on_path & (goes_left[leaf] == left[row])).sum())
+        return right, total
+
+    def box(self, leaves: Array, low: Array, high: Array) -> tuple[Array, Array]:
+        """The values between ``low`` and ``high`` (d,) that lead to ``leaves`` (T,)."""
+        lows = [box[0][leaf] for box, leaf in zip(self.boxes, leaves, strict=True)]
+        highs = [box[1][leaf] for box, leaf in zip(self.boxes, leaves, strict=True)]
+        return np.max([low, *lows], axis=0), np.min([high, *highs], axis=0)
+
+
+def attack_trees(model: TreeModel, joint: Joint, progress: Progress) -> Document:
+    """What the scores, and what the leaves, tell of each row; shares of right branches, intervals, errors."""
+    forest, rows = _Forest.of(model, joint), range(len(joint.x))
+    low, high = _ranges(joint)
+    by_score, by_leaves, blind = [], [], []
+    for row in rows:
+        rng, heavier, true = joint.bench.plan.rng("paths", row), forest.heavier(row), forest.true_leaves(row)
+        given = (forest.candidates(row), forest.sums(row), low, high)
+        found = restricted(*given, tolerance=_ROUNDING, most=_MOST, rng=rng)
+        by_score.append(_Guess(found, heavier if found.leaves is None else found.leaves))
+        by_leaves.append(_Guess(Restricted(*forest.box(true, low, high), true, 1, True), true))
+        blind.append(forest.right(row, heavier))
+        progress("rows attacked", row + 1, len(rows))
+    return {
+        "attacks": [
+            _summary("score", by_score, forest, joint),
+            _summary("leaves", by_leaves, forest, joint),
+        ],
+        "blind_branches": _share(blind),
+    }
+
+
+class _Guess(NamedTuple):
+    """What was released of a row leaves ``found``; the adversary believes in the ``leaves`` (T,)."""
+
+    found: Restricted
+    leaves: Array
+
+
+def _ranges(joint: Joint) -> tuple[Array, Array]:
+    """The least and largest value of each of the party's columns (d,), also in single precision."""
+    mine = joint.x[:, joint.mine].astype(np.float64)
+    low, high = joint.bounds.T
+    return np.minimum(low, mine.min(axis=0)), np.maximum(high, mine.max(axis=0))
+
+
+def _share(counted: Sequence[tuple[int, int]]) -> float | None:
+    """Right branches of all; None if no tree splits an unknown column."""
+    right, total = np.sum(counted, axis=0)
+    return float(right / total) if total else None
+
+
+def _middles(guesses: Sequence[_Guess], forest: _Forest) -> Array:
+    """The estimates (n, d): middles of intervals, or of one found choice where the search stopped early."""
+    boxes = [
+        (f.low, f.high) if f.complete or not f.found else forest.box(leaves, f.low, f.high)
+        for f, leaves in guesses
+    ]
+    middles: Array = np.mean(boxes, axis=1)
+    return middles
+
+
+def _summary(released: str, guesses: Sequence[_Guess], forest: _Forest, joint: Joint) -> Document:
+    """Errors of the estimates, and widths of the intervals, in columns scaled to [0, 1]."""
+    low, width = joint.bounds[:, 0], np.ptp(joint.bounds, axis=1)
+    unit, found = np.where(width > 0, width, 1.0), [guess.found for guess in guesses]
+    values = ((_middles(guesses, forest) - low) / unit).clip(0, 1)
+    widths = np.array([r.high - r.low for r in found]) / unit
+    return {
+        "attack": "pra",
+        "released": released,
+        **errors((values - joint.bench.subject.x) ** 2),
+        "widths": widths.clip(0, 1).mean(axis=0).tolist(),
+        "right_branches": _share([forest.right(i, g.leaves) for i, g in enumerate(guesses)]),
+        "determined": float(np.mean([r.complete and r.found == 1 for r in found])),
+        "unfinished": float(np.mean([not r.complete for r in found])),
+    }

@@ -1,0 +1,151 @@
+"""Networks from ONNX files, without its runtime: graphs of Gemm, MatMul, Add, Relu, Sigmoid and Softmax."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vflens.errors import ConfigError, DataError
+from vflens.experiments.weights.linear import LinearModel, of_weight
+from vflens.experiments.weights.network import Network, Step
+from vflens.experiments.weights.numbers import checked_numbers
+from vflens.types import Array
+
+_READ = ("Gemm", "MatMul", "Add", "Relu", "Sigmoid", "Softmax")
+_INPUTS = {"Gemm": (2, 3), "MatMul": (2,), "Add": (2,)}  # the other operators have one
+_EXTERNAL = 1  # TensorProto.DataLocation: the numbers lie in another file
+_ANEW = "export the model anew, up to its scores and in eval mode"
+
+
+def read_onnx(file: Path) -> Network | LinearModel:
+    """The model in ``file``; one of matrices and sums alone, before a softmax or sigmoid, is linear.
+
+    Raises:
+        ConfigError: onnx is not installed.
+        DataError: it cannot be read, or its graph has what an audit does not rebuild; the sentence names the
+            node or tensor.
+    """
+    try:
+        import onnx
+        from google.protobuf.message import DecodeError
+    except ImportError:
+        raise ConfigError(
+            f"{file} needs the package onnx: install the extra, pip install 'vflens[weights]'"
+        ) from None
+    try:
+        graph = onnx.load(str(file), load_external_data=False).graph
+    except (DecodeError, OSError, ValueError) as error:
+        raise DataError(f"{file} cannot be read as ONNX ({error}): {_ANEW}") from error
+    constants = {tensor.name: _constant(file, tensor) for tensor in graph.initializer}
+    starts = [i.name for i in graph.input if i.name not in constants]
+    if len(starts) != 1 or len(graph.output) != 1:
+        raise DataError(
+            f"{file} has {len(starts)} inputs and {len(graph.output)} outputs: give a model of one matrix of "
+            "inputs (rows, columns) whose only output are its scores"
+        )
+    steps = _steps(file, graph.node, constants, starts[0])
+    if not steps or steps[-1].output != graph.output[0].name:
+        raise DataError(f"{file}: the last node does not make the output {graph.output[0].name!r}: {_ANEW}")
+    return _simplest(_shaped(file, steps, constants, starts[0]))
+
+
+def _constant(file: Path, tensor: Any) -> Array:
+    from onnx import numpy_helper
+
+    if tensor.data_location == _EXTERNAL:
+        raise DataError(
+            f"tensor {tensor.name!r} of {file} lies in another file: save the model with its tensors inside"
+        )
+    if min(tensor.dims, default=0) < 0:
+        raise DataError(
+            f"tensor {tensor.name!r} of {file} cannot be read (shape {list(tensor.dims)}): {_ANEW}"
+        )
+    try:
+        array = numpy_helper.to_array(tensor)
+    except (ValueError, TypeError, KeyError, OverflowError, MemoryError) as error:
+        reason = str(error).partition("\n")[0]
+        raise DataError(f"tensor {tensor.name!r} of {file} cannot be read ({reason}): {_ANEW}") from error
+    return checked_numbers(file, tensor.name, array)
+
+
+def _steps(file: Path, nodes: Iterable[Any], constants: dict[str, Array], start: str) -> list[Step]:
+    """The graph's nodes in their order; the matrix of a Gemm joins the ``constants``."""
+    known, steps = {start}, list[Step]()
+    for number, node in enumerate(nodes):
+        called = f"node {number} ({node.name or node.op_type}) of {file}"
+        if node.op_type not in _READ or node.domain not in ("", "ai.onnx"):
+            raise DataError(f"{called} is {node.op_type}, an audit rebuilds {', '.join(_READ)}: {_ANEW}")
+        inputs = [name for name in node.input if name]
+        if len(inputs) not in _INPUTS.get(node.op_type, (1,)) or len(node.output) != 1:
+            counts = f"{len(inputs)} inputs and {len(node.output)} outputs"
+            raise DataError(f"{called} has {counts}: {_ANEW}")
+        if unknown := [name for name in inputs if name not in known and name not in constants]:
+            raise DataError(
+                f"{called} reads {unknown[0]!r}, which no earlier node makes: the graph is a cycle or cut, "
+                f"{_ANEW}"
+            )
+        if node.output[0] in known or node.output[0] in constants:
+            raise DataError(f"{called} makes {node.output[0]!r} a second time: {_ANEW}")
+        made = _made(called, node, inputs, constants, number)
+        steps += made
+        known.update(step.output for step in made)
+    return steps
+
+
+def _made(called: str, node: Any, inputs: list[str], constants: dict[str, Array], number: int) -> list[Step]:
+    """The steps of one node."""
+    given = {a.name: a for a in node.attribute}
+    if node.op_type == "Softmax" and "axis" in given and given["axis"].i not in (-1, 1):
+        raise DataError(f"{called} has axis {given['axis'].i}, not that of each row, 1: {_ANEW}")
+    if node.op_type in ("Gemm", "MatMul") and (inputs[0] in constants or inputs[1] not in constants):
+        raise DataError(f"{called} does not multiply rows by a constant matrix: {_ANEW}")
+    if wide := [name for name in inputs if name in constants and not _fits(node.op_type, constants[name])]:
+        raise DataError(f"{called} has {wide[0]!r} of shape {constants[wide[0]].shape}: {_ANEW}")
+    if node.op_type != "Gemm":
+        return [Step(node.op_type, tuple(inputs), node.output[0])]
+    scale = {name: given[name].f if name in given else 1.0 for name in ("alpha", "beta")}
+    turned = {name: name in given and bool(given[name].i) for name in ("transA", "transB")}
+    if turned["transA"] or any(s != 1 for s in scale.values()):
+        raise DataError(f"{called} has transA, alpha or beta, which no layer of a network has: {_ANEW}")
+    matrix, product = f"{number}.matrix", f"{number}.product" if len(inputs) == 3 else node.output[0]
+    constants[matrix] = constants[inputs[1]].T if turned["transB"] else constants[inputs[1]]
+    steps = [Step("MatMul", (inputs[0], matrix), product)]
+    return steps if len(inputs) == 2 else [*steps, Step("Add", (product, inputs[2]), node.output[0])]
+
+
+def _fits(op: str, constant: Array) -> bool:
+    """Whether ``constant`` is a matrix, or a number for each column: nothing else makes rows of rows."""
+    if constant.ndim == 2 and op != "Add":
+        return bool(constant.size)
+    return constant.ndim < 2 or len(constant) == 1
+
+
+def _shaped(file: Path, steps: list[Step], constants: dict[str, Array], start: str) -> Network:
+    """The network of ``steps``, whose shapes are tried on two rows."""
+    end = steps[-1].op if steps[-1].op in ("Softmax", "Sigmoid") else ""
+    inner = tuple(steps[:-1] if end else steps)
+    matrices = [constants[s.inputs[1]] for s in inner if s.op == "MatMul" and s.inputs[0] == start]
+    if not matrices:
+        raise DataError(f"{file} does not multiply its input {start!r} by a matrix: {_ANEW}")
+    used = {name: constants[name] for step in inner for name in step.inputs if name in constants}
+    network = Network(inner, used, start, end, len(matrices[0]), 0)
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            outputs = network.of_arrays(np.zeros((2, network.width)))
+    except ValueError as error:
+        raise DataError(f"{file} has matrices that do not fit each other ({error}): {_ANEW}") from error
+    if outputs.ndim != 2 or len(outputs) != 2 or not outputs.size or not np.isfinite(outputs).all():
+        raise DataError(f"{file} makes outputs of shape {outputs.shape} of two rows, or no numbers: {_ANEW}")
+    return Network(inner, used, start, end, network.width, outputs.shape[1])
+
+
+def _simplest(network: Network) -> Network | LinearModel:
+    """A linear model where the network is one: it has closed forms."""
+    linear = all(step.op in ("MatMul", "Add") for step in network.steps)
+    if not linear or (network.end == "Sigmoid" and network.outputs > 1):
+        return network
+    ends = network.of_arrays(np.vstack([np.zeros(network.width), np.eye(network.width)]))
+    return of_weight((ends[1:] - ends[0]).T)

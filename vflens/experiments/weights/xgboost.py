@@ -1,0 +1,164 @@
+"""Gradient-boosted trees from XGBoost's model files, JSON and UBJSON (its schema: doc/model.schema)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from vflens.errors import DataError
+from vflens.experiments.weights.ubjson import parse
+from vflens.numerics.trees import Tree
+from vflens.types import Array
+
+_LARGEST = 1 << 26  # bytes of a file: values in memory take up to 40 times as much
+_MOST_PLACES = 10**8  # of nodes on paths to leaves: a byte each, twice
+_MARGINS = {"binary:logistic", "binary:logitraw", "reg:logistic", "reg:squarederror"}
+_CLASSES = {"multi:softprob", "multi:softmax"}
+_ARRAYS = ("left_children", "right_children", "split_indices", "split_conditions")
+
+
+@dataclass(frozen=True, eq=False)
+class TreeModel:
+    """Trees whose leaves add up to k scores of a row; ``score`` int (T,) is the one to which each tree adds.
+
+    ``width`` is the number of inputs, ``names`` theirs, in order, or (). The scores lack the base score,
+    which an adversary who knows the model subtracts.
+    """
+
+    trees: tuple[Tree, ...]
+    score: Array
+    scores: int
+    width: int
+    names: tuple[str, ...]
+
+    @property
+    def classes(self) -> int:
+        """The number of classes; 2 for one score."""
+        return max(2, self.scores)
+
+    def effects(self, tree: int) -> Array:
+        """What each leaf of a tree adds to the sums that released scores give: (L, m).
+
+        One score is its own sum (m = 1). Of k probabilities the k − 1 differences of scores from the first
+        follow: softmax forgets a constant.
+        """
+        values: Array = self.trees[tree].value[self.trees[tree].leaves, None]
+        if self.scores == 1:
+            return values
+        unit = np.eye(self.scores)[self.score[tree]]
+        effects: Array = values * (unit[1:] - unit[0])
+        return effects
+
+
+def read_xgboost(file: Path) -> TreeModel:
+    """The model in ``file``, of ``Booster.save_model`` with the ending .ubj or .json.
+
+    Raises:
+        DataError: it cannot be read, is no booster of trees, or has what path restriction cannot use; the
+            sentence names the field.
+    """
+    if file.stat().st_size > _LARGEST:
+        raise DataError(f"{file} has {file.stat().st_size:,} bytes: give a model of at most {_LARGEST:,}")
+    try:
+        data = file.read_bytes()
+        found = parse(data) if file.suffix.lower() == ".ubj" else json.loads(data, parse_constant=_no_number)
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(
+            f"{file} cannot be read as a model of XGBoost ({error}): write it with booster.save_model"
+        ) from error
+    try:
+        return _model(found)
+    except (_WrongError, KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
+        reason = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else error
+        raise DataError(
+            f"{file} is no model that path restriction reads: {reason}; write a booster of trees with "
+            "booster.save_model"
+        ) from error
+
+
+class _WrongError(Exception):
+    """What a model has and cannot have."""
+
+
+def _no_number(text: str) -> NoReturn:
+    raise ValueError(f"it holds {text}")
+
+
+def _model(found: Any) -> TreeModel:
+    learner = found["learner"]
+    objective, booster = learner["objective"]["name"], learner["gradient_booster"]
+    if booster["name"] != "gbtree":
+        raise _WrongError(f"gradient_booster.name is {booster['name']!r}, not 'gbtree'")
+    if objective not in _MARGINS | _CLASSES:
+        raise _WrongError(
+            f"objective.name is {objective!r}, not one of {', '.join(sorted(_MARGINS | _CLASSES))}"
+        )
+    facts, kept = learner["learner_model_param"], booster["model"]
+    width, scores = int(facts["num_feature"]), max(1, int(facts["num_class"]))
+    if int(facts.get("num_target", 1)) != 1:
+        raise _WrongError(f"num_target is {facts['num_target']}, not 1")
+    trees = tuple(_tree(number, tree, width) for number, tree in enumerate(kept["trees"]))
+    score = np.array([int(s) for s in kept["tree_info"]])
+    if not trees or len(score) != len(trees) or score.min() < 0 or score.max() >= scores:
+        raise _WrongError(f"tree_info has not one of {scores} scores for each of {len(trees)} trees")
+    if (scores > 1) != (objective in _CLASSES):
+        raise _WrongError(f"num_class is {scores} with the objective {objective!r}")
+    places = sum(len(tree.leaves) * len(tree.feature) for tree in trees)
+    if places > _MOST_PLACES:
+        raise _WrongError(f"its trees have {places:,} pairs of a leaf and a node, more than {_MOST_PLACES:,}")
+    return TreeModel(trees, score, scores, width, _names(learner, width))
+
+
+def _names(learner: Mapping[str, Any], width: int) -> tuple[str, ...]:
+    names = tuple(map(str, learner.get("feature_names", ())))
+    if len(names) not in (0, width) or len(set(names)) != len(names):
+        raise _WrongError(f"feature_names has not {width} different names")
+    return names
+
+
+def _tree(number: int, found: Mapping[str, Any], width: int) -> Tree:
+    if int(found["tree_param"].get("size_leaf_vector", 1)) > 1:
+        raise _WrongError(f"tree {number} has leaves of several values")
+    if any(found.get("split_type", ())):
+        raise _WrongError(f"tree {number} splits categories: one-hot columns can be read")
+    left, right, feature, threshold = (np.array(found[name], np.float64) for name in _ARRAYS)
+    with np.errstate(over="ignore"):
+        threshold = threshold.astype(np.float32).astype(np.float64)  # as XGBoost compares; JSON has decimals
+    if not left.size or left.ndim != 1 or {a.shape for a in (right, feature, threshold)} != {left.shape}:
+        raise _WrongError(f"tree {number} has arrays of different lengths")
+    if not all(np.isfinite(a).all() for a in (left, right, feature, threshold)):
+        raise _WrongError(
+            f"tree {number} has a split or leaf that is no finite number, as another party's is"
+        )
+    inner = left >= 0
+    if ((feature[inner] < 0) | (feature[inner] >= width)).any():
+        raise _WrongError(f"tree {number} splits a feature that is none of {width}")
+    cover = np.array(found.get("sum_hessian", np.ones_like(left)), np.float64)
+    if cover.shape != left.shape:
+        raise _WrongError(f"tree {number} has arrays of different lengths")
+    kept = _reachable(number, left, right)
+    place = np.full(len(left) + 1, -1)  # the last: no child
+    place[kept] = np.arange(len(kept))
+    lefts, rights = (place[np.where(inner, side, -1).astype(int)[kept]] for side in (left, right))
+    features = np.where(inner, feature, -1).astype(int)[kept]
+    value = np.where(inner, 0.0, threshold)[kept]
+    return Tree(features, threshold[kept], lefts, rights, value, cover[kept])
+
+
+def _reachable(number: int, left: Array, right: Array) -> list[int]:
+    """The nodes below the root, which pruning may have cut others from; the root first."""
+    kept, seen = [0], {0}
+    for node in kept:  # it grows
+        if left[node] < 0:
+            continue
+        for child in (int(left[node]), int(right[node])):
+            if not 0 < child < len(left) or child in seen:
+                raise _WrongError(f"tree {number} has a node {child} that is shared, in a cycle or not there")
+            seen.add(child)
+            kept.append(child)
+    return kept
