@@ -211,7 +211,8 @@ class Servicer(grpc.GenericRpcHandler):
         """Log a refusal: each of the first, then the 1024th, 2048th, 4096th, …"""
         number = next(self._refusals)
         if number <= _LOGGED or number.bit_count() == 1:
-            self._log.warning("refused", error=shortened(str(error), _MOST), number=number)
+            kind = type(error).__name__
+            self._log.warning("refused", error=shortened(str(error), _MOST), kind=kind, number=number)
 
 
 def _incarnation(name: str, sent: Any) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from livepage import Browser
+from plotly.offline import get_plotlyjs
 from runfolder import write_run
 
 from vflens.experiments.watch.page import RunsPage
@@ -95,6 +96,10 @@ def test_a_stream_sends_what_changed(monkeypatch: pytest.MonkeyPatch) -> None:
         {"panel": "two", "html": "stays"},
         {"panel": "one", "html": "second"},
     ]
+
+
+def test_the_script_is_the_library() -> None:
+    assert _admitted().get("/plotly.js").text == get_plotlyjs()
 
 
 def test_the_report_is_a_download() -> None:

@@ -24,6 +24,7 @@ FILE = "digests.bin"
 _RECORD = struct.Struct(
     f"<BBqq{LINK_BYTES}s"
 )  # places of phase and point in their lists, round, step, digest
+RECORD_BYTES = _RECORD.size
 _PHASES, _POINTS = list(Phase), list(Point)
 
 
@@ -116,14 +117,17 @@ def head(folder: Path, records: int | None = None) -> Head:
     return Head(count, hashlib.blake2b(data[: count * _RECORD.size], digest_size=LINK_BYTES).digest())
 
 
-def digests(folder: Path) -> Iterator[Digested]:
-    """The releases in ``folder``, in order, without a torn last one.
+def digests(folder: Path, begin: int = 0) -> Iterator[Digested]:
+    """The releases in ``folder`` from the one numbered ``begin`` on, in order, without a torn last one.
 
     Raises:
         OSError: they cannot be read.
         ValueError: no party wrote them.
     """
-    for phase, point, epoch, step, found in _RECORD.iter_unpack(_whole((folder / FILE).read_bytes())):
+    with (folder / FILE).open("rb") as file:
+        file.seek(begin * RECORD_BYTES)
+        data = _whole(file.read())
+    for phase, point, epoch, step, found in _RECORD.iter_unpack(data):
         if phase >= len(_PHASES) or point >= len(_POINTS):
             raise ValueError(f"phase {phase} or point {point} does not exist")
         yield Digested(_PHASES[phase], _POINTS[point], epoch, step, found)

@@ -176,10 +176,13 @@ def convergence(runs: Sequence[Run], names: Mapping[str, str]) -> Iterator[Docum
             groups.setdefault((r.target, r.scored_set), []).append(r)
         for (target, scored_set), group in groups.items():
             if len({r.rows for r in group}) > 1:
-                yield _milestones(f"{names[run.name]} · {target}, {scored_set} rows", group, ranks)
+                yield milestones(f"{names[run.name]} · {target}, {scored_set} rows", group, ranks)
 
 
-def _milestones(title: str, group: Sequence[Result], ranks: Mapping[str, int]) -> Document:
+def milestones(title: str, group: Sequence[Result], ranks: Mapping[str, int]) -> Document:
+    """Errors of one target's rows by their number, in the order of ``group``, with intervals and the blind
+    error; ``ranks`` gives an attack its style.
+    """
     attacks = sorted({r.attack for r in group}, key=lambda a: ranks[a])
     lines = [_line(a, [r for r in group if r.attack == a], style(ranks[a])) for a in attacks]
     blind = {r.rows: r.blind for r in group}

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +16,7 @@ import numpy as np
 from pydantic import BaseModel, NonNegativeInt
 
 from vflens.storage.journal import index_lines
-from vflens.storage.release_digests import FILE, digests
+from vflens.storage.release_digests import FILE, RECORD_BYTES, digests
 from vflens.storage.transcript import left_out
 from vflens.types import Array, Phase
 
@@ -68,7 +70,6 @@ class _Count:
     messages: int = 0
     nbytes: int = 0
     withheld: int = 0
-    unrecorded: int = 0
     complete: bool = True  # the bytes of all rows are there
     pending: list[Array] = field(default_factory=list)
     size: int = 0
@@ -91,56 +92,116 @@ class _Count:
         self._drop_repeated()
         return self.size if self.complete else None
 
+    def crossing(self, receiver: str, kind: _Kind, unrecorded: int, nbytes: int) -> Crossing:
+        """With the messages that sampling left out, and their bytes."""
+        messages, size = self.messages + unrecorded, self.nbytes + nbytes
+        return Crossing(receiver, *kind, messages, size, self.withheld, self.rows(), unrecorded)
+
     def _drop_repeated(self) -> None:
         if self.pending:
             self.pending = [np.unique(np.concatenate(self.pending))]
             self.size = len(self.pending[0])
 
 
-def received(folder: Path, receiver: str) -> tuple[Crossing, ...]:
-    """What the log in ``folder`` recorded, in order of arrival, without a torn last line.
+class Logs:
+    """The logs of messages in a party's ``folder``: received and released ones, counted as they grow.
 
-    Raises:
-        OSError, ValueError: the index is damaged.
-        StorageError: the counts of messages that sampling left out are damaged.
+    Each reading continues where the last one ended, and takes about ``most`` bytes of an index at most;
+    ``behind``: the last one left some. A log that was replaced is counted anew.
     """
-    counts = _counted(folder)
-    for (sender, point), (messages, nbytes, _) in left_out(folder / "left_out.json"):
-        count = counts.setdefault(_Kind(sender, Phase.TRAIN.value, point.value), _Count())
-        count.messages += messages
-        count.nbytes += nbytes
-        count.unrecorded += messages
-    return tuple(
-        Crossing(receiver, *kind, c.messages, c.nbytes, c.withheld, c.rows(), c.unrecorded)
-        for kind, c in counts.items()
-    )
+
+    def __init__(self, folder: Path, most: int = sys.maxsize) -> None:
+        self._received = _Tally(folder / "transcript", most)
+        self._released = _Tally(folder / "released", most)
+        self._digested = _Digested(folder / "released" / FILE)
+
+    @property
+    def behind(self) -> bool:
+        """Whether a log has more than was read."""
+        return self._received.behind or self._released.behind
+
+    def received(self, receiver: str) -> tuple[Crossing, ...]:
+        """What the party ``receiver`` recorded, in order of arrival, without a torn last line.
+
+        Raises:
+            OSError, ValueError: the index is damaged.
+            StorageError: the counts of messages that sampling left out are damaged.
+        """
+        return self._received.crossings(receiver)
+
+    def released(self, sender: str) -> tuple[Crossing, ...]:
+        """What the party ``sender`` released, by its own logs: they do not name receivers.
+
+        Raises:
+            OSError, ValueError: a file of the logs is damaged.
+        """
+        counts = self._digested.counts()
+        kinds = (Crossing("", sender, phase, point, n, None) for (phase, point), n in counts.items())
+        return (*kinds, *self._released.crossings(""))
 
 
-def released(folder: Path, sender: str) -> tuple[Crossing, ...]:
-    """What the party ``sender`` released, by its own logs in ``folder``: they do not name receivers.
+class _Digested:
+    """The releases of which ``file`` has digests only, by phase and kind."""
 
-    Raises:
-        OSError, ValueError: a file of the logs is damaged.
-    """
-    counts: dict[_Kind, int] = {}
-    for d in digests(folder) if (folder / FILE).exists() else ():
-        kind = _Kind(sender, d.phase.value, d.point.value)
-        counts[kind] = counts.get(kind, 0) + 1
-    return (*(Crossing("", *kind, n, None) for kind, n in counts.items()), *received(folder, ""))
+    def __init__(self, file: Path) -> None:
+        self._file, self._counts, self._read = file, Counter[tuple[str, str]](), 0
+
+    def counts(self) -> Mapping[tuple[str, str], int]:
+        if not self._file.exists() or self._file.stat().st_size < self._read * RECORD_BYTES:
+            self._counts, self._read = Counter(), 0
+        for d in digests(self._file.parent, self._read) if self._file.exists() else ():
+            self._counts[d.phase.value, d.point.value] += 1
+            self._read += 1
+        return self._counts
 
 
-def _counted(folder: Path) -> dict[_Kind, _Count]:
-    counts: dict[_Kind, _Count] = {}
-    index, payload = folder / "index.jsonl", folder / "payload.bin"
-    if index.exists():
+class _Tally:
+    """The messages in the log ``folder``, by kind; see :class:`Logs`."""
+
+    def __init__(self, folder: Path, most: int) -> None:
+        self._folder, self._most = folder, most
+        self._begin_anew(None)
+
+    def _begin_anew(self, inode: int | None) -> None:
+        self._inode, self._offset, self.behind = inode, 0, False
+        self._counts: dict[_Kind, _Count] = {}
+
+    def crossings(self, receiver: str) -> tuple[Crossing, ...]:
+        self._read()
+        sampled = {
+            _Kind(sender, Phase.TRAIN.value, point.value): counted
+            for (sender, point), counted in left_out(self._folder / "left_out.json")
+        }
+        return tuple(
+            self._counts.get(kind, _Count()).crossing(receiver, kind, *sampled.get(kind, (0, 0))[:2])
+            for kind in dict.fromkeys([*self._counts, *sampled])
+        )
+
+    def _read(self) -> None:
+        index, payload = self._folder / "index.jsonl", self._folder / "payload.bin"
+        if not index.exists():
+            self._begin_anew(None)
+            return
         with index.open("rb") as lines, _opened(payload) as data:
-            for line in index_lines(lines):
-                if not line.endswith(b"\n"):
-                    break  # a torn last line: its party died while writing it, or writes it now
-                read = _Line.model_validate_json(line)
-                kind = _Kind(read.sender, read.phase, read.point)
-                counts.setdefault(kind, _Count()).add(read, _named(read.rows, data))
-    return counts
+            facts = os.fstat(lines.fileno())
+            if facts.st_ino != self._inode or facts.st_size < self._offset:
+                self._begin_anew(facts.st_ino)
+            lines.seek(self._offset)
+            self.behind = self._count(index_lines(lines), data)
+
+    def _count(self, lines: Iterator[bytes], payload: int | None) -> bool:
+        """Count whole lines; return whether others are left."""
+        end = self._offset + self._most
+        for line in lines:
+            if not line.endswith(b"\n"):
+                return False  # a torn last line: its party died while writing it, or writes it now
+            if self._offset >= end:
+                return True
+            read = _Line.model_validate_json(line)
+            kind = _Kind(read.sender, read.phase, read.point)
+            self._counts.setdefault(kind, _Count()).add(read, _named(read.rows, payload))
+            self._offset += len(line)
+        return False
 
 
 @contextmanager

@@ -28,6 +28,7 @@ class Settings(File):
     role: Role | None = None
     run: str = ""
     lab: bool = False
+    insecure: bool = False
     defenses: tuple[Document, ...] = ()
     attacks: tuple[Document, ...] = ()
     disclose: tuple[Document, ...] = ()

@@ -16,7 +16,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from vflens.errors import ConfigError, DataError
-from vflens.experiments.results.crossings import Crossing, received, released
+from vflens.experiments.results.crossings import Crossing, Logs
 from vflens.experiments.results.files import Federation, File, LogHead, Settings, Status
 from vflens.models.family import checked_model
 from vflens.storage.files import UNREADABLE, read_arrays
@@ -72,6 +72,7 @@ class PartyRun:
     federation: Federation
     status: Status
     metrics: tuple[Metric, ...]
+    logs: Logs
 
     @property
     def name(self) -> str:
@@ -133,7 +134,7 @@ class PartyRun:
             StorageError: the counts of messages that sampling left out are damaged.
         """
         with _reading(self.folder / "transcript" / "index.jsonl", "a transcript"):
-            return received(self.folder / "transcript", self.name)
+            return self.logs.received(self.name)
 
     def releases(self) -> tuple[Crossing, ...]:
         """Messages that the party released, by phase and kind; its logs do not name the receivers.
@@ -142,7 +143,7 @@ class PartyRun:
             DataError: a file is damaged, other than by a torn last line.
         """
         with _reading(self.folder / "released", "a log of releases"):
-            return released(self.folder / "released", self.name)
+            return self.logs.released(self.name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,8 +180,8 @@ class Run:
         return any(p.role == role for p in self.parties)
 
 
-def read_party(folder: Path) -> PartyRun:
-    """The folder of one party.
+def read_party(folder: Path, logs: Logs | None = None) -> PartyRun:
+    """The folder of one party; ``logs`` continue an earlier reading of its logs.
 
     Raises:
         DataError: one of its files is damaged.
@@ -191,7 +192,8 @@ def read_party(folder: Path) -> PartyRun:
     known = settings.model_dump(include={"party", "role", "run", "lab"})
     federation = Federation.model_validate({**known, **_json(folder / "federation.json", Federation)})
     status = Status.model_validate(_json(folder / "status.json", Status))
-    return PartyRun(folder, config, settings, federation, status, _metrics(folder / "metrics.parquet"))
+    metrics = _metrics(folder / "metrics.parquet")
+    return PartyRun(folder, config, settings, federation, status, metrics, logs or Logs(folder))
 
 
 def read_runs(folders: Sequence[Path]) -> tuple[Run, ...]:

@@ -110,6 +110,11 @@ def comparisons(run: Run) -> tuple[Comparison, ...]:
     return tuple(_joined(run, m, _kept(run, m)) for m in _last(run, "theory_measured"))
 
 
+def milestones(run: Run) -> tuple[Comparison, ...]:
+    """As :func:`comparisons`, of every milestone."""
+    return tuple(_joined(run, m, _kept(run, m)) for m in run.metrics("theory_measured"))
+
+
 def disorders(run: Run) -> tuple[Disorder, ...]:
     """Theorem 1's count for each attack, at the last milestone."""
     excuse = _unknown_scores(run) or _defended_scores(run)

@@ -1,51 +1,132 @@
-"""The live page of runs: its panels, made from the templates and charts of the report."""
+"""The live page of runs: an overview of all of them, and the panels of one."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
 from pathlib import Path
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
+from vflens.errors import VflensError, printable
 from vflens.experiments.pages.page import templates
 from vflens.experiments.pages.report import render
-from vflens.experiments.results.folders import PartyRun, read_runs
-from vflens.experiments.results.ledger import shown as shown_name
-from vflens.experiments.results.verdict import labels
-from vflens.experiments.watch.progress import Pace, Progress, progress
+from vflens.experiments.results.folders import Run, read_runs
+from vflens.experiments.results.ledger import shown
+from vflens.experiments.results.verdict import figure, labels
+from vflens.experiments.watch import panels
+from vflens.experiments.watch.events import sentence
 from vflens.experiments.watch.reading import Folders
+from vflens.types import Document
 
-_templates = cache(templates)  # compiling them takes longer than a reading
+T = TypeVar("T")
+_OURS = "\n\u200b\u00a0"  # unprintable characters in our own texts
 
 
 class RunsPage:
     """The runs in ``given`` folders, for :func:`vflens.experiments.watch.server.serve`.
 
     Raises:
-        ConfigError, DataError: see :func:`vflens.experiments.results.folders.read_runs`.
+        ConfigError: two folders hold the same party of the same run.
+        DataError: a folder is missing or holds no run, or a file is damaged.
     """
 
     title = "watch"
 
     def __init__(self, given: Sequence[Path]) -> None:
-        self._given = given
-        self._folders = Folders(given)
-        self._paces: dict[Path, Pace] = {}
-        read_runs(given)
+        self._given, self._folders = given, Folders(given)
+        self._folders.refresh()
+        if not self._folders.runs:
+            read_runs(given)  # says why
+        self._alarms: WeakKeyDictionary[Run, list[str]] = WeakKeyDictionary()
+        self._panels: WeakKeyDictionary[Run, dict[str, str]] = WeakKeyDictionary()
 
     def panels(self, chosen: Mapping[str, str]) -> dict[str, str]:
-        """See :class:`vflens.experiments.watch.app.LivePage`."""
+        """See :class:`vflens.experiments.watch.app.LivePage`; ``run`` in ``chosen`` names the run shown."""
         self._folders.refresh()
-        runs = self._folders.runs
-        module = _templates().get_template("watch.html.j2").module
-        names = map(shown_name, labels(runs))
-        listed = [
-            (name, [self._progress(p) for p in run.parties]) for name, run in zip(names, runs, strict=True)
-        ]
-        return {"parties": str(module.parties(listed, self._folders.problems))}  # type: ignore[attr-defined]
+        run = self._chosen(chosen.get("run"))
+        of_run = {} if run is None else self._of_results(run)
+        return {
+            "summary": of_run.get("summary", ""),
+            "parties": _panel("parties", lambda: self._parties(run)),
+            "alarms": _panel("alarms", self._attention),
+            **{name: of_run.get(name, "") for name in ("errors", "utility", "pictures")},
+            "ledger": "" if run is None else _panel("ledger", lambda: panels.traffic(run)),
+        }
 
     def report(self) -> str:
         """The page of ``vflens report``."""
         return render(read_runs(self._given))
 
-    def _progress(self, party: PartyRun) -> Progress:
-        return progress(party, self._paces.setdefault(party.folder, Pace()))
+    def _chosen(self, name: str | None) -> Run | None:
+        """The run called ``name``; else the first that goes on, or the first."""
+        runs = self._folders.runs
+        called = (run for run in runs if run.name == name)
+        going = (run for run in runs if any(self._folders[p].running for p in run.parties))
+        return next(called, next(going, next(iter(runs), None)))
+
+    def _of_results(self, run: Run) -> dict[str, str]:
+        """The panels that change with the results of ``run`` only."""
+        if run not in self._panels:
+            made = {"summary": panels.summary, "errors": panels.errors, "utility": panels.utility}
+            made |= {"pictures": panels.originals}
+            self._panels[run] = {name: _panel(name, partial(of, run)) for name, of in made.items()}
+        return self._panels[run]
+
+    def _parties(self, chosen: Run | None) -> Document:
+        runs = self._folders.runs
+        return {
+            "problems": self._folders.problems,
+            "chosen": chosen,
+            "runs": [
+                (run, shown(label), [(shown(p.name), p.role, self._folders[p].progress) for p in run.parties])
+                for run, label in zip(runs, labels(runs), strict=True)
+            ],
+        }
+
+    def _attention(self) -> Document:
+        """What needs attention in any run; {} if nothing does."""
+        runs = self._folders.runs
+        loud = [(shown(run.name), alarm) for run in runs for alarm in self._loud(run)]
+        parties = [(run, party) for run in runs for party in run.parties]
+        logged = [
+            (shown(run.name), shown(party.name), alarm)
+            for run, party in parties
+            for alarm in self._folders[party].events.alarms
+        ]
+        return {"loud": loud, "logged": logged} if loud or logged else {}
+
+    def _loud(self, run: Run) -> list[str]:
+        if run not in self._alarms:
+            self._alarms[run] = _tried(lambda: list(panels.alarms(run)), lambda words: [words])
+        return self._alarms[run]
+
+
+def _panel(name: str, facts: Callable[[], Document]) -> str:
+    """A panel as HTML; "" without facts, and a sentence where its files are damaged."""
+    return _tried(lambda: _rendered(name, facts()), lambda words: _rendered("unreadable", {"words": words}))
+
+
+def _tried(compute: Callable[[], T], in_words: Callable[[str], T]) -> T:
+    """What ``compute`` gives, or ``in_words`` of why it fails: one damaged file must not end the page."""
+    try:
+        return compute()
+    except VflensError as error:
+        return in_words(sentence(str(error)))
+    except Exception as error:  # a file can be damaged in ways that no reader expects
+        return in_words(
+            sentence(f"this cannot be shown ({type(error).__name__}: {error}): look at the files")
+        )
+
+
+def _rendered(name: str, found: Document) -> str:
+    """A panel as HTML without control and invisible characters, which names can hold."""
+    return printable(str(getattr(_macros(), name)(found)), keep=_OURS) if found else ""
+
+
+@cache
+def _macros() -> Any:
+    """The panels' macros; compiling them takes longer than a reading."""
+    environment = templates()
+    environment.filters.update(figure=figure, shown=shown, sentence=sentence)
+    return environment.get_template("watch.html.j2").module

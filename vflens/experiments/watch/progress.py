@@ -3,34 +3,32 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from vflens.errors import printable, shortened
 from vflens.experiments.results.folders import PartyRun
-from vflens.services.noted import last_error, last_step, noted, steps
+from vflens.experiments.watch.events import Alarm, sentence
+from vflens.services.noted import last_step, noted, steps
 
-_LONGEST = 600  # characters of a sentence on the page
 _LOGS = ("events.jsonl", "transcript/index.jsonl", "status.json", "metrics.parquet")
 
 
 @dataclass(frozen=True)
 class Progress:
-    """One party now; ``step`` of ``steps`` is None where its folder does not say, as is ``seconds_left``.
+    """One party now: its ``state`` and ``phase``, ``step`` of ``steps`` (None where its folder does not say).
 
-    ``changed`` is the local time of the last change of a file, "" without one.
+    ``seconds_left`` is to the last step, None if not known; ``error`` why it failed, or its newest warning,
+    with the remedy; ``changed`` the local time of the last change of a file, "" without one.
     """
 
-    party: str
-    role: str
     state: str
     phase: str
     step: int | None
     steps: int | None
     seconds_left: float | None
-    reason: str
-    last_error: str
+    error: str
     changed: str
 
 
@@ -38,43 +36,42 @@ class Pace:
     """The time that a running count takes: from its first sight to its end, if it goes on as it did."""
 
     def __init__(self) -> None:
-        self._seen: tuple[str, int, float] | None = None
+        self._seen: tuple[int, float] | None = None
 
-    def seconds_left(self, phase: str, done: int | None, total: int | None) -> float | None:
-        """The seconds to ``total`` in ``phase``; None before the first advance."""
-        if done is None or not total:
-            return None
+    def seconds_left(self, done: int, total: int) -> float | None:
+        """The seconds from ``done`` to ``total``; None before the first advance."""
         now = time.monotonic()
-        if self._seen is None or self._seen[0] != phase or self._seen[1] > done:
-            self._seen = phase, done, now
-        _, first, began = self._seen
-        return (total - done) * (now - began) / (done - first) if done > first and total >= done else None
+        if self._seen is None or self._seen[0] > done:
+            self._seen = done, now
+        first, began = self._seen
+        return (total - done) * (now - began) / (done - first) if first < done <= total else None
 
 
-def progress(party: PartyRun, pace: Pace) -> Progress:
-    """How far ``party`` is, by its folder."""
-    folder, running = party.folder, party.status.state == "running"
-    phase = str(noted(folder / "state.json").get("stage", "alignment"))
-    step = last_step(folder) if running else None
+def progress(party: PartyRun, pace: Pace, alarms: Sequence[Alarm]) -> Progress:
+    """How far ``party`` is, by its folder; ``alarms`` are those of its log."""
+    folder, state = party.folder, _state(party)
+    running = state == "running"
+    last = last_step(folder) if running else None
+    done = None if last is None else last + 1
     total = steps(noted(folder / "federation.json")) if running else None
-    done = None if step is None else step + 1
+    newest = f"{alarms[-1].kind}: {alarms[-1].last}" if alarms else ""
+    ended_badly = state in ("failed", "interrupted")
     return Progress(
-        party=party.name,
-        role=str(party.role or "?"),
-        state=party.status.state,
-        phase=shown(phase),
+        state=state,
+        phase=sentence(str(noted(folder / "state.json").get("stage", "alignment"))),
         step=done,
         steps=total,
-        seconds_left=pace.seconds_left(phase, done, total) if running else None,
-        reason=shown(party.status.reason),
-        last_error=shown(last_error(folder / "events.jsonl")),
+        seconds_left=pace.seconds_left(done, total) if done is not None and total else None,
+        error=sentence(party.status.reason) if ended_badly else newest,
         changed=_changed(folder),
     )
 
 
-def shown(text: str) -> str:
-    """A sentence of a file on one line, with control characters escaped and a long middle left out."""
-    return printable(shortened(text, _LONGEST))
+def _state(party: PartyRun) -> str:
+    """The state in its status; in one process a party has none before its end."""
+    if (party.folder / "status.json").exists():
+        return party.status.state
+    return "running" if (party.folder / "events.jsonl").exists() else "not started"
 
 
 def _changed(folder: Path) -> str:

@@ -10,10 +10,50 @@ from pathlib import Path
 from typing import TypeAlias
 
 from vflens.errors import VflensError
+from vflens.experiments.results.crossings import Logs
 from vflens.experiments.results.folders import PartyRun, Run, joined, party_folders, read_party
+from vflens.experiments.watch.events import Events, sentence
+from vflens.experiments.watch.progress import Pace, Progress, progress
 
-_READ = ("config.toml", "federation.json", "status.json", "metrics.parquet", "pictures.npz")
-_Stamp: TypeAlias = tuple[int, int, int]
+_RESULTS = ("config.toml", "federation.json", "status.json", "metrics.parquet", "pictures.npz")
+_GROWING = ("state.json", "events.jsonl", "transcript/index.jsonl")
+_MOST_BYTES = 1 << 22  # of an index at one reading, which takes about 200 ms
+_Stamp: TypeAlias = tuple[int, int, int] | None
+
+
+class Followed:
+    """One party's ``folder``: what was read of it last."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.party: PartyRun | None = None
+        self.problem = ""
+        self.progress: Progress | None = None
+        self.events = Events(folder / "events.jsonl")
+        self._logs, self._pace = Logs(folder, _MOST_BYTES), Pace()
+        self._results: list[_Stamp] = []
+        self._growing: list[_Stamp] = []
+
+    @property
+    def running(self) -> bool:
+        """Whether the party's run goes on."""
+        return self.progress is not None and self.progress.state == "running"
+
+    def refresh(self) -> None:
+        """Read the files that changed."""
+        results = [_stamp(self.folder / name) for name in _RESULTS]
+        growing = [_stamp(self.folder / name) for name in _GROWING]
+        if results != self._results:
+            self._results, self.party, self.problem = results, None, ""
+            try:
+                self.party = read_party(self.folder, self._logs)
+            except (VflensError, OSError) as error:
+                self.problem = sentence(str(error))
+        elif growing == self._growing:
+            return
+        self._growing = growing
+        self.events.refresh()
+        self.progress = progress(self.party, self._pace, self.events.alarms) if self.party else None
 
 
 class Folders:
@@ -23,35 +63,28 @@ class Folders:
         self.runs: tuple[Run, ...] = ()
         self.problems: list[str] = []
         self._given = given
-        self._read: dict[Path, tuple[object, PartyRun | str]] = {}
+        self._followed: dict[Path, Followed] = {}
+
+    def __getitem__(self, party: PartyRun) -> Followed:
+        """The folder of ``party``."""
+        return self._followed[party.folder]
 
     def refresh(self) -> None:
         """Read what changed; ``problems`` says, a sentence each, what cannot be read."""
         self.problems = []
-        folders = [folder for given in self._given for folder in self._found(given)]
-        self._read = {folder: self._current(folder) for folder in dict.fromkeys(folders)}
-        parties = [party for _, party in self._read.values() if isinstance(party, PartyRun)]
-        self.problems += [problem for _, problem in self._read.values() if isinstance(problem, str)]
-        if set(parties) != {party for run in self.runs for party in run.parties}:
-            self._join(parties)
+        found = dict.fromkeys(folder for given in self._given for folder in self._found(given))
+        self._followed = {folder: self._followed.get(folder) or Followed(folder) for folder in found}
+        for followed in self._followed.values():
+            followed.refresh()
+        self.problems += [f.problem for f in self._followed.values() if f.problem]
+        self._join([f.party for f in self._followed.values() if f.party])
 
     def _found(self, given: Path) -> list[Path]:
         try:
             return party_folders([given])
         except (VflensError, OSError) as error:
-            self.problems.append(str(error))
+            self.problems.append(sentence(str(error)))
             return []
-
-    def _current(self, folder: Path) -> tuple[object, PartyRun | str]:
-        """The party in ``folder``, or why it cannot be read."""
-        stamps = [stamp(folder / name) for name in _READ]
-        known = self._read.get(folder)
-        if known is not None and known[0] == stamps:
-            return known
-        try:
-            return stamps, read_party(folder)
-        except (VflensError, OSError) as error:
-            return stamps, str(error)
 
     def _join(self, parties: Sequence[PartyRun]) -> None:
         """The runs of ``parties``; one whose parties are as before stays, with what was computed of it."""
@@ -59,10 +92,10 @@ class Folders:
         try:
             self.runs = tuple(before.get(run.parties, run) for run in joined(parties))
         except VflensError as error:
-            self.runs, self.problems = (), [*self.problems, str(error)]
+            self.runs, self.problems = (), [*self.problems, sentence(str(error))]
 
 
-def stamp(file: Path) -> _Stamp | None:
+def _stamp(file: Path) -> _Stamp:
     """What changes with the contents of ``file``; None without it."""
     try:
         found = file.stat()

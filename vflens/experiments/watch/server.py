@@ -30,6 +30,7 @@ def serve(page: LivePage, announce: Callable[[str], None], port: int = 0) -> Non
     """
     with _listening(port) as listener:
         os.nice(_NICENESS)
+        page.panels({})  # the first reading takes longest: before a browser waits for it
         end_with_launcher()
         port = listener.getsockname()[1]
         access = Access(port)

@@ -1,0 +1,129 @@
+"""The facts of the panels of one run; {} for a panel without any."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+
+from pydantic import ValidationError
+
+from vflens.experiments.pages.ledger import ledger
+from vflens.experiments.pages.pictures import pictures
+from vflens.experiments.pages.report_charts import percent
+from vflens.experiments.results import verdict
+from vflens.experiments.results.folders import Run
+from vflens.experiments.results.ledger import absent, sampled, shown
+from vflens.experiments.results.membership import membership_results
+from vflens.experiments.results.protection import privacy
+from vflens.experiments.results.results import final, label_results
+from vflens.experiments.results.results import utility as utility_of
+from vflens.experiments.watch import charts
+from vflens.experiments.watch.events import sentence
+from vflens.plugins.defense import installed_defense
+from vflens.types import Claim, Document, Facts
+
+_NEAR = 0.8  # share of a budget of ε from which on it is an alarm
+_WORDS = {
+    **{"accuracy": "accuracy", "accuracy_alone": "accuracy alone", "accuracy_gain": "accuracy gained"},
+    **{"auc": "AUC", "auc_alone": "AUC alone", "auc_gain": "AUC gained"},
+    **{"accuracy_released": "accuracy, released tables", "auc_released": "AUC, released tables"},
+    **{"mean_kl": "mean KL, nats", "argmax_kept": "arg-max kept"},
+}
+
+
+def summary(run: Run) -> Document:
+    """The verdict, and what a reader must know of the run."""
+    defended = ", ".join(sentence(d) for d in verdict.defenses(run))
+    headline = sentence(verdict.verdict([run]).headline)
+    return {
+        "headline": headline,
+        "banners": list(_banners(run)),
+        "run": shown(run.name),
+        "defenses": defended,
+    }
+
+
+def _banners(run: Run) -> Iterator[tuple[str, str]]:
+    if any(p.federation.lab for p in run.parties):
+        yield "lab", "One owner holds all parties, and errors went back to the adversary."
+    if any(p.federation.in_process for p in run.parties):
+        yield "in-process", "Isolation between the parties is a convention, not security."
+    for party in run.parties:
+        if party.settings.insecure:
+            yield "insecure", f"{shown(party.name)} allows addresses of other machines without TLS."
+    for name, every in sampled(run).items():
+        yield "sampled", f"{shown(name)} records the training messages of one epoch in {every}."
+    if missing := absent(run):
+        names = ", ".join(map(shown, missing))
+        yield "not all folders", f"Those of {names} were not given: what only they know is not here."
+
+
+def alarms(run: Run) -> Iterator[str]:
+    """Where theory and measurement disagree, which attacks failed, and whose budget of ε is nearly spent."""
+    yield from map(sentence, verdict.alarms([run]))
+    for spent in privacy(run):
+        budget, epsilon = spent["budget"], spent["epsilon"]
+        if budget and epsilon is not None and epsilon >= _NEAR * budget:
+            yield (
+                f"BUDGET: {shown(spent['party'])} has spent ε = {verdict.figure(epsilon)} of "
+                f"{verdict.figure(budget)} on {spent['unit']}"
+            )
+
+
+def errors(run: Run) -> Document:
+    """Errors of attacks on columns, labels and membership."""
+    rows = [{**vars(r), "share": percent(r.relative)} for r in final(run)]
+    others = [
+        *(
+            {**vars(r), "what": f"labels of {r.kind} rows named rightly", "figure": r.accuracy}
+            for r in label_results(run)
+        ),
+        *({**r._asdict(), "what": "membership, AUC", "figure": r.auc} for r in membership_results(run)),
+    ]
+    return {"plots": list(charts.errors(run)), "rows": rows, "others": others} if rows or others else {}
+
+
+def utility(run: Run) -> Document:
+    """Figures of utility, the claims of defences, and the ε that was spent."""
+    figures = [(_WORDS[name], verdict.figure(value)) for name, value in utility_of(run).items()]
+    found = {"figures": figures, "claims": list(_claims(run)), "spent": privacy(run)}
+    return found if any(found.values()) else {}
+
+
+def originals(run: Run) -> Document:
+    """The target's pictures beside reconstructions."""
+    found = list(pictures([run], {run.name: run.name}))
+    return {"blocks": found} if found else {}
+
+
+def traffic(run: Run) -> Document:
+    """The ledger; ``behind``: a long log is not read to its end yet."""
+    return {**ledger(run), "behind": any(p.logs.behind for p in run.parties)}
+
+
+def _claims(run: Run) -> Iterator[tuple[str, str, str]]:
+    """Each configured defence: its party, its table in words and what it claims in words."""
+    for party in run.parties:
+        for table in party.settings.defenses:
+            yield shown(party.name), sentence(verdict.describe(table)), _claimed(table)
+
+
+def _claimed(table: Facts) -> str:
+    plugin = installed_defense(str(table.get("name")))
+    if plugin is None:
+        return "not installed here"
+    try:
+        claim = plugin(**{k: v for k, v in table.items() if k != "name"}).claim({})
+    except (ValidationError, KeyError):
+        return "not known: its table does not fit"
+    return ", ".join(_parts(claim)) or "nothing"
+
+
+def _parts(claim: Claim) -> Iterator[str]:
+    """What ``claim`` says, in words."""
+    for field in fields(claim):
+        value, name = getattr(claim, field.name), field.name.replace("_", " ")
+        if value is True:
+            yield name
+        elif value is not None and value is not False:
+            yield f"{name} {verdict.figure(float(value))}"
