@@ -20,10 +20,10 @@ def drawn_participants(
     ``horizontal.participants`` of an order drawn for the round from the server's ``secret``, or all. All of
     them get the parameters after the last round.
 
-    Rounds do not depend on each other, so a restart draws the same.
+    Rounds do not depend on each other, so a restart draws the same; and so do all scenarios of an experiment.
     """
     names = [party.name for party in federation.parties]
-    order = stream(secret, "participants", federation.run, number).permutation(len(names))
+    order = stream(secret, "participants", number).permutation(len(names))
     present = [names[place] for place in order if names[place] not in absent]
     drawn = federation.horizontal.participants if number < federation.epochs else None
     return tuple(sorted(present[:drawn]))

@@ -40,13 +40,14 @@ def local_batches(
 ) -> Iterator[Array]:
     """The batches of training ``rows`` int32 (n,) in round ``number`` at the client with ``secret``.
 
-    With ``local_steps`` so many, over as many epochs as they take; else those of ``local_epochs``.
+    With ``local_steps`` so many, over as many epochs as they take; else those of ``local_epochs``. All
+    scenarios of an experiment draw the same.
     """
     settings, size = federation.horizontal, federation.training.batch_size
 
     def epochs(numbers: Iterator[int]) -> Iterator[Array]:
         for epoch in numbers:
-            yield from batches(rows, size, stream(secret, "local batches", federation.run, number, epoch))
+            yield from batches(rows, size, stream(secret, "local batches", number, epoch))
 
     if settings.local_steps is not None:
         return islice(epochs(count()), settings.local_steps)

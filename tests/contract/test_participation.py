@@ -61,6 +61,22 @@ def participants(local: LocalFederation) -> list[list[str]]:
     return found
 
 
+def test_scenarios_train_the_same_clients_on_the_same_batches(tmp_path: Path) -> None:
+    settings = {**PARTIAL, "defenses": []}
+    ends = []
+    for name in ("run", "other"):
+        files = deal(tmp_path / name, TABLES, **settings)
+        for file in files.values():
+            file.write_text(
+                file.read_text(encoding="utf-8").replace("tiny/run", f"tiny/{name}"), encoding="utf-8"
+            )
+        local = federation(files)
+        local.run()
+        assert server_of(local).prepared.run == f"tiny/{name}"
+        ends.append((participants(local), learned(local)))
+    assert ends[0] == ends[1]
+
+
 @dataclass(frozen=True)
 class Whole:
     """Settings, and what an uninterrupted run of them ends with."""

@@ -47,7 +47,7 @@ def softmax_gradient(x: Array, y: Array, weight: Array, bias: Array) -> tuple[Ar
 
 def shuffled(name: str, number: int, epoch: int, rows: int) -> list[Array]:
     secret = secret_from_seed(secret_from_seed("7", name).hex())
-    drawn = stream(secret, "local batches", "tiny/run", number, epoch)
+    drawn = stream(secret, "local batches", number, epoch)
     order = drawn.permutation(np.arange(rows, dtype=np.int32))
     return [order[i : i + 8] for i in range(0, rows, 8)]
 
