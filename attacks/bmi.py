@@ -6,6 +6,7 @@ training.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -14,6 +15,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from vflens.attacks._embeddings import EmbeddingsAttack
 from vflens.attacks._exchanges import keyless
 from vflens.attacks._inversion import Inversion, device_of, target_model
 from vflens.attacks._learning import Learner, Loss
@@ -23,10 +25,10 @@ from vflens.errors import KnowledgeError
 from vflens.models.networks.generator import keyed
 from vflens.plugins.declared import Declared
 from vflens.plugins.view import AdversaryView
-from vflens.types import Array, Estimate, Knowledge, Phase, Setting, statuses
+from vflens.types import Array, Estimate, Knowledge, Phase, statuses
 
 
-class BlackBoxInversion(Inversion, Learner):
+class BlackBoxInversion(EmbeddingsAttack, Inversion, Learner):
     """The shadow G' learns from the granted rows x_a, and is inverted from those of nearest embedding.
 
     ``aligned``: min ‖G'(x_a) − H_a‖², H_a their embeddings in training. ``top``: min CE(F(G'(x_a)), y_a)
@@ -38,7 +40,7 @@ class BlackBoxInversion(Inversion, Learner):
         {Knowledge.EMBEDDINGS, Knowledge.AUXILIARY, Knowledge.ARCHITECTURE, Knowledge.METADATA}
     )
     phases: ClassVar[frozenset[Phase]] = frozenset(Phase)
-    settings: ClassVar[frozenset[Setting]] = frozenset(Setting)
+    sent_in: ClassVar[Literal["first", "last"]] = "last"  # the granted pairs are those of the last parameters
 
     learn: Literal["aligned", "top"] = Field(
         "aligned",
@@ -64,8 +66,9 @@ class BlackBoxInversion(Inversion, Learner):
 
     def declared(self) -> Declared:
         """With ``top`` also the own labels and model."""
+        found = super().declared()
         own = {Knowledge.OWN_LABELS, Knowledge.OWN_FEATURES} if self.learn == "top" else set()
-        return Declared(self.needs | own, self.phases, self.estimated_rows)
+        return replace(found, needs=found.needs | own)
 
     def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
         """Columns (N, d); extra "residual" (N,): ‖G'(x̂) − H‖. See

@@ -15,13 +15,14 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from vflens.attacks._decoder import decoder
+from vflens.attacks._embeddings import EmbeddingsAttack
 from vflens.attacks._exchanges import keyless
 from vflens.attacks._inversion import array, target_model
 from vflens.attacks._learning import batches
 from vflens.attacks._passports import channels
+from vflens.errors import KnowledgeError
 from vflens.models.networks.device import placed
 from vflens.models.networks.generator import keyed
-from vflens.plugins.attack import Attack
 from vflens.plugins.steps import Steps
 from vflens.plugins.view import AdversaryView
 from vflens.types import Array, Estimate, Knowledge, Phase, statuses
@@ -29,7 +30,7 @@ from vflens.types import Array, Estimate, Knowledge, Phase, statuses
 _PENALTIES = (1e-10, *np.logspace(-6, 1, 8))  # of the linear map, in units of the largest eigenvalue
 
 
-class InverseNetwork(Attack):
+class InverseNetwork(EmbeddingsAttack):
     """x̂ = A h + a + D(h), into the box: least squares with the penalty that suits held-out rows best, then a
     decoder D of what is left, by Adam.
 
@@ -41,6 +42,7 @@ class InverseNetwork(Attack):
         {Knowledge.EMBEDDINGS, Knowledge.AUXILIARY, Knowledge.ARCHITECTURE, Knowledge.METADATA}
     )
     phases: ClassVar[frozenset[Phase]] = frozenset(Phase)
+    sent_in: ClassVar[Literal["first", "last"]] = "last"  # the granted pairs are those of the last parameters
 
     learning_steps: int = Field(100, ge=1, le=1_000_000, description="passes of Adam over the granted rows")
     learning_rate: float = Field(0.002, gt=0, allow_inf_nan=False, description="Adam's rate")
@@ -61,6 +63,8 @@ class InverseNetwork(Attack):
 
     def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
         """Columns (N, d); see :meth:`vflens.plugins.attack.Attack.reconstruct`."""
+        if not isinstance(view, AdversaryView) and self.passport != "none":
+            raise KnowledgeError("a server has no exchanges of embeddings: leave passport out")
         rows, features = view.auxiliary()
         with keyed(rng):
             model = target_model(view)

@@ -7,18 +7,21 @@ prediction.
 from __future__ import annotations
 
 from copy import deepcopy
+from dataclasses import replace
 from typing import ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 from pydantic import Field, model_validator
 from torch import nn
 
+from vflens.attacks._embeddings import EmbeddingsAttack, sent_batches
 from vflens.attacks._inversion import Inversion, target_model
 from vflens.attacks._passports import Guessed, behind, drawn
 from vflens.models.networks.parameters import from_arrays
 from vflens.plugins.declared import Declared, Stated
+from vflens.plugins.server_view import ServerView
 from vflens.plugins.view import AdversaryView
-from vflens.types import Array, Estimate, Knowledge, Setting
+from vflens.types import Array, Estimate, Knowledge, statuses
 
 Start: TypeAlias = Literal["spread", "half", "zero", "granted"]
 
@@ -27,7 +30,7 @@ Start: TypeAlias = Literal["spread", "half", "zero", "granted"]
 _READ_WITH = {"layer": ("random", "joint"), **dict.fromkeys(("order", "largest_mean", "sigma"), ("random",))}
 
 
-class WhiteBoxInversion(Inversion):
+class WhiteBoxInversion(EmbeddingsAttack, Inversion):
     """G is the disclosed bottom model; it is inverted from ½, 0 and points drawn in the box, the same for all
     rows, or each row from the granted rows of nearest embedding.
 
@@ -40,7 +43,6 @@ class WhiteBoxInversion(Inversion):
     needs: ClassVar[frozenset[Knowledge]] = frozenset(
         {Knowledge.EMBEDDINGS, Knowledge.PARAMETERS, Knowledge.ARCHITECTURE, Knowledge.METADATA}
     )
-    settings: ClassVar[frozenset[Setting]] = frozenset(Setting)
     stated: ClassVar[Stated | None] = Stated(key_guess={"passport": "random"})
 
     start: Start = Field(
@@ -74,6 +76,15 @@ class WhiteBoxInversion(Inversion):
         return self
 
     @model_validator(mode="after")
+    def _sent_embeddings_have_no_passport(self) -> Self:
+        if self.estimated_round and self.passport != "none":
+            raise ValueError(
+                f'passport = {self.passport!r} with embeddings = "sent": SplitFed averages bottom models, '
+                "which have no passport, leave it out"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _joint_has_one_start(self) -> Self:
         if self.start == "granted" and self.passport == "joint":
             raise ValueError(
@@ -83,9 +94,11 @@ class WhiteBoxInversion(Inversion):
         return self
 
     def declared(self) -> Declared:
-        """With ``start = "granted"`` also granted rows."""
+        """With ``start = "granted"`` also granted rows, and with embeddings of a round its update."""
+        found = super().declared()
         granted = {Knowledge.AUXILIARY} if self.start == "granted" else set()
-        return Declared(self.needs | granted, self.phases, self.estimated_rows)
+        update = {Knowledge.GRADIENTS} if self.estimated_round else set()
+        return replace(found, needs=found.needs | granted | update)
 
     def check(self, bottom: nn.Module) -> None:
         """See :meth:`vflens.plugins.attack.Attack.check`: ``layer`` is one of the model's, if it is used."""
@@ -96,15 +109,25 @@ class WhiteBoxInversion(Inversion):
         """Columns (N, d); extra "residual" (N,): ‖G(x̂) − H‖. See
         :meth:`vflens.plugins.attack.Attack.reconstruct`.
         """
-        model = target_model(view)
+        model, points = target_model(view), self._points(view, rng)
+        if isinstance(view, ServerView) and self.estimated_round:
+            return self._of_batches(view, model, points)
         from_arrays(model, view.target_network())
-        points = self._points(view, rng)
         if self.passport == "joint":
             return self._learned(view, behind(model, self.layer, Guessed), points)
         if self.passport == "random":
             drawn_as = (self.largest_mean, self.sigma, self.order, rng)
             model = behind(model, self.layer, lambda layer: drawn(layer, *drawn_as))
         return self.inverted(view, model, points)
+
+    def _of_batches(self, view: ServerView, model: nn.Module, points: Array) -> Estimate:
+        """Each batch of a round through the bottom model that it met."""
+        ends = []
+        for parameters, h in sent_batches(view):
+            from_arrays(model, parameters)
+            ends.append(self.ends(h, view.metadata(), model, points, progress=view.progress))
+        x, residual = (np.concatenate(part) for part in zip(*ends, strict=True))
+        return Estimate(view.target, view.rows, x, statuses(len(x)), {"residual": residual})
 
     def _points(self, view: AdversaryView, rng: np.random.Generator) -> Array:
         """Where the descents begin (m, d)."""

@@ -13,17 +13,19 @@ from vflens.config import ServerConfig
 from vflens.coordinator.rounds import averaged
 from vflens.errors import KnowledgeError
 from vflens.member.adversary import Adversary, Attacker
+from vflens.models.whole import BOTTOM
 from vflens.plugins.attack import Attack
 from vflens.plugins.reads import Log, read_only
 from vflens.plugins.server_view import CANDIDATES, Parameters, ServerView, check_unmasked
 from vflens.plugins.steps import Progress, silent
+from vflens.protocol.acts import BATCHES
 from vflens.protocol.horizontal import HorizontalFederation
 from vflens.storage.journal import Reader
 from vflens.types import Array, Estimate, Phase, Point
 
 _NO_ROWS = np.zeros(0, np.int32)
 _START, _END = "start/", "end/"  # begin the names of ω_0 and ω_T among the server's own arrays
-Batch: TypeAlias = tuple[str, str, int | None]  # target, what is estimated, the round if unordered
+Batch: TypeAlias = tuple[str, str, int | None]  # the scored set, what is estimated, the round
 
 
 class Host(Attacker, Protocol):
@@ -61,16 +63,13 @@ class ServerAdversary(Adversary):
             for name, attack in self.attacks.items():
                 see = partial(self._see, target=target, parameters=parameters)
                 if (estimate := self.estimated(name, target, see)) is not None:
-                    batch = (
-                        target,
-                        attack.estimates,
-                        attacked_round(attack, federation, target, self.received),
-                    )
+                    number = attacked_round(attack, federation, target, self.received)
+                    batch = (scored_set(attack), attack.estimates, number)
                     found.setdefault(batch, {})[name] = estimate
                 progress("attacking", done := done + 1, total)
-            for (_, estimates, step), together in found.items():
-                self.save(target, Phase.TRAIN, together, estimates=estimates, step=step)
-                self.submit(target, Phase.TRAIN, together, estimates=estimates, step=step)
+            for (scored, estimates, step), together in found.items():
+                self.save(target, scored, together, estimates=estimates, step=step)
+                self.submit(target, scored, together, estimates=estimates, step=step)
 
     def _see(self, attack: Attack, *, target: str, parameters: Callable[[int], Parameters]) -> ServerView:
         config = self._party.config
@@ -95,7 +94,8 @@ def owned(start: Parameters, end: Parameters) -> dict[str, Array]:
 def parameters_of(
     federation: HorizontalFederation, own: Mapping[str, Array], transcript: Log
 ) -> Callable[[int], Parameters]:
-    """What gives ω_t by name, from the :func:`owned` arrays and the recorded updates.
+    """What gives ω_t by name, from the :func:`owned` arrays and the recorded updates; in SplitFed between its
+    rounds the bottom model's alone, for no message holds the top models.
 
     It raises KnowledgeError where the transcript leaves out an update before round t.
     """
@@ -108,6 +108,8 @@ def parameters_of(
         if number == federation.epochs:
             return kept(_END)
         current = kept(_START)
+        if number and federation.horizontal.is_split:
+            current = {name: array for name, array in current.items() if name.startswith(BOTTOM)}
         updates = transcript.select(federation.sent, phases={Phase.TRAIN})
         rounds = groupby(updates, key=lambda released: released.exchange.round)
         for due in range(number):
@@ -126,19 +128,24 @@ def parameters_of(
 def attacked_round(
     attack: Attack, federation: HorizontalFederation, target: str, transcript: Log
 ) -> int | None:
-    """The round that an unordered ``attack`` estimates: the first with an update of ``target``; None if the
-    attack has an order.
+    """The round whose rows ``attack`` estimates: the first or the last with an update of ``target``; None if
+    it estimates rows by number.
 
     Raises:
         KnowledgeError: ``target`` sent no update, or masked ones.
     """
-    if not attack.unordered:
+    if attack.estimated_round is None:
         return None
     check_unmasked(federation.horizontal, target)
-    first = next(_updates(transcript, target), None)
-    if first is None:
+    found = list(_updates(transcript, target))
+    if not found:
         raise KnowledgeError(f"no update of {target!r} reached the server: it had no part in a round")
-    return first
+    return found[0 if attack.estimated_round == "first" else -1]
+
+
+def scored_set(attack: Attack) -> str:
+    """What a submission calls the rows of ``attack``."""
+    return BATCHES if attack.estimated_round and not attack.unordered else Phase.TRAIN
 
 
 def _updates(transcript: Log, target: str) -> Iterator[int]:

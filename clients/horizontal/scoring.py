@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -11,7 +12,7 @@ from structlog.typing import FilteringBoundLogger
 from vflens.clients.horizontal.local_run import LocalRun, local_batches
 from vflens.config import ClientConfig
 from vflens.errors import ProtocolError
-from vflens.protocol.acts import Receipt, Submission
+from vflens.protocol.acts import BATCHES, Receipt, Submission
 from vflens.score.batches import BatchColumnScoring, BatchLabelScoring
 from vflens.score.columns import ColumnScoring
 from vflens.score.labels import LabelScoring
@@ -81,23 +82,20 @@ class ClientScoring:
         Raises:
             ProtocolError: it names other rows than those that are scored, or a round without this client.
         """
-        if act.estimates not in _ESTIMATES or act.scored_set != Phase.TRAIN:
+        if act.estimates not in _ESTIMATES or act.scored_set not in (Phase.TRAIN, BATCHES):
             raise ProtocolError(
                 f"submission of {act.estimates!r} of {act.scored_set} rows: a client scores "
                 "features, labels and membership of train rows"
             )
+        if act.scored_set == BATCHES:
+            return self._score_batches(act, ended=ended)
         if act.step is None:
             return self._of_rows[act.estimates].score(act, self._scored[act.estimates], ended=ended)
         if act.estimates not in self._of_rounds:
             raise ProtocolError(
                 f"submission of {act.estimates} of round {act.step}: candidates are of no round"
             )
-        places = np.arange(len(self.rows_of(act.step)), dtype=np.int32)
-        if len(act.rows) != len(places):
-            raise ProtocolError(
-                f"submission of {len(act.rows)} rows of round {act.step}: {self._client.name!r} trained on "
-                f"{len(places)} different ones in it, estimate all of them"
-            )
+        places = self._places(act, self.rows_of(act.step))
         if act.estimates == "features" and len(places) > _MOST_MATCHED:
             raise ProtocolError(
                 f"submission of {len(places)} rows of round {act.step}: at most {_MOST_MATCHED} are matched "
@@ -105,11 +103,43 @@ class ClientScoring:
             )
         return self._of_rounds[act.estimates].score(act, places, ended=ended)
 
+    def _score_batches(self, act: Submission, *, ended: bool) -> Receipt:
+        """Score rows by their places in the batches that SplitFed sent, whose rows the client knows."""
+        is_split = self._run.federation.horizontal.is_split
+        if act.step is None or act.estimates == "membership" or not is_split:
+            raise ProtocolError(
+                f"submission of {act.estimates} of batches of round {act.step}: only SplitFed sends rows in "
+                "an order, columns and labels of them are scored"
+            )
+        rows = self._sent(act.step)
+        _, first = np.unique(rows, return_index=True)
+        rows = rows[np.sort(first)]
+        self._places(act, rows)
+        return self._of_rows[act.estimates].score(replace(act, rows=rows), rows, ended=ended)
+
+    def _places(self, act: Submission, rows: Array) -> Array:
+        """The places of the ``rows`` of a round, all of which ``act`` must name."""
+        places = np.arange(len(rows), dtype=np.int32)
+        if not np.array_equal(act.rows, places):
+            raise ProtocolError(
+                f"submission of {len(act.rows)} rows of round {act.step}: {self._client.name!r} trained on "
+                f"{len(places)} different ones in it, estimate all of them"
+            )
+        return places
+
     def rows_of(self, number: int) -> Array:
         """The different rows int32 (n,) on which this client trained in round ``number``, ascending.
 
         Raises:
             ProtocolError: it trained in no such round, or its transcript leaves the round out.
+        """
+        return np.unique(self._sent(number))
+
+    def _sent(self, number: int) -> Array:
+        """The rows int32 of the batches of round ``number``, in their order.
+
+        Raises:
+            ProtocolError: see :meth:`rows_of`.
         """
         federation = self._run.federation
         received = Reader(self._client.folder / "transcript").select(Point.PARAMETERS, phases={Phase.TRAIN})
@@ -120,4 +150,4 @@ class ClientScoring:
             )
         train = federation.rows_of(self._client.name, Phase.TRAIN)
         drawn = list(local_batches(federation, train, self._client.secret, number))
-        return np.unique(np.concatenate(drawn))
+        return np.concatenate(drawn)

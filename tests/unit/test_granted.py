@@ -104,3 +104,22 @@ def test_an_attack_in_a_server_needs_a_client_that_grants_its_rows(attack: str, 
     check_served(HorizontalExperiment.model_validate(settings | {"disclose": granted}))
     of_round = settings | {"attacks": [{"name": "softmax_inversion"}]}
     check_served(HorizontalExperiment.model_validate(of_round))
+
+
+def test_only_splitfed_sends_embeddings_to_attack() -> None:
+    sent = {"name": "wmi", "embeddings": "sent"}
+    settings: dict[str, Any] = {
+        "name": "served",
+        "data": {"name": "digits"},
+        "horizontal": {},
+        "scenarios": [{"name": "undefended"}],
+        "parties": {"clients": 2},
+        "attacks": [sent],
+    }
+    with pytest.raises(KnowledgeError, match="sends no embeddings in a round: let it"):
+        check_served(HorizontalExperiment.model_validate(settings))
+    split = settings | {"model": {"architecture": "mlp"}, "horizontal": {"method": "splitfed"}}
+    check_served(HorizontalExperiment.model_validate(split))
+    learning = split | {"attacks": [sent | {"name": "bmi"}]}
+    with pytest.raises(KnowledgeError, match="no client grants embeddings"):
+        check_served(HorizontalExperiment.model_validate(learning))

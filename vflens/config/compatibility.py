@@ -168,10 +168,10 @@ def build_attacks(config: PassiveConfig | ActiveConfig | ServerConfig) -> dict[s
     attacks: list[tuple[str, Attack]] = build_plugins(ATTACKS, config.attacks)
     setting = Setting.HORIZONTAL if isinstance(config, ServerConfig) else Setting.VERTICAL
     for name, attack in attacks:
-        if setting not in attack.settings:
+        if setting not in attack.made_for():
             raise ConfigError(
                 f"attack {name!r} at {config.role} {config.party!r} is made for "
-                f"{' and '.join(sorted(attack.settings))} federations, this one is {setting}: leave it out"
+                f"{' and '.join(sorted(attack.made_for()))} federations, this one is {setting}: leave it out"
             )
     if isinstance(config, ServerConfig):  # a client has columns and labels that the server lacks
         return dict(attacks)

@@ -93,16 +93,18 @@ class Adversary:
     def submit(
         self,
         target: str,
-        scored: Phase,
+        scored: str,
         found: Mapping[str, Estimate],
         *,
         estimates: str = "",
         step: int | None = None,
     ) -> None:
-        """Send what attacks ``found`` of the same rows; ``estimates`` and ``step`` as in a submission."""
+        """Send what attacks ``found`` of the same rows; ``scored``, ``estimates`` and ``step`` as in a
+        submission.
+        """
         party, rows = self._attacker, next(iter(found.values())).rows
         guesses = tuple(Guess(name, e.values, numbered(e.status)) for name, e in found.items())
-        facts = party.config.run, party.name, scored.value, rows, guesses
+        facts = party.config.run, party.name, str(scored), rows, guesses
         submission = Submission(*facts, estimates, step)
         try:
             receipt = party.patiently(lambda: party.links[target].call(submission))
@@ -133,18 +135,18 @@ class Adversary:
     def save(
         self,
         target: str,
-        scored: Phase,
+        scored: str,
         found: Mapping[str, Estimate],
         *,
         estimates: str = "",
         step: int | None = None,
     ) -> None:
-        """Keep what attacks ``found`` on disk; ``estimates`` and ``step`` as in :class:`Submission`.
+        """Keep what attacks ``found`` on disk; the other arguments as in :meth:`submit`.
 
         Raises:
             StorageError: they cannot be written.
         """
-        party, end = self._attacker, "train.npz" if scored is Phase.TRAIN else "npz"
+        party, end = self._attacker, "npz" if scored == Phase.PREDICT else f"{scored}.npz"
         names = {"run": party.config.run, "adversary": party.name, "estimates": estimates}
         for name, estimate in found.items():
             file = party.folder / "estimates" / f"{target}.{name}.{end}"
@@ -192,7 +194,7 @@ def save_estimate(
     run: str,
     adversary: str,
     attack: str,
-    scored: Phase,
+    scored: str,
     estimates: str = "",
     step: int | None = None,
 ) -> None:
@@ -202,7 +204,7 @@ def save_estimate(
     Raises:
         StorageError: it cannot be written.
     """
-    names = {"run": run, "adversary": adversary, "attack": attack, "scored_set": scored.value}
+    names = {"run": run, "adversary": adversary, "attack": attack, "scored_set": str(scored)}
     names |= {"estimates": estimates} if estimates else {}
     texts = {name: np.array(text) for name, text in {**names, "target": estimate.target}.items()}
     number = {} if step is None else {"step": np.array(step)}

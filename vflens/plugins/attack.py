@@ -67,6 +67,18 @@ class Attack(BaseModel, ABC):
         """What it reads and estimates as set: what the class declares, and what a setting adds."""
         return Declared(self.needs, self.phases, self.estimated_rows)
 
+    @property
+    def estimated_round(self) -> Literal["first", "last"] | None:
+        """Of which recorded round it estimates the rows; None: rows by number.
+
+        Rows of a round have no order where it is ``unordered``, else that of their embeddings.
+        """
+        return "first" if self.unordered else None
+
+    def made_for(self) -> frozenset[Setting]:
+        """The settings of the federations that it is for as set: a client's rounds are horizontal."""
+        return frozenset({Setting.HORIZONTAL}) if self.estimated_round else self.settings
+
     def check(self, bottom: Module) -> None:
         """Refuse, before a run, settings that do not fit the target's new, untrained bottom model in torch.
 

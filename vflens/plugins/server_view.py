@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -68,8 +70,8 @@ class ServerView(TargetView):
 
     Args:
         federation: the run, which all parties know.
-        rows: int32; positions of the target's granted rows, or, of an ``unordered`` attack, the places
-            0, 1, … of those that the target trained on in :attr:`round`.
+        rows: int32; positions of the target's granted rows, or, of an attack on a round, the
+            places 0, 1, … of those that the target trained on in :attr:`round`.
         number: the attacked round, None where rows were granted.
         parameters: gives the parameters ω_t that the server sent in round t by name; those after the last
             round where t is the number of rounds.
@@ -92,13 +94,15 @@ class ServerView(TargetView):
 
     @property
     def round(self) -> int:
-        """The round whose rows an ``unordered`` attack estimates.
+        """The round whose rows an attack on a round estimates.
 
         Raises:
             KnowledgeError: granted rows are estimated.
         """
         if self._number is None:
-            raise KnowledgeError("granted rows are of no round: only an unordered attack has view.round")
+            raise KnowledgeError(
+                "granted rows are of no round: only an attack on a round's rows has view.round"
+            )
         return self._number
 
     @property
@@ -198,13 +202,38 @@ class ServerView(TargetView):
                 "gradient only if it is one step of sgd (training.optimizer, horizontal.local_steps = 1)"
             )
 
+    def batches(self) -> list[tuple[Array, Array]]:
+        """The embeddings (n, w) and labels (n, k) that SplitFed sends of each batch of :attr:`round`, until
+        every row came once.
+
+        Raises:
+            KnowledgeError: other methods send none; the attack did not declare EMBEDDINGS and TRAIN.
+        """
+        self._check(Knowledge.EMBEDDINGS)
+        if not self._federation.horizontal.is_split:
+            raise KnowledgeError(
+                f"method = {self._federation.horizontal.method!r} sends no embeddings in a round: attack "
+                "granted ones, or a run of 'splitfed'"
+            )
+        sent = self._select(Point.EMBEDDING, phases=self._phases & {Phase.TRAIN}, sender=self.target)
+        count = math.ceil(len(self.rows) / self._federation.training.batch_size)
+        found = list(islice((r for r in sent if r.exchange.round == self.round), count))
+        if sum(len(r.rows) for r in found) != len(self.rows):
+            raise KnowledgeError(
+                f"embeddings of {self.target!r} in round {self.round} never reached {self.party!r}"
+                f"{self.sampling()}"
+            )
+        return [(r.tensor("embedding").astype(np.float64), r.tensor("labels")) for r in found]
+
     def embeddings(self, rows: Array | None = None, phase: Phase = Phase.DISCLOSE) -> Array:
-        """The granted embeddings (N, w) of ``rows`` (default: those of the view), of the last parameters,
-        whatever the ``phase`` that is asked for.
+        """The granted embeddings (N, w) of ``rows``, of the last parameters, whatever the ``phase`` that is
+        asked for; without ``rows`` those of the view: of a round the ones that were sent (:meth:`batches`).
 
         Raises:
             KnowledgeError: none were granted of some row, or the attack did not declare EMBEDDINGS.
         """
+        if rows is None and self._number is not None:
+            return np.concatenate([h for h, _ in self.batches()])
         released = self._only(Point.EMBEDDING, self.target)
         found = [(released.rows, released.tensor("embedding"))]
         return self._latest(found, rows, f"embeddings of {self.target!r}")

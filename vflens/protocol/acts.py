@@ -25,6 +25,8 @@ _PAIRS = (
     (Point.PARAMETERS, Point.UPDATE),  # last: a client's defences see its update before it is masked
 )
 ANSWERS = {learned: given for pair in _PAIRS for learned, given in (pair, pair[::-1])}
+#: The scored set of the rows of a SplitFed round, in the order in which their embeddings were first sent.
+BATCHES = "batches"
 MAX_ATTACKS = 256  # in one submission: bounds its rows in the target's metrics
 
 
@@ -239,11 +241,12 @@ class Guess:
 
 @dataclass(frozen=True, eq=False)
 class Submission(Signed["Receipt"]):
-    """All attacks of one milestone by the party ``sender``; ``rows`` int32 (n,); ``scored_set`` is "predict"
-    or "train".
+    """All attacks of one milestone by the party ``sender``; ``rows`` int32 (n,); ``scored_set`` is "predict",
+    "train" or "batches".
 
     A client has columns and labels: ``estimates`` is "features" or "labels", elsewhere "". ``step``: the
-    guesses are of the rows of this round, in no known order, and ``rows`` are places; None: of ``rows``.
+    guesses are of the rows of this round, and ``rows`` are places; None: of ``rows``. A round's rows have no
+    known order, but for "batches": there they stand as SplitFed first sent them.
     """
 
     run: str
@@ -257,7 +260,14 @@ class Submission(Signed["Receipt"]):
     @property
     def figures_of(self) -> str:
         """What figures call the scored rows."""
-        return self.scored_set if self.step is None else f"round-{self.step}"
+        return figures_of(self.scored_set, self.step)
+
+
+def figures_of(scored_set: str, step: int | None) -> str:
+    """What figures call the rows of ``scored_set``, in round ``step``."""
+    if step is None:
+        return scored_set
+    return f"{scored_set if scored_set == BATCHES else 'round'}-{step}"
 
 
 @dataclass(frozen=True)

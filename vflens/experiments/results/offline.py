@@ -21,7 +21,7 @@ from vflens.config import (
     build_plugins,
     load_party,
 )
-from vflens.coordinator.adversary import parameters_of, server_view
+from vflens.coordinator.adversary import parameters_of, scored_set, server_view
 from vflens.errors import ConfigError, PluginError
 from vflens.experiments.results.folders import read_party
 from vflens.experiments.results.offline_score import alone
@@ -31,6 +31,7 @@ from vflens.plugins.attack import Attack
 from vflens.plugins.server_view import ServerView
 from vflens.plugins.steps import Progress, silent
 from vflens.plugins.view import AdversaryView
+from vflens.protocol.acts import figures_of
 from vflens.protocol.federation import Federation
 from vflens.protocol.horizontal import HorizontalFederation
 from vflens.randomness import secret_from_seed, stream
@@ -137,14 +138,15 @@ def _attack_client(
         progress=progress,
     )
     estimate = _estimate(attack, view, name, config.seed)
-    step = view.round if attack.unordered else None
+    step = view.round if attack.estimated_round else None
     facts = {"run": federation.run, "adversary": config.party, "attack": name}
+    scored = scored_set(attack)
     with owner_only():  # the guess of the target's rows
-        save_estimate(out, estimate, **facts, scored=Phase.TRAIN, estimates=attack.estimates, step=step)
+        save_estimate(out, estimate, **facts, scored=scored, estimates=attack.estimates, step=step)
     return {
         "attack": name,
         "target": client,
-        "scored_set": Phase.TRAIN.value if step is None else f"round-{step}",
+        "scored_set": figures_of(scored, step),
         "rows": len(estimate.rows),
         "estimate": str(out),
         **({"granted": sorted(view.granted)} if view.granted else {}),
@@ -153,9 +155,9 @@ def _attack_client(
 
 
 def _check_setting(attack: Attack, name: str, setting: Setting) -> None:
-    if setting not in attack.settings:
+    if setting not in attack.made_for():
         raise ConfigError(
-            f"attack {name!r} is made for {' and '.join(sorted(attack.settings))} federations: this "
+            f"attack {name!r} is made for {' and '.join(sorted(attack.made_for()))} federations: this "
             f"folder is of a {setting} one"
         )
 

@@ -79,7 +79,7 @@ def _blind(
     config: DataConfig, submission: Submission, party: PartyRun, attack: str, found: Sequence[Metric]
 ) -> Document:
     """Beside the errors of ``attack`` among the figures ``found``: those of a blind guess, by column too."""
-    matched = "" if submission.step is None else "matched_"
+    matched = "matched_" if any(m.metric.startswith("blind_matched_") for m in found) else ""
     if isinstance(config, ActiveConfig) or submission.estimates == "labels":
         name = f"blind_{matched}label_accuracy"
         blind = next(m.value for m in found if m.metric == name)

@@ -26,6 +26,7 @@ from vflens.experiments.results.results import (
     utility,
 )
 from vflens.plugins.attack import installed_attack, up_to_renaming
+from vflens.protocol.acts import BATCHES
 from vflens.types import Document, Facts, Phase, Role
 
 _NOTHING = "Nothing can be said yet about what leaks: no reconstruction was scored beside a blind guess."
@@ -302,8 +303,8 @@ def things(run: Run, target: str) -> str:
 
 
 def _assumption(runs: Sequence[Run]) -> str:
-    attacks = sorted({r.attack for run in runs for r in final(run)})
-    reading = [a for a in attacks if reads_training(a)]
+    found = {(r.attack, r.scored_set) for run in runs for r in final(run)}
+    reading = sorted({a for a, rows in found if reads_training(a) or rows.startswith(BATCHES)})
     if reading:
         assumed = f"Training in the clear: {', '.join(reading)} read training traffic."
     else:

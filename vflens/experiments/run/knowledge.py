@@ -45,6 +45,12 @@ def check_served(experiment: HorizontalExperiment) -> None:
     """
     granted, server = {g.what for g in experiment.disclose}, experiment.parties.server
     for name, attack in build_plugins(ATTACKS, experiment.attacks):
+        if attack.estimated_round and not attack.unordered and not experiment.horizontal.is_split:
+            raise KnowledgeError(
+                f"attack {name!r} at {server!r} would never run: horizontal.method = "
+                f"{experiment.horizontal.method!r} sends no embeddings in a round: let it attack granted "
+                "ones, or leave it out"
+            )
         whats = _served_by(attack)
         if whats and not granted & set(whats):
             raise KnowledgeError(
@@ -54,12 +60,12 @@ def check_served(experiment: HorizontalExperiment) -> None:
 
 
 def _served_by(attack: Attack) -> list[str]:
-    """The grants of which ``attack`` needs one for its rows; [] if it attacks a round's."""
-    if attack.unordered:
-        return []
+    """The grants of which ``attack`` needs one for its rows; [] if a round shows them."""
+    needs = attack.declared().needs
+    if attack.estimated_round:
+        return ["embeddings"] if not attack.unordered and Knowledge.AUXILIARY in needs else []
     if attack.estimates == "membership":
         return ["candidates"]
-    needs = attack.declared().needs
     return [what for k, what in _OF_ROWS.items() if k in needs] or list(_OF_ROWS.values())
 
 
