@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from vflens.clients.operator import numbered
+from vflens.clients.public_rows import public_arrays, read_public
 from vflens.clients.utility import record_utility
 from vflens.clients.vertical.aligned_run import LabelledRun
 from vflens.clients.vertical.direct_training import DirectTraining
@@ -62,6 +63,7 @@ class ActiveParty(VerticalParty[LabelledRun]):
                 f"data.label_column {config.data.label_column!r} gave no labels: name the label column"
             )
         self._file_labels = self.table.labels
+        self.public = read_public(config.public, self.table)
         self.predictions = Predictions(self)
         self._training = threading.Lock()  # held while this party leads a training
         self.paused = threading.Event()
@@ -94,6 +96,7 @@ class ActiveParty(VerticalParty[LabelledRun]):
             soft_labels=self.soft_labels(labels, federation),
             prediction_ids=self.table.ids[order[federation.predict]],
             stopping=EarlyStopping(federation, self.metrics),
+            public=public_arrays(self.public, federation.parties),
         )
 
     def _scoring_of(self, labels: Array, federation: Federation) -> LabelScoring:

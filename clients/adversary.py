@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from vflens.clients.vertical.aligned_run import Host
+from vflens.clients.vertical.aligned_run import Host, LabelledRun
 from vflens.errors import KnowledgeError
 from vflens.member.adversary import Adversary
 from vflens.models.part import Copied, Predicting
@@ -106,6 +106,8 @@ class VerticalAdversary(Adversary):
             with party.lock:  # predictions may use the same model at the same time
                 network = run.model.predicting(_predictions(party.config.run))
             own |= {f"{NETWORK}{name}": array for name, array in network.items()}
+        if isinstance(run, LabelledRun):
+            own |= run.public
         return {name: read_only(array) for name, array in own.items()}
 
     def _own_inputs(self) -> Array:

@@ -78,7 +78,8 @@ class Knowledge(StrEnum):
     """The kinds of data that an attack may declare to need.
 
     AUXILIARY also gives MOMENTS: rows are enough to estimate them. RELEASED_TABLE is a defence's version of a
-    table: noisy rows, without a grant.
+    table: noisy rows, without a grant. PUBLIC are rows of other people, none of them in the run: no party
+    grants them.
     """
 
     SCORES = "scores"
@@ -93,6 +94,7 @@ class Knowledge(StrEnum):
     RELEASED_TABLE = "released_table"
     METADATA = "metadata"
     ARCHITECTURE = "architecture"
+    PUBLIC = "public_rows"
 
 
 class RowStatus(StrEnum):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,13 +53,15 @@ class LabelledRun(AlignedRun[ActivePart]):
     """The active party's run.
 
     ``soft_labels`` (N, k) are drawn once, by its defences of labels; ``prediction_ids`` are those of the
-    prediction rows; ``stopping`` watches the loss.
+    prediction rows; ``stopping`` watches the loss; ``public`` see
+    :func:`vflens.clients.public_rows.public_arrays`.
     """
 
     labels: Array
     soft_labels: Array
     prediction_ids: Array
     stopping: EarlyStopping
+    public: Mapping[str, Array]
 
 
 R_co = TypeVar("R_co", bound=AlignedRun[Part], covariant=True)

@@ -46,6 +46,9 @@ def load_party(file: Path) -> MemberConfig:
         updates["tls"] = config.tls.model_copy(update=files)
     if isinstance(config, DataPartyConfig):
         updates["data"] = config.data.model_copy(update={"file": Path(realpath(base / config.data.file))})
+    if isinstance(config, ActiveConfig) and config.public is not None:
+        public = Path(realpath(base / config.public.file))
+        updates["public"] = config.public.model_copy(update={"file": public})
     return config.model_copy(update=updates)
 
 

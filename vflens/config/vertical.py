@@ -13,6 +13,7 @@ from vflens.models.families.softmax_regression import SOFTMAX_REGRESSION
 from vflens.models.family import AnyModel, ModelFamily
 from vflens.models.settings import Aggregator, Training
 from vflens.protocol.access import ACCESS, DIRECT_ACCESS, Access
+from vflens.tables.description import PartyFile
 from vflens.types import Role
 
 AGGREGATOR = (
@@ -103,6 +104,11 @@ class ActiveConfig(VerticalDataConfig):
     operator_token: Token | None = Field(
         None,
         description="random where `lab` is false; its holder may ask for predictions (vflens predict)",
+    )
+    public: PartyFile | None = Field(
+        None,
+        description="a table of other people, none of them in the run, with the columns of all parties and "
+        "labels: its attacks may learn from it",
     )
     predict_batch: int = Field(1024, ge=1, description="rows per prediction request")
     attacked_rows: int | None = Field(None, ge=1, description=ATTACKED_ROWS)

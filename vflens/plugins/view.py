@@ -44,6 +44,7 @@ class AdversaryView(TargetView, OwnReads):
         transcript: what ``party`` received.
         own: what ``party`` owns: "features" (N_all, d) in [0, 1] or as bytes for 255ths, "labels" (N_all,),
             and a passive party's "embeddings" (N_all, w), indexed by position in the aligned order;
+            "public/PARTY" (M, d) and "public labels" (M,) of the public rows;
             "parameters" (k, d) of softmax regression; "network/…", the active party's own part of a split
             network.
         parties: the public description of all parties.
@@ -179,6 +180,33 @@ class AdversaryView(TargetView, OwnReads):
             for r in messages
             if (r.sender == self.target) == direct
         )
+
+    def public(self) -> Array:
+        """The target's columns (M, d) of other people's rows, float64 in [0, 1]; see :meth:`own_public`.
+
+        Raises:
+            KnowledgeError: the attack did not declare PUBLIC, or its party has no public rows.
+        """
+        return self._public(f"public/{self.target}")
+
+    def own_public(self) -> tuple[Array, Array]:
+        """The adversary's own columns (M, d) of the rows of :meth:`public`, and their labels int64 (M,).
+
+        Raises:
+            KnowledgeError: as :meth:`public`.
+        """
+        labels = self._public("public labels")
+        own = self._own.get(f"public/{self.party}", np.zeros((len(labels), 0)))
+        return own, labels
+
+    def _public(self, name: str) -> Array:
+        self._check(Knowledge.PUBLIC)
+        if name not in self._own:
+            raise KnowledgeError(
+                f"party {self.party!r} has no public rows: set data.public in the experiment, or public in "
+                "its own configuration"
+            )
+        return self._own[name]
 
     def released_table(self) -> tuple[Array, Array]:
         """The target's table as it released it: the noisy features of all rows (M, d), and of ``rows`` (N,

@@ -28,6 +28,12 @@ class Data(BaseModel):
     sample: int | None = Field(
         None, ge=2, description="use so many of its rows, drawn by the seed; default: all"
     )
+    public: int | None = Field(
+        None,
+        ge=2,
+        description="hold so many rows out of the run: attacks of the active party may learn from them; "
+        "vertical experiments only",
+    )
 
 
 class DefenseAt(Plugin):

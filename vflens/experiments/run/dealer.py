@@ -16,6 +16,7 @@ import socket
 import tempfile
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -45,6 +46,7 @@ _PORTS = range(20_000, 32_000)
 _REJOIN_SECONDS = 60.0
 _SOCKETS = "vflens-"  # prefix of a folder of sockets
 TLS = {"certificate": "tls/certificate.pem", "key": "tls/key.pem", "trust": "tls/authority.pem"}
+PUBLIC = "public"  # the folder of public rows in that of the active party
 SERVICES = "services"  # VFLENS_NETWORK: parties are services by name, as in docker compose
 
 
@@ -65,11 +67,27 @@ def deal_tables(experiment: AnyPartiesExperiment) -> dict[str, Table]:
     """
     if experiment.data is None:
         return {}
-    table = data_set(experiment.data).prepared()
+    table, _ = _held_out(experiment, experiment.data)
     secret = secret_from_seed(experiment.seed, "dealer")
     if experiment.data.sample is not None:
         table = _sampled(table, experiment.data.sample, stream(secret, "sample"))
     return experiment.dealt(table, secret)
+
+
+def _held_out(experiment: AnyPartiesExperiment, data: Data) -> tuple[Table, Table]:
+    """The rows of the run, and the public rows, which are none of them.
+
+    Raises:
+        ConfigError: fewer than two rows are left for the run.
+    """
+    table, count = data_set(data).prepared(), data.public or 0
+    if count == 0:
+        return table, table.rows(np.zeros(0, np.int64))
+    if count > len(table.ids) - 2:
+        raise ConfigError(f"data.public = {count}: the table has {len(table.ids)} rows, ask for fewer")
+    order = stream(secret_from_seed(experiment.seed, "dealer"), "public").permutation(len(table.ids))
+    public = replace(table.rows(np.sort(order[:count])), split=None)
+    return table.rows(np.sort(order[count:])), public
 
 
 def _sampled(table: Table, count: int, rng: np.random.Generator) -> Table:
@@ -147,6 +165,7 @@ def _write_party(
             **_common(experiment, scenario, party, role, addresses, root=root),
             **(_data(experiment, party, tables, home) if party in experiment.data_parties else {}),
             **experiment.settings_of(party, root),
+            **(_public(experiment, home) if role is Role.ACTIVE else {}),
         }
         write_private(home / "config.toml", toml_text(config))  # it holds secrets
     except OSError as error:
@@ -252,6 +271,18 @@ def _data(experiment: AnyPartiesExperiment, party: str, tables: Mapping[str, Tab
         caveat = data_set(experiment.data).caveat or None
         spec = write_party_table(tables[party], home).model_copy(update={"caveat": caveat})
     return {"data": spec.model_dump(mode="json", exclude_none=True)}
+
+
+def _public(experiment: AnyPartiesExperiment, home: Path) -> Document:
+    """The public rows, written into the active party's folder ``home``."""
+    if experiment.data is None or experiment.data.public is None:
+        return {}
+    _, table = _held_out(experiment, experiment.data)
+    folder = home / PUBLIC
+    folder.mkdir(mode=0o700, exist_ok=True)
+    spec = write_party_table(table, folder)
+    spec = spec.model_copy(update={"file": Path(PUBLIC) / spec.file})
+    return {"public": spec.model_dump(mode="json", exclude_none=True)}
 
 
 def _addresses(experiment: AnyPartiesExperiment, folder: Path) -> dict[str, tuple[str, str]]:

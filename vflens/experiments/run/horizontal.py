@@ -94,6 +94,14 @@ class HorizontalExperiment(AnyPartiesExperiment):
     scoring: Scoring = Scoring()
 
     @model_validator(mode="after")
+    def _has_no_public_rows(self) -> HorizontalExperiment:
+        if self.data is not None and self.data.public is not None:
+            raise ValueError(
+                f"data.public = {self.data.public}: attacks in a server take no public rows, leave it out"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _attacks_are_distinct(self) -> HorizontalExperiment:
         check_attacks(self.attacks)
         return self

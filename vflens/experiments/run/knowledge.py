@@ -84,6 +84,8 @@ def _lacking(experiment: Experiment, attack: Attack, seat: str) -> Iterator[str]
                 f"{targets[has.index(False)]!r} does not grant it its {knowledge}: add [[disclose]] with "
                 f"what = {whats[0]!r}, to = {seat!r}{rows}, or leave the attack out"
             )
+    if Knowledge.PUBLIC in needs and not (experiment.data and experiment.data.public):
+        yield "there are no public rows: set data.public, or leave the attack out"
     if Knowledge.RELEASED_TABLE in needs and not _releases_a_table(experiment):
         yield (
             "no party releases its table: add the defence 'release_table' to a scenario, or leave the attack "
