@@ -60,6 +60,7 @@ def serve(
 
 def run(
     file: Annotated[Path, typer.Argument(help="an experiment (TOML)")],
+    *,
     in_process: Annotated[
         bool, typer.Option("--in-process", help="all parties in one process: quick, without isolation")
     ] = False,
@@ -67,6 +68,9 @@ def run(
         Path | None, typer.Option(help="folder for run folders, instead of the file's `out`")
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="end with code 9 if an attack failed")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="show it on a page while it goes; on a terminal until Ctrl-C")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Run an experiment: deal, start one process per party, train, predict, attack, report.
@@ -74,6 +78,7 @@ def run(
     Example: vflens run examples/demo.toml
     """
     from vflens.cli.progress import ScenarioBars
+    from vflens.cli.watched import Watched
     from vflens.errors import PluginError
     from vflens.experiments.results.verdict import failures
     from vflens.experiments.run.experiment import load_any
@@ -82,9 +87,10 @@ def run(
     experiment = load_any(file)
     if out is not None:
         experiment = experiment.model_copy(update={"out": out})
-    with ScenarioBars(experiment) as bars:
-        result = run_experiment(experiment, in_process=in_process, tell=bars)
-    runs = _emit_result(result, json)
+    with Watched(watch) as page:
+        with ScenarioBars(experiment) as bars:
+            result = run_experiment(experiment, in_process=in_process, tell=page.told_too(bars))
+        runs = _emit_result(result, json)
     broken = [sentence for run in runs for sentence in failures(run)]
     if strict and broken:
         raise PluginError(f"--strict: {broken[0]}: mend the plug-in, or leave it out")

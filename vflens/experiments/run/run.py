@@ -42,7 +42,8 @@ def run(
     Args:
         experiment: what to run.
         in_process: keep all parties in this process: quick, and no isolation (the report says so).
-        tell: called with the scenario and each event: "started", those that parties log, "finished".
+        tell: called with the scenario and each event: "started" with the experiment's folder, those that
+            parties log, "finished".
 
     Raises:
         VflensError: the error of the party that failed. Earlier scenarios stay, with a report.
@@ -57,7 +58,7 @@ def run(
         for scenario, home in zip(experiment.scenarios, homes, strict=True):
             configs = write_parties(experiment, scenario, tables, home, root)
             scenarios.append(home)
-            tell(scenario.name, {"event": "started"})
+            tell(scenario.name, {"event": "started", "folder": str(folder)})
             try:
                 _run_one(experiment, scenario, configs, in_process, tell)
             finally:

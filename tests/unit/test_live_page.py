@@ -1,0 +1,195 @@
+"""``vflens watch`` as its user meets it: a process with a browser, Debian's Chromium by playwright."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+from commandline import Refused, refused, vflens
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+from processes import ENVIRONMENT, VFLENS
+from runfolder import crossing, write_party, write_pictures, write_run
+
+from vflens.cli.watched import Watched
+
+_FIXTURES = (refused, vflens)  # used by name
+CHROMIUM = Path("/usr/bin/chromium")
+PAINT = "performance.getEntriesByName('first-contentful-paint').map(entry => entry.startTime)"
+
+
+@contextmanager
+def watching(*folders: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The process of a page, and its address; it is ended by SIGTERM."""
+    command = [*VFLENS, "watch", *map(str, folders), "--json"]
+    with subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield process, json.loads(process.stdout.readline())["address"]
+        finally:
+            process.terminate()
+            process.wait(20)
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    if not CHROMIUM.exists():
+        pytest.skip("/usr/bin/chromium is not installed")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(chromium: Browser) -> Iterator[Page]:
+    """A page that fails its test if anything is written to its console."""
+    said: list[str] = []
+    context = chromium.new_context()
+    page = context.new_page()
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    yield page
+    context.close()
+    assert said == []
+
+
+def test_a_page_of_a_run(page: Page, tmp_path: Path) -> None:
+    """First paint, names for screen readers, keyboard, dark and light, a phone, and the live update."""
+    run = write_run(tmp_path / "demo")
+    with watching(run) as (_, address):
+        page.goto(address)
+        expect(page.get_by_role("status")).to_have_text("live")
+        (paint,) = page.evaluate(PAINT)
+        assert paint < 20_000  # milliseconds, on a loaded machine; the benchmark has the figure
+        assert "token" not in page.url
+        expect(page.get_by_role("heading", level=1)).to_contain_text("reconstructs")
+        expect(page.get_by_role("region", name="errors of attacks")).to_be_visible()
+        expect(page.get_by_role("img", name="row 0, original")).to_be_attached()
+        expect(
+            page.get_by_role("img", name="passive, predict rows").locator(".main-svg").first
+        ).to_be_attached()
+
+        page.keyboard.press("Tab")
+        expect(page.get_by_role("link", name="report as a file")).to_be_focused()
+        page.keyboard.press("Tab")
+        expect(page.get_by_role("region", name="parties")).to_be_focused()
+
+        light = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        page.emulate_media(color_scheme="dark")
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") != light
+        page.set_viewport_size({"width": 390, "height": 800})
+        assert page.evaluate("document.documentElement.scrollWidth") == 390
+
+        write_party(run / "coordinator", "coordinator", status={"state": "failed", "reason": "disk full"})
+        expect(page.get_by_text("disk full")).to_be_visible()
+        expect(page.get_by_role("region", name="parties")).to_be_focused()  # the focus outlives the update
+
+        with page.expect_download() as downloaded:
+            page.get_by_role("link", name="report as a file").click()
+        assert "<title>VFLens · demo</title>" in Path(downloaded.value.path()).read_text()
+
+
+def test_a_page_of_many_runs_and_pictures(page: Page, tmp_path: Path) -> None:
+    attacks = [f"attack_{i}" for i in range(6)]
+    write_run(tmp_path / "all" / "run-000", dict.fromkeys(attacks, 0.05))
+    write_pictures(tmp_path / "all" / "run-000" / "passive", attacks, rows=8)  # 8 rows of 8 pictures
+    for i in range(1, 200):
+        lines = [crossing("coordinator", "train", "gradient")]
+        facts: dict[str, list[str]] = {"parties": []}
+        write_party(tmp_path / f"all/run-{i:03}" / "passive", "passive", crossings=lines, facts=facts)
+    with watching(tmp_path / "all") as (_, address):
+        page.goto(address)
+        expect(page.get_by_role("status")).to_have_text("live")
+        expect(page.locator("#pictures img")).to_have_count(64)
+        links = page.locator("#parties").get_by_role("link")
+        expect(links).to_have_count(200)
+        last = links.nth(199)
+        last.click()
+        expect(page.locator("#parties [aria-current]")).to_have_count(1)
+        expect(page.locator("#summary")).to_contain_text("run-199")
+        # Nothing blocks the page's thread for long: a frozen page answers late.
+        began = time.monotonic()
+        page.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done, 0)))")
+        assert time.monotonic() - began < 20
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_page_with_a_client(tmp_path: Path, number: signal.Signals) -> None:
+    with watching(write_run(tmp_path / "demo")) as (process, address), httpx.Client() as client:
+        assert client.get(address, follow_redirects=True).status_code == 200
+        with client.stream("GET", address.split("?")[0] + "live") as stream:
+            lines = stream.iter_lines()
+            assert next(lines).startswith("data: ")
+            process.send_signal(number)
+            for _ in lines:  # to an orderly end of the stream
+                pass
+        assert process.wait(20) == 0
+
+
+def test_a_page_beside_a_command_ends_with_it(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    run = write_run(tmp_path / "demo")
+    told: list[str] = []
+    with Watched(True) as page:
+        page.told_too(lambda scenario, event: told.append(scenario))("first", {"folder": str(run)})
+        said = ""
+        while not (found := re.search(r"http://127\.0\.0\.1:\d+/", said)):
+            time.sleep(0.05)
+            said += capfd.readouterr().err
+        assert httpx.get(found[0]).status_code == 403  # it answers, and the token is not in this address
+    assert told == ["first"]
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(found[0])
+
+
+def test_a_page_on_a_terminal_stays_until_interrupted(tmp_path: Path) -> None:
+    """After the command the page stays; Ctrl-C ends both, with the code of the command."""
+    run, (leader, follower) = write_run(tmp_path / "demo"), os.openpty()
+    code = (
+        "import sys; from pathlib import Path; from vflens.cli.watched import Watched\n"
+        f"with Watched(True) as page: page.show(Path({str(run)!r}))\nsys.exit(3)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], env=ENVIRONMENT, stdin=follower, stderr=subprocess.PIPE, text=True
+    ) as process:
+        os.close(follower)
+        assert process.stderr is not None
+        said = ""
+        while not re.search(r"stays until Ctrl-C[\s\S]*http|http[\s\S]*stays until Ctrl-C", said):
+            said += process.stderr.readline()
+        address = re.search(r"http://127\.0\.0\.1:\d+/", said)
+        assert address is not None
+        assert httpx.get(address[0]).status_code == 403
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 3
+    os.close(leader)
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(address[0])
+
+
+def test_a_missing_extra_is_named(refused: Refused, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    run = write_run(tmp_path / "demo")
+    sentence = refused(2, "watch", run)
+    assert "pip install 'vflens[watch]'" in sentence
+    assert "pip install 'vflens[watch]'" in refused(2, "run", "examples/demo.toml", "--watch")
+
+
+def test_a_folder_without_a_run_is_refused(refused: Refused, tmp_path: Path) -> None:
+    assert "holds no run" in refused(3, "watch", tmp_path)
+    assert "is no folder" in refused(3, "watch", tmp_path / "gone")
+
+
+def test_a_port_that_is_taken_is_refused(refused: Refused, tmp_path: Path) -> None:
+    with watching(write_run(tmp_path / "demo")) as (_, address):
+        port = address.split(":")[2].split("/")[0]
+        assert f"port {port}" in refused(2, "watch", tmp_path / "demo", "--port", port)
