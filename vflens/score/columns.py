@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from vflens.array import ScaledColumns
+from vflens.numerics.binary_columns import matched
 from vflens.numerics.entropy import conditional_entropy, entropy
 from vflens.numerics.estimators.affine import affine_fit
 from vflens.protocol.acts import Guess, Submission
@@ -99,6 +100,7 @@ class ColumnScoring(ScoringService):
             r2, affine_mse = affine_fit(guess.values, truth)
             add("affine_r2", r2)
             add("affine_mse", affine_mse)
+            self._binary(guess, truth, submission)
         add("unusable", 1.0 - guess.has(RowStatus.OK).mean())
         for name, value in self._likeness(per_row, guess.values, truth).items():
             add(name, value)
@@ -108,6 +110,19 @@ class ColumnScoring(ScoringService):
                 left = conditional_entropy(truth[:, j], guess.values[:, j])
                 add("column_conditional_entropy", left, column=column.name)
         return float(per_row.mean())
+
+    def _binary(self, guess: Guess, truth: Array, submission: Submission) -> None:
+        """Of each column of two values the share of rows that a two-valued column of ``guess`` splits
+        rightly, beside that of the more frequent value.
+        """
+        if not any(len(np.unique(column)) == 2 for column in guess.values.T):
+            return
+        add = partial(self.adding(submission), attack=guess.attack)
+        for column, values in zip(self._columns, truth.T, strict=True):
+            letters, counts = np.unique(values, return_counts=True)
+            if len(letters) == 2:
+                add("column_match", matched(values, guess.values), column=column.name)
+                add("column_blind_match", counts.max() / len(values), column=column.name)
 
     def _by_column(self, metric: str, values: Array, submission: Submission, attack: str = "") -> None:
         """One row with the figures of all pixels, or one row for each column of a table."""
