@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vflens.errors import ConfigError, DefenseError
-from vflens.experiments.figures import render
-from vflens.experiments.pages.page import write_page
+from vflens.experiments.figures import Drawing
+from vflens.experiments.pages.page import plotly, templates, write_page
 from vflens.experiments.run.dealer import data_set
 from vflens.experiments.run.experiment import Experiment
 from vflens.experiments.run.horizontal import HorizontalExperiment
 from vflens.experiments.sweeps import cap
+from vflens.experiments.sweeps.explorer import explained, packed
 from vflens.experiments.sweeps.pool import Cell, Part, Pool, Rows, write_rows
 from vflens.experiments.sweeps.sweep_file import AnySweep, SweepFile, cells
 from vflens.experiments.sweeps.sweep_page import called, drawing, of_variant
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from vflens.experiments.results.membership import MembershipResult
     from vflens.experiments.results.results import LabelResult, Result
 
+_MOST_TABLES = 100  # on the page
 _ASSUMED = {
     True: "Assumes secure training. All parties ran in one process: isolation was a convention.",
     False: "The adversary is the server. All parties ran in one process: isolation was a convention.",
@@ -160,16 +162,15 @@ def _run_sweep(sweep: AnySweep, pool: Pool, out: Path, command: str) -> Document
         )
     data, page = out / "sweep.parquet", out / "sweep.html"
     write_rows(data, rows)
-    title = f"{sweep.name}: every attack against every defence"
     alarms = disagreements(rows)
     caveat = data_set(sweep.data).caveat if sweep.data is not None else ""
     stated = [f"{caveat}."] if caveat else []
     loud = [f"THEORY AND MEASUREMENT DISAGREE: {alarm}" for alarm in alarms]
     varied = {d.title: d.vary for d in sweep.sweep.defenses if d.vary is not None}
-    assumed = _ASSUMED[isinstance(sweep, SweepFile)]
-    notes = [assumed, *stated, cap.WORDS, *loud, *refused]
-    drawn = replace(drawing(rows, notes), tables=cap.tables(rows, varied))
-    write_page(page, render(title, drawn, data=data.name, command=command))
+    notes = [_ASSUMED[isinstance(sweep, SweepFile)], *stated, cap.WORDS, *loud]
+    drawn = replace(drawing(rows, notes), tables=cap.tables(rows, varied)[:_MOST_TABLES])
+    title = f"{sweep.name}: every attack against every defence"
+    write_page(page, render(title, drawn, refused, data=data.name, command=command))
     pool.forget()
     return {
         "sweep": sweep.name,
@@ -181,6 +182,14 @@ def _run_sweep(sweep: AnySweep, pool: Pool, out: Path, command: str) -> Document
         "data": str(data),
         "page": str(page),
     }
+
+
+def render(title: str, drawn: Drawing, refused: Sequence[str], *, data: str, command: str) -> str:
+    """The page: title, lead, notes, what has no result, every row, plots, tables, the command."""
+    seeds = len({r["seed"] for r in drawn.rows})
+    given = {"explained": explained(seeds), "packed": packed(drawn.rows), "plotly": plotly()}
+    template = templates().get_template("sweep.html.j2")
+    return template.render(title=title, drawing=drawn, refused=refused, data=data, command=command, **given)
 
 
 def disagreements(rows: Sequence[Document]) -> list[str]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import NamedTuple, TypeAlias
 
 from vflens.experiments.figures import Drawing
 from vflens.experiments.pages.plots import Plot, Series, heat_map, lines
@@ -14,6 +15,10 @@ from vflens.types import Facts
 
 UNDEFENDED = "undefended"
 OF_ROUNDS = "horizontal."  # before the settings of [horizontal] that vary, as keys of rows
+
+_MOST = 100  # plots on a page
+_MOST_COLUMNS = 60  # of a heat map with numbers in its cells
+Place: TypeAlias = tuple[str, float | None]  # a defence and its strength
 
 
 class TradeOff(NamedTuple):
@@ -38,20 +43,45 @@ def called(defense: str, strength: float | None, between: str = " ") -> str:
     return defense if defense == UNDEFENDED or strength is None else f"{defense}{between}{strength:g}"
 
 
-def drawing(rows: Rows, refused: Sequence[str]) -> Drawing:
+class Subject:
+    """The rows of one subject, found by attack and point of the sweep."""
+
+    def __init__(self, where: str, rows: Rows) -> None:
+        self.where, self.rows = where, rows
+        self.attacks = _named("attack", rows)
+        self._at: dict[tuple[str | None, Place], Rows] = {}
+        for r in rows:
+            place = (r["defense"], r["strength"])
+            for attack in (r["attack"], None):
+                self._at.setdefault((attack, place), []).append(r)
+        self.places = [place for attack, place in self._at if attack is None]
+        self.defenses = [d for d in dict.fromkeys(d for d, _ in self.places) if d != UNDEFENDED]
+
+    def strengths(self, defense: str) -> list[Place]:
+        """The points of ``defense``."""
+        return [p for p in self.places if p[0] == defense]
+
+    def values(self, name: str, attack: str | None, place: Place) -> list[float]:
+        """The finite figures called ``name`` of ``attack``, or of all attacks, at ``place``, seed by seed."""
+        found = (r.get(name) for r in self._at.get((attack, place), ()))
+        return [float(v) for v in found if v is not None and math.isfinite(v)]
+
+    def is_finite(self, name: str, place: Place) -> bool:
+        """Whether no figure called ``name`` at ``place`` is infinite."""
+        return all(math.isfinite(r[name]) for r in self._at.get((None, place), ()))
+
+
+def drawing(rows: Rows, notes: Sequence[str]) -> Drawing:
     """The page of ``rows``: a heat map per target, scored set and thief of labels, a trade-off curve per
-    defence and cost.
+    defence and cost; of the first subjects, where there are many.
     """
-    shown: list[Plot] = []
-    for where in dict.fromkeys(attacked(r) for r in rows):
-        here = [r for r in rows if attacked(r) == where]
-        shown.append(_heat(f"{where}: error relative to the best blind guess", here))
-        shown += [
-            plot
-            for defense in dict.fromkeys(r["defense"] for r in here if r["defense"] != UNDEFENDED)
-            for plot in (*_trade_offs(where, defense, here), *_theory(where, defense, here))
-        ]
-        shown += _compared(where, here)
+    subjects: dict[str, Rows] = {}
+    for r in rows:
+        subjects.setdefault(attacked(r), []).append(r)
+    shown = [plot for where, here in subjects.items() for plot in _plots(Subject(where, here))]
+    left_out = [f"{len(shown) - _MOST} more plots are left out: choose their axes above."] * (
+        len(shown) > _MOST
+    )
     seeds = len({r["seed"] for r in rows})
     lead = (
         f"{_counted(seeds)}: each draws its own split of rows, batches and noise. Errors are relative to the "
@@ -63,9 +93,18 @@ def drawing(rows: Rows, refused: Sequence[str]) -> Drawing:
     clusters = [
         f"{attack} finds classes without names: the target gave each the name under which most rows are "
         "right."
-        for attack in sorted({r["attack"] for r in rows if up_to_renaming(r["attack"])})
+        for attack in sorted(filter(up_to_renaming, {r["attack"] for r in rows}))
     ]
-    return Drawing(rows, shown, lead, [*clusters, *refused, *_beyond_the_axis(rows)])
+    said = [*clusters, *notes, *left_out, *_beyond_the_axis(rows)]
+    return Drawing(rows, shown[:_MOST], lead, said)
+
+
+def _plots(of: Subject) -> Iterator[Plot]:
+    yield _heat(f"{of.where}: error relative to the best blind guess", of)
+    for defense in of.defenses:
+        yield from _trade_offs(of, defense)
+        yield from _theory(of, defense)
+    yield from _compared(of)
 
 
 def attacked(row: Facts) -> str:
@@ -102,14 +141,20 @@ def _beyond_the_axis(rows: Rows) -> list[str]:
 
 def interval(values: Sequence[float]) -> tuple[float, float]:
     """Mean and 95 % half width over seeds; 0 for one seed."""
-    from scipy.stats import t
-
     n = len(values)
     mean = math.fsum(values) / n
     if n < 2:
         return mean, 0.0
     deviation = math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (n - 1))
-    return mean, float(t.ppf(0.975, n - 1)) * deviation / math.sqrt(n)
+    return mean, quantile(n) * deviation / math.sqrt(n)
+
+
+@cache
+def quantile(n: int) -> float:
+    """The 97.5 % quantile of Student's t for the mean of ``n`` values."""
+    from scipy.stats import t
+
+    return float(t.ppf(0.975, n - 1))
 
 
 def spread(values: Sequence[float], digits: int = 3) -> str:
@@ -120,35 +165,22 @@ def spread(values: Sequence[float], digits: int = 3) -> str:
     return f"{mean:.{digits}f}" + (f" ± {half:.{digits}f}" if len(values) > 1 else "")
 
 
-def _heat(title: str, rows: Rows) -> Plot:
-    columns = list(dict.fromkeys((r["defense"], r["strength"]) for r in rows))
-    found = {
-        attack: {place: _of(rows, "relative", attack, place) for place in columns}
-        for attack in dict.fromkeys(r["attack"] for r in rows)
-    }
-    attacks = sorted(found, key=lambda a: min((interval(v)[0] for v in found[a].values() if v), default=0.0))
-    cells = [[found[a][place] for place in columns] for a in attacks]
+def _heat(title: str, of: Subject) -> Plot:
+    found = {a: [of.values("relative", a, place) for place in of.places] for a in of.attacks}
+    attacks = sorted(found, key=lambda a: min((interval(v)[0] for v in found[a] if v), default=0.0))
+    cells = [found[a] for a in attacks]
+    legible = len(of.places) <= _MOST_COLUMNS
     return heat_map(
         title,
-        [called(d, s) for d, s in columns],
+        [called(d, s) for d, s in of.places],
         attacks,
         [[interval(c)[0] if c else None for c in row] for row in cells],
-        text=[[f"{100 * interval(c)[0]:.0f} %" if c else "" for c in row] for row in cells],
+        text=[[f"{100 * interval(c)[0]:.0f} %" if c else "" for c in row] for row in cells]
+        if legible
+        else None,
         hover=[[_hover(c) if c else "not scored" for c in row] for row in cells],
         shares=True,
     )
-
-
-def _of(rows: Rows, value: str, attack: str, place: tuple[str, float | None]) -> list[float]:
-    return [
-        float(r[value])
-        for r in rows
-        if r["attack"] == attack and (r["defense"], r["strength"]) == place and math.isfinite(r[value])
-    ]
-
-
-def _finite(rows: Rows, value: str, place: tuple[str, float | None]) -> bool:
-    return all(math.isfinite(r[value]) for r in rows if (r["defense"], r["strength"]) == place)
 
 
 def _hover(values: Sequence[float]) -> str:
@@ -157,39 +189,32 @@ def _hover(values: Sequence[float]) -> str:
     return f"{mean:.4f}{around} of blind, {_counted(len(values))}"
 
 
-def _trade_offs(where: str, defense: str, rows: Rows) -> list[Plot]:
+def _trade_offs(of: Subject, defense: str) -> Iterator[Plot]:
     """Error against each cost that all cells have, strength by strength, the undefended point first.
 
     A strength with infinite cost for some seed has no point: the mean over the others is not its cost.
     """
-    return [
-        lines(
-            f"{where}, {defense}: what it buys and costs",
-            what.cost_in_words,
-            what.error_in_words,
-            [_curve(attack, attack, defense, rows, what) for attack in _named("attack", rows)],
-            blind=what.blind,
-        )
-        for what in _COSTS
-        if _have(what.cost, rows)
-    ]
+    for what in _COSTS:
+        if _have(what.cost, of.rows):
+            title = f"{of.where}, {defense}: what it buys and costs"
+            yield _against(title, what, [_curve(a, of, a, defense, what) for a in of.attacks])
 
 
-def _compared(where: str, rows: Rows) -> list[Plot]:
+def _compared(of: Subject) -> Iterator[Plot]:
     """For each attack all defences in one plot: error over accuracy; of labels also their AUC over the
     federation's.
     """
-    defenses = [d for d in _named("defense", rows) if d != UNDEFENDED]
-    shown = []
-    for attack in _named("attack", rows):
-        here = [r for r in rows if r["attack"] == attack]
-        of_several = [_ACCURACY] if len(defenses) > 1 and _have("accuracy", here) else []
-        of_labels = [_RANKING] if defenses and _have("auc", here) and _have("label_auc", here) else []
+    for attack in of.attacks:
+        here = [r for r in of.rows if r["attack"] == attack]
+        of_several = [_ACCURACY] if len(of.defenses) > 1 and _have("accuracy", here) else []
+        of_labels = [_RANKING] if of.defenses and _have("auc", here) and _have("label_auc", here) else []
         for what in of_several + of_labels:
-            curves = [_curve(d, attack, d, here, what) for d in defenses]
-            title = f"{where}, {attack}: the defences beside each other"
-            shown.append(lines(title, what.cost_in_words, what.error_in_words, curves, blind=what.blind))
-    return shown
+            title = f"{of.where}, {attack}: the defences beside each other"
+            yield _against(title, what, [_curve(d, of, attack, d, what) for d in of.defenses])
+
+
+def _against(title: str, what: TradeOff, curves: Sequence[Series]) -> Plot:
+    return lines(title, what.cost_in_words, what.error_in_words, curves, blind=what.blind)
 
 
 def _named(name: str, rows: Rows) -> list[str]:
@@ -200,30 +225,26 @@ def _have(value: str, rows: Rows) -> bool:
     return all(r.get(value) is not None for r in rows)
 
 
-def _curve(name: str, attack: str, defense: str, rows: Rows, what: TradeOff) -> Series:
+def _curve(name: str, of: Subject, attack: str, defense: str, what: TradeOff) -> Series:
     """Mean error over mean cost, strength by strength, the undefended point first."""
-    places: list[tuple[str, float | None]] = [(UNDEFENDED, 0.0)]
-    places += list(dict.fromkeys((r["defense"], r["strength"]) for r in rows if r["defense"] == defense))
-    reached = [p for p in places if _of(rows, what.error, attack, p) and _finite(rows, what.cost, p)]
-    x = [interval(_of(rows, what.cost, attack, p))[0] for p in reached]
-    errors = [interval(_of(rows, what.error, attack, p)) for p in reached]
+    places = [*of.strengths(UNDEFENDED), *of.strengths(defense)]
+    reached = [p for p in places if of.values(what.error, attack, p) and of.is_finite(what.cost, p)]
+    x = [interval(of.values(what.cost, attack, p))[0] for p in reached]
+    errors = [interval(of.values(what.error, attack, p)) for p in reached]
     names = [called(d, s) for d, s in reached]
     return Series(name, x, [e[0] for e in errors], [e[1] for e in errors], names)
 
 
-def _theory(where: str, defense: str, rows: Rows) -> list[Plot]:
+def _theory(of: Subject, defense: str) -> Iterator[Plot]:
     """Measured errors and closed forms at each strength, for attacks that theory covers."""
-    covered = [
-        r
-        for r in rows
-        if r["defense"] == defense and r.get("closed") is not None and r["strength"] is not None
-    ]
+    subject = Subject(of.where, [r for r in of.rows if r.get("closed") is not None])
+    covered = sorted(float(s) for _, s in subject.strengths(defense) if s is not None)
     series = []
-    for attack in dict.fromkeys(r["attack"] for r in covered):
-        strengths = sorted({r["strength"] for r in covered if r["attack"] == attack})
+    for attack in subject.attacks:
+        strengths = [s for s in covered if subject.values("closed", attack, (defense, s))]
         for name, value in ((attack, "mse"), (f"{attack}, closed form", "closed")):
-            found = [interval(_of(covered, value, attack, (defense, s))) for s in strengths]
-            series.append(Series(name, strengths, [f[0] for f in found], [f[1] for f in found]))
-    if not series:
-        return []
-    return [lines(f"{where}, {defense}: measured and closed form", "strength", "MSE per feature", series)]
+            found = [interval(subject.values(value, attack, (defense, s))) for s in strengths]
+            if found:
+                series.append(Series(name, strengths, [f[0] for f in found], [f[1] for f in found]))
+    if series:
+        yield lines(f"{of.where}, {defense}: measured and closed form", "strength", "MSE per feature", series)

@@ -1,0 +1,37 @@
+"""Chromium without a window, for tests of pages; a test that needs it is skipped where it is absent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CHROMIUM = Path("/usr/bin/chromium")
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    """The browser, one for each module."""
+    if not CHROMIUM.exists():
+        pytest.skip("Chromium is not installed")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(chromium: Any) -> Iterator[Any]:
+    """A window; the test fails if its page wrote to the console, raised an error or opened a dialog."""
+    window, complaints = chromium.new_page(), list[str]()
+    window.set_default_timeout(30_000)  # a loaded machine
+    window.on("console", lambda message: complaints.append(message.text))
+    window.on("pageerror", lambda error: complaints.append(str(error)))
+    window.on("dialog", lambda dialog: (complaints.append(dialog.message), dialog.dismiss()))
+    yield window
+    window.close()
+    assert complaints == []
