@@ -305,10 +305,9 @@ def things(run: Run, target: str) -> str:
 def _assumption(runs: Sequence[Run]) -> str:
     found = {(r.attack, r.scored_set) for run in runs for r in final(run)}
     reading = sorted({a for a, rows in found if reads_training(a) or rows.startswith(BATCHES)})
+    assumed = "Assumes secure training: the attacks read predictions and disclosed parameters only."
     if reading:
         assumed = f"Training in the clear: {', '.join(reading)} read training traffic."
-    else:
-        assumed = "Assumes secure training: the attacks read predictions and disclosed parameters only."
     return assumed + _worth_of_secure_training(runs) + _labels_after_training(runs)
 
 
