@@ -128,12 +128,18 @@ class DataParty(Member):
         return True
 
     def begin(self, act: Begin) -> Done:
-        """Training and disclosures are over: open predictions."""
+        """Training and disclosures are over: open predictions.
+
+        Raises:
+            StateError: the run was not prepared yet.
+        """
         self.check_run(act.run)
         check_version(act.version)
         with self.lock:
             self.settle()
             self.training_over()
+            if self.federation is None:
+                raise StateError(f"party {self.name!r} has no run yet: {self.leader!r} prepares it first")
             self.advance(Stage.OPEN)
         self.begun.set()
         if self.reached.stage is Stage.FINISHED:  # the leader was restarted, and may have lost the report

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import horizontal
 import numpy as np
 import pyarrow.parquet as pq
 
@@ -47,7 +48,13 @@ def deal(what: AnyPartiesExperiment, home: Path) -> dict[str, Path]:
 
 def federation(home: Path, **changes: Any) -> LocalFederation:
     """The parties of :func:`experiment`, dealt below ``home`` and joined in this process."""
-    made = LocalFederation(deal(experiment(home, **changes), home), lambda stage, done, total: None)
+    return let_go_later(
+        LocalFederation(deal(experiment(home, **changes), home), lambda stage, done, total: None)
+    )
+
+
+def let_go_later(made: LocalFederation) -> LocalFederation:
+    """``made``, whose logs :func:`let_go` closes."""
     _MADE.append(made)
     return made
 
@@ -85,6 +92,11 @@ def trained(local: LocalFederation) -> dict[str, bytes]:
         name: b"".join(array.tobytes() for _, array in sorted(party.state().items()))
         for name, party in local.data_parties.items()
     }
+
+
+def bits(local: LocalFederation) -> dict[str, bytes]:
+    """Party → all bits of what it learned, in any setting."""
+    return horizontal.learned(local) or trained(local)
 
 
 def estimates(home: Path) -> dict[str, bytes]:
@@ -130,8 +142,8 @@ def fingerprint(local: LocalFederation) -> Any:
         for m in local.members()
         for point in (Point.EMBEDDING, Point.SCORES)
     ]
-    learned = [p.recovery.learned for p in local.data_parties.values()]
-    return trained(local), lengths, released, learned
+    learned = [p.recovery.learned for p in local.led.values()]
+    return bits(local), lengths, released, learned
 
 
 def figures(folder: Path) -> dict[tuple[str, str, str], float]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from accidents import Around
-from laboratory import NOISY, close, federation, fingerprint, finish, same
+from laboratory import close, federation, fingerprint, finish, same
 from scipy.special import log_softmax
 
 from vflens.errors import ProtocolError, StateError
@@ -102,23 +102,6 @@ def test_a_learned_step_whose_answer_was_lost_is_refused_not_learned_again(local
     with pytest.raises(StateError, match=sentence):
         recorders["active"].call(act)
     assert fingerprint(local) == before
-
-
-def test_every_step_sent_twice_trains_the_same_model(tmp_path: Path, local: LocalFederation) -> None:
-    class Stutter(Recorder):
-        def submit(self, act: Act[Any]) -> Any:
-            first, second = super().submit(act), super().submit(act)
-            assert _equal(first.result(), second.result())
-            return second
-
-    once = federation(tmp_path / "once", defenses=NOISY)
-    once.coordinator.prepare()
-    once.coordinator.train()
-    links = local.coordinator.links
-    links.update({name: Stutter(link) for name, link in links.items()})
-    local.coordinator.train()
-    assert fingerprint(local) == fingerprint(once)
-    close(once)
 
 
 def test_the_last_gradient_is_learned_once(local: LocalFederation) -> None:

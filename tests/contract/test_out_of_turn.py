@@ -13,10 +13,9 @@ from laboratory import NOISY, NOTHING, close, federation, fingerprint, payload
 
 from vflens.clients.vertical.aligned_run import AlignedRun
 from vflens.clients.vertical.party import VerticalParty
-from vflens.errors import AccessError, ProtocolError, StateError, VflensError
+from vflens.errors import ProtocolError, StateError, VflensError
 from vflens.experiments.run.in_process import LocalFederation
 from vflens.models.part import Part
-from vflens.protocol.access import ACCESS
 from vflens.protocol.acts import (
     Act,
     Begin,
@@ -380,27 +379,3 @@ def test_only_disclosures_of_passive_parties_are_delivered(local: LocalFederatio
         with pytest.raises(ProtocolError, match=sentence):
             link.call(Deliver(released))
     assert list(local.active.transcript) == []
-
-
-def test_whoever_may_not_ask_is_refused(local: LocalFederation) -> None:
-    """Every act by every role at every party, against the table in words."""
-    parties = {
-        Role.PASSIVE: local.passive["passive"],
-        Role.ACTIVE: local.active,
-        Role.COORDINATOR: local.coordinator,
-    }
-    before = fingerprint(local)
-    refused = 0
-    for act, pairs in ACCESS.items():
-        for caller in Role:
-            for callee, party in parties.items():
-                if (caller, callee) in pairs:
-                    continue
-                with pytest.raises(
-                    AccessError,
-                    match=rf"^{caller} 'x' may not ask {callee} '.*' to {act.__name__}: (only|nobody)",
-                ):
-                    party.perform(object.__new__(act), "x", caller)
-                refused += 1
-    assert refused == len(ACCESS) * len(Role) * 3 - sum(map(len, ACCESS.values()))
-    assert fingerprint(local) == before

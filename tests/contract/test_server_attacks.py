@@ -23,11 +23,10 @@ from vflens.experiments.results.results import final
 from vflens.experiments.results.verdict import result_table
 from vflens.plugins.attack import Attack
 from vflens.plugins.server_view import ServerView
-from vflens.protocol.acts import Act, Disclose, Guess, Receipt, Submission
+from vflens.protocol.acts import Act, Disclose, Guess, Submission
 from vflens.registry import Registry
 from vflens.storage.files import load_arrays
 from vflens.types import Estimate, Knowledge, Phase, Point, Setting, statuses
-from vflens.wire.messages import RPCS
 
 TABLES = {"a": table(30, 1), "b": table(17, 2)}
 ONE_ROW: dict[str, Any] = {
@@ -342,30 +341,3 @@ def test_a_client_s_folder_is_not_the_adversary_s(whole: Any, tmp_path: Path) ->
     home, *_ = whole
     with pytest.raises(ConfigError, match="the adversary is in the server, give the server's folder"):
         attack_recorded(home / "a", "first_layer", "a", tmp_path / "guess.npz")
-
-
-def test_outside_lab_mode_two_truths_give_identical_replies(tmp_path: Path) -> None:
-    """Receipts of guesses of 50 rows and more hold no bit of columns or labels."""
-    batch = {"training": {**ONE_ROW["training"], "batch_size": 60}, "attacks": ()}
-    replies = []
-    for seed in (1, 2):
-        home = tmp_path / str(seed)
-        local = federation(deal(home, {"a": table(80, seed), "b": table(80, 3)}, **{**ONE_ROW, **batch}))
-        server = server_of(local)
-        for scoring in ("prepare", "train", "disclose", "open_predictions"):
-            getattr(server, scoring)()
-        client = clients_of(local)["a"]
-        for services in (client._scoring._of_rows, client._scoring._of_rounds):
-            for service in services.values():
-                service._lab = False
-        rows, link = np.arange(60, dtype=np.int32), server.links["a"]
-        for estimates, width in (("features", 4), ("labels", 3)):
-            guess = Guess("mine", np.full((60, width), 0.5), np.zeros(60, np.uint8))
-            sent = submission(rows=rows, guesses=(guess,), estimates=estimates)
-            replies.append(RPCS[Submission].encode_reply(link.call(sent)).SerializeToString())
-        few = Guess("mine", np.full((1, 4), 0.5), np.zeros(1, np.uint8))
-        with pytest.raises(ProtocolError, match="trained on 60 different ones in it, estimate all of them"):
-            link.call(submission(rows=rows[:1], guesses=(few,)))
-        close(local)
-    assert replies[:2] == replies[2:]
-    assert replies[0] == RPCS[Submission].encode_reply(Receipt(60, 1, {})).SerializeToString()
