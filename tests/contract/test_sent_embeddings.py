@@ -17,6 +17,7 @@ from vflens.attacks.wmi import WhiteBoxInversion
 from vflens.config import build_plugins
 from vflens.config.settings import Plugin
 from vflens.errors import ProtocolError
+from vflens.experiments.results.folders import read_party
 from vflens.experiments.results.offline import attack_recorded
 from vflens.experiments.results.offline_score import score_estimate
 from vflens.models.families.split_network import SplitNetwork
@@ -41,6 +42,7 @@ ATTACKED: dict[str, Any] = {
         {"name": "inverse_network", "learning_steps": 1, **SENT},
         {"name": "bmi", "steps": 200, "starts": 1, **SENT},
         {"name": "sent_labels"},
+        {"name": "random_guess"},  # of granted rows
     ],
 }
 
@@ -96,6 +98,19 @@ def test_attack_and_score_on_the_folders_give_the_run_s_figures(home: Path, tmp_
     scored = score_estimate(out, home / "a/config.toml")
     assert scored["mse"] == figures(home / "a")["mse", "inverse_network", ""]
     assert scored["blind_mse"] > scored["mse"]
+
+
+def test_pictures_of_granted_rows_and_of_every_round_are_kept(home: Path) -> None:
+    pictures = read_party(home / "a").pictures()
+    attacks = {of: {n for n in found if ":" in n} for of, found in pictures.items()}
+    assert attacks == {
+        "": {"estimate:random_guess"},
+        "batches-0": {"estimate:wmi"},
+        "batches-1": {"estimate:bmi", "estimate:inverse_network"},
+    }
+    truth = scaled(TABLES["a"])[0]
+    for found in pictures.values():
+        np.testing.assert_allclose(found["original"], truth[found["rows"]])
 
 
 COLUMNS = tuple(ColumnInfo(f"c{j}", 0.0, 1.0) for j in range(4))

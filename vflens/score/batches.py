@@ -18,8 +18,8 @@ from vflens.protocol.acts import Guess, Submission
 from vflens.randomness import generator
 from vflens.score.images import grid_of, psnr, ssim
 from vflens.score.matched import blind_matched_mse, matched_mse
+from vflens.score.pictures import save_pictures
 from vflens.score.service import ScoringService
-from vflens.storage.files import save_arrays
 from vflens.types import Array, ColumnInfo
 
 RowsOf: TypeAlias = Callable[[int], Array]  # the rows int32 (n,) of a round
@@ -61,7 +61,7 @@ class BatchColumnScoring(ScoringService):
         for name, error in blind_matched_mse(truth, self._means, drawn).items():
             add("blind_matched_mse", error, attack=name)
         ordered = {g.attack: g.values[matched_mse(g.values, truth)[1]] for g in submission.guesses}
-        self._save_pictures(rows, truth, ordered)
+        self._save_pictures(rows, truth, ordered, submission.figures_of)
         return {
             name: self._error(values, truth, partial(add, attack=name)) for name, values in ordered.items()
         }
@@ -74,12 +74,12 @@ class BatchColumnScoring(ScoringService):
             add("ssim", float(ssim(values, truth, self._grid).mean()))
         return error
 
-    def _save_pictures(self, rows: Array, truth: Array, ordered: dict[str, Array]) -> None:
+    def _save_pictures(self, rows: Array, truth: Array, ordered: dict[str, Array], of: str) -> None:
         if not self._pictures:
             return
         drawn = slice(0, self._pictures)
-        arrays = {f"estimate:{name}": values[drawn] for name, values in ordered.items()}
-        save_arrays(self._folder / "pictures.npz", {"rows": rows[drawn], "original": truth[drawn], **arrays})
+        estimates = {name: values[drawn] for name, values in ordered.items()}
+        save_pictures(self._folder, rows[drawn], truth[drawn], estimates, of)
 
 
 class BatchLabelScoring(ScoringService):

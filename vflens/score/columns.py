@@ -15,9 +15,9 @@ from vflens.numerics.entropy import conditional_entropy, entropy
 from vflens.numerics.estimators.affine import affine_fit
 from vflens.protocol.acts import Guess, Submission
 from vflens.score.images import grid_of, psnr, ssim
+from vflens.score.pictures import save_pictures
 from vflens.score.service import ScoringService
 from vflens.score.theory import ReleasedModel, figures, noise_weights
-from vflens.storage.files import save_arrays
 from vflens.tables.pixels import pixel_places
 from vflens.types import Array, ColumnInfo, RowStatus
 
@@ -59,7 +59,7 @@ class ColumnScoring(ScoringService):
         self._blind(submission)
         errors = {guess.attack: self._error(guess, submission) for guess in submission.guesses}
         self._theory(submission)
-        if submission.scored_set == self._pictured:
+        if submission.scored_set == self._pictured or submission.step is not None:
             self._save_pictures(submission)
         return errors
 
@@ -157,9 +157,9 @@ class ColumnScoring(ScoringService):
         if not self._pictures:
             return
         drawn = slice(0, self._pictures)
-        arrays = {f"estimate:{g.attack}": g.values[drawn] for g in submission.guesses}
-        rows = submission.rows[drawn]
-        save_arrays(self._folder / "pictures.npz", {"rows": rows, "original": self._truth[rows], **arrays})
+        rows, of = submission.rows[drawn], "" if submission.step is None else submission.figures_of
+        estimates = {g.attack: g.values[drawn] for g in submission.guesses}
+        save_pictures(self._folder, rows, self._truth[rows], estimates, of)
 
 
 def blind_square(guess: float | Array | None, truth: Array) -> Array:

@@ -26,30 +26,34 @@ def pictures(runs: Sequence[Run], names: Mapping[str, str]) -> Iterator[Document
     order = ranking(runs)
     for run in runs:
         for party in (p for p in run.parties if p.role in (Role.PASSIVE, Role.CLIENT)):
-            places, arrays = pixels(run, party.name), party.pictures()
-            if not len(places) or not arrays:
-                continue
-            if arrays["original"].shape[1] != len(places):
-                raise DataError(
-                    f"{party.folder}/pictures.npz does not hold the party's columns: copy it anew"
-                )
-            yield {
-                "label": names[run.name],
-                "target": party.name,
-                **_block(run, party, places, arrays, order),
-            }
+            places = pixels(run, party.name)
+            for of, arrays in sorted(party.pictures().items()) if len(places) else ():
+                if arrays["original"].shape[1] != len(places):
+                    raise DataError(
+                        f"{party.folder}/pictures.npz does not hold the party's columns: copy it anew"
+                    )
+                yield {
+                    "label": names[run.name] + (f", {of}" if of else ""),
+                    "target": party.name,
+                    **_block(run, party, places, order, (of, arrays)),
+                }
 
 
 def _block(
-    run: Run, party: PartyRun, places: Array, arrays: Mapping[str, Array], order: Mapping[str, int]
+    run: Run,
+    party: PartyRun,
+    places: Array,
+    order: Mapping[str, int],
+    drawn: tuple[str, Mapping[str, Array]],
 ) -> Document:
+    of, arrays = drawn
     shown = {"original": arrays["original"], "half": np.full_like(arrays["original"], 0.5)}
     shown |= {n.removeprefix("estimate:"): a for n, a in arrays.items() if n.startswith("estimate:")}
     attacks = sorted(shown.keys() - {"original", "half"}, key=lambda a: (order.get(a, len(order)), a))
     columns = ["original", "half", *attacks]
     # A client has pictures of training rows, a passive party of prediction rows.
-    found = (r for r in final(run) if (r.scored_set == "predict") == (party.role == Role.PASSIVE))
-    errors = {r.attack: r for r in found if r.target == party.name}
+    scored_set = of or ("predict" if party.role == Role.PASSIVE else "train")
+    errors = {r.attack: r for r in final(run) if (r.scored_set, r.target) == (scored_set, party.name)}
     samples = enumerate(arrays["rows"][:_SAMPLES])
     rows = [(int(row), [png(shown[c][i], places) for c in columns]) for i, row in samples]
     return {"heads": [(c, errors.get(c)) for c in columns], "rows": rows}

@@ -19,6 +19,7 @@ from vflens.errors import ConfigError, DataError
 from vflens.experiments.results.crossings import Crossing, Logs
 from vflens.experiments.results.files import Federation, File, LogHead, Settings, Status
 from vflens.models.family import checked_model
+from vflens.score.pictures import set_of
 from vflens.storage.files import UNREADABLE, read_arrays
 from vflens.storage.metrics import parquet_rows
 from vflens.types import Array, Document, Facts, PartyInfo, Role
@@ -115,9 +116,9 @@ class PartyRun:
             text = path.read_text(encoding="utf-8") if path.exists() else "{}"
             return TypeAdapter(dict[str, dict[str, LogHead]]).validate_json(text)
 
-    def pictures(self) -> dict[str, Array]:
-        """``rows`` (m,), ``original`` and ``estimate:NAME`` (m, d) of the party's columns; {} without
-        pictures.
+    def pictures(self) -> dict[str, dict[str, Array]]:
+        """By the name of a round, or "" of rows by number: ``rows`` (m,), ``original`` and ``estimate:NAME``
+        (m, d) of the party's columns; {} without pictures.
 
         Raises:
             DataError: the file is damaged, or its shapes do not fit one another.
@@ -293,10 +294,14 @@ def _metrics(path: Path) -> tuple[Metric, ...]:
         return TypeAdapter(tuple[Metric, ...]).validate_python(tuple(parquet_rows(path)))
 
 
-def _pictures(path: Path) -> dict[str, Array]:
-    pictures = read_arrays(path)
-    shape = pictures["original"].shape
-    wrong = [n for n, a in pictures.items() if a.shape != (shape if n != "rows" else shape[:1])]
-    if len(shape) != 2 or wrong or "rows" not in pictures:
-        raise ValueError(f"original {shape} does not fit {wrong or 'the missing rows'}")
-    return pictures
+def _pictures(path: Path) -> dict[str, dict[str, Array]]:
+    sets: dict[str, dict[str, Array]] = {}
+    for name, array in read_arrays(path).items():
+        of = set_of(name)
+        sets.setdefault(of, {})[name.removeprefix(f"{of}/") if of else name] = array
+    for pictures in sets.values():
+        shape = pictures["original"].shape
+        wrong = [n for n, a in pictures.items() if a.shape != (shape if n != "rows" else shape[:1])]
+        if len(shape) != 2 or wrong or "rows" not in pictures:
+            raise ValueError(f"original {shape} does not fit {wrong or 'the missing rows'}")
+    return sets

@@ -60,7 +60,7 @@ def pictured(place: Document, settings: Document, *, scratch: str) -> Rows:
 
 def _image_rows(place: Document, done: Run) -> Rows:
     (party,) = (p for p in done.parties if p.name == _PASSIVE)
-    places, arrays = pixels(done, _PASSIVE), party.pictures()
+    places, arrays = pixels(done, _PASSIVE), party.pictures().get("", {})
     errors = {r.attack: r.mse for r in final(done)}
     blind = min((r.blind for r in final(done)), default=float("nan"))
     images = {"original": (blind, arrays["original"])}
