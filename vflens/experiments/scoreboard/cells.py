@@ -1,0 +1,173 @@
+"""Runs the federations of a scoreboard and keeps the result of each attack by itself.
+
+All attacks on a federation share one run. A later call runs those without a kept result only: a new attack
+costs its own time, not that of all others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from collections.abc import Iterator, Sequence
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vflens.errors import ConfigError, VflensError
+from vflens.experiments.results.membership import membership_results
+from vflens.experiments.results.results import explained, failed, final, label_results, skipped, utility
+from vflens.experiments.scoreboard.grid import FEDERATIONS, UNDEFENDED, Grid, Place
+from vflens.experiments.scoreboard.sources import digest
+from vflens.experiments.sweeps.pool import Cell, Pool, Rows
+from vflens.experiments.sweeps.sweep import finished
+from vflens.registry import ATTACKS, DATASETS, DEFENSES, MODELS, Registry
+from vflens.storage.metrics import parquet_rows
+from vflens.types import Document
+
+if TYPE_CHECKING:
+    from vflens.experiments.results.folders import Run
+
+#: Attack → the key of its result, and its table in the experiment.
+Keyed = dict[str, tuple[str, Document]]
+
+
+def scored(grid: Grid, pool: Pool) -> Rows:
+    """The rows of all federations of ``grid``, of which the missing ones are run.
+
+    Raises:
+        VflensError: a data set is damaged, or a result cannot be kept.
+    """
+    with pool.alone(), tempfile.TemporaryDirectory(prefix="vflens-scoreboard-") as scratch:
+        cells = [
+            Cell({"keys": [k for k, _ in left.values()]}, (p, left))
+            for p, left in missing(grid, pool).items()
+        ]
+        pool.run(partial(measured, scratch=scratch), cells)
+    return kept(grid, pool)
+
+
+def kept(grid: Grid, pool: Pool) -> Rows:
+    """The rows of ``grid`` that are there already."""
+    keys = {key for place in grid.places() for key, _ in keyed(place, grid.attacks).values()}
+    return [row for row in _rows(pool.folder) if row["key"] in keys]
+
+
+def missing(grid: Grid, pool: Pool) -> dict[Place, Keyed]:
+    """The federations of ``grid`` in which attacks have no kept result, and these attacks."""
+    have = {row["key"] for row in _rows(pool.folder)}
+    wanted = {place: keyed(place, grid.attacks) for place in grid.places()}
+    left = {p: {name: one for name, one in of.items() if one[0] not in have} for p, of in wanted.items()}
+    return {place: attacks for place, attacks in left.items() if attacks}
+
+
+def keyed(place: Place, attacks: Sequence[str]) -> Keyed:
+    """Those of ``attacks`` that fit ``place``, each with the key of its result there: a digest of settings
+    and of the code of its plug-ins.
+    """
+    settings = place.settings()
+    family = settings.get("model", {}).get("family", "softmax_regression")
+    code = [_code(DATASETS, place.data), _code(MODELS, family)]
+    if place.defense != UNDEFENDED:
+        code.append(_code(DEFENSES, place.defense))
+    tables = {name: _table(place.federation, name) for name in attacks}
+    return {
+        name: (_key(settings, table, [*code, _code(ATTACKS, name)]), table)
+        for name, table in tables.items()
+        if table is not None
+    }
+
+
+@cache  # a scoreboard asks for thousands, and a registry reads its folder each time
+def _table(federation: str, attack: str) -> Document | None:
+    return FEDERATIONS[federation].attack(attack)
+
+
+@cache
+def _code(registry: Registry, name: str) -> str:
+    """A digest of the code of a plug-in; "" where it needs an extra that is not installed."""
+    try:
+        return digest(registry.get(name))
+    except ConfigError:
+        return ""
+
+
+def _key(settings: Document, attack: Document, code: Sequence[str]) -> str:
+    text = json.dumps([settings, attack, code], sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
+
+
+def _rows(folder: Path) -> Iterator[Document]:
+    for file in sorted(folder.glob("*.parquet")):
+        yield from parquet_rows(file)
+
+
+def measured(place: Place, attacks: Keyed, *, scratch: str) -> Rows:
+    """Run ``attacks`` in one federation; a row for each result, and one with a ``reason`` for each attack
+    without a result.
+    """
+    try:
+        found = _run(place, attacks, scratch)
+    except VflensError as error:
+        if len(attacks) > 1 and _runs(place, scratch):  # it is one of them that is refused
+            return [
+                row for name, one in attacks.items() for row in measured(place, {name: one}, scratch=scratch)
+            ]
+        whole = len(attacks) > 1  # the defence is refused, whatever attacks
+        found = [{"attack": name, "reason": str(error), "refused": whole} for name in attacks]
+    return [{**place._asdict(), "key": attacks[row["attack"]][0], **row} for row in found]
+
+
+def _run(place: Place, attacks: Keyed, scratch: str) -> Rows:
+    """The rows of one run, without place and key."""
+    tables = [table for _, table in attacks.values()]
+    with finished({**place.settings(), "attacks": tables}, scratch) as done:
+        accuracy = {"accuracy": utility(done).get("accuracy")}
+        rows = [{**row, **accuracy} for row in _scores(done)]
+        with_result = {row["attack"] for row in rows}
+        reasons = {found.attack: found.reason for found in (*skipped(done), *failed(done))}
+        return rows + [
+            {"attack": name, "reason": reasons.get(name, "it was not scored"), "refused": False, **accuracy}
+            for name in attacks
+            if name not in with_result
+        ]
+
+
+def _runs(place: Place, scratch: str) -> bool:
+    """Whether ``place`` runs without attacks."""
+    try:
+        _run(place, {}, scratch)
+    except VflensError:
+        return False
+    return True
+
+
+def _scores(done: Run) -> Iterator[Document]:
+    """What each attack found at each target: ``figure`` beside the blind guess's, in one unit, and
+    ``relative``, the error over a blind guess's: 0 is exact, 1 no better than blind.
+    """
+    for column in final(done):
+        errors = {"measure": "MSE", "figure": column.mse, "blind": column.blind, "relative": column.relative}
+        yield {"attack": column.attack, "target": column.target, "rows": column.scored_set, **errors}
+    for (attack, target), r2 in explained(done).items():
+        errors = {"measure": "R²", "figure": r2, "blind": 0.0, "relative": 1 - r2}
+        yield {"attack": attack, "target": target, "rows": "train", **errors}
+    classes = max(info.n_classes for info in done.infos().values())
+    for label in label_results(done):
+        # A ranking tells two classes apart where the share of right labels is that of the frequent class.
+        by_rank = classes == 2 and label.auc is not None
+        figure, blind = (label.auc, 0.5) if by_rank else (label.accuracy, label.blind)
+        relative = (1 - label.auc) / 0.5 if by_rank and label.auc is not None else label.relative
+        errors = {"measure": "AUC" if by_rank else "accuracy", "figure": figure, "blind": blind}
+        place = {"attack": label.attack, "target": label.target, "rows": label.scored_set}
+        yield {**place, **errors, "relative": relative}
+    for member in membership_results(done):
+        errors = {"measure": "AUC", "figure": member.auc, "blind": member.blind}
+        relative = (1 - member.auc) / (1 - member.blind)
+        yield {
+            "attack": member.attack,
+            "target": member.target,
+            "rows": "candidates",
+            **errors,
+            "relative": relative,
+        }

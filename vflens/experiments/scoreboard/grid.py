@@ -1,0 +1,172 @@
+"""Which federations the scoreboard runs: data × way to divide and train × defence × seed, with all attacks.
+
+Attacks and defences come from their registries: a new one appears by itself. What it declares decides where
+it acts: an attack by its ``settings`` and what it ``estimates``, a defence by its hooks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import NamedTuple
+
+from vflens.config.compatibility import HOOKS
+from vflens.plugins.attack import Attack, installed_attack
+from vflens.plugins.defense import installed_defense
+from vflens.registry import ATTACKS, DEFENSES
+from vflens.types import Document, Role, Setting
+
+UNDEFENDED = "no defence"
+#: At most so much work for an attack that has such a setting, or the page would take days.
+MOST_WORK = {"starts": 1, "steps": 100, "learning_steps": 30, "models": 8, "sweeps": 10}
+KNOWN_ROWS = 30  # rows, and labels, that the adversary was granted
+
+
+@dataclass(frozen=True)
+class Federation:
+    """How the data are divided and a model is trained.
+
+    ``members`` are the parties by name; a defence acts at all of those that hold rows if it can act there,
+    else at ``otherwise``.
+    """
+
+    title: str
+    setting: Setting
+    settings: Document
+    members: Mapping[str, Role]
+    otherwise: str
+    seats: Mapping[str, str] = field(default_factory=dict)  # what an attack estimates → the party it sits in
+
+    def attack(self, name: str) -> Document | None:
+        """The table of the attack ``name``; None if it is not installed, or made for the other setting."""
+        kind = installed_attack(name)
+        if kind is None or self.setting not in kind.settings:
+            return None
+        seat = self.seats.get(kind.estimates)
+        return {"name": name, **_bounded(kind), **({"at": seat} if seat else {})}
+
+    def defended_by(self, name: str) -> list[Document]:
+        """The tables of the defence ``name``, one for each party at which it acts."""
+        kind = installed_defense(name)
+        if kind is None:
+            return []
+        found = [p for p, role in self.members.items() if kind.hooks() & HOOKS[role]]
+        tried = kind.strengths[len(kind.strengths) // 2]
+        return [{"name": name, "at": party, **tried} for party in found or [self.otherwise]]
+
+
+def _bounded(kind: type[Attack]) -> Document:
+    """Settings over the defaults of ``kind`` that bound its work."""
+    fields = kind.model_fields
+    return {name: most for name, most in MOST_WORK.items() if name in fields and fields[name].default > most}
+
+
+_VERTICAL: Document = {
+    "members": {"passive": Role.PASSIVE, "active": Role.ACTIVE},
+    "otherwise": "coordinator",
+    "seats": {"labels": "passive"},
+}
+_GRANTED = [
+    {"what": "parameters", "to": "active"},
+    {"what": "parameters", "to": "coordinator"},
+    {"what": "moments", "to": "active"},
+    {"what": "auxiliary", "to": "active", "rows": KNOWN_ROWS},
+    {"what": "labels", "to": "passive", "rows": KNOWN_ROWS},
+]
+_SERVED = [
+    {"what": "moments", "to": "server"},
+    *({"what": what, "to": "server", "rows": KNOWN_ROWS} for what in ("auxiliary", "labels")),
+    *({"what": what, "to": "server", "rows": 8} for what in ("embeddings", "gradients")),
+    {"what": "candidates", "to": "server", "rows": 50},
+]
+_CLIENTS = ("client-1", "client-2")
+FEDERATIONS: Mapping[str, Federation] = {
+    "vertical-lr": Federation(
+        "Vertical, softmax regression",
+        Setting.VERTICAL,
+        {"training": {"epochs": 20, "batch_size": 64}, "disclose": _GRANTED, "attacked_rows": 50},
+        **_VERTICAL,
+    ),
+    "vertical-split": Federation(
+        "Vertical, split network",
+        Setting.VERTICAL,
+        {
+            "model": {
+                "family": "split_network",
+                "architecture": "mlp",
+                "width": 32,
+                "combine": "concatenate",
+            },
+            "training": {"epochs": 10, "batch_size": 64, "learning_rate": 0.005},
+            "disclose": _GRANTED,
+            "attacked_rows": 50,
+        },
+        **_VERTICAL,
+    ),
+    # One step of plain gradient descent a round: an update is then a gradient, which attacks on rounds read.
+    "horizontal": Federation(
+        "Horizontal, federated averaging",
+        Setting.HORIZONTAL,
+        {
+            "model": {"family": "split_network", "architecture": "mlp", "width": 32, "top": []},
+            "training": {"optimizer": "sgd", "batch_size": 8, "learning_rate": 0.5},
+            "horizontal": {"rounds": 60, "local_steps": 1},
+            "split": {"kind": "rows"},
+            "parties": {"clients": [*_CLIENTS]},
+            "disclose": _SERVED,
+        },
+        members=dict.fromkeys(_CLIENTS, Role.CLIENT),
+        otherwise=_CLIENTS[0],
+    ),
+}
+#: Data set → how its columns are cut in vertical federations.
+DATA: Mapping[str, Document] = {
+    "digits": {"kind": "image_halves"},
+    "bank": {"kind": "fraction", "fraction": 0.5},
+    "adult": {"kind": "fraction", "fraction": 0.5},
+    "mnist": {"kind": "image_halves"},
+}
+ROWS = 400  # of each data set
+
+
+class Place(NamedTuple):
+    """One federation: names of :data:`DATA`, :data:`FEDERATIONS` and a defence, and a seed."""
+
+    data: str
+    federation: str
+    defense: str
+    seed: int
+
+    def settings(self) -> Document:
+        """Its experiment, without attacks."""
+        chosen = FEDERATIONS[self.federation]
+        defenses = [] if self.defense == UNDEFENDED else chosen.defended_by(self.defense)
+        public = {"public": KNOWN_ROWS} if chosen.setting is Setting.VERTICAL else {}
+        return {
+            "name": "cell",
+            "seed": self.seed,
+            "data": {"name": self.data, "sample": ROWS, **public},
+            "split": DATA[self.data],
+            "scoring": {"pictures": 0},
+            **chosen.settings,
+            "scenarios": [{"name": "cell", "defenses": defenses}],
+        }
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What a scoreboard has on its axes."""
+
+    data: Sequence[str] = tuple(DATA)
+    federations: Sequence[str] = tuple(FEDERATIONS)
+    attacks: Sequence[str] = field(default_factory=ATTACKS.names)
+    defenses: Sequence[str] = field(default_factory=DEFENSES.names)
+    seeds: int = 3
+
+    def places(self) -> Iterator[Place]:
+        """All federations, table by table of the page; in each the undefended ones come first."""
+        for federation, data in product(self.federations, self.data):
+            for defense in (UNDEFENDED, *self.defenses):
+                for seed in range(1, self.seeds + 1):
+                    yield Place(data, federation, defense, seed)

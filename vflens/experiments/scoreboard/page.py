@@ -1,0 +1,226 @@
+"""Writes the scoreboard as Markdown: for each data set and federation the verdicts, then all figures."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from vflens.experiments.scoreboard.grid import (
+    FEDERATIONS,
+    KNOWN_ROWS,
+    MOST_WORK,
+    ROWS,
+    UNDEFENDED,
+    Grid,
+    Place,
+)
+from vflens.experiments.scoreboard.published import published
+from vflens.experiments.scoreboard.verdicts import RULE, Found, best, cost, over_seeds, protection, success
+from vflens.experiments.sweeps.pool import Rows
+from vflens.experiments.sweeps.sweep_page import spread
+from vflens.plugins.attack import installed_attack
+from vflens.types import Facts
+
+FAMILIES = {"features": "columns", "labels": "labels", "membership": "membership"}
+_HEAD = """\
+# Scoreboard
+
+Every installed attack against every installed defence. `make scoreboard` writes this page.
+
+- **What runs**: {rows} rows of each data set, {seeds} seeds; all parties in one process. The settings are
+  small: the figures compare attacks and defences with each other. They bound nothing, and are not those
+  of a tuned attack.
+- **Training in the clear**: attacks may read what training sends. The adversary was granted much:
+  parameters, mean and covariance, {known} rows and {known} labels; it has {known} rows of other people.
+  The server of clients also gets single embeddings, gradients and candidates.
+- **Defences** act at every party that holds rows where they can act, with the middle of the strengths
+  that `vflens audit` tries: by default their default settings.
+- **Attacks** have their defaults, with at most {work}.
+- **Figures**: mean ± 95 % half width over seeds (Student's t). *MSE* is per column scaled to [0, 1];
+  smaller is better for the attack. *R²* is after the best affine map; *accuracy* is the share of right
+  labels, beside the most frequent class; *AUC* stands for two classes and for membership. Larger is
+  better there.
+- "–": no result; the reasons stand below each table.
+- **Again**: results stay in the folder `.scoreboard`, each under a digest of its settings and of the code of
+  its plug-ins, so an interrupted call resumes, and a new attack or defence costs its own runs only. Remove
+  the folder after a change of the protocol that changes results. Bank, adult and
+  MNIST come from the folder `VFLENS_DATA`.
+
+## The rule of the verdicts
+
+{rule}
+"""
+
+
+@dataclass(frozen=True)
+class Board:
+    """The rows of one data set and federation."""
+
+    data: str
+    federation: str
+    rows: Rows
+
+    @cached_property
+    def found(self) -> dict[str, dict[str, Found]]:
+        """Defence → attack → what it found; the undefended federation is among them."""
+        grouped: dict[tuple[str, str], Rows] = {}
+        for row in self.rows:
+            if row.get("relative") is not None:
+                grouped.setdefault((row["defense"], row["attack"]), []).append(row)
+        boards: dict[str, dict[str, Found]] = {UNDEFENDED: {}}
+        for (defense, attack), rows in sorted(grouped.items()):
+            found = over_seeds(rows)
+            if found is not None:
+                boards.setdefault(defense, {})[attack] = found
+        return boards
+
+    @cached_property
+    def accuracies(self) -> dict[str, dict[int, float]]:
+        """Defence → seed → accuracy of the federation."""
+        found: dict[str, dict[int, float]] = {}
+        for row in self.rows:
+            if row.get("accuracy") is not None:
+                found.setdefault(row["defense"], {})[row["seed"]] = row["accuracy"]
+        return found
+
+    @property
+    def attacks(self) -> list[str]:
+        """Those with a figure against some defence, family by family."""
+        named = {attack for attacks in self.found.values() for attack in attacks}
+        return sorted(named, key=lambda attack: ([*FAMILIES].index(estimated(attack)), attack))
+
+    def of_family(self, defense: str, family: str) -> list[Found]:
+        """What the attacks of one family found against ``defense``."""
+        return [f for a, f in self.found.get(defense, {}).items() if estimated(a) == family]
+
+
+def estimated(attack: str) -> str:
+    """What ``attack`` estimates: a key of :data:`FAMILIES`."""
+    kind = installed_attack(attack)
+    assert kind is not None
+    return kind.estimates
+
+
+def page(grid: Grid, rows: Rows, missing: Iterable[Place], absent: Facts) -> str:
+    """The page of ``rows``.
+
+    A table without all its federations is left out: ``missing`` are those that were not run, ``absent`` the
+    data sets that are not here, and why.
+    """
+    left = Counter((place.data, place.federation) for place in missing)
+    work = ", ".join(f"{most} `{name}`" for name, most in MOST_WORK.items())
+    parts = [_HEAD.format(rows=ROWS, seeds=grid.seeds, known=KNOWN_ROWS, work=work, rule=RULE)]
+    for data in grid.data:
+        parts.append(f"## {data}\n")
+        if data in absent:
+            parts.append(f"Not run: {absent[data]}.\n")
+        else:
+            for name in grid.federations:
+                own = [r for r in rows if (r["data"], r["federation"]) == (data, name)]
+                parts.append(f"### {FEDERATIONS[name].title}, {data}\n")
+                parts += _unfinished(left[data, name]) or _sections(Board(data, name, own))
+        parts += _published(data)
+    return "\n".join(parts)
+
+
+def _unfinished(left: int) -> list[str]:
+    return (
+        [f"Not complete: {left} federations were not run yet. `make scoreboard` runs them.\n"] if left else []
+    )
+
+
+def _sections(board: Board) -> Iterator[str]:
+    families = [f for f in FAMILIES if board.of_family(UNDEFENDED, f)]
+    for family in families:
+        yield _worst(board, family)
+    heads = ["defence", "accuracy", "cost", *(FAMILIES[f] for f in families)]
+    yield _table(heads, [_verdict(board, d, families) for d in board.found])
+    yield "<details markdown><summary>All figures</summary>\n"
+    defenses = list(board.found)
+    heads = ["attack", "measure", "blind", *defenses]
+    yield _table(heads, [_figures(board, attack, defenses) for attack in board.attacks])
+    yield "</details>\n"
+    yield from _reasons(board)
+
+
+def _worst(board: Board, family: str) -> str:
+    """The verdict on the attacks of one family where nothing defends."""
+    ranked = sorted(board.of_family(UNDEFENDED, family), key=lambda f: f.mean)
+    words = "; ".join(f"`{f.attack}` {success(f)}" for f in ranked[:3])
+    beating = sum(f.beats_blind for f in ranked)
+    return f"- **{FAMILIES[family]}**: {beating} of {len(ranked)} attacks beat a blind guess. {words}."
+
+
+def _verdict(board: Board, defense: str, families: Sequence[str]) -> list[str]:
+    accuracies, plain = board.accuracies.get(defense, {}), board.accuracies.get(UNDEFENDED, {})
+    price = "–" if defense == UNDEFENDED else cost(accuracies, plain)
+    hidden = [
+        _strongest(board, family)
+        if defense == UNDEFENDED
+        else protection(board.of_family(defense, family), board.of_family(UNDEFENDED, family))
+        for family in families
+    ]
+    return [defense, spread([*accuracies.values()]), price, *hidden]
+
+
+def _strongest(board: Board, family: str) -> str:
+    strongest = best(board.of_family(UNDEFENDED, family))
+    return "no attack beats blind" if strongest is None else f"{strongest.attack}, {strongest.mean:.2f}"
+
+
+def _figures(board: Board, attack: str, defenses: Sequence[str]) -> list[str]:
+    each = [board.found[defense].get(attack) for defense in defenses]
+    some = next(f for f in each if f is not None)
+    return [attack, some.measure, spread(some.blind), *map(_figure, each)]
+
+
+def _figure(found: Found | None) -> str:
+    if found is None:
+        return "–"
+    text = spread(found.figure)
+    return f"**{text}**" if found.beats_blind else text
+
+
+def _reasons(board: Board) -> Iterator[str]:
+    """Why combinations have no result: a line per reason, with the attacks and defences it is true of."""
+    refused: dict[str, dict[str, None]] = {}
+    lacking: dict[str, dict[str, set[str]]] = {}
+    for row in board.rows:
+        if row.get("reason") and row["refused"]:
+            refused.setdefault(_plain(row["reason"]), {})[row["defense"]] = None
+        elif row.get("reason"):
+            by_attack = lacking.setdefault(_plain(row["reason"]), {})
+            by_attack.setdefault(row["attack"], set()).add(row["defense"])
+    if not refused and not lacking:
+        return
+    yield "<details markdown><summary>Why there is no result</summary>\n"
+    for reason, defenses in refused.items():
+        yield f"- {_listed(defenses)}: {reason}"
+    for reason, by_attack in lacking.items():
+        met = set.union(*by_attack.values())
+        where = "" if UNDEFENDED in met else f" with {_listed(sorted(met))}"
+        yield f"- {_listed(by_attack)}{where}: {reason}"
+    yield "\n</details>\n"
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _plain(reason: str) -> str:
+    return " ".join(reason.replace("<", "&lt;").replace("|", "\\|").split())
+
+
+def _published(data: str) -> list[str]:
+    found = [*published(data)]
+    if not found:
+        return []
+    lead = "Other models, sizes and settings: they stand beside ours, and are no aim for them."
+    return [f"### Published figures, {data}\n\n{lead}\n", _table(["what", "printed", "source"], found)]
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
