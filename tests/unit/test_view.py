@@ -11,6 +11,9 @@ from scipy.special import log_softmax
 
 from vflens import attacks
 from vflens.errors import KnowledgeError, PluginError, ProtocolError
+from vflens.models.families.softmax_regression import SOFTMAX_REGRESSION
+from vflens.models.families.split_network import SplitNetwork
+from vflens.models.family import ModelFamily
 from vflens.plugins.attack import LinearAttack, linear_estimate
 from vflens.plugins.findings import Joint
 from vflens.plugins.view import AdversaryView
@@ -65,6 +68,7 @@ def _view(
     needs: frozenset[Knowledge] = EVERYTHING,
     phases: frozenset[Phase] = frozenset(Phase),
     joint: Joint | None = None,
+    model: ModelFamily = SOFTMAX_REGRESSION,
 ) -> AdversaryView:
     return AdversaryView(
         party="clinic",
@@ -77,6 +81,7 @@ def _view(
         needs=needs,
         phases=phases,
         joint=joint,
+        model=model,
     )
 
 
@@ -210,6 +215,12 @@ def test_a_missing_tensor_is_a_broken_message() -> None:
         ProtocolError, match=r"parameters from 'insurer' carries no tensor 'weight': it has \['bias'\]"
     ):
         _view(transcript).unknown_parameters()
+
+
+def test_a_split_network_has_no_parameters_of_softmax_regression() -> None:
+    view = _view(model=SplitNetwork(architecture="mlp"))
+    with pytest.raises(KnowledgeError, match="a split network: this attack is made for softmax regression"):
+        view.unknown_parameters()
 
 
 # -- phases ---------------------------------------------------------------------------------------------

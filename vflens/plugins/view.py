@@ -229,8 +229,12 @@ class AdversaryView(TargetView, OwnReads):
         """Disclosed weights (k, d) of all unknown columns in party-name order, and the bias (k,).
 
         Raises:
-            KnowledgeError: a party withheld its weights or never disclosed them.
+            KnowledgeError: a party withheld its weights or never disclosed them, or the model has no such.
         """
+        if not self._model.linear:
+            raise KnowledgeError(
+                f"the federation trains {self._model.title}: this attack is made for softmax regression"
+            )
         weights, bias = [], np.zeros(self.n_classes)
         for sender in self.widths():
             released = self._only(Point.PARAMETERS, sender)
