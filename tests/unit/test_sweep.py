@@ -386,7 +386,7 @@ def test_defences_stand_in_one_plot_per_attack_with_the_level_of_a_blind_guess()
 def test_one_seed_is_given_no_interval() -> None:
     page = drawing([measured(0.0, 0, 0.0), measured(1.0, 0, 0.1)], [])
     assert "One seed gives no interval." in page.lead
-    assert page.plots[0]["spec"]["data"][0]["customdata"][0][0] == "0.5000 of blind, 1 seed"
+    assert page.plots[0]["spec"]["data"][0]["customdata"][0][0] == ".500 of blind, 1 seed"
 
 
 def test_a_cell_that_was_not_scored_is_empty_on_the_heat_map() -> None:

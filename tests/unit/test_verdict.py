@@ -14,10 +14,10 @@ from runfolder import metric, scores, write_party, write_run
 from vflens.experiments.results import verdict as module
 from vflens.experiments.results.folders import Run, read_runs
 from vflens.experiments.results.results import final, results, utility
+from vflens.experiments.results.titles import labels
 from vflens.experiments.results.verdict import (
     baseline,
     figure,
-    labels,
     omissions,
     result_table,
     to_json,

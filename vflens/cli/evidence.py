@@ -224,6 +224,8 @@ def _scored(facts: Facts) -> str:
     subject = f"{facts['attack']} on {facts['rows']} rows"
     if "membership_auc" in facts:
         return f"{subject}: training rows ranked with AUC {facts['membership_auc']:.3f}; a guess has .5"
+    from vflens.experiments.results.verdict import figure
+
     blind = f"best blind guess ({facts['blind_guess']})"
     matched = "matched_" if any(name.startswith("matched_") for name in facts) else ""  # rows in no order
     if f"{matched}label_accuracy" in facts:
@@ -231,6 +233,6 @@ def _scored(facts: Facts) -> str:
             f"{subject}: {facts[f'{matched}label_accuracy']:.1%} of the labels; "
             f"{blind} {facts[f'blind_{matched}label_accuracy']:.1%}"
         )
-    affine = f"; R² {facts['affine_r2']:.4f} after the best affine map" if "affine_r2" in facts else ""
+    affine = f"; R² {figure(facts['affine_r2'])} after the best affine map" if "affine_r2" in facts else ""
     error, least = facts[f"{matched}mse"], facts[f"blind_{matched}mse"]
-    return f"{subject}: {matched.replace('_', ' ')}MSE {error:.4f}{affine}; {blind} {least:.4f}"
+    return f"{subject}: {matched.replace('_', ' ')}MSE {figure(error)}{affine}; {blind} {figure(least)}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vflens.cli.output import Json, emit, note, plain
+from vflens.cli.output import Json, emit, note, plain, width
 from vflens.errors import printable
 from vflens.types import Document
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from vflens.experiments.run.run import Run
 
 _CAPTION = (
-    "mean squared error a feature (columns scaled to [0, 1]) ± its 95 % interval, "
+    "mean squared error a feature (columns scaled to [0, 1]) ± its 95 % interval,\n"
     "and its share of the best blind guess's"
 )
 _Config = Annotated[Path, typer.Option("--config", help="the party's configuration (TOML)")]
@@ -219,20 +219,14 @@ def _emit_result(result: Run, json: bool) -> tuple[RecordedRun, ...]:
 
 
 def _summary(runs: Any, report: Path) -> str:
-    from rich.table import Table
-
+    from vflens.cli.result_tables import result_tables
     from vflens.experiments.results.membership import membership_results
     from vflens.experiments.results.protection import privacy
     from vflens.experiments.results.results import clients
-    from vflens.experiments.results.verdict import alarms, omissions, result_table, verdict
+    from vflens.experiments.results.verdict import alarms, omissions, verdict
 
-    header, rows = result_table(runs)
-    table = Table(caption=_CAPTION)
-    for title in header:
-        table.add_column(title, overflow="fold")  # a shortened name would be no name
-    for row in rows:
-        table.add_row(*row)
-    shown = plain(table) if rows else ""
+    tables = list(result_tables(runs, width()))
+    shown = plain(*tables, _CAPTION) if tables else ""
     gained = "".join(
         f"\n{run.name}, {name}: accuracy {together:.3f}, alone {alone:.3f}"
         for run in runs

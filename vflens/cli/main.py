@@ -18,9 +18,11 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 import contextlib
 import sys
 import traceback
-from typing import NoReturn
+from collections.abc import Callable
+from typing import Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 from vflens import failpoints
 from vflens.cli import (
@@ -45,44 +47,68 @@ if _loading:
 _MOST = 4_000  # characters of a message, which may repeat a huge cell of a file
 _INTERRUPTION = "interrupted: what was computed so far is kept"
 
+
+class _InOrder(TyperGroup):
+    """The commands in the order of ``_PANELS``, which Typer would break: it lists groups last."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names, panel by panel."""
+        return [name for commands in _PANELS.values() for name in commands]
+
+
 app = typer.Typer(
     name="vflens",
+    cls=_InOrder,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
-    help="What each party of a federation can reconstruct from what it receives, and what a defence "
-    "buys and costs.",
+    help="What each party of a vertical or horizontal federation can reconstruct from what it receives, and "
+    "what a defence buys and costs.",
     epilog="Start with: make demo. Exit codes: "
     f"{', '.join(f'{code} {word}' for code, word in exit_codes().items())}.",
 )
-app.add_typer(datasets.app, name="datasets")
-app.add_typer(secrets.app, name="secrets")
-app.add_typer(certs.app, name="certs")
-for _command in (
-    federation.serve,
-    federation.run,
-    federation.resume,
-    federation.check,
-    federation.predict,
-    federation.status,
-    watch.watch,
-    evidence.report,
-    evidence.ledger,
-    evidence.attack,
-    evidence.score,
-    evidence.import_flower,
-    evidence.compare,
-    evidence.audit_log,
-    release.release,
-    plugins.attacks,
-    plugins.defenses,
-    plugins.models,
-    plugins.version,
-    audit.audit,
-    reproduce.reproduce,
-    reproduce.sweep,
-):
-    app.command()(_command)
+#: Panel of the help → name → command or group, in the order of use.
+_PANELS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
+    "Before a run": {
+        "audit": audit.audit,
+        "release": release.release,
+        "datasets": datasets.app,
+        "secrets": secrets.app,
+        "certs": certs.app,
+        "check": federation.check,
+    },
+    "Run": {
+        "run": federation.run,
+        "serve": federation.serve,
+        "status": federation.status,
+        "predict": federation.predict,
+        "resume": federation.resume,
+    },
+    "Look at runs": {
+        "watch": watch.watch,
+        "report": evidence.report,
+        "ledger": evidence.ledger,
+        "compare": evidence.compare,
+        "attack": evidence.attack,
+        "score": evidence.score,
+        "audit-log": evidence.audit_log,
+        "import-flower": evidence.import_flower,
+    },
+    "Papers and plug-ins": {
+        "reproduce": reproduce.reproduce,
+        "sweep": reproduce.sweep,
+        "attacks": plugins.attacks,
+        "defenses": plugins.defenses,
+        "models": plugins.models,
+        "version": plugins.version,
+    },
+}
+for _panel, _commands in _PANELS.items():
+    for _name, _command in _commands.items():
+        if isinstance(_command, typer.Typer):
+            app.add_typer(_command, name=_name, rich_help_panel=_panel)
+        else:
+            app.command(_name, rich_help_panel=_panel)(_command)
 
 
 def main() -> NoReturn:

@@ -6,6 +6,7 @@ import contextlib
 import json as json_module
 import math
 import sys
+import textwrap
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -30,7 +31,8 @@ def emit(json: bool, data: Any, text: Callable[[], str]) -> None:
     if json:
         print(_ascii_controls(json_module.dumps(_finite(data), ensure_ascii=False)))
         return
-    print(printable(text(), keep=_LAYOUT))
+    shown = printable(text(), keep=_LAYOUT)
+    print(_wrapped(shown) if sys.stdout.isatty() else shown)
 
 
 def note(message: str) -> None:
@@ -48,6 +50,23 @@ def plain(*tables: Table | str) -> str:
         for table in tables:
             console.print(table)
     return shown.get()
+
+
+def width() -> int:
+    """Characters in a line of the terminal; 80 without one."""
+    from rich.console import Console
+
+    return Console(force_terminal=False).width
+
+
+def _wrapped(text: str) -> str:
+    """``text`` with its long lines broken between words, where a terminal would break words."""
+    most = width()
+    lines = (
+        textwrap.wrap(line, most, break_long_words=False, break_on_hyphens=False)
+        for line in text.splitlines()
+    )
+    return "\n".join("\n".join(parts) for parts in lines)
 
 
 def _ascii_controls(document: str) -> str:

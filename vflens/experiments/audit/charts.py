@@ -7,7 +7,7 @@ from html import escape
 from itertools import cycle
 from typing import Any
 
-from vflens.experiments.results.verdict import describe
+from vflens.experiments.results.titles import describe
 from vflens.types import Document, Facts
 
 KINDS = {"random": "random models", "trained": "trained models", "given": "your trained model"}

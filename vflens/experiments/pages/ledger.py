@@ -10,7 +10,7 @@ from vflens.experiments.pages.page import plotly, templates, write_page
 from vflens.experiments.pages.plots import COLOURS, Plot, plot
 from vflens.experiments.results.folders import Run
 from vflens.experiments.results.ledger import Line, lines, notes, shown
-from vflens.experiments.results.verdict import labels
+from vflens.experiments.results.titles import labels
 from vflens.types import Document
 
 

@@ -40,6 +40,7 @@ from vflens.experiments.results.results import (
     utility,
 )
 from vflens.experiments.results.theory import comparisons, disorders
+from vflens.experiments.results.titles import labels
 from vflens.models.family import (
     HORIZONTAL_IN_THE_CLEAR,
     IN_THE_CLEAR,
@@ -72,7 +73,7 @@ def render(runs: Sequence[Run]) -> str:
     """The report as HTML."""
     environment = templates()
     environment.filters.update(figure=v.figure, quantity=_quantity)
-    names = dict(zip((r.name for r in runs), v.labels(runs), strict=True))
+    names = dict(zip((r.name for r in runs), labels(runs), strict=True))
     traffic = {r.name: found for r in runs if (found := ledger(r))["lines"]}
     panels = {
         "heat_maps": list(charts.heat_maps(runs)),

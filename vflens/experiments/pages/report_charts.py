@@ -22,7 +22,8 @@ from vflens.experiments.results.results import (
     results,
     targets,
 )
-from vflens.experiments.results.verdict import figure, labels
+from vflens.experiments.results.titles import labels
+from vflens.experiments.results.verdict import figure
 from vflens.types import Document
 
 Placed: TypeAlias = tuple[ColumnError, tuple[int, int]]  # an error, and row and column of its pixel

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from vflens.errors import printable, shortened
 from vflens.experiments.results.crossings import Crossing
 from vflens.experiments.results.folders import Run
-from vflens.experiments.results.verdict import describe, labels
+from vflens.experiments.results.titles import describe, labels
 from vflens.plugins.defense import GATE_HOOKS, installed_defense
 from vflens.types import Document, Phase, Point
 

@@ -25,9 +25,10 @@ from vflens.experiments.results.results import (
     skipped,
     utility,
 )
+from vflens.experiments.results.titles import by_name, defenses, labels
 from vflens.plugins.attack import installed_attack, up_to_renaming
 from vflens.protocol.acts import BATCHES
-from vflens.types import Document, Facts, Phase, Role
+from vflens.types import Document, Phase, Role
 
 _NOTHING = "Nothing can be said yet about what leaks: no reconstruction was scored beside a blind guess."
 _NO_COLUMNS = "No reconstruction of columns was scored beside a blind guess."  # other results exist
@@ -51,23 +52,6 @@ class Verdict:
     def __str__(self) -> str:
         parts = (self.headline, *self.others, self.assumption, *self.caveats)
         return " ".join(part for part in parts if part)
-
-
-def defenses(run: Run) -> list[str]:
-    """The configured defences with their parameters, in words, party by party."""
-    return [describe(table) for party in run.parties for table in party.settings.defenses]
-
-
-def describe(plugin: Facts) -> str:
-    """A plug-in's table in words, e.g. "rounding (digits 2)"."""
-    parameters = ", ".join(f"{k} {v}" for k, v in plugin.items() if k != "name")
-    return str(plugin.get("name", "?")) + (f" ({parameters})" if parameters else "")
-
-
-def labels(runs: Sequence[Run]) -> list[str]:
-    """A title for each run: its defences; also its name if two titles are equal or the defences unknown."""
-    plain = [" + ".join(defenses(r)) or ("no defence" if r.holds(Role.COORDINATOR) else r.name) for r in runs]
-    return [f"{p} · {r.name}" if plain.count(p) > 1 else p for p, r in zip(plain, runs, strict=True)]
 
 
 def reads_training(attack: str) -> bool:
@@ -146,7 +130,7 @@ def figure(value: float | None) -> str:
 
 def result_table(runs: Sequence[Run]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Header and rows, attack × run: "MSE ± half width of the 95 % interval (share of blind error)"; of
-    images PSNR and SSIM too.
+    images PSNR and SSIM too. Targets stand in the order of their names.
     """
     cells: dict[tuple[str, str, str], list[str]] = {}
     blind: dict[tuple[str, str, str], list[str]] = {}
@@ -157,6 +141,7 @@ def result_table(runs: Sequence[Run]) -> tuple[tuple[str, ...], list[tuple[str, 
             row = blind.setdefault((r.target, r.scored_set, "best blind guess = 100 %"), ["–"] * len(runs))
             row[i] = f"{figure(r.blind)} ({r.blind_guess}){_likeness(r.blind_psnr, r.blind_ssim)}"
     rows = [(*key, *row) for key, row in {**cells, **blind}.items()]
+    rows.sort(key=lambda row: (by_name(row[0]), row[1]))
     return ("target", "rows", "attack", *labels(runs)), rows
 
 
@@ -213,11 +198,12 @@ def _likeness(psnr: float | None, ssim: float | None) -> str:
 
 
 def _worst_by_target(run: Run) -> list[Result]:
-    """The most successful attack on each target, the most successful of all first."""
+    """The most successful attack on each target: clients by name, else the most successful of all first."""
     worst: dict[str, Result] = {}
     for r in final(run):
         worst.setdefault(r.target, r)
-    return list(worst.values())
+    found = list(worst.values())
+    return sorted(found, key=lambda r: by_name(r.target)) if run.of_role(Role.CLIENT) else found
 
 
 def _headline(run: Run, label: str) -> str:

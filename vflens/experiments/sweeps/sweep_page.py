@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 from vflens.experiments.figures import Drawing
 from vflens.experiments.pages.plots import Plot, Series, heat_map, lines
+from vflens.experiments.results.verdict import figure
 from vflens.experiments.sweeps.pool import Rows
 from vflens.plugins.attack import up_to_renaming
 from vflens.types import Facts
@@ -185,8 +186,8 @@ def _heat(title: str, of: Subject) -> Plot:
 
 def _hover(values: Sequence[float]) -> str:
     mean, half = interval(values)
-    around = f" ± {half:.4f}" if len(values) > 1 else ""
-    return f"{mean:.4f}{around} of blind, {_counted(len(values))}"
+    around = f" ± {figure(half)}" if len(values) > 1 else ""
+    return f"{figure(mean)}{around} of blind, {_counted(len(values))}"
 
 
 def _trade_offs(of: Subject, defense: str) -> Iterator[Plot]:

@@ -13,7 +13,8 @@ from vflens.experiments.pages.page import templates
 from vflens.experiments.pages.report import render
 from vflens.experiments.results.folders import Run, read_runs
 from vflens.experiments.results.ledger import shown
-from vflens.experiments.results.verdict import figure, labels
+from vflens.experiments.results.titles import labels
+from vflens.experiments.results.verdict import figure
 from vflens.experiments.watch import panels
 from vflens.experiments.watch.events import sentence
 from vflens.experiments.watch.reading import Folders

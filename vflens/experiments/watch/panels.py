@@ -17,6 +17,7 @@ from vflens.experiments.results.membership import membership_results
 from vflens.experiments.results.protection import privacy
 from vflens.experiments.results.results import final, label_results
 from vflens.experiments.results.results import utility as utility_of
+from vflens.experiments.results.titles import defenses, describe
 from vflens.experiments.watch import charts
 from vflens.experiments.watch.events import sentence
 from vflens.plugins.defense import installed_defense
@@ -33,7 +34,7 @@ _WORDS = {
 
 def summary(run: Run) -> Document:
     """The verdict, and what a reader must know of the run."""
-    defended = ", ".join(sentence(d) for d in verdict.defenses(run))
+    defended = ", ".join(sentence(d) for d in defenses(run))
     headline = sentence(verdict.verdict([run]).headline)
     return {
         "headline": headline,
@@ -105,7 +106,7 @@ def _claims(run: Run) -> Iterator[tuple[str, str, str]]:
     """Each configured defence: its party, its table in words and what it claims in words."""
     for party in run.parties:
         for table in party.settings.defenses:
-            yield shown(party.name), sentence(verdict.describe(table)), _claimed(table)
+            yield shown(party.name), sentence(describe(table)), _claimed(table)
 
 
 def _claimed(table: Facts) -> str:

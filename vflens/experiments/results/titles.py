@@ -1,0 +1,49 @@
+"""The titles of runs, by their defences, and the order of names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from vflens.experiments.results.folders import Run
+from vflens.types import Facts, Role
+
+
+def defenses(run: Run) -> list[str]:
+    """The configured defences with their parameters, in words, party by party."""
+    return [describe(table) for party in run.parties for table in party.settings.defenses]
+
+
+def describe(plugin: Facts) -> str:
+    """A plug-in's table in words, e.g. "rounding (digits 2)"."""
+    parameters = ", ".join(f"{k} {v}" for k, v in plugin.items() if k != "name")
+    return str(plugin.get("name", "?")) + (f" ({parameters})" if parameters else "")
+
+
+def labels(runs: Sequence[Run]) -> list[str]:
+    """A title for each run: its defences; also its name if two titles are equal or the defences unknown."""
+    plain = [_defended(r) or ("no defence" if _is_known(r) else r.name) for r in runs]
+    return [f"{p} · {r.name}" if plain.count(p) > 1 else p for p, r in zip(plain, runs, strict=True)]
+
+
+def _defended(run: Run) -> str:
+    """Each configured defence once; with its holders where only some of several clients have it."""
+    holders: dict[str, list[str]] = {}
+    for party in run.parties:
+        for table in party.settings.defenses:
+            holders.setdefault(describe(table), []).append(party.name)
+    every = run.of_role(Role.CLIENT)
+    some = {d: "" if set(h) >= set(every) else f" at {', '.join(h)}" for d, h in holders.items()}
+    return " + ".join(f"{d}{where}" for d, where in some.items())
+
+
+def _is_known(run: Run) -> bool:
+    """Whether the folders are there that name the defences: the coordinator's, or those of all clients."""
+    everyone = set(run.of_role(Role.CLIENT))
+    return run.holds(Role.COORDINATOR) or (bool(everyone) and everyone <= {p.name for p in run.parties})
+
+
+def by_name(name: str) -> list[tuple[int, str]]:
+    """Key of an order of names in which "client-2" comes before "client-10"."""
+    parts = re.findall(r"\d{1,18}|\D+|\d+", name)
+    return [(int(part), "") if part.isdecimal() and len(part) < 19 else (-1, part) for part in parts]
