@@ -15,9 +15,9 @@ from pathlib import Path
 
 import httpx
 import pytest
-from commandline import Refused, refused, vflens
+from commandline import Refused, Run, refused, vflens
 from playwright.sync_api import Browser, Page, expect, sync_playwright
-from processes import ENVIRONMENT, VFLENS
+from processes import ENVIRONMENT, VFLENS, experiment_file
 from runfolder import crossing, write_party, write_pictures, write_run
 
 from vflens.cli.watched import Watched
@@ -99,6 +99,7 @@ def test_a_page_of_a_run(page: Page, tmp_path: Path) -> None:
         assert "<title>VFLens · demo</title>" in Path(downloaded.value.path()).read_text()
 
 
+@pytest.mark.facts
 def test_a_page_of_many_runs_and_pictures(page: Page, tmp_path: Path) -> None:
     attacks = [f"attack_{i}" for i in range(6)]
     write_run(tmp_path / "all" / "run-000", dict.fromkeys(attacks, 0.05))
@@ -123,30 +124,38 @@ def test_a_page_of_many_runs_and_pictures(page: Page, tmp_path: Path) -> None:
         assert time.monotonic() - began < 20
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_a_page_with_a_client(tmp_path: Path, number: signal.Signals) -> None:
+def test_ctrl_c_ends_a_page_with_a_client(refused: Refused, tmp_path: Path) -> None:
     with watching(write_run(tmp_path / "demo")) as (process, address), httpx.Client() as client:
         assert client.get(address, follow_redirects=True).status_code == 200
+        port = address.split(":")[2].split("/")[0]
+        assert f"port {port}" in refused(2, "watch", tmp_path / "demo", "--port", port)
         with client.stream("GET", address.split("?")[0] + "live") as stream:
             lines = stream.iter_lines()
             assert next(lines).startswith("data: ")
-            process.send_signal(number)
+            process.send_signal(signal.SIGINT)
             for _ in lines:  # to an orderly end of the stream
                 pass
         assert process.wait(20) == 0
 
 
+def test_a_run_shows_its_folder(vflens: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[Path] = []
+    monkeypatch.setattr(Watched, "show", lambda page, folder: shown.append(folder))
+    file = experiment_file(tmp_path, scenarios=[{"name": "one"}, {"name": "two"}])
+    assert vflens("run", file, "--in-process", "--watch").code == 0
+    assert shown == [tmp_path / "runs/tiny"] * 2
+    assert vflens("run", file, "--in-process").code == 0
+    assert len(shown) == 2
+
+
 def test_a_page_beside_a_command_ends_with_it(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    run = write_run(tmp_path / "demo")
-    told: list[str] = []
     with Watched(True) as page:
-        page.told_too(lambda scenario, event: told.append(scenario))("first", {"folder": str(run)})
+        page.show(write_run(tmp_path / "demo"))
         said = ""
         while not (found := re.search(r"http://127\.0\.0\.1:\d+/", said)):
             time.sleep(0.05)
             said += capfd.readouterr().err
         assert httpx.get(found[0]).status_code == 403  # it answers, and the token is not in this address
-    assert told == ["first"]
     with pytest.raises(httpx.ConnectError):
         httpx.get(found[0])
 
@@ -187,9 +196,3 @@ def test_a_missing_extra_is_named(refused: Refused, tmp_path: Path, monkeypatch:
 def test_a_folder_without_a_run_is_refused(refused: Refused, tmp_path: Path) -> None:
     assert "holds no run" in refused(3, "watch", tmp_path)
     assert "is no folder" in refused(3, "watch", tmp_path / "gone")
-
-
-def test_a_port_that_is_taken_is_refused(refused: Refused, tmp_path: Path) -> None:
-    with watching(write_run(tmp_path / "demo")) as (_, address):
-        port = address.split(":")[2].split("/")[0]
-        assert f"port {port}" in refused(2, "watch", tmp_path / "demo", "--port", port)

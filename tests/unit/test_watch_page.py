@@ -20,6 +20,8 @@ from runfolder import SCHEMA, crossing, metric, scores, theory, write_party, wri
 
 from vflens.experiments.pages.page import plotly
 from vflens.experiments.results.folders import read_runs
+from vflens.experiments.run.horizontal import HorizontalExperiment
+from vflens.experiments.run.run import run as run_experiment
 from vflens.experiments.watch.page import RunsPage
 
 EVIL = '<script>alert(1)</script><img src=x onerror="alert(1)">\x1b[31m\u202e'
@@ -257,6 +259,34 @@ def test_a_damaged_folder_ends_in_words(tmp_path: Path, damage: Callable[[Path],
     assert "<td>active</td>" in after["parties"]
 
 
+def test_a_report_of_a_damaged_folder_is_refused_in_words(tmp_path: Path) -> None:
+    folder = write_party(tmp_path / "demo" / "passive", "passive")
+    browser = Browser(RunsPage([folder])).enter()
+    _no_json(folder)
+    answer = browser.get("/report.html")
+    assert answer.status_code == 503
+    assert "cannot be read as JSON" in answer.text
+
+
+def test_a_horizontal_run_has_its_panels(tmp_path: Path) -> None:
+    experiment = HorizontalExperiment.model_validate(
+        {
+            "name": "small",
+            "out": tmp_path,
+            "data": {"name": "synthetic", "rows": 60, "features": 6, "classes": 2},
+            "split": {},
+            "parties": {"clients": 2},
+            "horizontal": {"rounds": 2},
+            "training": {"batch_size": 16},
+        }
+    )
+    (home,) = run_experiment(experiment, in_process=True).scenarios
+    found = panels(home)
+    assert "<td>server</td>" in found["parties"]
+    assert "update" in found["ledger"]
+    assert "accuracy alone" in found["utility"]
+
+
 def test_a_mended_folder_is_read_again(tmp_path: Path) -> None:
     folder = write_party(tmp_path / "demo" / "passive", "passive")
     page, good = RunsPage([folder]), (folder / "status.json").read_text()
@@ -356,7 +386,8 @@ def test_a_run_without_lab_mode_keeps_the_truth_at_the_target(tmp_path: Path) ->
         answers = _answers(home / name)
         assert not [figure for figure in secret if figure in answers]
         assert b"data:image/png" not in answers
-    assert [figure for figure in secret if figure in _answers(home / "passive")]
+    own = _answers(home / "passive")
+    assert [figure for figure in secret if figure in own]
 
 
 def test_the_page_of_the_target_shows_its_truth(tmp_path: Path) -> None:

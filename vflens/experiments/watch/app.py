@@ -19,9 +19,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from vflens.errors import VflensError
 from vflens.experiments.pages.page import templates
 from vflens.experiments.watch.access import HOSTS, Access, Guard
 
@@ -48,7 +49,11 @@ class LivePage(Protocol):
         """
 
     def report(self) -> str:
-        """The same as a page that stays: HTML that opens offline."""
+        """The same as a page that stays: HTML that opens offline.
+
+        Raises:
+            VflensError: it cannot be made now.
+        """
 
 
 def live_app(page: LivePage, access: Access, ends: Callable[[], bool] = lambda: False) -> Starlette:
@@ -69,7 +74,10 @@ def live_app(page: LivePage, access: Access, ends: Callable[[], bool] = lambda: 
 
     async def report(request: Request) -> Response:
         async with reading:
-            html = await run_in_threadpool(page.report)
+            try:
+                html = await run_in_threadpool(page.report)
+            except VflensError as error:  # as of a folder that was damaged meanwhile
+                return PlainTextResponse(f"{error}\n", 503)
         return HTMLResponse(html, headers={"Content-Disposition": 'attachment; filename="report.html"'})
 
     routes = [

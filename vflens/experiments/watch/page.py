@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 from weakref import WeakKeyDictionary
 
-from vflens.errors import VflensError, printable
+from vflens.errors import DataError, VflensError, printable
 from vflens.experiments.pages.page import templates
 from vflens.experiments.pages.report import render
 from vflens.experiments.results.folders import Run, read_runs
@@ -56,8 +56,12 @@ class RunsPage:
         }
 
     def report(self) -> str:
-        """The page of ``vflens report``."""
-        return render(read_runs(self._given))
+        """The page of ``vflens report``.
+
+        Raises:
+            ConfigError, DataError: as above.
+        """
+        return _tried(lambda: render(read_runs(self._given)), _refuse)
 
     def _chosen(self, name: str | None) -> Run | None:
         """The run called ``name``; else the first that goes on, or the first."""
@@ -118,6 +122,10 @@ def _tried(compute: Callable[[], T], in_words: Callable[[str], T]) -> T:
         return in_words(
             sentence(f"this cannot be shown ({type(error).__name__}: {error}): look at the files")
         )
+
+
+def _refuse(words: str) -> NoReturn:
+    raise DataError(words)
 
 
 def _rendered(name: str, found: Document) -> str:
