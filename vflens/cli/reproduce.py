@@ -69,6 +69,10 @@ def sweep(
         str | None,
         typer.Option(metavar="I/N", help="only the I-th of N parts of the cells; without it all are merged"),
     ] = None,
+    watch: Annotated[
+        bool,
+        typer.Option("--watch", help="show its cells on a page as they come; on a terminal until Ctrl-C"),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Every attack against every defence at every strength, for several seeds. After an interruption it
@@ -77,6 +81,7 @@ def sweep(
     Example: vflens sweep examples/sweep.toml --jobs 2
     """
     from vflens.cli.progress import CellBar
+    from vflens.cli.watched import Watched
     from vflens.experiments.run.check import check_writable
     from vflens.experiments.sweeps.pool import Part, Pool
     from vflens.experiments.sweeps.sweep import run_part, run_sweep
@@ -84,11 +89,18 @@ def sweep(
 
     loaded, of = load_sweep(file), None if part is None else Part.read(part)
     check_writable(out.absolute())
-    with CellBar(loaded.name) as bar:
-        pool = Pool(out / f".{loaded.name}", jobs, backend, bar)  # type: ignore[arg-type]  # checked there
-        command = f"vflens sweep {file} --out {out}"
-        facts = run_sweep(loaded, pool, out, command) if of is None else run_part(loaded, pool, of)
-    emit(json, facts, lambda: _swept(facts) if of is None else _part(facts, command))
+    command = f"vflens sweep {file} --out {out}"
+    with Watched(watch) as page:
+        with CellBar(loaded.name) as bar:
+
+            def progress(done: int, total: int) -> None:
+                if watch:
+                    page.show(out)
+                bar(done, total)
+
+            pool = Pool(out / f".{loaded.name}", jobs, backend, progress)  # type: ignore[arg-type]  # checked there
+            facts = run_sweep(loaded, pool, out, command) if of is None else run_part(loaded, pool, of)
+        emit(json, facts, lambda: _swept(facts) if of is None else _part(facts, command))
 
 
 def _part(facts: Document, command: str) -> str:

@@ -16,7 +16,7 @@ from vflens.errors import ConfigError
 
 
 def watch(
-    folders: Annotated[list[Path], typer.Argument(help="run folders, or folders of parties")],
+    folders: Annotated[list[Path], typer.Argument(help="run folders, folders of parties, or a sweep's")],
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="a port of 127.0.0.1, as for a tunnel; default: a free one")
     ] = 0,
@@ -31,6 +31,7 @@ def watch(
     check_extra()
     from vflens.experiments.watch.page import RunsPage
     from vflens.experiments.watch.server import serve
+    from vflens.experiments.watch.sweep import SweepPage, holds_sweep
 
     def announce(address: str) -> None:
         emit(json, {"address": address}, lambda: f"{address}\nCtrl-C ends this page.")
@@ -38,7 +39,8 @@ def watch(
         if sys.stdout.isatty():
             open_browser(address)
 
-    serve(RunsPage(folders), announce, port)
+    alone = len(folders) == 1 and holds_sweep(folders[0])
+    serve(SweepPage(folders[0]) if alone else RunsPage(folders), announce, port)
 
 
 def check_extra() -> None:

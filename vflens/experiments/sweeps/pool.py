@@ -137,6 +137,9 @@ class Pool:
 
     def _remove_empty(self) -> None:
         with suppress(OSError):
+            if not any(self.folder.glob("*.parquet")):
+                for file in self.folder.glob("*.json"):
+                    file.unlink(missing_ok=True)
             self.folder.rmdir()
 
     def run(self, work: Callable[..., Rows], cells: Sequence[Cell]) -> list[Rows]:

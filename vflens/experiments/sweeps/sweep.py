@@ -7,6 +7,7 @@ sweep resumes.
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -26,6 +27,7 @@ from vflens.experiments.sweeps.explorer import explained, packed
 from vflens.experiments.sweeps.pool import Cell, Part, Pool, Rows, write_rows
 from vflens.experiments.sweeps.sweep_file import AnySweep, SweepFile, cells
 from vflens.experiments.sweeps.sweep_page import called, drawing, of_variant
+from vflens.storage.files import write_whole
 from vflens.types import Document, Facts, Role
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from vflens.experiments.results.membership import MembershipResult
     from vflens.experiments.results.results import LabelResult, Result
 
+FACTS = "sweep.json"  # beside the cells: what they are cells of
 _MOST_TABLES = 100  # on the page
 _ASSUMED = {
     True: "Assumes secure training. All parties ran in one process: isolation was a convention.",
@@ -126,6 +129,7 @@ def run_sweep(sweep: AnySweep, pool: Pool, out: Path, command: str) -> Document:
         VflensError: another error in a cell; finished cells stay.
     """
     with pool.alone():
+        _describe(sweep, pool)
         return _run_sweep(sweep, pool, out, command)
 
 
@@ -139,10 +143,18 @@ def run_part(sweep: AnySweep, pool: Pool, part: Part) -> Document:
     everything = cells(sweep)
     share = part.share(everything)
     with pool.alone(part):
+        _describe(sweep, pool)
         _computed(pool, share)
         finished = pool.finished(everything)
     facts = {"sweep": sweep.name, "part": f"{part.number}/{part.of}", "part_cells": len(share)}
     return {**facts, "cells": len(everything), "finished": finished}
+
+
+def _describe(sweep: AnySweep, pool: Pool) -> None:
+    """Write what the cells belong to, for a live page."""
+    files = [cell.file() for cell in cells(sweep)]
+    facts = {"sweep": sweep.name, "seeds": sweep.sweep.seeds, "files": files}
+    write_whole(pool.folder / FACTS, json.dumps(facts).encode(), remedy="another --out")
 
 
 def _computed(pool: Pool, those: Sequence[Cell]) -> list[Rows]:

@@ -1,6 +1,6 @@
 // Every cell of a sweep: filtered, sorted, and one figure drawn over another. Names are untrusted: nodes get them as
 // text, and Plotly's markup in them is escaped.
-const explorer = document.getElementById("explorer");
+// Answers the function that shows the rows anew.
 function explore(root) {
   const {dimensions, settings, words, blind, quantiles} = JSON.parse(root.querySelector(".explained").textContent);
   const PAGE_ROWS = 100, FACETS = 9, CURVES = 20;
@@ -252,8 +252,16 @@ function explore(root) {
   root.querySelector(".each").addEventListener("change", ({target}) => { chosen.each = target.checked; chosen.page = 0; refresh(); });
   root.querySelector(".before").addEventListener("click", () => { chosen.page -= 1; table(); });
   root.querySelector(".after").addEventListener("click", () => { chosen.page += 1; table(); });
-  dark.addEventListener("change", refresh);
-  document.addEventListener("panels", refresh);
-  refresh();
+  return refresh;
 }
-if (explorer) explore(explorer);
+// A live page replaces sections: the explorer begins anew with its own, and reads the rows of others.
+let exploring = null;
+function showRows() {
+  const root = document.getElementById("explorer"), head = root?.querySelector(".explained");
+  if (!head) return;
+  if (exploring?.head !== head) exploring = {head, refresh: explore(root)};
+  exploring.refresh();
+}
+dark.addEventListener("change", showRows);
+document.addEventListener("panels", showRows);
+showRows();

@@ -32,6 +32,7 @@ function show({panel, html}) {
   const state = kept(section);
   section.innerHTML = html;
   restore(section, state);
+  document.dispatchEvent(new Event("panels"));
 }
 
 // A hidden page asks for nothing: a browser has few connections to one server, and the parties need the processor.

@@ -1,0 +1,79 @@
+"""The live page of a sweep: cells as they come, what failed in words, and the whole sweep at its end."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser import chromium, page
+from livepage import Browser
+from test_live_page import watching
+from test_sweep_parts import SETTINGS
+
+from vflens.errors import DataError
+from vflens.experiments.sweeps.pool import Part, Pool, write_rows
+from vflens.experiments.sweeps.sweep import run_part, run_sweep
+from vflens.experiments.sweeps.sweep_file import SweepFile, cells
+from vflens.experiments.watch.sweep import SweepPage, holds_sweep
+
+_FIXTURES = (chromium, page)  # used by name
+HOSTILE = "</script><b>"
+
+
+def shown(page: str) -> list[list[Any]]:
+    """The rows on a page."""
+    found = re.findall(r'class="rows">(.*?)</script>', page, re.DOTALL)
+    return [row for text in found for row in json.loads(text)["rows"]]
+
+
+def test_cells_are_shown_as_they_come_and_the_whole_sweep_at_the_end(tmp_path: Path) -> None:
+    what, pool = SweepFile.model_validate(SETTINGS), Pool(tmp_path / ".tiny")
+    assert not holds_sweep(tmp_path)
+    run_part(what, pool, Part(1, 4))
+    assert holds_sweep(tmp_path)
+    browser = Browser(SweepPage(tmp_path)).enter()
+    first = browser.get("/").text
+    assert "1 of 4 federations" in first
+    assert "undefended: black_box was skipped" in first
+    assert len(shown(first)) == 2
+    write_rows(pool.folder / "other.parquet", [{"attack": "of an earlier file"}])
+    lost, half = (cell.file() for cell in cells(what)[1:3])
+    (pool.folder / half).write_bytes(b"PAR1")
+    write_rows(pool.folder / lost, [{"defense": HOSTILE, "strength": 1.0, "refused": f"was {HOSTILE}"}])
+    second = browser.get("/").text
+    assert "2 of 4 federations" in second
+    assert "&lt;/script&gt;&lt;b&gt; at 1 was &lt;/script&gt;&lt;b&gt;" in second
+    assert "1 of 4" not in browser.get("/report.html").text
+    (pool.folder / lost).unlink()
+    run_sweep(what, pool, tmp_path, "again")
+    last = browser.get("/").text
+    assert "complete: 4 of 4 federations" in last
+    assert len(shown(last)) == 8
+    assert browser.get("/report.html").text == (tmp_path / "sweep.html").read_text(encoding="utf-8")
+    assert not holds_sweep(tmp_path)
+
+
+def test_a_damaged_description_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / ".tiny").mkdir()
+    (tmp_path / ".tiny" / "sweep.json").write_text('{"sweep": "tiny"}')
+    with pytest.raises(DataError, match=r"sweep\.json: it describes no sweep .*: start the sweep again$"):
+        SweepPage(tmp_path)
+
+
+@pytest.mark.timeout(300)
+def test_a_browser_sorts_cells_that_come_later(page: Any, tmp_path: Path) -> None:
+    from playwright.sync_api import expect
+
+    what, pool = SweepFile.model_validate(SETTINGS), Pool(tmp_path / ".tiny")
+    run_part(what, pool, Part(1, 4))
+    with watching(tmp_path) as (_, address):
+        page.goto(address)
+        expect(page.locator(".count")).to_have_text("2 of 2 results, 2 lines", timeout=60_000)
+        page.get_by_label("each seed by itself").check()
+        run_part(what, pool, Part(2, 4))
+        expect(page.locator(".count")).to_have_text("4 of 4 results, 4 lines", timeout=60_000)
+        expect(page.get_by_label("each seed by itself")).to_be_checked()  # the controls stay
+        expect(page.locator(".curve svg").first).to_be_visible(timeout=60_000)

@@ -1,0 +1,102 @@
+"""The live page of a sweep: its cells as they come, read from the folder that keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+import pyarrow as pa
+
+from vflens.errors import DataError
+from vflens.experiments.pages.page import templates
+from vflens.experiments.sweeps.explorer import explained, packed
+from vflens.experiments.sweeps.pool import Rows
+from vflens.experiments.sweeps.sweep import FACTS, refusals, render
+from vflens.experiments.sweeps.sweep_page import drawing
+from vflens.storage.json_file import json_object
+from vflens.storage.metrics import parquet_rows
+
+_CHUNK = 100  # cells of one panel: a new cell sends its own panel again, not all
+_templates = cache(templates)
+
+
+def holds_sweep(out: Path) -> bool:
+    """Whether a sweep goes on in ``out``, or was interrupted."""
+    return any(out.glob(f".*/{FACTS}"))
+
+
+class SweepPage:
+    """The sweep in ``out``, for :func:`vflens.experiments.watch.server.serve`."""
+
+    title = "sweep"
+
+    def __init__(self, out: Path) -> None:
+        """Read what the sweep in ``out`` is.
+
+        Raises:
+            DataError: it says nothing of itself.
+        """
+        facts_file = next(out.glob(f".*/{FACTS}"))
+        try:
+            facts = json_object(facts_file.read_text(encoding="utf-8"))
+            self._name, self._seeds = str(facts["sweep"]), int(facts["seeds"])
+            self._files = [str(name) for name in facts["files"]]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise DataError(
+                f"{facts_file}: it describes no sweep ({error}): start the sweep again"
+            ) from error
+        self._out, self._folder = out, facts_file.parent
+        self._cells: dict[str, Rows] = {}
+
+    def panels(self, chosen: Mapping[str, str]) -> dict[str, str]:
+        """See :class:`vflens.experiments.watch.app.LivePage`."""
+        self._read()
+        parts, found = _templates().get_template("explorer.html.j2").module, list(self._cells.values())
+        refused = refusals([row for rows in found for row in rows])
+        state = (self._name, len(found), len(self._files), not self._folder.exists(), refused)
+        shown = {
+            "progress": str(parts.progress(*state)),  # type: ignore[attr-defined]
+            "explorer": str(parts.explorer(explained(self._seeds))),  # type: ignore[attr-defined]
+        }
+        for first in range(0, len(self._files), _CHUNK):
+            here = (self._cells.get(name, []) for name in self._files[first : first + _CHUNK])
+            rows = _scored([row for rows in here for row in rows])
+            shown[f"results-{first}"] = str(parts.rows(packed(rows)))  # type: ignore[attr-defined]
+        return shown
+
+    def report(self) -> str:
+        """The page of the finished sweep, or of what is there."""
+        page = self._out / "sweep.html"
+        if not self._folder.exists() and page.exists():
+            return page.read_text(encoding="utf-8")
+        self._read()
+        found = [row for rows in self._cells.values() for row in rows]
+        done = f"{self._name}: {len(self._cells)} of {len(self._files)} federations"
+        rows = _scored(found)
+        return render(done, drawing(rows, []), refusals(found), data="none yet", command="vflens sweep")
+
+    def _read(self) -> None:
+        """Read the cells that are new; each file is written whole. The last ones may vanish unread."""
+        there = {file.name for file in self._folder.glob("*.parquet")}
+        for name in (name for name in self._files if name in there and name not in self._cells):
+            with suppress(OSError, pa.ArrowException):
+                self._cells[name] = parquet_rows(self._folder / name)
+        if len(self._cells) < len(self._files) and not self._folder.exists():
+            self._read_whole()
+
+    def _read_whole(self) -> None:
+        """Take the finished sweep's rows, cell by cell; what was refused stays as it was read."""
+        try:
+            rows = parquet_rows(self._out / "sweep.parquet")
+        except (OSError, pa.ArrowException):
+            return
+        refused = [r for found in self._cells.values() for r in found if r.get("refused")]
+        step = -(-len(rows) // len(self._files))
+        self._cells = {name: rows[i * step : (i + 1) * step] for i, name in enumerate(self._files)}
+        self._cells[self._files[0]] += refused
+
+
+def _scored(rows: Rows) -> Rows:
+    return [row for row in rows if not row.get("refused")]
