@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 from collections.abc import Callable
@@ -30,6 +31,7 @@ def serve(page: LivePage, announce: Callable[[str], None], port: int = 0) -> Non
     """
     with _listening(port) as listener:
         os.nice(_NICENESS)
+        logging.getLogger("asyncio").setLevel(logging.ERROR)  # it warns of browsers that left
         page.panels({})  # the first reading takes longest: before a browser waits for it
         end_with_launcher()
         port = listener.getsockname()[1]
