@@ -9,9 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import horizontal
 import pytest
 from accidents import rebuild_all, train_until
 from commandline import Run
+from horizontal import table
 from laboratory import NOISY, THREE, close, federation, finish
 from splitcases import CONCATENATED, STALE
 
@@ -23,6 +25,7 @@ from vflens.storage.chain import LINK_BYTES, START, linked
 from vflens.storage.heads import received_in
 from vflens.storage.journal import records
 from vflens.storage.transcript import Transcript
+from vflens.types import Point
 
 SAMPLED = {"transcript": {"every": 3}}
 KINDS: dict[str, dict[str, Any]] = {
@@ -383,3 +386,37 @@ def test_the_command_prints_heads_and_ends_with_the_kind_of_what_it_found(home: 
     (home / "active" / "heads.json").write_text('{"passive": {"transcript": {"records": -1, "head": "0"}}}')
     code, _, error = vflens("audit-log", home)
     assert (code, "heads.json cannot be read as heads" in error) == (3, True)
+
+
+CLIENTS = {"a": table(30, 1), "b": table(17, 2)}
+ROUNDS: dict[str, dict[str, Any]] = {
+    "fedavg": {"horizontal": {"rounds": 3}},
+    "drawn": {"horizontal": {"rounds": 4, "participants": 1}},
+    "sampled": {"horizontal": {"rounds": 3}, "transcript": {"every": 3}},
+    "splitfed": {
+        "horizontal": {"method": "splitfed", "rounds": 2},
+        "model": {"architecture": "mlp", "width": 5, "hidden": [], "top": [4]},
+    },
+}
+
+
+@pytest.mark.parametrize("kind", ROUNDS)
+def test_what_is_missing_between_clients_and_server_is_found(tmp_path: Path, kind: str) -> None:
+    """A release more at its sender has no record at its receiver; a whole run lacks none."""
+    settings = {"training": {"batch_size": 8, "learning_rate": 0.01}, **ROUNDS[kind]}
+    local = horizontal.federation(horizontal.deal(tmp_path, CLIENTS, **settings))
+    local.run()
+    close(local)
+    for name in local.parties:
+        write_status(tmp_path / name, "finished")
+    assert _problems(tmp_path) == []
+    due = {"a": ["server"], "server": [] if kind == "drawn" else ["a", "b"]}
+    for sender, receivers in due.items():
+        digests = tmp_path / sender / "released" / "digests.bin"
+        data = digests.read_bytes()
+        first = next(i for i in range(0, len(data), 50) if data[i + 1] != list(Point).index(Point.GRADIENT))
+        odd = data[first : first + 2] + (101).to_bytes(8, "little") + (7).to_bytes(8, "little") + bytes(32)
+        digests.write_bytes(data + odd)
+        lacking = [p for p in _problems(tmp_path) if f"releases of {sender!r} are missing" in p]
+        assert [p.split(":")[0] for p in lacking] == receivers
+        digests.write_bytes(data)

@@ -155,9 +155,23 @@ def _is_due(run: Run, sender: PartyRun, receiver: PartyRun, key: Key) -> bool:
     every = receiver.settings.transcript.get("every", 1)
     if key.phase is not Phase.TRAIN or (key.round + 1) % every or sender is receiver:
         return False
+    if Role.SERVER in (sender.role, receiver.role):
+        return _is_due_in_a_round(sender, receiver, key)
     if key.point is Point.GRADIENT and receiver.role is Role.PASSIVE:
         return not receiver.takes_parts
     aggregator = Role(sender.federation.aggregator)
     if sender.role is Role.PASSIVE or key.point is Point.GRADIENT:
         return receiver.role is aggregator
     return receiver.role is Role.ACTIVE  # the coordinator's sum
+
+
+def _is_due_in_a_round(sender: PartyRun, receiver: PartyRun, key: Key) -> bool:
+    """The same of a server and a client. A server that leaves a client out has no part of its last round, and
+    a client that was not drawn gets no parameters.
+    """
+    settings = sender.federation.horizontal
+    if settings.get("absent", "wait") != "wait":
+        return False
+    if receiver.role is Role.SERVER:
+        return sender.role is Role.CLIENT
+    return key.point is Point.PARAMETERS and settings.get("participants") is None
