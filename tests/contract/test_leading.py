@@ -58,6 +58,29 @@ def test_a_party_that_comes_back_for_ever_ends_the_run_with_the_first_cause(tmp_
     assert breaks.broken == 6
 
 
+class Hiccup(Around):
+    """Loses the first training step; its party lives and claims no restart."""
+
+    lost = 0
+
+    def submit(self, act: Act[Any]) -> Any:
+        if isinstance(act, Step) and not self.lost:
+            self.lost += 1
+            raise UnavailableError(f"party {self.name!r} did not answer in time")
+        return super().submit(act)
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+def test_one_lost_call_to_a_party_that_lives_ends_no_run(tmp_path: Path, resumed: bool) -> None:
+    local = federation(tmp_path, limits={"rejoin_seconds": 5})
+    local.coordinator.prepare()
+    links = local.coordinator.links
+    links["passive"] = hiccup = Hiccup(links["passive"])
+    local.coordinator.finished.set()  # the loop ends after training
+    run(local.coordinator, lambda: None, lambda _: None, resumed=resumed)
+    assert hiccup.lost == 1
+
+
 def test_a_run_that_moves_on_is_led_over_any_number_of_deaths(tmp_path: Path) -> None:
     local, breaks = led(tmp_path, forward=1, times=9)
     local.coordinator.finished.set()  # the loop ends after training
