@@ -367,3 +367,18 @@ def test_a_report_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: py
         write_report([run], out)
     assert out.read_text() == "the old one"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["demo", "report.html"]
+
+
+def test_the_verdict_and_pictures_come_first_and_the_threat_model_is_folded(tmp_path: Path) -> None:
+    page = report(write_run(tmp_path / "demo"))
+    order = [str(a["id"]) for tag, a in page.tags if tag == "section"]
+    assert order[:2] == ["verdict", "pictures"]
+    assert order[-3:] == ["threat", "rerun", "limits"]
+    threat = next(i for i, (_, a) in enumerate(page.tags) if a.get("id") == "threat")
+    assert page.tags[threat + 1] == ("details", {})
+
+
+def test_the_head_of_pictures_is_one_whole_word(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "demo", {"mean_star_of_all_columns": 0.02})
+    write_pictures(run / "passive", ["mean_star_of_all_columns"])
+    assert '<th scope="row">mean_star_of_all_columns <span>.020</span></th>' in report(run).html
