@@ -68,7 +68,8 @@ class TestLauncher:
         party.kill()
         _, said = launcher.communicate(timeout=40)
         assert launcher.returncode == 11
-        assert STAGE.sub("", said) == f"error: party '{who}' was killed by SIGKILL: start the run again\n"
+        remedy = f"go on with vflens resume {home}"
+        assert STAGE.sub("", said) == f"error: party '{who}' was killed by SIGKILL: {remedy}\n"
         assert json.loads((home / who / "status.json").read_text())["state"] == "failed"
 
     def test_two_runs_at_a_time_share_no_folder(self, tmp_path: Path) -> None:

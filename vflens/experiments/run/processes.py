@@ -7,6 +7,7 @@ that input and stop. If one party fails, the launcher stops the others.
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -106,7 +107,11 @@ class Processes:
         return again
 
     def _cause(self, party: str, code: int) -> str:
-        return _killed(party, code) if code < 0 else _reason(self._folders[party])
+        return self._killed(party, code) if code < 0 else _reason(self._folders[party])
+
+    def _killed(self, party: str, code: int) -> str:
+        home = shlex.quote(str(self._folders[party].parent))
+        return f"party {party!r} was killed by {signal.Signals(-code).name}: go on with vflens resume {home}"
 
     def stop(self) -> None:
         """Ask every process to end, then end it."""
@@ -147,7 +152,7 @@ class Processes:
         for party, code in self._codes().items():
             if code < 0:
                 with suppress(StorageError):
-                    write_status(self._folders[party], "failed", _killed(party, code))
+                    write_status(self._folders[party], "failed", self._killed(party, code))
 
     def _raise_failure(self, ended: Mapping[str, int]) -> None:
         """The party that failed itself comes before parties that only lost another one."""
@@ -161,7 +166,7 @@ class Processes:
                 f"party {party!r} failed again after every restart; the first time: {self._first[party]}"
             )
         if code < 0:
-            raise UnavailableError(_killed(party, code))
+            raise UnavailableError(self._killed(party, code))
         if code == INTERRUPTED:
             raise UnavailableError(f"party {party!r} was stopped by a signal: start the run again")
         raise by_exit_code(code)(
@@ -173,10 +178,6 @@ class Processes:
 def _close_input(child: subprocess.Popen[bytes]) -> None:
     if child.stdin:
         child.stdin.close()
-
-
-def _killed(party: str, code: int) -> str:
-    return f"party {party!r} was killed by {signal.Signals(-code).name}: start the run again"
 
 
 def _pass_on(followed: Iterable[Iterator[list[Document]]], tell: Event) -> None:
