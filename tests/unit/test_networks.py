@@ -409,7 +409,17 @@ def test_without_torch_every_plug_in_loads_or_names_the_extra() -> None:
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     of_servers = ("bgi", "dlg", "first_layer", "label_restoration", "wgi", "wgi_moments")
-    vertical = ("bmi", "cafe", "inverse_network", "moments_only", "pmc", "wmi", "wmi_moments")
+    vertical = (
+        "bmi",
+        "cafe",
+        "grna",
+        "inverse_network",
+        "moments_only",
+        "pmc",
+        "unsplit",
+        "wmi",
+        "wmi_moments",
+    )
     plug_ins = [
         *(f"vflens.attacks.{name}" for name in sorted(of_servers + vertical)),
         *(f"vflens.defenses.{name}" for name in ("distance_correlation", "mid", "passport")),
