@@ -16,6 +16,7 @@ from vflens.clients.vertical.aligned_run import LabelledRun
 from vflens.clients.vertical.direct_training import DirectTraining
 from vflens.clients.vertical.disclosed import check_disclosed
 from vflens.clients.vertical.early_stopping import EarlyStopping
+from vflens.clients.vertical.malicious import sending
 from vflens.clients.vertical.party import VerticalParty
 from vflens.clients.vertical.predictions import Predictions
 from vflens.config import ActiveConfig
@@ -89,7 +90,9 @@ class ActiveParty(VerticalParty[LabelledRun]):
         return LabelledRun(
             federation,
             *rows,
-            model=federation.model.active_part(self.site(federation, rows.inputs.shape[1])),
+            model=sending(
+                self, federation.model.active_part(self.site(federation, rows.inputs.shape[1])), federation
+            ),
             spending=self.new_spending(federation),
             scoring=self._scoring_of(labels, federation),
             labels=labels,

@@ -18,6 +18,7 @@ from vflens.models.part import Copied, Predicting
 from vflens.numerics.theory.distortion_theory import logit_moment
 from vflens.plugins.attack import Attack
 from vflens.plugins.findings import Joint
+from vflens.plugins.malicious import Replaced
 from vflens.plugins.own_reads import NETWORK
 from vflens.plugins.reads import read_only
 from vflens.plugins.steps import Progress, silent
@@ -108,6 +109,8 @@ class VerticalAdversary(Adversary):
             own |= {f"{NETWORK}{name}": array for name, array in network.items()}
         if isinstance(run, LabelledRun):
             own |= run.public
+        if isinstance(run.model, Replaced):
+            own |= run.model.sent_by()
         return {name: read_only(array) for name, array in own.items()}
 
     def _own_inputs(self) -> Array:

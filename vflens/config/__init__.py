@@ -37,6 +37,7 @@ from vflens.config.settings import (
 from vflens.config.vertical import (
     AGGREGATOR,
     ATTACKED_ROWS,
+    MALICIOUS,
     ActiveConfig,
     CoordinatorConfig,
     PassiveConfig,
@@ -51,6 +52,7 @@ __all__ = [
     "AGGREGATOR",
     "ATTACKED_ROWS",
     "DEVICE",
+    "MALICIOUS",
     "MIB",
     "MODEL",
     "OPERATOR",

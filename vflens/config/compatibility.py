@@ -21,6 +21,7 @@ from vflens.models.family import ModelFamily
 from vflens.models.settings import Horizontal
 from vflens.plugins.attack import Attack
 from vflens.plugins.defense import INNER_HOOKS, Defense, NamedDefense
+from vflens.plugins.malicious import SendingAttack
 from vflens.registry import ATTACKS, DEFENSES
 from vflens.types import Role, Setting
 
@@ -181,7 +182,24 @@ def build_attacks(config: PassiveConfig | ActiveConfig | ServerConfig) -> dict[s
             raise ConfigError(
                 f"attack {name!r} at {config.role} {config.party!r} estimates {_WORDS[attack.estimates]}"
             )
+    if isinstance(config, ActiveConfig):
+        _check_sending(attacks, config)
     return dict(attacks)
+
+
+def _check_sending(attacks: Sequence[tuple[str, Attack]], config: ActiveConfig) -> None:
+    """Refuse to break the protocol unless the configuration says so, and a word without the deed."""
+    sending = [name for name, attack in attacks if isinstance(attack, SendingAttack)]
+    if sending and not config.malicious:
+        raise ConfigError(
+            f"attack {sending[0]!r} at {config.party!r} sends another gradient than that of the loss: set "
+            "malicious = true, or leave it out"
+        )
+    if config.malicious and len(sending) != 1:
+        raise ConfigError(
+            f"malicious = true at {config.party!r}: it takes exactly one attack that sends, such as fsha, "
+            f"there are {len(sending)}"
+        )
 
 
 def check_device(config: DataConfig) -> None:

@@ -19,6 +19,7 @@ from vflens.types import Role
 AGGREGATOR = (
     "who receives the passive parties' embeddings, the same at every party; `active`: split networks only"
 )
+MALICIOUS = "the active party sends the gradients of its attack (`fsha`), not those of its loss"
 ATTACKED_ROWS = (
     "attacks on columns estimate the first so many prediction rows, once; default: all of them, and before "
     "that 50, 100, 200, 500, …. Utility is that of all prediction rows"
@@ -110,6 +111,7 @@ class ActiveConfig(VerticalDataConfig):
         description="a table of other people, none of them in the run, with the columns of all parties and "
         "labels: its attacks may learn from it",
     )
+    malicious: bool = Field(False, description=MALICIOUS)
     predict_batch: int = Field(1024, ge=1, description="rows per prediction request")
     attacked_rows: int | None = Field(None, ge=1, description=ATTACKED_ROWS)
 

@@ -19,6 +19,7 @@ _KNOWLEDGE = {
     "labels": Knowledge.OWN_LABELS,
     "parameters": Knowledge.PARAMETERS,
 }
+SENDING = "sending/"  #: begins the names of what an attack that sends keeps
 NETWORK = "network/"  #: begins the names of the own part of a split network
 
 

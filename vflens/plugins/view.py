@@ -17,7 +17,7 @@ from vflens.models.family import ModelFamily
 from vflens.numerics.linear_system import LinearSystem
 from vflens.numerics.shrinkage import block_diagonal
 from vflens.plugins.findings import Joint
-from vflens.plugins.own_reads import OwnReads
+from vflens.plugins.own_reads import SENDING, OwnReads
 from vflens.plugins.reads import POINT_KNOWLEDGE, Log, read_only
 from vflens.plugins.steps import Progress, silent
 from vflens.plugins.target_view import TargetView
@@ -44,7 +44,8 @@ class AdversaryView(TargetView, OwnReads):
         transcript: what ``party`` received.
         own: what ``party`` owns: "features" (N_all, d) in [0, 1] or as bytes for 255ths, "labels" (N_all,),
             and a passive party's "embeddings" (N_all, w), indexed by position in the aligned order;
-            "public/PARTY" (M, d) and "public labels" (M,) of the public rows;
+            "public/PARTY" (M, d) and "public labels" (M,) of the public rows; "sending/…", what an attack
+            that sends keeps;
             "parameters" (k, d) of softmax regression; "network/…", the active party's own part of a split
             network.
         parties: the public description of all parties.
@@ -198,6 +199,20 @@ class AdversaryView(TargetView, OwnReads):
         labels = self._public("public labels")
         own = self._own.get(f"public/{self.party}", np.zeros((len(labels), 0)))
         return own, labels
+
+    def sending(self) -> Mapping[str, Array]:
+        """What the attack's own sending part kept at the end of training, by name.
+
+        Raises:
+            KnowledgeError: the party sent the gradients of its loss.
+        """
+        found = {n.removeprefix(SENDING): a for n, a in self._own.items() if n.startswith(SENDING)}
+        if not found:
+            raise KnowledgeError(
+                f"party {self.party!r} sent the gradients of its loss: run the federation with "
+                "malicious = true, and with this attack"
+            )
+        return found
 
     def _public(self, name: str) -> Array:
         self._check(Knowledge.PUBLIC)

@@ -29,6 +29,7 @@ class Settings(File):
     run: str = ""
     lab: bool = False
     insecure: bool = False
+    malicious: bool = False
     defenses: tuple[Document, ...] = ()
     attacks: tuple[Document, ...] = ()
     disclose: tuple[Document, ...] = ()

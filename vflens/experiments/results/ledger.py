@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from vflens.errors import printable, shortened
 from vflens.experiments.results.crossings import Crossing
 from vflens.experiments.results.folders import Run
+from vflens.experiments.results.protection import malicious
 from vflens.experiments.results.titles import describe, labels
 from vflens.plugins.defense import GATE_HOOKS, installed_defense
 from vflens.types import Document, Phase, Point
@@ -145,6 +146,7 @@ def _run_json(run: Run, title: str) -> Document:
         "sampled": sampled(run),
         "in_process": any(p.federation.in_process for p in run.parties),
         "lab": any(p.federation.lab for p in run.parties),
+        "malicious": malicious(run),
     }
 
 
@@ -163,6 +165,7 @@ def notes(run: Run, found: Sequence[Line]) -> Iterator[str]:
             "A party's own log of releases names no receiver: it is a party whose folder was not given, or "
             "one that asked for predictions."
         )
+    yield from (f"MALICIOUS: {shown(sentence)}." for sentence in malicious(run))
     if any(p.federation.in_process for p in run.parties):
         yield "In one process: isolation between the parties was a convention, not security."
     if any(p.federation.lab for p in run.parties):

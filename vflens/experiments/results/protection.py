@@ -11,6 +11,12 @@ from vflens.plugins.attack import installed_attack
 from vflens.types import Document, Knowledge, Role
 
 
+def malicious(run: Run) -> list[str]:
+    """A sentence for each party that was configured to break the protocol."""
+    broken = [party.name for party in run.parties if party.settings.malicious]
+    return [f"{name} sent other gradients than those of its loss" for name in broken]
+
+
 def _reads_released_tables(attack: str) -> bool:
     kind = installed_attack(attack)
     return kind is not None and Knowledge.RELEASED_TABLE in kind.needs

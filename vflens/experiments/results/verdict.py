@@ -13,7 +13,7 @@ from typing import Any
 from vflens.experiments.results import theory
 from vflens.experiments.results.folders import Run
 from vflens.experiments.results.membership import membership_results
-from vflens.experiments.results.protection import privacy
+from vflens.experiments.results.protection import malicious, privacy
 from vflens.experiments.results.results import (
     LabelResult,
     Result,
@@ -98,6 +98,7 @@ def alarms(runs: Sequence[Run]) -> list[str]:
     named = list(zip(runs, labels(runs), strict=True))
     disagree = "THEORY AND MEASUREMENT DISAGREE"
     return [
+        *(f"MALICIOUS, with {label}: {party}" for run, label in named for party in malicious(run)),
         *(f"{disagree}, with {label}: {alarm}" for run, label in named for alarm in theory.alarms(run)),
         *(f"AN ATTACK FAILED, with {label}: {failure}" for run, label in named for failure in failures(run)),
     ]

@@ -239,6 +239,9 @@ def check_party(config: MemberConfig) -> Document:
         build_attacks(config)
         facts["attacks"] = [a.name for a in config.attacks]
         summary += f", {len(config.attacks)} attacks"
+    if isinstance(config, ActiveConfig) and config.malicious:
+        facts["malicious"] = True
+        summary += ", MALICIOUS: it sends other gradients than those of its loss"
     return {**facts, "summary": summary + (f", defended by {', '.join(defenses)}" if defenses else "")}
 
 

@@ -10,6 +10,7 @@ from pydantic import Field, TypeAdapter, model_validator
 from vflens.config import (
     AGGREGATOR,
     ATTACKED_ROWS,
+    MALICIOUS,
     Disclosure,
     Name,
     Plugin,
@@ -71,6 +72,7 @@ class Experiment(AnyPartiesExperiment):
     parties: Members = Members()
     aggregator: Aggregator = Field("coordinator", description=AGGREGATOR)
     attacks: tuple[AttackAt, ...] = Field((), description="the adversary's")
+    malicious: bool = Field(False, description=MALICIOUS)
     attacked_rows: int | None = Field(None, ge=1, description=ATTACKED_ROWS)
     disclose: tuple[Grant, ...] = Field((), description="what parties grant")
     scoring: Scoring = Scoring()
@@ -166,6 +168,7 @@ class Experiment(AnyPartiesExperiment):
         if role is Role.PASSIVE:
             return shared
         attacked = {} if self.attacked_rows is None else {"attacked_rows": self.attacked_rows}
+        attacked |= {"malicious": True} if self.malicious else {}
         return {**shared, **attacked, "operator_token": token(root, party, "operator")}
 
 

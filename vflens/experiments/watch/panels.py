@@ -14,7 +14,7 @@ from vflens.experiments.results import verdict
 from vflens.experiments.results.folders import Run
 from vflens.experiments.results.ledger import absent, sampled, shown
 from vflens.experiments.results.membership import membership_results
-from vflens.experiments.results.protection import privacy
+from vflens.experiments.results.protection import malicious, privacy
 from vflens.experiments.results.results import final, label_results
 from vflens.experiments.results.results import utility as utility_of
 from vflens.experiments.results.titles import defenses, describe
@@ -49,6 +49,7 @@ def _banners(run: Run) -> Iterator[tuple[str, str]]:
         yield "lab", "One owner holds all parties, and errors went back to the adversary."
     if any(p.federation.in_process for p in run.parties):
         yield "in-process", "Isolation between the parties is a convention, not security."
+    yield from (("malicious", f"{shown(sentence)}.") for sentence in malicious(run))
     for party in run.parties:
         if party.settings.insecure:
             yield "insecure", f"{shown(party.name)} allows addresses of other machines without TLS."

@@ -1,0 +1,55 @@
+"""An active party that is configured to break the protocol, and to say so."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vflens.clients.adversary import view_of
+from vflens.clients.public_rows import public_arrays
+from vflens.errors import ConfigError
+from vflens.models.part import ActivePart
+from vflens.plugins.malicious import Replaced, SendingAttack
+from vflens.protocol.federation import Federation
+from vflens.randomness import Key
+
+if TYPE_CHECKING:
+    from vflens.clients.active import ActiveParty
+
+
+def sending(party: ActiveParty, part: ActivePart, federation: Federation) -> ActivePart:
+    """``part`` of ``party``; behind its sending attack, if it has one.
+
+    Raises:
+        ConfigError: several passive parties, whose embeddings do not arrive alone.
+        KnowledgeError: the attack lacks public rows, or is made for another family of models.
+    """
+    found = next(((n, a) for n, a in party.adversary.attacks.items() if isinstance(a, SendingAttack)), None)
+    if found is None:
+        return part
+    name, attack = found
+    check_alone(name, len(federation.passive))
+    view = view_of(
+        attack,
+        federation,
+        party=party.name,
+        target=federation.passive[0].name,
+        rows=federation.train,
+        transcript=party.adversary.received,
+        own=public_arrays(party.public, federation.parties),
+        every=party.config.transcript.every,
+        device=party.config.device,
+    )
+    party.log.warning("malicious", attack=name, what="it sends another gradient than that of the loss")
+    return Replaced(part, attack.sender(view, Key(party.secret, "sending", name)))
+
+
+def check_alone(attack: str, passive: int) -> None:
+    """Refuse a sending attack beside several passive parties.
+
+    Raises:
+        ConfigError: names the attack.
+    """
+    if passive > 1:
+        raise ConfigError(
+            f"attack {attack!r} sends one party's gradient, there are {passive} passive parties: leave one"
+        )

@@ -1,0 +1,95 @@
+"""Attacks that break the protocol: their party sends another gradient than that of its loss."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Protocol
+
+from vflens.models.part import ActivePart, LossGradient, Predicting
+from vflens.plugins.attack import Attack
+from vflens.plugins.own_reads import SENDING
+from vflens.plugins.view import AdversaryView
+from vflens.randomness import Key
+from vflens.types import Array, Exchange
+
+
+class Sender(Protocol):
+    """What an attack keeps while it sends; nothing but ``learn`` changes it."""
+
+    def gradient(self, embedding: Array, exchange: Exchange) -> Array:
+        """What is sent as the gradient (n, w) of the mean loss in ``embedding`` (n, w), of the same dtype."""
+
+    def learn(self, embedding: Array, exchange: Exchange) -> None:
+        """Learn from ``embedding``, once for each exchange; what it draws follows from ``exchange``."""
+
+    def state(self) -> dict[str, Array]:
+        """All that ``learn`` changed, for :meth:`load` and for :meth:`AdversaryView.sending`."""
+
+    def load(self, state: Mapping[str, Array]) -> None:
+        """Take up :meth:`state`."""
+
+
+class SendingAttack(Attack):
+    """An attack with a sending part, in an active party whose configuration says ``malicious = true``.
+
+    It is trained against one passive party, whose embeddings alone arrive.
+    """
+
+    @abstractmethod
+    def sender(self, view: AdversaryView, key: Key) -> Sender:
+        """Its sending part as training begins; its draws follow from ``key``. ``view`` has no messages yet.
+
+        Raises:
+            KnowledgeError: something undeclared or never granted was read, or another family is trained.
+        """
+
+
+class Replaced:
+    """``part``, which learns and predicts as ever; the gradient that leaves is that of ``sender``.
+
+    The sending part learns where ``part`` does, once for each step, and its state stands in the same
+    checkpoint: so a retry or a restart gives the same bits.
+    """
+
+    def __init__(self, part: ActivePart, sender: Sender) -> None:
+        self._part, self._sender = part, sender
+
+    def forward(self, x: Array, exchange: Exchange) -> Array:
+        """See :meth:`vflens.models.part.Part.forward`."""
+        return self._part.forward(x, exchange)
+
+    def loss_gradient(self, received: Array, x: Array, y: Array, exchange: Exchange) -> LossGradient:
+        """See :meth:`vflens.models.part.ActivePart.loss_gradient`; the gradient is the sender's."""
+        honest = self._part.loss_gradient(received, x, y, exchange)
+
+        def learn() -> None:
+            honest.learn()
+            self._sender.learn(received, exchange)
+
+        return LossGradient(honest.loss, self._sender.gradient(received, exchange), learn)
+
+    def log_scores(self, received: Array, x: Array, exchange: Exchange) -> Array:
+        """See :meth:`vflens.models.part.ActivePart.log_scores`."""
+        return self._part.log_scores(received, x, exchange)
+
+    def parameters(self) -> dict[str, Array]:
+        """See :meth:`vflens.models.part.Part.parameters`."""
+        return self._part.parameters()
+
+    def predicting(self, exchange: Exchange) -> dict[str, Array]:
+        """See :meth:`vflens.models.part.Predicting.predicting`."""
+        return self._part.predicting(exchange) if isinstance(self._part, Predicting) else {}
+
+    def sent_by(self) -> dict[str, Array]:
+        """What the sending part keeps, by name."""
+        return {f"{SENDING}{name}": array for name, array in self._sender.state().items()}
+
+    def state(self) -> dict[str, Array]:
+        """See :meth:`vflens.models.part.Part.state`."""
+        return {**self._part.state(), **self.sent_by()}
+
+    def load(self, state: Mapping[str, Array]) -> None:
+        """See :meth:`vflens.models.part.Part.load`."""
+        self._part.load({n: a for n, a in state.items() if not n.startswith(SENDING)})
+        self._sender.load({n.removeprefix(SENDING): a for n, a in state.items() if n.startswith(SENDING)})
