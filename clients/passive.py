@@ -131,7 +131,7 @@ class PassiveParty(VerticalParty[AlignedRun[PassivePart]]):
 
     def deliver(self, act: Deliver) -> Done:
         """Record labels, and keep the data that an attack on labels may also use, see
-        :mod:`vflens.experiments.results.offline`.
+        :mod:`vflens.experiments.offline.attack`.
         """
         done = super().deliver(act)
         with self.lock:  # two deliveries would share the temporary file

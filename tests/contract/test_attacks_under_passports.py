@@ -12,8 +12,8 @@ import torch
 from laboratory import SYNTHETIC, federation
 
 from vflens.errors import ConfigError
+from vflens.experiments.offline.attack import attack_recorded
 from vflens.experiments.results.folders import read_party
-from vflens.experiments.results.offline import attack_recorded
 from vflens.plugins.attack import Attack
 from vflens.registry import ATTACKS
 from vflens.types import Knowledge, Phase, Setting

@@ -20,10 +20,10 @@ from laboratory import SYNTHETIC, THREE, close, estimates, federation
 
 from vflens.attacks.pmc import PassiveModelCompletion
 from vflens.errors import AccessError, ConfigError, KnowledgeError, ProtocolError, StateError, VflensError
+from vflens.experiments.offline.attack import attack_recorded
+from vflens.experiments.offline.score import score_estimate
 from vflens.experiments.pages.report import render
 from vflens.experiments.results.folders import read_party, read_runs
-from vflens.experiments.results.offline import attack_recorded
-from vflens.experiments.results.offline_score import score_estimate
 from vflens.experiments.results.results import failed, label_results, skipped
 from vflens.experiments.run.in_process import LocalFederation
 from vflens.plugins.attack import Attack

@@ -17,9 +17,9 @@ from vflens.attacks.wmi import WhiteBoxInversion
 from vflens.config import build_plugins
 from vflens.config.settings import Plugin
 from vflens.errors import ProtocolError
+from vflens.experiments.offline.attack import attack_recorded
+from vflens.experiments.offline.score import score_estimate
 from vflens.experiments.results.folders import read_party
-from vflens.experiments.results.offline import attack_recorded
-from vflens.experiments.results.offline_score import score_estimate
 from vflens.models.families.split_network import SplitNetwork
 from vflens.models.settings import Horizontal, Training
 from vflens.plugins.server_view import ServerView

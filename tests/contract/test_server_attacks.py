@@ -16,9 +16,9 @@ from stubparty import short_folder
 
 from vflens.config.writing import toml_text
 from vflens.errors import ConfigError, ProtocolError, StateError, VflensError
+from vflens.experiments.offline.attack import attack_recorded
+from vflens.experiments.offline.score import score_estimate
 from vflens.experiments.results.folders import read_runs
-from vflens.experiments.results.offline import attack_recorded
-from vflens.experiments.results.offline_score import score_estimate
 from vflens.experiments.results.results import final
 from vflens.experiments.results.verdict import result_table
 from vflens.plugins.attack import Attack

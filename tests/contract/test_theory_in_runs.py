@@ -17,10 +17,10 @@ from typer.testing import CliRunner
 
 import vflens.attacks.half_star
 from vflens.cli.main import app
+from vflens.experiments.offline.attack import attack_recorded
+from vflens.experiments.offline.score import score_estimate
 from vflens.experiments.results import theory
 from vflens.experiments.results.folders import Run, read_runs
-from vflens.experiments.results.offline import attack_recorded
-from vflens.experiments.results.offline_score import score_estimate
 from vflens.numerics.theory.believed import closed_form
 from vflens.storage import metrics
 from vflens.types import Estimate

@@ -20,9 +20,9 @@ from typer.testing import CliRunner, Result
 from vflens.cli.main import app
 from vflens.errors import ConfigError, DataError, KnowledgeError, ProtocolError, StorageError
 from vflens.experiments.audit.subject import load_subject
+from vflens.experiments.offline.attack import attack_recorded
+from vflens.experiments.offline.score import score_estimate
 from vflens.experiments.results.folders import read_party
-from vflens.experiments.results.offline import attack_recorded
-from vflens.experiments.results.offline_score import score_estimate
 from vflens.experiments.run.run import run
 from vflens.registry import ATTACKS as ATTACK_PLUGINS
 from vflens.services.folder import exclusive

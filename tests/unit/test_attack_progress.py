@@ -11,7 +11,7 @@ from laboratory import experiment
 from typer.testing import CliRunner
 
 from vflens.cli.main import app
-from vflens.experiments.results.offline import attack_recorded
+from vflens.experiments.offline.attack import attack_recorded
 from vflens.experiments.run.run import run
 
 FINE_TUNED = {"fine_tune": True, "fine_tune_steps": 3}

@@ -14,7 +14,7 @@ from commandline import Refused, Run, refused, strict, vflens
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
-from vflens.experiments.results.given_arrays import attack_arrays, score_arrays
+from vflens.experiments.offline.given_arrays import attack_arrays, score_arrays
 from vflens.types import Array
 
 _FIXTURES = (refused, vflens)  # used by name

@@ -137,8 +137,8 @@ def attack(
     Example: vflens attack runs/digits/undefended/active --attack cls --set start=half
     """
     from vflens.cli.progress import StageBar
-    from vflens.experiments.results.given_arrays import attack_arrays
-    from vflens.experiments.results.offline import attack_recorded, given_parameters
+    from vflens.experiments.offline.attack import attack_recorded, given_parameters
+    from vflens.experiments.offline.given_arrays import attack_arrays
     from vflens.types import Phase
 
     parameters = given_parameters(given or ())
@@ -180,8 +180,8 @@ def score(
 
     Example: vflens score estimate.npz --config runs/digits/undefended/passive/config.toml
     """
-    from vflens.experiments.results.given_arrays import score_arrays
-    from vflens.experiments.results.offline_score import score_estimate
+    from vflens.experiments.offline.given_arrays import score_arrays
+    from vflens.experiments.offline.score import score_estimate
 
     if config is not None and truth is None:
         facts = score_estimate(estimate, config)

@@ -23,9 +23,9 @@ from vflens.config import (
 )
 from vflens.coordinator.adversary import parameters_of, scored_set, server_view
 from vflens.errors import ConfigError, PluginError
+from vflens.experiments.offline.score import alone
+from vflens.experiments.offline.verified import check_verifiable, verified
 from vflens.experiments.results.folders import read_party
-from vflens.experiments.results.offline_score import alone
-from vflens.experiments.results.verified import check_verifiable, verified
 from vflens.member.adversary import reconstructed, save_estimate
 from vflens.plugins.attack import Attack
 from vflens.plugins.server_view import ServerView
