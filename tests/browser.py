@@ -28,10 +28,15 @@ def chromium() -> Iterator[Any]:
 def page(chromium: Any) -> Iterator[Any]:
     """A window; the test fails if its page wrote to the console, raised an error or opened a dialog."""
     window, complaints = chromium.new_page(), list[str]()
+
+    def dismiss(dialog: Any) -> None:
+        complaints.append(dialog.message)
+        dialog.dismiss()
+
     window.set_default_timeout(30_000)  # a loaded machine
     window.on("console", lambda message: complaints.append(message.text))
     window.on("pageerror", lambda error: complaints.append(str(error)))
-    window.on("dialog", lambda dialog: (complaints.append(dialog.message), dialog.dismiss()))
+    window.on("dialog", dismiss)
     yield window
     window.close()
     assert complaints == []
