@@ -43,7 +43,10 @@ def test_a_tiny_scoreboard_resumes_keeps_its_results_and_says_what_they_mean(
     with pytest.raises(KeyboardInterrupt):
         scored(grid(), pool)
     assert len(missing(grid(), pool)) == 4
-    assert "Not complete: 4 federations" in page(grid(), kept(grid(), pool), missing(grid(), pool), {})
+    part = page(grid(), kept(grid(), pool), missing(grid(), pool), {})
+    assert "Not complete: 4 federations" in part
+    assert "| no defence |" in part
+    assert "| round_scores |" not in part
     rows = scored(grid(), pool)
     assert len(ran) == 7  # two before, the interrupted one, and the four that were missing
     assert len(scored(grid(), pool)) == len(rows)

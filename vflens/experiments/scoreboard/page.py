@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from textwrap import fill
 
 from vflens.experiments.scoreboard.grid import (
     FEDERATIONS,
@@ -37,7 +38,8 @@ Every installed attack against every installed defence. `make scoreboard` writes
   The server of clients also gets single embeddings, gradients and candidates.
 - **Defences** act at every party that holds rows where they can act, with the middle of the strengths
   that `vflens audit` tries: by default their default settings.
-- **Attacks** have their defaults, with at most {work}.
+- **Attacks** have their defaults, with at most
+  {work}.
 - **Figures**: mean ± 95 % half width over seeds (Student's t). *MSE* is per column scaled to [0, 1];
   smaller is better for the attack. *R²* is after the best affine map; *accuracy* is the share of right
   labels, beside the most frequent class; *AUC* stands for two classes and for membership. Larger is
@@ -106,8 +108,8 @@ def estimated(attack: str) -> str:
 def page(grid: Grid, rows: Rows, missing: Iterable[Place], absent: Facts) -> str:
     """The page of ``rows``.
 
-    A table without all its federations is left out: ``missing`` are those that were not run, ``absent`` the
-    data sets that are not here, and why.
+    ``missing`` are federations in which attacks were not run, ``absent`` the data sets that are not here, and
+    why. What lacks a seed is left out.
     """
     left = Counter((place.data, place.federation) for place in missing)
     work = ", ".join(f"{most} `{name}`" for name, most in MOST_WORK.items())
@@ -120,18 +122,31 @@ def page(grid: Grid, rows: Rows, missing: Iterable[Place], absent: Facts) -> str
             for name in grid.federations:
                 own = [r for r in rows if (r["data"], r["federation"]) == (data, name)]
                 parts.append(f"### {FEDERATIONS[name].title}, {data}\n")
-                parts += _unfinished(left[data, name]) or _sections(Board(data, name, own))
+                parts += _unfinished(left[data, name])
+                parts += _sections(Board(data, name, _of_all_seeds(own, grid.seeds)))
         parts += _published(data)
     return "\n".join(parts)
 
 
 def _unfinished(left: int) -> list[str]:
-    return (
-        [f"Not complete: {left} federations were not run yet. `make scoreboard` runs them.\n"] if left else []
+    words = (
+        f"Not complete: {left} federations lack attacks that were not run. What lacks a seed is left out.\n"
+        "`make scoreboard` runs them.\n"
     )
+    return [words] if left else []
+
+
+def _of_all_seeds(rows: Rows, seeds: int) -> Rows:
+    """The rows of each attack on each defence of which all ``seeds`` are there."""
+    found: dict[tuple[str, str], set[int]] = {}
+    for row in rows:
+        found.setdefault((row["defense"], row["attack"]), set()).add(row["seed"])
+    return [row for row in rows if len(found[row["defense"], row["attack"]]) == seeds]
 
 
 def _sections(board: Board) -> Iterator[str]:
+    if not board.found[UNDEFENDED]:
+        return
     families = [f for f in FAMILIES if board.of_family(UNDEFENDED, f)]
     for family in families:
         yield _worst(board, family)
@@ -150,7 +165,7 @@ def _worst(board: Board, family: str) -> str:
     ranked = sorted(board.of_family(UNDEFENDED, family), key=lambda f: f.mean)
     words = "; ".join(f"`{f.attack}` {success(f)}" for f in ranked[:3])
     beating = sum(f.beats_blind for f in ranked)
-    return f"- **{FAMILIES[family]}**: {beating} of {len(ranked)} attacks beat a blind guess. {words}."
+    return _item(f"**{FAMILIES[family]}**: {beating} of {len(ranked)} attacks beat a blind guess. {words}.")
 
 
 def _verdict(board: Board, defense: str, families: Sequence[str]) -> list[str]:
@@ -197,16 +212,20 @@ def _reasons(board: Board) -> Iterator[str]:
         return
     yield "<details markdown><summary>Why there is no result</summary>\n"
     for reason, defenses in refused.items():
-        yield f"- {_listed(defenses)}: {reason}"
+        yield _item(f"{_listed(defenses)}: {reason}")
     for reason, by_attack in lacking.items():
         met = set.union(*by_attack.values())
         where = "" if UNDEFENDED in met else f" with {_listed(sorted(met))}"
-        yield f"- {_listed(by_attack)}{where}: {reason}"
+        yield _item(f"{_listed(by_attack)}{where}: {reason}")
     yield "\n</details>\n"
 
 
 def _listed(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
+
+
+def _item(text: str) -> str:
+    return fill(f"- {text}", 118, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def _plain(reason: str) -> str:
