@@ -61,6 +61,22 @@ def test_a_tiny_scoreboard_resumes_keeps_its_results_and_says_what_they_mean(
     assert "`passport`: defence 'passport' at 'active' has nothing to act on" in text
 
 
+def test_an_attack_that_sends_has_a_run_to_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[list[str]] = []
+
+    def told(place: Place, attacks: Any, *, scratch: str) -> Rows:
+        ran.append(sorted(attacks))
+        return [{**place._asdict(), "key": key, "attack": name} for name, (key, _) in attacks.items()]
+
+    monkeypatch.setattr(module, "measured", told)
+    scored(
+        Grid(("digits",), ("vertical-split",), ("fsha", "half", "zero"), (), seeds=1), Pool(tmp_path / "kept")
+    )
+    assert sorted(ran) == [["fsha"], ["half", "zero"]]
+    assert module._experiment(Place("digits", "vertical-split", UNDEFENDED, 1), ["fsha"])["malicious"] is True
+    assert "malicious" not in module._experiment(Place("digits", "vertical-split", UNDEFENDED, 1), ["half"])
+
+
 def test_a_data_set_that_is_not_here_is_named() -> None:
     text = page(grid(), [], {}, {"digits": "VFLENS_DATA is not set"})
     assert "Not run: VFLENS_DATA is not set." in text

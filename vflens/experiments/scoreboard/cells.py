@@ -1,7 +1,7 @@
 """Runs the federations of a scoreboard and keeps the result of each attack by itself.
 
-All attacks on a federation share one run. A later call runs those without a kept result only: a new attack
-costs its own time, not that of all others.
+All attacks that only read share one run of a federation; one that sends has a run to itself. A later call
+runs those without a kept result only: a new attack costs its own time, not that of all others.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +21,8 @@ from vflens.experiments.scoreboard.grid import FEDERATIONS, UNDEFENDED, Grid, Pl
 from vflens.experiments.scoreboard.sources import digest
 from vflens.experiments.sweeps.pool import Cell, Pool, Rows
 from vflens.experiments.sweeps.sweep import finished
+from vflens.plugins.attack import installed_attack
+from vflens.plugins.malicious import SendingAttack
 from vflens.registry import ATTACKS, DATASETS, DEFENSES, MODELS, Registry
 from vflens.storage.metrics import parquet_rows
 from vflens.types import Document
@@ -40,8 +42,9 @@ def scored(grid: Grid, pool: Pool) -> Rows:
     """
     with pool.alone(), tempfile.TemporaryDirectory(prefix="vflens-scoreboard-") as scratch:
         cells = [
-            Cell({"keys": [k for k, _ in left.values()]}, (p, left))
-            for p, left in missing(grid, pool).items()
+            Cell({"keys": [k for k, _ in shared.values()]}, (place, shared))
+            for place, left in missing(grid, pool).items()
+            for shared in _runs_of(left)
         ]
         pool.run(partial(measured, scratch=scratch), cells)
     return kept(grid, pool)
@@ -61,6 +64,24 @@ def missing(grid: Grid, pool: Pool) -> dict[Place, Keyed]:
     return {place: attacks for place, attacks in left.items() if attacks}
 
 
+def _runs_of(attacks: Keyed) -> Iterator[Keyed]:
+    """``attacks`` by run: those that only read share one, each that sends changes the training of its own."""
+    reading = {name: one for name, one in attacks.items() if not _sends(name)}
+    yield from [reading] if reading else []
+    yield from ({name: one} for name, one in attacks.items() if _sends(name))
+
+
+@cache
+def _sends(attack: str) -> bool:
+    kind = installed_attack(attack)
+    return kind is not None and issubclass(kind, SendingAttack)
+
+
+def _experiment(place: Place, attacks: Iterable[str]) -> Document:
+    """The experiment of ``place``, which says so if one of ``attacks`` breaks the protocol."""
+    return {**place.settings(), **({"malicious": True} if any(map(_sends, attacks)) else {})}
+
+
 def keyed(place: Place, attacks: Sequence[str]) -> Keyed:
     """Those of ``attacks`` that fit ``place``, each with the key of its result there: a digest of settings
     and of the code of its plug-ins.
@@ -72,7 +93,7 @@ def keyed(place: Place, attacks: Sequence[str]) -> Keyed:
         code.append(_code(DEFENSES, place.defense))
     tables = {name: _table(place.federation, name) for name in attacks}
     return {
-        name: (_key(settings, table, [*code, _code(ATTACKS, name)]), table)
+        name: (_key(_experiment(place, [name]), table, [*code, _code(ATTACKS, name)]), table)
         for name, table in tables.items()
         if table is not None
     }
@@ -121,8 +142,9 @@ def measured(place: Place, attacks: Keyed, *, scratch: str) -> Rows:
 def _run(place: Place, attacks: Keyed, scratch: str) -> Rows:
     """The rows of one run, without place and key."""
     tables = [table for _, table in attacks.values()]
-    with finished({**place.settings(), "attacks": tables}, scratch) as done:
-        accuracy = {"accuracy": utility(done).get("accuracy")}
+    with finished({**_experiment(place, attacks), "attacks": tables}, scratch) as done:
+        # What a defence costs is measured where all follow the protocol.
+        accuracy = {} if any(map(_sends, attacks)) else {"accuracy": utility(done).get("accuracy")}
         rows = [{**row, **accuracy} for row in _scores(done)]
         with_result = {row["attack"] for row in rows}
         reasons = {found.attack: found.reason for found in (*skipped(done), *failed(done))}
