@@ -11,6 +11,7 @@ from vflens.clients.horizontal.local_run import LocalRun
 from vflens.config import ClientConfig, Disclosure
 from vflens.errors import ConfigError
 from vflens.member.gate import ReleaseGate
+from vflens.models.settings import Horizontal
 from vflens.plugins.server_view import CANDIDATES
 from vflens.protocol.checks import MODEL_VERSION
 from vflens.randomness import stream
@@ -29,6 +30,28 @@ _KINDS = list(_POINTS)  # numbered in keys of noise: they stay
 _NO_ROWS = np.zeros(0, np.int32)
 
 
+def check_grants(config: ClientConfig, training: int, horizontal: Horizontal) -> None:
+    """Refuse grants of more rows than the ``training`` rows, or of parameters that are shared.
+
+    Raises:
+        ConfigError: names the client.
+    """
+    known, shown = _most(config, "auxiliary", "labels"), _most(config, "embeddings", "gradients")
+    if known + shown > training:
+        raise ConfigError(
+            f"disclose at {config.party!r}: {known} rows with their truth and {shown} to attack are more "
+            f"than its {training} training rows, grant fewer"
+        )
+    if not horizontal.private_bottom and any(d.what == "parameters" for d in config.disclose):
+        raise ConfigError(
+            f"disclose parameters at {config.party!r}: the server has all of them, leave it out"
+        )
+
+
+def _most(config: ClientConfig, *whats: str) -> int:
+    return max((d.rows for d in config.disclose if d.what in whats), default=0)
+
+
 class Grants:
     """The disclosures of the client of ``config`` in ``run``, whose draws follow from ``secret``.
 
@@ -43,23 +66,13 @@ class Grants:
     def __init__(self, config: ClientConfig, run: LocalRun, secret: bytes) -> None:
         self._config, self._run = config, run
         train = run.federation.rows_of(config.party, Phase.TRAIN)
+        check_grants(config, len(train), run.federation.horizontal)
         order = stream(secret, "granted rows").permutation(train)
-        known, shown = self._most("auxiliary", "labels"), self._most("embeddings", "gradients")
-        if known + shown > len(train):
-            raise ConfigError(
-                f"disclose at {config.party!r}: {known} rows with their truth and {shown} to attack are more "
-                f"than its {len(train)} training rows, grant fewer"
-            )
-        if not run.federation.horizontal.private_bottom and any(
-            d.what == "parameters" for d in config.disclose
-        ):
-            raise ConfigError(
-                f"disclose parameters at {config.party!r}: the server has all of them, leave it out"
-            )
+        known, shown = _most(config, "auxiliary", "labels"), _most(config, "embeddings", "gradients")
         self._order, self._known = order, known
         self.attacked: Array = np.sort(order[known : known + shown])
         self.candidates = drawn_candidates(
-            self._most("candidates"),
+            _most(config, "candidates"),
             order[known + shown :],
             run.federation.rows_of(config.party, Phase.PREDICT),
             party=config.party,
@@ -70,9 +83,6 @@ class Grants:
     def scored(self) -> tuple[Array, Array]:
         """The attacked rows, and which candidates are training rows."""
         return self.attacked, self.candidates.members
-
-    def _most(self, *whats: str) -> int:
-        return max((d.rows for d in self._config.disclose if d.what in whats), default=0)
 
     def released(self, granted: Disclosure, gate: ReleaseGate) -> Released:
         """What is ``granted``, as it leaves through ``gate``."""

@@ -76,3 +76,19 @@ def test_a_wrong_name_among_many_clients_is_one_short_sentence(tmp_path: Path) -
     ) as refused:
         checked(tmp_path, FILE.replace("clients = 2", "clients = 60") + at)
     assert "'client-30'" not in str(refused.value)
+
+
+GRANTS = {
+    "rows = 25": (
+        'what = "labels"\nrows = 25',
+        "25 rows with their truth and 0 to attack are more than its 24 training",
+    ),
+    "parameters": ('what = "parameters"', "disclose parameters at 'client-1': the server has all of them"),
+}
+
+
+@pytest.mark.parametrize("grant", GRANTS)
+def test_a_grant_that_a_client_would_refuse_is_refused(tmp_path: Path, grant: str) -> None:
+    table, sentence = GRANTS[grant]
+    with pytest.raises(ConfigError, match=sentence):
+        checked(tmp_path, f'{FILE}\n[[disclose]]\nto = "server"\n{table}\n')

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 from pydantic import Field, model_validator
 
+from vflens.clients.horizontal.grants import check_grants
 from vflens.clients.horizontal.own_file import client_info
 from vflens.clients.membership import check_limits
 from vflens.config import (
@@ -247,8 +248,8 @@ def _bounded(table: Table) -> tuple[ColumnInfo, ...]:
 def check_clients(
     experiment: HorizontalExperiment, configs: Sequence[ClientConfig], tables: Mapping[str, Table]
 ) -> HorizontalFederation:
-    """Refuse before the start what the server or a client would refuse: unlike clients, limits, a model that
-    does not fit, an update that is larger than a message.
+    """Refuse before the start what the server or a client would refuse: unlike clients, limits, grants, a
+    model that does not fit, an update that is larger than a message.
 
     Raises:
         ConfigError: names the client, the limit or the setting.
@@ -257,8 +258,11 @@ def check_clients(
     check_alike(clients)
     settings = (experiment.training, experiment.lab, experiment.model, experiment.horizontal)
     federation = HorizontalFederation(experiment.name, clients, *settings)
+    rows = {client.name: client.train_rows for client in clients}
     for client in clients:
         check_limits(federation, client, experiment.limits)
+    for config in configs:
+        check_grants(config, rows[config.party], experiment.horizontal)
     size = update_bytes(federation)
     if size > experiment.limits.message_mib * MIB:
         raise ConfigError(
