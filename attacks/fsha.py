@@ -70,11 +70,12 @@ class _Networks(nn.Module):
 
     def __init__(self, view: AdversaryView, hidden: int) -> None:
         super().__init__()
-        self.pilot = target_model(view).train()
+        self.pilot = target_model(view).eval()  # dropout would draw from a stream that no restart repeats
         self.device = next(self.pilot.parameters()).device
         self.inverse = decoder(self.pilot, view.metadata(), hidden).to(self.device)
         with torch.no_grad():
-            width = self.pilot.eval()(torch.zeros((1, len(view.metadata())), dtype=torch.float64)).shape[1]
+            one = torch.zeros((1, len(view.metadata())), dtype=torch.float64, device=self.device)
+            width = self.pilot(one).shape[1]
         layers = nn.Linear(width, 8 * hidden), nn.LeakyReLU(0.2), nn.Linear(8 * hidden, 1)
         self.critic = nn.Sequential(*layers).to(self.device, torch.float64)
 
@@ -155,4 +156,6 @@ def _resume(name: str, optimizer: torch.optim.Adam, state: Mapping[str, Array]) 
     for i, parameter in enumerate(_learned(optimizer)):
         kept = {w: state[f"{name}/{i}/{w}"] for w in (_STEP, _MEAN, _SQUARE) if f"{name}/{i}/{w}" in state}
         if kept:
-            optimizer.state[parameter] = {w: torch.tensor(np.array(a)) for w, a in kept.items()}
+            found = {w: torch.tensor(np.array(a)) for w, a in kept.items()}
+            # Adam counts its steps on the processor.
+            optimizer.state[parameter] = {w: t if w == _STEP else t.to(parameter) for w, t in found.items()}
