@@ -128,6 +128,12 @@ def test_a_network_needs_rows_with_all_inputs(tmp_path: Path, refused: Refused) 
 BIG = np.zeros((2, 3, 4))
 
 
+DOUBLED = [  # 2^2000 overflows
+    node("MatMul", "x W2", "h0"),
+    *(node("Add", f"h{i} h{i}", "y" if i == 1999 else f"h{i + 1}") for i in range(2000)),
+]
+
+
 @pytest.mark.parametrize(
     ("nodes", "constants", "changes", "words"),
     [
@@ -151,6 +157,8 @@ BIG = np.zeros((2, 3, 4))
         ([node("Gemm", "x W1 b1", "y", alpha=2.0)], {}, {}, "has transA, alpha or beta"),
         ([node("Gemm", "x", "y")], {}, {}, "has 1 inputs and 1 outputs"),
         ([*NODES[:4], node("Softmax", "z", "y", axis=0)], {}, {}, "has axis 0, not that of each row"),
+        ([node("MatMul", "x W1", "y")], {"W1": np.zeros((5000, 2))}, {}, "has 5000 inputs, more than 4096"),
+        (DOUBLED, {}, {}, "product of all matrices' of .* something else than finite numbers"),
     ],
 )  # fmt: skip
 def test_a_graph_that_cannot_be_rebuilt_is_refused(

@@ -94,6 +94,8 @@ def _changes() -> list[tuple[str, Any]]:
         ("tree_info has not one of 1 scores", lambda m: trees(m)["tree_info"].__setitem__(0, 3)),
         ("tree_info has not", lambda m: trees(m).update(trees=[], tree_info=[])),
         ("num_class is 3", lambda m: m["learner"]["learner_model_param"].update(num_class="3")),
+        ("num_class is 1000000", lambda m: m["learner"]["learner_model_param"].update(num_class="1000000")),
+        ("no whole number", lambda m: _tree(m)["left_children"].__setitem__(0, 1.5)),
         ("feature_names has not 6", lambda m: m["learner"].update(feature_names=["a"])),
         ("feature_names has not 6", lambda m: m["learner"].update(feature_names=["a"] * 6)),
         ("several values", lambda m: _tree(m)["tree_param"].update(size_leaf_vector="3")),

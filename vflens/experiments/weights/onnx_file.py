@@ -16,6 +16,7 @@ from vflens.types import Array
 
 _READ = ("Gemm", "MatMul", "Add", "Relu", "Sigmoid", "Softmax")
 _INPUTS = {"Gemm": (2, 3), "MatMul": (2,), "Add": (2,)}  # the other operators have one
+_MOST_INPUTS = 4096  # the weights of a linear graph are found from as many rows
 _EXTERNAL = 1  # TensorProto.DataLocation: the numbers lie in another file
 _ANEW = "export the model anew, up to its scores and in eval mode"
 
@@ -49,7 +50,7 @@ def read_onnx(file: Path) -> Network | LinearModel:
     steps = _steps(file, graph.node, constants, starts[0])
     if not steps or steps[-1].output != graph.output[0].name:
         raise DataError(f"{file}: the last node does not make the output {graph.output[0].name!r}: {_ANEW}")
-    return _simplest(_shaped(file, steps, constants, starts[0]))
+    return _simplest(file, _shaped(file, steps, constants, starts[0]))
 
 
 def _constant(file: Path, tensor: Any) -> Array:
@@ -130,6 +131,11 @@ def _shaped(file: Path, steps: list[Step], constants: dict[str, Array], start: s
     matrices = [constants[s.inputs[1]] for s in inner if s.op == "MatMul" and s.inputs[0] == start]
     if not matrices:
         raise DataError(f"{file} does not multiply its input {start!r} by a matrix: {_ANEW}")
+    if len(matrices[0]) > _MOST_INPUTS:
+        raise DataError(
+            f"{file} has {len(matrices[0])} inputs, more than {_MOST_INPUTS}: give a regression as .npz or "
+            ".safetensors, a network with fewer inputs"
+        )
     used = {name: constants[name] for step in inner for name in step.inputs if name in constants}
     network = Network(inner, used, start, end, len(matrices[0]), 0)
     try:
@@ -142,10 +148,12 @@ def _shaped(file: Path, steps: list[Step], constants: dict[str, Array], start: s
     return Network(inner, used, start, end, network.width, outputs.shape[1])
 
 
-def _simplest(network: Network) -> Network | LinearModel:
+def _simplest(file: Path, network: Network) -> Network | LinearModel:
     """A linear model where the network is one: it has closed forms."""
     linear = all(step.op in ("MatMul", "Add") for step in network.steps)
     if not linear or (network.end == "Sigmoid" and network.outputs > 1):
         return network
-    ends = network.of_arrays(np.vstack([np.zeros(network.width), np.eye(network.width)]))
-    return of_weight((ends[1:] - ends[0]).T)
+    with np.errstate(over="ignore", invalid="ignore"):
+        ends = network.of_arrays(np.vstack([np.zeros(network.width), np.eye(network.width)]))
+        weight = (ends[1:] - ends[0]).T
+    return of_weight(checked_numbers(file, "the product of all matrices", weight))

@@ -103,6 +103,8 @@ def _model(found: Any) -> TreeModel:
     if int(facts.get("num_target", 1)) != 1:
         raise _WrongError(f"num_target is {facts['num_target']}, not 1")
     trees = tuple(_tree(number, tree, width) for number, tree in enumerate(kept["trees"]))
+    if scores > max(1, len(trees)):
+        raise _WrongError(f"num_class is {scores} with {len(trees)} trees, and every class has one")
     score = np.array([int(s) for s in kept["tree_info"]])
     if not trees or len(score) != len(trees) or score.min() < 0 or score.max() >= scores:
         raise _WrongError(f"tree_info has not one of {scores} scores for each of {len(trees)} trees")
@@ -135,6 +137,8 @@ def _tree(number: int, found: Mapping[str, Any], width: int) -> Tree:
         raise _WrongError(
             f"tree {number} has a split or leaf that is no finite number, as another party's is"
         )
+    if any((a % 1).any() for a in (left, right, feature)):
+        raise _WrongError(f"tree {number} has a child or a feature that is no whole number")
     inner = left >= 0
     if ((feature[inner] < 0) | (feature[inner] >= width)).any():
         raise _WrongError(f"tree {number} splits a feature that is none of {width}")
