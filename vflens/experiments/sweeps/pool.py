@@ -115,7 +115,8 @@ class Pool:
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         with ExitStack() as held:
-            held.callback(self._remove_empty)  # it stays with the cells that it has
+            if part is None:  # other parts may be at work in it
+                held.callback(self._remove_empty)  # it stays with the cells that it has
             folder = os.open(self.folder, os.O_RDONLY)
             self._lock(held, folder, fcntl.LOCK_EX if part is None else fcntl.LOCK_SH)
             if part is not None:
