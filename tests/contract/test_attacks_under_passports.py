@@ -15,11 +15,13 @@ from vflens.errors import ConfigError
 from vflens.experiments.offline.attack import attack_recorded
 from vflens.experiments.results.folders import read_party
 from vflens.plugins.attack import Attack
+from vflens.plugins.malicious import SendingAttack
 from vflens.registry import ATTACKS
 from vflens.types import Knowledge, Phase, Setting
 
 KINDS: dict[str, type[Attack]] = {n: ATTACKS.get(n) for n in ATTACKS.names()}
-CLASSES = {n: kind for n, kind in KINDS.items() if Setting.VERTICAL in kind.settings}
+READING = {n: kind for n, kind in KINDS.items() if not issubclass(kind, SendingAttack)}
+CLASSES = {n: kind for n, kind in READING.items() if Setting.VERTICAL in kind.settings}
 LABELS = [n for n in CLASSES if CLASSES[n].estimates == "labels"]
 FEATURES = [n for n in CLASSES if n not in LABELS and Knowledge.ARCHITECTURE in CLASSES[n].needs]
 QUICK = {"starts": 1, "steps": 4, "learning_steps": 4, "draws": 20}

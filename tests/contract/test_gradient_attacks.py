@@ -68,7 +68,7 @@ def test_a_report_shows_a_clients_image_beside_its_reconstruction(tmp_path: Path
 
 @pytest.mark.parametrize("batch", [1, 2])
 def test_a_linear_first_layer_with_bias_gives_its_rows_away(tmp_path: Path, batch: int) -> None:
-    attacks: Attacks = [{"name": "first_layer"}, {"name": "dlg", "starts": 2, "steps": 100}]
+    attacks: Attacks = [{"name": "first_layer"}, {"name": "dlg", "starts": 6, "steps": 100}]
     found = _figures(tmp_path, _tables(20), attacks, batch=batch, model=MLP)
     for target in ("a", "b"):
         assert found["matched_mse", "dlg", target] < EXACT

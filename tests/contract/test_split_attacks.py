@@ -20,6 +20,7 @@ from vflens.models.families.split_network import SplitNetwork
 from vflens.models.networks.architectures import bottom
 from vflens.models.networks.parameters import to_arrays
 from vflens.plugins.attack import Attack
+from vflens.plugins.malicious import SendingAttack
 from vflens.plugins.view import AdversaryView
 from vflens.registry import ATTACKS
 from vflens.score.labels import named
@@ -39,7 +40,8 @@ from vflens.types import (
 )
 
 KINDS: Mapping[str, type[Attack]] = {n: ATTACKS.get(n) for n in ATTACKS.names()}
-CLASSES = {n: kind for n, kind in KINDS.items() if Setting.VERTICAL in kind.settings}
+READING = {n: kind for n, kind in KINDS.items() if not issubclass(kind, SendingAttack)}
+CLASSES = {n: kind for n, kind in READING.items() if Setting.VERTICAL in kind.settings}
 LABELS = [n for n in CLASSES if CLASSES[n].estimates == "labels"]
 FEATURES = [n for n in CLASSES if n not in LABELS and Knowledge.ARCHITECTURE in CLASSES[n].needs]
 NAMES = FEATURES + LABELS

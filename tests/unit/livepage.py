@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -27,7 +28,9 @@ class Browser:
 
     def request(self, method: str, path: str, *, follow: bool = True, host: str = "") -> httpx.Response:
         """The answer to a request, with the host that the browser would name, or ``host``."""
-        return asyncio.run(self._ask(method, path, follow, {"Host": host} if host else {}))
+        asked = self._ask(method, path, follow, {"Host": host} if host else {})
+        with ThreadPoolExecutor(1) as thread:  # this one has a loop while Playwright has a browser
+            return thread.submit(asyncio.run, asked).result()
 
     def enter(self) -> Browser:
         """Exchange the token for a cookie."""
