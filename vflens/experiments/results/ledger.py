@@ -73,7 +73,7 @@ def in_bytes(nbytes: float) -> str:
 
 
 def lines(run: Run) -> list[Line]:
-    """What crossed the wire in ``run``, phase by phase.
+    """What crossed the wire in ``run``, phase by phase, then by sender, receiver and kind.
 
     Receivers record it. What a party released to receivers whose folders were not given, its own logs have:
     without the bytes and rows of training and disclosures, of which they keep digests only.
@@ -88,7 +88,7 @@ def lines(run: Run) -> list[Line]:
     order = {
         phase: i for i, phase in enumerate(dict.fromkeys([*phases, *(c.phase for c in received + sent)]))
     }
-    found = sorted(received + sent, key=lambda c: order[c.phase])
+    found = sorted(received + sent, key=lambda c: (order[c.phase], c.sender, c.receiver, c.point))
     return [Line(_with_rows(run, c), _defenses(run, c)) for c in found]
 
 
