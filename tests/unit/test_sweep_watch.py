@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from browser import chromium, page
+from commandline import Refused, refused, vflens
 from livepage import Browser
 from test_live_page import watching
 from test_sweep_parts import SETTINGS
@@ -19,7 +20,7 @@ from vflens.experiments.sweeps.sweep import run_part, run_sweep
 from vflens.experiments.sweeps.sweep_file import SweepFile, cells
 from vflens.experiments.watch.sweep import SweepPage, holds_sweep
 
-_FIXTURES = (chromium, page)  # used by name
+_FIXTURES = (chromium, page, refused, vflens)  # used by name
 HOSTILE = "</script><b>"
 
 
@@ -61,6 +62,31 @@ def test_a_damaged_description_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / ".tiny" / "sweep.json").write_text('{"sweep": "tiny"}')
     with pytest.raises(DataError, match=r"sweep\.json: it describes no sweep .*: start the sweep again$"):
         SweepPage(tmp_path)
+
+
+def test_a_cell_that_is_none_is_named_and_its_neighbour_shown(tmp_path: Path) -> None:
+    what, pool = SweepFile.model_validate(SETTINGS), Pool(tmp_path / ".tiny")
+    run_part(what, pool, Part(1, 4))
+    bad = [cell.file() for cell in cells(what)[1:4]]
+    whole = {"defense": "d", "seed": 1, "attack": "a", "target": "t", "scored_set": "predict"}
+    hostile = "\x1b[31m\u202e" + 10_000 * "A"
+    write_rows(pool.folder / bad[0], [{**whole, "strength": "much", "refused": "no"}])
+    write_rows(pool.folder / bad[1], [{"defense": "d", "strength": 1.0}])
+    write_rows(pool.folder / bad[2], [{"defense": hostile, "strength": 1.0, "refused": "so"}])
+    browser = Browser(SweepPage(tmp_path)).enter()
+    first = browser.get("/").text
+    for html in (first, browser.get("/report.html").text):
+        assert "\x1b" not in html
+        assert "\u202e" not in html
+        assert 2_000 * "A" not in html
+    assert "2 of 4 federations" in first
+    assert first.count("holds no results of a sweep: remove it") == 2
+    assert len(shown(first)) == 2
+
+
+def test_a_sweep_that_has_ended_names_its_page(tmp_path: Path, refused: Refused) -> None:
+    (tmp_path / "sweep.html").write_text("<p>")
+    assert refused(2, "watch", tmp_path) == f"the sweep in {tmp_path} has ended: open {tmp_path}/sweep.html"
 
 
 @pytest.mark.timeout(300)

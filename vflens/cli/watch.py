@@ -40,6 +40,8 @@ def watch(
             open_browser(address)
 
     alone = len(folders) == 1 and holds_sweep(folders[0])
+    if not alone and (ended := folders[0] / "sweep.html").is_file():
+        raise ConfigError(f"the sweep in {folders[0]} has ended: open {ended}")
     serve(SweepPage(folders[0]) if alone else RunsPage(folders), announce, port)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from vflens.experiments.sweeps.explorer import explained, packed
 from vflens.experiments.sweeps.pool import Rows
 from vflens.experiments.sweeps.sweep import FACTS, refusals, render
 from vflens.experiments.sweeps.sweep_page import drawing
+from vflens.experiments.watch.events import sentence
 from vflens.storage.json_file import json_object
 from vflens.storage.metrics import parquet_rows
 
@@ -41,20 +41,22 @@ class SweepPage:
         facts_file = next(out.glob(f".*/{FACTS}"))
         try:
             facts = json_object(facts_file.read_text(encoding="utf-8"))
-            self._name, self._seeds = str(facts["sweep"]), int(facts["seeds"])
+            self._name, self._seeds = sentence(str(facts["sweep"])), int(facts["seeds"])
             self._files = [str(name) for name in facts["files"]]
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
             raise DataError(
                 f"{facts_file}: it describes no sweep ({error}): start the sweep again"
             ) from error
         self._out, self._folder = out, facts_file.parent
         self._cells: dict[str, Rows] = {}
+        self._damaged: set[str] = set()
 
     def panels(self, chosen: Mapping[str, str]) -> dict[str, str]:
         """See :class:`vflens.experiments.watch.app.LivePage`."""
         self._read()
         parts, found = _templates().get_template("explorer.html.j2").module, list(self._cells.values())
         refused = refusals([row for rows in found for row in rows])
+        refused += map(_unreadable, sorted(self._damaged))
         state = (self._name, len(found), len(self._files), not self._folder.exists(), refused)
         shown = {
             "progress": str(parts.progress(*state)),  # type: ignore[attr-defined]
@@ -80,22 +82,43 @@ class SweepPage:
     def _read(self) -> None:
         """Read the cells that are new; each file is written whole. The last ones may vanish unread."""
         there = {file.name for file in self._folder.glob("*.parquet")}
-        for name in (name for name in self._files if name in there and name not in self._cells):
-            with suppress(OSError, pa.ArrowException):
-                self._cells[name] = parquet_rows(self._folder / name)
+        known = self._cells.keys() | self._damaged
+        for name in (name for name in self._files if name in there and name not in known):
+            try:
+                self._cells[name] = _checked(parquet_rows(self._folder / name))
+            except (OSError, pa.ArrowException):
+                continue
+            except (KeyError, TypeError, ValueError):
+                self._damaged.add(name)
         if len(self._cells) < len(self._files) and not self._folder.exists():
             self._read_whole()
 
     def _read_whole(self) -> None:
         """Take the finished sweep's rows, cell by cell; what was refused stays as it was read."""
         try:
-            rows = parquet_rows(self._out / "sweep.parquet")
-        except (OSError, pa.ArrowException):
+            rows = _checked(parquet_rows(self._out / "sweep.parquet"))
+        except (OSError, pa.ArrowException, KeyError, TypeError, ValueError):
             return
         refused = [r for found in self._cells.values() for r in found if r.get("refused")]
         step = -(-len(rows) // len(self._files))
         self._cells = {name: rows[i * step : (i + 1) * step] for i, name in enumerate(self._files)}
         self._cells[self._files[0]] += refused
+
+
+def _checked(rows: Rows) -> Rows:
+    """The ``rows`` of a cell with words that a page can show.
+
+    Raises:
+        KeyError, TypeError, ValueError: they are not those of a sweep.
+    """
+    found = [{sentence(k): sentence(v) if isinstance(v, str) else v for k, v in row.items()} for row in rows]
+    refusals(found)
+    drawing(_scored(found), [])
+    return found
+
+
+def _unreadable(name: str) -> str:
+    return f"{sentence(name)} holds no results of a sweep: remove it, and start the sweep again"
 
 
 def _scored(rows: Rows) -> Rows:
