@@ -16,21 +16,32 @@ from vflens.types import Facts
 def report(
     folders: Annotated[list[Path], typer.Argument(help="run folders, or folders of parties")],
     out: Annotated[Path, typer.Option(help="the page to write")] = Path("report.html"),
+    pdf: Annotated[
+        bool, typer.Option("--pdf", help="also print it, as a PDF beside it, with Chromium")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Write one self-contained page on the given folders.
 
     Example: vflens report runs/digits --out report.html
     """
+    from vflens.experiments.pages.pdf import browser, write_pdf
     from vflens.experiments.pages.report import write_report
     from vflens.experiments.results.folders import read_runs
     from vflens.experiments.results.verdict import alarms, to_json, verdict
 
+    if pdf:
+        browser()  # refuse before the work
     written = write_report(folders, out)
+    files = {"report": str(written)}
+    if pdf:
+        printed = written.with_suffix(".pdf")
+        write_pdf(written, printed)
+        files["pdf"] = str(printed)
     runs = read_runs(folders)
     loud = "".join(f"\n{alarm}" for alarm in alarms(runs))
-    text = f"{verdict(runs)}{loud}\n\nreport: {written}"
-    emit(json, {**to_json(runs), "report": str(written)}, lambda: text)
+    named = "\n".join(f"{kind}: {file}" for kind, file in files.items())
+    emit(json, {**to_json(runs), **files}, lambda: f"{verdict(runs)}{loud}\n\n{named}")
 
 
 def ledger(
