@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
@@ -41,7 +42,8 @@ def test_two_thousand_cells_in_a_browser(benchmark: Any, tmp_path: Path) -> None
         print(f"long tasks until then, ms: {window.evaluate('window.long')}")
         sort = window.locator("#explorer thead button[name=relative]")
         find = window.locator("#explorer .find")
-        for name, act in {"sort": sort.click, "find": lambda: find.fill("noise3 a1")}.items():
+        acts: dict[str, Callable[[], None]] = {"sort": sort.click, "find": lambda: find.fill("noise3 a1")}
+        for name, act in acts.items():
             window.evaluate("window.long.length = 0")
             begun = perf_counter()
             act()
