@@ -71,7 +71,7 @@ def test_a_cell_that_is_none_is_named_and_its_neighbour_shown(tmp_path: Path) ->
     whole = {"defense": "d", "seed": 1, "attack": "a", "target": "t", "scored_set": "predict"}
     hostile = "\x1b[31m\u202e" + 10_000 * "A"
     write_rows(pool.folder / bad[0], [{**whole, "strength": "much", "refused": "no"}])
-    write_rows(pool.folder / bad[1], [{"defense": "d", "strength": 1.0}])
+    write_rows(pool.folder / bad[1], [{**whole, "strength": 1.0, "attack": 3.5, "mse": 1.0, "blind": 1.0}])
     write_rows(pool.folder / bad[2], [{"defense": hostile, "strength": 1.0, "refused": "so"}])
     browser = Browser(SweepPage(tmp_path)).enter()
     first = browser.get("/").text
@@ -81,7 +81,10 @@ def test_a_cell_that_is_none_is_named_and_its_neighbour_shown(tmp_path: Path) ->
         assert 2_000 * "A" not in html
     assert "2 of 4 federations" in first
     assert first.count("holds no results of a sweep: remove it") == 2
+    assert browser.get("/report.html").text.count("holds no results of a sweep: remove it") == 2
     assert len(shown(first)) == 2
+    write_rows(pool.folder / bad[0], [{**whole, "strength": 1.0, "refused": "no"}])
+    assert browser.get("/").text.count("holds no results of a sweep: remove it") == 1
 
 
 def test_a_sweep_that_has_ended_names_its_page(tmp_path: Path, refused: Refused) -> None:

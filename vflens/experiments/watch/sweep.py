@@ -55,8 +55,7 @@ class SweepPage:
         """See :class:`vflens.experiments.watch.app.LivePage`."""
         self._read()
         parts, found = _templates().get_template("explorer.html.j2").module, list(self._cells.values())
-        refused = refusals([row for rows in found for row in rows])
-        refused += map(_unreadable, sorted(self._damaged))
+        refused = [*refusals([row for rows in found for row in rows]), *self._unreadable()]
         state = (self._name, len(found), len(self._files), not self._folder.exists(), refused)
         shown = {
             "progress": str(parts.progress(*state)),  # type: ignore[attr-defined]
@@ -77,18 +76,26 @@ class SweepPage:
         found = [row for rows in self._cells.values() for row in rows]
         done = f"{self._name}: {len(self._cells)} of {len(self._files)} federations"
         rows = _scored(found)
-        return render(done, drawing(rows, []), refusals(found), data="none yet", command="vflens sweep")
+        refused = [*refusals(found), *self._unreadable()]
+        return render(done, drawing(rows, []), refused, data="none yet", command="vflens sweep")
+
+    def _unreadable(self) -> list[str]:
+        """A sentence for each cell that is none."""
+        return [
+            f"{sentence(name)} holds no results of a sweep: remove it, and start the sweep again"
+            for name in sorted(self._damaged)
+        ]
 
     def _read(self) -> None:
         """Read the cells that are new; each file is written whole. The last ones may vanish unread."""
         there = {file.name for file in self._folder.glob("*.parquet")}
-        known = self._cells.keys() | self._damaged
-        for name in (name for name in self._files if name in there and name not in known):
+        self._damaged.clear()  # a file may be another one by now
+        for name in (name for name in self._files if name in there and name not in self._cells):
             try:
                 self._cells[name] = _checked(parquet_rows(self._folder / name))
             except (OSError, pa.ArrowException):
                 continue
-            except (KeyError, TypeError, ValueError):
+            except (KeyError, TypeError, ValueError, AttributeError):
                 self._damaged.add(name)
         if len(self._cells) < len(self._files) and not self._folder.exists():
             self._read_whole()
@@ -97,7 +104,7 @@ class SweepPage:
         """Take the finished sweep's rows, cell by cell; what was refused stays as it was read."""
         try:
             rows = _checked(parquet_rows(self._out / "sweep.parquet"))
-        except (OSError, pa.ArrowException, KeyError, TypeError, ValueError):
+        except (OSError, pa.ArrowException, KeyError, TypeError, ValueError, AttributeError):
             return
         refused = [r for found in self._cells.values() for r in found if r.get("refused")]
         step = -(-len(rows) // len(self._files))
@@ -109,16 +116,12 @@ def _checked(rows: Rows) -> Rows:
     """The ``rows`` of a cell with words that a page can show.
 
     Raises:
-        KeyError, TypeError, ValueError: they are not those of a sweep.
+        KeyError, TypeError, ValueError, AttributeError: they are not those of a sweep.
     """
     found = [{sentence(k): sentence(v) if isinstance(v, str) else v for k, v in row.items()} for row in rows]
     refusals(found)
     drawing(_scored(found), [])
     return found
-
-
-def _unreadable(name: str) -> str:
-    return f"{sentence(name)} holds no results of a sweep: remove it, and start the sweep again"
 
 
 def _scored(rows: Rows) -> Rows:
