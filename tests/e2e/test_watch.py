@@ -403,9 +403,6 @@ def test_reports_show_the_heads(watched: Watched, tmp_path: Path) -> None:
 # --- a certificate that ends during the run
 
 
-@pytest.mark.xfail(
-    reason="a coordinator may go on to show its ended certificate: not understood", strict=False
-)
 @pytest.mark.facts
 def test_parties_name_the_coordinators_ended_certificate_and_resume_once_it_is_renewed(
     tmp_path: Path,

@@ -79,8 +79,12 @@ class Identity:
     @property
     def files(self) -> Files:
         """The newest files that fit together; take them once for what must agree, the next may be others."""
+        return self._looked_at(_LOOK_SECONDS)
+
+    def _looked_at(self, seconds: float) -> Files:
+        """What the files said when they were last looked at, ``seconds`` ago at most."""
         with self._lock:
-            if time.monotonic() - self._looked >= _LOOK_SECONDS:
+            if time.monotonic() - self._looked >= seconds:
                 self._looked = time.monotonic()
                 self._look()
             return self._files
@@ -129,12 +133,15 @@ class Identity:
         return frozenset(subject.uri.encode() for subject in subjects)
 
     def server_credentials(self) -> grpc.ServerCredentials:
-        """What a server shows, read anew when a caller connects; every caller must show a certificate."""
+        """What a server shows, read anew when a caller connects; every caller must show a certificate.
+
+        Each time the files are looked at: a caller who was told of a renewed certificate connects at once.
+        """
         shown = self.files
 
         def fetch() -> Any:
             nonlocal shown
-            files = self.files
+            files = self._looked_at(0)
             if files.version == shown.version:
                 return None
             shown = files
