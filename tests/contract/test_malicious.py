@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from accidents import outcome, rebuild_all, train_until
-from laboratory import SYNTHETIC, close, deal, experiment, federation, figures
+from accidents import outcome, over_grpc, rebuild_all, train_until
+from laboratory import SYNTHETIC, close, deal, estimates, experiment, federation, figures, transcripts
 
 from vflens.config import load_party
 from vflens.errors import ConfigError
@@ -16,6 +16,7 @@ from vflens.experiments.results.folders import read_runs
 from vflens.experiments.results.ledger import notes
 from vflens.experiments.results.verdict import alarms
 from vflens.experiments.run.check import check_party
+from vflens.experiments.run.run import run
 from vflens.storage import journal
 from vflens.types import Point
 
@@ -56,15 +57,15 @@ def test_it_is_marked_everywhere_and_scored_as_any_attack(tmp_path: Path) -> Non
     assert "MALICIOUS" in check_party(load_party(files["active"]))["summary"]
     local = federation(tmp_path / "run", **FSHA, malicious=True)
     local.run()
-    (run,) = read_runs([tmp_path / "run"])
-    assert any(a.startswith("MALICIOUS") and "active" in a for a in alarms([run]))
-    assert any(n.startswith("MALICIOUS") for n in notes(run, []))
+    (found,) = read_runs([tmp_path / "run"])
+    assert any(a.startswith("MALICIOUS") and "active" in a for a in alarms([found]))
+    assert any(n.startswith("MALICIOUS") for n in notes(found, []))
     assert "malicious" in (tmp_path / "run/active/events.jsonl").read_text(encoding="utf-8")
     assert figures(tmp_path / "run/passive")["mse", "fsha", ""] > 0
 
 
 @pytest.mark.parametrize("place", ["coordinator", "active"])
-def test_links_and_restarts_change_no_bit_of_what_it_sends(tmp_path: Path, place: str) -> None:
+def test_grpc_and_restarts_change_no_bit_of_what_it_sends(tmp_path: Path, place: str) -> None:
     settings = {**FSHA, "malicious": True, "aggregator": place, "limits": {"checkpoint_steps": 3}}
     plain = federation(tmp_path / "plain", **settings)
     plain.coordinator.prepare()
@@ -72,11 +73,23 @@ def test_links_and_restarts_change_no_bit_of_what_it_sends(tmp_path: Path, place
     expected = outcome(plain, tmp_path / "plain")
     assert any("sending/judging" in name for name in plain.active.state())
     again = federation(tmp_path / "again", **settings)
-    again.coordinator.prepare()
-    train_until(again, 5)
-    rebuild_all(again)
-    again.coordinator.train()
-    assert outcome(again, tmp_path / "again") == expected
+    with over_grpc(again):
+        again.coordinator.prepare()
+        train_until(again, 5)
+        rebuild_all(again)
+        again.coordinator.train()
+        found = outcome(again, tmp_path / "again")
+    assert found == expected
+
+
+def test_processes_give_the_bits_of_one_process(tmp_path: Path) -> None:
+    found = []
+    for name in ("processes", "one"):
+        what = experiment(tmp_path / name, **FSHA, malicious=True, network={"transport": "unix"})
+        (home,) = run(what, in_process=name == "one").scenarios
+        found.append((estimates(home), transcripts(home), figures(home / "passive")["mse", "fsha", ""]))
+    assert found[0] == found[1]
+    assert set(found[0][0]) == {"passive.fsha.npz"}
 
 
 def test_what_leaves_is_no_gradient_of_the_loss(tmp_path: Path) -> None:
