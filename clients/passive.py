@@ -194,8 +194,9 @@ class PassiveParty(VerticalParty[AlignedRun[PassivePart]]):
     def relearn(self, logged: Sequence[Released]) -> None:
         """See :meth:`VerticalParty.relearn`."""
         (released,) = logged
-        inputs = self.inputs_of(released.rows, released.exchange)
-        self.run.model.learn(inputs, released.tensor("gradient"), released.exchange)
+        rows, exchange = released.rows, released.exchange
+        gradient = self.chain.fold("on_received", released.tensor("gradient"), exchange, rows)
+        self.run.model.learn(self.inputs_of(rows, exchange), gradient, exchange)
 
     def _learn(self, received: Released) -> None:
         federation = self.run.federation

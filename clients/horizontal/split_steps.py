@@ -26,9 +26,12 @@ _NO_ROWS = np.zeros(0, np.int32)
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Inputs (n, d) and soft labels (n, k) of one step, in the exchange that sends their embedding."""
+    """Rows (n,), inputs (n, d) and soft labels (n, k) of one step, in the exchange that sends their
+    embedding.
+    """
 
     exchange: Exchange
+    rows: Array
     x: Array
     y: Array
 
@@ -96,9 +99,10 @@ class SplitSteps:
                 f"step {exchange.step} is not due at {self._name!r}: begin round {exchange.round} with its "
                 "parameters"
             )
-        gradient = self._checked(act.received, self._sent)
-        self._bottom.learn(self._sent.x, gradient.tensor("gradient"), self._sent.exchange)
-        self._record(gradient)
+        received, sent = self._checked(act.received, self._sent), self._sent
+        g = self._chain.fold("on_received", received.tensor("gradient"), sent.exchange, sent.rows)
+        self._bottom.learn(sent.x, g, sent.exchange)
+        self._record(received)
         if place < len(self._batches):
             return self._embedded(exchange, place)
         self._sent = None
@@ -110,7 +114,7 @@ class SplitSteps:
         batch, fold = self._batches[place], self._chain.fold
         x = fold("on_batch", self._run.inputs[batch], exchange, batch)
         y = fold("on_batch_labels", self._run.soft_labels[batch], exchange, batch)
-        self._sent, self._next = Batch(exchange, x, y), exchange.step + 1
+        self._sent, self._next = Batch(exchange, batch, x, y), exchange.step + 1
         values = {"embedding": self._bottom.forward(x, exchange), "labels": y}
         places = np.arange(len(batch), dtype=np.int32)  # in the batch: the server knows no row
         return StepReply(self._gate.release(Point.EMBEDDING, exchange, places, values))

@@ -205,12 +205,13 @@ class VerticalParty(Target, Generic[R_co]):
 
     def state(self) -> dict[str, Array]:
         """All that training changed, as arrays."""
-        return self.run.model.state()
+        return {**self.run.model.state(), **self.chain.memory.state()}
 
     def load(self, state: Mapping[str, Array]) -> None:
         """See :meth:`vflens.member.member.Member.load`."""
         check_state(state, self.state())
         self.run.model.load(state)
+        self.chain.memory.load(state)
 
     @abstractmethod
     def learned_width(self, sender: str) -> int:

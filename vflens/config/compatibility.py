@@ -28,11 +28,11 @@ from vflens.types import Role, Setting
 _DATA_PARTY = frozenset({"on_inputs", "on_batch", "wrap_model", "penalty", "on_embedding"})
 #: The hooks of each role; ``wrap_model`` and ``penalty`` only for split networks.
 HOOKS = {
-    Role.PASSIVE: _DATA_PARTY | {"on_parameters", "on_dataset"},
+    Role.PASSIVE: _DATA_PARTY | {"on_received", "on_parameters", "on_dataset"},
     Role.ACTIVE: _DATA_PARTY | {"on_labels", "on_batch_labels", "on_outputs", "on_gradient"},
     Role.COORDINATOR: frozenset({"on_embedding", "on_scores"}),
     Role.CLIENT: frozenset(
-        {"on_inputs", "on_labels", "on_batch", "on_batch_labels", "wrap_model", "on_update"}
+        {"on_inputs", "on_labels", "on_batch", "on_batch_labels", "on_received", "wrap_model", "on_update"}
     ),
     Role.SERVER: frozenset(),
 }
@@ -40,6 +40,12 @@ HOOKS = {
 _GRANTED = {"embeddings": "on_embedding", "gradients": "on_gradient", "parameters": "on_parameters"}
 #: Hooks at which an ε is that of one row in one exchange.
 _PER_ROW = frozenset({"on_batch_labels", "on_embedding", "on_gradient"})
+
+
+def acts_among(hooks: frozenset[str], defense: Defense | type[Defense]) -> bool:
+    """Whether ``defense`` acts where these ``hooks`` are; one that watches gradients needs some to arrive."""
+    own = defense.hooks()
+    return bool(own & hooks) and ("on_received" in hooks or "on_received" not in own)
 
 
 def build_defenses(config: MemberConfig) -> list[NamedDefense]:
@@ -64,7 +70,7 @@ def build_defenses(config: MemberConfig) -> list[NamedDefense]:
     defenses: list[NamedDefense] = build_plugins(DEFENSES, config.defenses)
     for name, defense in defenses:
         no_top = {"wrap_model"} if defense.bottom_only and config.role is Role.ACTIVE else set()
-        if not defense.hooks() & (available - no_top):
+        if not acts_among(available - no_top, defense):
             raise ConfigError(
                 f"defence {name!r} at {config.role} {config.party!r} would never act: "
                 f"it changes {_listed(defense.hooks())}, this party handles {_listed(available)}: "
@@ -255,7 +261,7 @@ def check_family(defenses: Iterable[NamedDefense], party: str, model: ModelFamil
 
 def check_wrapped(defenses: Iterable[NamedDefense], party: str, horizontal: Horizontal) -> None:
     """Refuse a defence around a bottom model that is averaged: its keys would meet other weights in every
-    round.
+    round. Refuse one that watches gradients where none arrive.
 
     Raises:
         ConfigError: names it.
@@ -266,6 +272,11 @@ def check_wrapped(defenses: Iterable[NamedDefense], party: str, horizontal: Hori
             raise ConfigError(
                 f"defence {name!r} at {party!r} stands around a bottom model of the client's own, "
                 f"horizontal.method = {horizontal.method!r} has none: choose 'lg_fedavg'"
+            )
+        if "on_received" in defense.hooks() and horizontal.method != "splitfed":
+            raise ConfigError(
+                f"defence {name!r} at {party!r} watches gradients that arrive, horizontal.method = "
+                f"{horizontal.method!r} sends none: choose 'splitfed'"
             )
 
 

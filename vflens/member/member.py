@@ -52,6 +52,7 @@ from vflens.member.recovery import RecoveryLog, as_storage_error
 from vflens.member.stage import Reached, Stage
 from vflens.member.start_nonce import start_nonce
 from vflens.member.step_log import StepLog
+from vflens.member.suspicions import suspicions
 from vflens.plugins.chain import DefenseChain
 from vflens.plugins.defense import GATE_HOOKS
 from vflens.protocol.acts import ANSWERS
@@ -111,9 +112,9 @@ class Member(Party):
         self.recovery = RecoveryLog.beside(self.transcript, learns_from, recovery, every)
         self.log = party_log(self.folder / "events.jsonl", self.name)
         self.metrics = Metrics(self.folder / "metrics.parquet")
-        nonce = start_nonce(self.folder, lab=config.lab)
-        drawn = (self.secret, nonce, parameters)
-        self.chain = DefenseChain(lambda: self.owner, defenses, *drawn, common=common)
+        drawn = (self.secret, start_nonce(self.folder, lab=config.lab), parameters)
+        told = suspicions(self.name, self.metrics, self.log)
+        self.chain = DefenseChain(lambda: self.owner, defenses, *drawn, common=common, report=told)
         steps = StepLog(recovery / "steps.bin") if asked_for_rows else None
         self.gate = ReleaseGate(self.name, self.chain, self.folder / "released", steps)
         self._gives, self.predicts = ANSWERS[learns_from], Point.EMBEDDING  # in training, in prediction

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
     from vflens.models.part import Penalty, Wrap
 
+_REMEMBERING = ("on_update", "on_received")
+
 
 class DefenseChain:
     """The configured defences of one owner, folded in order; records which of them ever acted.
@@ -32,6 +35,7 @@ class DefenseChain:
         nonce: of the owner's start.
         parameters: what a defence that ``needs_parameters`` is fitted to; None where there are none.
         common: the secret that the data parties share.
+        report: is called with what :meth:`Context.suspect` records: defence's name, exchange, score, alarm.
     """
 
     def __init__(
@@ -43,8 +47,9 @@ class DefenseChain:
         parameters: Callable[[], Mapping[str, Array]] | None = None,
         *,
         common: bytes = b"",
+        report: Callable[[str, Exchange, float, bool], None] = lambda *suspicion: None,
     ) -> None:
-        self._owner, self._parameters = owner, parameters
+        self._owner, self._parameters, self._report = owner, parameters, report
         self._secret, self._nonce, self._common = secret, nonce, common
         self.named = tuple(defenses)
         self.defenses = tuple(defense for _, defense in defenses)
@@ -151,7 +156,7 @@ class DefenseChain:
         for name, tensor in result.items() if isinstance(result, Mapping) else ():
             _check_result(defense, hook, value.get(name, tensor), tensor)
         if context.memory:
-            self.memory.keep(position, exchange.round, context.memory)
+            self.memory.keep(position, _number(hook, exchange), context.memory)
         return result
 
     def _at_start(self, hook: str, exchange: Exchange) -> list[tuple[int, Defense, Context]]:
@@ -164,8 +169,9 @@ class DefenseChain:
 
     def _context(self, position: int, hook: str, exchange: Exchange, rows: Array) -> Context:
         known = (exchange, rows, self._state(position), hook, position)
-        kept = self.memory.before(position, exchange.round) if hook == "on_update" else {}
-        return Context(self._owner(), *known, self._secret, self._nonce, self._common, kept)
+        kept = self.memory.before(position, _number(hook, exchange)) if hook in _REMEMBERING else {}
+        report = partial(self._report, self.named[position][0], exchange)
+        return Context(self._owner(), *known, self._secret, self._nonce, self._common, kept, report)
 
     def _state(self, position: int) -> Mapping[str, Array]:
         if position not in self._states:
@@ -174,6 +180,11 @@ class DefenseChain:
                 owner = replace(owner, parameters=self._parameters())
             self._states[position] = defense.fit(owner, stream(self._secret, "defense fit", position))
         return self._states[position]
+
+
+def _number(hook: str, exchange: Exchange) -> int:
+    """What counts the calls of ``hook``, which remembers the one before: steps, or a client's rounds."""
+    return exchange.step if hook == "on_received" else exchange.round
 
 
 def _check_result(defense: Defense, hook: str, before: Array, after: Any) -> None:

@@ -1,9 +1,9 @@
 """The base of every defence: hooks that a plug-in overrides, identity by default.
 
 Two kinds of hooks. *Inside the owner*, nothing leaves and nothing is recorded: ``on_inputs``, ``on_labels``,
-``on_batch``, ``on_batch_labels``, ``on_outputs``, ``wrap_model``, ``penalty``. *At the gate*, the value is
-about to leave: the release gate folds the configured defences over it once, seals it and keeps it, so a retry
-is answered from the log.
+``on_batch``, ``on_batch_labels``, ``on_received``, ``on_outputs``, ``wrap_model``, ``penalty``. *At the
+gate*, the value is about to leave: the release gate folds the configured defences over it once, seals it and
+keeps it, so a retry is answered from the log.
 """
 
 from __future__ import annotations
@@ -37,7 +37,11 @@ GATE_HOOKS: Mapping[Point, str] = {
 _BLOCK = 64  # rows that share a stream: few enough to draw all of them for one
 #: Inner hooks on the rows of one exchange. A restart repeats those of training, so their draws repeat too.
 BATCH_HOOKS = ("on_batch", "on_batch_labels")
-INNER_HOOKS = ("on_inputs", "on_labels", *BATCH_HOOKS, "on_outputs", "wrap_model", "penalty")
+INNER_HOOKS = ("on_inputs", "on_labels", *BATCH_HOOKS, "on_received", "on_outputs", "wrap_model", "penalty")
+
+
+def _unheard(score: float, alarm: bool) -> None:
+    """A context that no chain made reports to nobody."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +61,10 @@ class Context:
     secret: InitVar[bytes]
     nonce: str = ""  # of the party's start (:mod:`vflens.member.start_nonce`)
     common: InitVar[bytes] = b""  # the secret that the data parties share; empty at a coordinator
-    #: In ``on_update`` what this defence kept of the round before; what it holds afterwards is kept.
+    #: In ``on_update`` what this defence kept of the round before, in ``on_received`` of the step before;
+    #: what it holds afterwards is kept.
     memory: dict[str, Array] = field(default_factory=dict)
+    report: Callable[[float, bool], None] = field(default=_unheard, repr=False)
     _in_exchange: Key = field(init=False, repr=False)
     _in_common: Key | None = field(init=False, repr=False)
     _in_run: Key = field(init=False, repr=False)
@@ -113,6 +119,12 @@ class Context:
         the value among ``names``.
         """
         return self._in_run.derive(*names)
+
+    def suspect(self, score: float, *, alarm: bool) -> None:
+        """Record, in ``on_received``, a detector's ``score`` of this exchange, and its ``alarm``: the party
+        logs it, and reports show it. An alarm changes nothing else.
+        """
+        self.report(score, alarm)
 
     def draw(self, sample: Callable[[np.random.Generator, int], Array]) -> Array:
         """Noise (n, …) for the rows of this exchange, where ``sample(generator, m)`` gives that of m rows.
@@ -188,6 +200,12 @@ class Defense(BaseModel):
     def on_batch_labels(self, y: Array, ctx: Context) -> Array:
         """Soft labels (n, k) of one training exchange; loss, gradient and the own step follow from them."""
         return y
+
+    def on_received(self, g: Array, ctx: Context) -> Array:
+        """The gradient (n, w) that arrived for the rows of one training exchange, from which the bottom model
+        learns. What a later step needs is kept in ``ctx.memory``.
+        """
+        return g
 
     def on_outputs(self, z: Array, ctx: Context) -> Array:
         """What the owner reads of its own predictions (n, k)."""

@@ -41,9 +41,12 @@ class Defended:
 
 
 def candidates() -> Iterator[tuple[str, Document, type[Defense]]]:
-    """Name, settings and class of everything that is tried: what acts on what a prediction releases."""
+    """Name, settings and class of everything that is tried: what acts on what a prediction releases.
+
+    What watches gradients in training hides nothing.
+    """
     for name, defense in _loadable()[0].items():
-        if defense.hooks() & _ACTING:
+        if defense.hooks() & _ACTING and "on_received" not in defense.hooks():
             yield from ((name, dict(settings), defense) for settings in defense.strengths)
 
 

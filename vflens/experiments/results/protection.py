@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from vflens.config import Limits
-from vflens.experiments.results.folders import Run
+from vflens.experiments.results.folders import Metric, Run
 from vflens.experiments.results.results import final
 from vflens.plugins.attack import installed_attack
 from vflens.types import Document, Knowledge, Role
@@ -15,6 +15,18 @@ def malicious(run: Run) -> list[str]:
     """A sentence for each party that was configured to break the protocol."""
     broken = [party.name for party in run.parties if party.settings.malicious]
     return [f"{name} sent other gradients than those of its loss" for name in broken]
+
+
+def hijacked(run: Run) -> list[str]:
+    """A sentence for each detector that raised an alarm, with its first."""
+    found: dict[tuple[str, str], Metric] = {}
+    for m in sorted(run.metrics("hijack_alarm"), key=lambda m: m.step):
+        found.setdefault((m.target, m.column), m)
+    return [
+        f"{detector} at {party} suspects from step {m.step} on that its gradients are not those of a loss "
+        f"(score {m.value:.3f})"
+        for (party, detector), m in sorted(found.items())
+    ]
 
 
 def _reads_released_tables(attack: str) -> bool:

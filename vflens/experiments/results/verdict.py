@@ -13,7 +13,7 @@ from typing import Any
 from vflens.experiments.results import theory
 from vflens.experiments.results.folders import Run
 from vflens.experiments.results.membership import membership_results
-from vflens.experiments.results.protection import malicious, privacy
+from vflens.experiments.results.protection import hijacked, malicious, privacy
 from vflens.experiments.results.results import (
     LabelResult,
     Result,
@@ -94,11 +94,14 @@ def _caveats(runs: Sequence[Run]) -> tuple[str, ...]:
 
 
 def alarms(runs: Sequence[Run]) -> list[str]:
-    """Sentences that reports show first: where theory and measurement disagree, and which attacks failed."""
+    """Sentences that reports show first: who broke the protocol or is suspected to, where theory and
+    measurement disagree, and which attacks failed.
+    """
     named = list(zip(runs, labels(runs), strict=True))
     disagree = "THEORY AND MEASUREMENT DISAGREE"
     return [
         *(f"MALICIOUS, with {label}: {party}" for run, label in named for party in malicious(run)),
+        *(f"HIJACKING SUSPECTED, with {label}: {found}" for run, label in named for found in hijacked(run)),
         *(f"{disagree}, with {label}: {alarm}" for run, label in named for alarm in theory.alarms(run)),
         *(f"AN ATTACK FAILED, with {label}: {failure}" for run, label in named for failure in failures(run)),
     ]
@@ -176,6 +179,7 @@ def _run_json(run: Run, label: str) -> Document:
         ],
         "skipped": [f._asdict() for f in skipped(run)],
         "failed": [f._asdict() for f in failed(run)],
+        "hijacking_suspected": hijacked(run),
         "labels": [{k: _finite(v) for k, v in vars(r).items()} for r in label_results(run)],
         "membership": [r._asdict() for r in membership_results(run)],
         "utility": {k: _finite(v) for k, v in utility(run).items()},

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import NamedTuple
 
-from vflens.config.compatibility import HOOKS
+from vflens.config.compatibility import HOOKS, acts_among
 from vflens.plugins.attack import Attack, installed_attack
 from vflens.plugins.defense import installed_defense
 from vflens.registry import ATTACKS, DEFENSES
@@ -51,7 +51,7 @@ class Federation:
         kind = installed_defense(name)
         if kind is None:
             return []
-        found = [p for p, role in self.members.items() if kind.hooks() & HOOKS[role]]
+        found = [p for p, role in self.members.items() if acts_among(HOOKS[role], kind)]
         tried = kind.strengths[len(kind.strengths) // 2]
         return [{"name": name, "at": party, **tried} for party in found or [self.otherwise]]
 

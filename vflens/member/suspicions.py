@@ -1,0 +1,26 @@
+"""What a party records when a defence watches the gradients that arrive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from structlog.typing import FilteringBoundLogger
+
+from vflens.storage.metrics import Metrics
+from vflens.types import Exchange
+
+
+def suspicions(
+    party: str, metrics: Metrics, log: FilteringBoundLogger
+) -> Callable[[str, Exchange, float, bool], None]:
+    """What records a detector's name, exchange, score and alarm: figures "hijack_score" and, with an alarm,
+    "hijack_alarm" by detector and step, and a warning in the log.
+    """
+
+    def record(detector: str, exchange: Exchange, score: float, alarm: bool) -> None:
+        metrics.add("hijack_score", score, target=party, column=detector, step=exchange.step)
+        if alarm:
+            metrics.add("hijack_alarm", score, target=party, column=detector, step=exchange.step)
+            log.warning("hijacking suspected", detector=detector, step=exchange.step, score=round(score, 3))
+
+    return record
