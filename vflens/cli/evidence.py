@@ -148,7 +148,8 @@ def attack(
     Example: vflens attack runs/digits/undefended/active --attack cls --set start=half
     """
     from vflens.cli.progress import StageBar
-    from vflens.experiments.offline.attack import attack_recorded, given_parameters
+    from vflens.experiments.offline.attack import attack_recorded
+    from vflens.experiments.offline.command import given_parameters
     from vflens.experiments.offline.given_arrays import attack_arrays
     from vflens.types import Phase
 
@@ -184,7 +185,10 @@ def score(
     config: Annotated[
         Path | None, typer.Option(help="the target's own configuration, in its run folder")
     ] = None,
-    truth: Annotated[Path | None, typer.Option(help="for --arrays: npz with x, the true columns")] = None,
+    truth: Annotated[
+        Path | None,
+        typer.Option(help="for --arrays: npz with x, the true columns"),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Score an estimate against the target's own table; only the target can.

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,29 +17,33 @@ from vflens.config import (
     Plugin,
     ServerConfig,
     VerticalDataConfig,
-    build_plugins,
     load_party,
 )
 from vflens.coordinator.adversary import parameters_of, scored_set, server_view
-from vflens.errors import ConfigError, PluginError
+from vflens.errors import ConfigError
+from vflens.experiments.offline.command import (
+    carried_out,
+    certificates,
+    configured,
+    named_party,
+    scored_phase,
+    sides,
+)
 from vflens.experiments.offline.score import alone
 from vflens.experiments.offline.verified import check_verifiable, verified
 from vflens.experiments.results.folders import read_party
-from vflens.member.adversary import reconstructed, save_estimate
+from vflens.member.adversary import save_estimate
 from vflens.plugins.attack import Attack
-from vflens.plugins.server_view import ServerView
 from vflens.plugins.steps import Progress, silent
 from vflens.plugins.view import AdversaryView
 from vflens.protocol.acts import figures_of
 from vflens.protocol.federation import Federation
 from vflens.protocol.horizontal import HorizontalFederation
-from vflens.randomness import secret_from_seed, stream
-from vflens.registry import ATTACKS
 from vflens.services.folder import exclusive
 from vflens.storage.files import load_arrays
 from vflens.storage.journal import Reader
 from vflens.storage.private import owner_only
-from vflens.types import Array, Document, Estimate, Facts, Phase, Point, Role, Setting
+from vflens.types import Array, Document, Facts, Phase, Point, Role, Setting
 
 if TYPE_CHECKING:
     from torch.nn import Module
@@ -85,21 +88,21 @@ def attack_recorded(
         raise ConfigError(f"{folder} is a client's: the adversary is in the server, give the server's folder")
     federation = HorizontalFederation.load(folder) if horizontal else Federation.load(folder)
     config = load_party(folder / "config.toml")
-    attack = _configured(config, name, parameters or {})
+    attack = configured(_attacks(config), name, parameters or {})
     _check_setting(attack, name, Setting.HORIZONTAL if horizontal else Setting.VERTICAL)
     if verify:
         check_verifiable(name, attack)
     if isinstance(config, ServerConfig) and isinstance(federation, HorizontalFederation):
-        _scored(attack, name, scored)
+        scored_phase(attack, name, scored)
         run = config, federation, folder
         return _attack_client(attack, name, run, target, out, progress=progress)
     assert isinstance(federation, Federation)
-    party, target = _sides(attack, config.party, federation, target)
+    party, target = sides(attack, config.party, federation, target)
     transcript = Reader(folder / "transcript")
-    scored = _scored(attack, name, scored)
+    scored = scored_phase(attack, name, scored)
     see = _views(attack, federation, config, folder, party=party, target=target, transcript=transcript)
     view = see(rows=_estimated(attack, federation, transcript, target, scored), progress=progress)
-    estimate = _estimate(attack, view, name, config.seed)
+    estimate = carried_out(attack, view, name, config.seed)
     with owner_only():  # the guess of the target's rows
         save_estimate(out, estimate, run=federation.run, adversary=party, attack=name, scored=scored)
     return {
@@ -108,7 +111,7 @@ def attack_recorded(
         "scored_set": scored.value,
         "rows": len(estimate.rows),
         "estimate": str(out),
-        **_certificates(estimate),
+        **certificates(estimate),
         **(verified(name, attack, estimate, see, rows=verify) if verify else {}),
     }
 
@@ -125,7 +128,7 @@ def _attack_client(
     """As :func:`attack_recorded`, on the client ``target`` of a ``run``: its server, facts and folder."""
     config, federation, folder = run
     transcript = Reader(folder / "transcript")
-    client = _named([p.name for p in federation.parties], target)
+    client = named_party([p.name for p in federation.parties], target)
     view = server_view(
         attack,
         federation,
@@ -137,7 +140,7 @@ def _attack_client(
         device=config.device,
         progress=progress,
     )
-    estimate = _estimate(attack, view, name, config.seed)
+    estimate = carried_out(attack, view, name, config.seed)
     step = view.round if attack.estimated_round else None
     facts = {"run": federation.run, "adversary": config.party, "attack": name}
     scored = scored_set(attack)
@@ -150,8 +153,13 @@ def _attack_client(
         "rows": len(estimate.rows),
         "estimate": str(out),
         **({"granted": sorted(view.granted)} if view.granted else {}),
-        **_certificates(estimate),
+        **certificates(estimate),
     }
+
+
+def _attacks(config: PartyConfig) -> Sequence[Plugin]:
+    """The attacks that ``config`` gives parameters."""
+    return config.attacks if isinstance(config, VerticalDataConfig | ServerConfig) else ()
 
 
 def _check_setting(attack: Attack, name: str, setting: Setting) -> None:
@@ -188,18 +196,6 @@ def _views(
     )
 
 
-def _estimate(attack: Attack, view: AdversaryView | ServerView, name: str, seed: str) -> Estimate:
-    """What ``attack`` makes of ``view``; a failure names both sides."""
-    rng = stream(secret_from_seed(seed), "attack", name, view.target)
-    view.progress(name, 0, len(view.rows))
-    try:
-        estimate = reconstructed(attack, view, rng)
-    except PluginError as error:
-        raise PluginError(f"attack {name!r} on {view.target!r} failed: {error}") from error
-    view.progress(name, len(view.rows), len(view.rows))
-    return estimate
-
-
 def _own_model(config: PassiveConfig, folder: Path) -> Module:
     """The trained bottom model of the party that ran in ``folder``, rebuilt from its checkpoint and log."""
     with exclusive(folder):
@@ -209,96 +205,6 @@ def _own_model(config: PassiveConfig, folder: Path) -> Module:
             return party.adversary.own_model()
         finally:
             party.close()
-
-
-def _certificates(e: Estimate) -> Document:
-    """Number of rows in each state; median and largest of the figures per row (``docs/estimators.md``)."""
-    states = {str(s): int((e.status == s).sum()) for s in np.unique(e.status)}
-    extras = {
-        name: {"median": float(np.median(extra)), "largest": float(extra.max())}
-        for name, extra in e.extras.items()
-        if extra.dtype.kind == "f" and extra.ndim == 1 and len(extra) and np.isfinite(extra).all()
-    }
-    return {"status": states, **extras}
-
-
-def given_parameters(texts: Sequence[str]) -> Document:
-    """KEY=VALUE texts as an attack's parameters; a value is TOML, else text.
-
-    Raises:
-        ConfigError: a text without "=", or a repeated key.
-    """
-    found: Document = {}
-    for text in texts:
-        key, equals, value = text.partition("=")
-        if not (key.strip() and equals):
-            raise ConfigError(f"--set {text!r}: give KEY=VALUE, as in --set l2=0.001")
-        if key.strip() in found:
-            raise ConfigError(f"--set {key.strip()} is given twice: give it once")
-        found[key.strip()] = _value(value.strip())
-    return found
-
-
-def _value(text: str) -> Any:
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except (tomllib.TOMLDecodeError, RecursionError):
-        return text
-
-
-def _sides(attack: Attack, party: str, federation: Federation, target: str | None) -> tuple[str, str]:
-    """Adversary and target."""
-    active = federation.active.name
-    if attack.estimates == "features":
-        if party != active:
-            raise ConfigError(
-                f"columns are attacked from the folder of {active!r}, which receives what is sent of them: "
-                f"{party!r} does not"
-            )
-        return active, _target(federation, target)
-    if party == active:
-        raise ConfigError(
-            f"labels are no secret from {active!r}, which holds them: give the folder of another party"
-        )
-    if target not in (None, active):
-        raise ConfigError(f"--target {target!r}: the labels are those of {active!r}")
-    return party, active
-
-
-def _configured(config: PartyConfig, name: str, parameters: Facts) -> Attack:
-    """The attack with the run's parameters, overridden by ``parameters``."""
-    if "name" in parameters:
-        raise ConfigError(
-            f"--set name={parameters['name']}: an attack's name is no parameter, give it as --attack"
-        )
-    own = config.attacks if isinstance(config, VerticalDataConfig | ServerConfig) else ()
-    table = next((a.model_dump() for a in own if a.name == name), {"name": name})
-    ((_, attack),) = build_plugins(ATTACKS, [Plugin(**{**table, **parameters})])
-    assert isinstance(attack, Attack)
-    return attack
-
-
-def _scored(attack: Attack, name: str, wanted: Phase | None) -> Phase:
-    """The kind of rows to estimate: ``wanted``, else prediction rows if ``attack`` can."""
-    able = attack.declared().rows
-    if wanted is None:
-        return Phase.PREDICT if Phase.PREDICT in able else Phase.TRAIN
-    if wanted not in able:
-        (other,) = able
-        raise ConfigError(f"--rows {wanted}: {name} estimates {other} rows only, leave --rows out")
-    return wanted
-
-
-def _target(federation: Federation, named: str | None) -> str:
-    return _named([p.name for p in federation.parties if p.role == Role.PASSIVE], named)
-
-
-def _named(names: list[str], named: str | None) -> str:
-    if named is None and len(names) == 1:
-        return names[0]
-    if named not in names:
-        raise ConfigError(f"--target {named!r}: name one of {', '.join(sorted(names))}")
-    return named
 
 
 def _estimated(

@@ -1,0 +1,143 @@
+"""An attack as ``vflens attack`` names it: its parameters, its two sides, its rows, and its answer."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from vflens.config import Plugin, build_plugins
+from vflens.errors import ConfigError, PluginError
+from vflens.member.adversary import reconstructed
+from vflens.plugins.attack import Attack
+from vflens.plugins.server_view import ServerView
+from vflens.plugins.view import AdversaryView
+from vflens.protocol.federation import Federation
+from vflens.randomness import secret_from_seed, stream
+from vflens.registry import ATTACKS
+from vflens.types import Document, Estimate, Facts, Phase, Role
+
+
+def configured(own: Sequence[Plugin], name: str, parameters: Facts) -> Attack:
+    """The attack with the parameters that it has in the run's ``own``, overridden by ``parameters``.
+
+    Raises:
+        ConfigError: an unknown attack, or a wrong parameter.
+    """
+    if "name" in parameters:
+        raise ConfigError(
+            f"--set name={parameters['name']}: an attack's name is no parameter, give it as --attack"
+        )
+    table = next((a.model_dump() for a in own if a.name == name), {"name": name})
+    ((_, attack),) = build_plugins(ATTACKS, [Plugin(**{**table, **parameters})])
+    assert isinstance(attack, Attack)
+    return attack
+
+
+def given_parameters(texts: Sequence[str]) -> Document:
+    """KEY=VALUE texts as an attack's parameters; a value is TOML, else text.
+
+    Raises:
+        ConfigError: a text without "=", or a repeated key.
+    """
+    found: Document = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not (key.strip() and equals):
+            raise ConfigError(f"--set {text!r}: give KEY=VALUE, as in --set l2=0.001")
+        if key.strip() in found:
+            raise ConfigError(f"--set {key.strip()} is given twice: give it once")
+        found[key.strip()] = _value(value.strip())
+    return found
+
+
+def _value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return text
+
+
+def sides(attack: Attack, party: str, federation: Federation, target: str | None) -> tuple[str, str]:
+    """Adversary and target of ``attack`` from the folder of ``party``.
+
+    Raises:
+        ConfigError: that folder lacks what is sent of the target, or ``target`` is no possible one.
+    """
+    active = federation.active.name
+    if attack.estimates == "features":
+        if party != active:
+            raise ConfigError(
+                f"columns are attacked from the folder of {active!r}, which receives what is sent of them: "
+                f"{party!r} does not"
+            )
+        return active, _target(federation, target)
+    if party == active:
+        raise ConfigError(
+            f"labels are no secret from {active!r}, which holds them: give the folder of another party"
+        )
+    if target not in (None, active):
+        raise ConfigError(f"--target {target!r}: the labels are those of {active!r}")
+    return party, active
+
+
+def _target(federation: Federation, named: str | None) -> str:
+    return named_party([p.name for p in federation.parties if p.role == Role.PASSIVE], named)
+
+
+def named_party(names: list[str], named: str | None) -> str:
+    """The one of ``names`` that the flag ``--target`` named; without it the only one.
+
+    Raises:
+        ConfigError: there is no such name, or several without the flag.
+    """
+    if named is None and len(names) == 1:
+        return names[0]
+    if named not in names:
+        raise ConfigError(f"--target {named!r}: name one of {', '.join(sorted(names))}")
+    return named
+
+
+def scored_phase(attack: Attack, name: str, wanted: Phase | None) -> Phase:
+    """The kind of rows to estimate: ``wanted``, else prediction rows if ``attack`` can.
+
+    Raises:
+        ConfigError: it estimates the other kind only.
+    """
+    able = attack.declared().rows
+    if wanted is None:
+        return Phase.PREDICT if Phase.PREDICT in able else Phase.TRAIN
+    if wanted not in able:
+        (other,) = able
+        raise ConfigError(f"--rows {wanted}: {name} estimates {other} rows only, leave --rows out")
+    return wanted
+
+
+def carried_out(attack: Attack, view: AdversaryView | ServerView, name: str, seed: str) -> Estimate:
+    """What ``attack`` makes of ``view``; a failure names both sides.
+
+    Raises:
+        KnowledgeError, ConfigError, StorageError, PluginError: see
+            :func:`vflens.member.adversary.reconstructed`.
+    """
+    rng = stream(secret_from_seed(seed), "attack", name, view.target)
+    view.progress(name, 0, len(view.rows))
+    try:
+        estimate = reconstructed(attack, view, rng)
+    except PluginError as error:
+        raise PluginError(f"attack {name!r} on {view.target!r} failed: {error}") from error
+    view.progress(name, len(view.rows), len(view.rows))
+    return estimate
+
+
+def certificates(e: Estimate) -> Document:
+    """Number of rows in each state; median and largest of the figures per row (``docs/estimators.md``)."""
+    states = {str(s): int((e.status == s).sum()) for s in np.unique(e.status)}
+    extras = {
+        name: {"median": float(np.median(extra)), "largest": float(extra.max())}
+        for name, extra in e.extras.items()
+        if extra.dtype.kind == "f" and extra.ndim == 1 and len(extra) and np.isfinite(extra).all()
+    }
+    return {"status": states, **extras}
