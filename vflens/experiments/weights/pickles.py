@@ -37,6 +37,7 @@ def _conversion(file: Path, saved: str) -> str:
     if any(name.endswith("data.pkl") for name in inside) or (suffix in _TORCH and not inside and pickled):
         return (
             f"import torch, numpy; s = torch.load({file.name!r}, weights_only=True); "
+            "s = s.get('model_state_dict', s); "  # as SecretFlow saves a part
             f"numpy.savez({saved!r}, **{{key: t.numpy() for key, t in s.items()}})"
         )
     if pickled or (suffix in (*_JOBLIB, ".pt", ".pth") and not inside):
