@@ -151,6 +151,7 @@ def attack(
     from vflens.experiments.offline.attack import attack_recorded
     from vflens.experiments.offline.command import given_parameters
     from vflens.experiments.offline.given_arrays import attack_arrays
+    from vflens.experiments.offline.recording import is_recording
     from vflens.types import Phase
 
     parameters = given_parameters(given or ())
@@ -175,7 +176,7 @@ def attack(
             verify=verify,
             progress=bar,
         )
-    emit(json, facts, lambda: _estimated(facts, "--config"))
+    emit(json, facts, lambda: _estimated(facts, "--truth" if is_recording(folder) else "--config"))
 
 
 def score(
@@ -187,7 +188,7 @@ def score(
     ] = None,
     truth: Annotated[
         Path | None,
-        typer.Option(help="for --arrays: npz with x, the true columns"),
+        typer.Option(help="for --arrays npz with x, the true columns; for a recorder's folder y, the labels"),
     ] = None,
     json: Json = False,
 ) -> None:

@@ -29,6 +29,7 @@ from vflens.experiments.offline.command import (
     scored_phase,
     sides,
 )
+from vflens.experiments.offline.recording import attack_recording, is_recording
 from vflens.experiments.offline.score import alone
 from vflens.experiments.offline.verified import check_verifiable, verified
 from vflens.experiments.results.folders import read_party
@@ -64,7 +65,7 @@ def attack_recorded(
 
     Attacks on columns use the active party's folder. Attacks on labels use any other party's: the gradients
     of training reach the passive parties and the coordinator, and their target is the active party. Attacks
-    on clients use the server's folder.
+    on clients use the server's folder. A folder that a recorder wrote has enough for some on labels.
 
     Args:
         folder: of the attacking party.
@@ -80,9 +81,16 @@ def attack_recorded(
         StorageError: the folder is no party's run folder, or cannot be read.
         ConfigError: its configuration cannot be read, an unknown target, a wrong parameter, rows that the
             attack does not estimate, an attack that cannot be verified.
+        DataError: a recorder's folder describes no federation, or holds a wrong gradient.
         KnowledgeError: the transcript lacks what the attack needs.
         PluginError: the attack fails.
     """
+    if is_recording(folder):
+        if verify:
+            raise ConfigError("--verify belongs to a run of VFLens: leave it out")
+        return attack_recording(
+            folder, name, target, out, parameters=parameters or {}, scored=scored, progress=progress
+        )
     horizontal = (role := read_party(folder).role) is Role.SERVER
     if role is Role.CLIENT:
         raise ConfigError(f"{folder} is a client's: the adversary is in the server, give the server's folder")

@@ -14,6 +14,7 @@ import numpy as np
 
 from vflens.config import Plugin, build_plugins
 from vflens.errors import ConfigError, DataError, KnowledgeError, PluginError, VflensError
+from vflens.experiments.offline.given_labels import score_labels
 from vflens.experiments.weights.numbers import checked_numbers
 from vflens.experiments.weights.pickles import refuse_pickle
 from vflens.numerics.linear_system import LinearSystem
@@ -87,13 +88,15 @@ def score_arrays(estimate: Path, truth: Path) -> Document:
     """The errors of ``estimate``, of :func:`attack_arrays`, against the array ``x`` (N, d) in ``truth``.
 
     Mean squared errors of columns in [0, 1], beside the best blind guess: zeros, halves, random values, or
-    the means of these rows.
+    the means of these rows. An estimate of labels is scored by :func:`score_labels`.
 
     Raises:
         DataError: a file lacks an array, or one is wrong.
         StorageError: a file cannot be read.
     """
     saved = _arrays(estimate)
+    if str(saved.get("estimates", "")) == "labels":
+        return score_labels(estimate, saved, truth, _arrays(truth))
     if not {"attack", "values", "bounds"} <= saved.keys():
         raise DataError(f"{estimate} is no estimate of given arrays: write one with `vflens attack --arrays`")
     values, bounds = (checked_numbers(estimate, key, saved[key], 2) for key in ("values", "bounds"))
