@@ -15,7 +15,7 @@ export OPENBLAS_NUM_THREADS := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-deep flower-check test facts soak golden kernels wheel-check fmt lint types proto check-proto bench test-docs docs scoreboard check lock audit-deps containers clean
+.PHONY: help setup demo demo-deep flower-check secretflow-check fate-check test facts soak golden kernels wheel-check fmt lint types proto check-proto bench test-docs docs scoreboard check lock audit-deps containers clean
 
 help:           ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -90,7 +90,6 @@ types: $(VENV)/.dev     ## mypy --strict
 	.venv-proto/bin/pip --disable-pip-version-check --quiet install 'grpcio-tools==1.75.1' 'mypy-protobuf==3.6.0' 'setuptools<80'
 	@touch $@
 
-# The generator is pinned to the oldest runtime that pyproject.toml admits.
 flower-check: .venv-flower/.ready $(VENV)/.core   ## record a Flower app in an environment of its own, and read it
 	rm -rf .flower && mkdir .flower
 	FLWR_TELEMETRY_ENABLED=0 .venv-flower/bin/python examples/flower/app.py .flower/recorded
@@ -102,6 +101,29 @@ flower-check: .venv-flower/.ready $(VENV)/.core   ## record a Flower app in an e
 	.venv-flower/bin/pip install -q 'flwr[simulation]==1.41.0'
 	touch $@
 
+secretflow-check: .venv-secretflow/.ready $(VENV)/.core   ## the same of SecretFlow's split learning, on Python 3.10
+	rm -rf .secretflow && PYTHONPATH=examples/recorder .venv-secretflow/bin/python examples/secretflow/app.py .secretflow
+	.venv/bin/vflens attack .secretflow/alice --attack gradient_clustering --out .secretflow/labels.npz
+	.venv/bin/vflens score .secretflow/labels.npz --truth .secretflow/truth.npz
+
+.venv-secretflow/.ready:
+	python3.10 -m venv .venv-secretflow
+	.venv-secretflow/bin/pip install -q --pre secretflow==1.12.0b0 'protobuf<5'
+	touch $@
+
+fate-check: .venv-fate/.ready $(VENV)/.core   ## the same of FATE's coordinated logistic regression, on Python 3.10
+	rm -rf .fate && PYTHONPATH=examples/recorder .venv-fate/bin/python examples/fate/app.py .fate --parties \
+		guest:9999 host:10000 arbiter:10001
+	.venv/bin/python examples/fate/seen.py .fate .fate/seen.npz
+	.venv/bin/vflens attack --arrays .fate/seen.npz --attack rcc2 --out .fate/columns.npz
+	.venv/bin/vflens score .fate/columns.npz --truth .fate/truth.npz
+
+.venv-fate/.ready:
+	python3.10 -m venv .venv-fate
+	.venv-fate/bin/pip install -q pyfate==2.2.0
+	touch $@
+
+# The generator is pinned to the oldest runtime that pyproject.toml admits.
 proto: .venv-proto/.ready   ## regenerate protos/*_pb2*
 	.venv-proto/bin/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. protos/vfl.proto
 	sed -i "s/DESCRIPTOR, 'protos\.vfl_pb2'/DESCRIPTOR, 'vflens.protos.vfl_pb2'/" protos/vfl_pb2.py

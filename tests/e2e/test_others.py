@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import runpy
 import shlex
+import sys
 from pathlib import Path
 
 import pytest
@@ -35,3 +37,24 @@ def test_a_trained_model(vflens: Run) -> None:
     assert ended.code == 0
     assert "From the score of 10 boosted trees path restriction errs by" in ended.out
     assert Path("audit.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("section", "said"),
+    [
+        ("SecretFlow", "100.0% of the labels; best blind guess (the most frequent class) 53.3%"),
+        ("FATE", "MSE .031; best blind guess (column_means) .050"),
+    ],
+)
+def test_a_recording(section: str, said: str, vflens: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = []
+    for command, *words in lines(section):
+        if command == "python":
+            monkeypatch.setattr(sys, "argv", words)
+            runpy.run_path(words[0], run_name="__main__")
+        elif "--weights" in words:
+            assert "is a pickle" in vflens(*words).err
+        else:
+            ended.append(vflens(*words))
+    assert [e.code for e in ended] == [0, 0, 0, 0]
+    assert said in ended[-1].out
