@@ -16,7 +16,15 @@ from vflens.types import Array
 
 
 def own_top(view: AdversaryView, rows: Array) -> Callable[[Tensor, Array], Tensor]:
-    """The logits (n, k) of embeddings (n, w) of the target, and of the places (n,) of their rows in ``rows``.
+    """The logits (n, k) of embeddings (n, w) of the target, and of the places (n,) of their rows in ``rows``;
+    see :func:`top_beside`.
+    """
+    return top_beside(view, lambda: view.own("features", rows))
+
+
+def top_beside(view: AdversaryView, features: Callable[[], Array]) -> Callable[[Tensor, Array], Tensor]:
+    """The logits (n, k) of embeddings (n, w) of the target, and of the places (n,) of their rows in
+    ``features()`` (m, d), the adversary's own columns.
 
     The adversary's own embeddings of these rows stand beside the target's. A passport of its own acts with
     the key of its predictions.
@@ -43,7 +51,7 @@ def own_top(view: AdversaryView, rows: Array) -> Callable[[Tensor, Array], Tenso
         return lambda h, places: head(h)
     own_bottom = _taken(bottom(network, columns), arrays, "bottom.", view.device)
     with torch.no_grad():
-        own = own_bottom(torch.tensor(view.own("features", rows), device=placed(view.device)))
+        own = own_bottom(torch.tensor(features(), device=placed(view.device)))
     if network.concatenates:
         return lambda h, places: head(torch.cat([h, own[places]], dim=1))
     return lambda h, places: head(h + own[places])

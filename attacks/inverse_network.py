@@ -74,10 +74,10 @@ class InverseNetwork(EmbeddingsAttack):
                 h, granted = view.embeddings(), view.embeddings(rows, Phase.TRAIN)
             learned = decoder(model, view.metadata(), self.hidden)
         step = Steps(view.progress, "learning", self.learning_steps)
-        x = self._decoded(h, granted, features, learned.to(placed(view.device)), rng, step=step).clip(0, 1)
+        x = self.decoded(h, granted, features, learned.to(placed(view.device)), rng, step=step).clip(0, 1)
         return Estimate(view.target, view.rows, x, statuses(len(x)))
 
-    def _decoded(
+    def decoded(
         self,
         h: Array,
         granted: Array,

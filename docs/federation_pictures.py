@@ -5,8 +5,8 @@ In ``docs/attacks``. ``labels.svg``: attacks on labels against each defence of g
 inversion of embeddings, with and without passports; 6 epochs. ``gradients.svg``: inversion of the gradient of
 a round, or of granted rows. ``clear_features.svg``: training in the clear, more and more epochs.
 ``released.svg``: a released table. ``finite_alphabet.svg``, of made-up equations: columns of 0 and 1.
-``rounds.svg``: rows of a round of softmax regression. ``membership.svg``: a client's training rows among
-candidates.
+``rounds.svg``: rows of a round of softmax regression. ``pcat.svg``: public rows in place of granted ones.
+``membership.svg``: a client's training rows among candidates.
 """
 
 from __future__ import annotations
@@ -123,6 +123,33 @@ def inversion_errors() -> str:
                 label = f"{model['architecture']}, {name.replace('-', ' ')}: {attack}"
                 shown.append((label, mse, f"{mse:.4f}"))
     return bars("digits, right halves of images: MSE per pixel (dashed: best blind guess)", shown, blind)
+
+
+def public_errors() -> str:
+    """Errors of inverting embeddings with other people's rows, the target's rows, or none."""
+    shown, blind = Bars(), 0.0
+    attacks: list[dict[str, Any]] = [
+        {"name": "unsplit"},
+        {"name": "pcat", "pseudo_clients": 1},
+        {"name": "pcat"},
+    ]
+    for architecture in ("mlp", "cnn"):
+        for attack in (*attacks, {"name": "bmi"}):
+            [(_, found)] = measured(
+                [{"name": "no defence"}],
+                data={"name": "digits", "public": 300},
+                split={"kind": "image_halves"},
+                model={"architecture": architecture},
+                training={"epochs": 20, "batch_size": 64, "learning_rate": 0.005},
+                attacks=[attack],
+                disclose=[{"what": "auxiliary", "to": "active", "rows": 100}],
+            )
+            blind = min(m.value for m in found if m.metric == "blind_mse")
+            mse = figure(found, "mse", attack["name"])
+            label = " ".join(str(value) for value in attack.values())
+            shown.append((f"{architecture}: {label}", mse, f"{mse:.3f}"))
+    title = "digits, right halves of images: MSE per pixel (dashed: best blind guess)"
+    return bars(title, shown, blind)
 
 
 def gradient_errors() -> str:
@@ -264,6 +291,7 @@ PICTURES: dict[str, Callable[[], str]] = {
     "released.svg": released_errors,
     "finite_alphabet.svg": alphabet_errors,
     "rounds.svg": round_errors,
+    "pcat.svg": public_errors,
     "membership.svg": membership,
 }
 

@@ -416,6 +416,7 @@ def test_without_torch_every_plug_in_loads_or_names_the_extra() -> None:
         "grna",
         "inverse_network",
         "moments_only",
+        "pcat",
         "pmc",
         "unsplit",
         "wmi",

@@ -9,6 +9,8 @@ from functools import cached_property
 from textwrap import fill
 
 from vflens.experiments.scoreboard.grid import (
+    ATTACKED,
+    ATTACKED_OTHERWISE,
     FEDERATIONS,
     KNOWN_ROWS,
     MOST_WORK,
@@ -30,9 +32,9 @@ _HEAD = """\
 
 Every installed attack against every installed defence. `make scoreboard` writes this page.
 
-- **What runs**: {rows} rows of each data set, {seeds} seeds; all parties in one process. The settings are
-  small: the figures compare attacks and defences with each other. They bound nothing, and are not those
-  of a tuned attack.
+- **What runs**: {rows} rows of each data set, {seeds} seeds; all parties in one process. Attacks of vertical
+  federations estimate {attacked}. The settings are small: the figures compare attacks and
+  defences with each other. They bound nothing, and are not those of a tuned attack.
 - **Training in the clear**: attacks may read what training sends. The adversary was granted much:
   parameters, mean and covariance, {known} rows and {known} labels; it has {known} rows of other people.
   The server of clients also gets single embeddings, gradients and candidates.
@@ -113,7 +115,9 @@ def page(grid: Grid, rows: Rows, missing: Iterable[Place], absent: Facts) -> str
     """
     left = Counter((place.data, place.federation) for place in missing)
     work = ", ".join(f"{most} `{name}`" for name, most in MOST_WORK.items())
-    parts = [_HEAD.format(rows=ROWS, seeds=grid.seeds, known=KNOWN_ROWS, work=work, rule=RULE)]
+    few = "".join(f" ({name}: {n})" for name, n in ATTACKED.items())
+    head = {"rows": ROWS, "seeds": grid.seeds, "known": KNOWN_ROWS, "work": work, "rule": RULE}
+    parts = [_HEAD.format(**head, attacked=f"{ATTACKED_OTHERWISE} of them{few}")]
     for data in grid.data:
         parts.append(f"## {data}\n")
         if data in absent:
