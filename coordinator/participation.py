@@ -11,6 +11,7 @@ from vflens.protocol.horizontal import HorizontalFederation
 from vflens.randomness import stream
 from vflens.storage.files import write_whole
 from vflens.storage.json_file import json_object
+from vflens.storage.regular import read_text
 
 
 def drawn_participants(
@@ -41,7 +42,7 @@ class Absences:
         if not file.exists():
             return
         try:
-            found = json_object(file.read_text(encoding="utf-8"))
+            found = json_object(read_text(file))
             self._from |= {int(number): frozenset(map(str, names)) for number, names in found.items()}
         except (OSError, ValueError, TypeError) as error:
             raise StorageError(

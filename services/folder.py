@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, BinaryIO
 
 from vflens.config import DataPartyConfig, LeaderConfig, MemberConfig, PartyConfig, load_party
 from vflens.config.writing import toml_text
@@ -21,6 +21,7 @@ from vflens.storage.files import write_whole
 from vflens.storage.heads import Heads, check_logs, from_json, heads_in, to_json
 from vflens.storage.json_file import json_object
 from vflens.storage.private import exposure, owner_only, write_private
+from vflens.storage.regular import opened, read_text
 from vflens.types import Document
 
 _OF_A_RUN = (
@@ -44,7 +45,7 @@ def exclusive(folder: Path) -> Iterator[None]:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             check_private(folder)
-            lock = (folder / "lock").open("a")
+            lock = opened(folder / "lock", "ab")
         except OSError as error:
             raise StorageError(
                 f"{folder} cannot be written ({error.strerror}): choose another `out`"
@@ -56,7 +57,7 @@ def exclusive(folder: Path) -> Iterator[None]:
 def is_held(folder: Path) -> bool:
     """Whether a process holds ``folder``: see :func:`exclusive`."""
     try:
-        with (folder / "lock").open() as lock:
+        with opened(folder / "lock") as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
@@ -76,7 +77,7 @@ def check_private(folder: Path) -> None:
 
 
 @contextmanager
-def _locked(lock: IO[str], folder: Path) -> Iterator[None]:
+def _locked(lock: BinaryIO, folder: Path) -> Iterator[None]:
     with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -156,7 +157,7 @@ def write_status(folder: Path, state: str, reason: str = "") -> None:
 def _noted(folder: Path) -> Heads:
     """The heads that :func:`write_status` wrote of the logs in ``folder``; {} without a readable status."""
     with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
-        status = json_object((folder / "status.json").read_text(encoding="utf-8"))
+        status = json_object(read_text(folder / "status.json"))
         return from_json(status["heads"])
     return {}
 
@@ -164,7 +165,7 @@ def _noted(folder: Path) -> Heads:
 def state_of(folder: Path) -> str:
     """The last status of :func:`write_status` in ``folder``, "" without a readable one."""
     with suppress(OSError, ValueError, KeyError, TypeError):
-        return str(json_object((folder / "status.json").read_text(encoding="utf-8"))["state"])
+        return str(json_object(read_text(folder / "status.json"))["state"])
     return ""
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from vflens.storage.json_file import json_object
+from vflens.storage.regular import opened, read_text
 from vflens.types import Phase
 
 _TAIL_BYTES = 1 << 20  # of a log: its last lines
@@ -19,14 +20,14 @@ _TAIL_BYTES = 1 << 20  # of a log: its last lines
 def noted(file: Path) -> dict[str, Any]:
     """The object in ``file``; {} where it is absent or being written."""
     with suppress(OSError, ValueError):
-        return json_object(file.read_text(encoding="utf-8"))
+        return json_object(read_text(file))
     return {}
 
 
 def _last_lines(file: Path) -> Iterator[dict[str, Any]]:
     """The objects in the last whole lines of ``file``, the newest first."""
     try:
-        with file.open("rb") as lines:
+        with opened(file) as lines:
             lines.seek(max(0, lines.seek(0, 2) - _TAIL_BYTES))
             tail = lines.read().split(b"\n")[:-1]
     except OSError:

@@ -18,6 +18,7 @@ from vflens.protocol.acts import Answers, Query
 from vflens.services.folder import state_of
 from vflens.services.identity import counterpart
 from vflens.storage.private import exposure
+from vflens.storage.regular import read_text
 from vflens.types import Role
 from vflens.wire.channel import check_address
 from vflens.wire.grpc_link import GrpcLink
@@ -106,7 +107,7 @@ def ask_configured(config_file: Path, rows: str) -> list[dict[str, Any]]:
 def _token(file: Path) -> str:
     """The token in ``file``."""
     try:
-        token, open_to = file.read_text(encoding="utf-8").strip(), exposure(file, 0o600)
+        token, open_to = read_text(file).strip(), exposure(file, 0o600)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"--token-file {file} cannot be read ({error}): check the path") from error
     if not token.isprintable() or not token.isascii() or not token or " " in token:

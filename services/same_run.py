@@ -13,6 +13,7 @@ from vflens.config import PartyConfig
 from vflens.errors import ConfigError, StorageError
 from vflens.storage.files import write_whole
 from vflens.storage.json_file import json_object
+from vflens.storage.regular import read_text
 
 #: Settings that change no result of a run: places and deadlines.
 _FREE = {"resume", "limits", "address", "insecure", "out", "tls", "metrics"}
@@ -35,7 +36,7 @@ def check_settings(config: PartyConfig) -> None:
         StorageError: the folder does not say which settings its run has.
     """
     try:
-        began = json_object(_file(config.out).read_text(encoding="utf-8"))
+        began = json_object(read_text(_file(config.out)))
     except (OSError, ValueError) as error:
         raise StorageError(
             f"{_file(config.out)} does not say which settings the run has ({error}): begin a new run, "

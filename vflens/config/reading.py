@@ -10,6 +10,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from vflens.errors import ConfigError
 from vflens.names import REMEDIES
+from vflens.storage.regular import read_bytes
 from vflens.types import Role
 
 T = TypeVar("T")
@@ -22,7 +23,7 @@ def read_toml(file: Path) -> dict[str, Any]:
         ConfigError: it cannot be read or is not TOML.
     """
     try:
-        settings = tomllib.loads(file.read_text(encoding="utf-8-sig"))  # some editors put a mark at the start
+        settings = tomllib.loads(read_bytes(file).decode("utf-8-sig"))  # some editors put a mark at the start
     except OSError as error:
         raise ConfigError(
             f"configuration {file} cannot be read ({error.strerror}): check the path"

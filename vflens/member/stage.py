@@ -11,6 +11,7 @@ from pathlib import Path
 from vflens.errors import StateError, StorageError
 from vflens.storage.files import write_whole
 from vflens.storage.json_file import json_object
+from vflens.storage.regular import read_text
 
 
 class Stage(StrEnum):
@@ -78,7 +79,7 @@ class Reached:
             StorageError: the file is unreadable.
         """
         try:
-            found = json_object(self._file.read_text(encoding="utf-8"))
+            found = json_object(read_text(self._file))
             self.stage = Stage(found["stage"])
             self.incarnation, self.attacked = (int(found[name]) for name in _NUMBERS)
             self.acted = [int(position) for position in found["acted"]]

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from vflens.errors import StorageError
 from vflens.storage.private import write_private
+from vflens.storage.regular import read_text
 
 
 def start_nonce(folder: Path, *, lab: bool) -> str:
@@ -28,7 +29,7 @@ def start_nonce(folder: Path, *, lab: bool) -> str:
         if not file.exists() and not (folder / "state.json").exists():
             folder.mkdir(parents=True, exist_ok=True)
             write_private(file, secrets.token_hex(32))
-        nonce = file.read_text(encoding="utf-8")
+        nonce = read_text(file)
     except (OSError, ValueError) as error:
         raise StorageError(
             f"{file}, on which the run's noise rests, cannot be read or written ({error}): use a folder that "

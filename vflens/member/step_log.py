@@ -16,6 +16,7 @@ from vflens.errors import ProtocolError, StateError, StorageError
 from vflens.failpoints import fail_point
 from vflens.storage.durable import sync, sync_name
 from vflens.storage.files import repeats
+from vflens.storage.regular import read_bytes
 from vflens.types import Array, Exchange, Phase
 
 _HEAD = struct.Struct("<qqq")  # epoch, step, number of rows (int32), which follow
@@ -43,7 +44,7 @@ class StepLog:
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.touch()
-            self._end = self._read(file.read_bytes())
+            self._end = self._read(read_bytes(file))
             self._out = file.open("r+b", buffering=0)
             sync_name(file)
         except (OSError, ValueError, ProtocolError) as error:

@@ -18,6 +18,7 @@ from vflens.models.settings import Training
 from vflens.models.size import Size
 from vflens.storage.files import load_arrays, save_arrays, write_whole
 from vflens.storage.json_file import json_object
+from vflens.storage.regular import read_text
 from vflens.types import Array, ColumnInfo, Exchange, PartyInfo, Phase, Pixel, Role
 
 
@@ -137,7 +138,7 @@ class Agreement(ABC):
             StorageError: the folder holds no (whole) federation, or a changed one.
         """
         try:
-            facts = json_object((folder / "federation.json").read_text(encoding="utf-8"))
+            facts = json_object(read_text(folder / "federation.json"))
             positions = load_arrays(folder / "rows.npz")
             found = positions.pop("agreed")
             if not np.array_equal(found, cls._digest(facts, positions)):

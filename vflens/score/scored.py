@@ -10,6 +10,7 @@ from vflens.errors import StateError, StorageError
 from vflens.protocol.acts import Submission
 from vflens.storage.files import write_whole
 from vflens.storage.json_file import json_object
+from vflens.storage.regular import read_text
 
 
 class Scored:
@@ -25,7 +26,7 @@ class Scored:
     def __init__(self, file: Path) -> None:
         self._file = file
         try:
-            self._digests = json_object(file.read_text(encoding="utf-8")) if file.exists() else {}
+            self._digests = json_object(read_text(file)) if file.exists() else {}
         except (OSError, ValueError) as error:
             raise StorageError(
                 f"{file} does not say what was scored ({error}): use a folder that nobody changed"

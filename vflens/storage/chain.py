@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from vflens.storage.durable import append
+from vflens.storage.regular import opened, read_bytes
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -48,7 +49,7 @@ def links(folder: Path) -> list[bytes]:
         OSError: they cannot be read.
     """
     file = folder / FILE
-    data = file.read_bytes() if file.exists() else b""
+    data = read_bytes(file) if file.exists() else b""
     return [data[end - LINK_BYTES : end] for end in range(LINK_BYTES, len(data) + 1, LINK_BYTES)]
 
 
@@ -58,7 +59,7 @@ def head(folder: Path) -> Head:
     Raises:
         OSError: it cannot be read.
     """
-    with (folder / FILE).open("rb") as file:
+    with opened(folder / FILE) as file:
         records = file.seek(0, os.SEEK_END) // LINK_BYTES
         file.seek(max(records - 1, 0) * LINK_BYTES)
         return Head(records, file.read(LINK_BYTES) if records else START)

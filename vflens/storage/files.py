@@ -19,6 +19,7 @@ from numpy.lib import format as npy
 from vflens.errors import StorageError
 from vflens.failpoints import fail_point
 from vflens.storage.durable import sync, sync_name
+from vflens.storage.regular import opened
 from vflens.types import Array
 
 #: Errors of a damaged archive. RuntimeError: foreign compression or encryption, or too deep nesting.
@@ -117,7 +118,7 @@ def read_arrays(file: Path) -> dict[str, Array]:
     Raises:
         one of UNREADABLE: it is absent, damaged, compressed, or holds pickled objects.
     """
-    with file.open("rb") as stream:
+    with opened(file) as stream:
         _check_sizes(stream)
         with np.load(stream, allow_pickle=False) as saved:
             return dict(saved)

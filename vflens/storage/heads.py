@@ -13,6 +13,7 @@ from vflens.storage.chain import LINK_BYTES, Head
 from vflens.storage.files import write_whole
 from vflens.storage.journal import records
 from vflens.storage.json_file import json_object
+from vflens.storage.regular import read_text
 
 #: Log → its head: the received messages, the released predictions, the digests of the other releases.
 Heads: TypeAlias = Mapping[str, Head]
@@ -56,7 +57,7 @@ def received_in(folder: Path) -> dict[str, Heads]:
     """
     file = folder / "heads.json"
     try:
-        found = json_object(file.read_text(encoding="utf-8")) if file.exists() else {}
+        found = json_object(read_text(file)) if file.exists() else {}
         return {party: from_json(heads) for party, heads in found.items()}
     except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
         raise StorageError(

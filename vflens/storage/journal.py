@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import mmap
+import os
 import threading
 from array import array as packed
 from collections.abc import Collection, Iterable, Iterator
@@ -25,6 +26,7 @@ from vflens.failpoints import fail_point
 from vflens.storage.chain import Chain, Head
 from vflens.storage.durable import sync, sync_name
 from vflens.storage.index import Entry, complete_entry, index_line, released_at
+from vflens.storage.regular import opened
 from vflens.types import Array, Phase, Point, Released
 
 BLOCK_BYTES = 64 * 1024  # larger writes stall the page cache
@@ -192,7 +194,7 @@ class _Snapshot(NamedTuple):
 def _snapshot(folder: Path) -> Iterator[_Snapshot]:
     """The log in ``folder``."""
     try:
-        with (folder / "index.jsonl").open("rb") as index, (folder / "payload.bin").open("rb") as payload:
+        with opened(folder / "index.jsonl") as index, opened(folder / "payload.bin") as payload:
             length = index.seek(0, 2)  # first: a growing log has the payload of all lines read so far
             size = payload.seek(0, 2)
             data: Any = mmap.mmap(payload.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
@@ -260,7 +262,7 @@ def digest(folder: Path) -> str:
     """BLAKE2b over index and payload, in hexadecimal; equal logs, equal digests (they hold no times)."""
     state = hashlib.blake2b(digest_size=32)
     for name in ("index.jsonl", "payload.bin"):
-        with (folder / name).open("rb") as file:
+        with opened(folder / name) as file:
             while block := file.read(1 << 20):
                 state.update(block)
     return state.hexdigest()
@@ -333,10 +335,8 @@ def _drop_torn_tail(folder: Path) -> tuple[int, int]:
     with _snapshot(folder) as log:
         for behind, _, entry in _entries(log):
             kept, end, count = behind, entry.end, count + 1
-    with index.open("r+b") as file:
-        file.truncate(kept)
-    with payload.open("r+b") as file:
-        file.truncate(end)
+    os.truncate(index, kept)
+    os.truncate(payload, end)
     return end, count
 
 

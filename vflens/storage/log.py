@@ -8,6 +8,8 @@ from typing import TextIO, cast
 
 import structlog
 
+from vflens.storage.regular import opened
+
 
 def party_log(file: Path, party: str) -> structlog.typing.FilteringBoundLogger:
     """A logger that appends to ``file``; every event carries the party's name and the time (UTC)."""
@@ -37,7 +39,7 @@ class _Lines:
 
     def write(self, line: str) -> None:
         """Append ``line``, whole."""
-        with contextlib.suppress(OSError), self._file.open("ab", buffering=0) as out:
+        with contextlib.suppress(OSError), opened(self._file, "ab") as out:
             out.write(line.encode())
 
     def flush(self) -> None:

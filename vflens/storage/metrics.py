@@ -13,6 +13,7 @@ import numpy as np
 from vflens.errors import StorageError
 from vflens.storage.arrow import strings
 from vflens.storage.files import write_whole
+from vflens.storage.regular import opened
 from vflens.types import Array
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ def parquet_rows(file: Path) -> list[dict[str, Any]]:
     """
     import pyarrow.parquet as pq
 
-    with file.open("rb") as stream, pq.ParquetFile(stream, pre_buffer=False) as parquet:
+    with opened(file) as stream, pq.ParquetFile(stream, pre_buffer=False) as parquet:
         rows: list[dict[str, Any]] = parquet.read(use_threads=False).to_pylist()
     return rows
 

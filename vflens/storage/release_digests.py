@@ -18,6 +18,7 @@ from vflens.errors import StateError, StorageError
 from vflens.storage.chain import LINK_BYTES, Head
 from vflens.storage.durable import append, sync_name
 from vflens.storage.index import description
+from vflens.storage.regular import opened, read_bytes
 from vflens.types import Phase, Point, Released
 
 FILE = "digests.bin"
@@ -61,8 +62,8 @@ class ReleaseDigests:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._file.touch()
+            whole = _whole(read_bytes(self._file))
             self._out = self._file.open("r+b", buffering=0)
-            whole = _whole(self._out.read())
             self._out.truncate(len(whole))
             self._out.seek(0, os.SEEK_END)
             self._earlier = {record for (record,) in struct.iter_unpack(f"{_RECORD.size}s", whole)}
@@ -112,7 +113,7 @@ def head(folder: Path, records: int | None = None) -> Head:
     Raises:
         OSError: they cannot be read.
     """
-    data = (folder / FILE).read_bytes()
+    data = read_bytes(folder / FILE)
     count = len(data) // _RECORD.size if records is None else records
     return Head(count, hashlib.blake2b(data[: count * _RECORD.size], digest_size=LINK_BYTES).digest())
 
@@ -124,7 +125,7 @@ def digests(folder: Path, begin: int = 0) -> Iterator[Digested]:
         OSError: they cannot be read.
         ValueError: no party wrote them.
     """
-    with (folder / FILE).open("rb") as file:
+    with opened(folder / FILE) as file:
         file.seek(begin * RECORD_BYTES)
         data = _whole(file.read())
     for phase, point, epoch, step, found in _RECORD.iter_unpack(data):

@@ -14,6 +14,7 @@ from vflens.storage.chain import Head
 from vflens.storage.durable import sync, sync_name
 from vflens.storage.journal import Journal, Reader
 from vflens.storage.json_file import json_object
+from vflens.storage.regular import read_text
 from vflens.types import Exchange, Phase, Point, Released
 
 
@@ -160,7 +161,7 @@ def left_out(file: Path) -> Iterator[tuple[tuple[str, Point], list[int]]]:
 
 
 def _numbers(file: Path) -> dict[str, list[int]]:
-    return dict(map(_entry, json_object(file.read_text() or "{}").items()))
+    return dict(map(_entry, json_object(read_text(file) or "{}").items()))
 
 
 def _by_kind(numbers: Mapping[str, list[int]]) -> Iterator[tuple[tuple[str, Point], list[int]]]:

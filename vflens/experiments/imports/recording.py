@@ -9,6 +9,7 @@ from pathlib import Path
 
 from vflens.errors import DataError
 from vflens.storage.files import UNREADABLE, read_arrays
+from vflens.storage.regular import read_text
 from vflens.types import Array
 
 
@@ -31,7 +32,7 @@ def read_messages(recording: Path) -> list[Message]:
     """
     file = recording / "messages.jsonl"
     try:
-        lines = file.read_text(encoding="utf-8").splitlines()
+        lines = read_text(file).splitlines()
     except (OSError, ValueError) as error:
         raise DataError(
             f"{recording} holds no recording ({error}): give the folder of the recorder"

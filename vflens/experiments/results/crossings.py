@@ -16,6 +16,7 @@ import numpy as np
 from pydantic import BaseModel, NonNegativeInt
 
 from vflens.storage.journal import index_lines
+from vflens.storage.regular import opened
 from vflens.storage.release_digests import FILE, RECORD_BYTES, digests
 from vflens.storage.transcript import left_out
 from vflens.types import Array, Phase
@@ -182,7 +183,7 @@ class _Tally:
         if not index.exists():
             self._begin_anew(None)
             return
-        with index.open("rb") as lines, _opened(payload) as data:
+        with opened(index) as lines, _opened(payload) as data:
             facts = os.fstat(lines.fileno())
             if facts.st_ino != self._inode or facts.st_size < self._offset:
                 self._begin_anew(facts.st_ino)
@@ -210,7 +211,7 @@ def _opened(payload: Path) -> Iterator[int | None]:
     if not payload.exists():
         yield None
         return
-    with payload.open("rb") as data:
+    with opened(payload) as data:
         yield data.fileno()
 
 

@@ -22,6 +22,7 @@ from vflens.models.family import checked_model
 from vflens.score.pictures import set_of
 from vflens.storage.files import UNREADABLE, read_arrays
 from vflens.storage.metrics import parquet_rows
+from vflens.storage.regular import read_text
 from vflens.types import Array, Document, Facts, PartyInfo, Role
 
 _MARKS = ("config.toml", "federation.json", "status.json", "metrics.parquet")
@@ -113,7 +114,7 @@ class PartyRun:
         """
         path = self.folder / "heads.json"
         with _reading(path, "heads"):
-            text = path.read_text(encoding="utf-8") if path.exists() else "{}"
+            text = read_text(path) if path.exists() else "{}"
             return TypeAdapter(dict[str, dict[str, LogHead]]).validate_json(text)
 
     def pictures(self) -> dict[str, dict[str, Array]]:
@@ -277,13 +278,13 @@ def _reason(error: Exception) -> str:
 
 def _config(path: Path) -> Document:
     with _reading(path, "TOML"):
-        return tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        return tomllib.loads(read_text(path)) if path.exists() else {}
 
 
 def _json(path: Path, model: type[File]) -> Document:
     """The object in ``path``, checked against ``model``, without absent fields; {} without the file."""
     with _reading(path, "JSON"):
-        text = path.read_text(encoding="utf-8") if path.exists() else "{}"
+        text = read_text(path) if path.exists() else "{}"
         return model.model_validate_json(text).model_dump(exclude_unset=True)
 
 

@@ -21,6 +21,7 @@ from vflens.services.folder import write_status
 from vflens.services.lifeline import LAUNCHED
 from vflens.storage.json_file import json_object
 from vflens.storage.private import owner_only
+from vflens.storage.regular import opened, read_bytes, read_text
 from vflens.types import Document
 
 _PATIENCE_SECONDS = 15.0  # between the request to stop and the kill
@@ -207,15 +208,13 @@ def _follow(file: Path) -> Iterator[list[Document]]:
     """Yield at every step the events appended to ``file`` since the last step."""
     offset, rest = 0, b""
     while True:
-        if file.exists():
-            with file.open("rb") as log:
-                log.seek(offset)
-                data = log.read()
-            offset += len(data)
-            *lines, rest = (rest + data).split(b"\n")
-            yield list(filter(None, map(_event, lines)))
-        else:
-            yield []
+        data = b""
+        with suppress(OSError), opened(file) as log:  # there is none before its first event
+            log.seek(offset)
+            data = log.read()
+        offset += len(data)
+        *lines, rest = (rest + data).split(b"\n")
+        yield list(filter(None, map(_event, lines)))
 
 
 def _event(line: bytes) -> Document:
@@ -229,7 +228,7 @@ def _event(line: bytes) -> Document:
 def _reason(folder: Path) -> str:
     """Why the party failed: the reason in its status, else its last output."""
     try:
-        reason = str(json_object((folder / "status.json").read_text(encoding="utf-8"))["reason"])
+        reason = str(json_object(read_text(folder / "status.json"))["reason"])
     except (OSError, ValueError, KeyError, TypeError):
         reason = ""
     return reason or _last_error(folder / "output.log")
@@ -237,7 +236,7 @@ def _reason(folder: Path) -> str:
 
 def _last_error(log: Path) -> str:
     try:
-        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = read_bytes(log).decode(errors="replace").splitlines()
     except OSError:
         return ""
     return next((line.removeprefix("error: ") for line in reversed(lines) if line.startswith("error: ")), "")

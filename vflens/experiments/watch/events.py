@@ -10,6 +10,7 @@ from typing import Any
 
 from vflens.errors import printable, shortened
 from vflens.storage.json_file import json_object
+from vflens.storage.regular import opened
 
 _LONGEST = 600  # characters of a sentence on the page
 _MOST_BYTES = 1 << 22  # of the log at one reading
@@ -54,7 +55,7 @@ class Events:
                     self._add(event)
 
     def _new(self) -> Iterator[dict[str, Any]]:
-        with self._file.open("rb") as lines:
+        with opened(self._file) as lines:
             facts = self._file.stat()
             if facts.st_ino != self._inode or facts.st_size < self._offset:
                 self._begin_anew(facts.st_ino)

@@ -17,6 +17,7 @@ from vflens.experiments.sweeps.sweep_page import drawing
 from vflens.experiments.watch.events import sentence
 from vflens.storage.json_file import json_object
 from vflens.storage.metrics import parquet_rows
+from vflens.storage.regular import read_text
 
 _CHUNK = 100  # cells of one panel: a new cell sends its own panel again, not all
 _templates = cache(templates)
@@ -40,7 +41,7 @@ class SweepPage:
         """
         facts_file = next(out.glob(f".*/{FACTS}"))
         try:
-            facts = json_object(facts_file.read_text(encoding="utf-8"))
+            facts = json_object(read_text(facts_file))
             self._name, self._seeds = sentence(str(facts["sweep"])), int(facts["seeds"])
             self._files = [str(name) for name in facts["files"]]
         except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
@@ -71,7 +72,7 @@ class SweepPage:
         """The page of the finished sweep, or of what is there."""
         page = self._out / "sweep.html"
         if not self._folder.exists() and page.exists():
-            return page.read_text(encoding="utf-8")
+            return read_text(page)
         self._read()
         found = [row for rows in self._cells.values() for row in rows]
         done = f"{self._name}: {len(self._cells)} of {len(self._files)} federations"

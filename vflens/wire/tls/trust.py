@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from errno import EFBIG, EINVAL
+from errno import EFBIG
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 
 from vflens.errors import ConfigError
+from vflens.storage.regular import opened
 from vflens.wire.tls.issue import pem
 from vflens.wire.tls.subject import UNREADABLE, Subject, subject_of
 
@@ -83,17 +83,11 @@ def pem_text(file: Path) -> bytes:
     Raises:
         OSError: it cannot be read, is too large, or is no regular file: to read a pipe would wait.
     """
-    with open(file, "rb", opener=_without_waiting) as text:
-        if not stat.S_ISREG(os.fstat(text.fileno()).st_mode):
-            raise OSError(EINVAL, "it is no regular file")
+    with opened(file) as text:
         found = text.read(_MOST_BYTES + 1)
     if len(found) > _MOST_BYTES:
         raise OSError(EFBIG, os.strerror(EFBIG))
     return found
-
-
-def _without_waiting(file: str, flags: int) -> int:
-    return os.open(file, flags | os.O_NONBLOCK)
 
 
 def check_root(certificate: x509.Certificate, file: Path) -> Subject | None:

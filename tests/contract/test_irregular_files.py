@@ -1,0 +1,103 @@
+"""A pipe or a device in place of any file of a run: every reader goes on or says so, and none waits."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from commandline import Run
+
+from vflens.experiments.watch.page import RunsPage
+from vflens.services.folder import is_held
+from vflens.storage.files import load_arrays
+from vflens.storage.regular import opened
+
+MOST_SECONDS = 60  # for one reader and all files; a wait has no end
+PUT: dict[str, Callable[[Path], None]] = {
+    "a pipe": os.mkfifo,
+    "a device": lambda file: file.symlink_to("/dev/zero"),
+}
+COMMANDS = ("report", "ledger", "compare", "audit-log", "score")
+
+
+@pytest.fixture(autouse=True)
+def no_waiting() -> Iterator[None]:
+    """Fail what waits: a blocked open ends with the handler's exception."""
+
+    def late(number: int, frame: object) -> None:
+        pytest.fail("a reader waits")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(MOST_SECONDS)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture(params=PUT)
+def replaced(finished_run: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """Copies of a run's scenario, one at a time, each with one file that is none."""
+    return _replaced(finished_run, tmp_path, PUT[request.param])
+
+
+def _replaced(finished: Path, tmp_path: Path, put: Callable[[Path], None]) -> Iterator[Path]:
+    home = next(file.parent.parent for file in finished.glob("*/*/config.toml"))
+    for file in sorted(f.relative_to(home) for f in home.rglob("*") if f.is_file()):
+        copy = Path(shutil.copytree(home, tmp_path / "run"))
+        (copy / file).unlink()
+        put(copy / file)
+        yield copy
+        shutil.rmtree(copy)
+
+
+def _arguments(command: str, home: Path, tmp_path: Path, whole: Path) -> list[str | Path]:
+    if command == "score":
+        estimate = next((home / "active" / "estimates").glob("*.npz"))
+        return [estimate, "--config", home / "passive" / "config.toml"]
+    more: dict[str, list[str | Path]] = {"report": ["--out", tmp_path / "page.html"], "compare": [whole]}
+    return [home, *more.get(command, [])]
+
+
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # a command's process closes what is open
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_command_waits(
+    vflens: Run, finished_run: Path, replaced: Iterator[Path], tmp_path: Path, command: str
+) -> None:
+    refusals = 0
+    for home in replaced:
+        ended = vflens(command, *_arguments(command, home, tmp_path, finished_run))
+        assert ended.code != 1, ended.err  # an error that nobody expected
+        assert "Traceback" not in ended.err
+        refusals += ended.code != 0
+    assert refusals
+
+
+def test_no_status_waits(vflens: Run, replaced: Iterator[Path]) -> None:
+    for home in replaced:
+        for config in home.glob("*/config.toml"):
+            assert "Traceback" not in vflens("status", "--config", config).err
+
+
+def test_no_page_waits(finished_run: Path, replaced: Iterator[Path]) -> None:
+    whole = RunsPage([finished_run]).panels({})
+    for home in replaced:
+        panels = RunsPage([home.parent / "run"]).panels({})
+        assert panels.keys() == whole.keys()
+
+
+@pytest.mark.parametrize("kind", PUT)
+def test_only_a_regular_file_is_opened(tmp_path: Path, kind: str) -> None:
+    PUT[kind](tmp_path / "file")
+    with pytest.raises(OSError, match="it is no regular file"):
+        opened(tmp_path / "file")
+    with pytest.raises(Exception, match=r"it is no regular file\): give the folder"):
+        load_arrays(tmp_path / "file")
+
+
+def test_a_folder_whose_lock_is_a_pipe_is_not_held(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "lock")
+    assert not is_held(tmp_path)
