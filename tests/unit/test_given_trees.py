@@ -155,6 +155,14 @@ def test_ubjson_that_lies_is_refused(tmp_path: Path, refused: Refused, data: byt
     assert "cannot be read as a model of XGBoost" in sentence
 
 
+@pytest.mark.parametrize("many", [b"N", b"Z", b"Si\x00", b"[]", b"i\x00", b"[$i#i\x00"])
+def test_ubjson_of_too_many_values_is_refused(many: bytes) -> None:
+    with pytest.raises(ValueError, match="more than 500,000 values and lengths: save a model"):
+        parse(b"[" + many * 500_000 + b"]")
+    with pytest.raises(ValueError, match="more than 500,000 values and lengths: save a model"):
+        parse(b"{" + (b"i\x00" + many) * 500_000 + b"}")
+
+
 def test_ubjson_is_what_json_says() -> None:
     data = b"{i\x01a[i\xffU\xffI\xff\xfel\x00\x00\x00\x07NTFZSi\x02\xc3\xa9]i\x01b[$I#i\x02\x00\x01\x01\x00}"
     found = parse(data)

@@ -2,7 +2,7 @@
 
 Numbers are big-endian. A container holds values up to its end, or after ``#`` as many as it announces, which
 after ``$`` have one type and stand one behind the other. No value is made before its bytes are there, so the
-memory is a small multiple of the file.
+memory is a small multiple of the file. The number of values is bounded too: each one takes time here.
 """
 
 from __future__ import annotations
@@ -17,13 +17,15 @@ from vflens.types import Array
 _NUMBERS = {"i": "i1", "U": "u1", "I": ">i2", "l": ">i4", "L": ">i8", "d": ">f4", "D": ">f8"}
 _WORDS: dict[str, bool | None] = {"T": True, "F": False, "Z": None}
 _DEEPEST = 32  # XGBoost's models have 6 containers inside each other
+_MOST = 500_000  # values and lengths, about a second; one of XGBoost's trees has about 100
 
 
 def parse(data: bytes) -> Any:
     """The value that ``data`` is: dict, list, array of one type, str, number, bool or None.
 
     Raises:
-        ValueError: it is no UBJSON, deeper than 32 containers, or has bytes behind its end.
+        ValueError: it is no UBJSON, deeper than 32 containers, has bytes behind its end, or more than 500,000
+            values and lengths outside arrays of one type.
     """
     reader = _Reader(data)
     value = reader.value(reader.marker(), 0)
@@ -36,13 +38,17 @@ class _Reader:
     """``data`` from byte ``at`` on."""
 
     def __init__(self, data: bytes) -> None:
-        self.data, self.at = data, 0
+        self.data, self.at, self.left = data, 0, _MOST
 
     def marker(self) -> str:
         """The next marker that means something."""
-        while (found := self.take(1)) == b"N":
-            pass
-        return found.decode("latin-1")
+        while self.left > 0:
+            self.left -= 1
+            if (found := self.take(1)) != b"N":
+                return found.decode("latin-1")
+        raise ValueError(
+            f"it holds more than {_MOST:,} values and lengths: save a model with so many as .json"
+        )
 
     def take(self, count: int) -> bytes:
         """The next ``count`` bytes."""
