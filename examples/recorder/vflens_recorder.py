@@ -18,6 +18,9 @@ from pathlib import Path
 
 import numpy as np
 
+POINTS = ("embedding", "gradient", "scores", "parameters")
+PHASES = ("train", "predict", "disclose")
+
 
 class Recorder:
     """The new folder of ``party`` in ``run``. Of its ``parties`` the "active" one has the labels."""
@@ -41,10 +44,11 @@ class Recorder:
     def received(self, sender, point, values, rows, *, phase="train", epoch=0):
         """Write that ``values`` (n, w), or a dict of such arrays, came from ``sender`` in ``phase``.
 
-        ``point`` says what they are: "embedding", "gradient", "scores" or "parameters". ``rows`` (n,) are
-        their rows, numbered from 0 as every party numbers them; () for parameters. ``phase`` is "train",
-        "predict" or "disclose".
+        ``point``, one of POINTS, says what they are. ``rows`` (n,) are their rows, numbered from 0 as every
+        party numbers them; () for parameters. ``phase`` is one of PHASES.
         """
+        if point not in POINTS or phase not in PHASES:
+            raise ValueError(f"{point!r} in phase {phase!r}: name one of {POINTS}, and one of {PHASES}")
         rows = np.asarray(rows, "<i4")
         tensors = values if isinstance(values, dict) else {point: values}
         arrays = {"": rows, **{name: _numbers(array) for name, array in tensors.items()}}

@@ -83,12 +83,13 @@ def test_the_recorder_takes_tensors_and_other_numbers(tmp_path: Path, recorder: 
         np.testing.assert_array_equal(released.tensor("gradient"), np.ones((2, 3)))
 
 
-def test_the_recorder_refuses_other_rows_and_an_earlier_recording(
-    tmp_path: Path, recorder: ModuleType
-) -> None:
+def test_the_recorder_refuses_what_no_transcript_has(tmp_path: Path, recorder: ModuleType) -> None:
     written = recorder.Recorder(tmp_path / "alice", "mine", "alice", PARTIES)
     with pytest.raises(ValueError, match=r"gradient of bob: 5 rows"):
         written.received("bob", "gradient", GRADIENT, range(5))
+    for point, phase in (("loss", "train"), ("gradient", "test")):
+        with pytest.raises(ValueError, match="name one of"):
+            written.received("bob", point, GRADIENT, range(6), phase=phase)
     with pytest.raises(FileExistsError):
         recorder.Recorder(tmp_path / "alice", "mine", "alice", PARTIES)
 
@@ -184,7 +185,9 @@ def described(change: Change) -> Callable[[Path], None]:
         (lambda f: f["parties"][1].update(role="passive"), "describes no party with labels"),
         (lambda f: f["parties"][0].update(role="active"), "describes no party with labels"),
         (lambda f: f["parties"][1].update(n_classes=1), "describes no party with labels"),
-        (lambda f: f.update(party="carol"), "does not describe its own party 'carol'"),
+        (lambda f: f.update(party="carol"), "does not describe 'carol' and every other party once"),
+        (lambda f: f["parties"].append(f["parties"][0]), "does not describe 'alice' and every other"),
+        (lambda f: f["parties"].append({"name": "dave", "role": "chief"}), "federation.json cannot be read"),
         (lambda f: f.update(parties=3), "federation.json cannot be read"),
     ],
 )
@@ -197,8 +200,10 @@ def test_a_wrong_description_is_refused(tmp_path: Path, refused: Refused, change
 @pytest.mark.parametrize(
     ("arrived", "words"),
     [
-        ((GRADIENT, range(-1, 5)), "a gradient has row -1: number the rows from 0"),
-        ((GRADIENT[0], ()), "has shape (3,) for 0 rows"),
+        ((GRADIENT, range(-1, 5)), "has other rows than 0 to 9999999: number them from 0"),
+        ((GRADIENT, [0, 1, 2, 3, 4, 2**31 - 1]), "has other rows than 0 to 9999999"),
+        ((GRADIENT, ()), "has other rows than"),
+        ((GRADIENT[:, :2], range(6)), "has shape (6, 2) for 6 rows"),
         ((GRADIENT[:, 0], range(6)), "has shape (6,) for 6 rows"),
         ((GRADIENT * np.nan, range(6)), "record finite numbers"),
         ((), "holds no gradient of training"),
@@ -210,6 +215,7 @@ def test_wrong_gradients_are_refused(
     written = recorder.Recorder(tmp_path / "alice", "mine", "alice", PARTIES)
     written.received("bob", "scores", GRADIENT, range(6), phase="predict")
     if arrived:
+        written.received("bob", "gradient", GRADIENT, range(6))
         written.received("bob", "gradient", *arrived)
     sentence = refused(3, "attack", tmp_path / "alice", "--attack", "norm_scoring")
     assert words in sentence

@@ -15,12 +15,15 @@ from vflens.experiments.offline.command import carried_out, certificates, config
 from vflens.experiments.results.folders import read_party
 from vflens.member.adversary import save_estimate
 from vflens.models.settings import Training
+from vflens.names import repeated
 from vflens.plugins.attack import Attack
 from vflens.plugins.steps import Progress
 from vflens.protocol.federation import Federation
 from vflens.storage.journal import Reader
 from vflens.storage.private import owner_only
 from vflens.types import Array, Document, Facts, Knowledge, Phase, Point, Released, Role
+
+_MOST_ROWS = 10_000_000  # a row's number decides the memory of an attack
 
 
 def is_recording(folder: Path) -> bool:
@@ -87,8 +90,11 @@ def _federation(folder: Path) -> tuple[Federation, str]:
     active = [p for p in facts.parties if p.role is Role.ACTIVE]
     if len(active) != 1 or active[0].n_classes < 2:
         raise DataError(f"{file} describes no party with labels: give one active party its classes")
-    if facts.party not in {p.name for p in facts.parties}:
-        raise DataError(f"{file} does not describe its own party {facts.party!r}: name it among the parties")
+    names = [p.name for p in facts.parties]
+    if names.count(facts.party) != 1 or repeated(names) is not None:
+        raise DataError(
+            f"{file} does not describe {facts.party!r} and every other party once: it has {names}"
+        )
     rows = _rows(folder)
     none = np.zeros(0, np.int32)
     return Federation(facts.run, facts.parties, 1 + int(rows[-1]), rows, none, Training(), False), facts.party
@@ -97,19 +103,21 @@ def _federation(folder: Path) -> tuple[Federation, str]:
 def _rows(folder: Path) -> Array:
     """The rows int32 (n,) that gradients in ``folder`` name, sorted."""
     found = list(Reader(folder / "transcript").select(Point.GRADIENT, phases={Phase.TRAIN}))
-    for released in found:
-        _check(folder, released)
     if not found:
         raise DataError(f"{folder} holds no gradient of training: record those that its party receives")
+    width = found[0].tensor("gradient").shape[1:]
+    for released in found:
+        _check(folder, released, width)
     return np.unique(np.concatenate([released.rows for released in found]))
 
 
-def _check(folder: Path, released: Released) -> None:
+def _check(folder: Path, released: Released, width: tuple[int, ...]) -> None:
     rows, gradient = released.rows, released.tensor("gradient")
-    if gradient.ndim != 2 or len(gradient) != len(rows) or not len(rows) or not np.isfinite(gradient).all():
+    message = f"{folder}: gradient {released.exchange.step} of {released.sender!r}"
+    if rows.dtype != np.int32 or not len(rows) or rows.min() < 0 or rows.max() >= _MOST_ROWS:
+        raise DataError(f"{message} has other rows than 0 to {_MOST_ROWS - 1}: number them from 0")
+    if gradient.ndim != 2 or gradient.shape != (len(rows), *width) or not np.isfinite(gradient).all():
         raise DataError(
-            f"{folder}: gradient {released.exchange.step} of {released.sender!r} has shape {gradient.shape} "
-            f"for {len(rows)} rows: record finite numbers, one line for each row"
+            f"{message} has shape {gradient.shape} for {len(rows)} rows: record finite numbers, one line for "
+            "each row, all of one width"
         )
-    if rows.min() < 0:
-        raise DataError(f"{folder}: a gradient has row {rows.min()}: number the rows from 0")
