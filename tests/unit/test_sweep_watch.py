@@ -11,6 +11,7 @@ import pytest
 from browser import chromium, page
 from commandline import Refused, refused, vflens
 from livepage import Browser
+from runfolder import write_run
 from test_live_page import watching
 from test_sweep_parts import SETTINGS
 
@@ -18,7 +19,7 @@ from vflens.errors import DataError
 from vflens.experiments.sweeps.pool import Part, Pool, write_rows
 from vflens.experiments.sweeps.sweep import run_part, run_sweep
 from vflens.experiments.sweeps.sweep_file import SweepFile, cells
-from vflens.experiments.watch.sweep import SweepPage, holds_sweep
+from vflens.experiments.watch.sweep import SweepPage, sweeps_in
 
 _FIXTURES = (chromium, page, refused, vflens)  # used by name
 HOSTILE = "</script><b>"
@@ -32,9 +33,9 @@ def shown(page: str) -> list[list[Any]]:
 
 def test_cells_are_shown_as_they_come_and_the_whole_sweep_at_the_end(tmp_path: Path) -> None:
     what, pool = SweepFile.model_validate(SETTINGS), Pool(tmp_path / ".tiny")
-    assert not holds_sweep(tmp_path)
+    assert sweeps_in(tmp_path) == []
     run_part(what, pool, Part(1, 4))
-    assert holds_sweep(tmp_path)
+    assert sweeps_in(tmp_path) == sweeps_in(pool.folder) == [pool.folder]
     browser = Browser(SweepPage(tmp_path)).enter()
     first = browser.get("/").text
     assert "1 of 4 federations" in first
@@ -54,7 +55,7 @@ def test_cells_are_shown_as_they_come_and_the_whole_sweep_at_the_end(tmp_path: P
     assert "complete: 4 of 4 federations" in last
     assert len(shown(last)) == 8
     assert browser.get("/report.html").text == (tmp_path / "sweep.html").read_text(encoding="utf-8")
-    assert not holds_sweep(tmp_path)
+    assert sweeps_in(tmp_path) == []
 
 
 def test_a_damaged_description_is_one_sentence(tmp_path: Path) -> None:
@@ -90,6 +91,29 @@ def test_a_cell_that_is_none_is_named_and_its_neighbour_shown(tmp_path: Path) ->
 def test_a_sweep_that_has_ended_names_its_page(tmp_path: Path, refused: Refused) -> None:
     (tmp_path / "sweep.html").write_text("<p>")
     assert refused(2, "watch", tmp_path) == f"the sweep in {tmp_path} has ended: open {tmp_path}/sweep.html"
+
+
+def test_of_two_sweeps_in_a_folder_one_is_to_be_named(tmp_path: Path, refused: Refused) -> None:
+    what = SweepFile.model_validate(SETTINGS)
+    one, other = tmp_path / ".one", tmp_path / ".other"
+    for folder in (one, other):
+        run_part(what, Pool(folder), Part(1, 4))
+    assert refused(2, "watch", tmp_path) == f"{tmp_path} holds 2 sweeps: give one, {one} or {other}"
+    for cell in other.glob("*.parquet"):
+        cell.unlink()
+    progress = [SweepPage(folder).panels({})["progress"] for folder in (one, other)]
+    assert "1 of 4 federations" in progress[0]
+    assert "0 of 4 federations" in progress[1]
+
+
+def test_a_run_beside_the_page_of_a_sweep_is_shown(tmp_path: Path) -> None:
+    run, ended = write_run(tmp_path / "runs" / "demo"), tmp_path / "sweep"
+    ended.mkdir()
+    for folder in (run.parent, ended):
+        (folder / "sweep.html").write_text("<p>")
+    for folders in ([run.parent], [ended, run.parent], [run.parent, ended]):
+        with watching(*folders) as (_, address):
+            assert address.startswith("http://127.0.0.1:")
 
 
 @pytest.mark.timeout(300)

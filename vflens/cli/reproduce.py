@@ -95,7 +95,7 @@ def sweep(
 
             def progress(done: int, total: int) -> None:
                 if watch:
-                    page.show(out)
+                    page.show(pool.folder)
                 bar(done, total)
 
             pool = Pool(out / f".{loaded.name}", jobs, backend, progress)  # type: ignore[arg-type]  # checked there

@@ -6,13 +6,17 @@ import importlib.util
 import os
 import sys
 import webbrowser
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from vflens.cli.output import Json, emit
-from vflens.errors import ConfigError
+from vflens.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from vflens.experiments.watch.app import LivePage
 
 
 def watch(
@@ -29,9 +33,7 @@ def watch(
     Example: vflens watch runs/digits
     """
     check_extra()
-    from vflens.experiments.watch.page import RunsPage
     from vflens.experiments.watch.server import serve
-    from vflens.experiments.watch.sweep import SweepPage, holds_sweep
 
     def announce(address: str) -> None:
         emit(json, {"address": address}, lambda: f"{address}\nCtrl-C ends this page.")
@@ -39,10 +41,27 @@ def watch(
         if sys.stdout.isatty():
             open_browser(address)
 
-    alone = len(folders) == 1 and holds_sweep(folders[0])
-    if not alone and (ended := folders[0] / "sweep.html").is_file():
-        raise ConfigError(f"the sweep in {folders[0]} has ended: open {ended}")
-    serve(SweepPage(folders[0]) if alone else RunsPage(folders), announce, port)
+    serve(_page(folders), announce, port)
+
+
+def _page(folders: Sequence[Path]) -> LivePage:
+    """The page of the sweep in the only folder, else that of the runs in all.
+
+    Raises:
+        ConfigError, DataError: they hold neither.
+    """
+    from vflens.experiments.watch.page import RunsPage
+    from vflens.experiments.watch.sweep import SweepPage, sweeps_in
+
+    if len(folders) == 1 and sweeps_in(folders[0]):
+        return SweepPage(folders[0])
+    try:
+        return RunsPage(folders)
+    except DataError as error:
+        ended = next((f / "sweep.html" for f in folders if (f / "sweep.html").is_file()), None)
+        if ended is None:
+            raise
+        raise ConfigError(f"the sweep in {ended.parent} has ended: open {ended}") from error
 
 
 def check_extra() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from vflens.errors import DataError
+from vflens.errors import ConfigError, DataError
 from vflens.experiments.pages.page import templates
 from vflens.experiments.sweeps.explorer import explained, packed
 from vflens.experiments.sweeps.pool import Rows
@@ -23,23 +23,30 @@ _CHUNK = 100  # cells of one panel: a new cell sends its own panel again, not al
 _templates = cache(templates)
 
 
-def holds_sweep(out: Path) -> bool:
-    """Whether a sweep goes on in ``out``, or was interrupted."""
-    return any(out.glob(f".*/{FACTS}"))
+def sweeps_in(folder: Path) -> list[Path]:
+    """The folders of cells of sweeps that go on in ``folder``, or were interrupted; itself, if it is one."""
+    own = [folder] if (folder / FACTS).exists() else []
+    return own or sorted(file.parent for file in folder.glob(f".*/{FACTS}"))
 
 
 class SweepPage:
-    """The sweep in ``out``, for :func:`vflens.experiments.watch.server.serve`."""
+    """The sweep in ``folder``, for :func:`vflens.experiments.watch.server.serve`.
+
+    Raises:
+        ConfigError: there are several.
+        DataError: it says nothing of itself.
+    """
 
     title = "sweep"
 
-    def __init__(self, out: Path) -> None:
-        """Read what the sweep in ``out`` is.
-
-        Raises:
-            DataError: it says nothing of itself.
-        """
-        facts_file = next(out.glob(f".*/{FACTS}"))
+    def __init__(self, folder: Path) -> None:
+        self._folder, *others = sweeps_in(folder)
+        if others:
+            raise ConfigError(
+                f"{folder} holds {1 + len(others)} sweeps: give one, {self._folder} or "
+                f"{', '.join(map(str, others))}"
+            )
+        self._out, facts_file = self._folder.parent, self._folder / FACTS
         try:
             facts = json_object(read_text(facts_file))
             self._name, self._seeds = sentence(str(facts["sweep"])), int(facts["seeds"])
@@ -48,7 +55,6 @@ class SweepPage:
             raise DataError(
                 f"{facts_file}: it describes no sweep ({error}): start the sweep again"
             ) from error
-        self._out, self._folder = out, facts_file.parent
         self._cells: dict[str, Rows] = {}
         self._damaged: set[str] = set()
 
