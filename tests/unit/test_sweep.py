@@ -5,6 +5,7 @@ page.
 from __future__ import annotations
 
 import math
+import re
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -255,6 +256,31 @@ def test_attacks_on_labels_of_a_split_network_are_swept_and_resumed(tmp_path: Pa
 def test_what_makes_no_sweep_is_refused(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         sweep(**changes)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("-3", r"greater than or equal to 1 \(got -3\)"),
+        ("0", r"greater than or equal to 1 \(got 0\)"),
+        ("1000000000000", r"less than or equal to 10000 \(got 1000000000000\)"),
+        ("1e400", r"a valid integer \(got inf\)"),
+        ("nan", r"a valid integer \(got nan\)"),
+        ("2.5", r"a valid integer \(got 2.5\)"),
+        ("true", r"a valid integer \(got True\)"),
+        ('"-3"', r"a valid integer \(got '-3'\)"),
+    ],
+)
+@pytest.mark.parametrize("file", ["sweep", "sweep_clients"])
+def test_a_number_of_seeds_that_is_none_is_refused_with_its_value(
+    tmp_path: Path, file: str, given: str, words: str
+) -> None:
+    example = (Path(__file__).parents[2] / "examples" / f"{file}.toml").read_text(encoding="utf-8")
+    changed, count = re.subn("(?m)^seeds = .*$", f"seeds = {given}", example)
+    assert count == 1
+    (tmp_path / "s.toml").write_text(changed, encoding="utf-8")
+    with pytest.raises(ConfigError, match=rf"s\.toml: sweep\.seeds: Input should be {words}$"):
+        load_sweep(tmp_path / "s.toml")
 
 
 @pytest.mark.parametrize(

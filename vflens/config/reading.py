@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,6 +15,7 @@ from vflens.storage.regular import read_bytes
 from vflens.types import Role
 
 T = TypeVar("T")
+_SECRET = re.compile("token|seed(?!s)|key")  # `seeds` is a number of repetitions
 
 
 def read_toml(file: Path) -> dict[str, Any]:
@@ -79,6 +81,6 @@ def describe_problem(problem: Any) -> str:
     message = REMEDIES.get(problem.get("ctx", {}).get("pattern"), message)
     value = problem["input"]
     # The value of an unknown key may be a secret with a misspelt key.
-    secret = problem["type"] == "extra_forbidden" or any(word in where for word in ("token", "seed", "key"))
+    secret = problem["type"] == "extra_forbidden" or _SECRET.search(where) is not None
     shown = "" if secret or isinstance(value, dict | list | tuple | BaseModel) else f" (got {value!r})"
     return f"{where}: {message}{shown}"

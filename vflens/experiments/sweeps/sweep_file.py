@@ -20,6 +20,8 @@ from vflens.experiments.sweeps.pool import Cell
 from vflens.experiments.sweeps.sweep_page import OF_ROUNDS, UNDEFENDED
 from vflens.types import Document, Facts
 
+_MOST_SEEDS = 10_000  # each is a cell of every defence
+
 Value: TypeAlias = StrictBool | StrictInt | FiniteFloat | str
 
 
@@ -61,7 +63,9 @@ class SweptDefense(Plugin):
 class Sweep(Settings):
     """The variations. The undefended federation is always one of the cells."""
 
-    seeds: int = Field(3, ge=1, description="repetitions; their seeds count up from the experiment's")
+    seeds: StrictInt = Field(
+        3, ge=1, le=_MOST_SEEDS, description="repetitions; their seeds count up from the experiment's"
+    )
     defenses: tuple[SweptDefense, ...] = Field((), description="each at all of its strengths")
 
     @model_validator(mode="after")
