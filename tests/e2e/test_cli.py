@@ -19,6 +19,7 @@ from processes import ATTENDED, ENVIRONMENT, VFLENS, eventually, experiment_file
 
 import vflens.cli.main
 from vflens.errors import PluginError, exit_codes
+from vflens.experiments.results.verdict import figure
 
 ROOT = Path(__file__).parents[2]
 
@@ -101,6 +102,9 @@ class TestJson:
         )
         assert scored["attack"] == "ls"
         assert scored["mse"] >= 0
+        told = vflens("score", tmp_path / "e.npz", "--config", run / "passive/config.toml").out
+        assert f"± {figure(1.96 * scored['mse_stderr'])}; best blind guess" in told
+        assert scored["half_width"] == 1.96 * scored["mse_stderr"]
         assert strict(vflens("compare", run, run, "--json").out) is not None
         assert strict(vflens("check", run / "active/config.toml", "--json").out)["rows"] == 90
         split = strict(

@@ -43,7 +43,7 @@ def test_a_trained_model(vflens: Run) -> None:
     ("section", "said"),
     [
         ("SecretFlow", "100.0% of the labels; best blind guess (the most frequent class) 53.3%"),
-        ("FATE", "MSE .031; best blind guess (column_means) .050"),
+        ("FATE", "MSE .031 ± .005; best blind guess (column_means) .050"),
     ],
 )
 def test_a_recording(section: str, said: str, vflens: Run, monkeypatch: pytest.MonkeyPatch) -> None:

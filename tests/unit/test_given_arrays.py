@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from commandline import Refused, Run, refused, strict, vflens
+from scipy import stats
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
@@ -72,6 +73,9 @@ def test_an_error_is_that_of_numpy_beside_the_blind_one(tmp_path: Path) -> None:
     direction = A[0] / np.linalg.norm(A)
     nearest = 0.5 + ((scaled - 0.5) @ direction)[:, None] * direction
     assert facts["mse"] == pytest.approx(((nearest - scaled) ** 2).mean())
+    per_row = ((nearest - scaled) ** 2).mean(axis=1)
+    interval = stats.norm.interval(0.95, per_row.mean(), stats.sem(per_row))
+    assert facts["half_width"] == pytest.approx(np.ptp(interval) / 2, rel=1e-4)  # 1.96 stands for 1.95996
     assert facts["blind_mse"] == pytest.approx(scaled.var(axis=0).mean())
     assert facts["blind_guess"] == "column_means"
     assert facts["columns"]["1"]["mse"] == pytest.approx(((nearest - scaled) ** 2)[:, 1].mean())
@@ -110,7 +114,8 @@ def test_from_the_command_line(tmp_path: Path, vflens: Run) -> None:
     assert told.out.splitlines()[-1] == f"let the target score it: vflens score {out} --truth …"
     scored = vflens("score", out, "--truth", truth)
     assert re.match(
-        r"rcc2 on 40 rows: MSE \d\.\de-\d\d; best blind guess \(column_means\) \.\d{3}$", scored.out
+        r"rcc2 on 40 rows: MSE \d\.\de-\d\d ± \d\.\de-\d\d; best blind guess \(column_means\) \.\d{3}$",
+        scored.out,
     )
     assert strict(vflens("score", out, "--truth", truth, "--json").out)["rows"] == 40
 

@@ -250,5 +250,6 @@ def _scored(facts: Facts) -> str:
             f"{blind} {facts[f'blind_{matched}label_accuracy']:.1%}"
         )
     affine = f"; R² {figure(facts['affine_r2'])} after the best affine map" if "affine_r2" in facts else ""
-    error, least = facts[f"{matched}mse"], facts[f"blind_{matched}mse"]
-    return f"{subject}: {matched.replace('_', ' ')}MSE {figure(error)}{affine}; {blind} {figure(least)}"
+    interval = f" ± {figure(facts['half_width'])}" if "half_width" in facts else ""
+    error, least = figure(facts[f"{matched}mse"]), figure(facts[f"blind_{matched}mse"])
+    return f"{subject}: {matched.replace('_', ' ')}MSE {error}{interval}{affine}; {blind} {least}"

@@ -15,6 +15,7 @@ import numpy as np
 from vflens.config import Plugin, build_plugins
 from vflens.errors import ConfigError, DataError, KnowledgeError, PluginError, VflensError
 from vflens.experiments.offline.given_labels import score_labels
+from vflens.experiments.results.results import half_width
 from vflens.experiments.weights.numbers import checked_numbers
 from vflens.experiments.weights.pickles import refuse_pickle
 from vflens.numerics.linear_system import LinearSystem
@@ -87,8 +88,9 @@ def attack_arrays(file: Path, name: str, out: Path, *, parameters: Facts | None 
 def score_arrays(estimate: Path, truth: Path) -> Document:
     """The errors of ``estimate``, of :func:`attack_arrays`, against the array ``x`` (N, d) in ``truth``.
 
-    Mean squared errors of columns in [0, 1], beside the best blind guess: zeros, halves, random values, or
-    the means of these rows. An estimate of labels is scored by :func:`score_labels`.
+    The mean squared error of columns in [0, 1], with half its 95 % interval's width, beside the best blind
+    guess: zeros, halves, random values, or the means of these rows. An estimate of labels is scored by
+    :func:`score_labels`.
 
     Raises:
         DataError: a file lacks an array, or one is wrong.
@@ -109,11 +111,13 @@ def score_arrays(estimate: Path, truth: Path) -> Document:
         square.mean(axis=0), np.min([b.mean(axis=0) for b in blind.values()], axis=0), strict=True
     )
     per_row = square.mean(axis=1)
+    stderr = float(per_row.std(ddof=min(1, len(x) - 1)) / np.sqrt(len(x)))
     return {
         "attack": str(saved["attack"]),
         "rows": len(x),
         "mse": float(per_row.mean()),
-        "mse_stderr": float(per_row.std(ddof=min(1, len(x) - 1)) / np.sqrt(len(x))),
+        "mse_stderr": stderr,
+        "half_width": half_width(stderr),
         "blind_guess": best,
         "blind_mse": float(blind[best].mean()),
         "columns": {str(j): {"mse": float(e), "blind_mse": float(b)} for j, (e, b) in enumerate(by_column)},

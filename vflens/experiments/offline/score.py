@@ -14,6 +14,7 @@ from vflens.clients.passive import PassiveParty
 from vflens.config import ActiveConfig, ClientConfig, DataConfig, PassiveConfig, load_party
 from vflens.errors import ConfigError, DataError
 from vflens.experiments.results.folders import Metric, PartyRun, read_party
+from vflens.experiments.results.results import half_width
 from vflens.protocol.acts import Guess, Submission
 from vflens.protocol.federation import Federation
 from vflens.services.folder import exclusive
@@ -55,6 +56,8 @@ def score_estimate(file: Path, config_file: Path) -> Document:
     ]
     figures = {m.metric: m.value for m in found if m.attack == attack and not m.column and not m.values}
     facts = {"attack": attack, "rows": rows, **figures}
+    if "mse_stderr" in figures:
+        facts["half_width"] = half_width(figures["mse_stderr"])
     return {**facts, **_blind(config, submission, party, attack, found)}
 
 

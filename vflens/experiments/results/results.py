@@ -92,7 +92,7 @@ def results(run: Run) -> tuple[Result, ...]:
     return tuple(
         Result(
             *(m.attack, m.target, m.scored_set, m.rows, m.value),
-            half_width=1.96 * stderr[key].value if key in stderr else None,
+            half_width=half_width(stderr[key].value) if key in stderr else None,
             blind=blind[key[1:]].value,
             blind_guess=BLIND_GUESSES.get(blind[key[1:]].attack, blind[key[1:]].attack),
             unusable=unusable[key].value if key in unusable else None,
@@ -105,6 +105,11 @@ def results(run: Run) -> tuple[Result, ...]:
         for key, m in errors.items()
         if key[1:] in blind and math.isfinite(m.value) and m.attack not in affine
     )
+
+
+def half_width(stderr: float) -> float:
+    """Half the width of the 95 % interval of a mean with this standard error."""
+    return 1.96 * stderr
 
 
 def up_to_affine(attack: str) -> bool:
