@@ -37,7 +37,7 @@ DIGITS: dict[str, Any] = {
 }
 LABELS = (
     *("gradient_sign", "gradient_clustering", "direction_scoring", "norm_scoring"),
-    *("similarity", "pmc"),
+    *("similarity", "pmc", "exploit"),
 )
 
 

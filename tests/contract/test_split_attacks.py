@@ -287,6 +287,7 @@ def test_a_unit_that_granted_rows_leave_silent_does_not_drown_the_others() -> No
         ("pmc", {"transcript": ()}, "'target' granted no labels to 'me'"),
         ("similarity", {"transcript": ()}, "'target' granted no labels to 'me'"),
         ("gradient_clustering", {"transcript": ()}, "gradients of 12 rows .first: 60. never reached 'me'"),
+        ("exploit", {"transcript": ()}, "gradients of 12 rows .first: 60. never reached 'me'"),
     ],
 )
 def test_what_is_missing_is_named(name: str, changes: Any, message: str) -> None:

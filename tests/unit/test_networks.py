@@ -412,6 +412,7 @@ def test_without_torch_every_plug_in_loads_or_names_the_extra() -> None:
     vertical = (
         "bmi",
         "cafe",
+        "exploit",
         "fsha",
         "grna",
         "inverse_network",
