@@ -33,5 +33,7 @@ def moved_in_place(features: Array, order: Array, scaler: Scaler) -> tuple[Scale
     at_once = max(1, _MOVED_BYTES // max(1, truth[:, :1].nbytes))
     for j in range(0, truth.shape[1], at_once):
         truth[:, j : j + at_once] = features[order, j : j + at_once]
-    clipped = 0 if features.dtype == np.uint8 else scaler.transform_in_place(truth)
-    return ScaledColumns(truth), clipped
+    if features.dtype == np.uint8:
+        return ScaledColumns(truth), 0
+    clipped = scaler.transform_in_place(truth)
+    return ScaledColumns(truth, scaler.high - scaler.low), clipped

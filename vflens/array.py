@@ -20,9 +20,11 @@ class ScaledColumns:
     """Columns (N, d) scaled to [0, 1], which are read by rows.
 
     ``kept`` are float64, or uint8 that stand for 255ths: the pixels of images, an eighth of the memory.
+    ``units`` (d,) is what 1 stands for in each column's own unit; None if nobody knows, or for pixels.
     """
 
     kept: Array
+    units: Array | None = None
 
     @property
     def shape(self) -> tuple[int, int]:

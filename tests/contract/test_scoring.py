@@ -15,7 +15,7 @@ from vflens.array import ScaledColumns
 from vflens.errors import ConfigError, ProtocolError, StateError, VflensError
 from vflens.experiments.results.folders import read_party
 from vflens.protocol.acts import Guess, Receipt, Submission
-from vflens.score.columns import ColumnScoring
+from vflens.score.columns import ColumnScoring, nearest
 from vflens.score.service import ScoringService, milestones
 from vflens.score.theory import ReleasedModel
 from vflens.storage.log import party_log
@@ -229,6 +229,15 @@ def test_finite_columns_are_scored_in_bits_too(tmp_path: Path) -> None:
     assert found["column_conditional_entropy", "a", "z"] == 0.0
     assert found["column_entropy", "", "z"] == pytest.approx(1.0, abs=0.05)
     assert {c for m, _, c in found if "entropy" in m} == {"z"}
+    assert found["column_right", "a", "z"] == 0.0
+    assert found["column_blind_right", "", "z"] == max(np.bincount(RELEASED % 2)) / N
+    assert {c for m, _, c in found if "right" in m} == {"z"}
+
+
+def test_an_estimate_stands_for_the_nearest_value_of_a_finite_column() -> None:
+    letters, values = np.array([0.0, 0.2, 1.0]), np.array([-3.0, 0.09, 0.11, 0.59, 0.61, 7.0])
+    np.testing.assert_array_equal(nearest(letters, values), [0.0, 0.0, 0.2, 0.2, 1.0, 1.0])
+    np.testing.assert_array_equal(nearest(letters[:1], values), np.zeros(6))
 
 
 def test_theory_stands_beside_the_measured_errors_of_the_usable_rows(tmp_path: Path) -> None:

@@ -28,7 +28,10 @@ ROOT = Path(__file__).parents[2]
 GOLDEN = Path(__file__).parent / "golden"
 OURS = ("train_seconds", "predict_seconds", "steps_per_second")  # of the machine, not of the experiment
 CHAINED = ("chain.bin", "digests.bin")  # follow from the other files
-LATER = ("psnr", "ssim", "blind_psnr", "blind_ssim")  # measured since golden/ was written
+LATER = (  # measured since golden/ was written
+    *("psnr", "ssim", "blind_psnr", "blind_ssim"),
+    *("column_unit", "column_right", "column_blind_right"),
+)
 BANK = ["examples/bank_passive.csv", "--id-column", "id", "--columns", "age,income,credit_score"]
 COMMANDS: dict[str, list[str]] = {
     "demo": ["run", "examples/demo.toml", "--in-process", "--out", "{out}"],

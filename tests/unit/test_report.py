@@ -25,7 +25,17 @@ from vflens.experiments.results.verdict import alarms, to_json
 ALWAYS = {"verdict", "rerun", "limits"}
 
 
-ALL = ALWAYS | {"threat", "pictures", "heat", "features", "convergence", "theory", "utility", "progress"}
+ALL = ALWAYS | {
+    "threat",
+    "pictures",
+    "numbers",
+    "heat",
+    "features",
+    "convergence",
+    "theory",
+    "utility",
+    "progress",
+}
 
 
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
@@ -97,8 +107,8 @@ def test_no_secret_is_shown(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("gone", "panels"),
     [
-        ("blind_mse", {"heat", "features", "convergence"}),
-        ("mse", {"heat", "features", "convergence"}),
+        ("blind_mse", {"numbers", "heat", "features", "convergence"}),
+        ("mse", {"numbers", "heat", "features", "convergence"}),
         ("column_blind_mse", {"features"}),
         ("column_mse", {"features"}),
         ("theory_measured", {"theory"}),

@@ -228,15 +228,16 @@ def test_json_is_strict_and_has_stable_keys(tmp_path: Path) -> None:
     assert sorted(data) == ["runs", "verdict"]
     (told,) = data["runs"]
     assert sorted(told) == [
-        "defenses", "explained_after_affine_map", "failed", "fedadob", "label", "labels", "membership",
-        "parties", "privacy", "results", "run", "skipped", "theory", "theory_disagreements", "utility",
+        "defenses", "explained_after_affine_map", "failed", "fedadob", "hijacking_suspected", "label",
+        "labels", "membership", "parties", "privacy", "results", "run", "skipped", "theory",
+        "theory_disagreements", "utility",
     ]  # fmt: skip
     assert told["utility"] == {"mean_kl": None}
     assert told["results"] == [
         {
             **{"attack": "ls", "target": "passive", "scored_set": "predict", "rows": 360, "mse": 0.02},
             **{"half_width": 0.00196, "blind": 0.0, "blind_guess": "all zeros", "unusable": 0.0},
-            **{"relative": None, "better_than_blind": False},
+            **{"relative": None, "better_than_blind": False, "own_units": []},
             **dict.fromkeys(("psnr", "ssim", "blind_psnr", "blind_ssim")),
         }
     ]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from vflens.array import ScaledColumns
+from vflens.array import ScaledColumns, in_unit
 from vflens.numerics.binary_columns import matched
 from vflens.numerics.entropy import conditional_entropy, entropy
 from vflens.numerics.estimators.affine import affine_fit
@@ -27,7 +27,8 @@ class ColumnScoring(ScoringService):
 
     Args:
         truth: its columns (N, d) for all aligned rows, scaled, before any defence.
-        columns: their metadata; a column with an alphabet is scored in bits too.
+        columns: their metadata; a column with an alphabet is scored in bits, and by its share of right
+            values, too: each estimate stands for the nearest value that the column takes.
         training: rows whose column means are the blind guess "column_means".
         folder: the target's; receives the arrays of pictures, ``pictures`` rows of them, of the scored set
             ``pictured``.
@@ -53,6 +54,8 @@ class ColumnScoring(ScoringService):
         self._means = truth.mean(training)
         self._are_pixels, self._grid = pixel_places(columns) is not None, grid_of(columns)
         self._folder, self._pictures, self._pictured = folder, pictures, pictured
+        finite = [j for j, column in enumerate(columns) if column.alphabet is not None]
+        self._letters = {j: in_unit(np.unique(truth.kept[:, j])) for j in finite}
 
     def keep_errors(self, submission: Submission) -> dict[str, float]:
         """See :meth:`vflens.score.service.ScoringService.keep_errors`: the errors are MSEs."""
@@ -70,9 +73,18 @@ class ColumnScoring(ScoringService):
         guesses = {"zero": 0.0, "half": 0.5, "random": None, "column_means": self._means}
         found = [self._blind_guess(name, value, truth, submission) for name, value in guesses.items()]
         self._by_column("column_blind_mse", np.min(found, axis=0), submission)
-        for column, letters in zip(self._columns, truth.T, strict=True):
-            if column.alphabet is not None:
-                add("column_entropy", entropy(letters), column=column.name)
+        for j in self._letters:
+            add("column_entropy", entropy(truth[:, j]), column=self._columns[j].name)
+        if not self._are_pixels:
+            self._blind_in_own_units(truth, submission)
+
+    def _blind_in_own_units(self, truth: Array, submission: Submission) -> None:
+        """What 1 of each column stands for, and of finite columns the share of the most frequent value."""
+        if self._truth.units is not None:
+            self._by_column("column_unit", self._truth.units, submission)
+        add = self.adding(submission)
+        for j in self._letters:
+            add("column_blind_right", _most_frequent(truth[:, j]), column=self._columns[j].name)
 
     def _blind_guess(
         self, name: str, value: float | Array | None, truth: Array, submission: Submission
@@ -105,10 +117,12 @@ class ColumnScoring(ScoringService):
         for name, value in self._likeness(per_row, guess.values, truth).items():
             add(name, value)
         self._by_column("column_mse", square.mean(axis=0), submission, guess.attack)
-        for j, column in enumerate(self._columns):
-            if column.alphabet is not None:
-                left = conditional_entropy(truth[:, j], guess.values[:, j])
-                add("column_conditional_entropy", left, column=column.name)
+        for j, letters in self._letters.items():
+            left = conditional_entropy(truth[:, j], guess.values[:, j])
+            add("column_conditional_entropy", left, column=self._columns[j].name)
+            if not self._are_pixels:
+                right = nearest(letters, guess.values[:, j]) == truth[:, j]
+                add("column_right", right.mean(), column=self._columns[j].name)
         return float(per_row.mean())
 
     def _binary(self, guess: Guess, truth: Array, submission: Submission) -> None:
@@ -160,6 +174,18 @@ class ColumnScoring(ScoringService):
         rows, of = submission.rows[drawn], "" if submission.step is None else submission.figures_of
         estimates = {g.attack: g.values[drawn] for g in submission.guesses}
         save_pictures(self._folder, rows, self._truth[rows], estimates, of)
+
+
+def nearest(letters: Array, values: Array) -> Array:
+    """Of the ascending ``letters`` (m,) the one nearest to each of ``values`` (n,), the lower of two."""
+    above = np.searchsorted((letters[1:] + letters[:-1]) / 2, values)
+    found: Array = letters[above]
+    return found
+
+
+def _most_frequent(values: Array) -> float:
+    """The share of the most frequent of ``values`` (n,)."""
+    return float(np.unique(values, return_counts=True)[1].max() / len(values))
 
 
 def blind_square(guess: float | Array | None, truth: Array) -> Array:

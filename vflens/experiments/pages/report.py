@@ -26,6 +26,7 @@ from vflens.experiments.results.compare import masked
 from vflens.experiments.results.folders import PartyRun, Run, read_runs
 from vflens.experiments.results.ledger import absent, in_bytes, sampled
 from vflens.experiments.results.membership import membership_results
+from vflens.experiments.results.own_units import best_own_errors
 from vflens.experiments.results.protection import privacy, releases
 from vflens.experiments.results.results import (
     NotRun,
@@ -118,6 +119,7 @@ def _of_every_run(runs: Sequence[Run], names: Mapping[str, str]) -> Document:
         "clients": [(names[r.name], *found) for r in runs for found in clients(r)],
         "utility": _table(runs, {r.name: utility(r) for r in runs}),
         "progress": _table(runs, {r.name: _progress(r) for r in runs}),
+        "own_units": [(names[r.name], error) for r in runs for error in best_own_errors(r)],
         "bits": [(names[r.name], target, bits) for r, target in columns for bits in column_bits(r, target)],
         "privacy": [(names[r.name], p) for r in runs for p in privacy(r)],
         "releases": [(names[r.name], table) for r in runs for table in releases(r)],

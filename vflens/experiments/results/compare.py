@@ -25,6 +25,7 @@ _PLACES = {"run", "out", "address"}  # names and places change no result, and di
 _MASK = "(secret)"
 _ATTACK_FIGURES = {"mse", "mse_stderr", "blind_mse", "unusable"}
 _ATTACK_FIGURES |= {"column_mse", "column_blind_mse", "column_entropy", "column_conditional_entropy"}
+_ATTACK_FIGURES |= {"column_unit", "column_right", "column_blind_right"}
 _TIMES = {"train_seconds", "predict_seconds", "steps_per_second"}  # times differ in every two runs
 _METRIC_KEY = ("party", "metric", "attack", "target", "scored_set", "column", "rows", "step")
 _ERROR_KEY = ("attack", "target", "scored_set", "rows", "column")

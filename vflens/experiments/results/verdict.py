@@ -13,6 +13,7 @@ from typing import Any
 from vflens.experiments.results import theory
 from vflens.experiments.results.folders import Run
 from vflens.experiments.results.membership import membership_results
+from vflens.experiments.results.own_units import own_errors
 from vflens.experiments.results.protection import hijacked, malicious, privacy
 from vflens.experiments.results.results import (
     LabelResult,
@@ -171,6 +172,7 @@ def _run_json(run: Run, label: str) -> Document:
                 **{k: _finite(v) for k, v in vars(r).items() if v or k != "granted"},
                 "relative": _finite(r.relative),
                 "better_than_blind": r.better,
+                "own_units": [found._asdict() for found in own_errors(run, r)],
             }
             for r in final(run)
         ],
@@ -225,11 +227,17 @@ def _sentence(run: Run, r: Result) -> str:
     if r.granted:
         who += f" ({_GRANTED}: {r.granted})"
     if r.better:
-        return f"{who} with MSE {figure(r.mse)}; {guess} errs by {figure(r.blind)}."
+        return f"{who} with MSE {figure(r.mse)}; {guess} errs by {figure(r.blind)}.{_in_own_unit(run, r)}"
     return (
         f"{who} no better than a blind guess: MSE {figure(r.mse)}, where {guess} errs by {figure(r.blind)}"
         f"{_but_columns(run, r.target)}."
     )
+
+
+def _in_own_unit(run: Run, r: Result) -> str:
+    """The column that ``r`` finds best, in its own unit."""
+    found = own_errors(run, r)
+    return f" Its best column: {found[0]}." if found else ""
 
 
 def _compared(run: Run, label: str, base: Run) -> str:
