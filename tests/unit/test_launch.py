@@ -51,3 +51,18 @@ def test_a_crash_loop_ends_with_its_first_cause(tmp_path: Path, monkeypatch: pyt
         processes.wait(told.append)
     assert begun == [False, True, True]
     assert len(told) == 2
+
+
+def test_a_stopped_party_names_the_command_that_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(role: str, file: Path, *, resume: bool) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(["sh", "-c", "exit 130"], stdin=subprocess.PIPE)
+
+    monkeypatch.setattr(launch, "_start", start)
+    home = tmp_path / "a run"
+    (home / "a").mkdir(parents=True)
+    processes = launch.Processes({"a": home / "a" / "config.toml"}, {"a": "passive"})
+    with pytest.raises(UnavailableError) as stopped:
+        processes.wait(lambda event: None)
+    assert str(stopped.value) == f"party 'a' was stopped by a signal: go on with vflens resume '{home}'"

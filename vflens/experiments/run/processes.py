@@ -111,8 +111,11 @@ class Processes:
         return self._killed(party, code) if code < 0 else _reason(self._folders[party])
 
     def _killed(self, party: str, code: int) -> str:
+        return self._stopped(party, f"killed by {signal.Signals(-code).name}")
+
+    def _stopped(self, party: str, how: str) -> str:
         home = shlex.quote(str(self._folders[party].parent))
-        return f"party {party!r} was killed by {signal.Signals(-code).name}: go on with vflens resume {home}"
+        return f"party {party!r} was {how}: go on with vflens resume {home}"
 
     def stop(self) -> None:
         """Ask every process to end, then end it."""
@@ -169,7 +172,7 @@ class Processes:
         if code < 0:
             raise UnavailableError(self._killed(party, code))
         if code == INTERRUPTED:
-            raise UnavailableError(f"party {party!r} was stopped by a signal: start the run again")
+            raise UnavailableError(self._stopped(party, "stopped by a signal"))
         raise by_exit_code(code)(
             _reason(self._folders[party])
             or f"party {party!r} ended with exit code {code}: look at {self._folders[party]}/output.log"
