@@ -81,7 +81,7 @@ def test_parts_give_what_one_machine_and_its_runs_give(tmp_path: Path) -> None:
     ranked = {r["target"]: (r["membership_auc"], r["relative"]) for r in rows if r["adversary"]}
     assert ranked == {r.target: (r.auc, 2 * (1 - r.auc)) for r in membership_results(done)}
     page = Path(facts["page"]).read_text(encoding="utf-8")
-    assert "client-2, round-0 rows, local_steps = 1: error relative to the best blind guess" in page
+    assert "client-2, rows of round 0, local_steps = 1: error relative to the best blind guess" in page
     assert "membership in client-1, guessed by server, candidate rows, local_steps = 2" in page
     assert "The adversary is the server." in page
 

@@ -11,6 +11,8 @@ from unittest.mock import patch
 import pytest
 from runfolder import metric, scores, write_party, write_run
 
+from vflens.cli.result_tables import result_tables
+from vflens.experiments.pages.report import render
 from vflens.experiments.results import verdict as module
 from vflens.experiments.results.folders import Run, read_runs
 from vflens.experiments.results.results import final, results, utility
@@ -23,6 +25,7 @@ from vflens.experiments.results.verdict import (
     to_json,
     verdict,
 )
+from vflens.experiments.watch.page import RunsPage
 from vflens.registry import Registry
 
 LABEL_ONLY = [{"name": "label_only"}]
@@ -139,6 +142,18 @@ def test_without_figures_nothing_is_claimed(tmp_path: Path) -> None:
 def test_training_rows_are_named_as_such(tmp_path: Path) -> None:
     run = target(tmp_path, [m | {"scored_set": "train"} for m in scores({"ls": 0.02}, rows=1437)])
     assert verdict([run]).headline.startswith("Of 1,437 train rows the active party reconstructs")
+
+
+@pytest.mark.parametrize(
+    ("scored", "words"),
+    [("round-3", "rows of round 3"), ("batches-0", "rows of the batches of round 0"), ("x-0", "x-0 rows")],
+)
+def test_rows_of_a_round_are_named_in_words(tmp_path: Path, scored: str, words: str) -> None:
+    run = target(tmp_path, [m | {"scored_set": scored} for m in scores({"ls": 0.02}, rows=24)])
+    assert verdict([run]).headline.startswith(f"Of 24 {words} the active party reconstructs")
+    assert words in str(render([run]))
+    assert f"24 {words}" in str(RunsPage([run.parties[0].folder]).panels({})["errors"])
+    assert [table.title for table in result_tables([run], 200)] == [f"passive, {words}"]
 
 
 def test_an_attack_on_training_traffic_changes_the_threat_model(

@@ -18,6 +18,7 @@ from vflens.errors import ConfigError
 from vflens.experiments.pages.report_charts import heat_cells, percent
 from vflens.experiments.results import compare, folders, verdict
 from vflens.experiments.results.results import Result, clients, final
+from vflens.experiments.results.titles import rows_of
 from vflens.experiments.run.any_experiment import AnyPartiesExperiment
 from vflens.experiments.run.experiment import AnyExperiment, Experiment, load_any, load_as
 from vflens.experiments.run.horizontal import HorizontalExperiment
@@ -121,7 +122,7 @@ class Run:
 
     def _repr_html_(self) -> str:
         maps = [
-            paragraphs(f"{target}, {scored_set} rows: MSE and its share of the best blind guess's")
+            paragraphs(f"{target}, {rows_of(scored_set)}: MSE and its share of the best blind guess's")
             + table(
                 ["attack", *self.scenarios],
                 [[attack, *map(_cell, row)] for attack, row in rows.items()],

@@ -227,11 +227,13 @@ def compare(
 
 def _estimated(facts: Facts, truth: str) -> str:
     """What was estimated, and what comes next."""
+    from vflens.experiments.results.titles import rows_of
+
     checked = f"\n{facts['verified']['words']}" if "verified" in facts else ""
     out = facts["estimate"]
     return (
-        f"{facts['rows']} {facts['scored_set']} rows of {facts['target']!r} estimated by {facts['attack']}: "
-        f"{out}{checked}\nlet the target score it: vflens score {out} {truth} …"
+        f"{facts['rows']} {rows_of(facts['scored_set'])} of {facts['target']!r} estimated by "
+        f"{facts['attack']}: {out}{checked}\nlet the target score it: vflens score {out} {truth} …"
     )
 
 

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from rich.table import Table
 
 from vflens.experiments.results.results import label_results
-from vflens.experiments.results.titles import labels
+from vflens.experiments.results.titles import labels, rows_of
 from vflens.experiments.results.verdict import figure, result_table
 
 if TYPE_CHECKING:  # its reader loads Arrow
@@ -24,7 +24,7 @@ def result_tables(runs: Sequence[Run], width: int) -> Iterator[Table]:
     (_, _, attack, *titles), rows = result_table(runs)
     for (target, scored), group in groupby(rows, key=lambda row: row[:2]):
         lines = [[_broken(cell) for cell in row[2:]] for row in group]
-        yield from _parts(f"{target}, {scored} rows", [attack, *titles], lines, width)
+        yield from _parts(f"{target}, {rows_of(scored)}", [attack, *titles], lines, width)
     yield from _labels(runs, width)
 
 

@@ -22,7 +22,7 @@ from vflens.experiments.results.results import (
     results,
     targets,
 )
-from vflens.experiments.results.titles import labels
+from vflens.experiments.results.titles import labels, rows_of
 from vflens.experiments.results.verdict import figure
 from vflens.types import Document
 
@@ -71,7 +71,7 @@ def heat_maps(runs: Sequence[Run]) -> Iterator[Document]:
             **_scaled(),
         }
         layout = {"yaxis": {"autorange": "reversed"}, "xaxis": {"side": "top"}}
-        yield plot(f"{target}, {scored_set} rows", [heat], 90 + 34 * len(attacks), **layout)
+        yield plot(f"{target}, {rows_of(scored_set)}", [heat], 90 + 34 * len(attacks), **layout)
 
 
 def _scaled() -> Document:
@@ -177,7 +177,7 @@ def convergence(runs: Sequence[Run], names: Mapping[str, str]) -> Iterator[Docum
             groups.setdefault((r.target, r.scored_set), []).append(r)
         for (target, scored_set), group in groups.items():
             if len({r.rows for r in group}) > 1:
-                yield milestones(f"{names[run.name]} · {target}, {scored_set} rows", group, ranks)
+                yield milestones(f"{names[run.name]} · {target}, {rows_of(scored_set)}", group, ranks)
 
 
 def milestones(title: str, group: Sequence[Result], ranks: Mapping[str, int]) -> Document:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from vflens.errors import ConfigError
 from vflens.experiments.results.folders import Run, read_runs
 from vflens.experiments.results.results import ColumnError, Result, column_errors, final
+from vflens.experiments.results.titles import rows_of
 from vflens.experiments.results.verdict import figure
 from vflens.types import Document, Facts
 
@@ -79,7 +80,7 @@ def table(comparison: Facts) -> Table:
         grid.add_row(f"{c['party']}: {c['key']}", *values, "")
     grid.add_section()
     for e in (e for e in comparison["errors"] if not e["column"]):
-        what = f"MSE of {e['attack']} on {e['target']} ({e['rows']} {e['scored_set']} rows)"
+        what = f"MSE of {e['attack']} on {e['target']} ({e['rows']} {rows_of(e['scored_set'])})"
         sides = (f"{figure(e[side])} (blind {figure(e[f'blind_{side}'])})" for side in "ab")
         grid.add_row(what, *sides, figure(e["difference"]))
     grid.add_section()

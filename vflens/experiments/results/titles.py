@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from vflens.experiments.results.folders import Run
+from vflens.protocol.acts import BATCHES
 from vflens.types import Facts, Role
 
 
@@ -41,6 +42,13 @@ def _is_known(run: Run) -> bool:
     """Whether the folders are there that name the defences: the coordinator's, or those of all clients."""
     everyone = set(run.of_role(Role.CLIENT))
     return run.holds(Role.COORDINATOR) or (bool(everyone) and everyone <= {p.name for p in run.parties})
+
+
+def rows_of(scored_set: str) -> str:
+    """Scored rows in words: "predict rows", "rows of round 0", "rows of the batches of round 0"."""
+    kind, _, number = scored_set.rpartition("-")
+    places = {"round": "round", BATCHES: "the batches of round"}
+    return f"rows of {places[kind]} {number}" if kind in places else f"{scored_set} rows"
 
 
 def by_name(name: str) -> list[tuple[int, str]]:

@@ -26,7 +26,7 @@ from vflens.experiments.results.results import (
     skipped,
     utility,
 )
-from vflens.experiments.results.titles import by_name, defenses, labels
+from vflens.experiments.results.titles import by_name, defenses, labels, rows_of
 from vflens.plugins.attack import installed_attack, up_to_renaming
 from vflens.protocol.acts import BATCHES
 from vflens.types import Document, Phase, Role
@@ -219,9 +219,8 @@ def _headline(run: Run, label: str) -> str:
 
 
 def _sentence(run: Run, r: Result) -> str:
-    seen = (
-        f"From {r.rows:,} predictions" if r.scored_set == "predict" else f"Of {r.rows:,} {r.scored_set} rows"
-    )
+    predicted = r.scored_set == "predict"
+    seen = f"From {r.rows:,} predictions" if predicted else f"Of {r.rows:,} {rows_of(r.scored_set)}"
     who = f"{seen} {attacker(run, r.attack)} reconstructs {named(run, r.target)}'s {things(run, r.target)}"
     guess = f"the best blind guess ({r.blind_guess})"
     if r.granted:

@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 from vflens.experiments.figures import Drawing
 from vflens.experiments.pages.plots import Plot, Series, heat_map, lines
+from vflens.experiments.results.titles import rows_of
 from vflens.experiments.results.verdict import figure
 from vflens.experiments.sweeps.pool import Rows
 from vflens.plugins.attack import up_to_renaming
@@ -117,7 +118,7 @@ def attacked(row: Facts) -> str:
         what = f"membership in {what}, guessed by {thief}"
     elif thief:
         what = f"labels of {what}, named by {thief}"
-    return f"{what}, {row['scored_set']} rows{of_variant(row)}"
+    return f"{what}, {rows_of(row['scored_set'])}{of_variant(row)}"
 
 
 def of_variant(row: Facts) -> str:

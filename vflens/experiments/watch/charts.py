@@ -12,6 +12,7 @@ from vflens.experiments.results import theory
 from vflens.experiments.results.folders import Run
 from vflens.experiments.results.ledger import shown
 from vflens.experiments.results.results import Result, ranking, results
+from vflens.experiments.results.titles import rows_of
 from vflens.types import Document
 
 _BAND = "33"  # opacity of a band's colour, in hexadecimal
@@ -24,7 +25,7 @@ def errors(run: Run) -> Iterator[Plot]:
     for r in sorted(results(run), key=lambda r: r.rows):
         groups.setdefault((r.target, r.scored_set), []).append(r)
     for (target, scored_set), group in groups.items():
-        plot = milestones(f"{shown(target)}, {shown(scored_set)} rows", group, ranks)
+        plot = milestones(f"{shown(target)}, {shown(rows_of(scored_set))}", group, ranks)
         here = [c for c in stated if (c.target, c.scored_set) == (target, scored_set)]
         plot["spec"]["data"] += _bands(here, ranks)
         for line in plot["spec"]["data"]:

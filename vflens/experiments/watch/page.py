@@ -13,7 +13,7 @@ from vflens.experiments.pages.page import templates
 from vflens.experiments.pages.report import render
 from vflens.experiments.results.folders import Run, read_runs
 from vflens.experiments.results.ledger import shown
-from vflens.experiments.results.titles import labels
+from vflens.experiments.results.titles import labels, rows_of
 from vflens.experiments.results.verdict import figure
 from vflens.experiments.watch import panels
 from vflens.experiments.watch.events import sentence
@@ -137,5 +137,5 @@ def _rendered(name: str, found: Document) -> str:
 def _macros() -> Any:
     """The panels' macros; compiling them takes longer than a reading."""
     environment = templates()
-    environment.filters.update(figure=figure, shown=shown, sentence=sentence)
+    environment.filters.update(figure=figure, rows_of=rows_of, shown=shown, sentence=sentence)
     return environment.get_template("watch.html.j2").module
