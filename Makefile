@@ -113,7 +113,7 @@ secretflow-check: .venv-secretflow/.ready $(VENV)/.core   ## the same of SecretF
 
 fate-check: .venv-fate/.ready $(VENV)/.core   ## the same of FATE's coordinated logistic regression, on Python 3.10
 	rm -rf .fate && PYTHONPATH=examples/recorder .venv-fate/bin/python examples/fate/app.py .fate --parties \
-		guest:9999 host:10000 arbiter:10001
+		guest:9999 host:10000 arbiter:10001 --log_level INFO
 	.venv/bin/python examples/fate/seen.py .fate .fate/seen.npz
 	.venv/bin/vflens attack --arrays .fate/seen.npz --attack rcc2 --out .fate/columns.npz
 	.venv/bin/vflens score .fate/columns.npz --truth .fate/truth.npz

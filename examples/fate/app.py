@@ -1,7 +1,7 @@
 """FATE's coordinated logistic regression on made-up people; the guest records what it receives.
 
     PYTHONPATH=examples/recorder python examples/fate/app.py recorded \
-        --parties guest:9999 host:10000 arbiter:10001
+        --parties guest:9999 host:10000 arbiter:10001 --log_level INFO
 
 runs FATE 2.2 (``pip install pyfate``) in three processes of this machine. The host knows age, income and
 credit score, the guest the rest and the label. What they exchange in training is encrypted. In prediction the
