@@ -28,6 +28,7 @@ from vflens.experiments.results.results import (
 )
 from vflens.experiments.results.titles import by_name, defenses, labels, rows_of
 from vflens.plugins.attack import installed_attack, up_to_renaming
+from vflens.plugins.malicious import SendingAttack
 from vflens.protocol.acts import BATCHES
 from vflens.types import Document, Phase, Role
 
@@ -56,9 +57,9 @@ class Verdict:
 
 
 def reads_training(attack: str) -> bool:
-    """Whether ``attack`` reads training traffic; False if it is not installed."""
+    """Whether ``attack`` reads training traffic, or sends some; False if it is not installed."""
     plugin = installed_attack(attack)
-    return plugin is not None and Phase.TRAIN in plugin.phases
+    return plugin is not None and (Phase.TRAIN in plugin.phases or issubclass(plugin, SendingAttack))
 
 
 def baseline(runs: Sequence[Run]) -> int:
