@@ -17,6 +17,7 @@ from laboratory import close, deal, experiment, federation, let_go_later
 
 from vflens.config import load_party
 from vflens.errors import ConfigError
+from vflens.experiments.pages.report import render
 from vflens.experiments.results.folders import read_runs
 from vflens.experiments.results.verdict import alarms, to_json
 from vflens.experiments.run.check import check_party
@@ -77,6 +78,7 @@ def test_a_hijacked_run_raises_an_alarm_and_an_honest_one_none(tmp_path: Path, d
         logged = "hijacking suspected" in (home / "passive/events.jsonl").read_text(encoding="utf-8")
         assert logged == bool(said)
         assert all(detector in sentence and "passive" in sentence for sentence in said)
+        assert ("HIJACKING SUSPECTED" in render([run])) == bool(said)
         assert ("HIJACKING SUSPECTED" in RunsPage([home]).panels({})["alarms"]) == bool(said)
 
 

@@ -12,6 +12,7 @@ from laboratory import SYNTHETIC, close, deal, estimates, experiment, federation
 
 from vflens.config import load_party
 from vflens.errors import ConfigError
+from vflens.experiments.pages.report import render
 from vflens.experiments.results.folders import read_runs
 from vflens.experiments.results.ledger import notes
 from vflens.experiments.results.verdict import alarms, verdict
@@ -60,6 +61,7 @@ def test_it_is_marked_everywhere_and_scored_as_any_attack(tmp_path: Path) -> Non
     (found,) = read_runs([tmp_path / "run"])
     assert any(a.startswith("MALICIOUS") and "active" in a for a in alarms([found]))
     assert any(n.startswith("MALICIOUS") for n in notes(found, []))
+    assert "MALICIOUS" in render([found])
     assert "Training in the clear: fsha read training traffic." in str(verdict([found]))
     assert "malicious" in (tmp_path / "run/active/events.jsonl").read_text(encoding="utf-8")
     assert figures(tmp_path / "run/passive")["mse", "fsha", ""] > 0

@@ -27,7 +27,7 @@ from vflens.experiments.results.folders import PartyRun, Run, read_runs
 from vflens.experiments.results.ledger import absent, in_bytes, sampled
 from vflens.experiments.results.membership import membership_results
 from vflens.experiments.results.own_units import best_own_errors
-from vflens.experiments.results.protection import privacy, releases
+from vflens.experiments.results.protection import broken, privacy, releases
 from vflens.experiments.results.results import (
     NotRun,
     clients,
@@ -101,6 +101,7 @@ def _headlines(runs: Sequence[Run], names: Mapping[str, str]) -> Document:
     undefended = runs[v.baseline(runs)]
     return {
         "verdict": v.verdict(runs),
+        "broken": [sentence for r in runs for sentence in broken(r, names[r.name])],
         "best": {r.name: next(iter(final(r)), None) for r in runs},
         "leaks": any(r.better or leaking_columns(run, r.target) for run in runs for r in final(run)),
         "numbers": v.result_table(runs),

@@ -29,6 +29,14 @@ def hijacked(run: Run) -> list[str]:
     ]
 
 
+def broken(run: Run, label: str) -> list[str]:
+    """What :func:`malicious` and :func:`hijacked` say of the run that ``label`` names, for a page's top."""
+    return [
+        *(f"MALICIOUS, with {label}: {sentence}" for sentence in malicious(run)),
+        *(f"HIJACKING SUSPECTED, with {label}: {sentence}" for sentence in hijacked(run)),
+    ]
+
+
 def _reads_released_tables(attack: str) -> bool:
     kind = installed_attack(attack)
     return kind is not None and Knowledge.RELEASED_TABLE in kind.needs

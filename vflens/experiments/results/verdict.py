@@ -14,7 +14,7 @@ from vflens.experiments.results import theory
 from vflens.experiments.results.folders import Run
 from vflens.experiments.results.membership import membership_results
 from vflens.experiments.results.own_units import own_errors
-from vflens.experiments.results.protection import hijacked, malicious, privacy
+from vflens.experiments.results.protection import broken, hijacked, privacy
 from vflens.experiments.results.results import (
     LabelResult,
     Result,
@@ -102,8 +102,7 @@ def alarms(runs: Sequence[Run]) -> list[str]:
     named = list(zip(runs, labels(runs), strict=True))
     disagree = "THEORY AND MEASUREMENT DISAGREE"
     return [
-        *(f"MALICIOUS, with {label}: {party}" for run, label in named for party in malicious(run)),
-        *(f"HIJACKING SUSPECTED, with {label}: {found}" for run, label in named for found in hijacked(run)),
+        *(sentence for run, label in named for sentence in broken(run, label)),
         *(f"{disagree}, with {label}: {alarm}" for run, label in named for alarm in theory.alarms(run)),
         *(f"AN ATTACK FAILED, with {label}: {failure}" for run, label in named for failure in failures(run)),
     ]
