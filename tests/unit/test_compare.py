@@ -32,6 +32,7 @@ def test_equal_runs_differ_in_nothing(tmp_path: Path) -> None:
         "only_b": [],
         "configuration": [],
         "errors": [],
+        "figures": [],
         "metrics": [],
         "equal": True,
     }
@@ -105,6 +106,24 @@ def test_what_differs_is_listed_by_party_and_key(tmp_path: Path) -> None:
     assert (accuracy["party"], accuracy["difference"]) == ("active", pytest.approx(-0.06))
 
 
+def test_figures_of_attacks_stand_apart_from_those_of_the_run(tmp_path: Path) -> None:
+    named = {"attack": "ls", "target": "passive", "scored_set": "train", "rows": 60}
+    for side, value in (("one", 0.25), ("two", 0.5)):
+        of_attack = [metric(name, value, **named) for name in ("psnr", "ssim", "matched_mse")]
+        of_attack += [metric("column_match", value, column="c", **named)]
+        folder = tmp_path / side / "demo" / "passive"
+        write_party(folder, "passive", metrics=[*of_attack, metric("accuracy", value)])
+    found = compare(tmp_path / "one", tmp_path / "two")
+    assert [m["metric"] for m in found["figures"]] == ["psnr", "ssim", "column_match"]
+    assert [m["metric"] for m in found["metrics"]] == ["accuracy"]
+    assert not found["equal"]
+    lines = [line.split("│")[1].strip() for line in rendered(found).splitlines() if "│" in line]
+    assert lines[-4:] == [
+        *(f"passive {name} ls passive train 60" for name in ("psnr", "ssim")),
+        *("passive column_match ls passive train c 60", "passive accuracy"),
+    ]
+
+
 def test_secrets_are_compared_but_never_shown(tmp_path: Path) -> None:
     for side in ("one", "two"):
         secrets = {"seed": f"SECRET {side}", "peers": [{"name": "x", "token": f"SECRET {side}"}], "epochs": 1}
@@ -140,7 +159,7 @@ def test_an_error_without_a_blind_one_is_left_out(tmp_path: Path) -> None:
         metrics = [m for m in scores({"ls": error}) if m["metric"] != "blind_mse"]
         write_party(tmp_path / side / "demo" / "passive", "passive", metrics=metrics)
     found = compare(tmp_path / "one", tmp_path / "two")
-    assert (found["errors"], found["metrics"]) == ([], [])
+    assert (found["errors"], found["figures"], found["metrics"]) == ([], [], [])
 
 
 def test_infinite_figures_are_shown_and_null_in_json(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _SECRET = re.compile(r"(^|_)(seed|token|secret|password|key)s?(_|$)")
 _PLACES = {"run", "out", "address"}  # names and places change no result, and differ in almost every pair
 _MASK = "(secret)"
-_ATTACK_FIGURES = {"mse", "mse_stderr", "blind_mse", "unusable"}
+_ATTACK_FIGURES = {"mse", "mse_stderr", "blind_mse", "unusable", "matched_mse", "blind_matched_mse"}
 _ATTACK_FIGURES |= {"column_mse", "column_blind_mse", "column_entropy", "column_conditional_entropy"}
 _ATTACK_FIGURES |= {"column_unit", "column_right", "column_blind_right"}
 _TIMES = {"train_seconds", "predict_seconds", "steps_per_second"}  # times differ in every two runs
@@ -40,8 +40,9 @@ def compare(run_a: Path, run_b: Path) -> Document:
             else covers the parties with both. ``configuration``: ``{party, key, a, b}`` for every flattened
             key that differs: secrets masked, None for a missing key, without names and addresses. ``errors``:
             ``{attack, target, scored_set, rows, column, a, b, blind_a, blind_b, difference}`` of
-        each attack's last milestone, as a whole (``column`` "") and column by column. ``metrics``: ``{party,
-        metric, attack, target, scored_set, column, rows, step, a, b, difference}`` of the other figures.
+        each attack's last milestone, as a whole (``column`` "") and column by column. ``figures``: ``{party,
+        metric, attack, target, scored_set, column, rows, step, a, b, difference}`` of what else was measured
+        of an attack or a blind guess, such as SSIM. ``metrics``: the same of the runs themselves.
         Equal figures are left out; ``difference`` is b − a, None if a side lacks the figure. Infinite figures
         stay; ``vflens compare --json`` writes null for them. ``equal``: whether only times differ.
 
@@ -57,12 +58,14 @@ def compare(run_a: Path, run_b: Path) -> Document:
             "folders that hold the same party"
         )
     a, b = _without(a, only_a), _without(b, only_b)
+    others = list(_metrics(a, b))
     found = {
         "configuration": list(_configuration(a, b)),
         "errors": list(_errors(a, b)),
-        "metrics": list(_metrics(a, b)),
+        "figures": [m for m in others if m["attack"]],
+        "metrics": [m for m in others if not m["attack"]],
     }
-    measured = [m for m in found["metrics"] if m["metric"] not in _TIMES]
+    measured = [m for m in others if m["metric"] not in _TIMES]
     equal = not (found["configuration"] or found["errors"] or measured)
     alone = {"only_a": sorted(only_a), "only_b": sorted(only_b)}
     return {"a": a.name, "b": b.name, **alone, **found, "equal": equal}
@@ -70,7 +73,7 @@ def compare(run_a: Path, run_b: Path) -> Document:
 
 def table(comparison: Facts) -> Table:
     """The result of :func:`compare` for the terminal, without markup: settings, errors of targets, other
-    figures.
+    figures of attacks, then those of the runs.
     """
     from rich.table import Table
 
@@ -83,10 +86,11 @@ def table(comparison: Facts) -> Table:
         what = f"MSE of {e['attack']} on {e['target']} ({e['rows']} {rows_of(e['scored_set'])})"
         sides = (f"{figure(e[side])} (blind {figure(e[f'blind_{side}'])})" for side in "ab")
         grid.add_row(what, *sides, figure(e["difference"]))
-    grid.add_section()
-    for m in comparison["metrics"]:
-        what = " ".join(str(m[k]) for k in _METRIC_KEY if m[k])
-        grid.add_row(what, *(figure(m[k]) for k in ("a", "b", "difference")))
+    for kind in ("figures", "metrics"):
+        grid.add_section()
+        for m in comparison[kind]:
+            what = " ".join(str(m[k]) for k in _METRIC_KEY if m[k])
+            grid.add_row(what, *(figure(m[k]) for k in ("a", "b", "difference")))
     alone = (f"Only {side} holds: {', '.join(n)}." for side in "ab" if (n := comparison[f"only_{side}"]))
     equal = ["Equal: nothing differs but times."] if comparison["equal"] else []
     grid.caption = " ".join([*alone, *equal]) or None
