@@ -29,6 +29,13 @@ class MomentGradientInversion(GradientsAttack):
 
     needs: ClassVar[frozenset[Knowledge]] = GradientsAttack.needs | {Knowledge.MOMENTS}
 
+    def check_whole(self, model: nn.Module) -> None:
+        """See :meth:`vflens.plugins.attack.Attack.check_whole`: the layers that the closed forms read."""
+        first, layers = (list(model.get_submodule(part).children()) for part in ("bottom", "top"))
+        kinds = [type(layer) for layer in (*first, *layers[:2])]
+        if kinds != [nn.Linear, nn.ReLU, nn.Linear] or len(first) > 1:
+            raise KnowledgeError("wgi_moments needs an 'mlp' whose bottom model is one layer")
+
     def reconstruct(self, view: ServerView, *, rng: np.random.Generator) -> Estimate:
         """Columns (N, d); a row without a gradient is the mean, and ``ambiguous``. See
         :meth:`vflens.plugins.attack.Attack.reconstruct`.
@@ -38,6 +45,7 @@ class MomentGradientInversion(GradientsAttack):
         """
         view.architecture()  # softmax regression has no layer behind
         model, mean = client_network(view), view.moments().mean
+        self.check_whole(model)
         gradients = {name: g.astype(np.float64) for name, g in view.gradients().items()}
         output = _output_gradients(model, gradients)
         weight, bias = gradients["bottom.0.weight"], gradients.get("bottom.0.bias")
@@ -55,14 +63,7 @@ class MomentGradientInversion(GradientsAttack):
 
 
 def _output_gradients(model: nn.Module, gradients: Mapping[str, Array]) -> Array:
-    """∂ℓ/∂H (N, m) of each row, H the embedding: (Vᵀ ∂ℓ/∂c) ⊙ 1[h > 0], V and c those of the layer behind.
-
-    Raises:
-        KnowledgeError: the model is another than those of :class:`MomentGradientInversion`.
-    """
-    first, layers = (list(model.get_submodule(part).children()) for part in ("bottom", "top"))
-    if [type(layer) for layer in (*first, *layers[:2])] != [nn.Linear, nn.ReLU, nn.Linear] or len(first) > 1:
-        raise KnowledgeError("wgi_moments needs an 'mlp' whose bottom model is one layer")
+    """∂ℓ/∂H (N, m) of each row, H the embedding: (Vᵀ ∂ℓ/∂c) ⊙ 1[h > 0], V and c those of the layer behind."""
     behind = gradients["top.1.bias"]
     seen = (behind != 0).any(axis=1)
     h = np.zeros((len(behind), gradients["top.1.weight"].shape[2]))

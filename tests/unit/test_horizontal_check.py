@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from vflens.errors import ConfigError
+from vflens.errors import ConfigError, KnowledgeError
 from vflens.experiments.run.check import check
 
 FILE = """
@@ -76,6 +76,40 @@ def test_a_wrong_name_among_many_clients_is_one_short_sentence(tmp_path: Path) -
     ) as refused:
         checked(tmp_path, FILE.replace("clients = 2", "clients = 60") + at)
     assert "'client-30'" not in str(refused.value)
+
+
+GRANTED_GRADIENTS = """
+[[attacks]]
+name = "wgi_moments"
+[[disclose]]
+what = "gradients"
+to = "server"
+rows = 4
+[[disclose]]
+what = "moments"
+to = "server"
+"""
+ONE_LAYER = MLP.replace("[7]", "[]")
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (MLP, "wgi_moments needs an 'mlp' whose bottom model is one layer"),
+        (ONE_LAYER.replace("[4]", "[]"), None),
+        (ONE_LAYER, None),
+        ("", "the federation trains softmax regression: this attack is made for split networks"),
+    ],
+    ids=["two layers", "one layer", "one layer and a deep top", "softmax regression"],
+)
+def test_an_attack_on_another_model_is_refused(tmp_path: Path, model: str, words: str | None) -> None:
+    text = FILE + GRANTED_GRADIENTS + model
+    if words is None:
+        assert "wgi_moments" not in str(checked(tmp_path, text)["model"])
+        return
+    remedy = "train such a model, or leave it out"
+    with pytest.raises(KnowledgeError, match=f"^attack 'wgi_moments' would never run: {words}: {remedy}$"):
+        checked(tmp_path, text)
 
 
 GRANTS = {

@@ -86,6 +86,13 @@ class Attack(BaseModel, ABC):
             KnowledgeError: naming the setting.
         """
 
+    def check_whole(self, model: Module) -> None:
+        """The same of the whole model of a client, in torch, whose children are "bottom" and "top".
+
+        Raises:
+            KnowledgeError: what the model lacks.
+        """
+
     @abstractmethod
     def reconstruct(self, view: Any, *, rng: np.random.Generator) -> Estimate:
         """Estimate ``view.target``'s columns, or labels, for ``view.rows``.

@@ -24,6 +24,7 @@ from vflens.config import (
     MemberConfig,
     PassiveConfig,
     ServerConfig,
+    build_plugins,
     load_party,
     read_toml,
 )
@@ -34,7 +35,7 @@ from vflens.experiments.run.dealer import data_set, deal_tables, remove_sockets,
 from vflens.experiments.run.experiment import Experiment, load_any
 from vflens.experiments.run.horizontal import HorizontalExperiment, check_clients
 from vflens.experiments.run.knowledge import check_granted, check_served
-from vflens.experiments.run.whole_models import check_models, described
+from vflens.experiments.run.whole_models import check_attacks, check_models, described
 from vflens.models.family import ModelFamily
 from vflens.models.part import Keys, Site, plain
 from vflens.models.settings import Training
@@ -43,6 +44,7 @@ from vflens.plugins.defense import Defense
 from vflens.protocol.acts import Identities
 from vflens.protocol.alignment import DIGEST_BYTES, align, digests
 from vflens.protocol.federation import Federation
+from vflens.registry import ATTACKS
 from vflens.services.folder import check_private
 from vflens.services.identity import check_trust
 from vflens.tables.files import read_party_table
@@ -73,6 +75,7 @@ def check(file: Path) -> Document:
         for client in clients:
             UpdateSpending(client, partial(_claims, client), agreed, set()).check_run()
         check_models(agreed, clients)
+        check_attacks(agreed, build_plugins(ATTACKS, experiment.attacks))
         rows, facts["model"] = agreed.parties, described(agreed)
         trained, predicted = sum(p.train_rows for p in rows), sum(p.predict_rows for p in rows)
         return {**facts, "rows": f"{trained} to train, {predicted} to predict at {len(rows)} clients"}

@@ -9,9 +9,11 @@ import numpy as np
 from vflens.array import ScaledColumns
 from vflens.config import MIB, ClientConfig
 from vflens.config.compatibility import build_defenses
+from vflens.errors import KnowledgeError
 from vflens.experiments.run.horizontal import update_bytes
 from vflens.models.part import Keys, Site
 from vflens.models.whole import WholeModel
+from vflens.plugins.attack import Attack
 from vflens.plugins.chain import DefenseChain
 from vflens.protocol.horizontal import HorizontalFederation
 from vflens.protocol.model_size import memory
@@ -26,6 +28,26 @@ def check_models(federation: HorizontalFederation, clients: Iterable[ClientConfi
     """
     for client in {(c.defenses, c.device): c for c in clients}.values():
         _check_model(federation, client)
+
+
+def check_attacks(federation: HorizontalFederation, attacks: Iterable[tuple[str, Attack]]) -> None:
+    """Refuse attacks in the server, by name, that no client's model fits.
+
+    Raises:
+        KnowledgeError: names the attack and what the model lacks.
+    """
+    for name, attack in attacks:
+        if type(attack).check_whole is Attack.check_whole:
+            continue
+        from vflens.attacks.gradients.whole import whole_network  # it imports torch
+
+        try:
+            network = federation.model.network()
+            attack.check_whole(whole_network(network, federation.columns, federation.n_classes))
+        except KnowledgeError as error:
+            raise KnowledgeError(
+                f"attack {name!r} would never run: {error}: train such a model, or leave it out"
+            ) from None
 
 
 def _check_model(federation: HorizontalFederation, client: ClientConfig) -> None:
