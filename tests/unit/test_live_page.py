@@ -15,15 +15,15 @@ from pathlib import Path
 
 import httpx
 import pytest
+from browser import chromium, page
 from commandline import Refused, Run, refused, vflens
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Page, expect
 from processes import ENVIRONMENT, VFLENS, experiment_file
 from runfolder import crossing, write_party, write_pictures, write_run
 
 from vflens.cli.watched import Watched
 
-_FIXTURES = (refused, vflens)  # used by name
-CHROMIUM = Path("/usr/bin/chromium")
+_FIXTURES = (chromium, page, refused, vflens)  # used by name
 PAINT = "performance.getEntriesByName('first-contentful-paint').map(entry => entry.startTime)"
 
 
@@ -38,29 +38,6 @@ def watching(*folders: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
         finally:
             process.terminate()
             process.wait(20)
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    if not CHROMIUM.exists():
-        pytest.skip("/usr/bin/chromium is not installed")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def page(chromium: Browser) -> Iterator[Page]:
-    """A page that fails its test if anything is written to its console."""
-    said: list[str] = []
-    context = chromium.new_context()
-    page = context.new_page()
-    page.on("console", lambda message: said.append(message.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
-    yield page
-    context.close()
-    assert said == []
 
 
 def test_a_page_of_a_run(page: Page, tmp_path: Path) -> None:
