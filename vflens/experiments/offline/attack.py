@@ -100,14 +100,39 @@ def attack_recorded(
     _check_setting(attack, name, Setting.HORIZONTAL if horizontal else Setting.VERTICAL)
     if verify:
         check_verifiable(name, attack)
+    scored = scored_phase(attack, name, scored)
     if isinstance(config, ServerConfig) and isinstance(federation, HorizontalFederation):
-        scored_phase(attack, name, scored)
-        run = config, federation, folder
-        return _attack_client(attack, name, run, target, out, progress=progress)
+        return _attack_client(attack, name, (config, federation, folder), target, out, progress=progress)
     assert isinstance(federation, Federation)
+    return _attack_party(
+        attack,
+        name,
+        (config, federation, folder),
+        target,
+        out,
+        scored=scored,
+        verify=verify,
+        progress=progress,
+    )
+
+
+def _attack_party(
+    attack: Attack,
+    name: str,
+    run: tuple[PartyConfig, Federation, Path],
+    target: str | None,
+    out: Path,
+    *,
+    scored: Phase,
+    verify: int,
+    progress: Progress,
+) -> Document:
+    """As :func:`attack_recorded`, on the data party ``target`` of a ``run``: its adversary, facts and
+    folder.
+    """
+    config, federation, folder = run
     party, target = sides(attack, config.party, federation, target)
     transcript = Reader(folder / "transcript")
-    scored = scored_phase(attack, name, scored)
     see = _views(attack, federation, config, folder, party=party, target=target, transcript=transcript)
     view = see(rows=_estimated(attack, federation, transcript, target, scored), progress=progress)
     estimate = carried_out(attack, view, name, config.seed)
