@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from vflens.cli.output import Json, emit, plain
 from vflens.errors import ConfigError
 from vflens.types import Facts
+
+if TYPE_CHECKING:
+    from vflens.experiments.results.folders import Run
 
 
 def report(
@@ -19,29 +23,47 @@ def report(
     pdf: Annotated[
         bool, typer.Option("--pdf", help="also print it, as a PDF beside it, with Chromium")
     ] = False,
+    pictures: Annotated[
+        Path | None,
+        typer.Option(help="also write images (PNG) and charts (SVG, with Chromium) into this folder"),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Write one self-contained page on the given folders.
 
     Example: vflens report runs/digits --out report.html
     """
-    from vflens.experiments.pages.pdf import browser, write_pdf
+    from vflens.experiments.pages.chromium import browser
+    from vflens.experiments.pages.pdf import write_pdf
     from vflens.experiments.pages.report import write_report
     from vflens.experiments.results.folders import read_runs
     from vflens.experiments.results.verdict import alarms, to_json, verdict
 
     if pdf:
-        browser()  # refuse before the work
-    written = write_report(folders, out)
+        browser("--pdf")  # refuse before the work
+    written, runs = write_report(folders, out), read_runs(folders)
     files = {"report": str(written)}
     if pdf:
         printed = written.with_suffix(".pdf")
         write_pdf(written, printed)
         files["pdf"] = str(printed)
-    runs = read_runs(folders)
+    if pictures is not None:
+        files["pictures"] = _write_pictures(runs, pictures)
     loud = "".join(f"\n{alarm}" for alarm in alarms(runs))
     named = "\n".join(f"{kind}: {file}" for kind, file in files.items())
     emit(json, {**to_json(runs), **files}, lambda: f"{verdict(runs)}{loud}\n\n{named}")
+
+
+def _write_pictures(runs: Sequence[Run], folder: Path) -> str:
+    """Write the report's pictures into ``folder``; the folder, and what is missing there and why."""
+    from vflens.experiments.pages.picture_files import write_chart_files, write_image_files
+
+    write_image_files(runs, folder)
+    try:
+        write_chart_files(runs, folder)
+    except ConfigError as error:  # images are worth having without charts
+        return f"{folder} (images only: {error})"
+    return str(folder)
 
 
 def ledger(

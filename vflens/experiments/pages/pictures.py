@@ -14,7 +14,7 @@ from vflens.experiments.results.results import final, ranking
 from vflens.tables.pixels import pixel_places
 from vflens.types import Array, Document, Role
 
-_SAMPLES = 8  # rows shown per run and target
+_SAMPLES = 6  # rows shown per run and target: two runs stand side by side
 
 
 def pictures(runs: Sequence[Run], names: Mapping[str, str]) -> Iterator[Document]:
@@ -50,7 +50,7 @@ def _block(
     shown = {"original": arrays["original"], "half": np.full_like(arrays["original"], 0.5)}
     shown |= {n.removeprefix("estimate:"): a for n, a in arrays.items() if n.startswith("estimate:")}
     attacks = sorted(shown.keys() - {"original", "half"}, key=lambda a: (order.get(a, len(order)), a))
-    columns = ["original", "half", *attacks]
+    columns = ["original", *attacks, "half"]
     # A client has pictures of training rows, a passive party of prediction rows.
     scored_set = of or ("predict" if party.role == Role.PASSIVE else "train")
     errors = {r.attack: r for r in final(run) if (r.scored_set, r.target) == (scored_set, party.name)}

@@ -16,10 +16,11 @@ import tomli_w
 from pydantic import ValidationError
 
 from vflens.errors import PluginError
-from vflens.experiments.pages import report_charts as charts
+from vflens.experiments.pages import report_charts
 from vflens.experiments.pages.ledger import ledger
 from vflens.experiments.pages.page import plotly, templates, write_page
 from vflens.experiments.pages.pictures import pictures
+from vflens.experiments.pages.plots import Plot
 from vflens.experiments.results import fedadob
 from vflens.experiments.results import verdict as v
 from vflens.experiments.results.compare import masked
@@ -76,13 +77,7 @@ def render(runs: Sequence[Run]) -> str:
     environment.filters.update(figure=v.figure, quantity=_quantity)
     names = dict(zip((r.name for r in runs), labels(runs), strict=True))
     traffic = {r.name: found for r in runs if (found := ledger(r))["lines"]}
-    panels = {
-        "heat_maps": list(charts.heat_maps(runs)),
-        "features": list(charts.features(runs, names)),
-        "pixel_maps": list(charts.pixel_maps(runs, names)),
-        "convergence": list(charts.convergence(runs, names)),
-        "loss": list(charts.loss(runs, names)),
-    }
+    panels = charts(runs)
     return environment.get_template("report.html.j2").render(
         runs=runs,
         names=names,
@@ -94,6 +89,18 @@ def render(runs: Sequence[Run]) -> str:
         plotly=plotly() if any([*panels.values(), *(found["sankeys"] for found in traffic.values())]) else "",
         **panels,
     )
+
+
+def charts(runs: Sequence[Run]) -> dict[str, list[Plot]]:
+    """The page's charts but for those of the ledger, by panel."""
+    names = dict(zip((r.name for r in runs), labels(runs), strict=True))
+    return {
+        "heat_maps": list(report_charts.heat_maps(runs)),
+        "features": list(report_charts.features(runs, names)),
+        "pixel_maps": list(report_charts.pixel_maps(runs, names)),
+        "convergence": list(report_charts.convergence(runs, names)),
+        "loss": list(report_charts.loss(runs, names)),
+    }
 
 
 def _headlines(runs: Sequence[Run], names: Mapping[str, str]) -> Document:
