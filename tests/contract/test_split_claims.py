@@ -17,7 +17,7 @@ from scipy.stats import chi2, entropy
 
 from vflens.clients.vertical.aligned_run import AlignedRun
 from vflens.clients.vertical.party import VerticalParty
-from vflens.config.compatibility import HOOKS
+from vflens.config.compatibility import HOOKS, acts_among
 from vflens.experiments.run.in_process import LocalFederation
 from vflens.models.part import Part
 from vflens.models.softmax_regression import one_hot
@@ -43,6 +43,8 @@ def _cases() -> list[tuple[str, Role, str]]:
     for name in DEFENSES.names():
         kind: type[Defense] = DEFENSES.get(name)
         for role in (Role.PASSIVE, Role.ACTIVE):
+            if not acts_among(HOOKS[role], kind) or (role is Role.PASSIVE and kind().needs_labels):
+                continue
             # At the active party with the coordinator between, on_embedding comes past no embedding that
             # leaves.
             hooks = (

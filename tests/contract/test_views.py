@@ -14,7 +14,7 @@ import pytest
 from laboratory import close, experiment, federation, trained
 from pydantic import Field
 
-from vflens.config.compatibility import HOOKS
+from vflens.config.compatibility import HOOKS, acts_among
 from vflens.errors import ConfigError, DefenseError, KnowledgeError
 from vflens.experiments.run.in_process import LocalFederation
 from vflens.experiments.run.run import run
@@ -236,8 +236,8 @@ NEVER: list[tuple[dict[str, Any], list[dict[str, Any]], str]] = [
         {"name": "label_only", "at": "passive"},
         [],
         "^defence 'label_only' at passive 'passive' would never act: it changes scores, "
-        "this party handles batch, dataset, embedding, inputs, penalty, wrap_model: move it to another "
-        "party, or disclose what it changes$",
+        "this party handles batch, dataset, embedding, inputs, penalty, received, wrap_model: move it to "
+        "another party, or disclose what it changes$",
     ),
     (
         {"name": "withhold_parameters", "at": "passive"},
@@ -321,7 +321,9 @@ def test_a_finished_run_says_so(tmp_path: Path) -> None:
 def test_every_defence_at_home_acts(tmp_path: Path, name: str) -> None:
     """The other side of the refusals: each installed defence where it belongs lets a run finish."""
     kind: type[Defense] = DEFENSES.get(name)
-    role = next(role for role, hooks in HOOKS.items() if kind.hooks() & hooks)
+    homes = [role for role, hooks in HOOKS.items() if acts_among(hooks, kind)]
+    labels = kind().needs_labels  # a passive party that is dealt has none
+    role = next(role for role in homes if role is not Role.PASSIVE or not labels)
     if role is Role.CLIENT:
         _acts_at_a_client(tmp_path, kind, name)
         return
@@ -339,7 +341,10 @@ def test_every_defence_at_home_acts(tmp_path: Path, name: str) -> None:
 
 
 def _acts_at_a_client(folder: Path, kind: type[Defense], name: str) -> None:
-    files = horizontal.deal(folder, {"a": horizontal.table(30, 1)}, defenses=[{"name": name}])
+    split: dict[str, Any] = {}
+    if "on_received" in kind.hooks():
+        split = {"model": {"architecture": "mlp"}, "horizontal": {"method": "splitfed"}}
+    files = horizontal.deal(folder, {"a": horizontal.table(30, 1)}, defenses=[{"name": name}], **split)
     local = horizontal.federation(files)
     local.run()
     close(local)
