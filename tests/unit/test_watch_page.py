@@ -126,6 +126,21 @@ def test_a_half_written_event_waits_for_its_end(tmp_path: Path) -> None:
     assert "no peer" in page.panels({})["alarms"]
 
 
+def test_of_a_long_log_the_end_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vflens.experiments.watch.events._MOST_BYTES", 1000)
+    folder = write_party(tmp_path / "demo" / "passive", "passive")
+    log(folder, *(refused("of the start", number=n) for n in range(50)), refused("the newest"))
+    page = RunsPage([folder])
+    alarms = page.panels({})["alarms"]
+    assert "the newest" in alarms
+    count = int(re.findall(r'class="n">≥ (\d+)<', alarms)[0])
+    assert 1 < count < 20
+    log(folder, refused("after it"))
+    alarms = page.panels({})["alarms"]
+    assert "after it" in alarms
+    assert f"≥ {count + 1}<" in alarms
+
+
 def test_a_log_that_was_moved_is_read_anew(tmp_path: Path) -> None:
     folder = write_party(tmp_path / "demo" / "passive", "passive")
     page = RunsPage([folder])

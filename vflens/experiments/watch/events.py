@@ -31,7 +31,8 @@ class Alarm:
 class Events:
     """What needs attention in the log ``file``; each reading continues where the last one ended.
 
-    A party logs its first refusals each, later ones rarely: the count is of logged ones.
+    A party logs its first refusals each, later ones rarely: the count is of logged ones. Of a log that grew
+    by more than 4 MB between two readings only the end is read: ``cut``.
     """
 
     def __init__(self, file: Path) -> None:
@@ -39,7 +40,7 @@ class Events:
         self._begin_anew(0)
 
     def _begin_anew(self, inode: int) -> None:
-        self._inode, self._offset = inode, 0
+        self._inode, self._offset, self.cut = inode, 0, False
         self._alarms: dict[str, Alarm] = {}
 
     @property
@@ -59,6 +60,8 @@ class Events:
             facts = self._file.stat()
             if facts.st_ino != self._inode or facts.st_size < self._offset:
                 self._begin_anew(facts.st_ino)
+            if facts.st_size - self._offset > _MOST_BYTES:  # what a browser waits for is at the end
+                self._offset, self.cut = facts.st_size - _MOST_BYTES, True
             lines.seek(self._offset)
             data = lines.read(_MOST_BYTES)
             whole = data[: data.rfind(b"\n") + 1]  # the rest is being written

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 from weakref import WeakKeyDictionary
 
-from vflens.errors import DataError, VflensError, printable
+from vflens.errors import DataError, VflensError
 from vflens.experiments.pages.page import templates
 from vflens.experiments.pages.report import render
 from vflens.experiments.results.folders import Run, read_runs
@@ -21,7 +21,6 @@ from vflens.experiments.watch.reading import Folders
 from vflens.types import Document
 
 T = TypeVar("T")
-_OURS = "\n\u200b\u00a0"  # unprintable characters in our own texts
 
 
 class RunsPage:
@@ -95,7 +94,7 @@ class RunsPage:
         loud = [(shown(run.name), alarm) for run in runs for alarm in self._loud(run)]
         parties = [(run, party) for run in runs for party in run.parties]
         logged = [
-            (shown(run.name), shown(party.name), alarm)
+            (shown(run.name), shown(party.name), alarm, self._folders[party].events.cut)
             for run, party in parties
             for alarm in self._folders[party].events.alarms
         ]
@@ -129,8 +128,8 @@ def _refuse(words: str) -> NoReturn:
 
 
 def _rendered(name: str, found: Document) -> str:
-    """A panel as HTML without control and invisible characters, which names can hold."""
-    return printable(str(getattr(_macros(), name)(found)), keep=_OURS) if found else ""
+    """A panel as HTML."""
+    return str(getattr(_macros(), name)(found)) if found else ""
 
 
 @cache
