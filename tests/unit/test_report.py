@@ -18,7 +18,7 @@ from reportpage import Page, report
 from runfolder import SECRETS, crossing, metric, scores, theory, write_party, write_pictures, write_run
 
 from vflens.errors import ConfigError, DataError, StorageError
-from vflens.experiments.pages.report import write_report
+from vflens.experiments.pages.report import render, write_report
 from vflens.experiments.results.folders import read_party, read_runs
 from vflens.experiments.results.verdict import alarms, to_json
 
@@ -94,6 +94,23 @@ def test_untrusted_text_stays_text(tmp_path: Path) -> None:
     assert [a for tag, a in page.tags if tag == "img" or any(k.startswith("on") for k in a)] == []
     assert page.figures
     assert "<img" not in json.dumps(page.figures), "plotly reads labels as HTML"
+
+
+def test_control_and_invisible_characters_are_escaped(tmp_path: Path) -> None:
+    hidden = "a\x1b[31m\u202eb"
+    errors = [m | {"target": hidden} for m in scores({hidden: 0.021})]
+    write_party(
+        tmp_path / "demo" / "passive",
+        "passive",
+        config={"defenses": [{"name": hidden}]},
+        facts={"party": hidden, "versions": {hidden: hidden}},
+        status={"state": "failed", "reason": hidden},
+        metrics=errors,
+    )
+    html = render(read_runs([tmp_path / "demo"]))
+    assert "\x1b" not in html
+    assert "\u202e" not in html
+    assert html.count("a\\x1b[31m\\u202eb") > 5
 
 
 def test_no_secret_is_shown(tmp_path: Path) -> None:

@@ -9,16 +9,27 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from vflens.errors import printable
 from vflens.storage.files import write_whole
+
+_OURS = "\n\u200b\u00a0"  # unprintable characters in our own texts
 
 
 def templates() -> Environment:
-    """The templates: everything is escaped, an unknown name is an error, ``sha256`` is for the policy."""
+    """The templates: everything is escaped, also control and invisible characters, which names can hold; an
+    unknown name is an error, ``sha256`` is for the policy.
+    """
     folder = Path(__file__).parent / "templates"
-    environment = Environment(loader=FileSystemLoader(folder), autoescape=True, undefined=StrictUndefined)
+    environment = Environment(
+        loader=FileSystemLoader(folder), autoescape=True, undefined=StrictUndefined, finalize=_shown
+    )
     environment.trim_blocks = environment.lstrip_blocks = True
     environment.filters["sha256"] = _sha256
     return environment
+
+
+def _shown(value: object) -> object:
+    return printable(value, keep=_OURS) if type(value) is str else value
 
 
 def plotly() -> Markup:
