@@ -14,6 +14,8 @@ _PENALTIES = np.logspace(-6, 1, 15)  # in units of the largest eigenvalue
 
 def standardised(embedded: Array) -> Array:
     """``embedded`` (n, w) with mean 0 and deviation 1 in every channel; a constant channel is 0."""
+    if not len(embedded):
+        return embedded
     deviation = embedded.std(axis=0)
     unit = np.where(deviation > 1e-9 * max(float(deviation.max(initial=0.0)), 1e-300), deviation, np.inf)
     found: Array = (embedded - embedded.mean(axis=0)) / unit

@@ -37,7 +37,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("passports")
     federation(
         folder,
-        data={**SYNTHETIC, "rows": 120, "classes": 2},
+        data={**SYNTHETIC, "rows": 150, "classes": 2, "public": 30},
         model={"architecture": "mlp", "width": 2, "trainable_top": True, "top": [4]},
         training={"epochs": 2, "batch_size": 40, "learning_rate": 0.01},
         attacks=[_quick(n) for n in FEATURES] + [_quick(n, at="passive") for n in LABELS],

@@ -17,7 +17,7 @@ from vflens.attacks._inversion import Inversion
 from vflens.errors import KnowledgeError
 from vflens.models.families.softmax_regression import SOFTMAX_REGRESSION
 from vflens.models.families.split_network import SplitNetwork
-from vflens.models.networks.architectures import bottom
+from vflens.models.networks.architectures import bottom, top
 from vflens.models.networks.parameters import to_arrays
 from vflens.plugins.attack import Attack
 from vflens.plugins.malicious import SendingAttack
@@ -74,6 +74,25 @@ class World:
         self.transcript = self._gradients() if self.labels_wanted else self._embeddings()
         own = {"features": self.x, "embeddings": self.h}
         self.own: Mapping[str, Array] = own if self.labels_wanted else {}
+        if Knowledge.PUBLIC in CLASSES[name].needs:
+            self.own = self._public() | self._own_network()
+
+    def _public(self) -> dict[str, Array]:
+        rng = np.random.default_rng(11)
+        return {
+            "public/target": rng.random((30, 6)),
+            "public/me": rng.random((30, 6)),
+            "public labels": rng.integers(2, size=30),
+        }
+
+    def _own_network(self) -> dict[str, Array]:
+        """Bottom and top model of the adversary's party, as they give predictions."""
+        parts = {"bottom": bottom(self.network, COLUMNS), "top": top(self.network, 8, 2, [COLUMNS, COLUMNS])}
+        return {
+            f"network/{part}.{name}": value
+            for part, model in parts.items()
+            for name, value in to_arrays(dict(model.named_parameters())).items()
+        }
 
     def _embeddings(self) -> list[Released]:
         rows = np.arange(TRAIN + N, dtype=np.int32)
