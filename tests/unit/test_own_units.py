@@ -104,7 +104,7 @@ def made(tmp_path: Path) -> Iterator[Run]:
 def test_what_is_said_of_columns(made: Run) -> None:
     assert [str(e) for e in best_own_errors(made)] == [
         "married right in 90 % of rows, a blind guess right in 60 % of rows",
-        "income to within ± 10,000, a blind guess to within ± 20,000",
+        "income to within ± 10,000 (root mean squared error), a blind guess to within ± 20,000",
     ]
     assert [e.gain for e in best_own_errors(made)] == pytest.approx([0.75, 0.5])
 

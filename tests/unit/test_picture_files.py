@@ -15,8 +15,9 @@ from PIL import Image
 from runfolder import write_run
 
 from vflens.errors import StorageError
+from vflens.experiments.pages.ledger import ledger
 from vflens.experiments.pages.picture_files import _file_names, write_chart_files, write_image_files
-from vflens.experiments.pages.report import write_report
+from vflens.experiments.pages.report import charts, write_report
 from vflens.experiments.results.folders import read_runs
 
 _FIXTURES = (chromium, page, vflens)  # used by name
@@ -34,6 +35,19 @@ def test_an_image_file_shows_the_pixels_of_the_run(tmp_path: Path) -> None:
         shown = np.asarray(picture.convert("L"))
     for j, (row, column) in enumerate([(0, 0), (0, 1), (1, 0), (1, 1)]):
         assert shown[40 + 48 * row + 24, 8 + 48 * column + 24] == round(255 * float(np.clip(first[j], 0, 1)))
+
+
+@NEEDS_CHROMIUM
+@pytest.mark.timeout(300)
+def test_the_same_run_gives_the_same_files(tmp_path: Path) -> None:
+    """Bit by bit: plotly names the parts of a drawing at random."""
+    runs = read_runs([write_run(tmp_path / "demo")])
+    first, again = (
+        [*write_image_files(runs, tmp_path / name), *write_chart_files(runs, tmp_path / name)]
+        for name in ("first", "again")
+    )
+    assert [file.name for file in first] == [file.name for file in again]
+    assert [file.read_bytes() for file in first] == [file.read_bytes() for file in again]
 
 
 @NEEDS_CHROMIUM
@@ -68,6 +82,17 @@ def test_a_browser_that_draws_nothing_is_told(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     with pytest.raises(StorageError, match=r"drew 1 of \d+ charts: save them from the report"):
         write_chart_files(read_runs([write_run(tmp_path / "demo")]), tmp_path / "files")
+    assert not (tmp_path / "files").exists()
+
+
+def test_a_browser_that_draws_no_svg_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = read_runs([write_run(tmp_path / "demo")])
+    drawn = "<pre>one</pre>" * (sum(map(len, charts(runs).values())) + len(ledger(runs[0])["sankeys"]))
+    (tmp_path / "chromium").write_text(f"#!/bin/sh\necho '{drawn}'\n")
+    (tmp_path / "chromium").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with pytest.raises(StorageError, match=r"drew a chart that is no SVG \(.+\): save it from the report"):
+        write_chart_files(runs, tmp_path / "files")
     assert not (tmp_path / "files").exists()
 
 

@@ -11,6 +11,7 @@ from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
+from xml.etree.ElementTree import ParseError, canonicalize
 
 from vflens.errors import StorageError
 from vflens.experiments.pages.chromium import SECONDS, browser, opened
@@ -124,7 +125,12 @@ def _drawn(program: str, plots: Sequence[Document], seconds: float) -> list[str]
             f"{program} drew {len(reader.found)} of {len(plots)} charts: save them from the report in your "
             "browser"
         )
-    return reader.found
+    try:
+        return [canonicalize(svg) for svg in reader.found]  # plotly's order of attributes varies
+    except ParseError as error:
+        raise StorageError(
+            f"{program} drew a chart that is no SVG ({error}): save it from the report in your browser"
+        ) from None
 
 
 class _Drawings(HTMLParser):

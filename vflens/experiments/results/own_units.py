@@ -47,7 +47,8 @@ class OwnError(NamedTuple):
         return f"right in {100 * value:.0f} % of rows" if self.right else f"to within ± {in_own_unit(value)}"
 
     def __str__(self) -> str:
-        return f"{self.column} {self.found}, a blind guess {self.guessed}"
+        which = "" if self.right else " (root mean squared error)"
+        return f"{self.column} {self.found}{which}, a blind guess {self.guessed}"
 
 
 def best_own_errors(run: Run) -> tuple[OwnError, ...]:
