@@ -138,3 +138,15 @@ def test_rows_are_packed_without_what_json_lacks() -> None:
         "heads": ["seed", "attack", "mse", "mean_kl", "horizontal.method"],
         "rows": [[0, "ls", 0.123457, "∞", None], [1, "ls", None, None, "fedavg"]],
     }
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_phone_scrolls_no_page_sideways(page: Any, tmp_path: Path, scheme: str) -> None:
+    page.emulate_media(color_scheme=scheme)
+    page.set_viewport_size({"width": 390, "height": 844})
+    rows = [{**r, "defense": f"{r['defense']}_{80 * 'w'}"} for r in sweep(2, 2, 2)]
+    text = render("w" * 90, drawing(rows, ["n" * 90]), ["r" * 90], data="d" * 90, command="c" * 90)
+    (tmp_path / "sweep.html").write_text(text, encoding="utf-8")
+    page.goto((tmp_path / "sweep.html").as_uri())
+    page.locator("#explorer tbody tr").first.wait_for(timeout=SECONDS)
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
