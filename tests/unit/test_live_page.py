@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
+import psutil
 import pytest
 from browser import chromium, page
 from commandline import Refused, Run, refused, vflens
@@ -158,6 +159,23 @@ def test_a_page_on_a_terminal_stays_until_interrupted(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 3
     os.close(leader)
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(address[0])
+
+
+def test_a_page_ends_with_a_command_that_was_killed(tmp_path: Path) -> None:
+    code = (
+        "import time; from pathlib import Path; from vflens.cli.watched import Watched\n"
+        f"with Watched(True) as page: page.show(Path({str(write_run(tmp_path / 'demo'))!r})); time.sleep(600)"
+    )
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(command, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        address = re.search(r"http://127\.0\.0\.1:\d+/", process.stderr.readline())
+        assert address is not None
+        (page,) = psutil.Process(process.pid).children()
+        process.kill()
+        assert psutil.wait_procs([page], timeout=40)[1] == []
     with pytest.raises(httpx.ConnectError):
         httpx.get(address[0])
 
