@@ -21,10 +21,19 @@ def _alarms(page: Page) -> int:
     return sum("alarm" in str(attributes.get("class")) for _, attributes in page.tags)
 
 
+def _unfolded(page: Page) -> bool:
+    """The panel of theory shows its alarms without a click."""
+    panel = next(i for i, (_, attributes) in enumerate(page.tags) if attributes.get("id") == "theory")
+    tag, attributes = page.tags[panel + 1]
+    assert tag == "details"
+    return "open" in attributes
+
+
 def test_theory_that_agrees_is_shown_without_alarm(tmp_path: Path) -> None:
     page = _with_theory(tmp_path / "demo", *theory("half_star", 0.12, 0.12 * (1 + 1e-9)))
     assert "agrees to 1.0e-09" in page.text
     assert _alarms(page) == 0
+    assert not _unfolded(page)
 
 
 @pytest.mark.parametrize(("measured", "closed"), [(0.1201, 0.12), (0.05, 0.05), (0.25, 0.25)])
@@ -32,6 +41,7 @@ def test_a_disagreement_is_loud(tmp_path: Path, measured: float, closed: float) 
     """A closed form that differs, a measurement below the lower bound .06, one above the upper bound .2."""
     page = _with_theory(tmp_path / "demo", *theory("half_star", measured, closed))
     assert _alarms(page) == 2  # a banner and a row
+    assert _unfolded(page)
     assert "one of the numbers is wrong" in page.text
 
 
