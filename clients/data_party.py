@@ -161,7 +161,8 @@ class DataParty(Member):
     def take_rows(self, federation: Agreement, order: Array, labels: Array | None) -> Rows:
         """The file rows ``order``, scaled and defended; defences may read ``labels`` int64 (N,)."""
         truth, clipped = self._scaled(order, federation.rows_of(self.name, Phase.TRAIN))
-        self.owner = Owner(self.name, truth, labels, federation.n_classes, role=self.role)
+        names = tuple(column.name for column in self.table.columns)
+        self.owner = Owner(self.name, truth, labels, federation.n_classes, role=self.role, names=names)
         if not self.chain.overrides("on_inputs"):
             return Rows(truth, truth, clipped)
         inputs = self.chain.fold("on_inputs", truth[:], *_beginning(federation, order))

@@ -184,7 +184,7 @@ class Owner:
     ``columns`` are the party's own, scaled, and ``labels`` int64 (N,), both in aligned order: the active
     party's labels are those that its defences of labels drew. A passive party may hold labels too: what a
     party does in the federation is its ``role``. ``parameters`` are those that others disclosed to it, for a
-    defence that ``needs_parameters``.
+    defence that ``needs_parameters``. ``names`` are those of the columns.
     """
 
     name: str
@@ -193,6 +193,7 @@ class Owner:
     n_classes: int = 0
     parameters: Mapping[str, Array] | None = None
     role: Role = Role.PASSIVE
+    names: tuple[str, ...] = ()
 
     @property
     def features(self) -> Array | None:

@@ -1,0 +1,58 @@
+"""Leave columns out of the model: it never sees them, and yet the other columns may give them away.
+
+An attack on such a column is attribute inference: it knows the column only from rows that were granted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from vflens.errors import ConfigError
+from vflens.plugins.defense import Context, Defense
+from vflens.types import Array, Claim, Owner
+
+
+class WithholdColumns(Defense):
+    """The model's inputs are 0 in ``columns``, in training and in predictions.
+
+    The columns stay in the party's table: errors of attacks are measured on them too, and rows that it grants
+    hold them.
+    """
+
+    strengths: ClassVar[tuple[Mapping[str, Any], ...]] = ({"columns": [0]}, {"columns": [0, 1]})
+
+    columns: tuple[int | str, ...] = Field(
+        (0,), min_length=1, description="names, or places from 0, of the party's columns"
+    )
+
+    def fit(self, owner: Owner, rng: np.random.Generator) -> Mapping[str, Array]:
+        """The places of the columns.
+
+        Raises:
+            ConfigError: the party has no such column.
+        """
+        width = owner.columns.shape[1] if owner.columns is not None else 0
+        places = {name: place for place, name in enumerate(owner.names)}
+        found = [places.get(c, -1) if isinstance(c, str) else c for c in self.columns]
+        for column, place in zip(self.columns, found, strict=True):
+            if not 0 <= place < width:
+                raise ConfigError(
+                    f"withhold_columns columns = {column!r} at {owner.name!r}: the party has "
+                    f"{width} columns, {', '.join(owner.names[:8]) or 'without names'}"
+                    f"{', …' if len(owner.names) > 8 else ''}: name one of them, or its place from 0"
+                )
+        return {"places": np.array(found, np.int64)}
+
+    def on_inputs(self, x: Array, ctx: Context) -> Array:
+        """``x`` (n, d) with 0 in the columns."""
+        inputs = x.copy()
+        inputs[:, ctx.state["places"]] = 0.0
+        return inputs
+
+    def claim(self, state: Mapping[str, Array]) -> Claim:
+        """Nothing: columns that go together with it still tell."""
+        return Claim()
