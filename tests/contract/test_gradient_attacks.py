@@ -60,9 +60,9 @@ def test_a_report_shows_a_clients_image_beside_its_reconstruction(tmp_path: Path
     shown = {block["target"]: block for block in pictures([run], {run.name: "here"})}
     assert set(shown) == {"a", "b"}
     for block in shown.values():
-        (name, _), _, (attack, result) = block["heads"]
+        (name, _), (attack, result), _ = block["heads"]
         assert (name, attack, result.mse < EXACT) == ("original", "first_layer", True)
-        ((_, (original, _, estimate)),) = block["rows"]
+        ((_, (original, estimate, _)),) = block["rows"]
         assert original == estimate  # as pictures of 256 grey values
 
 
