@@ -23,7 +23,7 @@ class WithholdColumns(Defense):
     hold them.
     """
 
-    strengths: ClassVar[tuple[Mapping[str, Any], ...]] = ({"columns": [0]}, {"columns": [0, 1]})
+    strengths: ClassVar[tuple[Mapping[str, Any], ...]] = ()  # no audit knows which columns matter
 
     columns: tuple[int | str, ...] = Field(
         (0,), min_length=1, description="names, or places from 0, of the party's columns"

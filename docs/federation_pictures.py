@@ -6,6 +6,7 @@ inversion of embeddings, with and without passports; 6 epochs. ``gradients.svg``
 a round, or of granted rows. ``clear_features.svg``: training in the clear, more and more epochs.
 ``released.svg``: a released table. ``finite_alphabet.svg``, of made-up equations: columns of 0 and 1.
 ``rounds.svg``: rows of a round of softmax regression. ``pcat.svg``: public rows in place of granted ones.
+``withheld.svg``: a column that the model never sees.
 ``membership.svg``: a client's training rows among candidates.
 """
 
@@ -152,6 +153,34 @@ def public_errors() -> str:
     return bars(title, shown, blind)
 
 
+def withheld_errors() -> str:
+    """What granted rows and embeddings tell of a column: in the model, left out, and left out with its
+    relatives.
+    """
+    relatives = ["worst radius", "worst perimeter", "worst area"]
+    withheld = [defended("withhold_columns", "passive"), defended("withhold_columns", "passive")]
+    withheld[0] |= {"name": "worst radius withheld"}
+    withheld[1] |= {"name": "its perimeter and area withheld too"}
+    for scenario, columns in zip(withheld, (relatives[:1], relatives), strict=True):
+        scenario["defenses"][0]["columns"] = columns
+    shown, blind = Bars(), 0.0
+    for name, found in measured(
+        [{"name": "no defence"}, *withheld],
+        data=CANCER,
+        model={"architecture": "mlp", "width": 8},
+        training={"epochs": 20, "batch_size": 32, "learning_rate": 0.005},
+        attacks=[{"name": "inverse_network"}],
+        disclose=[{"what": "auxiliary", "to": "active", "rows": 100}],
+    ):
+        radius = [m for m in found if m.column == "worst radius" and m.scored_set == "predict"]
+        blind = figure(radius, "column_blind_mse") ** 0.5
+        error = figure(radius, "column_mse", "inverse_network") ** 0.5
+        shown.append((name.replace("-", " "), error, f"{error:.3f}"))
+    return bars(
+        "breast cancer, worst radius: root mean squared error (dashed: best blind guess)", shown, blind
+    )
+
+
 def gradient_errors() -> str:
     """Errors of inverting the gradient of a round, of one row and of eight; and granted gradients behind
     passports.
@@ -292,6 +321,7 @@ PICTURES: dict[str, Callable[[], str]] = {
     "finite_alphabet.svg": alphabet_errors,
     "rounds.svg": round_errors,
     "pcat.svg": public_errors,
+    "withheld.svg": withheld_errors,
     "membership.svg": membership,
 }
 

@@ -79,9 +79,9 @@ def test_a_page_of_a_run(page: Page, tmp_path: Path) -> None:
 
 @pytest.mark.facts
 def test_a_page_of_many_runs_and_pictures(page: Page, tmp_path: Path) -> None:
-    attacks = [f"attack_{i}" for i in range(6)]
+    attacks = [f"attack_{i}" for i in range(7)]
     write_run(tmp_path / "all" / "run-000", dict.fromkeys(attacks, 0.05))
-    write_pictures(tmp_path / "all" / "run-000" / "passive", attacks, rows=8)  # 8 rows of 8 pictures
+    write_pictures(tmp_path / "all" / "run-000" / "passive", attacks, rows=6)  # 6 rows of 9 pictures
     for i in range(1, 200):
         lines = [crossing("coordinator", "train", "gradient")]
         facts: dict[str, list[str]] = {"parties": []}
@@ -89,7 +89,7 @@ def test_a_page_of_many_runs_and_pictures(page: Page, tmp_path: Path) -> None:
     with watching(tmp_path / "all") as (_, address):
         page.goto(address)
         expect(page.get_by_role("status")).to_have_text("live")
-        expect(page.locator("#pictures img")).to_have_count(64)
+        expect(page.locator("#pictures img")).to_have_count(54)
         links = page.locator("#parties").get_by_role("link")
         expect(links).to_have_count(200)
         last = links.nth(199)

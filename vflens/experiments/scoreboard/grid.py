@@ -52,7 +52,7 @@ class Federation:
         if kind is None:
             return []
         found = [p for p, role in self.members.items() if acts_among(HOOKS[role], kind)]
-        tried = kind.strengths[len(kind.strengths) // 2]
+        tried = kind.strengths[len(kind.strengths) // 2] if kind.strengths else {}
         return [{"name": name, "at": party, **tried} for party in found or [self.otherwise]]
 
 
