@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -32,12 +33,13 @@ def compare_rows(run: Run, found: Found) -> dict[tuple[str, str], int]:
     """
     compared: dict[tuple[str, str], int] = {}
     for sender in run.parties:
-        for (point, version), released in _rows(sender, "released", sender.name, found).items():
-            for receiver in (p for p in run.parties if p.has_transcript):
-                if _is_due(sender, receiver, point):
-                    received = _rows(receiver, "transcript", sender.name, found).get((point, version))
-                    _compare(sender, receiver, released, received or _nothing(released), found)
-                    compared[sender.name, receiver.name] = len(released.rows)
+        made = _rows(sender, "released", sender.name, found)
+        for receiver in (p for p in run.parties if p.has_transcript):
+            due = {key: rows for key, rows in made.items() if _is_due(sender, receiver, key[0])}
+            arrived = _rows(receiver, "transcript", sender.name, found) if due else {}
+            for key, released in due.items():
+                _compare(sender, receiver, released, arrived.get(key, _nothing(released)), found)
+                compared[sender.name, receiver.name] = len(released.rows)
     return compared
 
 
@@ -47,11 +49,27 @@ def _rows(party: PartyRun, log: str, sender: str, found: Found) -> dict[tuple[Po
     with suppress(StorageError):  # the check of the chain reports it
         for line, record in enumerate(records(party.folder / log), 1):
             released = record.released
-            if released.exchange.phase is Phase.PREDICT and released.sender == sender and released.tensors:
+            if released.exchange.phase is not Phase.PREDICT or released.sender != sender:
+                continue
+            if released.tensors is not None and (problem := _malformed(released.rows, released.tensors)):
+                found.damaged(party.name, f"{log}/index.jsonl", problem, line)
+            elif released.tensors:
                 (values,) = released.tensors.values()
                 key = released.point, released.exchange.round
                 pieces.setdefault(key, []).append((released.rows, values, line))
     return {key: _once(_joined(piece), party, log, found) for key, piece in pieces.items()}
+
+
+def _malformed(rows: Array, tensors: Mapping[str, Array]) -> str:
+    """A sentence where a prediction is not one tensor with one entry for each of ``rows``, else ""."""
+    if len(tensors) != 1:
+        return f"this prediction holds {len(tensors)} tensors, every party sends one"
+    (values,) = tensors.values()
+    if rows.ndim == 1 and values.ndim >= 1 and len(values) == len(rows):
+        return ""
+    return (
+        f"this prediction of rows {rows.shape} holds numbers of shape {values.shape}: one for each row is due"
+    )
 
 
 def _joined(pieces: Iterable[tuple[Array, Array, int]]) -> Rows:
@@ -63,7 +81,8 @@ def _joined(pieces: Iterable[tuple[Array, Array, int]]) -> Rows:
 
 def _bytes(values: Array) -> Array:
     """The bytes of each row of ``values`` (n, k), uint8 (n, b)."""
-    return np.ascontiguousarray(values).reshape(len(values), -1).view(np.uint8)
+    width = math.prod(values.shape[1:])
+    return np.ascontiguousarray(values).reshape(len(values), width).view(np.uint8)
 
 
 def _once(found_rows: Rows, party: PartyRun, log: str, found: Found) -> Rows:
