@@ -8,8 +8,9 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import FileIO
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from vflens.config import DataPartyConfig, LeaderConfig, MemberConfig, PartyConfig, load_party
 from vflens.config.writing import toml_text
@@ -21,7 +22,7 @@ from vflens.storage.files import write_whole
 from vflens.storage.heads import Heads, check_logs, from_json, heads_in, to_json
 from vflens.storage.json_file import json_object
 from vflens.storage.private import exposure, owner_only, write_private
-from vflens.storage.regular import opened, read_text
+from vflens.storage.regular import opened, opened_to_write, read_text
 from vflens.types import Document
 
 _OF_A_RUN = (
@@ -45,7 +46,7 @@ def exclusive(folder: Path) -> Iterator[None]:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             check_private(folder)
-            lock = opened(folder / "lock", "ab")
+            lock = opened_to_write(folder / "lock", "ab")
         except OSError as error:
             raise StorageError(
                 f"{folder} cannot be written ({error.strerror}): choose another `out`"
@@ -77,7 +78,7 @@ def check_private(folder: Path) -> None:
 
 
 @contextmanager
-def _locked(lock: BinaryIO, folder: Path) -> Iterator[None]:
+def _locked(lock: FileIO, folder: Path) -> Iterator[None]:
     with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -150,7 +151,7 @@ def write_status(folder: Path, state: str, reason: str = "") -> None:
     try:
         write_whole(file, text.encode())
     except StorageError:
-        if not _overwritten(file, text):
+        if not file.exists() or not _overwritten(file, text):
             raise
 
 
@@ -173,8 +174,8 @@ def _overwritten(file: Path, text: str) -> bool:
     """Overwrite ``file`` with ``text`` in place and return success: on a full disk it still has its own
     block.
     """
-    with suppress(OSError), file.open("r+", encoding="utf-8") as out:
-        out.write(text)
+    with suppress(OSError), opened_to_write(file) as out:
+        out.write(text.encode())
         out.truncate()
         return True
     return False

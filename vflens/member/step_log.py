@@ -16,7 +16,7 @@ from vflens.errors import ProtocolError, StateError, StorageError
 from vflens.failpoints import fail_point
 from vflens.storage.durable import sync, sync_name
 from vflens.storage.files import repeats
-from vflens.storage.regular import read_bytes
+from vflens.storage.regular import make_folder, opened_to_write, read_bytes
 from vflens.types import Array, Exchange, Phase
 
 _HEAD = struct.Struct("<qqq")  # epoch, step, number of rows (int32), which follow
@@ -42,10 +42,9 @@ class StepLog:
         self._before: dict[int, bytes] = {}  # the last step before them
         self._asked = np.zeros(0, bool)  # which rows they took
         try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.touch()
-            self._end = self._read(read_bytes(file))
-            self._out = file.open("r+b", buffering=0)
+            make_folder(file.parent)
+            self._end = self._read(read_bytes(file) if file.exists() else b"")
+            self._out = opened_to_write(file)
             sync_name(file)
         except (OSError, ValueError, ProtocolError) as error:
             raise StorageError(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from vflens.storage.durable import append
-from vflens.storage.regular import opened, read_bytes
+from vflens.storage.regular import opened, opened_to_write, read_bytes
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -78,8 +78,7 @@ class Chain:
 
     def __init__(self, folder: Path, most: int) -> None:
         self._file = folder / FILE
-        self._file.touch()
-        self._out = self._file.open("r+b", buffering=0)
+        self._out = opened_to_write(self._file)
         self._out.truncate(LINK_BYTES * min(most, self._out.seek(0, os.SEEK_END) // LINK_BYTES))
         self._out.seek(0, os.SEEK_END)
         self._head = head(folder)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import mmap
-import os
 import threading
 from array import array as packed
 from collections.abc import Collection, Iterable, Iterator
@@ -26,7 +25,7 @@ from vflens.failpoints import fail_point
 from vflens.storage.chain import Chain, Head
 from vflens.storage.durable import sync, sync_name
 from vflens.storage.index import Entry, complete_entry, index_line, released_at
-from vflens.storage.regular import opened
+from vflens.storage.regular import make_folder, opened, opened_to_write
 from vflens.types import Array, Phase, Point, Released
 
 BLOCK_BYTES = 64 * 1024  # larger writes stall the page cache
@@ -50,17 +49,20 @@ class Journal:
         self.folder, self._name = folder, folder.name
         self._error: OSError | None = None
         self._lock = threading.Lock()
-        with self._storage():
-            folder.mkdir(parents=True, exist_ok=True)
-            self._offset, count = _drop_torn_tail(folder)
-            self._chain = Chain(folder, count) if chained else None
+        with self._storage(), contextlib.ExitStack() as files:
+            make_folder(folder)
+            kept, self._offset, count = _whole_records(folder)
+            self._index = files.enter_context(opened_to_write(folder / "index.jsonl", "ab"))
+            self._index.truncate(kept)
+            self._payload = files.enter_context(opened_to_write(folder / "payload.bin"))
+            self._payload.truncate(self._offset)
+            self._chain = files.enter_context(contextlib.closing(Chain(folder, count))) if chained else None
             if self._chain is not None:  # a killed process may not have written the newest link
                 for record in islice(records(folder), self._chain.head.records, None):
                     self._chain.append(record.line, [record.payload], record.released.nbytes)
-            self._index = (folder / "index.jsonl").open("ab", buffering=0)
-            self._payload = (folder / "payload.bin").open("r+b", buffering=0)
             self._payload.seek(self._offset)
             sync_name(folder / "index.jsonl")
+            self._files = files.pop_all()
 
     def append(self, released: Released) -> None:
         """Write one payload.
@@ -125,9 +127,7 @@ class Journal:
         """Close the files."""
         with contextlib.suppress(StorageError):  # the reader of a chain sees that its end is missing
             self.link()
-        for file in (self._index, self._payload, self._chain):
-            if file is not None:
-                file.close()
+        self._files.close()
 
     def __iter__(self) -> Iterator[Released]:
         """All payloads in order of appending; arrays are read-only views of the memory map."""
@@ -324,20 +324,14 @@ def _damaged(index: BinaryIO, begin: int) -> StorageError:
     )
 
 
-def _drop_torn_tail(folder: Path) -> tuple[int, int]:
-    """Cut both files after the last complete entry; return the payload's length and the number of entries."""
-    index, payload = folder / "index.jsonl", folder / "payload.bin"
-    if not index.exists() or not payload.exists():
-        index.write_bytes(b"")
-        payload.write_bytes(b"")
-        return 0, 0
+def _whole_records(folder: Path) -> tuple[int, int, int]:
+    """The ends of the last complete entry in index and payload, and the number of entries."""
     kept = end = count = 0
-    with _snapshot(folder) as log:
-        for behind, _, entry in _entries(log):
-            kept, end, count = behind, entry.end, count + 1
-    os.truncate(index, kept)
-    os.truncate(payload, end)
-    return end, count
+    if (folder / "index.jsonl").exists() and (folder / "payload.bin").exists():
+        with _snapshot(folder) as log:
+            for behind, _, entry in _entries(log):
+                kept, end, count = behind, entry.end, count + 1
+    return kept, end, count
 
 
 def _bytes(array: Array) -> memoryview:

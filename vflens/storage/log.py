@@ -8,7 +8,7 @@ from typing import TextIO, cast
 
 import structlog
 
-from vflens.storage.regular import opened
+from vflens.storage.regular import opened_to_write
 
 
 def party_log(file: Path, party: str) -> structlog.typing.FilteringBoundLogger:
@@ -39,7 +39,7 @@ class _Lines:
 
     def write(self, line: str) -> None:
         """Append ``line``, whole."""
-        with contextlib.suppress(OSError), opened(self._file, "ab") as out:
+        with contextlib.suppress(OSError), opened_to_write(self._file, "ab") as out:
             out.write(line.encode())
 
     def flush(self) -> None:

@@ -1,28 +1,54 @@
-"""Files that another party or program may have put there: only regular ones are read.
+"""Files that another party or program may have put there: only regular ones are read, and no link is written.
 
-Opening a pipe waits for its other end, and a device such as ``/dev/zero`` never ends.
+Opening a pipe waits for its other end, and a device such as ``/dev/zero`` never ends. A link in a folder that
+somebody sent may name any file of the reader's own.
 """
 
 from __future__ import annotations
 
 import os
 import stat
-from errno import EINVAL
+from errno import EINVAL, ELOOP
+from io import FileIO
 from pathlib import Path
 from typing import BinaryIO, Literal
 
 
-def opened(file: Path, mode: Literal["rb", "ab"] = "rb") -> BinaryIO:
-    """``file``, or the file that it links to, open for reading, or for appending.
+def opened(file: Path) -> BinaryIO:
+    """``file``, or the file that it links to, open for reading.
 
     Raises:
         OSError: it cannot be opened, or is no regular file.
     """
-    stream = open(file, mode, opener=_without_waiting)  # noqa: SIM115 (the caller closes it)
-    if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-        stream.close()
-        raise OSError(EINVAL, "it is no regular file")
+    stream = open(file, "rb", opener=_without_waiting)  # noqa: SIM115 (the caller closes it)
+    _check_regular(stream)
     return stream
+
+
+def opened_to_write(file: Path, mode: Literal["r+b", "ab"] = "r+b") -> FileIO:
+    """``file`` itself, made where it is missing, open for reading and writing from its beginning, or for
+    appending; unbuffered.
+
+    Raises:
+        OSError: it cannot be opened, is a link, or is no regular file.
+    """
+    try:
+        stream = open(file, mode, buffering=0, opener=_without_links)  # noqa: SIM115 (the caller closes it)
+    except OSError as error:
+        raise _link(error) from error
+    _check_regular(stream)
+    return stream
+
+
+def make_folder(folder: Path) -> None:
+    """Make ``folder`` of a log where it is missing.
+
+    Raises:
+        OSError: it cannot be made, or is a link.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    if folder.is_symlink():
+        raise _link(OSError(ELOOP, ""))
 
 
 def read_bytes(file: Path) -> bytes:
@@ -41,4 +67,19 @@ def read_text(file: Path) -> str:
 
 
 def _without_waiting(file: str, flags: int) -> int:
-    return os.open(file, flags | os.O_NONBLOCK, 0o666)
+    return os.open(file, flags | os.O_NONBLOCK)
+
+
+def _without_links(file: str, flags: int) -> int:
+    return os.open(file, flags | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CREAT, 0o666)
+
+
+def _check_regular(stream: BinaryIO | FileIO) -> None:
+    if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+        stream.close()
+        raise OSError(EINVAL, "it is no regular file")
+
+
+def _link(error: OSError) -> OSError:
+    """``error``, in words where a link was to be written."""
+    return OSError(ELOOP, "it is a link, which may lead anywhere") if error.errno == ELOOP else error

@@ -18,7 +18,7 @@ from vflens.errors import StateError, StorageError
 from vflens.storage.chain import LINK_BYTES, Head
 from vflens.storage.durable import append, sync_name
 from vflens.storage.index import description
-from vflens.storage.regular import opened, read_bytes
+from vflens.storage.regular import make_folder, opened, opened_to_write, read_bytes
 from vflens.types import Phase, Point, Released
 
 FILE = "digests.bin"
@@ -60,10 +60,9 @@ class ReleaseDigests:
     def __init__(self, folder: Path) -> None:
         self._file, self.once = folder / FILE, False
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            self._file.touch()
-            whole = _whole(read_bytes(self._file))
-            self._out = self._file.open("r+b", buffering=0)
+            make_folder(folder)
+            self._out = opened_to_write(self._file)
+            whole = _whole(self._out.readall())
             self._out.truncate(len(whole))
             self._out.seek(0, os.SEEK_END)
             self._earlier = {record for (record,) in struct.iter_unpack(f"{_RECORD.size}s", whole)}

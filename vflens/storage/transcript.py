@@ -14,7 +14,7 @@ from vflens.storage.chain import Head
 from vflens.storage.durable import sync, sync_name
 from vflens.storage.journal import Journal, Reader
 from vflens.storage.json_file import json_object
-from vflens.storage.regular import read_text
+from vflens.storage.regular import make_folder, opened_to_write, read_text
 from vflens.types import Exchange, Phase, Point, Released
 
 
@@ -110,10 +110,9 @@ class _LeftOut:
     def __init__(self, file: Path) -> None:
         self._file = file
         try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.touch()
-            self._of = _numbers(file)
-            self._out = file.open("r+b", buffering=0)
+            make_folder(file.parent)
+            self._of = _numbers(file) if file.exists() else {}
+            self._out = opened_to_write(file)
             sync_name(file)
         except (OSError, ValueError) as error:
             raise self._refusal(error) from error

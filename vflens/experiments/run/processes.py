@@ -21,7 +21,7 @@ from vflens.services.folder import write_status
 from vflens.services.lifeline import LAUNCHED
 from vflens.storage.json_file import json_object
 from vflens.storage.private import owner_only
-from vflens.storage.regular import opened, read_bytes, read_text
+from vflens.storage.regular import opened, opened_to_write, read_bytes, read_text
 from vflens.types import Document
 
 _PATIENCE_SECONDS = 15.0  # between the request to stop and the kill
@@ -195,7 +195,7 @@ def _start(role: str, file: Path, *, resume: bool) -> subprocess.Popen[bytes]:
     environment = {**os.environ, LAUNCHED: "1", "PYTHONUNBUFFERED": "1"}
     command = [sys.executable, "-P", "-m", ENTRY, "serve", role, "--config", str(file)]
     command += ["--resume"] if resume else []
-    with owner_only(), (file.parent / "output.log").open("ab") as output:
+    with owner_only(), opened_to_write(file.parent / "output.log", "ab") as output:
         # Its own session: Ctrl-C reaches only the launcher, which then ends its children in order.
         return subprocess.Popen(
             command,

@@ -121,7 +121,7 @@ class Pool:
             self._lock(held, folder, fcntl.LOCK_EX if part is None else fcntl.LOCK_SH)
             if part is not None:
                 own = self.folder / f"{part.number}-of-{part.of}.part"
-                self._lock(held, os.open(own, os.O_RDWR | os.O_CREAT, 0o666), fcntl.LOCK_EX)
+                self._lock(held, os.open(own, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666), fcntl.LOCK_EX)
             yield
 
     def _lock(self, held: ExitStack, descriptor: int, kind: int) -> None:
