@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import Future
 from dataclasses import replace
 from typing import ClassVar
 
@@ -15,7 +16,7 @@ from vflens.errors import ConfigError, StorageError, VflensError
 from vflens.member.member import Member
 from vflens.member.stage import Stage
 from vflens.protocol.acts import Describe, Done, Finished, Stop
-from vflens.protocol.link import Link
+from vflens.protocol.link import Link, Reply
 from vflens.protocol.standing import Standing
 from vflens.storage.heads import Heads, received_in
 from vflens.types import Array, PartyInfo, Point
@@ -151,17 +152,27 @@ class Leader(Member):
         over.
         """
         heads, gone = self._all_heads(), "this party did not come back in time and was left out"
-        replies = {
-            name: self.links[name].submit(
-                Stop(self.config.run, failure or (gone if name in self.left_out else ""), heads)
-            )
-            for name in sorted(self.links)
-        }
+        why = {name: failure or (gone if name in self.left_out else "") for name in sorted(self.links)}
+        replies = {name: self._submitted(name, Stop(self.config.run, why[name], heads)) for name in why}
         for name, reply in replies.items():
             try:
                 reply.result(_STOP_SECONDS)
+            except TimeoutError:  # it hangs: the others are waited for all the same
+                self._not_told(name, f"it did not answer within {_STOP_SECONDS:g} s")
             except VflensError as error:
-                self.log.warning("not told to stop", peer=name, reason=str(error))
+                self._not_told(name, str(error))
+
+    def _submitted(self, name: str, act: Stop) -> Reply[Done]:
+        """The reply of the party ``name`` to ``act``; a failure is the reply's, so that all are asked."""
+        try:
+            return self.links[name].submit(act)
+        except VflensError as error:
+            failed = Future[Done]()
+            failed.set_exception(error)
+            return failed
+
+    def _not_told(self, name: str, reason: str) -> None:
+        self.log.warning("not told to stop", peer=name, reason=reason)
 
     def resume(self) -> None:
         """See :meth:`vflens.member.member.Member.resume`."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ import pytest
 from accidents import Around, rebuild
 from laboratory import federation
 
+from vflens.coordinator import leader
 from vflens.errors import UnavailableError
 from vflens.experiments.run.in_process import LocalFederation
 from vflens.member.stage import Stage
@@ -131,3 +134,34 @@ def test_parties_that_have_finished_report_it_again_to_a_coordinator_that_lost_i
     local.coordinator.lead()
     assert local.coordinator.finished.is_set()
     assert received_in(local.coordinator.folder) == sent
+
+
+class Deaf(Around):
+    """A party that takes a request and never answers it, as under SIGSTOP."""
+
+    def submit(self, act: Act[Any]) -> Any:
+        return Future[Any]()
+
+
+class Gone(Around):
+    """A party whose socket is gone before the first request."""
+
+    def submit(self, act: Act[Any]) -> Any:
+        raise UnavailableError(f"nobody serves {self.name!r}")
+
+
+@pytest.mark.parametrize(
+    ("lost", "reason"), [(Deaf, "it did not answer within 0.01 s"), (Gone, "nobody serves 'a'")]
+)
+def test_a_party_that_hangs_keeps_the_end_of_the_run_from_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lost: type[Around], reason: str
+) -> None:
+    monkeypatch.setattr(leader, "_STOP_SECONDS", 0.01)
+    local = federation(tmp_path, parties={"passive": ["a", "b"]})
+    links = local.coordinator.links
+    links["a"] = lost(links["a"])
+    local.coordinator.stop("the run failed")
+    assert (local.passive["b"].failure, local.active.failure) == ("the run failed", "the run failed")
+    events = (local.coordinator.folder / "events.jsonl").read_text().splitlines()
+    told = [json.loads(line) for line in events if "not told to stop" in line]
+    assert [(event["peer"], event["reason"]) for event in told] == [("a", reason)]

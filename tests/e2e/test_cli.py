@@ -149,6 +149,11 @@ class TestUnforeseen:
                 12,
                 "[Errno 28] No space left on device: free space, or choose another file or folder",
             ),
+            (
+                TimeoutError("timed out"),
+                11,
+                "nobody answered in time (timed out): look at the other parties' logs, or raise the limits",
+            ),
             (MemoryError("9 PiB"), 1, "out of memory (9 PiB): ask for fewer rows or columns"),
         ],
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import tomllib
@@ -11,6 +12,8 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).parents[2]
+ROOMS = ("attacks", "clients", "coordinator", "defenses", "services", "vflens")
+FILES = sorted(file for room in ROOMS for file in (ROOT / room).rglob("*.py"))
 
 
 def judged(subject: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -66,3 +69,39 @@ def test_each_release_lists_what_changed_by_kind() -> None:
         kinds = [k for k in re.findall(r"^### (.+)$", release, re.MULTILINE) if k != "Known limits"]
         assert kinds == ["Added", "Changed", "Fixed", "Security"]
     assert not re.search(r"^[ \t]", changes, re.MULTILINE), "a change is one line: branches merge by lines"
+
+
+def _timed_results(tree: ast.AST) -> set[ast.Call]:
+    """The calls of ``x.result(seconds)``: they raise TimeoutError, which is an OSError."""
+    return {
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "result"
+        and (node.args or node.keywords)
+    }
+
+
+def _unhandled(source: str) -> list[int]:
+    """The lines that wait with a time-out outside a ``try`` that names the time-out."""
+    tree = ast.parse(source)
+    handled = {
+        call
+        for block in ast.walk(tree)
+        if isinstance(block, ast.Try)
+        and any("Timeout" in ast.unparse(handler.type or block) for handler in block.handlers)
+        for statement in block.body
+        for call in _timed_results(statement)
+    }
+    return sorted(call.lineno for call in _timed_results(tree) - handled)
+
+
+def test_who_waits_with_a_time_out_names_it() -> None:
+    """A TimeoutError that is let out ends a process as a full disk would: "free space", code 12."""
+    found = {f.name: _unhandled(f.read_text(encoding="utf-8")) for f in FILES}
+    assert {name: lines for name, lines in found.items() if lines} == {}
+    assert sum(len(_timed_results(ast.parse(f.read_text(encoding="utf-8")))) for f in FILES) >= 3
+    assert _unhandled("try:\n    a.result(2.0)\nexcept VflensError:\n    pass") == [2]
+    assert _unhandled("try:\n    a.result(2.0)\nexcept (TimeoutError, VflensError):\n    pass") == []
+    assert _unhandled("a.result()") == []

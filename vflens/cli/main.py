@@ -38,7 +38,14 @@ from vflens.cli import (
     watch,
 )
 from vflens.cli.output import note
-from vflens.errors import INTERRUPTED, StorageError, VflensError, exit_codes, shortened
+from vflens.errors import (
+    INTERRUPTED,
+    StorageError,
+    UnavailableError,
+    VflensError,
+    exit_codes,
+    shortened,
+)
 from vflens.wire.process import configure_process
 
 if _loading:
@@ -167,6 +174,9 @@ def _message(error: BaseException) -> tuple[str, int]:
     match error:
         case VflensError():
             return str(error), error.exit_code
+        case TimeoutError():  # Python counts it as an OSError
+            late = f"nobody answered in time ({error}): look at the other parties' logs, or raise the limits"
+            return late, UnavailableError.exit_code
         case OSError():
             return f"{error}: free space, or choose another file or folder", StorageError.exit_code
         case MemoryError():
