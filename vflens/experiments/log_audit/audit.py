@@ -10,6 +10,7 @@ from vflens.experiments.log_audit.chains import CheckedLog, check_heads, check_h
 from vflens.experiments.log_audit.digests import compare_digests
 from vflens.experiments.log_audit.finding import Found
 from vflens.experiments.log_audit.keys import compare_keys
+from vflens.experiments.log_audit.means import compare_means
 from vflens.experiments.log_audit.rows import compare_rows
 from vflens.experiments.results.folders import Run, read_runs
 from vflens.types import Document
@@ -88,6 +89,7 @@ def _audited(run: Run) -> AuditedRun:
             if owner in logs:
                 check_heads(owner, logs[owner], heads, f"{party.name}'s heads.json", found)
     compare_keys(run, found)
+    compare_means(run, found)
     compared: dict[tuple[str, str], dict[str, int]] = {}
     for what, counts in (("releases", compare_digests(run, found)), ("rows", compare_rows(run, found))):
         for pair, count in counts.items():
