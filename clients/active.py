@@ -14,7 +14,6 @@ from vflens.clients.public_rows import public_arrays, read_public
 from vflens.clients.utility import record_utility
 from vflens.clients.vertical.aligned_run import LabelledRun
 from vflens.clients.vertical.direct_training import DirectTraining
-from vflens.clients.vertical.disclosed import check_disclosed
 from vflens.clients.vertical.early_stopping import EarlyStopping
 from vflens.clients.vertical.malicious import sending
 from vflens.clients.vertical.party import VerticalParty
@@ -36,6 +35,7 @@ from vflens.protocol.acts import (
     Trained,
 )
 from vflens.protocol.checks import MODEL_VERSION, check_origin, check_version, finite
+from vflens.protocol.disclosed import check_disclosed
 from vflens.protocol.embeddings import combined
 from vflens.protocol.federation import Federation
 from vflens.protocol.link import Handlers, Link
@@ -181,7 +181,7 @@ class ActiveParty(VerticalParty[LabelledRun]):
         """See :meth:`VerticalParty.check_disclosed`."""
         if released.sender not in {p.name for p in self.run.federation.passive}:
             raise ProtocolError(f"a disclosure of {released.sender!r}: only a passive party discloses")
-        check_disclosed(released, self.run.federation)
+        check_disclosed(released, released.sender, self.run.federation)
 
     def disclose(self, act: Disclose) -> tuple[Released, ...]:
         """The labels that the configuration grants to ``act.to``, through the gate."""

@@ -9,7 +9,6 @@ import numpy as np
 from vflens.array import ScaledColumns
 from vflens.clients.pace import Pace
 from vflens.clients.vertical.aligned_run import AlignedRun
-from vflens.clients.vertical.disclosed import NUMBERS
 from vflens.clients.vertical.party import VerticalParty
 from vflens.clients.vertical.released_model import released_model
 from vflens.config import PassiveConfig
@@ -19,6 +18,7 @@ from vflens.member.stage import Stage
 from vflens.models.part import PassivePart
 from vflens.protocol.acts import Deliver, Disclose, Done, Forward, Step, StepReply
 from vflens.protocol.checks import MODEL_VERSION, check_exchange, check_origin, check_version, finite
+from vflens.protocol.disclosed import check_disclosed, disclosure_number
 from vflens.protocol.federation import Federation
 from vflens.protocol.link import Handlers, Link
 from vflens.randomness import stream
@@ -33,8 +33,6 @@ _POINTS = {
     "moments": Point.MOMENTS,
     "dataset": Point.DATASET,
 }
-
-_NUMBERS = {"parameters": 3, "dataset": 4, "auxiliary": 5, "moments": 6}  # in keys of noise: they stay
 
 
 class PassiveParty(VerticalParty[AlignedRun[PassivePart]]):
@@ -115,19 +113,7 @@ class PassiveParty(VerticalParty[AlignedRun[PassivePart]]):
 
     def check_disclosed(self, released: Released) -> None:
         """Labels of training rows, from the active party; see :meth:`VerticalParty.check_disclosed`."""
-        check_origin(released, self.run.federation.active.name, Point.AUXILIARY)
-        labels = released.tensor("labels")
-        if list(released.tensors or ()) != ["labels"] or labels.shape != released.rows.shape:
-            raise ProtocolError(
-                f"a disclosure of {released.sender!r} that is not one label per row: send labels"
-            )
-        classes = self.run.federation.n_classes
-        if labels.dtype.kind != "i" or not ((labels >= 0) & (labels < classes)).all():
-            raise ProtocolError(
-                f"labels of {released.sender!r} that are no classes: whole numbers from 0 to {classes - 1} "
-                "are due"
-            )
-        self.run.federation.checked_rows(released.rows, Phase.TRAIN)
+        check_disclosed(released, self.run.federation.active.name, self.run.federation)
 
     def deliver(self, act: Deliver) -> Done:
         """Record labels, and keep the data that an attack on labels may also use, see
@@ -222,8 +208,7 @@ class PassiveParty(VerticalParty[AlignedRun[PassivePart]]):
         """A disclosure, made once: with ``count`` rows under model ``version``."""
         point = _POINTS[what]
         # Two receivers may be granted different numbers of rows: those are two disclosures.
-        step = _NUMBERS[what] + NUMBERS * count
-        exchange = Exchange(self.config.run, Phase.DISCLOSE, version, step)
+        exchange = Exchange(self.config.run, Phase.DISCLOSE, version, disclosure_number(point, count))
         rows = self._auxiliary_rows(count) if what == "auxiliary" else _NO_ROWS
         if what == "dataset":
             rows = np.arange(self.run.federation.rows, dtype=np.int32)

@@ -39,6 +39,7 @@ from vflens.protocol.acts import (
 )
 from vflens.protocol.alignment import Alignment, align, check_salt
 from vflens.protocol.checks import MODEL_VERSION
+from vflens.protocol.disclosed import check_disclosed
 from vflens.protocol.federation import Federation
 from vflens.protocol.link import Handlers, Link
 from vflens.protocol.standing import Standing
@@ -202,14 +203,21 @@ class Coordinator(Leader):
         self.advance(Stage.DISCLOSED)
         active = self._active()
         for passive in self._passive():
-            for released in passive.call(Disclose(self.config.run, MODEL_VERSION, self.name)):
+            for released in self._disclosed(passive, self.name):
                 self.transcript.record(released)
-            for released in passive.call(Disclose(self.config.run, MODEL_VERSION, active.name)):
+            for released in self._disclosed(passive, active.name):
                 active.call(Deliver(released))
-            for released in active.call(Disclose(self.config.run, MODEL_VERSION, passive.name)):
+            for released in self._disclosed(active, passive.name):
                 passive.call(Deliver(released))
         if any(d.needs_parameters for d in self.chain.defenses):
             self.disclosed_parameters()  # refuse now what would fail at the first prediction
+
+    def _disclosed(self, owner: Link, to: str) -> tuple[Released, ...]:
+        """What ``owner`` discloses to the party ``to``; all of it is checked before any is recorded."""
+        found = owner.call(Disclose(self.config.run, MODEL_VERSION, to))
+        for released in found:
+            check_disclosed(released, owner.name, self.aligned)
+        return found
 
     def disclosed_parameters(self) -> Mapping[str, Array]:
         """ "weight" (k, d) of all passive columns in party-name order, as disclosed to this party.
@@ -249,6 +257,12 @@ class Coordinator(Leader):
         """See :meth:`vflens.member.member.Member.resume`; what predictions cost is measured again."""
         super().resume()
         self.predictions.resume(self.aligned)
+
+    def step_messages(self, step: int) -> int:
+        """See :meth:`vflens.member.member.Member.step_messages`; none after the last step: an earlier version
+        recorded those that a party forged.
+        """
+        return super().step_messages(step) if step < self.aligned.steps else 0
 
     def load(self, state: Mapping[str, Array]) -> None:
         """Take up the gradient that a checkpoint holds."""

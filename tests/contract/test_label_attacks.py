@@ -437,21 +437,26 @@ def test_only_labels_of_training_rows_are_delivered_to_a_passive_party(tmp_path:
     (labels,) = local.coordinator.links["active"].call(Disclose("tiny/run", 1, "passive"))
     values = labels.tensor("labels")
     cases = [
-        (replace(labels, sender="passive"), "auxiliary of 'passive' came instead of auxiliary of 'active'"),
+        (replace(labels, sender="passive"), "^auxiliary of 'passive' came from 'active': a party discloses"),
         (
             replace(labels, point=Point.PARAMETERS),
-            "parameters of 'active' came instead of auxiliary of 'active'",
+            "^parameters of 'active' with the tensors .*: labels are due$",
         ),
-        (replace(labels, tensors={"labels": values[1:]}), "that is not one label per row"),
+        (replace(labels, tensors={"labels": values[1:]}), "one for each of the 20 rows$"),
         *(
-            (replace(labels, tensors={"labels": wrong}), "no classes: whole numbers from 0 to 2 are due$")
-            for wrong in (values + 3, values - 3, values + 0.5)
+            (
+                replace(labels, tensors={"labels": wrong}),
+                "are no classes: whole numbers from 0 to 2 are due, one",
+            )
+            for wrong in (values + 3, values - 3, values + 0.5, values.astype(np.int32))
         ),
-        (replace(labels, tensors={"labels": values, "more": values}), "that is not one label per row"),
+        (replace(labels, tensors={"labels": values, "more": values}), "labels are due$"),
+        (replace(labels, tensors=None), "labels are due$"),
         (
             replace(labels, rows=local.coordinator.aligned.predict[:18], tensors={"labels": values[:18]}),
             "is no train row of run",
         ),
+        (replace(labels, exchange=labels.exchange._replace(step=21)), "as disclosure number 21: 20 is its"),
     ]
     for released, sentence in cases:
         with pytest.raises(ProtocolError, match=sentence):

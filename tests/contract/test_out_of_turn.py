@@ -324,11 +324,11 @@ def test_only_disclosures_of_passive_parties_are_delivered(local: LocalFederatio
         ),
         (
             replace(weights, exchange=Exchange("x", Phase.DISCLOSE, 1, 3)),
-            "^an exchange of run 'x' reached run",
+            "^parameters that 'passive' discloses came in phase 'disclose' of run 'x', version 1: phase",
         ),
         (
             replace(weights, exchange=Exchange("tiny/run", Phase.PREDICT, 1, 3)),
-            "^an exchange of phase 'predict' instead of 'disclose'$",
+            "^parameters that 'passive' discloses came in phase 'predict' of run",
         ),
         (
             replace(weights, point=Point.SCORES),
@@ -357,22 +357,47 @@ def test_only_disclosures_of_passive_parties_are_delivered(local: LocalFederatio
         ),
         (
             replace(weights, tensors={"weight": np.full((3, 4), np.inf)}),
-            "^parameters of 'passive': weight holds something else than finite numbers$",
+            "^parameters of 'passive': weight of float64 holds something else than finite numbers of",
         ),
-        (replace(weights, point=Point.MOMENTS, tensors={"mean": np.zeros(5)}), r"are due$"),
+        (
+            replace(
+                weights,
+                point=Point.MOMENTS,
+                tensors={"mean": np.zeros(4)},
+                exchange=weights.exchange._replace(step=6),
+            ),
+            r"^moments of 'passive' hold tensors of shapes {'mean': \(4,\)}: .*'covariance': \(4, 4\)} are",
+        ),
         (
             replace(
                 weights,
                 point=Point.AUXILIARY,
                 rows=local.coordinator.aligned.train[:2],
                 tensors={"features": np.zeros((3, 4))},
+                exchange=weights.exchange._replace(step=5 + 7 * 2),
             ),
             r"^auxiliary of 'passive' hold tensors of shapes {'features': \(3, 4\)}: {'features': \(2, 4\)} "
             r"are due$",
         ),
         (
             replace(weights, exchange=Exchange("tiny/run", Phase.DISCLOSE, 1, 7 * 73)),
-            "^disclosure number 511: there are at most 511 of them$",
+            "^parameters of 'passive' as disclosure number 511: 3 is its number$",
+        ),
+        (
+            replace(weights, tensors={"weight": np.zeros((3, 4), "<f4")}),
+            "^parameters of 'passive': weight of float32 holds something else",
+        ),
+        (
+            replace(weights, rows=local.coordinator.aligned.train[:1]),
+            "^parameters of 'passive': numbers of no",
+        ),
+        (
+            replace(weights, point=Point.AUXILIARY, rows=local.coordinator.aligned.train[[1, 0]]),
+            "^auxiliary of 'passive': each row is due once, ascending$",
+        ),
+        (
+            replace(weights, point=Point.MOMENTS, tensors=None, exchange=weights.exchange._replace(step=6)),
+            "^moments of 'passive' were withheld: parameters can be$",
         ),
     ]
     for released, sentence in cases:
