@@ -15,7 +15,7 @@ export OPENBLAS_NUM_THREADS := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-deep flower-check secretflow-check fate-check test facts soak golden kernels wheel-check fmt lint types proto check-proto bench test-docs docs scoreboard check lock audit-deps containers clean
+.PHONY: help setup demo demo-deep flower-check secretflow-check fate-check test facts soak golden kernels wheel-check fmt lint types proto check-proto bench bench-guard test-docs docs scoreboard check lock audit-deps containers clean
 
 help:           ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -140,6 +140,12 @@ test-docs: $(VENV)/.dev ## every link and command of the docs exists
 docs: $(VENV)/.docs     ## the site, with the tutorials executed, into build/site; a broken link or an undocumented name fails
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "look at it, search included: $(BIN)/python -m http.server --bind 127.0.0.1 --directory build/site"
+
+# The last commit of 0.1.0: whoever releases names the new one here.
+RELEASE := ff8a747
+
+bench-guard: $(VENV)/.dev ## what costs over 1.15 times the processor time of the last release, or of AGAINST=COMMIT or a wheel; 5 minutes
+	$(BIN)/python -m benchmarks.guard --against $(or $(AGAINST),$(RELEASE))
 
 scoreboard: $(VENV)/.dev ## every attack against every defence: docs/scoreboard.md; resumes, JOBS=1 for one process
 	nice $(BIN)/python docs/scoreboard.py --jobs $(or $(JOBS),2)
