@@ -25,7 +25,8 @@ from vflens.storage.private import exposure, owner_only, write_private
 from vflens.storage.regular import opened, opened_to_write, read_text
 from vflens.types import Document
 
-_OF_A_RUN = (
+#: What a party writes in its folder; its configuration and table stay where they are.
+OF_A_RUN = (
     "absent.json", "estimates", "events.jsonl", "federation.json", "heads.json", "metrics.parquet", "nonce",
     "order.npz", "own.npz", "pictures.npz", "predictions.npz", "recovery", "released", "rows.npz",
     "scored.json", "settings.json", "state.json", "status.json", "transcript",
@@ -242,7 +243,7 @@ def _move_aside(folder: Path, *, config_too: bool) -> Path:
         config.rename(target / "config.toml")
     elif config.exists() and config.stat().st_mtime_ns <= status.stat().st_mtime_ns:
         shutil.copy2(config, target / "config.toml")
-    for name in _OF_A_RUN:
+    for name in OF_A_RUN:
         if (folder / name).exists():
             (folder / name).rename(target / name)
     if state_of(target) == "running":  # no process does: this one holds the folder

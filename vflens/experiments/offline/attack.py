@@ -29,6 +29,7 @@ from vflens.experiments.offline.command import (
     scored_phase,
     sides,
 )
+from vflens.experiments.offline.copied import private_copy
 from vflens.experiments.offline.recording import attack_recording, is_recording
 from vflens.experiments.offline.score import alone
 from vflens.experiments.offline.verified import check_verifiable, verified
@@ -40,7 +41,6 @@ from vflens.plugins.view import AdversaryView
 from vflens.protocol.acts import figures_of
 from vflens.protocol.federation import Federation
 from vflens.protocol.horizontal import HorizontalFederation
-from vflens.services.folder import exclusive
 from vflens.storage.files import load_arrays
 from vflens.storage.journal import Reader
 from vflens.storage.private import owner_only
@@ -231,8 +231,8 @@ def _views(
 
 def _own_model(config: PassiveConfig, folder: Path) -> Module:
     """The trained bottom model of the party that ran in ``folder``, rebuilt from its checkpoint and log."""
-    with exclusive(folder):
-        party = alone(config.model_copy(update={"out": folder}))
+    with private_copy(folder) as copy:
+        party = alone(config.model_copy(update={"out": copy}))
         try:
             party.resume()
             return party.adversary.own_model()
