@@ -84,18 +84,18 @@ class Leader(Member):
         own = self.standing()
         return own.stage, own.learned, own.released, len(self._unfinished)
 
-    def rejoin(self) -> dict[str, int]:
-        """Wait for every data party, after one of them or this one was restarted; the restarts of each.
+    def rejoin(self) -> None:
+        """Wait for every data party, after one of them or this one was restarted.
 
         Raises:
             UnavailableError, StateError: see :func:`vflens.coordinator.returned.returned`.
         """
         own, seconds = self.standing(), self.config.limits.rejoin_seconds
-        return {name: self.take_back(name, own, seconds) for name in sorted(self.links)}
+        for name in sorted(self.links):
+            self.take_back(name, own, seconds)
 
-    def take_back(self, name: str, own: Standing, seconds: float) -> int:
-        """Wait at most ``seconds`` for the data party ``name``, where this leader stands at ``own``; its
-        restarts.
+    def take_back(self, name: str, own: Standing, seconds: float) -> None:
+        """Wait at most ``seconds`` for the data party ``name``, where this leader stands at ``own``.
 
         Raises:
             UnavailableError, StateError: see :meth:`rejoin`.
@@ -104,7 +104,6 @@ class Leader(Member):
         party = returned(self, name, own, learned, self.before_open, seconds=seconds)
         self.fence.admit(name, party.incarnation)
         self.came_back(name, own, party)
-        return party.incarnation
 
     @property
     def left_out(self) -> Collection[str]:

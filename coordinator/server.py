@@ -104,7 +104,7 @@ class Server(Leader):
         """See :attr:`Leader.left_out`: the clients that are absent now."""
         return self._absences.at(self.recovery.learned + 1)
 
-    def rejoin(self) -> dict[str, int]:
+    def rejoin(self) -> None:
         """See :meth:`Leader.rejoin`; clients that may be left out are absent from the next round on.
 
         An absent one is not waited for. After training it has no part any more: it lacks the last parameters.
@@ -113,24 +113,22 @@ class Server(Leader):
             UnavailableError: nobody is present, or a client is away whose update of this round is logged.
         """
         own, limits, gone = self.standing(), self.config.limits, set[str]()
-        found = dict[str, int]()
         for name in sorted(self.links):
             was_absent = name in self.left_out
             if was_absent and self.reached.stage is not Stage.TRAINING:
                 gone.add(name)
                 continue
             try:
-                found[name] = self.take_back(name, own, 0 if was_absent else limits.rejoin_seconds)
+                self.take_back(name, own, 0 if was_absent else limits.rejoin_seconds)
             except UnavailableError:
                 if self.config.horizontal.absent == "wait" or self._is_needed(name):
                     raise
                 gone.add(name)
-        if not found:
+        if len(gone) == len(self.links):
             raise UnavailableError(
                 f"no client came back within {limits.rejoin_seconds:g} s: start them again"
             )
         self._leave_out(gone)
-        return found
 
     def _is_needed(self, name: str) -> bool:
         """Whether nothing goes on without the client ``name``: it has not its rows yet, or its update of the

@@ -29,7 +29,7 @@ from vflens.types import Document
 OF_A_RUN = (
     "absent.json", "estimates", "events.jsonl", "federation.json", "heads.json", "metrics.parquet", "nonce",
     "order.npz", "own.npz", "pictures.npz", "predictions.npz", "recovery", "released", "rows.npz",
-    "scored.json", "settings.json", "state.json", "status.json", "transcript",
+    "scored.json", "settings.json", "starts.json", "state.json", "status.json", "transcript",
 )  # fmt: skip
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable
 
 from vflens.coordinator.leader import Leader
 from vflens.errors import UnavailableError
 
-_MOST_RESTARTS = 5  # between which the run may stand still: more are a crash loop
+_FIRST_SECONDS, _MOST_SECONDS = 0.1, 2.0  # pauses between losses without progress
 
 
 def run(
@@ -19,15 +20,14 @@ def run(
 ) -> None:
     """Run up to the predictions, then wait until the data parties have predicted and attacked.
 
-    Where a party dies and ``limits.rejoin_seconds`` allow it, wait for it and go on.
+    Where a party dies, wait for it and go on, until nothing has moved on for ``limits.rejoin_seconds``.
 
     Raises:
         UnavailableError: a party did not come back, or parties did so in vain.
     """
-    before = None  # also of a resumed leader: a call that was lost on a loaded machine does not end the run
     if resumed:
         leader.rejoin()
-    achieved, failures = leader.achieved, list[UnavailableError]()
+    losses = _Losses(leader)
     while True:
         try:
             leader.lead(check_alive)
@@ -35,23 +35,38 @@ def run(
                 check_alive()
             return
         except UnavailableError as error:
-            if not (seconds := leader.config.limits.rejoin_seconds):
-                raise
-            if leader.achieved != achieved:
-                achieved, failures = leader.achieved, []
-            failures.append(error)
-            _check_in_vain(failures)
+            losses.add(error)
             leader.log.warning("waits", reason=str(error))
-            say(f"{error}; waiting {seconds:g} s for it to be resumed")
-            now = (achieved, leader.rejoin())
-            if now == before:  # nobody was restarted, and nothing moved on
-                raise
-            before = now
+            say(f"{error}; waiting {losses.seconds:g} s for it to be resumed")
+            leader.rejoin()
 
 
-def _check_in_vain(failures: Sequence[UnavailableError]) -> None:
-    """Refuse to wait once more after too many ``failures`` between which the run stood still."""
-    if len(failures) > _MOST_RESTARTS:
-        raise UnavailableError(
-            f"nothing moved on in {_MOST_RESTARTS} restarts of parties; the first time: {failures[0]}"
-        ) from failures[0]
+class _Losses:
+    """The losses of parties since the run of ``leader`` last moved on."""
+
+    def __init__(self, leader: Leader) -> None:
+        self.seconds = leader.config.limits.rejoin_seconds
+        self._leader, self._achieved = leader, leader.achieved
+        self._count = 0
+
+    def add(self, error: UnavailableError) -> None:
+        """Note a loss, and pause where the one before brought nothing.
+
+        Raises:
+            UnavailableError: the run has stood still for ``limits.rejoin_seconds``.
+        """
+        if not self.seconds:
+            raise error
+        now, achieved = time.monotonic(), self._leader.achieved
+        if achieved != self._achieved or not self._count:
+            self._achieved, self._count, self._pause = achieved, 0, _FIRST_SECONDS
+            self._first, self._since = error, now
+        self._count += 1
+        if now - self._since >= self.seconds:
+            raise UnavailableError(
+                f"nothing moved on for {self.seconds:g} s, in which parties were lost {self._count} times; "
+                f"the first time: {self._first}"
+            ) from self._first
+        if self._count > 1:
+            self._leader.stopped.wait(self._pause)
+            self._pause = min(2 * self._pause, _MOST_SECONDS)

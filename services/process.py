@@ -166,9 +166,10 @@ def wait_for(peers: tuple[Peer, ...], config: MemberConfig, say: Say, ended: thr
 
 def _take_up(member: Member, say: Say) -> None:
     """Go on with the run in the member's folder; before its rows are aligned there is nothing to restore."""
+    member.reached.start_again()
     if not (member.folder / "state.json").exists():
         return
-    member.go_on()
+    member.resume()
     say(f"{member.role} {member.name!r} goes on after training step {member.recovery.learned + 1}")
 
 

@@ -41,7 +41,7 @@ def status(config_file: Path) -> Document:
         "reason": str(ending.get("reason", "")),
         "serves": held and usable and serves_itself(config),
         "phase": str(reached.get("stage", "alignment")),
-        "restarts": count(reached.get("incarnation", 0)),
+        "restarts": count(noted(folder / "starts.json").get("restarts", 0)),
         "step": last_step(folder),
         "steps": steps(noted(folder / "federation.json")),
         "peers": _peers(config) if held and usable else {},

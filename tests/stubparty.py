@@ -47,13 +47,23 @@ def short_folder() -> Iterator[Path]:
 @contextmanager
 def served(party: Party, *, tcp: bool = False, limits: Limits = LIMITS, log: Any = None) -> Iterator[str]:
     """Serve ``party`` to every role of :data:`CALLERS`; the address."""
-    with short_folder() as folder, ThreadPoolExecutor(8) as workers:
+    with (
+        short_folder() as folder,
+        served_at("127.0.0.1:0" if tcp else f"unix:{folder}/s", party, limits=limits, log=log) as port,
+    ):
+        yield f"127.0.0.1:{port}" if tcp else f"unix:{folder}/s"
+
+
+@contextmanager
+def served_at(address: str, party: Party, *, limits: Limits = LIMITS, log: Any = None) -> Iterator[int]:
+    """The same at ``address``; its port."""
+    with ThreadPoolExecutor(8) as workers:
         server = new_server(workers, limits)
         server.add_generic_rpc_handlers((Servicer(party, CALLERS, log or structlog.get_logger()),))
-        port = server.add_insecure_port("127.0.0.1:0" if tcp else f"unix:{folder}/s")
+        port = server.add_insecure_port(address)
         server.start()
         try:
-            yield f"127.0.0.1:{port}" if tcp else f"unix:{folder}/s"
+            yield port
         finally:
             server.stop(0).wait()
 

@@ -22,7 +22,7 @@ from vflens.errors import ConfigError
 _WHOLE_FILES = (
     "absent.json", "authority.pem", "certificate.pem", "checkpoint.npz", "config.toml", "federation.json",
     "heads.json", "key.pem", "metrics.parquet", "nonce", "order.npz", "own.npz", "pictures.npz",
-    "predictions.npz", "rows.npz", "scored.json", "settings.json", "state.json", "status.json",
+    "predictions.npz", "rows.npz", "scored.json", "settings.json", "starts.json", "state.json", "status.json",
 )  # fmt: skip
 _LOGS = ("transcript", "released", "recovery")  # two files each (vflens.storage.journal)
 _IN_PLACE = ("steps.bin", "left_out.json", "chain.bin", "digests.bin")  # one file each

@@ -30,35 +30,44 @@ class Breaks(Around):
     def __init__(self, inner: Any, local: LocalFederation, *, forward: int, times: int) -> None:
         super().__init__(inner)
         self.local, self.forward, self.times = local, forward, times
-        self.at, self.broken = 1, 0
+        self.at, self.broken, self.restarts = 1, 0, 1
 
     def submit(self, act: Act[Any]) -> Any:
         if isinstance(act, Step) and act.exchange.step == self.at and self.broken < self.times:
             self.broken += 1
             self.at += self.forward
-            self.local.parties[self.name].reached.incarnation += 1
+            self.local.parties[self.name].reached.incarnation += self.restarts
             raise UnavailableError(f"party {self.name!r} broke off, number {self.broken}")
         return super().submit(act)
 
 
-def led(home: Path, *, forward: int, times: int) -> tuple[LocalFederation, Breaks]:
+def led(home: Path, *, forward: int, times: int, seconds: float = 60) -> tuple[LocalFederation, Breaks]:
     """A federation whose coordinator meets :class:`Breaks`."""
-    local = federation(home, limits={"rejoin_seconds": 5})
+    local = federation(home, limits={"rejoin_seconds": seconds})
     links = local.coordinator.links
     links["passive"] = breaks = Breaks(links["passive"], local, forward=forward, times=times)
     return local, breaks
 
 
 def test_a_party_that_comes_back_for_ever_ends_the_run_with_the_first_cause(tmp_path: Path) -> None:
-    local, breaks = led(tmp_path, forward=0, times=50)
+    local, breaks = led(tmp_path, forward=0, times=50, seconds=0.5)
     local.coordinator.finished.set()  # where the loop does not end, the run does
     with pytest.raises(
         UnavailableError,
-        match=r"^nothing moved on in 5 restarts of parties; the first time: "
+        match=r"^nothing moved on for 0\.5 s, in which parties were lost \d+ times; the first time: "
         r"party 'passive' broke off, number 1$",
     ):
         run(local.coordinator, lambda: None, lambda _: None)
-    assert breaks.broken == 6
+    assert 2 <= breaks.broken < 20, "the pauses between two tries double"
+
+
+def test_losses_without_progress_end_no_run_while_seconds_are_left(tmp_path: Path) -> None:
+    """Not even where the party claims no restart: one that is killed while rows are aligned had no state."""
+    local, breaks = led(tmp_path, forward=0, times=4)
+    breaks.restarts = 0
+    local.coordinator.finished.set()
+    run(local.coordinator, lambda: None, lambda _: None)
+    assert breaks.broken == 4
 
 
 class Hiccup(Around):

@@ -17,6 +17,7 @@ from laboratory import NOTHING, federation
 from vflens.clients.passive import PassiveParty
 from vflens.errors import ProtocolError, StateError, StorageError
 from vflens.experiments.run.in_process import LocalFederation
+from vflens.member.stage import Reached
 from vflens.member.start_nonce import start_nonce
 from vflens.member.step_log import StepLog
 from vflens.protocol.acts import Begin, Disclose, Forward, Predict, Step
@@ -28,7 +29,7 @@ from vflens.types import Array, Exchange, Phase, Point, Released
 PREDICTED = Exchange("tiny/run", Phase.PREDICT, 1, 0)
 LOUD = [{"name": "dp_gaussian", "at": "passive", "clip": 1.0, "level": 500.0}]
 OTHERS = r"^step 0 was asked for before with other rows: ask for the same rows, or for the next step$"
-TOO_LARGE = b'{"stage":"open","incarnation":1e400,"attacked":0,"acted":[],"ended":false}'
+TOO_LARGE = b'{"stage":"open","attacked":1e400,"acted":[],"ended":false}'
 
 
 @pytest.fixture
@@ -255,6 +256,16 @@ def test_a_folder_that_does_not_say_how_far_its_run_came_is_not_resumed(
         match=r"state\.json does not say how far the run has come \(.*: use a folder that nobody changed$",
     ):
         local.passive["passive"].reached.restore()
+
+
+def test_restarts_are_counted_before_there_is_a_state(tmp_path: Path) -> None:
+    for due in (1, 2, 3):
+        reached = Reached(tmp_path)
+        reached.start_again()
+        assert reached.incarnation == due
+    (tmp_path / "starts.json").write_bytes(b'{"restarts":1e400}')
+    with pytest.raises(StorageError, match=r"starts\.json does not say how often the party was started \("):
+        Reached(tmp_path).start_again()
 
 
 def _served(local: LocalFederation, order: Array, *, lab: bool) -> None:

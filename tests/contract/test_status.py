@@ -154,7 +154,7 @@ def test_a_sampled_transcript_and_torn_lines_do_not_hide_the_step(home: Home) ->
         ("federation.json", '{"training":{"epochs":[3],"batch_size":20},"train_rows":72}', "steps"),
         ("federation.json", '{"training":{"epochs":3,"batch_size":0},"train_rows":72}', "steps"),
         ("federation.json", '{"training":3,"train_rows":72}', "steps"),
-        ("state.json", '{"stage":"training","incarnation":1e400}', "restarts"),
+        ("starts.json", '{"restarts":1e400}', "restarts"),
     ],
 )
 def test_a_damaged_folder_reads_as_unknown(home: Home, file: str, text: str, unknown: str) -> None:

@@ -55,6 +55,7 @@ def whole_run(home: Path, settings: dict[str, Any]) -> None:
         begin(load_party(file))
     local = LocalFederation(files, lambda stage, done, total: None)
     local.coordinator.lead()
+    local.coordinator.reached.start_again()
     local.coordinator.rejoin()
     local.complete()
     local.active.perform(Query("0"), "operator", Role.OPERATOR)

@@ -93,8 +93,8 @@ class Limits(Settings):
         0,
         ge=0,
         le=1e6,
-        description="longest wait for a party that died, until it is started again with `--resume`; 0: its "
-        "death ends the run",
+        description="longest wait for a party that died, until it is started again with `--resume` and the "
+        "run moves on; 0: its death ends the run",
     )
     call_seconds: Seconds = Field(60, description="deadline of one call")
     step_seconds: Seconds = Field(60, description="time-out of one training step")

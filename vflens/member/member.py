@@ -193,16 +193,6 @@ class Member(Party):
         trained = {self._gives} if self.recovery.learned >= 0 else set()
         return trained | {released.point for released in self.gate.logged()}
 
-    def go_on(self) -> None:
-        """:meth:`resume`, in a process that takes the place of the one before.
-
-        Raises:
-            StorageError: as there, or the folder cannot be written.
-        """
-        self.resume()
-        self.reached.incarnation += 1
-        self.reached.save()
-
     def standing(self) -> Standing:
         """Where this party stands, for one that rejoins."""
         with self.lock:

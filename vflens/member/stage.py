@@ -1,10 +1,13 @@
 """How far a party's run has come, in ``state.json``: a restarted party must not train a model that already
-answers, nor attack twice.
+answers, nor attack twice. Its restarts are counted in ``starts.json``: before its rows are aligned it has no
+state.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 
@@ -23,19 +26,31 @@ class Stage(StrEnum):
     FINISHED = "finished"  # this party has attacked; at the coordinator: all have
 
 
-_NUMBERS = ("incarnation", "attacked")
+@contextmanager
+def _unchanged(file: Path, what: str) -> Iterator[None]:
+    """Read ``file``, which says ``what``.
+
+    Raises:
+        StorageError: it does not.
+    """
+    try:
+        yield
+    except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
+        raise StorageError(
+            f"{file} does not say {what} ({error}): use a folder that nobody changed"
+        ) from error
 
 
 class Reached:
     """What a run in ``folder`` has reached; a stage is on disk before its party acts on it.
 
-    ``incarnation`` counts the restarts, ``attacked`` the prediction rows of the last milestone at which the
-    party attacked, ``acted`` are the positions of the defences that acted before the last :meth:`save`;
-    ``ended``: the coordinator has told this data party that the run ended well.
+    ``incarnation`` counts the restarts (:meth:`start_again`), ``attacked`` the prediction rows of the last
+    milestone at which the party attacked, ``acted`` are the positions of the defences that acted before the
+    last :meth:`save`; ``ended``: the coordinator has told this data party that the run ended well.
     """
 
     def __init__(self, folder: Path) -> None:
-        self._file = folder / "state.json"
+        self._file, self._starts = folder / "state.json", folder / "starts.json"
         self.stage = Stage.TRAINING
         self.incarnation = self.attacked = 0
         self.acted: list[int] = []
@@ -66,11 +81,24 @@ class Reached:
             self.stage = stage
 
     def _write(self, stage: Stage) -> None:
-        numbers = {name: getattr(self, name) for name in _NUMBERS}
-        write_whole(
-            self._file,
-            json.dumps({"stage": stage, **numbers, "acted": self.acted, "ended": self.ended}).encode(),
-        )
+        reached = {"stage": stage, "attacked": self.attacked, "acted": self.acted, "ended": self.ended}
+        write_whole(self._file, json.dumps(reached).encode())
+
+    def start_again(self) -> None:
+        """Count another restart, on disk before a peer hears of it.
+
+        Raises:
+            StorageError: the file is unreadable, or cannot be written.
+        """
+        self.incarnation = self._restarts() + 1
+        write_whole(self._starts, json.dumps({"restarts": self.incarnation}).encode())
+
+    def _restarts(self) -> int:
+        """How often earlier processes were started again."""
+        if not self._starts.exists():
+            return 0
+        with _unchanged(self._starts, "how often the party was started"):
+            return int(json_object(read_text(self._starts))["restarts"])
 
     def restore(self) -> None:
         """Restore an earlier process's stage.
@@ -78,17 +106,11 @@ class Reached:
         Raises:
             StorageError: the file is unreadable.
         """
-        try:
+        with _unchanged(self._file, "how far the run has come"):
             found = json_object(read_text(self._file))
-            self.stage = Stage(found["stage"])
-            self.incarnation, self.attacked = (int(found[name]) for name in _NUMBERS)
+            self.stage, self.attacked = Stage(found["stage"]), int(found["attacked"])
             self.acted = [int(position) for position in found["acted"]]
             self.ended = bool(found["ended"])
-        except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
-            raise StorageError(
-                f"{self._file} does not say how far the run has come ({error}): use a folder that nobody "
-                "changed"
-            ) from error
 
     def check_training(self, step: int) -> None:
         """Refuse training after its end: early stopping leaves steps that no party took.

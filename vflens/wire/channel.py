@@ -60,18 +60,25 @@ def open_channel(address: str, limits: Limits, tls: Counterpart | None = None) -
     """A channel to the party at ``address``, over ``tls`` if given; connecting happens on first use, with
     back-off of at most 2 s.
     """
-    backoff = [("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 2_000)]
-    chosen = [*options(limits), *backoff]
     if tls is None:
-        return grpc.insecure_channel(address, chosen)
-    return grpc.secure_channel(address, tls.credentials(), [*chosen, *tls.options()])
+        return grpc.insecure_channel(address, _calling(limits))
+    return grpc.secure_channel(address, tls.credentials(), [*_calling(limits), *tls.options()])
 
 
 def open_aio_channel(address: str, limits: Limits, tls: Counterpart | None = None) -> grpc.aio.Channel:
-    """As :func:`open_channel`, for the running event loop."""
+    """As :func:`open_channel`, for the running event loop; it connects at once, whatever an earlier channel
+    met at ``address``: the party may be back since.
+    """
+    chosen = [*_calling(limits), ("grpc.use_local_subchannel_pool", 1)]
     if tls is None:
-        return grpc.aio.insecure_channel(address, options(limits))
-    return grpc.aio.secure_channel(address, tls.credentials(), [*options(limits), *tls.options()])
+        return grpc.aio.insecure_channel(address, chosen)
+    return grpc.aio.secure_channel(address, tls.credentials(), [*chosen, *tls.options()])
+
+
+def _calling(limits: Limits) -> list[tuple[str, int]]:
+    """The options of every channel."""
+    backoff = [("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 2_000)]
+    return [*options(limits), *backoff]
 
 
 def listen(server: grpc.Server, address: str, identity: Identity | None = None) -> int:
