@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from vflens.wire.tls.probe import speaks_tls
 
 if TYPE_CHECKING:
     from vflens.wire.tls.counterpart import Counterpart
+    from vflens.wire.tls.identity import Identity
 
 _SERVING = health_pb2.HealthCheckResponse(status=health_pb2.HealthCheckResponse.SERVING)
 
@@ -24,18 +26,27 @@ class HealthServicer(grpc.GenericRpcHandler):
     """Answers Check: a running process serves.
 
     It needs no token, so it must not wait: as a stream it answers before the request arrives. The library's
-    own servicer would keep a thread for every check without a request.
+    own servicer would keep a thread for every check without a request. With an ``identity`` it answers the
+    parties of the same federation alone: an authority may have signed for others too.
     """
+
+    def __init__(self, identity: Identity | None = None) -> None:
+        self._identity = identity
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
         """The handler of Check; None for other methods."""
         if handler_call_details.method != "/grpc.health.v1.Health/Check":
             return None
         return grpc.stream_stream_rpc_method_handler(
-            lambda requests, context: iter((_SERVING,)),
+            lambda requests, context: self._answered(context),
             None,
             health_pb2.HealthCheckResponse.SerializeToString,
         )
+
+    def _answered(self, context: grpc.ServicerContext) -> Iterator[health_pb2.HealthCheckResponse]:
+        if self._identity is not None and not self._identity.meets_member(context):
+            context.abort(grpc.StatusCode.PERMISSION_DENIED, "a party of another federation, or of none")
+        return iter((_SERVING,))
 
 
 def serves(address: str, limits: Limits, seconds: float = 2.0, tls: Counterpart | None = None) -> bool:

@@ -122,7 +122,9 @@ def start_server(party: Party, config: MemberConfig, log: Any, calls: Calls | No
     workers = ThreadPoolExecutor(CALLS * len(credentials) + _SPARE_WORKERS)
     server = new_server(workers, config.limits)
     identity = identity_of(config)
-    server.add_generic_rpc_handlers((Servicer(party, credentials, log, identity, calls), HealthServicer()))
+    server.add_generic_rpc_handlers(
+        (Servicer(party, credentials, log, identity, calls), HealthServicer(identity))
+    )
     listen(server, config.address, identity)
     server.start()
     return server

@@ -33,13 +33,13 @@ from vflens.wire.status import CODES, ERROR_KEY
 if TYPE_CHECKING:
     from vflens.services.metrics_page import Calls
     from vflens.wire.tls.identity import Identity
+    from vflens.wire.tls.subject import Subject
 
 Credentials = Mapping[str, tuple[Role, str]]
 CALLS = 6  # open calls of one caller: a server has threads for all of its callers (vflens.services.process)
 # characters of a refusal, each up to 12 bytes on its way: gRPC has 8 KiB for trailers, and it may repeat what
 # a caller sent
 _MOST = 600
-_NAMES = "x509_subject_alternative_name"  # in a connection's certificate, as the library lists them
 _LOGGED = 1000  # logged refusals; of later ones a few: refused callers must not fill the disk
 
 
@@ -67,7 +67,7 @@ class Servicer(grpc.GenericRpcHandler):
         calls: Calls | None = None,
     ) -> None:
         self._party, self._credentials, self._log, self._calls = party, credentials, log, calls
-        self._certified: Mapping[str, frozenset[bytes]] | None = None
+        self._certified: Mapping[str, frozenset[Subject]] | None = None
         if identity is not None:
             self._certified = {name: identity.accepted(name, role) for name, (role, _) in credentials.items()}
         self._refusals = itertools.count(1)
@@ -181,15 +181,17 @@ class Servicer(grpc.GenericRpcHandler):
         only here.
 
         Raises:
-            AccessError: the certificate names another party, or another role.
+            AccessError: the certificate names another party, or another role; or it has ended.
         """
         if self._certified is None:
             return
+        from vflens.wire.tls.caller import caller_of
+
         accepted = self._certified[caller]
-        if accepted.isdisjoint(context.auth_context().get(_NAMES, ())):
+        if caller_of(context) not in accepted:
             raise AccessError(
                 f"caller {caller!r} at {self._party.name!r} shows the certificate of another: it must "
-                f"name {b' or '.join(sorted(accepted)).decode()}"
+                f"name {' or '.join(sorted(subject.uri for subject in accepted))}"
             )
 
     def _abort(self, context: grpc.ServicerContext, error: Exception) -> NoReturn:

@@ -7,90 +7,49 @@ import os
 import re
 import socket
 import ssl
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 from certs import FEDERATION, files, pin, subject
 from commandline import Run
-from cryptography import x509
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from meetings import (
+    ACTIVE,
+    CALLEE,
+    COORDINATOR,
+    STOP,
+    ask,
+    counterpart,
+    opened,
+    raw_call,
+    served,
+    wait_until_ended,
+)
 from structlog import get_logger
-from stubparty import CALLERS, LIMITS, Stub
+from stubparty import CALLERS, LIMITS
 
 from vflens.config import OPERATOR, Peer, Tls
 from vflens.errors import AccessError, ConfigError, UnavailableError
 from vflens.protocol import acts
-from vflens.services.healthcheck import HealthServicer, came, serves
+from vflens.services.healthcheck import came, serves
 from vflens.services.identity import reminded
 from vflens.services.process import _check_alive
-from vflens.services.servicer import Servicer
 from vflens.types import Role
 from vflens.wire.channel import grpc, listen, new_server, open_channel
 from vflens.wire.grpc_link import GrpcLink
 from vflens.wire.tls import counterpart as counterpart_module
 from vflens.wire.tls import identity as identity_module
-from vflens.wire.tls.counterpart import Counterpart
 from vflens.wire.tls.identity import Identity
 from vflens.wire.tls.issue import Authority, draw_authority, draw_key, write_key, write_public
 from vflens.wire.tls.probe import speaks_tls
 from vflens.wire.tls.subject import Subject, federation_name, subject_of
 from vflens.wire.tls.trust import load_trust, read_certificates
-
-CALLEE = subject("callee", Role.PASSIVE)
-COORDINATOR = subject("coordinator", Role.COORDINATOR)
-ACTIVE = subject("active", Role.ACTIVE)
-STOP = acts.Stop("run")
-
-
-def _answer(act: acts.Act[Any]) -> Any:
-    if isinstance(act, acts.Query):
-        scores = np.log([[0.25, 0.75]])
-        return acts.Answers(np.zeros(1, np.int32), ("c1",), ("no", "yes"), scores)
-    return acts.Done()
-
-
-@contextmanager
-def served(tls: Tls, whom: Subject = CALLEE) -> Iterator[str]:
-    """The party ``whom``, which answers everything."""
-    with ThreadPoolExecutor(8) as workers:
-        server = new_server(workers, LIMITS)
-        identity = Identity(tls, whom.party, whom.role)
-        party = Stub(_answer, whom.role)
-        servicer = Servicer(party, CALLERS, get_logger(), identity)
-        server.add_generic_rpc_handlers((servicer, HealthServicer()))
-        port = listen(server, "127.0.0.1:0", identity)
-        server.start()
-        try:
-            yield f"127.0.0.1:{port}"
-        finally:
-            server.stop(0).wait()
-
-
-def counterpart(tls: Tls, whom: Subject, peer: Subject = CALLEE) -> Counterpart:
-    return Counterpart(Identity(tls, whom.party, whom.role), peer.party, peer.role)
-
-
-def ask(address: str, tls: Counterpart | None, caller: str = "coordinator") -> acts.Done:
-    """One call with a good token."""
-    link = GrpcLink("callee", address, caller=caller, token=CALLERS[caller][1], limits=LIMITS, tls=tls)
-    try:
-        return link.call(STOP)
-    finally:
-        link.close()
-
-
-def raw_call(channel: grpc.Channel) -> None:
-    """A call with neither name nor token."""
-    method: Any = channel.unary_unary("/vflens.DataParty/Stop")
-    method(b"", timeout=5)
 
 
 @pytest.fixture(params=["pins", "authority"])
@@ -391,7 +350,7 @@ class TestRotation:
         monkeypatch.setattr(Identity, "_looked_at", interrupted)
         identity.server_credentials()
         in_use = [found for found in shown if found is not None][-1]
-        assert in_use == load_trust(tls.trust).all_roots() != shown[0]
+        assert in_use == load_trust(tls.trust, FEDERATION).all_roots() != shown[0]
 
 
 class TestEnd:
@@ -419,7 +378,13 @@ class TestEnd:
             links = {name: end.enter_context(opened(*pair)) for name, pair in ends.items()}
             assert [link.call(STOP) for link in links.values()] == [acts.Done()] * 2
             wait_until_ended(made["short caller"])
-            assert [link.call(STOP) for link in links.values()] == [acts.Done()] * 2
+            assert links["callee"].call(STOP) == acts.Done()
+            with pytest.raises(
+                AccessError, match=r"^the certificate of coordinator .* ended on .* UTC: draw"
+            ):
+                links["short caller"].call(
+                    STOP
+                )  # its connection is open, and its certificate asked at each call
             for name, (address, tls) in ends.items():
                 with pytest.raises(AccessError, match=words[name]):
                     ask(address, tls)
@@ -452,23 +417,6 @@ class TestEnd:
 
 
 OWN_ENDED = "closed the connection: this party's certificate .* ended on .* UTC: draw or request another"
-
-
-@contextmanager
-def opened(address: str, tls: Counterpart) -> Iterator[GrpcLink]:
-    """A link of the coordinator, which keeps its connection."""
-    token = CALLERS["coordinator"][1]
-    link = GrpcLink("callee", address, caller="coordinator", token=token, limits=LIMITS, tls=tls)
-    try:
-        yield link
-    finally:
-        link.close()
-
-
-def wait_until_ended(tls: Tls) -> None:
-    (certificate,) = read_certificates(tls.certificate)
-    left = certificate.not_valid_after_utc - datetime.now(UTC)
-    time.sleep(max(0.0, left.total_seconds()) + 1.1)  # dates have whole seconds
 
 
 def _shown(address: str) -> bytes:
@@ -581,8 +529,8 @@ def test_trust_keeps_pins_to_their_names(tmp_path: Path) -> None:
     authority = draw_authority(FEDERATION)
     pin(mine, [files(tmp_path / "a", ACTIVE), files(tmp_path / "b", COORDINATOR)])
     write_public(mine.trust / "authority.pem", authority.certificate)
-    trust = load_trust(mine.trust)
+    trust = load_trust(mine.trust, FEDERATION)
     assert authority.certificate in trust.roots(ACTIVE)
     assert len(trust.roots(ACTIVE)) == 2
     assert len(trust.roots(subject("nobody", Role.PASSIVE))) == 1
-    assert len(x509.load_pem_x509_certificates(trust.all_roots())) == 3
+    assert len(trust.all_roots()) == 3

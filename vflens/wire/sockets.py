@@ -116,11 +116,12 @@ def make_folder(address: str) -> None:
 
 
 def doubt(path: Path) -> str:
-    """Why another user may put a socket at ``path``, and the remedy; "" if only this user and root can.
+    """Why another user may put a socket or file at ``path``, and the remedy; "" if only this user and root
+    can.
 
-    As sshd's StrictModes, every folder on the path is ours or root's, and no other user can write it. A
-    sticky folder such as /tmp may be on the way: others cannot rename what is ours in it. What is so stays
-    so.
+    As sshd's StrictModes, every folder on the path and a file at its end are ours or root's, and no other
+    user can write them. A sticky folder such as /tmp may be on the way: others cannot rename what is ours in
+    it. What is so stays so.
 
     Raises:
         OSError: the way leads through a file, has no end, or cannot be seen.
@@ -129,7 +130,7 @@ def doubt(path: Path) -> str:
     for (place, found), following in zip_longest(way, way[1:]):
         if found.st_uid not in (0, os.geteuid()):
             return f"{place} belongs to another user: choose a folder of your own"
-        if stat.S_ISDIR(found.st_mode) and found.st_mode & _OTHERS_WRITE and not _is_passed(found, following):
+        if _is_open(found) and not _is_passed(found, following):
             return (
                 f"other users can write {place} (mode {stat.S_IMODE(found.st_mode):o}): "
                 f"{_closing(place, found)}"
@@ -161,13 +162,17 @@ def _way(path: Path) -> Iterator[_Place]:
     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
 
 
+def _is_open(found: os.stat_result) -> bool:
+    """Whether other users can write a folder or a file."""
+    kept = stat.S_ISDIR(found.st_mode) or stat.S_ISREG(found.st_mode)
+    return kept and bool(found.st_mode & _OTHERS_WRITE)
+
+
 def _is_passed(found: os.stat_result, following: _Place | None) -> bool:
     """Whether a sticky folder is only on the way; a socket in it could be another user's while its party
     restarts.
     """
-    onward = following is not None and (
-        stat.S_ISDIR(following[1].st_mode) or stat.S_ISLNK(following[1].st_mode)
-    )
+    onward = following is not None and not stat.S_ISSOCK(following[1].st_mode)
     return onward and bool(found.st_mode & stat.S_ISVTX)
 
 

@@ -15,13 +15,15 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
 from vflens.config import Tls
-from vflens.errors import ConfigError
+from vflens.errors import AccessError, ConfigError
 from vflens.storage.private import exposure
 from vflens.types import Role
+from vflens.wire.tls.caller import caller_of
 from vflens.wire.tls.issue import fingerprint, pem
 from vflens.wire.tls.subject import UNREADABLE, Subject, subject_of
 from vflens.wire.tls.trust import (
     Trust,
+    check_written_by_owner,
     is_authority,
     is_issued_by,
     leads_to,
@@ -36,12 +38,12 @@ _WARN = datetime.timedelta(days=7)
 
 @dataclass(frozen=True)
 class Files:
-    """What the three files of a :class:`vflens.config.Tls` held together; ``version`` counts the changes."""
+    """What a party shows and whom it trusts; ``version`` counts the changes."""
 
     chain: tuple[x509.Certificate, ...]
     key: bytes
-    trust: Trust
     subject: Subject
+    trust: Trust
     version: int = 1
 
     @property
@@ -58,12 +60,17 @@ class Files:
         """Whom a peer's certificate must name: it is of this party's federation."""
         return Subject(self.subject.federation, role, name)
 
+    def shows_as(self, other: Files) -> bool:
+        """Whether ``other`` shows and trusts the same."""
+        return replace(self, version=other.version) == other
+
 
 class Identity:
     """The certificate of the party ``name`` in its ``role``, and whom it trusts.
 
     Files that change while the party runs are read again: new connections show and demand what the new files
-    say. Files that do not fit together are left aside until they do; :meth:`warning` says so.
+    say. A certificate and a key that do not fit together are left aside until they do. Trust is taken as it
+    is found: what does not load is not trusted. :meth:`warning` names both.
 
     Raises:
         ConfigError: the certificate is not this party's, not valid today, does not fit the key, leads to no
@@ -75,6 +82,8 @@ class Identity:
         self._lock = threading.Lock()
         self._looked, self._problem = time.monotonic(), ""
         self._stamp, self._files = _stamp(tls), read_files(tls, name, role)
+        if self._files.trust.problem:
+            raise ConfigError(self._files.trust.problem)
 
     @property
     def files(self) -> Files:
@@ -96,16 +105,19 @@ class Identity:
             return
         try:
             found = read_files(self.tls, self._name, self._role)
-        except ConfigError as error:  # one file was replaced, the others follow
-            self._problem = f"the new certificate is not used: {error}"
-        else:
             self._stamp, self._problem = stamp, ""
+        except ConfigError as error:  # one file was replaced, the others follow
+            found = replace(self._files, trust=load_trust(self.tls.trust, self._files.subject.federation))
+            self._problem = f"the new certificate is not used: {error}"
+        if found.trust.problem:
+            self._problem = found.trust.problem
+        if not found.shows_as(self._files):
             self._files = replace(found, version=self._files.version + 1)
 
     @property
     def left(self) -> datetime.timedelta:
         """Until the certificate ends; negative afterwards."""
-        return self.files.ends - datetime.datetime.now(datetime.UTC)
+        return self.files.ends - _now()
 
     def warning(self) -> str:
         """What the operator must do: a certificate that ends within a week or has ended, or new files that do
@@ -122,29 +134,36 @@ class Identity:
             "over without a restart"
         )
 
-    def accepted(self, name: str, role: Role) -> frozenset[bytes]:
-        """The names of which a caller's certificate must have one; an operator may also use that of the party
-        it operates.
-        """
+    def accepted(self, name: str, role: Role) -> frozenset[Subject]:
+        """Whom a caller's certificate may name; an operator may also use that of the party it operates."""
         files = self.files
         subjects = {files.subject_of(name, role)}
         if role is Role.OPERATOR:
             subjects.add(files.subject)
-        return frozenset(subject.uri.encode() for subject in subjects)
+        return frozenset(subjects)
+
+    def meets_member(self, context: Any) -> bool:
+        """Whether the caller of a gRPC ``context`` is of this party's federation."""
+        with suppress(AccessError):
+            caller = caller_of(context)
+            return caller is not None and caller.federation == self.files.subject.federation
+        return False
 
     def server_credentials(self) -> grpc.ServerCredentials:
         """What a server shows, read anew when a caller connects; every caller must show a certificate.
 
         Each time the files are looked at: a caller who was told of a renewed certificate connects at once.
+        When a trusted certificate ends, callers that resume a session of its time must show one anew.
         """
         shown = self.files
+        until = _next_end(shown)
 
         def fetch() -> Any:
-            nonlocal shown
+            nonlocal shown, until
             files = self._looked_at(0)
-            if files.version == shown.version:
+            if files.version == shown.version and _now() <= until:
                 return None
-            shown = files
+            shown, until = files, _next_end(files)
             return _server_configuration(files)
 
         return grpc.dynamic_ssl_server_credentials(
@@ -160,14 +179,15 @@ def read_files(tls: Tls, name: str, role: Role) -> Files:
     """
     if not tls.certificate.exists():
         raise ConfigError(f"certificate {tls.certificate} does not exist: draw it with: vflens certs init")
-    chain, key, trust = read_certificates(tls.certificate), _read_key(tls), load_trust(tls.trust)
+    check_written_by_owner(tls.certificate)
+    chain, key = read_certificates(tls.certificate), _read_key(tls)
     subject = subject_of(chain[0])
     if subject is None or (subject.party, subject.role) != (name, role):
         raise ConfigError(
             f"certificate {tls.certificate} is that of {subject or 'no party'}, not of {role} {name!r}: give "
             "this party's own"
         )
-    files = Files(tuple(chain), key, trust, subject)
+    files = Files(tuple(chain), key, subject, load_trust(tls.trust, subject.federation))
     _check_own(files, tls)
     return files
 
@@ -184,7 +204,7 @@ def _read_key(tls: Tls) -> bytes:
 
 
 def _check_own(files: Files, tls: Tls) -> None:
-    own, now = files.certificate, datetime.datetime.now(datetime.UTC)
+    own, now = files.certificate, _now()
     if own.not_valid_before_utc > now:
         raise ConfigError(
             f"certificate {tls.certificate} is not valid before {own.not_valid_before_utc:%Y-%m-%d %H:%M} "
@@ -209,12 +229,6 @@ def _check_own(files: Files, tls: Tls) -> None:
             f"certificate {tls.certificate} (fingerprint {fingerprint(own)}) leads to no authority in "
             f"tls.trust = {tls.trust}: add the certificate of the authority that signed it"
         )
-    for pinned in files.trust.pins:
-        if pinned.federation != files.subject.federation:
-            raise ConfigError(
-                f"tls.trust = {tls.trust} holds the certificate of {pinned}, this party is of federation "
-                f"{files.subject.federation!r}: remove its file"
-            )
 
 
 def _public_of(key: bytes, tls: Tls) -> bytes:
@@ -236,23 +250,33 @@ def _encoded(public_key: Any) -> bytes:
     return encoded
 
 
+def _now() -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC)
+
+
+def _next_end(files: Files) -> datetime.datetime:
+    """When the next of the trusted certificates ends."""
+    now, never = _now(), datetime.datetime.max.replace(tzinfo=datetime.UTC)
+    return min(
+        (c.not_valid_after_utc for c in files.trust.all_roots() if c.not_valid_after_utc > now), default=never
+    )
+
+
 def _server_configuration(files: Files) -> Any:
-    roots = files.trust.all_roots()
-    if is_issued_by(files.certificate, files.certificate):
-        roots += pem(files.certificate)  # the party's own commands ask it too
+    roots = [*files.trust.all_roots(), files.certificate]  # the party's own commands ask it too
     return grpc.ssl_server_certificate_configuration(
-        [(files.key, b"".join(map(pem, files.chain)))], root_certificates=roots
+        [(files.key, b"".join(map(pem, files.chain)))], root_certificates=b"".join(map(pem, roots))
     )
 
 
 def _stamp(tls: Tls) -> tuple[tuple[Path, int, int], ...]:
-    """The files, when each was last changed, and which it is, should a link lead to another; one that is
-    missing is left out.
+    """The files, when each or its mode was last changed, and which it is, should a link lead to another; one
+    that is missing is left out.
     """
     files = (tls.certificate, tls.key, tls.trust, *sorted(tls.trust.glob("*.pem")))
     found = []
     for file in files:
         with suppress(OSError):
             stat = file.stat()
-            found.append((file, stat.st_mtime_ns, stat.st_ino))
+            found.append((file, stat.st_ctime_ns, stat.st_ino))
     return tuple(found)

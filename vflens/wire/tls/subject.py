@@ -59,11 +59,13 @@ class Subject:
 
 
 def subject_of(certificate: x509.Certificate | x509.CertificateSigningRequest) -> Subject | None:
-    """Whom ``certificate`` names; None if no party, or several."""
+    """Whom ``certificate`` names by one URI and one host name; None if no party, or if it has a name of any
+    other kind: another reader may take that one for a party's.
+    """
     with suppress(*UNREADABLE, ConfigError):
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         uris = names.get_values_for_type(x509.UniformResourceIdentifier)
-        found = _URI.fullmatch(uris[0]) if len(uris) == 1 else None
+        found = _URI.fullmatch(uris[0]) if len(uris) == 1 and len(list(names)) == 2 else None
         if found is not None:
             subject = Subject(found[1], Role(found[2]), found[3])
             if names.get_values_for_type(x509.DNSName) == [subject.dns]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from errno import EFBIG
 from itertools import pairwise
 from pathlib import Path
@@ -15,7 +15,7 @@ from cryptography.exceptions import InvalidSignature
 
 from vflens.errors import ConfigError
 from vflens.storage.regular import opened
-from vflens.wire.tls.issue import pem
+from vflens.wire.sockets import doubt
 from vflens.wire.tls.subject import UNREADABLE, Subject, subject_of
 
 _MOST_BYTES = 1 << 20  # of a file of certificates: some hundred
@@ -24,40 +24,76 @@ _MOST_BYTES = 1 << 20  # of a file of certificates: some hundred
 @dataclass(frozen=True)
 class Trust:
     """``authorities`` vouch for any name; a pin is a self-signed certificate that stands for its own name
-    alone.
+    alone. ``problem`` says what else there is that nobody is trusted for, and why; "" if nothing.
     """
 
-    authorities: tuple[x509.Certificate, ...]
-    pins: Mapping[Subject, tuple[x509.Certificate, ...]]
+    authorities: tuple[x509.Certificate, ...] = ()
+    pins: Mapping[Subject, tuple[x509.Certificate, ...]] = field(default_factory=dict)
+    problem: str = ""
 
     def roots(self, subject: Subject) -> tuple[x509.Certificate, ...]:
         """What a certificate of ``subject`` may lead to: the pin of another party is not among them."""
         return (*self.pins.get(subject, ()), *self.authorities)
 
-    def all_roots(self) -> bytes:
-        """All certificates, as text."""
-        return b"".join(map(pem, [*self.authorities, *(c for pins in self.pins.values() for c in pins)]))
+    def all_roots(self) -> tuple[x509.Certificate, ...]:
+        """All certificates."""
+        return (*self.authorities, *(c for pins in self.pins.values() for c in pins))
 
 
-def load_trust(path: Path) -> Trust:
-    """The certificates in ``path``: a PEM file, or a folder of files ``*.pem``.
+def load_trust(path: Path, federation: str) -> Trust:
+    """The certificates in ``path``, a PEM file or a folder of files ``*.pem``, of a party of ``federation``.
 
-    Raises:
-        ConfigError: it holds none, or one that is neither a pin nor an authority.
+    What cannot be used is left out and named: a file that does not load must not keep a withdrawn one in
+    force.
     """
     authorities: list[x509.Certificate] = []
     pins: dict[Subject, tuple[x509.Certificate, ...]] = {}
+    problems: list[str] = []
     files = [path] if path.is_file() else sorted(path.glob("*.pem"))
     for file in files:
-        for certificate in read_certificates(file):
-            subject = check_root(certificate, file)
-            if subject is None:
-                authorities.append(certificate)
-            else:
-                pins[subject] = (*pins.get(subject, ()), certificate)
+        try:
+            for certificate, subject in _roots_in(file, federation):
+                if subject is None:
+                    authorities.append(certificate)
+                else:
+                    pins[subject] = (*pins.get(subject, ()), certificate)
+        except ConfigError as error:
+            problems.append(str(error))
     if not files:
-        raise ConfigError(f"tls.trust = {path} holds no certificate: add the peers' with: vflens certs trust")
-    return Trust(tuple(authorities), pins)
+        problems.append(f"tls.trust = {path} holds no certificate: add the peers' with: vflens certs trust")
+    return Trust(tuple(authorities), pins, "; ".join(problems))
+
+
+def _roots_in(file: Path, federation: str) -> list[tuple[x509.Certificate, Subject | None]]:
+    """The certificates in ``file``, each with the party that it pins.
+
+    Raises:
+        ConfigError: as :func:`read_certificates` and :func:`check_root`; a pin of another federation; a file
+            that other users can write.
+    """
+    check_written_by_owner(file)
+    found = [(certificate, check_root(certificate, file)) for certificate in read_certificates(file)]
+    for _, pinned in found:
+        if pinned is not None and pinned.federation != federation:
+            raise ConfigError(
+                f"{file} holds the certificate of {pinned}, this party is of federation {federation!r}: "
+                "remove the file"
+            )
+    return found
+
+
+def check_written_by_owner(file: Path) -> None:
+    """Refuse a file that other users could put in the place of the owner's, by its own mode or a folder's.
+
+    Raises:
+        ConfigError: names the remedy.
+    """
+    try:
+        reason = doubt(file)
+    except OSError as error:
+        raise ConfigError(f"certificate {file} cannot be read ({error.strerror}): check the path") from error
+    if reason:
+        raise ConfigError(f"certificate {file} may be another user's: {reason}")
 
 
 def read_certificates(file: Path) -> list[x509.Certificate]:
