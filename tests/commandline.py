@@ -7,11 +7,13 @@ import re
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from processes import experiment_file
+from typer.main import get_command
 
 from vflens.cli import main
 from vflens.experiments.run.experiment import load_experiment
@@ -28,13 +30,15 @@ class Ended(NamedTuple):
     err: str
 
 
+_COMMANDS = cache(get_command)
 Run = Callable[..., Ended]
 Refused = Callable[..., str]
 
 
 @pytest.fixture
 def vflens(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
-    """The command line, called in this process."""
+    """The command line, called in this process; Typer reads the signatures of all commands once."""
+    monkeypatch.setattr("typer.main.get_command", _COMMANDS)
     before = {s: signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
 
     def run(*arguments: str | Path) -> Ended:

@@ -90,23 +90,25 @@ def write_audit(found: Facts, out: Path) -> None:
     Raises:
         StorageError: it cannot be written.
     """
-    environment = templates()
-    environment.filters.update(figure=figure)
-    page = environment.get_template("audit.html.j2").render(
-        found=found,
-        sentences=sentences(found),
-        recommendation=recommendation(found),
-        table=table(found),
-        bounds_table=bounds_table(found),
-        columns_table=columns_table(found),
-        alarms=alarms(found),
-        left_out=left_out(found),
-        blind_words=BLIND_GUESSES,
-        attacks_plot=charts.attacks_plot(found),
-        columns_plot=charts.columns_plot(found),
-        defenses_plot=charts.defenses_plot(found),
-        named=named,
-        plotly=plotly(),
+    page = (
+        templates(figure=figure)
+        .get_template("audit.html.j2")
+        .render(
+            found=found,
+            sentences=sentences(found),
+            recommendation=recommendation(found),
+            table=table(found),
+            bounds_table=bounds_table(found),
+            columns_table=columns_table(found),
+            alarms=alarms(found),
+            left_out=left_out(found),
+            blind_words=BLIND_GUESSES,
+            attacks_plot=charts.attacks_plot(found),
+            columns_plot=charts.columns_plot(found),
+            defenses_plot=charts.defenses_plot(found),
+            named=named,
+            plotly=plotly(),
+        )
     )
     write_page(out, page)
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -15,16 +18,17 @@ from vflens.storage.files import write_whole
 _OURS = "\n\u200b\u00a0"  # unprintable characters in our own texts
 
 
-def templates() -> Environment:
-    """The templates: everything is escaped, also control and invisible characters, which names can hold; an
-    unknown name is an error, ``sha256`` is for the policy.
+@cache  # to compile a template takes longer than to render it
+def templates(**filters: Callable[..., Any]) -> Environment:
+    """The templates with these filters: everything is escaped, also control and invisible characters, which
+    names can hold; an unknown name is an error, ``sha256`` is for the policy.
     """
     folder = Path(__file__).parent / "templates"
     environment = Environment(
         loader=FileSystemLoader(folder), autoescape=True, undefined=StrictUndefined, finalize=_shown
     )
     environment.trim_blocks = environment.lstrip_blocks = True
-    environment.filters["sha256"] = _sha256
+    environment.filters.update(filters, sha256=_sha256)
     return environment
 
 

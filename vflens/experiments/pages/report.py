@@ -73,12 +73,11 @@ def write_report(folders: Sequence[Path], out: Path) -> Path:
 
 def render(runs: Sequence[Run]) -> str:
     """The report as HTML."""
-    environment = templates()
-    environment.filters.update(figure=v.figure, quantity=_quantity)
+    template = templates(figure=v.figure, quantity=_quantity).get_template("report.html.j2")
     names = dict(zip((r.name for r in runs), labels(runs), strict=True))
     traffic = {r.name: found for r in runs if (found := ledger(r))["lines"]}
     panels = charts(runs)
-    return environment.get_template("report.html.j2").render(
+    return template.render(
         runs=runs,
         names=names,
         **_headlines(runs, names),

@@ -23,16 +23,16 @@ _DECADES, _POINTS, _WIDE = 4, 25, 100
 
 def render(facts: Document, mechanism: Mechanism, moments: TableMoments, effect: Effect) -> str:
     """The page of the certificate ``facts``."""
-    environment = templates()
-    environment.filters.update(
-        percent=_unbroken, short=lambda value: "–" if value is None else f"{value:.4g}"
-    )
-    return environment.get_template("release.html.j2").render(
-        facts=facts,
-        headline=headline(facts),
-        trade_off=_trade_off(mechanism, moments),
-        distributions=list(_distributions(facts["columns"], effect)),
-        plotly=plotly(),
+    return (
+        templates(percent=_unbroken, short=_short)
+        .get_template("release.html.j2")
+        .render(
+            facts=facts,
+            headline=headline(facts),
+            trade_off=_trade_off(mechanism, moments),
+            distributions=list(_distributions(facts["columns"], effect)),
+            plotly=plotly(),
+        )
     )
 
 
@@ -57,6 +57,10 @@ def headline(facts: Document) -> str:
 def _unbroken(share: float | None) -> str:
     """A percentage without line breaks."""
     return _percent(share).replace(" ", "\N{NO-BREAK SPACE}")
+
+
+def _short(value: float | None) -> str:
+    return "–" if value is None else f"{value:.4g}"
 
 
 def _percent(share: float | None) -> str:

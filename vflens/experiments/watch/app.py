@@ -35,7 +35,6 @@ _POLICY = (
 )
 
 Panels = Mapping[str, str]
-_templates = cache(templates)
 
 
 class LivePage(Protocol):
@@ -66,7 +65,7 @@ def live_app(page: LivePage, access: Access, ends: Callable[[], bool] = lambda: 
 
     async def show(request: Request) -> Response:
         nonce, found = secrets.token_urlsafe(16), await panels(request)
-        html = _templates().get_template("live.html.j2").render(title=page.title, panels=found, nonce=nonce)
+        html = templates().get_template("live.html.j2").render(title=page.title, panels=found, nonce=nonce)
         return HTMLResponse(html, headers={"Content-Security-Policy": _POLICY.format(nonce)})
 
     async def live(request: Request) -> Response:

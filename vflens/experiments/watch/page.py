@@ -135,6 +135,5 @@ def _rendered(name: str, found: Document) -> str:
 @cache
 def _macros() -> Any:
     """The panels' macros; compiling them takes longer than a reading."""
-    environment = templates()
-    environment.filters.update(figure=figure, rows_of=rows_of, shown=shown, sentence=sentence)
+    environment = templates(figure=figure, rows_of=rows_of, shown=shown, sentence=sentence)
     return environment.get_template("watch.html.j2").module

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,7 +19,6 @@ from vflens.storage.metrics import parquet_rows
 from vflens.storage.regular import read_text
 
 _CHUNK = 100  # cells of one panel: a new cell sends its own panel again, not all
-_templates = cache(templates)
 
 
 def sweeps_in(folder: Path) -> list[Path]:
@@ -61,7 +59,7 @@ class SweepPage:
     def panels(self, chosen: Mapping[str, str]) -> dict[str, str]:
         """See :class:`vflens.experiments.watch.app.LivePage`."""
         self._read()
-        parts, found = _templates().get_template("explorer.html.j2").module, list(self._cells.values())
+        parts, found = templates().get_template("explorer.html.j2").module, list(self._cells.values())
         refused = [*refusals([row for rows in found for row in rows]), *self._unreadable()]
         state = (self._name, len(found), len(self._files), not self._folder.exists(), refused)
         shown = {
