@@ -6,7 +6,13 @@ from vflens.cli.main import main
 from vflens.storage.chain import Chain
 from vflens.storage.release_digests import ReleaseDigests
 
-if __name__ == "__main__":
+
+def leave_out() -> None:
+    """From now on keep none, in this process."""
     Chain.append = lambda *_: None  # type: ignore[method-assign]
     ReleaseDigests.add = lambda *_: None  # type: ignore[method-assign]
+
+
+if __name__ == "__main__":
+    leave_out()
     main()

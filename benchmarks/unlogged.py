@@ -5,6 +5,12 @@ from __future__ import annotations
 from vflens.cli.main import main
 from vflens.storage.journal import Journal
 
-if __name__ == "__main__":
+
+def leave_out() -> None:
+    """From now on log no message, in this process."""
     Journal.append = lambda self, released: None  # type: ignore[method-assign]
+
+
+if __name__ == "__main__":
+    leave_out()
     main()

@@ -36,8 +36,10 @@ class ScaledColumns:
         return len(self.kept)
 
     def __getitem__(self, rows: Array | slice) -> Array:
-        """The ``rows`` as float64 (n, d); ``[:]`` are all of them."""
-        return in_unit(self.kept[rows])
+        """The ``rows``, positions or a slice, as float64 (n, d); ``[:]`` are all of them."""
+        if isinstance(rows, slice) or not self.kept.flags.c_contiguous:  # of such columns ``take`` copies all
+            return in_unit(self.kept[rows])
+        return in_unit(self.kept.take(rows, axis=0))  # a third of the time of [rows]
 
     def mean(self, rows: Array) -> Array:
         """Of each column over ``rows`` int (n,), float64 (d,), without a copy of the rows."""
