@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+import numpy as np
+
 from vflens.clients.vertical.aligned_run import LabelledRun
 from vflens.clients.vertical.party import VerticalParty
 from vflens.errors import ProtocolError, StateError
 from vflens.member.released_rows import RowLog
 from vflens.protocol.acts import Predict
-from vflens.protocol.checks import MODEL_VERSION, check_origin, finite, part
+from vflens.protocol.checks import MODEL_VERSION, check_origin, finite, only, part
 from vflens.protocol.embeddings import combined, predicted_embeddings
 from vflens.types import Array, Exchange, Phase, Point, Released
 
@@ -47,8 +49,8 @@ class Predictions:
         elif len(messages) == len(federation.passive) and self._party.gate.has(Point.SCORES, exchange):
             self._scores.add(rows, self._log_scores(combined(messages, federation), rows, exchange), exchange)
 
-    def ask(self, rows: Array) -> Released:
-        """The released scores of prediction ``rows`` int32 (n,), recorded on arrival.
+    def ask(self, rows: Array) -> Array:
+        """The released scores (n, k) of prediction ``rows`` int32 (n,), recorded on arrival.
 
         A request that failed keeps its number when it is repeated: parties that answered it do so again.
         """
@@ -59,12 +61,12 @@ class Predictions:
             rows = party.run.federation.checked_rows(rows, Phase.PREDICT)
             exchange = Exchange(party.config.run, Phase.PREDICT, MODEL_VERSION, self._number(rows))
         try:
-            released = self._asked(exchange, rows)
+            found = self._asked(exchange, rows)
         except StateError:  # after a restart another party may know the number from other rows
             self._numbers.pop(rows.tobytes(), None)
             raise
         self._numbers.pop(rows.tobytes(), None)
-        return released
+        return found
 
     def _number(self, rows: Array) -> int:
         """That of the same request before; where all ``rows`` were answered nothing is released, so that the
@@ -76,17 +78,29 @@ class Predictions:
         self._requests = max(self._requests, number + 1)
         return number
 
-    def _asked(self, exchange: Exchange, rows: Array) -> Released:
+    def _asked(self, exchange: Exchange, rows: Array) -> Array:
         """The released scores of ``rows``, by whoever computes them."""
         party = self._party
         if party.run.federation.direct:
             return self._scored_here(exchange, rows)
         with party.lock:
+            fresh = rows[~self._scores.has(rows)]  # of the others a second answer could be another one
+        if len(fresh):
+            self._fetch(exchange, fresh)
+        with party.lock:
+            if party.run.federation.scored_by_coordinator:
+                return self._scores.values(rows)
+            return party.gate.release_rows(Point.SCORES, exchange, rows, self._scores.values).tensor("scores")
+
+    def _fetch(self, exchange: Exchange, rows: Array) -> None:
+        """Ask the coordinator for ``rows``, and take its answer."""
+        party = self._party
+        with party.lock:
             own = self._own(exchange, rows)
         link = party.links[party.leader]
         released = party.patiently(lambda: link.call(Predict(own)))  # another one may be prepared meanwhile
         with party.lock:
-            return self._taken(released, exchange, rows)
+            self._take(released, exchange, rows)
 
     def _own(self, exchange: Exchange, rows: Array) -> Released:
         """What this party sends of ``rows`` to the coordinator."""
@@ -99,18 +113,27 @@ class Predictions:
             lambda fresh: run.model.forward(party.inputs_of(fresh, exchange), exchange),
         )
 
-    def _taken(self, released: Released, exchange: Exchange, rows: Array) -> Released:
-        """The scores in the coordinator's answer, or those that the own part of the model makes of it."""
-        party, log_c = self._party, self._checked_scores(released, rows)
-        fresh = ~self._scores.has(rows)
-        if fresh.any():  # a repeated answer has no new rows
-            party.transcript.record(part(released, rows[fresh]))
+    def _take(self, released: Released, exchange: Exchange, rows: Array) -> None:
+        """Record the coordinator's answer, and keep its scores or those that the own part makes of it."""
+        log_c = self._checked_scores(released, exchange, rows)
+        known = self._scores.has(rows)
+        if known.any():  # another request was faster
+            self._check_same(log_c[known], rows[known])
+        fresh = ~known
+        if fresh.any():
+            self._party.transcript.record(part(released, rows[fresh]))
             self._scores.add(rows[fresh], log_c[fresh], exchange)
-        if party.run.federation.scored_by_coordinator:
-            return released
-        return party.gate.release_rows(Point.SCORES, exchange, rows, self._scores.values)
 
-    def _scored_here(self, exchange: Exchange, rows: Array) -> Released:
+    def _check_same(self, log_c: Array, rows: Array) -> None:
+        """Refuse other scores of ``rows`` than those that came before; of embeddings the first stay."""
+        differs = (log_c != self._scores.values(rows)).any(axis=1)
+        if self._party.run.federation.scored_by_coordinator and differs.any():
+            raise ProtocolError(
+                f"{self._party.leader!r} answered row {rows[differs][0]} again with other scores: each row "
+                "has one answer"
+            )
+
+    def _scored_here(self, exchange: Exchange, rows: Array) -> Array:
         """Scores of ``rows``; the embeddings of the fresh ones come straight from the passive parties."""
         party, federation = self._party, self._party.run.federation
         with party.lock:
@@ -129,21 +152,31 @@ class Predictions:
             return log_c
 
         with party.lock:
-            return party.gate.release_rows(Point.SCORES, exchange, rows, compute)
+            return party.gate.release_rows(Point.SCORES, exchange, rows, compute).tensor("scores")
 
-    def _checked_scores(self, released: Released, rows: Array) -> Array:
-        """The scores (n, k) that the coordinator released, or those that this part gives its embeddings."""
+    def _checked_scores(self, released: Released, exchange: Exchange, rows: Array) -> Array:
+        """The scores (n, k) that the coordinator released, or those that this part gives its embeddings.
+
+        Raises:
+            ProtocolError: it answered another request, or with other numbers than such scores.
+        """
         federation = self._party.run.federation
         point, width = federation.predicted
         check_origin(released, self._party.leader, point)
-        values = released.tensor(str(point))
-        if released.rows.tobytes() != rows.tobytes() or values.shape != (len(rows), width):
+        if released.exchange != exchange or released.rows.tobytes() != rows.tobytes():
             raise ProtocolError(
-                f"the coordinator answered with {point} of shape {values.shape}, or of other rows: {point} "
-                f"of the {len(rows)} rows asked are due"
+                f"{self._party.leader!r} answered prediction request {exchange.step} with the rows or the "
+                "exchange of another one: its own are due"
             )
-        if not federation.scored_by_coordinator:
-            finite(released, "embedding", values.shape, federation.dtype)
+        if federation.scored_by_coordinator:
+            scores = only(released, "scores", (len(rows), width), np.dtype(np.float64))
+            if not federation.model.may_be_scores(scores):
+                raise ProtocolError(
+                    f"scores of {self._party.leader!r} in prediction request {exchange.step} are none of "
+                    f"{federation.model.title}: look at its defences"
+                )
+        else:
+            finite(released, "embedding", (len(rows), width), federation.dtype)
         return self._scores_in(released)
 
     def _scores_in(self, released: Released) -> Array:
@@ -168,7 +201,7 @@ class Predictions:
         """Log-probabilities (n, k) of ``rows`` as an operator of this party gets them: released, then its own
         defences.
         """
-        log_c = self.ask(rows).tensor("scores")
+        log_c = self.ask(rows)
         with self._party.lock:
             return self._read(log_c, rows)
 

@@ -249,10 +249,10 @@ def test_rows_asked_again_are_neither_sent_nor_recorded_again(local: LocalFedera
     local.coordinator.disclose()
     local.coordinator.open_predictions()
     rows = local.active.run.federation.predict
-    first = local.active.predictions.ask(rows[:6]).tensor("scores")
-    again = local.active.predictions.ask(rows[[7, 5, 0]]).tensor("scores")
+    first = local.active.predictions.ask(rows[:6])
+    again = local.active.predictions.ask(rows[[7, 5, 0]])
     np.testing.assert_array_equal(again[1:], first[[5, 0]])
-    np.testing.assert_array_equal(local.active.predictions.ask(rows[:6]).tensor("scores"), first)
+    np.testing.assert_array_equal(local.active.predictions.ask(rows[:6]), first)
     asked = [r.rows.tolist() for r in local.active.transcript if r.exchange.phase is Phase.PREDICT]
     assert asked == [rows[:6].tolist()] * 3 + [rows[[7]].tolist()] * 3
     for party in local.passive.values():
@@ -408,7 +408,7 @@ def test_requests_overlap_where_the_active_party_asks(
     monkeypatch.setattr("vflens.clients.vertical.predictions.predicted_embeddings", side_by_side)
     with ThreadPoolExecutor(2) as callers:
         first, second = callers.map(active.predictions.ask, (rows[:6], rows[3:9]))
-    np.testing.assert_array_equal(first.tensor("scores")[3:], second.tensor("scores")[:3])
+    np.testing.assert_array_equal(first[3:], second[:3])
     assert sorted(active.gate.released_rows(Point.SCORES, 1)) == sorted(rows[:9])
     for sender in "abc":
         recorded = active.transcript.select(Point.EMBEDDING, phases={Phase.PREDICT}, sender=sender)

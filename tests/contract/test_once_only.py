@@ -143,7 +143,7 @@ def test_a_row_has_its_own_scores_wherever_it_stands_in_a_request(tmp_path: Path
         released = plain.active.predictions.ask(rows[asked])
         blocks = [(p.run.truth[rows[asked]], p.run.model.parameters()) for p in plain.data_parties.values()]
         z = sum(x @ m["weight"].T + m.get("bias", 0) for x, m in blocks)
-        np.testing.assert_allclose(released.tensor("scores"), log_softmax(z, axis=1), rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(released, log_softmax(z, axis=1), rtol=1e-12, atol=1e-14)
 
 
 def test_prediction_rows_asked_again_are_answered_but_not_released_again(local: LocalFederation) -> None:
@@ -154,13 +154,11 @@ def test_prediction_rows_asked_again_are_answered_but_not_released_again(local: 
     again = local.active.predictions.ask(rows[[7, 5, 0, 3]])
     before = fingerprint(local)
     for _ in range(3):  # a record of every repetition would fill the disk
-        np.testing.assert_array_equal(
-            local.active.predictions.ask(rows[:6]).tensor("scores"), first.tensor("scores")
-        )
+        np.testing.assert_array_equal(local.active.predictions.ask(rows[:6]), first)
     assert fingerprint(local) == before
     received = [r.rows.tolist() for r in local.coordinator.transcript if r.exchange.phase is Phase.PREDICT]
     assert received == [rows[:6].tolist()] * 2 + [rows[[7]].tolist()] * 2
-    np.testing.assert_array_equal(again.tensor("scores")[1:], first.tensor("scores")[[5, 0, 3]])
+    np.testing.assert_array_equal(again[1:], first[[5, 0, 3]])
     assert local.coordinator.gate.released_rows(Point.SCORES, 1).tolist() == rows[[*range(6), 7]].tolist()
     passive = local.passive["passive"]
     assert passive.gate.released_rows(Point.EMBEDDING, 1).tolist() == rows[[*range(6), 7]].tolist()
@@ -182,7 +180,7 @@ def test_requests_that_overlap_release_each_row_once(
     monkeypatch.setattr("vflens.coordinator.predictions.predicted_embeddings", side_by_side)
     with ThreadPoolExecutor(2) as callers:
         first, second = callers.map(active.predictions.ask, (rows[:6], rows[3:9]))
-    np.testing.assert_array_equal(first.tensor("scores")[3:], second.tensor("scores")[:3])
+    np.testing.assert_array_equal(first[3:], second[:3])
     assert sorted(coordinator.gate.released_rows(Point.SCORES, 1)) == sorted(rows[:9])
     for sender in {p.name for p in active.run.federation.parties}:
         recorded = [

@@ -192,9 +192,9 @@ def test_a_party_rebuilt_between_predictions_releases_the_same_rows(
     rebuild_all(local)
     local.coordinator.open_predictions()
     again = local.active.predictions.ask(rows[[6, 0]])
-    np.testing.assert_array_equal(again.tensor("scores"), first.tensor("scores")[[6, 0]])
+    np.testing.assert_array_equal(again, first[[6, 0]])
     fresh = local.active.predictions.ask(rows[5:9])
-    np.testing.assert_array_equal(fresh.tensor("scores")[:2], first.tensor("scores")[5:])
+    np.testing.assert_array_equal(fresh[:2], first[5:])
     assert trained(local) == undisturbed[0]
     local.active.predict_and_attack()
     for member in local.members():

@@ -207,11 +207,11 @@ def test_a_row_asked_again_after_a_restart_has_the_same_scores(tmp_path: Path, p
     local.coordinator.disclose()
     local.coordinator.open_predictions()
     rows = local.active.run.federation.predict
-    first = local.active.predictions.ask(rows[:7]).tensor("scores")
+    first = local.active.predictions.ask(rows[:7])
     REBUILD["everybody"](local)
     local.coordinator.open_predictions()
-    np.testing.assert_array_equal(local.active.predictions.ask(rows[5:9]).tensor("scores")[:2], first[5:])
-    np.testing.assert_array_equal(local.active.predictions.ask(rows[[6, 0]]).tensor("scores"), first[[6, 0]])
+    np.testing.assert_array_equal(local.active.predictions.ask(rows[5:9])[:2], first[5:])
+    np.testing.assert_array_equal(local.active.predictions.ask(rows[[6, 0]]), first[[6, 0]])
     np.testing.assert_allclose(np.exp(first).sum(axis=1), 1)
     close(local)
 

@@ -102,7 +102,7 @@ def test_the_owner_and_its_operator_read_decoded_predictions(tmp_path: Path) -> 
     labels = active.run.labels[rows]
     answered, read = active.query(Query("all")).scores, active.predictions.received(rows)
     np.testing.assert_array_equal(answered, read)
-    coded = active.predictions.ask(rows).tensor("scores")
+    coded = active.predictions.ask(rows)
     assert (read.argmax(axis=1) == labels).mean() > 0.9
     assert (coded.argmax(axis=1) == labels).mean() < 0.1
     np.testing.assert_allclose(np.exp(read).sum(axis=1), 1.0)

@@ -17,7 +17,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, SerializeAsAny, Typ
 from vflens.errors import ConfigError, KnowledgeError, PluginError
 from vflens.models.part import ActivePart, PassivePart, Site
 from vflens.models.size import Size
-from vflens.models.softmax_regression import log_softmax
+from vflens.models.softmax_regression import are_log_probabilities, log_softmax
 from vflens.numerics.linear_system import LinearSystem
 from vflens.registry import MODELS
 from vflens.types import Array, ColumnInfo, Role
@@ -148,6 +148,14 @@ class ModelFamily(BaseModel, ABC):
     def scores(self, combined: Array) -> Array:
         """The scores (n, k) that leave at the coordinator, from the sum (n, k) of what all parties sent."""
         return log_softmax(combined)
+
+    def may_be_scores(self, scores: Array) -> bool:
+        """Whether released ``scores`` (n, k) can be those of it: log-probabilities, or where no defence of
+        scores acts on it finite numbers.
+        """
+        if "on_scores" in self.unused_hooks:
+            return bool(np.isfinite(scores).all())
+        return are_log_probabilities(scores)
 
     def linear_systems(self, scores: Array, known: Array, weight: Array) -> list[tuple[Array, LinearSystem]]:
         """The equations that released ``scores`` (n, k) give about the unknown columns, by groups of rows.

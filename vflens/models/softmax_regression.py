@@ -16,6 +16,8 @@ from vflens.models.settings import Training
 from vflens.numerics.optimizer import OPTIMIZERS
 from vflens.types import Array, Exchange
 
+_SLACK = 1e-6  # of sums of rounded probabilities
+
 
 class LinearBlock:
     """One party's weights (k, d), and the bias (k,) if it holds it; starts at zero. float64."""
@@ -115,6 +117,18 @@ def log_softmax(z: Array) -> Array:
     shifted -= shifted.max(axis=0)
     shifted -= np.log(np.exp(shifted).sum(axis=0))
     return np.ascontiguousarray(shifted.T)
+
+
+def are_log_probabilities(scores: Array) -> bool:
+    """Whether every row of ``scores`` (n, k) holds logarithms of probabilities: −∞ is one of them.
+
+    They sum to 1, or to what rounding each to one decimal, the coarsest defence, makes of that: at least .1,
+    at most 2 or k/10, as each at most doubles or becomes .1.
+    """
+    if not (scores <= 0).all():
+        return False
+    total = np.exp(scores).sum(axis=1)
+    return bool(((total > 0.1 - _SLACK) & (total < max(2, scores.shape[1] / 10) + _SLACK)).all())
 
 
 def loss_gradient(z: Array, y: Array) -> tuple[float, Array]:
