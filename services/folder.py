@@ -101,14 +101,15 @@ def begin(config: PartyConfig) -> bool:
         ConfigError: its run has other settings.
     """
     durable.keep(config.out, machine=config.limits.durable == "machine")
-    resumed = config.resume and (config.out / "status.json").exists()
+    began = _began(config.out)
+    resumed = config.resume and began
     if resumed:
         check_settings(config)
     try:
         if resumed:
             check_logs(config.out, _noted(config.out), synced=config.limits.durable == "machine")
         file, kept = config.out / "config.toml", _says(config.out / "config.toml", config)
-        if not resumed and ((config.out / "status.json").exists() or (file.exists() and not kept)):
+        if not resumed and (began or (file.exists() and not kept)):
             _move_aside(config.out, config_too=not kept)
         if not kept:
             write_private(file, toml_text(_at_home(config)))
@@ -120,6 +121,12 @@ def begin(config: PartyConfig) -> bool:
         ) from error
     write_status(config.out, "running")
     return resumed
+
+
+def _began(folder: Path) -> bool:
+    """Whether a run began in ``folder``; a status alone is its launcher's, of a party that died before."""
+    found = {name for name in OF_A_RUN if (folder / name).exists()}
+    return "status.json" in found and len(found) > 1
 
 
 def is_over(config: MemberConfig) -> bool:

@@ -12,16 +12,17 @@ from typing import Any
 import numpy as np
 import pytest
 from accidents import anew, rebuild
-from laboratory import NOTHING, federation
+from laboratory import NOTHING, deal, experiment, federation
 
 from vflens.clients.passive import PassiveParty
+from vflens.config import load_party
 from vflens.errors import ProtocolError, StateError, StorageError
 from vflens.experiments.run.in_process import LocalFederation
 from vflens.member.stage import Reached
 from vflens.member.start_nonce import start_nonce
 from vflens.member.step_log import StepLog
 from vflens.protocol.acts import Begin, Disclose, Forward, Predict, Step
-from vflens.services.folder import begin
+from vflens.services.folder import begin, write_status
 from vflens.storage.files import load_arrays
 from vflens.tables.order import save_order
 from vflens.types import Array, Exchange, Phase, Point, Released
@@ -266,6 +267,22 @@ def test_restarts_are_counted_before_there_is_a_state(tmp_path: Path) -> None:
     (tmp_path / "starts.json").write_bytes(b'{"restarts":1e400}')
     with pytest.raises(StorageError, match=r"starts\.json does not say how often the party was started \("):
         Reached(tmp_path).start_again()
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_launchers_status_alone_is_no_run(tmp_path: Path, lost: bool) -> None:
+    """Of a party that was killed before it wrote its first file the launcher writes how it ended."""
+    config = load_party(deal(experiment(tmp_path), tmp_path)["passive"])
+    config = config.model_copy(update={"resume": True})
+    write_status(config.out, "failed", "killed by SIGKILL")
+    if lost:  # another folder: its run has lost a file
+        (config.out / "transcript").mkdir()
+        with pytest.raises(StorageError, match=r"settings\.json does not say which settings the run has"):
+            begin(config)
+        return
+    assert not begin(config)
+    assert not (config.out / "earlier-1").exists()
+    assert begin(config), "now there is one"
 
 
 def _served(local: LocalFederation, order: Array, *, lab: bool) -> None:

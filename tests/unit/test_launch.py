@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from vflens.errors import UnavailableError
+from vflens.errors import StorageError, UnavailableError
 from vflens.experiments.run import processes as launch
+from vflens.services.folder import write_status
 
 
 def test_who_is_slow_to_stop_is_named_before_it_is_killed(
@@ -51,6 +52,21 @@ def test_a_crash_loop_ends_with_its_first_cause(tmp_path: Path, monkeypatch: pyt
         processes.wait(told.append)
     assert begun == [False, True, True]
     assert len(told) == 2
+
+
+def test_a_failed_start_is_told_in_its_own_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The status of an earlier process stays where one ends before it begins."""
+    (tmp_path / "a").mkdir()
+    write_status(tmp_path / "a", "failed", "killed long ago")
+
+    def start(role: str, file: Path, *, resume: bool) -> subprocess.Popen[bytes]:
+        (file.parent / "output.log").write_text("error: killed long ago\nerror: today's reason\n")
+        return subprocess.Popen(["sh", "-c", "exit 12"], stdin=subprocess.PIPE)
+
+    monkeypatch.setattr(launch, "_start", start)
+    processes = launch.Processes({"a": tmp_path / "a" / "config.toml"}, {"a": "passive"}, resume=True)
+    with pytest.raises(StorageError, match=r"^today's reason$"):
+        processes.wait(lambda event: None)
 
 
 def test_a_stopped_party_names_the_command_that_goes_on(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
@@ -23,10 +24,10 @@ class Started:
     """In the place of the processes: notes what is started, and lets it end well."""
 
     def __init__(self) -> None:
-        self.parties: list[str] = []
+        self.files: list[Path] = []
 
     def __call__(self, configs: dict[str, Path], roles: Any, **_: Any) -> Started:
-        self.parties = sorted(configs)
+        self.files += [file for _, file in sorted(configs.items())]
         return self
 
     def __enter__(self) -> Started:
@@ -79,26 +80,43 @@ def sockets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path
     return folder, path_of(load_party(folder / "first/active/config.toml").address).parent
 
 
-def test_what_had_not_begun_is_named(folder: Path, started: Started, vflens: Run) -> None:
+def test_what_had_not_begun_begins(folder: Path, started: Started, vflens: Run) -> None:
     done = vflens("resume", folder)
-    assert done.err.splitlines()[-1] == (
-        "the-second: left out, since it had not begun; vflens run begins it in another folder"
-    )
-    assert sorted(f.name for f in folder.iterdir() if f.is_dir()) == ["first", "the-second"]
+    assert done.err.splitlines() == [
+        "first: all parties started",
+        "first: all parties finished",
+        "the-second: all parties started",
+        "the-second: all parties finished",
+    ]
+    assert [file.parent.parent.name for file in started.files] == ["first"] * 3 + ["the-second"] * 3
 
 
 def test_every_party_of_an_unfinished_run_is_started(folder: Path, started: Started) -> None:
     """One that has finished may be needed by another, or ends at once."""
-    result = command.resume(folder)
-    assert started.parties == ["active", "coordinator", "passive"]
-    assert (result.scenarios, result.left_out) == ((folder / "first",), (folder / "the-second",))
+    result = command.resume(folder / "first")
+    assert [file.parent.name for file in started.files] == ["active", "coordinator", "passive"]
+    assert result.scenarios == (folder / "first",)
+
+
+@pytest.mark.parametrize("lost", ["first/active/config.toml", "the-second"])
+def test_an_experiment_that_was_not_dealt_whole_is_refused(folder: Path, started: Started, lost: str) -> None:
+    if (folder / lost).is_file():
+        (folder / lost).unlink()
+    else:
+        shutil.rmtree(folder / lost)
+        (folder / lost).mkdir()
+    with pytest.raises(ConfigError, match=r"was not dealt whole, .*: begin anew with vflens run$") as refused:
+        command.resume(folder)
+    assert str(refused.value).startswith(str(folder / Path(lost).parts[0]))
+    assert not started.files
 
 
 def test_a_finished_experiment_is_not_resumed(folder: Path, started: Started) -> None:
-    write_status(folder / "first/passive", "finished")
+    for file in folder.glob("*/*/config.toml"):
+        write_status(file.parent, "finished")
     with pytest.raises(ConfigError, match=r"^.* holds no unfinished run: give the folder of a run that was"):
         command.resume(folder)
-    assert not started.parties
+    assert not started.files
 
 
 def test_a_run_that_goes_on_is_refused_and_keeps_its_sockets(
@@ -110,7 +128,7 @@ def test_a_run_that_goes_on_is_refused_and_keeps_its_sockets(
     assert str(refused.value) == (
         f"{folder}/first is in use by processes of active: wait for their end, or stop them"
     )
-    assert not started.parties
+    assert not started.files
     assert listening.is_dir()
 
 
@@ -134,7 +152,7 @@ def test_who_comes_second_leaves_the_sockets(
 def test_the_end_removes_the_sockets(sockets: tuple[Path, Path], started: Started) -> None:
     folder, listening = sockets
     command.resume(folder)
-    assert started.parties
+    assert started.files
     assert not listening.exists()
 
 
@@ -146,7 +164,7 @@ def test_the_folder_of_sockets_is_made_again(
     listening.rmdir()
     found: list[int] = []
     monkeypatch.setattr(started, "wait", lambda _: found.append(listening.stat().st_mode & 0o777))
-    command.resume(folder)
+    command.resume(folder / "first")
     assert found == [0o700]
 
 
@@ -158,7 +176,7 @@ def test_a_run_that_was_moved_aside_is_not_resumed(folder: Path, started: Starte
         write_status(file.parent, "finished")
     with pytest.raises(ConfigError, match=r" holds no unfinished run: "):
         command.resume(folder / at)
-    assert not started.parties
+    assert not started.files
 
 
 def test_the_present_folder_is_named(

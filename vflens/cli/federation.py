@@ -103,9 +103,7 @@ def resume(
     ] = 0,
     json: Json = False,
 ) -> None:
-    """Go on with the runs of an experiment that were interrupted, and report them.
-
-    Scenarios that had not begun are left out: `vflens run` runs them.
+    """Go on with an experiment that was interrupted: its unfinished scenarios, and those that had not begun.
 
     Example: vflens resume runs/digits
     """
@@ -117,8 +115,6 @@ def resume(
 
     result = resume_runs(folder, restart=restart, tell=tell)
     _emit_result(result, json)
-    for home in result.left_out:
-        note(f"{home.name}: left out, since it had not begun; vflens run begins it in another folder")
 
 
 def check(

@@ -49,6 +49,7 @@ class Processes:
         self._configs, self._roles = configs, roles
         self._folders = {party: file.parent for party, file in configs.items()}
         self._left = dict.fromkeys(configs, restart)
+        self._earlier = {party: _noted(folder) for party, folder in self._folders.items()}
         self._first: dict[str, str] = {}  # why a party was first started again
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         try:
@@ -108,7 +109,7 @@ class Processes:
         return again
 
     def _cause(self, party: str, code: int) -> str:
-        return self._killed(party, code) if code < 0 else _reason(self._folders[party])
+        return self._killed(party, code) if code < 0 else self._reason(party)
 
     def _killed(self, party: str, code: int) -> str:
         return self._stopped(party, f"killed by {signal.Signals(-code).name}")
@@ -158,6 +159,14 @@ class Processes:
                 with suppress(StorageError):
                     write_status(self._folders[party], "failed", self._killed(party, code))
 
+    def _reason(self, party: str) -> str:
+        """Why the party failed: the reason in its status, else its last output; a status from before this
+        launcher tells another failure.
+        """
+        noted = _noted(self._folders[party])
+        said = _last_error(self._folders[party] / "output.log")
+        return (said or noted) if noted == self._earlier[party] else noted
+
     def _raise_failure(self, ended: Mapping[str, int]) -> None:
         """The party that failed itself comes before parties that only lost another one."""
         failed = {p: code for p, code in ended.items() if code}
@@ -174,7 +183,7 @@ class Processes:
         if code == INTERRUPTED:
             raise UnavailableError(self._stopped(party, "stopped by a signal"))
         raise by_exit_code(code)(
-            _reason(self._folders[party])
+            self._reason(party)
             or f"party {party!r} ended with exit code {code}: look at {self._folders[party]}/output.log"
         )
 
@@ -228,13 +237,12 @@ def _event(line: bytes) -> Document:
         return {}
 
 
-def _reason(folder: Path) -> str:
-    """Why the party failed: the reason in its status, else its last output."""
+def _noted(folder: Path) -> str:
+    """The reason in the party's status, "" without a readable one."""
     try:
-        reason = str(json_object(read_text(folder / "status.json"))["reason"])
+        return str(json_object(read_text(folder / "status.json"))["reason"])
     except (OSError, ValueError, KeyError, TypeError):
-        reason = ""
-    return reason or _last_error(folder / "output.log")
+        return ""
 
 
 def _last_error(log: Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from vflens.config import load_party
@@ -14,7 +15,7 @@ from vflens.services.folder import is_held, state_of
 
 
 def resume(folder: Path, *, restart: int = 0, tell: Tell = lambda scenario, event: None) -> Run:
-    """Resume every run below ``folder`` that began and is not finished; other scenarios stay out.
+    """Resume every run below ``folder`` that is not finished, and begin those that had not begun.
 
     Args:
         folder: of an experiment, or of one of its scenarios.
@@ -22,7 +23,8 @@ def resume(folder: Path, *, restart: int = 0, tell: Tell = lambda scenario, even
         tell: called with the scenario and each event.
 
     Raises:
-        ConfigError: it holds no unfinished run, or one whose parties still run.
+        ConfigError: it holds no unfinished run, one whose parties still run, or an experiment that was not
+            dealt whole.
         VflensError: the error of the party that failed.
     """
     folder = folder.resolve()  # "." has no name
@@ -30,6 +32,7 @@ def resume(folder: Path, *, restart: int = 0, tell: Tell = lambda scenario, even
     unfinished = [home for home in homes if _unfinished(home)]
     if not unfinished:
         raise ConfigError(f"{folder} holds no unfinished run: give the folder of a run that was interrupted")
+    _check_dealt(folder, homes)
     for home in unfinished:
         _check_idle(home)
     for home in unfinished:
@@ -44,8 +47,7 @@ def resume(folder: Path, *, restart: int = 0, tell: Tell = lambda scenario, even
             if not _held(home):  # else another command's parties, started meanwhile, listen there
                 remove_sockets(configs)
         tell(home.name, {"event": "finished"})
-    left_out = tuple(sorted(f for f in folder.iterdir() if f.is_dir() and not any(f.iterdir())))
-    return Run(folder, tuple(homes), write_report(homes, folder / "report.html"), left_out)
+    return Run(folder, tuple(homes), write_report(homes, folder / "report.html"))
 
 
 def _homes(folder: Path) -> list[Path]:
@@ -53,6 +55,20 @@ def _homes(folder: Path) -> list[Path]:
     files = [*folder.glob("*/config.toml"), *folder.glob("*/*/config.toml")]
     homes = {file.parent.parent for file in files}
     return sorted(home for home in homes if not (home / "config.toml").exists())
+
+
+def _check_dealt(folder: Path, homes: Iterable[Path]) -> None:
+    """Refuse an experiment that was interrupted before its first party started.
+
+    Raises:
+        ConfigError: names the scenario that was not dealt.
+    """
+    empty = [f for f in folder.iterdir() if f.is_dir() and not any(f.iterdir())]
+    cut = [h for h in homes if not all((f / "config.toml").exists() for f in h.iterdir() if f.is_dir())]
+    if not_dealt := sorted([*empty, *cut]):
+        raise ConfigError(
+            f"{not_dealt[0]} was not dealt whole, and no party of {folder} began: begin anew with vflens run"
+        )
 
 
 def _held(home: Path) -> list[str]:

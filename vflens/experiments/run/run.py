@@ -23,21 +23,17 @@ Tell = Callable[[str, Document], None]
 
 @dataclass(frozen=True)
 class Run:
-    """The output of an experiment: one folder per scenario, and the report on all of them.
-
-    ``left_out``: the folders of scenarios that never began.
-    """
+    """The output of an experiment: one folder per scenario, and the report on all of them."""
 
     folder: Path
     scenarios: tuple[Path, ...]
     report: Path
-    left_out: tuple[Path, ...] = ()
 
 
 def run(
     experiment: AnyPartiesExperiment, *, in_process: bool = False, tell: Tell = lambda scenario, event: None
 ) -> Run:
-    """Run every scenario of ``experiment`` and write ``report.html``.
+    """Run every scenario of ``experiment`` and write ``report.html``; all are dealt before the first begins.
 
     Args:
         experiment: what to run.
@@ -52,23 +48,25 @@ def run(
     folder = fresh_folder(experiment.out / experiment.name)
     report, scenarios = folder / "report.html", list[Path]()
     homes = [folder / scenario.name.replace(" ", "-") for scenario in experiment.scenarios]
+    dealt = list[dict[str, Path]]()
     try:
         for home in homes:
-            home.mkdir(mode=0o700)  # an empty one has not begun
+            home.mkdir(mode=0o700)  # all before one is dealt: resume sees whether all were
         for scenario, home in zip(experiment.scenarios, homes, strict=True):
-            configs = write_parties(experiment, scenario, tables, home, root)
+            dealt.append(write_parties(experiment, scenario, tables, home, root))
+        for scenario, home, configs in zip(experiment.scenarios, homes, dealt, strict=True):
             scenarios.append(home)
             tell(scenario.name, {"event": "started", "folder": str(folder)})
-            try:
-                _run_one(experiment, scenario, configs, in_process, tell)
-            finally:
-                remove_sockets(configs)
+            _run_one(experiment, scenario, configs, in_process, tell)
             tell(scenario.name, {"event": "finished"})
     except BaseException:
         if scenarios:
             with suppress(VflensError):  # the run's error matters more than the report's
                 write_report(scenarios, report)
         raise
+    finally:
+        for configs in dealt:
+            remove_sockets(configs)
     return Run(folder, tuple(scenarios), write_report(scenarios, report))
 
 
