@@ -22,7 +22,6 @@ from vflens.storage.heads import LOGS
 from vflens.types import (
     DTYPES,
     INT32_MAX,
-    MAX_PIXEL,
     ColumnInfo,
     Exchange,
     PartyInfo,
@@ -35,7 +34,7 @@ from vflens.types import (
 )
 
 INT32 = st.integers(0, INT32_MAX)
-PLACES = st.integers(0, MAX_PIXEL)
+PLACES = st.integers(0, 39)  # their box, in three directions too, is small enough for a picture
 NAMES = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Zl", "Zp")), max_size=12)
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 ROWS = hnp.arrays("<i4", hnp.array_shapes(max_dims=1, min_side=0, max_side=6))

@@ -11,7 +11,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from vflens.errors import ConfigError
 from vflens.names import REMEDIES
-from vflens.storage.regular import read_bytes
+from vflens.storage.regular import MOST_TOML, read_bytes
 from vflens.types import Role
 
 T = TypeVar("T")
@@ -25,7 +25,8 @@ def read_toml(file: Path) -> dict[str, Any]:
         ConfigError: it cannot be read or is not TOML.
     """
     try:
-        settings = tomllib.loads(read_bytes(file).decode("utf-8-sig"))  # some editors put a mark at the start
+        text = read_bytes(file, MOST_TOML).decode("utf-8-sig")  # some editors put a mark at the start
+        settings = tomllib.loads(text)
     except OSError as error:
         raise ConfigError(
             f"configuration {file} cannot be read ({error.strerror}): check the path"

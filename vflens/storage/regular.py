@@ -8,10 +8,17 @@ from __future__ import annotations
 
 import os
 import stat
-from errno import EINVAL, ELOOP
+import sys
+from errno import EFBIG, EINVAL, ELOOP
 from io import FileIO
 from pathlib import Path
 from typing import BinaryIO, Literal
+
+#: Bytes of a JSON file: as Python objects they take seven times as much. A hundred clients with images of
+#: 3,072 columns take half of it in ``federation.json``.
+MOST_TEXT = 1 << 26
+#: Bytes of a TOML file, which takes about a second a megabyte.
+MOST_TOML = 1 << 23
 
 
 def opened(file: Path) -> BinaryIO:
@@ -51,19 +58,26 @@ def make_folder(folder: Path) -> None:
         raise _link(OSError(ELOOP, ""))
 
 
-def read_bytes(file: Path) -> bytes:
-    """The bytes of ``file``; see :func:`opened`."""
+def read_bytes(file: Path, most: int = sys.maxsize) -> bytes:
+    """The bytes of ``file``; see :func:`opened`.
+
+    Raises:
+        OSError: it cannot be read, or has more than ``most`` bytes: a sparse file takes none of its disk.
+    """
     with opened(file) as stream:
+        size = os.fstat(stream.fileno()).st_size
+        if size > most:
+            raise OSError(EFBIG, f"it has {size:,} bytes, more than {most:,}")
         return stream.read()
 
 
-def read_text(file: Path) -> str:
-    """The UTF-8 text in ``file``; see :func:`opened`.
+def read_text(file: Path, most: int = MOST_TEXT) -> str:
+    """The UTF-8 text in ``file``; see :func:`read_bytes`.
 
     Raises:
         UnicodeDecodeError: it is no UTF-8.
     """
-    return read_bytes(file).decode()
+    return read_bytes(file, most).decode()
 
 
 def _without_waiting(file: str, flags: int) -> int:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
 
-from vflens.types import Array, ColumnInfo, Pixel
+from vflens.types import MAX_PIXEL, Array, ColumnInfo, Pixel
+
+_LARGEST_BOX = 1 << 16  # places that a picture of any columns may have
+_MOST_EMPTY = 64  # places of a larger one for each column
 
 
 def pixel_places(columns: Sequence[ColumnInfo]) -> Array | None:
@@ -19,6 +23,22 @@ def pixel_places(columns: Sequence[ColumnInfo]) -> Array | None:
     if not pixels or len(pixels) < len(columns):
         return None
     return np.array([(*pixel, 0)[:3] for pixel in pixels])
+
+
+def too_wide(columns: Sequence[ColumnInfo]) -> str:
+    """A sentence where the columns are pixels so far apart that a picture of their box takes far more memory
+    than they do, or pixels without a place in any picture; "" else.
+    """
+    found = [(*c.pixel, 0)[:3] for c in columns if c.pixel is not None]
+    if not found or len(found) < len(columns):
+        return ""
+    if odd := [place for place in found if not 0 <= min(place) <= max(place) <= MAX_PIXEL]:
+        return f"pixel {odd[0]} is none: number them from 0 to {MAX_PIXEL}"
+    sides = [max(places) - min(places) + 1 for places in zip(*found, strict=True)]
+    if math.prod(sides) <= max(_LARGEST_BOX, _MOST_EMPTY * len(found)):
+        return ""
+    box = " x ".join(map(str, sides))
+    return f"{len(found)} pixels lie in a box of {box}: number them without large gaps"
 
 
 def image_columns(height: int, width: int, channels: int = 0) -> list[ColumnInfo]:

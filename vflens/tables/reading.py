@@ -17,6 +17,7 @@ from vflens.names import has_controls, repeated
 from vflens.storage.arrow import in_numpy, strings
 from vflens.tables.description import PartyFile
 from vflens.tables.exact_numbers import as_floats, beyond_exact, refuse_rounded
+from vflens.tables.pixels import too_wide
 from vflens.tables.table import TRAIN, Table
 from vflens.types import Array, ColumnInfo, Pixel
 
@@ -75,6 +76,8 @@ def table_of(spec: PartyFile, cells: Cells) -> Table:
     twice = repeated(c.name for c in columns)
     if twice is not None:
         raise DataError(f"one-hot column {twice!r} has the name of another column: rename that one")
+    if problem := too_wide(columns):
+        raise DataError(f"pixels: {problem}")
     as_bytes = _holds_images(columns) and cells.are_bytes(names)
     shape = len(ids), len(columns)
     features = np.zeros(shape, np.uint8) if as_bytes else np.full(shape, np.nan)

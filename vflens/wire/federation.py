@@ -18,6 +18,7 @@ from vflens.protocol.federation import Federation
 from vflens.protocol.horizontal import HorizontalFederation, check_alike
 from vflens.protos import vfl_pb2 as pb
 from vflens.storage.json_file import json_object
+from vflens.tables.pixels import too_wide
 from vflens.types import MAX_PIXEL, ColumnInfo, PartyInfo, Pixel, Role
 from vflens.wire.codec import decode_rows, encode_rows
 
@@ -78,6 +79,8 @@ def decode_party(message: pb.PartyInfo) -> PartyInfo:
             "hexadecimal digits are due, or none"
         )
     columns = tuple(map(_column, message.columns))
+    if problem := too_wide(columns):
+        raise ProtocolError(f"columns of party {message.name!r}: {problem}")
     numbers = (message.n_classes, classes, message.train_rows, message.predict_rows, message.mask_key)
     return PartyInfo(message.name, Role(message.role), columns, *numbers)
 

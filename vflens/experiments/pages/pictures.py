@@ -11,7 +11,7 @@ import numpy as np
 from vflens.errors import DataError
 from vflens.experiments.results.folders import PartyRun, Run
 from vflens.experiments.results.results import final, ranking
-from vflens.tables.pixels import pixel_places
+from vflens.tables.pixels import pixel_places, too_wide
 from vflens.types import Array, Document, Role
 
 _SAMPLES = 6  # rows shown per run and target: two runs stand side by side
@@ -60,8 +60,15 @@ def _block(
 
 
 def pixels(run: Run, target: str) -> Array:
-    """(d, 3) places of the target's columns in their bounding box; empty unless all are pixels."""
-    found = pixel_places(run.infos()[target].columns if target in run.infos() else ())
+    """(d, 3) places of the target's columns in their bounding box; empty unless all are pixels.
+
+    Raises:
+        DataError: the box is far larger than the columns fill.
+    """
+    columns = run.infos()[target].columns if target in run.infos() else ()
+    if problem := too_wide(columns):
+        raise DataError(f"columns of {target!r} in run {run.name!r}: {problem}")
+    found = pixel_places(columns)
     if found is None:
         return np.zeros((0, 3), np.int64)
     places: Array = found - found.min(axis=0)

@@ -22,7 +22,7 @@ from vflens.models.family import checked_model
 from vflens.score.pictures import set_of
 from vflens.storage.files import UNREADABLE, read_arrays
 from vflens.storage.metrics import parquet_rows
-from vflens.storage.regular import read_text
+from vflens.storage.regular import MOST_TOML, read_text
 from vflens.types import Array, Document, Facts, PartyInfo, Role
 
 _MARKS = ("config.toml", "federation.json", "status.json", "metrics.parquet")
@@ -278,7 +278,7 @@ def _reason(error: Exception) -> str:
 
 def _config(path: Path) -> Document:
     with _reading(path, "TOML"):
-        return tomllib.loads(read_text(path)) if path.exists() else {}
+        return tomllib.loads(read_text(path, MOST_TOML)) if path.exists() else {}
 
 
 def _json(path: Path, model: type[File]) -> Document:
@@ -292,7 +292,7 @@ def _metrics(path: Path) -> tuple[Metric, ...]:
     if not path.exists():
         return ()
     with _reading(path, "metrics"):
-        return TypeAdapter(tuple[Metric, ...]).validate_python(tuple(parquet_rows(path)))
+        return TypeAdapter(tuple[Metric, ...]).validate_python(tuple(parquet_rows(path, limited=True)))
 
 
 def _pictures(path: Path) -> dict[str, dict[str, Array]]:
