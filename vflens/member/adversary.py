@@ -18,7 +18,7 @@ from vflens.errors import ConfigError, KnowledgeError, PluginError, ProtocolErro
 from vflens.plugins.attack import Attack
 from vflens.plugins.server_view import ServerView
 from vflens.plugins.view import AdversaryView
-from vflens.protocol.acts import Guess, Submission
+from vflens.protocol.acts import Guess, Receipt, Submission
 from vflens.protocol.link import Links
 from vflens.randomness import stream
 from vflens.score.service import scorable
@@ -101,6 +101,9 @@ class Adversary:
     ) -> None:
         """Send what attacks ``found`` of the same rows; ``scored``, ``estimates`` and ``step`` as in a
         submission.
+
+        Raises:
+            ProtocolError: the receipt is of another submission.
         """
         party, rows = self._attacker, next(iter(found.values())).rows
         guesses = tuple(Guess(name, e.values, numbered(e.status)) for name, e in found.items())
@@ -115,12 +118,37 @@ class Adversary:
         add = partial(
             party.metrics.add, adversary=party.name, target=target, scored_set=submission.figures_of
         )
-        for attack, error in receipt.errors.items():
+        for attack, error in self._errors(receipt, submission, target).items():
             metric, value = self._figure(attack, error)
             add(metric, value, attack=attack, rows=len(rows))
             shown.setdefault(metric, {})[attack] = value
         party.log.info("receipt", target=target, rows=receipt.rows, attacks=receipt.attacks, **shown)
         party.metrics.save()
+
+    def _errors(self, receipt: Receipt, submission: Submission, target: str) -> Mapping[str, float]:
+        """What ``target`` says of each attack, in lab mode alone: elsewhere it could say anything."""
+        due = {guess.attack for guess in submission.guesses}
+        if (receipt.rows, receipt.attacks) != (len(submission.rows), len(due)):
+            raise ProtocolError(
+                f"the receipt of {target!r} is of {receipt.rows} rows and {receipt.attacks} attacks: "
+                f"{len(submission.rows)} and {len(due)} were submitted"
+            )
+        if not self._attacker.config.lab:
+            return {}
+        odd = sorted(due ^ set(receipt.errors)) or [
+            n for n, e in receipt.errors.items() if not self._may_be(n, e)
+        ]
+        if odd:
+            raise ProtocolError(
+                f"the receipt of {target!r} has {receipt.errors.get(odd[0])} as error of attack {odd[0]!r}: "
+                "a finite error of each submitted attack is due"
+            )
+        return receipt.errors
+
+    def _may_be(self, attack: str, error: float) -> bool:
+        """Whether ``error`` can be a mean square; of other attacks than on columns a share."""
+        most = np.finfo(float).max if self.attacks[attack].estimates == "features" else 1.0
+        return bool(0 <= error <= most)
 
     def _figure(self, attack: str, error: float) -> tuple[str, float]:
         """The metric's name and value of a receipt: wrong labels are recorded as the share of right ones."""
