@@ -21,7 +21,7 @@ from vflens.experiments.results.folders import read_runs
 from vflens.experiments.run import processes as launch
 from vflens.experiments.run.dealer import deal_tables, write_parties
 from vflens.experiments.run.experiment import Experiment
-from vflens.experiments.run.processes import Processes
+from vflens.experiments.run.processes import Processes, prepared
 from vflens.experiments.run.run import run
 from vflens.services.process import link_to, start_server
 from vflens.wire.channel import open_aio_channel, open_channel
@@ -86,7 +86,7 @@ def predicting(out: Path, rows: int, **more: Any) -> Iterator[ActiveParty]:
     assert isinstance(config, ActiveConfig)
     roles = {party: role.value for party, role in setup.roles().items()}
     links = {p.name: link_to(p, config) for p in config.peers}
-    with Processes(configs, roles):
+    with prepared([setup.model]) as forks, Processes(configs, roles, forks):
         party = ActiveParty(config, links)
         server = start_server(party, config, party.log)
         assert party.begun.wait(60)

@@ -27,7 +27,7 @@ def watching() -> Iterator[dict[str, float]]:
 
 def _watch(peaks: dict[str, float], over: Event) -> None:
     while not over.is_set():
-        for child in psutil.Process().children():
+        for child in psutil.Process().children(recursive=True):
             with suppress(psutil.Error, OSError, ValueError, IndexError):  # it ended meanwhile
                 command = child.cmdline()
                 status = Path(f"/proc/{child.pid}/status").read_text(encoding="utf-8")

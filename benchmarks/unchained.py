@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vflens.cli.main import main
+from vflens.cli import main as program
 from vflens.storage.chain import Chain
 from vflens.storage.release_digests import ReleaseDigests
 
@@ -13,6 +13,7 @@ def leave_out() -> None:
     ReleaseDigests.add = lambda *_: None  # type: ignore[method-assign]
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Be such a process."""
     leave_out()
-    main()
+    program.main()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vflens.cli.main import main
+from vflens.cli import main as program
 from vflens.storage.journal import Journal
 
 
@@ -11,6 +11,7 @@ def leave_out() -> None:
     Journal.append = lambda self, released: None  # type: ignore[method-assign]
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Be such a process."""
     leave_out()
-    main()
+    program.main()

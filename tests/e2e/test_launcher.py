@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -19,19 +20,24 @@ from processes import (
 )
 
 
+def descendants(launcher: subprocess.Popen[Any]) -> list[psutil.Process]:
+    found: list[psutil.Process] = psutil.Process(launcher.pid).children(recursive=True)
+    return found
+
+
 class TestLauncher:
     def test_nobody_survives_a_killed_launcher(self, tmp_path: Path) -> None:
         file = experiment_file(tmp_path, training=SLOW)
         launcher = subprocess.Popen([*VFLENS, "run", str(file)], env=ENVIRONMENT, stderr=subprocess.DEVNULL)
-        eventually(lambda: len(psutil.Process(launcher.pid).children()) == 3)
-        children = psutil.Process(launcher.pid).children()
+        eventually(lambda: len(descendants(launcher)) == 4)  # the parties, and the process that forks them
+        children = descendants(launcher)
         eventually(lambda: (tmp_path / "runs/tiny/run/active/transcript/payload.bin").stat().st_size > 0)
         launcher.kill()
         launcher.wait()
         gone, alive = psutil.wait_procs(children, timeout=40)
         for child in alive:
             child.kill()
-        assert len(gone) == 3
+        assert len(gone) == 4
         status = json.loads((tmp_path / "runs/tiny/run/coordinator/status.json").read_text())
         assert (status["state"], status["reason"]) == ("interrupted", "stopped by a signal")
 
@@ -60,17 +66,30 @@ class TestLauncher:
         )
         home = tmp_path / "runs/tiny/run"
         eventually(lambda: (home / "active/transcript/payload.bin").stat().st_size > 0)
-        party = next(
-            c
-            for c in psutil.Process(launcher.pid).children()
-            if str(home / who / "config.toml") in c.cmdline()
-        )
+        party = next(c for c in descendants(launcher) if str(home / who / "config.toml") in c.cmdline())
         party.kill()
         _, said = launcher.communicate(timeout=40)
         assert launcher.returncode == 11
         remedy = f"go on with vflens resume {home}"
         assert STAGE.sub("", said) == f"error: party '{who}' was killed by SIGKILL: {remedy}\n"
         assert json.loads((home / who / "status.json").read_text())["state"] == "failed"
+
+    def test_the_process_that_forks_them_was_killed(self, tmp_path: Path) -> None:
+        file = experiment_file(tmp_path, training=SLOW)
+        launcher = subprocess.Popen(
+            [*VFLENS, "run", str(file)], env=ENVIRONMENT, stderr=subprocess.PIPE, text=True
+        )
+        home = tmp_path / "runs/tiny/run"
+        eventually(lambda: (home / "active/transcript/payload.bin").stat().st_size > 0)
+        parties = descendants(launcher)
+        (forking,) = psutil.Process(launcher.pid).children()
+        forking.kill()
+        _, said = launcher.communicate(timeout=40)
+        assert launcher.returncode == 11
+        sentence = "the process that starts the parties was killed by SIGKILL: go on with vflens resume"
+        assert STAGE.sub("", said) == f"error: {sentence} {home}\n"
+        assert not psutil.wait_procs(parties, timeout=40)[1]
+        assert json.loads((home / "passive/status.json").read_text())["state"] != "running"
 
     def test_two_runs_at_a_time_share_no_folder(self, tmp_path: Path) -> None:
         file = experiment_file(tmp_path)

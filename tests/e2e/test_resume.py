@@ -127,13 +127,14 @@ def test_a_launched_run_is_resumed_and_restarts_its_parties(tmp_path: Path, undi
 
     with launched("run", str(experiment_file(tmp_path, **LONG))) as launcher:
         eventually(lambda: received() >= 20, SECONDS)
-        children = psutil.Process(launcher.pid).children()
+        children = psutil.Process(launcher.pid).children(recursive=True)
         launcher.kill()
         assert not psutil.wait_procs(children, timeout=SECONDS)[1]
     with launched("resume", str(tmp_path / "runs/tiny"), "--restart", "1") as again:
         before = received()
         eventually(lambda: received() >= before + 20, SECONDS)
-        next(c for c in psutil.Process(again.pid).children() if "passive" in c.cmdline()).kill()
+        parties = psutil.Process(again.pid).children(recursive=True)
+        next(c for c in parties if "passive" in c.cmdline()).kill()
         assert again.wait(timeout=SECONDS) == 0
     assert results(home)[0] == undisturbed[0]
 

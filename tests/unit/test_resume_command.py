@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ class Started:
     def __init__(self) -> None:
         self.files: list[Path] = []
 
-    def __call__(self, configs: dict[str, Path], roles: Any, **_: Any) -> Started:
+    def __call__(self, configs: dict[str, Path], roles: Any, forks: Any, **_: Any) -> Started:
         self.files += [file for _, file in sorted(configs.items())]
         return self
 
@@ -61,6 +61,8 @@ def _interrupted(out: Path, monkeypatch: pytest.MonkeyPatch, **changes: Any) -> 
         raise VflensError("interrupted")
 
     monkeypatch.setattr(running, "_run_one", interrupted)
+    monkeypatch.setattr(running, "prepared", nullcontext)
+    monkeypatch.setattr(command, "prepared", nullcontext)
     scenarios = [{"name": "first"}, {"name": "the second"}]
     with pytest.raises(VflensError, match=r"^interrupted$"):
         running.run(experiment(out, scenarios=scenarios, **changes))

@@ -68,6 +68,8 @@ class ModelFamily(BaseModel, ABC):
     closed_forms: ClassVar[bool] = False
     #: Hooks of defences that a run of it never comes past.
     unused_hooks: ClassVar[frozenset[str]] = frozenset({"wrap_model", "penalty"})
+    #: Modules that a launcher loads once for all parties of a run; none starts a thread.
+    prepared: ClassVar[tuple[str, ...]] = ()
     #: Where a part can compute.
     devices: ClassVar[frozenset[str]] = frozenset({"cpu"})
 

@@ -1,12 +1,12 @@
 """The launcher: one local process per party; it waits until all have ended.
 
-The launcher holds every child's standard input. If the launcher ends in any way, its children read the end of
-that input and stop. If one party fails, the launcher stops the others.
+The parties are forked from one process that has loaded VFLens (:class:`Forks`). The launcher holds every
+child's standard input. If the launcher ends in any way, its children read the end of that input and stop. If
+one party fails, or the process that forks them, the launcher stops the others.
 """
 
 from __future__ import annotations
 
-import os
 import shlex
 import signal
 import subprocess
@@ -17,7 +17,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from vflens.errors import INTERRUPTED, StorageError, UnavailableError, VflensError, by_exit_code
+from vflens.models.family import ModelFamily
 from vflens.services.folder import write_status
+from vflens.services.forking.forks import Fork, Forks
 from vflens.services.lifeline import LAUNCHED
 from vflens.storage.json_file import json_object
 from vflens.storage.private import owner_only
@@ -29,8 +31,14 @@ _SILENT_SECONDS = 4.0  # of it, before the user sees the names of late parties
 _END_SECONDS = 8.0  # after one party failed, for the others to notice it and end
 
 ENTRY = "vflens.cli.main"  # module of a party's process
+_LOADED = ("vflens.services.process",)  # what every party needs of VFLens
 
 Event = Callable[[Document], None]
+
+
+def prepared(models: Iterable[ModelFamily]) -> Forks:
+    """The process that forks the parties of runs with these models."""
+    return Forks(*_LOADED, *sorted({m for model in models for m in model.prepared}), entry=ENTRY)
 
 
 class Processes:
@@ -39,22 +47,29 @@ class Processes:
     Args:
         configs: the configuration file of every party.
         roles: its role.
+        forks: starts them.
         restart: how often each is started again after it was killed or crashed.
         resume: go on with their unfinished runs.
     """
 
     def __init__(
-        self, configs: Mapping[str, Path], roles: Mapping[str, str], *, restart: int = 0, resume: bool = False
+        self,
+        configs: Mapping[str, Path],
+        roles: Mapping[str, str],
+        forks: Forks,
+        *,
+        restart: int = 0,
+        resume: bool = False,
     ) -> None:
-        self._configs, self._roles = configs, roles
+        self._configs, self._roles, self._forks = configs, roles, forks
         self._folders = {party: file.parent for party, file in configs.items()}
         self._left = dict.fromkeys(configs, restart)
         self._earlier = {party: _noted(folder) for party, folder in self._folders.items()}
         self._first: dict[str, str] = {}  # why a party was first started again
-        self._children: dict[str, subprocess.Popen[bytes]] = {}
+        self._children: dict[str, Fork] = {}
         try:
             for party, file in configs.items():
-                self._children[party] = _start(roles[party], file, resume=resume)
+                self._children[party] = _start(forks, roles[party], file, resume=resume)
         except OSError as error:
             self.stop()
             raise VflensError(
@@ -81,6 +96,7 @@ class Processes:
         deadline = float("inf")
         while time.monotonic() < deadline:
             _pass_on(followed, tell)
+            self._check_forks()
             idle = not self._running()
             if not self._start_again(tell) and idle:
                 break
@@ -94,6 +110,14 @@ class Processes:
         self._note_killed()
         self._raise_failure(ended)
 
+    def _check_forks(self) -> None:
+        """Raises UnavailableError: the process that forks the parties, and knows how they end, is gone."""
+        if self._forks.lost:
+            home = shlex.quote(str(next(iter(self._folders.values())).parent))
+            raise UnavailableError(
+                f"the process that starts the parties {self._forks.lost}: go on with vflens resume {home}"
+            )
+
     def _start_again(self, tell: Event) -> bool:
         """Resume the parties that were killed or crashed, as often as allowed; whether there was one."""
         again = False
@@ -103,8 +127,10 @@ class Processes:
                 self._left[party] -= 1
                 self._first.setdefault(party, reason)
                 tell({"event": "resumed", "party": party, "reason": reason})
-                _close_input(self._children[party])
-                self._children[party] = _start(self._roles[party], self._configs[party], resume=True)
+                self._children[party].close()
+                self._children[party] = _start(
+                    self._forks, self._roles[party], self._configs[party], resume=True
+                )
                 again = True
         return again
 
@@ -133,21 +159,22 @@ class Processes:
             )
         self._wait_until(start + _PATIENCE_SECONDS)
         for child in self._children.values():
-            child.kill()  # no effect on an ended process
-            child.wait()
-            _close_input(child)
+            child.kill()
+            with suppress(subprocess.TimeoutExpired):  # who knows of its end does not answer
+                child.wait(_PATIENCE_SECONDS)
+            child.close()
 
     def _wait_until(self, deadline: float) -> None:
         """Wait until every process has ended, or until ``deadline`` on the monotonic clock."""
         while self._running() and time.monotonic() < deadline:
             time.sleep(0.02)
 
-    def _running(self) -> list[subprocess.Popen[bytes]]:
+    def _running(self) -> list[Fork]:
         return [c for c in self._children.values() if c.poll() is None]
 
     def _codes(self) -> dict[str, int]:
         """Party → exit code, for ended processes."""
-        return {p: c.returncode for p, c in self._children.items() if c.poll() is not None}
+        return {p: code for p, c in self._children.items() if (code := c.poll()) is not None}
 
     def _succeeded(self) -> set[str]:
         return {p for p, code in self._codes().items() if code == 0}
@@ -188,11 +215,6 @@ class Processes:
         )
 
 
-def _close_input(child: subprocess.Popen[bytes]) -> None:
-    if child.stdin:
-        child.stdin.close()
-
-
 def _pass_on(followed: Iterable[Iterator[list[Document]]], tell: Event) -> None:
     """Report the parties' new events, the earliest first."""
     events = (event for of_party in followed for event in next(of_party))
@@ -200,20 +222,10 @@ def _pass_on(followed: Iterable[Iterator[list[Document]]], tell: Event) -> None:
         tell(event)
 
 
-def _start(role: str, file: Path, *, resume: bool) -> subprocess.Popen[bytes]:
-    environment = {**os.environ, LAUNCHED: "1", "PYTHONUNBUFFERED": "1"}
-    command = [sys.executable, "-P", "-m", ENTRY, "serve", role, "--config", str(file)]
-    command += ["--resume"] if resume else []
+def _start(forks: Forks, role: str, file: Path, *, resume: bool) -> Fork:
+    command = ["serve", role, "--config", str(file), *(["--resume"] if resume else [])]
     with owner_only(), opened_to_write(file.parent / "output.log", "ab") as output:
-        # Its own session: Ctrl-C reaches only the launcher, which then ends its children in order.
-        return subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=output,
-            stderr=output,
-            env=environment,
-            start_new_session=True,
-        )
+        return forks.start(command, output.fileno(), {LAUNCHED: "1"})
 
 
 def _follow(file: Path) -> Iterator[list[Document]]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from vflens.config import load_party
+from vflens.config import LeaderConfig, load_party
 from vflens.errors import ConfigError
 from vflens.experiments.pages.report import write_report
 from vflens.experiments.run.dealer import make_sockets, remove_sockets
-from vflens.experiments.run.processes import Processes
+from vflens.experiments.run.processes import Processes, prepared
 from vflens.experiments.run.run import Run, Tell
 from vflens.services.folder import is_held, state_of
 
@@ -35,18 +35,21 @@ def resume(folder: Path, *, restart: int = 0, tell: Tell = lambda scenario, even
     _check_dealt(folder, homes)
     for home in unfinished:
         _check_idle(home)
-    for home in unfinished:
-        configs = _unfinished(home)
-        roles = {party: load_party(file).role.value for party, file in configs.items()}
-        tell(home.name, {"event": "started"})
-        make_sockets(configs)  # the end of the interrupted command removed them
-        try:
-            with Processes(configs, roles, restart=restart, resume=True) as processes:
-                processes.wait(lambda event, home=home: tell(home.name, event))  # type: ignore[misc]
-        finally:
-            if not _held(home):  # else another command's parties, started meanwhile, listen there
-                remove_sockets(configs)
-        tell(home.name, {"event": "finished"})
+    loaded = {file: load_party(file) for home in unfinished for file in _unfinished(home).values()}
+    models = [config.model for config in loaded.values() if isinstance(config, LeaderConfig)]
+    with prepared(models) as forks:
+        for home in unfinished:
+            configs = _unfinished(home)
+            roles = {party: loaded[file].role.value for party, file in configs.items()}
+            tell(home.name, {"event": "started"})
+            make_sockets(configs)  # the end of the interrupted command removed them
+            try:
+                with Processes(configs, roles, forks, restart=restart, resume=True) as processes:
+                    processes.wait(lambda event, home=home: tell(home.name, event))  # type: ignore[misc]
+            finally:
+                if not _held(home):  # else another command's parties, started meanwhile, listen there
+                    remove_sockets(configs)
+            tell(home.name, {"event": "finished"})
     return Run(folder, tuple(homes), write_report(homes, folder / "report.html"))
 
 

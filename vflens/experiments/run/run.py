@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +14,8 @@ from vflens.experiments.pages.report import write_report
 from vflens.experiments.run.any_experiment import AnyPartiesExperiment, Scenario
 from vflens.experiments.run.dealer import deal_tables, draw_root, remove_sockets, write_parties
 from vflens.experiments.run.in_process import LocalFederation
-from vflens.experiments.run.processes import Processes
+from vflens.experiments.run.processes import Processes, prepared
+from vflens.services.forking.forks import Forks
 from vflens.storage.private import owner_only
 from vflens.types import Document
 
@@ -44,6 +45,12 @@ def run(
     Raises:
         VflensError: the error of the party that failed. Earlier scenarios stay, with a report.
     """
+    forked = nullcontext() if in_process else prepared([experiment.model])
+    with forked as forks:  # it loads while tables are dealt
+        return _run(experiment, forks, tell)
+
+
+def _run(experiment: AnyPartiesExperiment, forks: Forks | None, tell: Tell) -> Run:
     tables, root = deal_tables(experiment), draw_root(experiment)
     folder = fresh_folder(experiment.out / experiment.name)
     report, scenarios = folder / "report.html", list[Path]()
@@ -57,7 +64,7 @@ def run(
         for scenario, home, configs in zip(experiment.scenarios, homes, dealt, strict=True):
             scenarios.append(home)
             tell(scenario.name, {"event": "started", "folder": str(folder)})
-            _run_one(experiment, scenario, configs, in_process, tell)
+            _run_one(experiment, scenario, configs, forks, tell)
             tell(scenario.name, {"event": "finished"})
     except BaseException:
         if scenarios:
@@ -94,12 +101,12 @@ def _run_one(
     experiment: AnyPartiesExperiment,
     scenario: Scenario,
     configs: dict[str, Path],
-    in_process: bool,
+    forks: Forks | None,
     tell: Tell,
 ) -> None:
-    if not in_process:
+    if forks:
         roles = {party: role.value for party, role in experiment.roles().items()}
-        with Processes(configs, roles, restart=experiment.restart) as processes:
+        with Processes(configs, roles, forks, restart=experiment.restart) as processes:
             processes.wait(lambda event: tell(scenario.name, event))
         return
 

@@ -71,6 +71,7 @@ class SplitNetwork(ModelFamily):
     title: ClassVar[str] = "a split network"
     scores_leave_at: ClassVar[Role] = Role.ACTIVE
     unused_hooks: ClassVar[frozenset[str]] = frozenset()
+    prepared: ClassVar[tuple[str, ...]] = ("vflens.models.networks.training",)
     devices: ClassVar[frozenset[str]] = frozenset({"cpu", "cuda"})
 
     family: Literal["split_network"] = "split_network"

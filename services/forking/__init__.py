@@ -1,0 +1,1 @@
+"""Processes forked from one that has loaded VFLens, instead of Pythons that each load it."""
