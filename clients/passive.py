@@ -152,8 +152,6 @@ class PassiveParty(VerticalParty[AlignedRun[PassivePart]]):
         with self.lock:
             self.settle()
             self.advance(Stage.DISCLOSED)
-            for what, rows in wanted:
-                self.log.info("disclosed", what=what, rows=rows)
             released = tuple(self.disclosed(what, rows, act.version) for what, rows in wanted)
             self.keep_figures()
             return released
@@ -209,6 +207,9 @@ class PassiveParty(VerticalParty[AlignedRun[PassivePart]]):
         point = _POINTS[what]
         # Two receivers may be granted different numbers of rows: those are two disclosures.
         exchange = Exchange(self.config.run, Phase.DISCLOSE, version, disclosure_number(point, count))
+        if (disclosed := self.gate.disclosed(point, exchange)) is not None:
+            return disclosed
+        self.log.info("disclosed", what=what, rows=count)
         rows = self._auxiliary_rows(count) if what == "auxiliary" else _NO_ROWS
         if what == "dataset":
             rows = np.arange(self.run.federation.rows, dtype=np.int32)

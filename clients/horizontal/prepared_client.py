@@ -174,9 +174,10 @@ class PreparedClient(DataParty):
                 raise StateError(
                     f"disclosures after round {learned} of {last}: {self.name!r} grants after the last round"
                 )
+            if self.reached.stage is Stage.TRAINING:  # a repetition is not logged: it would fill the disk
+                self.log.info("disclosed", what=[granted.what for granted in self.config.disclose])
             self.advance(Stage.DISCLOSED)
             released = tuple(self._grants.released(granted, self.gate) for granted in self.config.disclose)
-            self.log.info("disclosed", what=[granted.what for granted in self.config.disclose])
             self.keep_figures()
             return released
 

@@ -107,6 +107,10 @@ class ReleaseGate:
         """The release of training ``step`` if it is among those that are kept."""
         return next((r for r in self._last.get(point, ()) if r.exchange.step == step), None)
 
+    def disclosed(self, point: Point, exchange: Exchange) -> Released | None:
+        """The disclosure of this exchange if it was made before."""
+        return self._disclosed.get((point, exchange))
+
     def release(
         self,
         point: Point,
@@ -126,8 +130,8 @@ class ReleaseGate:
         """
         if exchange.phase is Phase.PREDICT:
             raise StateError("prediction rows are released with release_rows")
-        if exchange.phase is Phase.DISCLOSE and (point, exchange) in self._disclosed:
-            return self._disclosed[point, exchange]
+        if exchange.phase is Phase.DISCLOSE and (disclosed := self.disclosed(point, exchange)) is not None:
+            return disclosed
         if exchange.phase is Phase.TRAIN:
             self.take(exchange, rows)  # first: what is not on disk has not been released
         left = self._defended(point, exchange, rows, tensors)

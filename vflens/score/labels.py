@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import partial
 from typing import Any
 
@@ -45,10 +44,7 @@ class LabelScoring(ScoringService):
         accuracy = float((values.argmax(axis=1) == truth).mean())
         add = partial(self.adding(submission), attack=guess.attack)
         add("label_accuracy", accuracy)
-        ranked = auc(values, truth)
-        add("label_auc", ranked)
-        if math.isnan(ranked):
-            self._log.warning("label_auc is undefined: the scored rows are of one class", attack=guess.attack)
+        add("label_auc", auc(values, truth))  # NaN where the scored rows are of one class
         return 1 - accuracy
 
 

@@ -32,8 +32,8 @@ class Scored:
                 f"{file} does not say what was scored ({error}): use a folder that nobody changed"
             ) from error
 
-    def note(self, submission: Submission) -> None:
-        """Take ``submission`` as the one of its rows.
+    def note(self, submission: Submission) -> bool:
+        """Take ``submission`` as the one of its rows; whether it is the first.
 
         Raises:
             StateError: these rows came before with other guesses.
@@ -41,13 +41,15 @@ class Scored:
         """
         count, digest = len(submission.rows), _digest(submission)
         key = f"{submission.sender} {submission.figures_of} {count} {submission.estimates}".rstrip()
-        known = self._digests.setdefault(key, digest)
-        if known != digest:
+        is_first = key not in self._digests
+        if self._digests.setdefault(key, digest) != digest:
             raise StateError(
                 f"the first {count} {submission.scored_set} rows were scored before: one submission carries "
                 "all attacks on them"
             )
-        write_whole(self._file, json.dumps(self._digests).encode())
+        if is_first:
+            write_whole(self._file, json.dumps(self._digests).encode())
+        return is_first
 
 
 def _digest(submission: Submission) -> str:

@@ -87,17 +87,12 @@ class ScoringService(ABC):
         self._check_rows(submission, scored, ended=ended)
         self._check_guesses(submission)
         with self._lock:
-            if not ended:
-                self._once.note(submission)
+            is_first = ended or self._once.note(submission)
             errors = self.keep_errors(submission)  # of a repetition too: the figures may have been lost
             self._metrics.save()
-        self._log.info(
-            "scored",
-            adversary=submission.sender,
-            rows=len(submission.rows),
-            scored_set=submission.scored_set,
-            errors=dict(errors),
-        )
+        if is_first:  # repetitions would fill the disk
+            told = {"adversary": submission.sender, "scored_set": submission.scored_set}
+            self._log.info("scored", **told, rows=len(submission.rows), errors=dict(errors))
         return Receipt(len(submission.rows), len(submission.guesses), errors if self._lab else {})
 
     @abstractmethod
