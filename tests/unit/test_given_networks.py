@@ -128,6 +128,7 @@ def test_a_network_needs_rows_with_all_inputs(tmp_path: Path, refused: Refused) 
 BIG = np.zeros((2, 3, 4))
 
 
+REPEATED = [node("MatMul", "x w", "h"), node("Add", "h b", "z"), node("Add", "z z", "y")]  # for each column
 DOUBLED = [  # 2^2000 overflows
     node("MatMul", "x W2", "h0"),
     *(node("Add", f"h{i} h{i}", "y" if i == 1999 else f"h{i + 1}") for i in range(2000)),
@@ -158,6 +159,11 @@ DOUBLED = [  # 2^2000 overflows
         ([node("Gemm", "x", "y")], {}, {}, "has 1 inputs and 1 outputs"),
         ([*NODES[:4], node("Softmax", "z", "y", axis=0)], {}, {}, "has axis 0, not that of each row"),
         ([node("MatMul", "x W1", "y")], {"W1": np.zeros((5000, 2))}, {}, "has 5000 inputs, more than 4096"),
+        (REPEATED, {"w": np.ones((400, 1)), "b": np.zeros(40_000)}, {}, "400 inputs and makes 80,001 num"),
+        (REPEATED, {"w": np.ones((3, 1)), "b": np.zeros(600_000)}, {}, "makes 1,200,001 numbers of a row"),
+        (REPEATED, {"w": np.ones(3), "b": B1}, {}, r"has 'w' of shape \(3,\)"),
+        ([*NODES[:4], node("Add", "z c", "y")], {"c": np.ones((2, 4))}, {}, r"has 'c' of shape \(2, 4\)"),
+        ([*NODES[:4], node("Relu", "c", "d"), node("Add", "z d", "y")], {"c": np.ones((2, 4))}, {}, "has 'c'"),
         (DOUBLED, {}, {}, "product of all matrices' of .* something else than finite numbers"),
     ],
 )  # fmt: skip

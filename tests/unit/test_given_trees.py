@@ -58,6 +58,20 @@ def test_an_audit_reads_paths_from_the_score(tmp_path: Path, vflens: Run) -> Non
     assert found["verdict"][0].split(" errs")[0] in page.read_text(encoding="utf-8")
 
 
+def test_inputs_that_no_tree_splits_cost_next_to_nothing(tmp_path: Path, vflens: Run) -> None:
+    """A name takes a few bytes of the file."""
+    model, more = _model(), 100_000
+    model["learner"]["learner_model_param"]["num_feature"] = str(6 + more)
+    model["learner"]["feature_names"] += [f"x{i}" for i in range(more)]
+    (tmp_path / "wide.json").write_text(json.dumps(model))
+    options = ("--out", tmp_path / "a.html", "--json")
+    found = [
+        strict(vflens("audit", BANK, *MINE, "--weights", file, "--rows", "10", *options).out)["attacks"]
+        for file in (RECORDED / "bank.json", tmp_path / "wide.json")
+    ]
+    assert found[0] == found[1]
+
+
 def test_rows_with_all_inputs_are_cut_at_the_partys_columns(tmp_path: Path, vflens: Run) -> None:
     with np.load(RECORDED / "margins.npz") as recorded:
         x = recorded["x"]
@@ -89,6 +103,10 @@ def _changes() -> list[tuple[str, Any]]:
         ("gradient_booster.name is 'dart'", lambda m: m["learner"]["gradient_booster"].update(name="dart")),
         ("objective.name is 'rank:ndcg'", lambda m: m["learner"]["objective"].update(name="rank:ndcg")),
         ("num_target is 2", lambda m: m["learner"]["learner_model_param"].update(num_target="2")),
+        (
+            "num_feature is 1,048,577",
+            lambda m: m["learner"]["learner_model_param"].update(num_feature="1048577"),
+        ),
         ("'learner' is missing", lambda m: m.pop("learner")),
         ("tree_info has not one of 1 scores", lambda m: trees(m)["tree_info"].pop()),
         ("tree_info has not one of 1 scores", lambda m: trees(m)["tree_info"].__setitem__(0, 3)),

@@ -15,6 +15,7 @@ from vflens.experiments.weights.linear import LinearModel
 from vflens.experiments.weights.network import Network
 from vflens.experiments.weights.read import AnyModel
 from vflens.experiments.weights.xgboost import TreeModel
+from vflens.names import repeated
 from vflens.tables.table import Table
 from vflens.types import Array, Document
 
@@ -64,14 +65,15 @@ def places(names: Sequence[str], inputs: Sequence[str], width: int, source: str)
         raise ConfigError(
             f"the model has {width} inputs, not {len(inputs)}: name all of them in their order with --inputs"
         )
-    if repeated := [name for name in inputs if inputs.count(name) > 1]:
-        raise ConfigError(f"--inputs names {repeated[0]!r} twice: name each input once")
-    if missing := [name for name in names if name not in inputs]:
+    if (twice := repeated(inputs)) is not None:
+        raise ConfigError(f"--inputs names {twice!r} twice: name each input once")
+    place = {name: number for number, name in enumerate(inputs)}
+    if missing := [name for name in names if name not in place]:
         raise ConfigError(
             f"column {missing[0]!r} of {source} is no input of the model: choose yours with --columns, or "
             "name the model's inputs with --inputs"
         )
-    return np.array([inputs.index(name) for name in names])
+    return np.array([place[name] for name in names])
 
 
 def linear_subject(asked: Source, model: LinearModel) -> Subject:
@@ -115,19 +117,16 @@ def joint(asked: Source, model: Network | TreeModel, plan: Plan) -> Joint:
     inputs = list(asked.inputs or model.names or names)
     mine = places(names, inputs, model.width, asked.source)
     whole = _whole(asked, model, own, inputs)
-    table, x = (
-        (own, _drawn(model, own, mine, plan))
-        if whole is None
-        else (whole.take(mine.tolist()), whole.features)
-    )
+    table = own if whole is None else whole.take(mine.tolist())
     subject = of_table(Path(asked.source).name, table, model.classes)
     if len(subject.x) < 2:
         raise DataError(f"{asked.source} has {len(subject.x)} rows: an audit needs at least 2")
     most = min(plan.rows, _MOST_ROWS[type(model)] if len(mine) == model.width else _MOST_ROWS_WITH_OTHERS)
     kept = np.sort(plan.rng("rows").permutation(len(subject.x))[:most])
     subject = replace(subject, x=subject.x[kept])
+    x = _drawn(model, own, mine, plan, kept) if whole is None else whole.features[kept].astype(np.float32)
     everything, none = np.arange(len(kept), dtype=np.int32), np.zeros(0, np.int32)
-    return Joint(Bench(subject, plan, everything, none, {}), x[kept].astype(np.float32), mine, whole is None)
+    return Joint(Bench(subject, plan, everything, none, {}), x, mine, whole is None)
 
 
 def _whole(asked: Source, model: Network | TreeModel, own: Table, inputs: list[str]) -> Table | None:
@@ -147,17 +146,24 @@ def _whole(asked: Source, model: Network | TreeModel, own: Table, inputs: list[s
         return None
 
 
-def _drawn(model: Network | TreeModel, own: Table, mine: Array, plan: Plan) -> Array:
-    """The party's columns among drawn ones (n, D): each interval between thresholds is equally likely."""
+def _drawn(model: Network | TreeModel, own: Table, mine: Array, plan: Plan, kept: Array) -> Array:
+    """The party's columns of the rows ``kept`` among drawn ones, float32 (n, D): each interval between the
+    thresholds of a feature is equally likely. A feature that no tree splits is 0.
+    """
     assert isinstance(model, TreeModel)
-    rng, n = plan.rng("others"), len(own.features)
-    x = np.zeros((n, model.width))
-    for feature in np.setdiff1d(np.arange(model.width), mine):
-        t = np.unique(np.concatenate([tree.threshold[tree.feature == feature] for tree in model.trees]))
-        if len(t):
+    rng = plan.rng("others")
+    x = np.zeros((len(kept), model.width), np.float32)
+    features, thresholds = (
+        np.concatenate([getattr(tree, name) for tree in model.trees]) for name in ("feature", "threshold")
+    )
+    order = np.argsort(features, kind="stable")
+    split, begins = np.unique(features[order], return_index=True)
+    for feature, found in zip(split, np.split(thresholds[order], begins[1:]), strict=True):
+        if feature >= 0 and feature not in mine:
+            t = np.unique(found)
             inside = np.concatenate([[t[0] - 1], (t[1:] + t[:-1]) / 2, [t[-1] + 1]])
-            x[:, feature] = rng.choice(inside, n)
-    x[:, mine] = own.features
+            x[:, feature] = rng.choice(inside, len(own.features))[kept]
+    x[:, mine] = own.features[kept]
     return x
 
 

@@ -48,6 +48,16 @@ class Network:
         """The number of matrices."""
         return sum(step.op == "MatMul" for step in self.steps)
 
+    @property
+    def numbers(self) -> int:
+        """How many all steps make of one row, at most: a step can repeat what it gets for each column."""
+        widths = {name: array.shape[-1] if array.ndim else 1 for name, array in self.constants.items()}
+        widths[self.start] = self.width
+        for step in self.steps:
+            of_inputs = [widths[name] for name in step.inputs]
+            widths[step.output] = of_inputs[-1] if step.op == "MatMul" else max(of_inputs)
+        return sum(widths[step.output] for step in self.steps)
+
     def of_arrays(self, x: Array) -> Array:
         """The outputs (n, w) of ``x`` (n, D), before the end.
 

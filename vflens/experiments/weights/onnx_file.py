@@ -17,6 +17,8 @@ from vflens.types import Array
 _READ = ("Gemm", "MatMul", "Add", "Relu", "Sigmoid", "Softmax")
 _INPUTS = {"Gemm": (2, 3), "MatMul": (2,), "Add": (2,)}  # the other operators have one
 _MOST_INPUTS = 4096  # the weights of a linear graph are found from as many rows
+_MOST_NUMBERS = 1 << 20  # that all steps make of one row
+_MOST_PRODUCTS = 1 << 24  # of inputs and these numbers, in the probe of a linear graph
 _EXTERNAL = 1  # TensorProto.DataLocation: the numbers lie in another file
 _ANEW = "export the model anew, up to its scores and in eval mode"
 
@@ -103,7 +105,8 @@ def _made(called: str, node: Any, inputs: list[str], constants: dict[str, Array]
         raise DataError(f"{called} has axis {given['axis'].i}, not that of each row, 1: {_ANEW}")
     if node.op_type in ("Gemm", "MatMul") and (inputs[0] in constants or inputs[1] not in constants):
         raise DataError(f"{called} does not multiply rows by a constant matrix: {_ANEW}")
-    if wide := [name for name in inputs if name in constants and not _fits(node.op_type, constants[name])]:
+    matrix = inputs[1:2] if node.op_type in ("Gemm", "MatMul") else []
+    if wide := [n for n in inputs if n in constants and not _fits(constants[n], is_matrix=n in matrix)]:
         raise DataError(f"{called} has {wide[0]!r} of shape {constants[wide[0]].shape}: {_ANEW}")
     if node.op_type != "Gemm":
         return [Step(node.op_type, tuple(inputs), node.output[0])]
@@ -111,16 +114,16 @@ def _made(called: str, node: Any, inputs: list[str], constants: dict[str, Array]
     turned = {name: name in given and bool(given[name].i) for name in ("transA", "transB")}
     if turned["transA"] or any(s != 1 for s in scale.values()):
         raise DataError(f"{called} has transA, alpha or beta, which no layer of a network has: {_ANEW}")
-    matrix, product = f"{number}.matrix", f"{number}.product" if len(inputs) == 3 else node.output[0]
-    constants[matrix] = constants[inputs[1]].T if turned["transB"] else constants[inputs[1]]
-    steps = [Step("MatMul", (inputs[0], matrix), product)]
+    turned_matrix, product = f"{number}.matrix", f"{number}.product" if len(inputs) == 3 else node.output[0]
+    constants[turned_matrix] = constants[inputs[1]].T if turned["transB"] else constants[inputs[1]]
+    steps = [Step("MatMul", (inputs[0], turned_matrix), product)]
     return steps if len(inputs) == 2 else [*steps, Step("Add", (product, inputs[2]), node.output[0])]
 
 
-def _fits(op: str, constant: Array) -> bool:
-    """Whether ``constant`` is a matrix, or a number for each column: nothing else makes rows of rows."""
-    if constant.ndim == 2 and op != "Add":
-        return bool(constant.size)
+def _fits(constant: Array, *, is_matrix: bool) -> bool:
+    """Whether ``constant`` is a matrix, or else a number for each column: nothing else makes rows of rows."""
+    if is_matrix:
+        return constant.ndim == 2 and bool(constant.size)
     return constant.ndim < 2 or len(constant) == 1
 
 
@@ -138,6 +141,8 @@ def _shaped(file: Path, steps: list[Step], constants: dict[str, Array], start: s
         )
     used = {name: constants[name] for step in inner for name in step.inputs if name in constants}
     network = Network(inner, used, start, end, len(matrices[0]), 0)
+    if (numbers := network.numbers) > _MOST_NUMBERS:
+        raise DataError(f"{file} makes {numbers:,} numbers of a row, more than {_MOST_NUMBERS:,}: {_ANEW}")
     try:
         with np.errstate(over="ignore", invalid="ignore"):
             outputs = network.of_arrays(np.zeros((2, network.width)))
@@ -153,7 +158,16 @@ def _simplest(file: Path, network: Network) -> Network | LinearModel:
     linear = all(step.op in ("MatMul", "Add") for step in network.steps)
     if not linear or (network.end == "Sigmoid" and network.outputs > 1):
         return network
+    if (products := network.width * network.numbers) > _MOST_PRODUCTS:
+        raise DataError(
+            f"{file} has {network.width} inputs and makes {network.numbers:,} numbers of each row, "
+            f"{products:,} in sum: give a regression of more than {_MOST_PRODUCTS:,} as .npz or .safetensors"
+        )
     with np.errstate(over="ignore", invalid="ignore"):
-        ends = network.of_arrays(np.vstack([np.zeros(network.width), np.eye(network.width)]))
-        weight = (ends[1:] - ends[0]).T
+        bias, unit = network.of_arrays(np.zeros((1, network.width))), np.zeros((1, network.width))
+        weight = np.empty((network.outputs, network.width))
+        for column in range(network.width):  # one by one: what a step makes of all rows can be large
+            unit[0, column] = 1
+            weight[:, column] = (network.of_arrays(unit) - bias)[0]
+            unit[0, column] = 0
     return of_weight(checked_numbers(file, "the product of all matrices", weight))

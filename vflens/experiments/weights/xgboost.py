@@ -17,6 +17,7 @@ from vflens.types import Array
 
 _LARGEST = 1 << 26  # bytes of a file: values in memory take up to 40 times as much
 _MOST_PLACES = 10**8  # of nodes on paths to leaves: a byte each, twice
+_MOST_INPUTS = 1 << 20  # an audited row holds a number for each
 _MARGINS = {"binary:logistic", "binary:logitraw", "reg:logistic", "reg:squarederror"}
 _CLASSES = {"multi:softprob", "multi:softmax"}
 _ARRAYS = ("left_children", "right_children", "split_indices", "split_conditions")
@@ -100,6 +101,8 @@ def _model(found: Any) -> TreeModel:
         )
     facts, kept = learner["learner_model_param"], booster["model"]
     width, scores = int(facts["num_feature"]), max(1, int(facts["num_class"]))
+    if width > _MOST_INPUTS:
+        raise _WrongError(f"num_feature is {width:,}, more than {_MOST_INPUTS:,}")
     if int(facts.get("num_target", 1)) != 1:
         raise _WrongError(f"num_target is {facts['num_target']}, not 1")
     trees = tuple(_tree(number, tree, width) for number, tree in enumerate(kept["trees"]))
