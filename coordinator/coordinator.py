@@ -20,6 +20,7 @@ from vflens.coordinator.progress import Progress
 from vflens.coordinator.training import TrainingLoop, restored
 from vflens.errors import ProtocolError, StateError
 from vflens.member.event_loop import run_to_end
+from vflens.member.idle import Idle
 from vflens.member.recovery import check_logged
 from vflens.member.stage import Stage
 from vflens.models.softmax_regression import batches
@@ -177,12 +178,13 @@ class Coordinator(Leader):
 
     def _trained_by_active(self, check_alive: Callable[[], None]) -> Trained:
         """The active party bounds every step; whether it lives is seen every few seconds."""
-        reply = self._active().submit(Train(self.config.run))
+        reply, idle = self._active().submit(Train(self.config.run)), Idle(self.config.limits.idle_seconds)
         while True:
             try:
                 return reply.result(_LOOK_SECONDS)
             except TimeoutError:
                 check_alive()
+                idle.check(self._asked_epoch, f"{self._active().name!r} lives and trained no epoch")
 
     def epoch(self, act: Epoch) -> Order:
         """The order of the rows in the next epoch, where the active party trains without the coordinator."""

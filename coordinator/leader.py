@@ -6,13 +6,14 @@ import threading
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import replace
 from typing import ClassVar
 
 from vflens.config import LeaderConfig
 from vflens.coordinator.progress import Progress
 from vflens.coordinator.returned import returned
-from vflens.errors import ConfigError, StorageError, VflensError
+from vflens.errors import ConfigError, StorageError, UnavailableError, VflensError
 from vflens.member.member import Member
 from vflens.member.stage import Stage
 from vflens.protocol.acts import Describe, Done, Finished, Stop
@@ -133,6 +134,11 @@ class Leader(Member):
                 self.advance(Stage.FINISHED)
                 self.finished.set()
 
+    @property
+    def unfinished(self) -> str:
+        """The names of the parties whose end the run waits for."""
+        return ", ".join(repr(name) for name in sorted(self._unfinished))
+
     def all_finished(self) -> None:
         """Called once, when the last data party has finished."""
 
@@ -187,6 +193,12 @@ class Leader(Member):
     def record_totals(self) -> None:
         """What arrived."""
         self.metrics.add("bytes_received", self.transcript.nbytes)
+
+    def show_life(self) -> None:
+        """Ask every data party for something: one whose own work is complete waits for nothing else."""
+        for name in sorted(self.links):
+            with suppress(UnavailableError):  # it may be away; a prediction that needs it says so
+                self.links[name].call(Describe(self.config.run))
 
     def _describe(self) -> tuple[PartyInfo, ...]:
         """What every data party says of itself, in name order."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from vflens.coordinator.leader import Leader
 from vflens.errors import UnavailableError
+from vflens.member.idle import Idle, IdleError
 
 _FIRST_SECONDS, _MOST_SECONDS = 0.1, 2.0  # pauses between losses without progress
 
@@ -23,7 +24,7 @@ def run(
     Where a party dies, wait for it and go on, until nothing has moved on for ``limits.rejoin_seconds``.
 
     Raises:
-        UnavailableError: a party did not come back, or parties did so in vain.
+        UnavailableError: a party did not come back, or parties did so in vain, or live and do nothing.
     """
     if resumed:
         leader.rejoin()
@@ -31,14 +32,23 @@ def run(
     while True:
         try:
             leader.lead(check_alive)
-            while not leader.finished.wait(1.0):
-                check_alive()
+            _await_end(leader, check_alive)
             return
+        except IdleError:
+            raise
         except UnavailableError as error:
             losses.add(error)
             leader.log.warning("waits", reason=str(error))
             say(f"{error}; waiting {losses.seconds:g} s for it to be resumed")
             leader.rejoin()
+
+
+def _await_end(leader: Leader, check_alive: Callable[[], None]) -> None:
+    """Wait until the data parties have predicted and attacked."""
+    idle = Idle(leader.config.limits.idle_seconds)
+    while not leader.finished.wait(1.0):
+        check_alive()
+        idle.check(leader.performed, f"nothing came of predictions and attacks at {leader.unfinished}")
 
 
 class _Losses:

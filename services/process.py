@@ -42,8 +42,8 @@ from vflens.services.lifeline import end_with_launcher
 from vflens.services.members import data_party, leader
 from vflens.services.metrics_page import Calls, calls_of, metrics_page
 from vflens.services.outcome import where
-from vflens.services.reporter import Reporter
 from vflens.services.servicer import CALLS, Servicer
+from vflens.services.waiting import Reporter, until
 from vflens.storage.log import party_log
 from vflens.types import Role
 from vflens.wire.channel import check_address, check_port_free, grpc, listen, new_server
@@ -199,14 +199,14 @@ def _serve_data_party(config: DataConfig, say: Say, progress: Progress, *, resum
         _wait_for_leader(config.leader, party, say)
         say(f"{party.role} {party.name!r} is ready at {config.address}")
         report = Reporter(party, say, progress)
-        _until(party.begun, party, config.leader, report)
+        until(party.begun, party, config.leader, report)
         if not party.stopped.is_set() and party.reached.stage is not Stage.FINISHED:
             if outcome := party.complete():
                 say(outcome)
             party.flush()
         elif not party.stopped.is_set():  # after a restart: its report may have been lost
             party.report_finished()
-        _until(party.stopped, party, config.leader, report)
+        until(party.stopped, party, config.leader, report)
         party.flush()  # a failed log is this party's own error, whatever the leader sent
     if party.failure:
         raise UnavailableError(f"the run ended early: {party.failure}")
@@ -228,31 +228,6 @@ def _wait_for_leader(leader: Peer, party: DataParty, say: Say) -> None:
         party.stopped.set()
 
 
-def _until(event: threading.Event, party: DataParty, leader: Peer, report: Reporter) -> None:
-    """Wait for ``event`` or the end of the run, as long as the leader lives or may come back."""
-    misses, seen, flushed = 0, 0, 0
-    gone_until = 0.0  # monotonic seconds, once it is gone
-    while not event.wait(1.0) and not party.stopped.is_set():
-        report()
-        received = party.transcript.received
-        idle = received == seen  # no message for a second: a good time to write
-        if idle and received != flushed:
-            party.flush()  # results so far then survive even SIGKILL
-            flushed = received
-        seen = received
-        misses = 0 if lives(leader, party.config) else misses + 1
-        if misses >= 3 and came(leader, party.config):  # raises if a certificate is the reason
-            misses = 0
-        if misses == 3:
-            gone_until = time.monotonic() + party.config.limits.rejoin_seconds
-            report.waits_for(leader)
-        if misses >= 3 and time.monotonic() >= gone_until:
-            raise UnavailableError(
-                f"{leader.role} {leader.name!r} at {leader.address} is gone: restart it, then this party"
-            )
-    report()  # report once more: a short run may end before the first poll
-
-
 def _serve_leader(config: LeaderConfig, say: Say, progress: Progress, *, resumed: bool) -> None:
     leading = leader(config, {}, progress)
     failure = f"the {config.role} was interrupted"
@@ -272,7 +247,9 @@ def _serve_leader(config: LeaderConfig, say: Say, progress: Progress, *, resumed
             if isinstance(config, CoordinatorConfig) and config.after == "serve":
                 with suppress(KeyboardInterrupt):  # Ctrl-C ends it normally
                     say("serving predictions until stopped (Ctrl-C, SIGTERM)")
-                    threading.Event().wait()
+                    while True:
+                        time.sleep(config.limits.idle_seconds / 4)
+                        leading.show_life()
         except VflensError as error:
             failure = str(error)
             raise

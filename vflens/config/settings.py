@@ -98,6 +98,12 @@ class Limits(Settings):
     )
     call_seconds: Seconds = Field(60, description="deadline of one call")
     step_seconds: Seconds = Field(60, description="time-out of one training step")
+    idle_seconds: Seconds = Field(
+        21_600,
+        description="longest wait for parties that live while nothing moves on: a coordinator or server sees "
+        "no epoch, request or end; a data party, which waits half as long again, is asked for nothing. More "
+        "than the slowest epoch, round and attack take",
+    )
     message_mib: int = Field(64, ge=1, le=2047, description="largest message, in MiB")
     durable: Literal["process", "machine"] = Field(
         "process",

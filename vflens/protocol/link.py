@@ -39,6 +39,7 @@ class Party(ABC):
     name: str
     role: Role
     access: Access = ACCESS  # permissions of its callers
+    performed = 0  # acts that it answered: while it waits for others, its progress
 
     @abstractmethod
     def handlers(self) -> Handlers:
@@ -70,6 +71,7 @@ class Party(ABC):
             raise StateError(f"{self.role} {self.name!r} does not answer {type(act).__name__}")
         fail_point(type(act).__name__, "asked")
         reply: R = handler(act)
+        self.performed += 1
         fail_point(type(act).__name__, "answered")
         return reply
 

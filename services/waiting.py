@@ -1,0 +1,89 @@
+"""A data party that waits for its leader, and what its operator reads meanwhile."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from vflens.clients.data_party import DataParty
+from vflens.config import Peer
+from vflens.coordinator.progress import Progress
+from vflens.errors import UnavailableError
+from vflens.member.idle import Idle
+from vflens.services.healthcheck import came, lives
+from vflens.types import Phase, Role
+
+_USES = (Phase.TRAIN, Phase.PREDICT)
+_LONGER = 1.5  # than its leader, which knows who does nothing, and says so to all
+
+
+class Reporter:
+    """Reports a data party's progress while it waits: its rows, then the epochs or rounds."""
+
+    def __init__(self, party: DataParty, say: Callable[[str], None], progress: Progress) -> None:
+        self._party, self._say, self._progress = party, say, progress
+        self._aligned = False
+
+    def waits_for(self, peer: Peer) -> None:
+        """Report that ``peer`` is gone, if it may come back."""
+        if seconds := self._party.config.limits.rejoin_seconds:
+            self._say(f"{peer.role} {peer.name!r} is gone: waiting {seconds:g} s for it to be resumed")
+
+    def __call__(self) -> None:
+        """Report changes."""
+        federation = self._party.federation
+        if federation is None:
+            return
+        if not self._aligned:
+            self._aligned = True
+            train, predict = (len(federation.rows_of(self._party.name, phase)) for phase in _USES)
+            what = "prepared" if self._party.role is Role.CLIENT else "aligned"
+            self._say(f"{what}: {train} rows to train, {predict} to predict")
+        epochs = federation.epochs  # the same count as the leader's
+        done = min((self._party.recovery.learned + 1) * epochs // federation.steps, epochs)
+        if self._party.begun.is_set():  # training is over, perhaps before its last epoch
+            done = epochs = max(done, 1)
+        self._progress("training", done, epochs)
+
+
+def until(event: threading.Event, party: DataParty, leader: Peer, report: Reporter) -> None:
+    """Wait for ``event`` or the end of the run, as long as the leader lives or may come back.
+
+    Raises:
+        UnavailableError: the leader is gone, or lives and asks for nothing.
+    """
+    misses, seen, flushed = 0, 0, 0
+    gone_until = 0.0  # monotonic seconds, once it is gone
+    idle = Idle(seconds := _LONGER * party.config.limits.idle_seconds)
+    while not event.wait(1.0) and not party.stopped.is_set():
+        report()
+        received = party.transcript.received
+        if received == seen != flushed:  # no message for a second: a good time to write
+            party.flush()  # results so far then survive even SIGKILL
+            flushed = received
+        seen = received
+        misses = 0 if lives(leader, party.config) else misses + 1
+        if misses:
+            idle = Idle(seconds)  # one that is gone is waited for otherwise
+        else:
+            idle.check(
+                party.performed, f"{leader.role} {leader.name!r} lives and asks for nothing {_phase(party)}"
+            )
+        if misses >= 3 and came(leader, party.config):  # raises if a certificate is the reason
+            misses = 0
+        if misses == 3:
+            gone_until = time.monotonic() + party.config.limits.rejoin_seconds
+            report.waits_for(leader)
+        if misses >= 3 and time.monotonic() >= gone_until:
+            raise UnavailableError(
+                f"{leader.role} {leader.name!r} at {leader.address} is gone: restart it, then this party"
+            )
+    report()  # report once more: a short run may end before the first poll
+
+
+def _phase(party: DataParty) -> str:
+    """What ``party`` waits for, in words."""
+    if party.federation is None:
+        return "before the run is prepared"
+    return "in predictions and attacks" if party.reached.is_open else "in training"
