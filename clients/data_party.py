@@ -136,10 +136,10 @@ class DataParty(Member):
         self.check_run(act.run)
         check_version(act.version)
         with self.lock:
-            self.settle()
-            self.training_over()
             if self.federation is None:
                 raise StateError(f"party {self.name!r} has no run yet: {self.leader!r} prepares it first")
+            self.settle()
+            self.training_over()
             self.advance(Stage.OPEN)
         self.begun.set()
         if self.reached.stage is Stage.FINISHED:  # the leader was restarted, and may have lost the report

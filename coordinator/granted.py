@@ -1,16 +1,16 @@
-"""Checks of a client's disclosure before its server records it."""
+"""Checks of what a client says and grants before its server believes or records it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from vflens.errors import ProtocolError
+from vflens.errors import ConfigError, ProtocolError
 from vflens.plugins.server_view import CANDIDATES
 from vflens.protocol.checks import check_exchange
 from vflens.protocol.horizontal import HorizontalFederation
-from vflens.types import Array, Phase, Point, Released
+from vflens.types import Array, PartyInfo, Phase, Point, Released
 
 #: The tensors of a disclosure, where their names are known, by point.
 _NAMES = {
@@ -18,6 +18,37 @@ _NAMES = {
     Point.AUXILIARY: [["features"], ["labels"], sorted(CANDIDATES)],
     Point.EMBEDDING: [["embedding"]],
 }
+_LABELS = ("labels", CANDIDATES[1])
+
+
+def check_claims(clients: Sequence[PartyInfo], most: int) -> None:
+    """Refuse a client that says it has more than ``most`` rows: its claim sizes arrays, and its weight.
+
+    Raises:
+        ConfigError: naming it.
+    """
+    for client in clients:
+        rows = client.train_rows + client.predict_rows
+        if rows > most:
+            raise ConfigError(
+                f"client {client.name!r} says that it has {rows} rows, limits.max_rows of its server is "
+                f"{most}: raise it if that is so"
+            )
+
+
+def check_grants(granted: Sequence[Released], client: str, federation: HorizontalFederation) -> None:
+    """Refuse all of ``granted`` unless each is a disclosure that ``client`` can make, and it is made once.
+
+    Raises:
+        ProtocolError: see :func:`check_granted`; or two are of one kind.
+    """
+    for released in granted:
+        check_granted(released, client, federation)
+    kinds = [(r.point, *(sorted(r.tensors or {}) if r.point is Point.AUXILIARY else ())) for r in granted]
+    if len(set(kinds)) < len(kinds):
+        raise ProtocolError(
+            f"{client!r} discloses {len(kinds)} things of {len(set(kinds))} kinds: each is due once"
+        )
 
 
 def check_granted(released: Released, client: str, federation: HorizontalFederation) -> None:
@@ -31,22 +62,46 @@ def check_granted(released: Released, client: str, federation: HorizontalFederat
     what = f"{released.point.value} disclosed by {released.sender!r}"
     if released.sender != client or released.point not in (*_NAMES, Point.GRADIENT, Point.PARAMETERS):
         raise ProtocolError(f"{what} came from {client!r}: a client discloses its own moments and rows")
-    train, rows, tensors = federation.rows_of(client, Phase.TRAIN), released.rows, released.tensors or {}
-    if len(np.unique(rows)) < len(rows) or not np.isin(rows, train).all():
+    rows, tensors = released.rows, released.tensors or {}
+    if len(np.unique(rows)) < len(rows) or not _within(rows, federation.info(client).train_rows):
         raise ProtocolError(f"{what}: its rows are no training rows, each once")
     if sorted(tensors) not in _NAMES.get(released.point, [sorted(tensors)]):
         raise ProtocolError(f"{what} carries the tensors {sorted(tensors)}: others are due")
-    if CANDIDATES[0] in tensors:
-        _check_candidates(tensors, what, federation)
+    shapes = _shapes(released, tensors, federation)
     for name, tensor in tensors.items():
-        if not np.isfinite(tensor).all() or (len(rows) and len(tensor) != len(rows)):
-            raise ProtocolError(f"{what}: {name} of shape {tensor.shape} are no finite numbers of its rows")
+        kind = "i" if name in _LABELS else "f"
+        if (
+            tensor.dtype.kind != kind
+            or not np.isfinite(tensor).all()
+            or not _fits(tensor, shapes.get(name), rows)
+        ):
+            raise ProtocolError(
+                f"{what}: {name} of shape {tensor.shape} {tensor.dtype} are no finite numbers of its rows"
+            )
+        if kind == "i" and not _within(tensor, federation.n_classes):
+            raise ProtocolError(f"{what}: {name} are no classes of the run")
 
 
-def _check_candidates(tensors: Mapping[str, Array], what: str, federation: HorizontalFederation) -> None:
-    features, labels = (tensors[name] for name in CANDIDATES)
-    classes = labels.ndim == 1 and labels.dtype.kind == "i" and labels.min(initial=0) >= 0
-    if not classes or labels.max(initial=0) >= federation.n_classes:
-        raise ProtocolError(f"{what}: labels of candidates are no classes of the run, one for each")
-    if features.shape != (len(labels), len(federation.columns)):
-        raise ProtocolError(f"{what}: {features.shape} are no numbers of {len(labels)} candidates")
+def _within(numbers: Array, most: int) -> bool:
+    """Whether all are from 0 to below ``most``."""
+    return bool(numbers.min(initial=0) >= 0 and numbers.max(initial=-1) < most)
+
+
+def _fits(tensor: Array, due: tuple[int, ...] | None, rows: Array) -> bool:
+    """Whether it has the shape ``due``; None: of a network, any with a number for each of ``rows``."""
+    if due is not None:
+        return tensor.shape == due
+    return not len(rows) or tensor.shape[:1] == rows.shape
+
+
+def _shapes(
+    released: Released, tensors: Mapping[str, Array], federation: HorizontalFederation
+) -> dict[str, tuple[int, ...]]:
+    """By name, where they follow from rows, columns and width."""
+    n, d = len(released.rows), len(federation.columns)
+    if released.point is Point.MOMENTS:
+        return {"mean": (d,), "covariance": (d, d)}
+    if released.point is Point.EMBEDDING:
+        return {"embedding": (n, federation.embedding_width)}
+    candidates = tensors[CANDIDATES[1]].size if CANDIDATES[1] in tensors else 0
+    return {"features": (n, d), "labels": (n,), CANDIDATES[0]: (candidates, d), CANDIDATES[1]: (candidates,)}

@@ -14,7 +14,7 @@ import numpy as np
 from vflens.config import ServerConfig
 from vflens.config.compatibility import build_attacks
 from vflens.coordinator.adversary import ServerAdversary, owned
-from vflens.coordinator.granted import check_granted
+from vflens.coordinator.granted import check_claims, check_grants
 from vflens.coordinator.leader import Leader
 from vflens.coordinator.participation import Absences, drawn_participants
 from vflens.coordinator.progress import Progress
@@ -168,6 +168,7 @@ class Server(Leader):
         """Describe the clients, compare them, start the model, and prepare all of them."""
         clients, config = self._describe(), self.config
         check_alike(clients)
+        check_claims(clients, config.limits.max_rows)
         federation = HorizontalFederation(
             config.run, clients, config.training, config.lab, config.model, config.horizontal
         )
@@ -246,8 +247,9 @@ class Server(Leader):
         self.advance(Stage.DISCLOSED)
         save_arrays(self.folder / "own.npz", owned(self._start, self._parameters))
         for name in self.participants(self.prepared.epochs):
-            for released in self.links[name].call(Disclose(self.config.run, MODEL_VERSION, self.name)):
-                check_granted(released, name, self.prepared)
+            granted = self.links[name].call(Disclose(self.config.run, MODEL_VERSION, self.name))
+            check_grants(granted, name, self.prepared)
+            for released in granted:
                 self.transcript.record(released)
 
     def attack(self) -> None:

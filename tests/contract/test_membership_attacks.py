@@ -194,5 +194,5 @@ def test_a_server_refuses_candidates_of_no_class_or_width(tmp_path: Path) -> Non
     x, y = good.tensor("candidate_features"), good.tensor("candidate_labels")
     for features, labels in ((x[:, :30], y), (x, y + 3), (x[:4], y)):
         tensors = {"candidate_features": features, "candidate_labels": labels}
-        with pytest.raises(ProtocolError, match="candidates"):
+        with pytest.raises(ProtocolError, match=r"^auxiliary disclosed by .a.: candidate_"):
             check_granted(replace(good, tensors=tensors), "a", server.prepared)

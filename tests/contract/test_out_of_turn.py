@@ -58,9 +58,8 @@ def test_before_alignment_nothing_is_answered(tmp_path: Path) -> None:
     acts: list[Act[Any]] = [
         Step(Exchange("tiny/run", Phase.TRAIN, 0, 0), NOTHING, None),
         Forward(Exchange("tiny/run", Phase.PREDICT, 1, 0), NOTHING),
-        Begin("tiny/run", 1),
     ]
-    for act, link in zip(acts, ("active", "passive", "active"), strict=True):
+    for act, link in zip(acts, ("active", "passive"), strict=True):
         with pytest.raises(
             StateError,
             match=f"^party '{link}' has no aligned rows yet: the coordinator prepares the run first$",
@@ -68,6 +67,21 @@ def test_before_alignment_nothing_is_answered(tmp_path: Path) -> None:
             local.coordinator.links[link].call(act)
     with pytest.raises(StateError, match=r"^run 'tiny/run' is not aligned yet: wait until the coordinator"):
         local.coordinator.train()
+    close(local)
+
+
+def test_a_refused_begin_has_no_effect(tmp_path: Path) -> None:
+    """It is refused before any work that was put off is done, and before anything is written."""
+    local, done = federation(tmp_path), list[str]()
+    for party in local.data_parties.values():
+        party._deferred = lambda: done.append("work")
+        before = sorted(file.name for file in party.folder.iterdir())
+        words = f"^party '{party.name}' has no run yet: 'coordinator' prepares it first$"
+        with pytest.raises(StateError, match=words):
+            local.coordinator.links[party.name].call(Begin("tiny/run", 1))
+        assert (done, party.begun.is_set(), party.reached.is_open) == ([], False, False)
+        assert sorted(file.name for file in party.folder.iterdir()) == before
+        party._deferred = None
     close(local)
 
 

@@ -85,7 +85,7 @@ class Limits(Settings):
     """Deadlines, sizes, and a data party's limits on the use of its rows. They can end or refuse a run, and
     never change its results.
 
-    Limits of data or passive parties have no effect at a coordinator.
+    Limits of data or passive parties have no effect at a coordinator, that of a server nowhere else.
     """
 
     wait_seconds: Seconds = Field(120, description="longest wait for the other parties to start")
@@ -134,6 +134,12 @@ class Limits(Settings):
         ge=1,
         description="most classes, and numbers per row of an embedding or a hidden layer, that a data party "
         "takes",
+    )
+    max_rows: int = Field(
+        10_000_000,
+        ge=1,
+        description="most rows of its own that a server lets a client claim: the number is its weight in the "
+        "mean, and sizes what the server computes",
     )
     rows_per_second: float | None = Field(
         None,

@@ -71,18 +71,18 @@ class HorizontalFederation(Agreement):
         settings = self.horizontal
         if settings.local_steps is None:
             return settings.local_epochs
-        return math.ceil(settings.local_steps / self._batches(self._info(client)))
+        return math.ceil(settings.local_steps / self._batches(self.info(client)))
 
     def steps_of(self, client: str) -> int:
         """The local steps of ``client`` in a round."""
         settings = self.horizontal
         if settings.local_steps is not None:
             return settings.local_steps
-        return settings.local_epochs * self._batches(self._info(client))
+        return settings.local_epochs * self._batches(self.info(client))
 
     def round_rows(self, client: str) -> int:
         """How many different rows ``client`` trains on in a round: every local epoch goes through all."""
-        rows = self._info(client).train_rows
+        rows = self.info(client).train_rows
         if self.horizontal.local_steps is None:
             return rows
         return min(rows, self.horizontal.local_steps * self.training.batch_size)
@@ -91,7 +91,8 @@ class HorizontalFederation(Agreement):
         """Those of a local epoch."""
         return math.ceil(client.train_rows / self.training.batch_size)
 
-    def _info(self, client: str) -> PartyInfo:
+    def info(self, client: str) -> PartyInfo:
+        """What ``client`` says of itself."""
         return next(p for p in self.parties if p.name == client)
 
     def weights(self, participants: Collection[str]) -> Mapping[str, float]:
@@ -126,7 +127,7 @@ class HorizontalFederation(Agreement):
 
     def rows_of(self, party: str, phase: Phase) -> Array:
         """See :meth:`Agreement.rows_of`."""
-        client = self._info(party)
+        client = self.info(party)
         end = client.train_rows + client.predict_rows
         rows = {Phase.TRAIN: (0, client.train_rows), Phase.PREDICT: (client.train_rows, end)}
         return np.arange(*rows[phase], dtype=np.int32)
@@ -151,7 +152,7 @@ class HorizontalFederation(Agreement):
         settings = self.horizontal
         if settings.local_steps is not None:
             return settings.local_steps
-        return settings.local_epochs * math.ceil(self._info(party).train_rows / self.training.batch_size)
+        return settings.local_epochs * math.ceil(self.info(party).train_rows / self.training.batch_size)
 
     def agreed(self) -> dict[str, Any]:
         """See :meth:`Agreement.agreed`."""
