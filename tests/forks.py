@@ -1,4 +1,6 @@
-"""Parties' processes, forked from one that has loaded VFLens: a start costs a twentieth of a new Python's."""
+"""Processes of parties and commands, forked from one that has loaded VFLens: a start costs a twentieth of a
+new Python's.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,10 @@ from pathlib import Path
 
 _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(
-    ["pytest", "torch", "pyarrow.parquet", "vflens.cli.main", "vflens.services.process", "forks"]
+    [
+        *("pytest", "torch", "pyarrow.parquet", "sklearn.datasets"),
+        *("vflens.cli.main", "vflens.services.process", "vflens.experiments.run.run", "forks"),
+    ]
 )
 
 Prepare = Callable[[], None]
@@ -37,10 +42,23 @@ def small_disk() -> None:
 
 
 class Fork:
-    """``vflens`` with these arguments, in a process of its own whose words go to ``output``."""
+    """``vflens`` with these arguments, in a process of its own, in ``folder`` or this process's.
 
-    def __init__(self, arguments: list[str], output: Path, prepare: Prepare = attended) -> None:
-        self._process = _FORKS.Process(target=_be, args=(arguments, output, prepare), daemon=True)
+    Its words go to ``output``, those of standard error to ``errors`` if it is given.
+    """
+
+    def __init__(
+        self,
+        arguments: list[str],
+        output: Path,
+        prepare: Prepare = attended,
+        *,
+        errors: Path | None = None,
+        folder: Path | None = None,
+    ) -> None:
+        self._output = output
+        told = (arguments, output, errors or output, folder or Path.cwd(), prepare)
+        self._process = _FORKS.Process(target=_be, args=told, daemon=True)
         self._process.start()
 
     def wait(self, timeout: float | None = None) -> int:
@@ -50,6 +68,10 @@ class Fork:
         if code is None:
             raise subprocess.TimeoutExpired("vflens", timeout or 0.0)
         return code
+
+    def said(self) -> str:
+        """What it has written to ``output``."""
+        return self._output.read_text(encoding="utf-8") if self._output.exists() else ""
 
     @property
     def pid(self) -> int:
@@ -64,10 +86,10 @@ class Fork:
         self._process.kill()
 
 
-def _be(arguments: list[str], output: Path, prepare: Prepare) -> None:
-    words = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    for stream in (1, 2):
-        os.dup2(words, stream)
+def _be(arguments: list[str], output: Path, errors: Path, folder: Path, prepare: Prepare) -> None:
+    os.chdir(folder)
+    for stream, file in ((1, output), (2, errors)):
+        os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), stream)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     for name in [name for name in os.environ if name.startswith("VFLENS")]:
         del os.environ[name]

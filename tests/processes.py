@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -133,10 +134,22 @@ def dealt_from(experiment: Experiment | HorizontalExperiment, home: Path) -> Ite
         federation.kill()
 
 
+def forked(
+    *arguments: str, folder: Path | None = None, prepare: Prepare = attended
+) -> subprocess.CompletedProcess[str]:
+    """What the command line, in a forked process, ended with and printed."""
+    with tempfile.TemporaryDirectory() as words:
+        out, err = Path(words, "out"), Path(words, "err")
+        process = Fork(list(arguments), out, prepare, errors=err, folder=folder)
+        code = process.wait(60)
+        said = (file.read_text(encoding="utf-8") for file in (out, err))
+        return subprocess.CompletedProcess(arguments, code, *said)
+
+
 def vflens(
     *arguments: str, code: int = 0, cwd: Path | None = None, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run the command line to its end, which must be ``code``."""
+    """Run the command line, in a Python of its own, to its end, which must be ``code``."""
     done = subprocess.run(
         [*VFLENS, *arguments],
         capture_output=True,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -17,6 +16,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from forks import Fork
 
 from vflens.experiments.run.any_experiment import AnyPartiesExperiment
 from vflens.experiments.run.dealer import SERVICES, TLS, deal_tables, write_parties
@@ -167,23 +167,21 @@ def test_the_commands_make_a_federation(topology: Topology, tmp_path: Path) -> N
     """As local processes, in the same layout: without VFLENS_NETWORK addresses are loopback."""
     served = topology.served
     (tmp_path / "examples").symlink_to(ROOT / "examples")
-    environment = {k: v for k, v in os.environ.items() if k != "VFLENS_NETWORK"}
-    environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
-    subprocess.run(
-        topology.dealer["command"], cwd=tmp_path, env=environment, check=True, timeout=60, capture_output=True
-    )
-    started: dict[str, subprocess.Popen[str]] = {}
+    dealt = _command(topology.dealer["command"], tmp_path, tmp_path / "dealer.log")
+    assert dealt.wait(60) == 0, dealt.said()
+    started: dict[str, Fork] = {}
     try:
         first, *others = sorted(served, reverse=True)  # any order will do
         for party in (first, *others):
-            started[party] = _start(served[party]["command"], tmp_path, environment)
+            started[party] = _command(served[party]["command"], tmp_path, tmp_path / f"{party}.log")
             if party == first:
-                _wait_until_healthy(served[party], tmp_path, environment)
-        said = {party: process.communicate(timeout=90)[0] for party, process in started.items()}
+                _wait_until_healthy(served[party], tmp_path)
+        codes = {party: process.wait(90) for party, process in started.items()}
+        said = {party: process.said() for party, process in started.items()}
     finally:
         for process in started.values():
             process.kill()
-    assert {party: p.returncode for party, p in started.items()} == dict.fromkeys(topology.served, 0), said
+    assert codes == dict.fromkeys(topology.served, 0), said
     assert {party for party, output in said.items() if output} == {topology.leader}
     assert topology.progress in said[topology.leader]
     assert "the run is complete" in said[topology.leader]
@@ -203,16 +201,17 @@ def test_docker_compose_takes_the_file(topology: Topology) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def _start(command: list[str], folder: Path, environment: dict[str, str]) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
+def _command(command: list[str], folder: Path, output: Path) -> Fork:
+    """A container's command as a process in ``folder``."""
+    assert command[0] == "vflens"  # its environment has no VFLENS_NETWORK
+    return Fork(command[1:], output, folder=folder)
 
 
-def _wait_until_healthy(service: dict[str, Any], folder: Path, environment: dict[str, str]) -> None:
+def _wait_until_healthy(service: dict[str, Any], folder: Path) -> None:
     """As its container's health check does."""
-    probe = service["healthcheck"]["test"][1:]
+    assert service["healthcheck"]["test"][:4] == ["CMD", "python", "-m", "vflens.services.healthcheck"]
+    probe = [sys.executable, *service["healthcheck"]["test"][2:]]
     deadline = time.monotonic() + 40
-    while subprocess.run(probe, cwd=folder, env=environment, check=False, timeout=20).returncode:
+    while subprocess.run(probe, cwd=folder, check=False, timeout=20).returncode:
         assert time.monotonic() < deadline, f"{service['command']} never became healthy"
         time.sleep(0.5)

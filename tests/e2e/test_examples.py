@@ -8,14 +8,14 @@ import json
 import re
 import shutil
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from processes import ATTENDED
+from forks import Fork
+from processes import eventually, forked
 from pyarrow import csv
 from stubparty import short_folder
 
@@ -87,24 +87,19 @@ def test_published_secrets_stay_on_this_machine(examples: Path, party: str, host
 )
 def test_three_terminals(examples: Path, order: tuple[str, ...]) -> None:
     folder = examples.parent
-    started = {}
-    try:
-        for party in order:
-            started[party] = _vflens(folder, "serve", party, "--config", f"examples/{party}.toml")
-        _wait_until_said(started["coordinator"], "serving predictions")
+    with _serving(folder) as start:
+        started = {party: start(party, party) for party in order}
+        eventually(lambda: "serving predictions" in started["coordinator"].said())
         answers = _predict(folder)
         started["coordinator"].send_signal(signal.SIGINT)
-        said = {party: process.communicate(timeout=60)[0] for party, process in started.items()}
-    finally:
-        for process in started.values():
-            process.kill()
+        codes = {party: process.wait(60) for party, process in started.items()}
+        said = {party: process.said() for party, process in started.items()}
     assert {mode(folder / "runs/example" / party) for party in PARTIES} == {0o700}
     assert len(answers) == 5
     assert all(ANSWER.match(line) for line in answers), answers
-    assert {party: p.returncode for party, p in started.items()} == dict.fromkeys(PARTIES, 0), said
+    assert codes == dict.fromkeys(PARTIES, 0), said
     folders = [f"runs/example/{party}" for party in PARTIES]
-    report = _vflens(folder, "report", *folders, "--json").communicate(timeout=60)[0]
-    (run,) = json.loads(report)["runs"]
+    (run,) = json.loads(forked("report", *folders, "--json", folder=folder).stdout)["runs"]
     assert {p["state"] for p in run["parties"].values()} == {"finished"}
     assert {r["attack"] for r in run["results"]} == {"half", "ls", "half_star", "mean_star", "lmmse"}
     assert all(r["rows"] == 72 for r in run["results"])
@@ -113,26 +108,23 @@ def test_three_terminals(examples: Path, order: tuple[str, ...]) -> None:
 @pytest.mark.timeout(120)
 def test_two_clients_with_own_files_and_a_server(examples: Path) -> None:
     """One has a CSV, the other parquet; each then predicts its own rows."""
-    folder, started = examples.parent, {}
+    folder = examples.parent
     init([examples / f"{party}.toml" for party in BRANCHES])
     south = examples / "south.toml"
     pq.write_table(csv.read_csv(examples / "branch_south.csv"), examples / "branch_south.parquet")
     south.write_text(
         south.read_text(encoding="utf-8").replace("south.csv", "south.parquet"), encoding="utf-8"
     )
-    try:
-        for party, role in BRANCHES.items():
-            started[party] = _vflens(folder, "serve", role, "--config", f"examples/{party}.toml", "--resume")
-        said = {party: process.communicate(timeout=90)[0] for party, process in started.items()}
-    finally:
-        for process in started.values():
-            process.kill()
-    assert {party: p.returncode for party, p in started.items()} == dict.fromkeys(BRANCHES, 0), said
+    with _serving(folder) as start:
+        started = {party: start(party, role, "--resume") for party, role in BRANCHES.items()}
+        codes = {party: process.wait(90) for party, process in started.items()}
+        said = {party: process.said() for party, process in started.items()}
+    assert codes == dict.fromkeys(BRANCHES, 0), said
     assert "training 20/20" in said["server"]
     for party, rows in (("north", 39), ("south", 27)):
         assert f"on {rows} rows of its own" in said[party]
-        asked = _vflens(folder, "predict", "--config", f"examples/{party}.toml", "--json")
-        answers = json.loads(asked.communicate(timeout=60)[0])
+        asked = forked("predict", "--config", f"examples/{party}.toml", "--json", folder=folder)
+        answers = json.loads(asked.stdout)
         table = (examples / f"branch_{party}.csv").read_text(encoding="utf-8").splitlines()
         truth = {line.split(",")[0]: line.split(",")[-1] for line in table}
         right = sum(a["class"] == truth[a["id"]] for a in answers)
@@ -144,24 +136,23 @@ def mode(path: Path) -> int:
     return path.stat().st_mode & 0o777
 
 
-def _vflens(folder: Path, *arguments: str) -> subprocess.Popen[str]:
-    command = [*ATTENDED, sys.executable, "-m", "vflens.cli.main", *arguments]
-    return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+@contextmanager
+def _serving(folder: Path) -> Iterator[Callable[..., Fork]]:
+    """Starts a party by its name, role and flags in ``folder``; none outlives the context."""
+    with ExitStack() as ends:
+
+        def start(party: str, role: str, *flags: str) -> Fork:
+            command = ["serve", role, "--config", f"examples/{party}.toml", *flags]
+            process = Fork(command, folder / f"{party}.log", folder=folder)
+            ends.callback(process.kill)
+            return process
+
+        yield start
 
 
 def _predict(folder: Path) -> list[str]:
     elsewhere = folder / "examples"  # sockets are found from anywhere
-    asked = _vflens(elsewhere, "predict", "--config", "active.toml", "--rows", "0-4")
-    said = asked.communicate(timeout=60)[0]
-    assert asked.returncode == 0, said
-    return said.splitlines()
-
-
-def _wait_until_said(process: subprocess.Popen[str], words: str) -> None:
-    assert process.stdout is not None
-    said: list[str] = []
-    for line in process.stdout:
-        said.append(line)
-        if words in line:
-            return
-    pytest.fail(f"it ended without saying {words!r}: {''.join(said)}")
+    asked = forked("predict", "--config", "active.toml", "--rows", "0-4", folder=elsewhere)
+    assert asked.returncode == 0, asked.stderr
+    assert asked.stderr == ""
+    return asked.stdout.splitlines()

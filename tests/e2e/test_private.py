@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from commandline import Run
 from laboratory import deal
-from processes import ENVIRONMENT, VFLENS, experiment_file
+from processes import experiment_file, forked
 
 from vflens.experiments.pages.page import write_page
 from vflens.experiments.run.experiment import load_experiment
@@ -51,10 +51,15 @@ def umask() -> Iterator[Callable[[int], None]]:
     os.umask(before)
 
 
+def open_to_all() -> None:
+    """The process keeps nothing of its files from others by its umask."""
+    os.umask(0)
+
+
 @pytest.mark.parametrize("how", [[], ["--in-process"]], ids=["processes", "in process"])
 def test_a_run_is_its_users_alone(tmp_path: Path, how: list[str]) -> None:
-    command = [*VFLENS, "run", str(experiment_file(tmp_path)), *how]
-    subprocess.run(command, env=ENVIRONMENT, check=True, capture_output=True, timeout=60, umask=0)
+    done = forked("run", str(experiment_file(tmp_path)), *how, prepare=open_to_all)
+    assert done.returncode == 0, done.stderr
     home = tmp_path / "runs/tiny"
     assert mode(home) == 0o700
     for party in ("passive", "active", "coordinator"):

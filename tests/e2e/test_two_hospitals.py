@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
-import subprocess
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from commandline import Run
-from processes import ENVIRONMENT, VFLENS, eventually
+from forks import Fork
+from processes import eventually
 
 from vflens.experiments.run.dealer import free_addresses
 from vflens.wire.tls import identity
@@ -36,7 +36,7 @@ class Hospitals:
 
     def __init__(self, home: Path, vflens: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         self.home, self._vflens, self._patch = home, vflens, monkeypatch
-        self.parties: dict[str, subprocess.Popen[bytes]] = {}
+        self.parties: dict[str, Fork] = {}
 
     def copy(self) -> None:
         """Step 1: the examples, with addresses and paths of their own."""
@@ -85,10 +85,7 @@ class Hospitals:
         """A command as it stands on the page; a party is left running."""
         folder = self.home / hospital
         if arguments[0] == "serve":
-            with (folder / f"{arguments[1]}.log").open("wb") as said:
-                self.parties[arguments[1]] = subprocess.Popen(
-                    [*VFLENS, *arguments], cwd=folder, stdout=said, stderr=said, env=ENVIRONMENT
-                )
+            self.parties[arguments[1]] = Fork(arguments, folder / f"{arguments[1]}.log", folder=folder)
             return
         self._patch.chdir(folder)
         ended = self._vflens(*arguments)
