@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 from commandline import STAGE
-from processes import (
-    ENVIRONMENT,
-    SLOW,
-    VFLENS,
-    eventually,
-    experiment_file,
-)
+from forks import Fork
+from processes import SLOW, eventually, experiment_file
 
 
-def descendants(launcher: subprocess.Popen[Any]) -> list[psutil.Process]:
+def descendants(launcher: Fork) -> list[psutil.Process]:
     found: list[psutil.Process] = psutil.Process(launcher.pid).children(recursive=True)
     return found
 
@@ -28,7 +21,7 @@ def descendants(launcher: subprocess.Popen[Any]) -> list[psutil.Process]:
 class TestLauncher:
     def test_nobody_survives_a_killed_launcher(self, tmp_path: Path) -> None:
         file = experiment_file(tmp_path, training=SLOW)
-        launcher = subprocess.Popen([*VFLENS, "run", str(file)], env=ENVIRONMENT, stderr=subprocess.DEVNULL)
+        launcher = Fork(["run", str(file)], tmp_path / "said")
         eventually(lambda: len(descendants(launcher)) == 4)  # the parties, and the process that forks them
         children = descendants(launcher)
         eventually(lambda: (tmp_path / "runs/tiny/run/active/transcript/payload.bin").stat().st_size > 0)
@@ -46,13 +39,11 @@ class TestLauncher:
         scenarios = [{"name": "first"}, {"name": "second"}]
         file = experiment_file(tmp_path, scenarios=scenarios, training={"epochs": 120, "batch_size": 20})
         home, said = tmp_path / "runs/tiny", tmp_path / "said"
-        with said.open("wb") as lines:
-            launcher = subprocess.Popen([*VFLENS, "run", str(file)], env=ENVIRONMENT, stderr=lines)
+        launcher = Fork(["run", str(file)], tmp_path / "told", errors=said)
         eventually(lambda: (home / "second/passive/transcript/payload.bin").stat().st_size > 0)
         assert "first  finished\n" in said.read_text()  # each stage is said when it ends, not with the run
         launcher.send_signal(how)
-        launcher.wait(timeout=40)
-        assert launcher.returncode == 130
+        assert launcher.wait(40) == 130
         assert STAGE.sub("", said.read_text()) == "interrupted: what was computed so far is kept\n"
         assert json.loads((home / "first/passive/status.json").read_text())["state"] == "finished"
         assert json.loads((home / "second/passive/status.json").read_text())["state"] != "running"
@@ -61,31 +52,27 @@ class TestLauncher:
     @pytest.mark.parametrize("who", ["passive"])
     def test_the_one_that_was_killed_is_named(self, tmp_path: Path, who: str) -> None:
         file = experiment_file(tmp_path, training=SLOW)
-        launcher = subprocess.Popen(
-            [*VFLENS, "run", str(file)], env=ENVIRONMENT, stderr=subprocess.PIPE, text=True
-        )
+        launcher = Fork(["run", str(file)], tmp_path / "told", errors=tmp_path / "said")
         home = tmp_path / "runs/tiny/run"
         eventually(lambda: (home / "active/transcript/payload.bin").stat().st_size > 0)
         party = next(c for c in descendants(launcher) if str(home / who / "config.toml") in c.cmdline())
         party.kill()
-        _, said = launcher.communicate(timeout=40)
-        assert launcher.returncode == 11
+        assert launcher.wait(40) == 11
+        said = (tmp_path / "said").read_text()
         remedy = f"go on with vflens resume {home}"
         assert STAGE.sub("", said) == f"error: party '{who}' was killed by SIGKILL: {remedy}\n"
         assert json.loads((home / who / "status.json").read_text())["state"] == "failed"
 
     def test_the_process_that_forks_them_was_killed(self, tmp_path: Path) -> None:
         file = experiment_file(tmp_path, training=SLOW)
-        launcher = subprocess.Popen(
-            [*VFLENS, "run", str(file)], env=ENVIRONMENT, stderr=subprocess.PIPE, text=True
-        )
+        launcher = Fork(["run", str(file)], tmp_path / "told", errors=tmp_path / "said")
         home = tmp_path / "runs/tiny/run"
         eventually(lambda: (home / "active/transcript/payload.bin").stat().st_size > 0)
         parties = descendants(launcher)
         (forking,) = psutil.Process(launcher.pid).children()
         forking.kill()
-        _, said = launcher.communicate(timeout=40)
-        assert launcher.returncode == 11
+        assert launcher.wait(40) == 11
+        said = (tmp_path / "said").read_text()
         sentence = "the process that starts the parties was killed by SIGKILL: go on with vflens resume"
         assert STAGE.sub("", said) == f"error: {sentence} {home}\n"
         assert not psutil.wait_procs(parties, timeout=40)[1]
@@ -93,13 +80,10 @@ class TestLauncher:
 
     def test_two_runs_at_a_time_share_no_folder(self, tmp_path: Path) -> None:
         file = experiment_file(tmp_path)
+        told = [tmp_path / "one", tmp_path / "two"]
         runs = [
-            subprocess.Popen(
-                [*VFLENS, "run", str(file), "--in-process", "--json"],
-                env=ENVIRONMENT,
-                stdout=subprocess.PIPE,
-            )
-            for _ in range(2)
+            Fork(["run", str(file), "--in-process", "--json"], out, errors=tmp_path / "said") for out in told
         ]
-        folders = {json.loads(r.communicate(timeout=60)[0])["folder"] for r in runs}
+        assert [run.wait(60) for run in runs] == [0, 0]
+        folders = {json.loads(out.read_text())["folder"] for out in told}
         assert folders == {str(tmp_path / "runs" / name) for name in ("tiny", "tiny-2")}

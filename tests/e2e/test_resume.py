@@ -13,6 +13,7 @@ from typing import Any
 import psutil
 import pyarrow.parquet as pq
 import pytest
+from forks import Fork
 from laboratory import estimates, transcripts
 from processes import ENVIRONMENT, VFLENS, Federation, dealt, eventually, experiment_file
 
@@ -125,26 +126,24 @@ def test_a_launched_run_is_resumed_and_restarts_its_parties(tmp_path: Path, undi
     def received() -> int:
         return index.read_bytes().count(b"\n")
 
-    with launched("run", str(experiment_file(tmp_path, **LONG))) as launcher:
+    with launched(tmp_path / "said", "run", str(experiment_file(tmp_path, **LONG))) as launcher:
         eventually(lambda: received() >= 20, SECONDS)
         children = psutil.Process(launcher.pid).children(recursive=True)
         launcher.kill()
         assert not psutil.wait_procs(children, timeout=SECONDS)[1]
-    with launched("resume", str(tmp_path / "runs/tiny"), "--restart", "1") as again:
+    with launched(tmp_path / "said", "resume", str(tmp_path / "runs/tiny"), "--restart", "1") as again:
         before = received()
         eventually(lambda: received() >= before + 20, SECONDS)
         parties = psutil.Process(again.pid).children(recursive=True)
         next(c for c in parties if "passive" in c.cmdline()).kill()
-        assert again.wait(timeout=SECONDS) == 0
+        assert again.wait(SECONDS) == 0
     assert results(home)[0] == undisturbed[0]
 
 
 @contextmanager
-def launched(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+def launched(output: Path, *arguments: str) -> Iterator[Fork]:
     """A command with party processes, which end with it."""
-    process = subprocess.Popen(
-        [*VFLENS, *arguments], env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    process = Fork(list(arguments), output)
     try:
         yield process
     finally:
