@@ -20,7 +20,7 @@ class Browser:
     def __init__(self, page: LivePage, *, readings: int = 1) -> None:
         self.access, left = Access(PORT), iter(range(readings))
         self._app = live_app(page, self.access, lambda: next(left, None) is None)
-        self.cookies = httpx.Cookies()
+        self.cookies, self._base = httpx.Cookies(), ""
 
     def get(self, path: str, **options: Any) -> httpx.Response:
         """The answer to a GET."""
@@ -28,13 +28,14 @@ class Browser:
 
     def request(self, method: str, path: str, *, follow: bool = True, host: str = "") -> httpx.Response:
         """The answer to a request, with the host that the browser would name, or ``host``."""
-        asked = self._ask(method, path, follow, {"Host": host} if host else {})
+        asked = self._ask(method, self._base + path, follow, {"Host": host} if host else {})
         with ThreadPoolExecutor(1) as thread:  # this one has a loop while Playwright has a browser
             return thread.submit(asyncio.run, asked).result()
 
     def enter(self) -> Browser:
-        """Exchange the token for a cookie."""
+        """Exchange the token for a cookie; the page lies under its own path from now on."""
         assert self.get(f"/?token={self.access.token}", follow=False).status_code == 303
+        self._base = self.access.path.rstrip("/")
         return self
 
     async def _ask(self, method: str, path: str, follow: bool, headers: dict[str, str]) -> httpx.Response:

@@ -163,7 +163,7 @@ DOUBLED = [  # 2^2000 overflows
         (REPEATED, {"w": np.ones((3, 1)), "b": np.zeros(600_000)}, {}, "makes 1,200,001 numbers of a row"),
         (REPEATED, {"w": np.ones(3), "b": B1}, {}, r"has 'w' of shape \(3,\)"),
         ([*NODES[:4], node("Add", "z c", "y")], {"c": np.ones((2, 4))}, {}, r"has 'c' of shape \(2, 4\)"),
-        ([*NODES[:4], node("Relu", "c", "d"), node("Add", "z d", "y")], {"c": np.ones((2, 4))}, {}, "has 'c'"),
+        ([*NODES[:4], node("Relu", "c", "d"), node("Add", "z d", "y")], {"c": np.ones((2, 4))}, {}, "has 'c"),
         (DOUBLED, {}, {}, "product of all matrices' of .* something else than finite numbers"),
     ],
 )  # fmt: skip

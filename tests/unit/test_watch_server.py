@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+import socket
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 
+import httpx
 import pytest
+import uvicorn
 from livepage import Browser
 from plotly.offline import get_plotlyjs
 from runfolder import write_run
 
+from vflens.cli.watch import open_browser
+from vflens.experiments.watch import server
 from vflens.experiments.watch.page import RunsPage
 
 
@@ -35,9 +42,10 @@ def test_the_token_serves_once() -> None:
     browser = Browser(_Page("first"))
     taken = browser.get(f"/?token={browser.access.token}", follow=False)
     assert taken.status_code == 303
-    assert taken.headers["location"] == "/"
-    assert {"httponly", "samesite=strict"} <= {
-        part.strip().lower() for part in taken.headers["set-cookie"].split(";")
+    path = taken.headers["location"]
+    assert len(path) > 20  # nobody guesses it
+    assert {"HttpOnly", "SameSite=lax", f"Path={path}"} <= {
+        part.strip() for part in taken.headers["set-cookie"].split(";")
     }
     browser.cookies.clear()
     again = browser.get(f"/?token={browser.access.token}")
@@ -57,6 +65,56 @@ def test_a_wrong_cookie_is_refused() -> None:
     browser = Browser(_Page())
     browser.cookies.set("vflens_1", "guessed")
     assert browser.get("/").status_code == 403
+    assert browser.get(browser.access.path).status_code == 403
+
+
+def test_neither_the_cookie_nor_the_path_alone_opens_the_page() -> None:
+    """A browser sends the cookies of 127.0.0.1 to each port of it, where another user may listen."""
+    browser = Browser(_Page("first"))
+    (cookie,) = browser.enter().cookies.jar
+    assert cookie.path == browser.access.path  # no other path, on any port, is sent the cookie
+    elsewhere = httpx.Client(cookies=browser.cookies).build_request("GET", "http://127.0.0.1:2/")
+    assert "cookie" not in elsewhere.headers
+    other = Browser(_Page("first"))
+    other.access = browser.access
+    other.cookies.set("vflens_1", cookie.value or "")
+    assert other.get("/").status_code == 403
+    browser.cookies.clear()
+    assert browser.get("/").status_code == 403
+
+
+def test_a_browser_in_the_foreground_is_opened_once_the_page_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It returns when its user leaves; until then the page answers it."""
+    monkeypatch.setattr("os.nice", lambda by: 0)
+    monkeypatch.setattr(server, "end_with_launcher", lambda: None)
+    started: list[uvicorn.Server] = []
+    run = uvicorn.Server.run
+    answers: list[int] = []
+
+    def noted(of: uvicorn.Server, sockets: list[socket.socket]) -> None:
+        started.append(of)
+        run(of, sockets)
+
+    def opened(address: str) -> None:
+        answers.append(httpx.get(address, follow_redirects=True, timeout=20).status_code)
+        started[0].should_exit = True
+
+    monkeypatch.setattr(uvicorn.Server, "run", noted)
+    server.serve(_Page("first", "again"), opened)
+    assert answers == [200]
+
+
+def test_no_command_line_of_a_browser_holds_the_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every user of the machine reads it."""
+    given: list[str] = []
+    monkeypatch.setenv("DISPLAY", ":99")
+    monkeypatch.setattr("webbrowser.open", given.append)
+    open_browser("http://127.0.0.1:1/?token=secret")
+    (uri,) = given
+    file = Path(uri.removeprefix("file://"))
+    assert "secret" not in uri
+    assert "url=http://127.0.0.1:1/?token=secret" in file.read_text()
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (file, file.parent)] == [0o600, 0o700]
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example:1", "[::1]"])
@@ -112,3 +170,19 @@ def test_a_page_of_runs_names_parties(tmp_path: Path) -> None:
     page = Browser(RunsPage([write_run(tmp_path / "demo")])).enter().get("/").text
     for party in ("passive", "active", "coordinator"):
         assert f"<td>{party}</td>" in page
+
+
+@pytest.mark.parametrize("seconds", [10**15, -(10**12)])
+def test_a_file_of_a_year_beyond_the_calendar_breaks_no_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: int
+) -> None:
+    """Some file systems hold such times."""
+    page = RunsPage([write_run(tmp_path / "demo")])
+    found = Path.stat
+
+    def odd(file: Path, *, follow_symlinks: bool = True) -> os.stat_result:
+        facts = found(file, follow_symlinks=follow_symlinks)
+        return os.stat_result((*facts[:7], seconds, seconds, seconds))
+
+    monkeypatch.setattr(Path, "stat", odd)
+    assert "<td>passive</td>" in page.panels({})["parties"]

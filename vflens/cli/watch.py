@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import importlib.util
 import os
 import sys
+import tempfile
 import webbrowser
 from collections.abc import Sequence
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -76,6 +79,16 @@ def check_extra() -> None:
 
 
 def open_browser(address: str) -> None:
-    """Open ``address`` where the machine has a browser with windows; one in the terminal would cover it."""
-    if os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY") or sys.platform == "darwin":
-        webbrowser.open(address)
+    """Open ``address`` where the machine has a browser with windows; one in the terminal would cover it.
+
+    Every user reads the command line of a browser, so it gets a file of the owner's that leads there.
+    """
+    if not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY") or sys.platform == "darwin"):
+        return
+    from vflens.storage.private import write_private
+
+    folder = tempfile.TemporaryDirectory(prefix="vflens-watch-")
+    atexit.register(folder.cleanup)  # a browser may read the file long after it was asked to
+    file = Path(folder.name) / "watch.html"
+    write_private(file, f'<meta http-equiv="refresh" content="0;url={escape(address)}">')
+    webbrowser.open(file.as_uri())

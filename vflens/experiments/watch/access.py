@@ -1,8 +1,10 @@
 """Who may read a live page: the browser that its owner opened, and no page of another site.
 
 The owner gets an address with a token, which serves once: it is exchanged for a cookie that scripts cannot
-read and that a browser sends from no other site. A page in a browser can reach 127.0.0.1 by a name of its own
-that DNS leads here: the app admits known names of hosts only.
+read and that a browser sends with no request of another site. A browser sends the cookies of 127.0.0.1 to
+every port of it, also to another user's: so the page lies under a path of its own that nobody can guess, and
+its cookie goes there only. A page in a browser can reach 127.0.0.1 by a name of its own that DNS leads here:
+the app admits known names of hosts only.
 """
 
 from __future__ import annotations
@@ -27,27 +29,30 @@ _HEADERS = {
 
 
 class Access:
-    """The rights to one live page; ``port`` names its cookie, for browsers share cookies among ports."""
+    """The rights to one live page, which lies under ``path``; ``port`` names its cookie."""
 
     def __init__(self, port: int) -> None:
-        self.token = secrets.token_urlsafe(32)
+        self.token, self.path = secrets.token_urlsafe(32), f"/{secrets.token_urlsafe(16)}/"
         self._cookie, self._session, self._used = f"vflens_{port}", secrets.token_urlsafe(32), False
 
     def answer(self, request: Request) -> Response | None:
         """The redirection of who brings the token, or a refusal; None for the owner's browser."""
         if request.method != "GET":
             return PlainTextResponse("This page is only read: use GET.\n", 405, {"Allow": "GET"})
-        if _same(request.cookies.get(self._cookie, ""), self._session):
-            return RedirectResponse("/", 303) if "token" in request.query_params else None
-        if self._used or not _same(request.query_params.get("token", ""), self.token):
+        path = request.url.path
+        knows = _same(path[: len(self.path)], self.path)
+        if _same(request.cookies.get(self._cookie, ""), self._session) and knows:
+            return None
+        if path != "/" or self._used or not _same(request.query_params.get("token", ""), self.token):
             return PlainTextResponse(
                 "This page is for the browser that first opened the printed address, which serves once: "
                 "start the command again for a new one.\n",
                 403,
             )
         self._used = True
-        response = RedirectResponse("/", 303)
-        response.set_cookie(self._cookie, self._session, httponly=True, samesite="strict")
+        response = RedirectResponse(self.path, 303)
+        # Lax: the owner's browser comes from a file, and a strict cookie would not follow the redirection.
+        response.set_cookie(self._cookie, self._session, path=self.path, httponly=True, samesite="lax")
         return response
 
 

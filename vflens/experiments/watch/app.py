@@ -20,7 +20,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
-from starlette.routing import Route
+from starlette.routing import Mount, Route
 
 from vflens.errors import VflensError
 from vflens.experiments.pages.page import templates
@@ -86,7 +86,7 @@ def live_app(page: LivePage, access: Access, ends: Callable[[], bool] = lambda: 
         Route("/plotly.js", _plotly),
     ]
     guards = [Middleware(TrustedHostMiddleware, allowed_hosts=list(HOSTS)), Middleware(Guard, access=access)]
-    return Starlette(routes=routes, middleware=guards)
+    return Starlette(routes=[Mount(access.path.rstrip("/"), routes=routes)], middleware=guards)
 
 
 async def _changes(panels: Callable[[], Awaitable[Panels]], ends: Callable[[], bool]) -> AsyncIterator[str]:

@@ -12,6 +12,7 @@ from vflens.experiments.results.folders import PartyRun
 from vflens.experiments.watch.events import Alarm, sentence
 from vflens.services.noted import last_step, noted, steps
 
+_LAST_SECOND = 253_370_764_800  # of 9999 but a day: a file's time can lie beyond the calendar
 _LOGS = ("events.jsonl", "transcript/index.jsonl", "status.json", "metrics.parquet")
 
 
@@ -76,4 +77,5 @@ def _state(party: PartyRun) -> str:
 
 def _changed(folder: Path) -> str:
     times = [f.stat().st_mtime for name in _LOGS if (f := folder / name).exists()]
-    return datetime.fromtimestamp(max(times)).astimezone().strftime("%H:%M:%S") if times else ""
+    newest = min(max([0, *times]), _LAST_SECOND)
+    return datetime.fromtimestamp(newest).astimezone().strftime("%H:%M:%S") if times else ""

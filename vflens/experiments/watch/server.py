@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -39,10 +40,22 @@ def serve(page: LivePage, announce: Callable[[str], None], port: int = 0) -> Non
         app = live_app(page, access, lambda: server.should_exit)
         # A stream that does not end by itself must not hold the end back for ever.
         config = uvicorn.Config(app, timeout_graceful_shutdown=1, log_config=None, lifespan="off", ws="none")
-        server = uvicorn.Server(config)
-        announce(f"http://127.0.0.1:{port}/?token={access.token}")
+        server = _Server(config, lambda: announce(f"http://127.0.0.1:{port}/?token={access.token}"))
         with suppress(KeyboardInterrupt):  # the usual end: uvicorn raises the signal again after its own
             server.run(sockets=[listener])
+
+
+class _Server(uvicorn.Server):
+    """Calls ``announce`` once it answers, in a thread: a browser in the foreground returns late."""
+
+    def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._announce = announce
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to answer."""
+        await super().startup(sockets)
+        threading.Thread(target=self._announce, daemon=True).start()
 
 
 def _listening(port: int) -> socket.socket:

@@ -40,7 +40,7 @@ const connection = document.getElementById("connection");
 let source = null;
 function connect() {
   source?.close();
-  source = document.hidden ? null : new EventSource("/live" + location.search);
+  source = document.hidden ? null : new EventSource("live" + location.search);
   if (!source) return;
   source.onopen = () => { connection.textContent = "live"; };
   source.onmessage = (event) => show(JSON.parse(event.data));
