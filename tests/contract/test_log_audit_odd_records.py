@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import pytest
 from laboratory import federation
 
 from vflens.experiments.log_audit.audit import audit_logs
+from vflens.services.folder import write_status
+from vflens.storage.chain import LINK_BYTES
 from vflens.storage.journal import Journal
 from vflens.types import Array, Exchange, Phase, Point, Released
 
@@ -50,3 +53,24 @@ def test_an_odd_prediction_is_found_at_its_line(
     (audited,) = audit_logs([home])
     of_the_line = [f.problem for f in audited.found.findings if (f.party, f.line) == (party, line)]
     assert any(problem in found for found in of_the_line) if problem else of_the_line == []
+
+
+@pytest.mark.parametrize("lacking", [1, 2, 5, 10**6])
+def test_links_that_lack_at_the_end_are_found(finished: Path, tmp_path: Path, lacking: int) -> None:
+    home = Path(shutil.copytree(finished, tmp_path / "run"))
+    for party in ("active", "passive", "coordinator"):
+        write_status(home / party, "finished")
+    log = home / "active" / "transcript"
+    count = len((log / "index.jsonl").read_bytes().splitlines())
+    (log / "chain.bin").write_bytes((log / "chain.bin").read_bytes()[: LINK_BYTES * max(0, count - lacking)])
+    (audited,) = audit_logs([home])
+    problem = f"{min(lacking, count)} records have no link: they were added later"
+    assert problem in [f.problem for f in audited.found.findings]
+
+
+def test_more_links_than_any_log_has_are_found_by_their_size(finished: Path, tmp_path: Path) -> None:
+    """A sparse file takes no disk, and its links gigabytes of memory."""
+    home = Path(shutil.copytree(finished, tmp_path / "run"))
+    os.truncate(home / "active/transcript/chain.bin", 1 << 40)
+    (audited,) = audit_logs([home])
+    assert any("1,099,511,627,776 bytes, more than index.jsonl" in f.problem for f in audited.found.findings)

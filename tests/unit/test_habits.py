@@ -105,3 +105,57 @@ def test_who_waits_with_a_time_out_names_it() -> None:
     assert _unhandled("try:\n    a.result(2.0)\nexcept VflensError:\n    pass") == [2]
     assert _unhandled("try:\n    a.result(2.0)\nexcept (TimeoutError, VflensError):\n    pass") == []
     assert _unhandled("a.result()") == []
+
+
+#: The functions that open a file for writing, and why a link cannot lead them elsewhere.
+WRITERS = {
+    "vflens/storage/regular.py": "O_NOFOLLOW",
+    "vflens/storage/files.py": "a name of its own, O_EXCL, which takes the place of the file",
+    "vflens/experiments/sweeps/pool.py": "O_NOFOLLOW",
+    "vflens/experiments/offline/copied.py": "into a new folder of its own",
+    "services/folder.py": "into a new folder of its own",
+    "vflens/experiments/pages/picture_files.py": "into a new folder of its own",
+    "vflens/experiments/release/sink.py": "mkstemp",
+    "vflens/experiments/release/run.py": "into the files of sink.py",
+}
+_WRITES = {"write_text", "write_bytes", "touch"}
+
+
+def _writing(source: str) -> list[int]:
+    """The lines that open a file for writing, or could: by a mode that is no literal, or flags of os.open."""
+    return [
+        node.lineno for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call) and _writes(node)
+    ]
+
+
+def _writes(call: ast.Call) -> bool:
+    called = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    owner = ast.unparse(call.func.value) if isinstance(call.func, ast.Attribute) else ""
+    if called != "open" or owner in ("Image", "Images", "tarfile", "webbrowser", "ZipFile", "archive"):
+        return (
+            called in _WRITES
+            or (owner == "shutil"
+            and called.startswith(("copy", "move")))
+            or called == "mkstemp"
+        )
+    if owner == "os":
+        return "O_RDONLY" not in ast.unparse(call)
+    given = [k.value for k in call.keywords if k.arg == "mode"] or call.args[0 if owner else 1 :][:1]
+    mode = given[0].value if given and isinstance(given[0], ast.Constant) else "r" if not given else "?"
+    return not isinstance(mode, str) or set(mode) & set("wax+?") != set()
+
+
+def test_only_these_functions_open_a_file_for_writing() -> None:
+    """Another party's folder may hold links: who writes a new file uses vflens/storage."""
+    found = {f.relative_to(ROOT).as_posix(): _writing(f.read_text(encoding="utf-8")) for f in FILES}
+    assert {name for name, lines in found.items() if lines} == set(WRITERS)
+    assert _writing("file.open('rb'); open(f); os.open(f, os.O_RDONLY); Image.open(f, 'w')") == []
+    for line in (
+        "open(f, 'w')",
+        "f.open('r+b')",
+        "f.open(mode)",
+        "os.open(f, flags)",
+        "f.write_text(t)",
+        "shutil.copy(f, g)",
+    ):
+        assert _writing(line) == [1]

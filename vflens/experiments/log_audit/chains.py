@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from vflens.errors import StorageError
 from vflens.experiments.log_audit.finding import Found
@@ -72,6 +73,10 @@ def _checked(party: PartyRun, name: str, found: Found) -> CheckedLog | None:
     if not (folder / "index.jsonl").exists():
         found.notes.append(f"{party.name}: no {name}/ was given: nothing of it is checked")
         return None
+    if (size := _size(folder / chain.FILE)) > _size(folder / "index.jsonl"):  # before it takes memory
+        problem = f"it has {size:,} bytes, more than index.jsonl: a link is shorter than any line"
+        found.damaged(party.name, f"{name}/{chain.FILE}", problem)
+        return None
     links = chain.links(folder)
     if (folder / chain.FILE).exists():
         _check_links(party, name, links, found)
@@ -91,12 +96,8 @@ def _check_links(party: PartyRun, name: str, links: list[bytes], found: Found) -
     try:
         for count, record in enumerate(records(folder), 1):
             read += len(record.line)
-            before = links[count - 2] if count > 1 else START
-            if (
-                fits
-                and count <= len(links)
-                and linked(before, record.line, [record.payload]) != links[count - 1]
-            ):
+            before, link = _after(links, count - 1), _after(links, count)
+            if fits and before and link and linked(before, record.line, [record.payload]) != link:
                 fits = False
                 problem = (
                     "this record is not the one that was linked: the line, its payload or a link was changed"
@@ -124,6 +125,10 @@ def _check_number(party: PartyRun, file: str, records: int, links: int, found: F
             f"{party.name}: the last {records - links} records of {file} have no link: the party was stopped "
             "before it wrote them, or they were added later"
         )
+
+
+def _size(file: Path) -> int:
+    return file.stat().st_size if file.exists() else 0
 
 
 def _after(links: list[bytes], records: int) -> bytes | None:
