@@ -15,11 +15,12 @@ from vflens.coordinator.progress import Progress
 from vflens.coordinator.returned import returned
 from vflens.errors import ConfigError, StorageError, UnavailableError, VflensError
 from vflens.member.member import Member
+from vflens.member.signer import heads_statement
 from vflens.member.stage import Stage
 from vflens.protocol.acts import Describe, Done, Finished, Stop
 from vflens.protocol.link import Link, Reply
 from vflens.protocol.standing import Standing
-from vflens.storage.heads import Heads, received_in
+from vflens.storage.sent_heads import SentHeads, received_in
 from vflens.types import Array, PartyInfo, Point
 
 _STOP_SECONDS = 5.0  # who does not answer by then notices that its leader is gone
@@ -122,9 +123,16 @@ class Leader(Member):
         """A data party has done all that it does after training; the run is over when all have."""
         self.check_open()
         self.check_run(act.run)
+        self._check_signed(act)
         self.keep_heads({act.sender: act.heads})
         self._note_finished(act.sender)
         return Done()
+
+    def _check_signed(self, act: Finished) -> None:
+        """Refuse heads that their party could deny later; without certificates none are signed."""
+        if self.signer is not None:
+            role = next(p.role for p in self.config.peers if p.name == act.sender)
+            self.signer.check(act.sender, role, heads_statement(act.run, act.heads), act.heads.signature)
 
     def _note_finished(self, party: str) -> None:
         with self.lock:  # the last two may come at a time: figures are recorded once
@@ -142,7 +150,7 @@ class Leader(Member):
     def all_finished(self) -> None:
         """Called once, when the last data party has finished."""
 
-    def _all_heads(self) -> Mapping[str, Heads]:
+    def _all_heads(self) -> Mapping[str, SentHeads]:
         """Its own heads and those that it received; none where a log fails: the parties must stop all the
         same.
         """

@@ -95,8 +95,16 @@ class Column(_message.Message):
     pixel: _containers.RepeatedScalarFieldContainer[int]
     def __init__(self, name: _Optional[str] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., alphabet: _Optional[_Iterable[float]] = ..., pixel: _Optional[_Iterable[int]] = ...) -> None: ...
 
+class Signature(_message.Message):
+    __slots__ = ("certificates", "value")
+    CERTIFICATES_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    certificates: str
+    value: str
+    def __init__(self, certificates: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+
 class PartyInfo(_message.Message):
-    __slots__ = ("name", "role", "columns", "n_classes", "classes", "train_rows", "predict_rows", "mask_key")
+    __slots__ = ("name", "role", "columns", "n_classes", "classes", "train_rows", "predict_rows", "mask_key", "signature")
     NAME_FIELD_NUMBER: _ClassVar[int]
     ROLE_FIELD_NUMBER: _ClassVar[int]
     COLUMNS_FIELD_NUMBER: _ClassVar[int]
@@ -105,6 +113,7 @@ class PartyInfo(_message.Message):
     TRAIN_ROWS_FIELD_NUMBER: _ClassVar[int]
     PREDICT_ROWS_FIELD_NUMBER: _ClassVar[int]
     MASK_KEY_FIELD_NUMBER: _ClassVar[int]
+    SIGNATURE_FIELD_NUMBER: _ClassVar[int]
     name: str
     role: str
     columns: _containers.RepeatedCompositeFieldContainer[Column]
@@ -113,7 +122,8 @@ class PartyInfo(_message.Message):
     train_rows: int
     predict_rows: int
     mask_key: str
-    def __init__(self, name: _Optional[str] = ..., role: _Optional[str] = ..., columns: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., n_classes: _Optional[int] = ..., classes: _Optional[_Iterable[str]] = ..., train_rows: _Optional[int] = ..., predict_rows: _Optional[int] = ..., mask_key: _Optional[str] = ...) -> None: ...
+    signature: Signature
+    def __init__(self, name: _Optional[str] = ..., role: _Optional[str] = ..., columns: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., n_classes: _Optional[int] = ..., classes: _Optional[_Iterable[str]] = ..., train_rows: _Optional[int] = ..., predict_rows: _Optional[int] = ..., mask_key: _Optional[str] = ..., signature: _Optional[_Union[Signature, _Mapping]] = ...) -> None: ...
 
 class Training(_message.Message):
     __slots__ = ("optimizer", "epochs", "batch_size", "learning_rate", "l2", "patience", "tolerance", "penalise_bias", "staleness")
@@ -423,12 +433,16 @@ class Head(_message.Message):
     def __init__(self, log: _Optional[str] = ..., records: _Optional[int] = ..., link: _Optional[bytes] = ...) -> None: ...
 
 class PartyHeads(_message.Message):
-    __slots__ = ("party", "heads")
+    __slots__ = ("party", "heads", "federation", "signature")
     PARTY_FIELD_NUMBER: _ClassVar[int]
     HEADS_FIELD_NUMBER: _ClassVar[int]
+    FEDERATION_FIELD_NUMBER: _ClassVar[int]
+    SIGNATURE_FIELD_NUMBER: _ClassVar[int]
     party: str
     heads: _containers.RepeatedCompositeFieldContainer[Head]
-    def __init__(self, party: _Optional[str] = ..., heads: _Optional[_Iterable[_Union[Head, _Mapping]]] = ...) -> None: ...
+    federation: bytes
+    signature: Signature
+    def __init__(self, party: _Optional[str] = ..., heads: _Optional[_Iterable[_Union[Head, _Mapping]]] = ..., federation: _Optional[bytes] = ..., signature: _Optional[_Union[Signature, _Mapping]] = ...) -> None: ...
 
 class FinishedRequest(_message.Message):
     __slots__ = ("run", "sender", "heads")
@@ -437,8 +451,8 @@ class FinishedRequest(_message.Message):
     HEADS_FIELD_NUMBER: _ClassVar[int]
     run: str
     sender: str
-    heads: _containers.RepeatedCompositeFieldContainer[Head]
-    def __init__(self, run: _Optional[str] = ..., sender: _Optional[str] = ..., heads: _Optional[_Iterable[_Union[Head, _Mapping]]] = ...) -> None: ...
+    heads: PartyHeads
+    def __init__(self, run: _Optional[str] = ..., sender: _Optional[str] = ..., heads: _Optional[_Union[PartyHeads, _Mapping]] = ...) -> None: ...
 
 class StopRequest(_message.Message):
     __slots__ = ("run", "failure", "heads")

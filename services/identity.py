@@ -13,6 +13,7 @@ from vflens.errors import ConfigError
 from vflens.types import Role
 
 if TYPE_CHECKING:
+    from vflens.member.signer import Signer
     from vflens.wire.tls.counterpart import Counterpart
     from vflens.wire.tls.identity import Identity
 
@@ -43,6 +44,16 @@ def counterpart(name: str, role: Role, config: MemberConfig) -> Counterpart | No
     from vflens.wire.tls.counterpart import Counterpart
 
     return Counterpart(identity, name, role)
+
+
+def signer_of(config: MemberConfig) -> Signer | None:
+    """Signs what the party of ``config`` states; None without ``[tls]``."""
+    identity = identity_of(config)
+    if identity is None:
+        return None
+    from vflens.wire.tls.signing import TlsSigner
+
+    return TlsSigner(identity)
 
 
 def check_trust(config: MemberConfig) -> None:

@@ -36,7 +36,7 @@ from vflens.member.stage import Stage
 from vflens.protocol.link import Party
 from vflens.services.folder import begin, exclusive, is_over, write_status
 from vflens.services.healthcheck import HealthServicer, came, lives
-from vflens.services.identity import check_trust, counterpart, identity_of, reminded
+from vflens.services.identity import check_trust, counterpart, identity_of, reminded, signer_of
 from vflens.services.leading import run
 from vflens.services.lifeline import end_with_launcher
 from vflens.services.members import data_party, leader
@@ -178,6 +178,7 @@ def _take_up(member: Member, say: Say) -> None:
 def _open(end: ExitStack, member: Member, config: MemberConfig, say: Say, *, resumed: bool) -> None:
     """Restore ``member`` if its run goes on, link it to its peers, and serve it until ``end``."""
     end.callback(member.close)
+    member.signer = signer_of(config)
     if resumed:
         _take_up(member, say)
     for peer in config.peers:

@@ -19,6 +19,7 @@ from vflens.protocol.horizontal import HorizontalFederation
 from vflens.protocol.standing import Standing
 from vflens.storage.chain import LINK_BYTES, Head
 from vflens.storage.heads import LOGS
+from vflens.storage.sent_heads import SentHeads
 from vflens.types import (
     DTYPES,
     INT32_MAX,
@@ -30,6 +31,7 @@ from vflens.types import (
     Released,
     Role,
     RowStatus,
+    Signature,
     numbered,
 )
 
@@ -161,7 +163,15 @@ TABLES = hnp.array_shapes(min_dims=2, max_dims=2, min_side=0, max_side=4)
 GUESSES = st.builds(acts.Guess, NAMES, hnp.arrays("<f8", TABLES, elements=values("<f8")), STATUS)
 DIGESTS = st.binary(max_size=128)
 LINKS = st.binary(min_size=LINK_BYTES, max_size=LINK_BYTES)
-HEADS = st.dictionaries(st.sampled_from(LOGS), st.builds(Head, st.integers(0, 2**63 - 1), LINKS))
+SIGNATURES = st.builds(
+    Signature, st.text("-ABC\n", max_size=40), st.binary(max_size=72).map(lambda value: value.hex())
+)
+HEADS = st.builds(
+    SentHeads,
+    st.dictionaries(st.sampled_from(LOGS), st.builds(Head, st.integers(0, 2**63 - 1), LINKS)),
+    st.just(b"") | LINKS,
+    st.none() | SIGNATURES,
+)
 STANDINGS = st.builds(
     Standing,
     NAMES.filter(str.isprintable),

@@ -306,12 +306,21 @@ def sealed(array: Array) -> Array:
     return result
 
 
+class Signature(NamedTuple):
+    """A party's word for a statement: its certificate in PEM, then those that lead to its authority, and the
+    signature in hexadecimal.
+    """
+
+    certificates: str
+    value: str
+
+
 @dataclass(frozen=True)
 class PartyInfo:
     """What every party knows of another: its name, its role, its columns, the classes it labels.
 
     Of a client also the names of the classes, how many rows it has to train and to predict, and with secure
-    aggregation its public key of masks, 64 hexadecimal digits.
+    aggregation its public key of masks, 64 hexadecimal digits, which it signs where it has a certificate.
     """
 
     name: str
@@ -322,3 +331,4 @@ class PartyInfo:
     train_rows: int = 0
     predict_rows: int = 0
     mask_key: str = ""
+    signature: Signature | None = field(default=None, compare=False)  # each time another

@@ -20,6 +20,7 @@ from vflens.clients.membership import check_client
 from vflens.config import ClientConfig
 from vflens.config.compatibility import check_family, check_wrapped
 from vflens.errors import ConfigError, ProtocolError, StateError
+from vflens.member.signer import key_statement
 from vflens.member.stage import Stage
 from vflens.member.start_nonce import start_nonce
 from vflens.models.part import Keys, Site
@@ -31,7 +32,7 @@ from vflens.protocol.link import Handlers, Link
 from vflens.randomness import derive, secret_from_seed
 from vflens.score.service import disabled
 from vflens.tables.order import load_order
-from vflens.types import Array, Exchange, PartyInfo, Phase, Point, Released
+from vflens.types import Array, Exchange, PartyInfo, Phase, Point, Released, Role
 
 if TYPE_CHECKING:
     from vflens.protocol.secure_sum import Masking
@@ -93,7 +94,13 @@ class PreparedClient(DataParty):
         """Columns, classes, and the numbers of rows."""
         super().describe(act)
         masking = self.masking
-        return replace(client_info(self.config, self.table), mask_key=masking.public.hex() if masking else "")
+        info = client_info(self.config, self.table)
+        if masking is None:
+            return info
+        info = replace(info, mask_key=masking.public.hex())
+        if self.signer is None:
+            return info
+        return replace(info, signature=self.signer.sign(key_statement(act.run, info.mask_key)))
 
     @cached_property
     def masking(self) -> Masking | None:
@@ -116,9 +123,25 @@ class PreparedClient(DataParty):
 
         def order() -> Array:
             check_client(federation, self.config, self.describe(Describe(federation.run)))
+            self._check_signed_keys(federation)
             return np.concatenate(self._order)
 
         return self.prepare_once(federation, order, partial(self.begin_run, federation))
+
+    def _check_signed_keys(self, federation: HorizontalFederation) -> None:
+        """Refuse clients that the server invented: it could then take their masks off this one's updates.
+
+        Without an authority, and without a pin of any client, there is nothing to compare with.
+        """
+        if self.signer is None or not federation.horizontal.secure_aggregation:
+            return
+        if not self.signer.knows(Role.CLIENT):
+            self.log.warning("keys of masks are not verified", reason="no certificate of a client is trusted")
+            return
+        for info in federation.parties:
+            if info.name != self.name:
+                statement = key_statement(federation.run, info.mask_key)
+                self.signer.check(info.name, Role.CLIENT, statement, info.signature)
 
     def take_up(self) -> None:
         """See :meth:`vflens.member.member.Member.take_up`."""

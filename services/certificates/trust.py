@@ -49,6 +49,8 @@ def _check_pin(one: Owner, subject: Subject | None, certificate: x509.Certificat
     if subject is None:
         return
     known = {**one.peers, OPERATOR: Role.OPERATOR}
+    if one.role is Role.CLIENT and subject.role is Role.CLIENT:  # it signs its key of masks
+        known[subject.party] = Role.CLIENT
     if one.role is Role.OPERATOR:
         known = {subject.party: Role.ACTIVE}
     if subject.federation != one.federation or known.get(subject.party) != subject.role:

@@ -18,7 +18,7 @@ from vflens.experiments.run.in_process import LocalFederation
 from vflens.member.stage import Stage
 from vflens.protocol.acts import Act, Epoch, Step
 from vflens.services.leading import run
-from vflens.storage.heads import received_in
+from vflens.storage.sent_heads import received_in
 
 
 class Breaks(Around):

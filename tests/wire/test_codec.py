@@ -412,6 +412,6 @@ def test_a_column_name_with_control_characters_is_refused(name: str) -> None:
 )
 def test_a_head_that_no_log_has_is_refused(head: pb.Head, problem: str) -> None:
     with pytest.raises(ProtocolError, match=problem):
-        RPCS[acts.Finished].decode(pb.FinishedRequest(heads=[head]))
+        RPCS[acts.Finished].decode(pb.FinishedRequest(heads=pb.PartyHeads(heads=[head])))
     with pytest.raises(ProtocolError, match=problem):
         RPCS[acts.Stop].decode(pb.StopRequest(heads=[pb.PartyHeads(party="p", heads=[head])]))

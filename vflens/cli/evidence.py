@@ -103,9 +103,15 @@ def import_flower(
 
 def audit_log(
     folders: Annotated[list[Path], typer.Argument(help="run folders, or folders of parties")],
+    trust: Annotated[
+        Path | None,
+        typer.Option(help="certificates whose signatures count, a PEM file or a folder as tls.trust"),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Verify recorded logs: each against its hash chain, and what a party released with what others received.
+
+    Heads that a party signed with a certificate in --trust show who changed a log, or a head of it.
 
     Ends with code 12 if a log was changed, with 5 if two parties' logs disagree.
 
@@ -113,7 +119,7 @@ def audit_log(
     """
     from vflens.experiments.log_audit.audit import audit_logs
 
-    audits = audit_logs(folders)
+    audits = audit_logs(folders, trust)
     emit(json, [a.to_json() for a in audits], lambda: "\n".join(a.words() for a in audits))
     for finding in (f for a in audits for f in a.found.findings):
         raise finding.error(str(finding))

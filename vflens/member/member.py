@@ -49,6 +49,7 @@ from vflens.failpoints import fail_point
 from vflens.member.gate import ReleaseGate
 from vflens.member.patience import patiently
 from vflens.member.recovery import RecoveryLog, as_storage_error
+from vflens.member.signer import Signer, fitting, signed_heads
 from vflens.member.stage import Reached, Stage
 from vflens.member.start_nonce import start_nonce
 from vflens.member.step_log import StepLog
@@ -62,9 +63,9 @@ from vflens.protocol.link import Link, Links, Party
 from vflens.protocol.standing import Standing
 from vflens.randomness import secret_from_seed
 from vflens.storage import durable, journal
-from vflens.storage.heads import Heads, keep_received
 from vflens.storage.log import party_log
 from vflens.storage.metrics import Metrics
+from vflens.storage.sent_heads import SentHeads, keep_received
 from vflens.storage.transcript import Transcript
 from vflens.types import Array, Owner, Point, Released, Role
 
@@ -121,6 +122,7 @@ class Member(Party):
         self.reached = Reached(self.folder)
         self.lock = threading.RLock()
         self.stopped = threading.Event()  # the run is over
+        self.signer: Signer | None = None  # where it has a certificate
         self._deferred: Callable[[], None] | None = None
 
     @property
@@ -258,23 +260,29 @@ class Member(Party):
         self.settle()
         self._deferred = work
 
-    def heads(self) -> Heads:
-        """The heads of its logs.
+    def heads(self) -> SentHeads:
+        """The heads of its logs and the digest of its federation, signed where it has a certificate.
 
         Raises:
             StorageError: a link cannot be written.
         """
         self.settle()
-        return {"transcript": self.transcript.head, **self.gate.heads}
+        federation = b"" if self.federation is None else self.federation.digest
+        sent = SentHeads({"transcript": self.transcript.head, **self.gate.heads}, federation)
+        return sent if self.signer is None else signed_heads(self.signer, self.config.run, sent)
 
-    def keep_heads(self, heads: Mapping[str, Heads]) -> None:
-        """Keep the ``heads`` of peers, by party; those of others say nothing here.
+    def keep_heads(self, heads: Mapping[str, SentHeads]) -> None:
+        """Keep the ``heads`` of peers, by party; those of others say nothing here, nor do those that their
+        party did not sign where this one has a certificate.
 
         Raises:
             StorageError: they cannot be written.
         """
+        kept = {party: sent for party, sent in heads.items() if party in self._others()}
+        if self.signer is not None:
+            kept = fitting(self.signer, self.config.run, kept, self.log)
         with self.lock:
-            keep_received(self.folder, {p: h for p, h in heads.items() if p in self._others()})
+            keep_received(self.folder, kept)
 
     def _others(self) -> set[str]:
         """The names of the other parties."""

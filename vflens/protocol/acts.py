@@ -14,7 +14,7 @@ import numpy as np
 
 from vflens.protocol.agreement import Agreement
 from vflens.protocol.standing import Standing
-from vflens.storage.heads import Heads
+from vflens.storage.sent_heads import SentHeads
 from vflens.types import Array, Exchange, PartyInfo, Point, Released, RowStatus, numbered
 
 R = TypeVar("R")
@@ -287,7 +287,7 @@ class Finished(Signed[Done]):
 
     run: str
     sender: str
-    heads: Heads = field(default_factory=dict)
+    heads: SentHeads = field(default_factory=SentHeads)
 
 
 @dataclass(frozen=True)
@@ -299,4 +299,4 @@ class Stop(Act[Done]):
 
     run: str
     failure: str = ""
-    heads: Mapping[str, Heads] = field(default_factory=dict)
+    heads: Mapping[str, SentHeads] = field(default_factory=dict)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
@@ -19,7 +20,7 @@ from vflens.models.size import Size
 from vflens.storage.files import load_arrays, save_arrays, write_whole
 from vflens.storage.json_file import json_object
 from vflens.storage.regular import read_text
-from vflens.types import Array, ColumnInfo, Exchange, PartyInfo, Phase, Pixel, Role
+from vflens.types import Array, ColumnInfo, Exchange, PartyInfo, Phase, Pixel, Role, Signature
 
 
 class Agreement(ABC):
@@ -137,44 +138,77 @@ class Agreement(ABC):
         Raises:
             StorageError: the folder holds no (whole) federation, or a changed one.
         """
-        try:
-            facts = json_object(read_text(folder / "federation.json"))
-            positions = load_arrays(folder / "rows.npz")
-            found = positions.pop("agreed")
+        with _reading(folder):
+            facts, positions, found = _files(folder)
             if not np.array_equal(found, cls._digest(facts, positions)):
                 raise StorageError(
                     f"{folder / 'federation.json'} was changed after its run began: bring back the file as "
                     "it was, or run again"
                 )
             return cls.restored(facts, positions)
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise StorageError(
-                f"{folder} holds no aligned federation ({error}): give the folder of a party that took part "
-                "in a run"
-            ) from error
+
+    @classmethod
+    def digest_in(cls, folder: Path) -> bytes:
+        """The digest of what the files of :meth:`save` say now.
+
+        Raises:
+            StorageError: the folder holds no (whole) federation.
+        """
+        with _reading(folder):
+            facts, positions, _ = _files(folder)
+            return cls._digest(facts, positions).tobytes()
 
     @classmethod
     def _digest(cls, facts: Mapping[str, Any], positions: Mapping[str, Array]) -> Array:
         """Digest uint8 (32,) of the shared facts in the two files, without the facts for reports, which
         grow.
         """
-        shared = json.dumps([facts[name] for name in cls.AGREED], sort_keys=True)
+        shared = json.dumps([_unsigned(facts[name]) for name in cls.AGREED], sort_keys=True)
         total = blake2b(shared.encode(), digest_size=32)
         for rows in positions.values():
             total.update(np.ascontiguousarray(rows).view(np.uint8).data)
         return np.frombuffer(total.digest(), np.uint8)
 
 
+@contextmanager
+def _reading(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StorageError(
+            f"{folder} holds no aligned federation ({error}): give the folder of a party that took part "
+            "in a run"
+        ) from error
+
+
+def _files(folder: Path) -> tuple[dict[str, Any], dict[str, Array], Array]:
+    """The facts and the positions in ``folder``, and the digest of the agreed ones when they were written."""
+    facts = json_object(read_text(folder / "federation.json"))
+    positions = load_arrays(folder / "rows.npz")
+    return facts, positions, positions.pop("agreed")
+
+
 def party_to_dict(party: PartyInfo) -> dict[str, Any]:
     """``party`` for JSON; not by ``asdict``, which takes half a second for ten parties of images."""
-    return {**vars(party), "columns": [vars(column) for column in party.columns]}
+    facts = {**vars(party), "columns": [vars(column) for column in party.columns]}
+    if party.signature is None:
+        del facts["signature"]
+    return facts
+
+
+def _unsigned(fact: Any) -> Any:
+    """A fact as all parties know it: the members without signatures, which differ each time."""
+    if not isinstance(fact, list):
+        return fact
+    return [{name: value for name, value in party.items() if name != "signature"} for party in fact]
 
 
 def party_from_dict(data: dict[str, Any]) -> PartyInfo:
     """A :class:`PartyInfo` from what :func:`party_to_dict` gives."""
     columns = tuple(_column(**c) for c in data["columns"])
     numbers = (data["n_classes"], tuple(data["classes"]), data["train_rows"], data["predict_rows"])
-    return PartyInfo(data["name"], Role(data["role"]), columns, *numbers, data.get("mask_key", ""))
+    signature = Signature(*data["signature"]) if "signature" in data else None
+    return PartyInfo(data["name"], Role(data["role"]), columns, *numbers, data.get("mask_key", ""), signature)
 
 
 def _column(

@@ -1,8 +1,7 @@
-"""The heads of a party's logs, and those that it received of others' (``heads.json``)."""
+"""The heads of a party's logs."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -10,10 +9,7 @@ from typing import Any, TypeAlias
 from vflens.errors import StorageError
 from vflens.storage import chain, release_digests
 from vflens.storage.chain import LINK_BYTES, Head
-from vflens.storage.files import write_whole
 from vflens.storage.journal import records
-from vflens.storage.json_file import json_object
-from vflens.storage.regular import read_text
 
 #: Log → its head: the received messages, the released predictions, the digests of the other releases.
 Heads: TypeAlias = Mapping[str, Head]
@@ -47,33 +43,6 @@ def from_json(data: Any) -> Heads:
     return {
         name: checked(name, Head(int(h["records"]), bytes.fromhex(h["head"]))) for name, h in data.items()
     }
-
-
-def received_in(folder: Path) -> dict[str, Heads]:
-    """Party → the heads that it sent; none without ``heads.json``.
-
-    Raises:
-        StorageError: it was damaged.
-    """
-    file = folder / "heads.json"
-    try:
-        found = json_object(read_text(file)) if file.exists() else {}
-        return {party: from_json(heads) for party, heads in found.items()}
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
-        raise StorageError(
-            f"{file} holds no heads that can be read ({error}): bring it back as it was, or remove it"
-        ) from error
-
-
-def keep_received(folder: Path, heads: Mapping[str, Heads]) -> None:
-    """Add the ``heads`` of other parties to ``heads.json``.
-
-    Raises:
-        StorageError: it cannot be written, or earlier heads in it cannot be read.
-    """
-    known = received_in(folder) | dict(heads)
-    document = {party: to_json(sent) for party, sent in known.items()}
-    write_whole(folder / "heads.json", json.dumps(document).encode())
 
 
 def check_logs(folder: Path, noted: Heads, *, synced: bool) -> None:

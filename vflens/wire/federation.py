@@ -19,8 +19,9 @@ from vflens.protocol.horizontal import HorizontalFederation, check_alike
 from vflens.protos import vfl_pb2 as pb
 from vflens.storage.json_file import json_object
 from vflens.tables.pixels import too_wide
-from vflens.types import MAX_PIXEL, ColumnInfo, PartyInfo, Pixel, Role
+from vflens.types import MAX_PIXEL, ColumnInfo, PartyInfo, Pixel, Role, Signature
 from vflens.wire.codec import decode_rows, encode_rows
+from vflens.wire.heads import decode_signature, encode_signature
 
 MAX_CLASSES = MAX_COLUMNS = 65_536  # what a peer announces decides how much memory this party allocates
 MAX_MODEL = 65_536  # characters of JSON
@@ -42,6 +43,7 @@ def encode_party(info: PartyInfo) -> pb.PartyInfo:
         train_rows=info.train_rows,
         predict_rows=info.predict_rows,
         mask_key=info.mask_key,
+        signature=encode_signature(info.signature),
     )
 
 
@@ -82,7 +84,16 @@ def decode_party(message: pb.PartyInfo) -> PartyInfo:
     if problem := too_wide(columns):
         raise ProtocolError(f"columns of party {message.name!r}: {problem}")
     numbers = (message.n_classes, classes, message.train_rows, message.predict_rows, message.mask_key)
-    return PartyInfo(message.name, Role(message.role), columns, *numbers)
+    return PartyInfo(message.name, Role(message.role), columns, *numbers, _signature(message))
+
+
+def _signature(message: pb.PartyInfo) -> Signature | None:
+    if not message.HasField("signature"):
+        return None
+    try:
+        return decode_signature(message.signature)
+    except ValueError as error:
+        raise ProtocolError(f"party {message.name!r}: {error}: use a peer of the same version") from error
 
 
 def _column(message: pb.Column) -> ColumnInfo:

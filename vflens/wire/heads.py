@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from vflens.errors import ProtocolError, from_peer
 from vflens.protocol import acts
 from vflens.protos import vfl_pb2 as pb
 from vflens.storage.chain import Head
-from vflens.storage.heads import Heads, checked
+from vflens.storage.heads import checked
+from vflens.storage.sent_heads import SentHeads, check_form, checked_sent
+from vflens.types import Signature
 
 
 def encode_finished(act: acts.Finished) -> pb.FinishedRequest:
     """``act`` as a message."""
-    return pb.FinishedRequest(run=act.run, sender=act.sender, heads=_encoded(act.heads))
+    return pb.FinishedRequest(run=act.run, sender=act.sender, heads=_encoded(act.sender, act.heads))
 
 
 def decode_finished(message: pb.FinishedRequest) -> acts.Finished:
@@ -27,7 +27,7 @@ def decode_finished(message: pb.FinishedRequest) -> acts.Finished:
 
 def encode_stop(act: acts.Stop) -> pb.StopRequest:
     """``act`` as a message."""
-    heads = [pb.PartyHeads(party=party, heads=_encoded(heads)) for party, heads in act.heads.items()]
+    heads = [_encoded(party, sent) for party, sent in act.heads.items()]
     return pb.StopRequest(run=act.run, failure=act.failure, heads=heads)
 
 
@@ -37,19 +37,38 @@ def decode_stop(message: pb.StopRequest) -> acts.Stop:
     Raises:
         ProtocolError: heads that no log has.
     """
-    heads = {party.party: _decoded(party.heads) for party in message.heads}
+    heads = {party.party: _decoded(party) for party in message.heads}
     return acts.Stop(message.run, from_peer(message.failure), heads)
 
 
-def _encoded(heads: Heads) -> list[pb.Head]:
-    return [pb.Head(log=name, records=head.records, link=head.link) for name, head in heads.items()]
+def _encoded(party: str, sent: SentHeads) -> pb.PartyHeads:
+    heads = [pb.Head(log=name, records=head.records, link=head.link) for name, head in sent.heads.items()]
+    signature = encode_signature(sent.signature)
+    return pb.PartyHeads(party=party, heads=heads, federation=sent.federation, signature=signature)
 
 
-def _decoded(message: Iterable[pb.Head]) -> Heads:
+def _decoded(message: pb.PartyHeads) -> SentHeads:
     heads: dict[str, Head] = {}
-    for sent in message:
-        try:
+    try:
+        for sent in message.heads:
             heads[sent.log] = checked(sent.log, Head(sent.records, sent.link))
-        except ValueError as error:
-            raise ProtocolError(f"{error}: use a peer of the same version") from error
-    return heads
+        signature = decode_signature(message.signature) if message.HasField("signature") else None
+        return checked_sent(SentHeads(heads, message.federation, signature))
+    except ValueError as error:
+        raise ProtocolError(f"{error}: use a peer of the same version") from error
+
+
+def encode_signature(signature: Signature | None) -> pb.Signature | None:
+    """``signature`` as a message."""
+    return None if signature is None else pb.Signature(**signature._asdict())
+
+
+def decode_signature(message: pb.Signature) -> Signature:
+    """The signature in ``message``.
+
+    Raises:
+        ValueError: it is none.
+    """
+    signature = Signature(message.certificates, message.value)
+    check_form(signature)
+    return signature

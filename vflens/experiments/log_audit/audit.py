@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from vflens.experiments.log_audit.chains import CheckedLog, check_heads, check_holders, checked_logs
+from vflens.experiments.log_audit.chains import CheckedLog, checked_logs
 from vflens.experiments.log_audit.digests import compare_digests
+from vflens.experiments.log_audit.federations import compare_federations
 from vflens.experiments.log_audit.finding import Found
+from vflens.experiments.log_audit.heads import compare_holders, compare_logs, held_heads
 from vflens.experiments.log_audit.keys import compare_keys
 from vflens.experiments.log_audit.means import compare_means
 from vflens.experiments.log_audit.rows import compare_rows
@@ -69,26 +71,25 @@ class AuditedRun:
         return "\n".join([*lines, *(() if self.found.findings else ["  all that could be checked fits"])])
 
 
-def audit_logs(folders: Sequence[Path]) -> list[AuditedRun]:
-    """Audit the runs in ``folders``; see ``docs/audit-log.md``.
+def audit_logs(folders: Sequence[Path], trust: Path | None = None) -> list[AuditedRun]:
+    """Audit the runs in ``folders``; see ``docs/audit-log.md``. ``trust`` holds the certificates whose
+    signatures prove something, as ``tls.trust`` does.
 
     Raises:
-        ConfigError, DataError: see :func:`vflens.experiments.results.folders.read_runs`.
+        ConfigError, DataError: see :func:`vflens.experiments.results.folders.read_runs`; or ``trust`` cannot
+            be used.
     """
-    return [_audited(run) for run in read_runs(folders)]
+    return [_audited(run, trust) for run in read_runs(folders)]
 
 
-def _audited(run: Run) -> AuditedRun:
+def _audited(run: Run, trust: Path | None) -> AuditedRun:
     found = Found()
     logs = {party.name: checked_logs(party, found) for party in run.parties}
-    holders = {party.name: party.received_heads() for party in run.parties}
-    check_holders(holders, found)
-    for party in run.parties:
-        check_heads(party.name, logs[party.name], party.status.heads, "its own status.json", found)
-        for owner, heads in holders[party.name].items():
-            if owner in logs:
-                check_heads(owner, logs[owner], heads, f"{party.name}'s heads.json", found)
-    compare_keys(run, found)
+    held = held_heads(run, trust, found)
+    compare_holders(held, found)
+    compare_logs(run, held, logs, found)
+    compare_federations(run, held, found)
+    compare_keys(run, trust, found)
     compare_means(run, found)
     compared: dict[tuple[str, str], dict[str, int]] = {}
     for what, counts in (("releases", compare_digests(run, found)), ("rows", compare_rows(run, found))):

@@ -1,4 +1,4 @@
-"""One party's logs against the links that it wrote, and against the heads that it and others noted."""
+"""One party's logs against the links that it wrote."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 
 from vflens.errors import StorageError
 from vflens.experiments.log_audit.finding import Found
-from vflens.experiments.results.files import LogHead
 from vflens.experiments.results.folders import PartyRun
 from vflens.storage import chain, release_digests
 from vflens.storage.chain import START, Head, linked
@@ -28,44 +27,6 @@ def checked_logs(party: PartyRun, found: Found) -> Mapping[str, CheckedLog]:
     logs = {name: _checked(party, name, found) for name in ("transcript", "released")}
     logs["digests"] = _checked_digests(party, found)
     return {name: log for name, log in logs.items() if log is not None}
-
-
-def check_heads(
-    owner: str, logs: Mapping[str, CheckedLog], noted: Mapping[str, LogHead], holder: str, found: Found
-) -> None:
-    """Compare the ``logs`` of ``owner`` with the heads that ``holder`` noted of them."""
-    for name, head in noted.items():
-        if name not in logs or not head.records:
-            continue
-        link = logs[name].after(head.records)
-        file = f"{name}/{chain.FILE}" if name != "digests" else f"released/{release_digests.FILE}"
-        if link is None:
-            found.damaged(
-                owner, file, f"it has fewer records than the {head.records} whose head {holder} holds"
-            )
-        elif link.hex() != head.head:
-            found.damaged(
-                owner,
-                file,
-                f"the head of the first {head.records} records is {link.hex()}, {holder} holds {head.head}: "
-                "one of them was changed and all links after it written anew",
-            )
-
-
-def check_holders(holders: Mapping[str, Mapping[str, Mapping[str, LogHead]]], found: Found) -> None:
-    """Compare the heads that ``holders`` have of the same number of records: holder → owner → log → head."""
-    first: dict[tuple[str, str, int], tuple[str, str]] = {}
-    for holder, owners in holders.items():
-        for owner, heads in owners.items():
-            for name, head in heads.items():
-                earlier, link = first.setdefault((owner, name, head.records), (holder, head.head))
-                if link != head.head:
-                    found.differs(
-                        holder,
-                        "heads.json",
-                        f"its head of the first {head.records} records of {owner!r} {name} is not the one "
-                        f"that {earlier!r} holds",
-                    )
 
 
 def _checked(party: PartyRun, name: str, found: Found) -> CheckedLog | None:

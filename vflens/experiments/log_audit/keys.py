@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from vflens.experiments.log_audit.finding import Found
+from vflens.experiments.log_audit.words import Word, word
 from vflens.experiments.results.folders import Run
+from vflens.member.signer import key_statement
 
 #: Facts of a client, by their names: what they are called, and what another value would do.
 _FACTS = {
@@ -12,11 +16,21 @@ _FACTS = {
 }
 
 
-def compare_keys(run: Run, found: Found) -> None:
+def compare_keys(run: Run, trust: Path | None, found: Found) -> None:
     """Compare the clients in ``federation.json`` of each party with what their owners have there.
 
-    A client takes no federation that describes it otherwise than it is.
+    A client takes no federation that describes it otherwise than it is. A key that its owner signed shows who
+    put another in its place.
+
+    Raises:
+        ConfigError: ``trust`` cannot be used.
     """
+    for folder in run.parties:
+        for info in folder.federation.parties:
+            statement = key_statement(run.name, info.mask_key)
+            if word(info.name, statement, info.signature, trust) is Word.FORGED:
+                problem = f"its key of masks of {info.name!r} is not the one that {info.name!r} signed"
+                found.damaged(folder.name, "federation.json", problem)
     for fact, (called, effect) in _FACTS.items():
         held = {
             p.name: {info.name: getattr(info, fact) for info in p.federation.parties} for p in run.parties

@@ -46,6 +46,7 @@ class Federation(File):
     role: Role | None = None
     in_process: bool = False
     lab: bool = False
+    setting: str = ""
     aligned_rows: int = 0
     train_rows: int = 0
     predict_rows: int = 0
@@ -54,6 +55,7 @@ class Federation(File):
     versions: dict[str, str] = {}
     transcript_digest: str = ""
     model: Document | None = None
+    training: Document = {}
     aggregator: str = "coordinator"
     horizontal: Document = {}
 

@@ -17,12 +17,13 @@ from pydantic import TypeAdapter, ValidationError
 
 from vflens.errors import ConfigError, DataError
 from vflens.experiments.results.crossings import Crossing, Logs
-from vflens.experiments.results.files import Federation, File, LogHead, Settings, Status
+from vflens.experiments.results.files import Federation, File, Settings, Status
 from vflens.models.family import checked_model
 from vflens.score.pictures import set_of
 from vflens.storage.files import UNREADABLE, read_arrays
 from vflens.storage.metrics import parquet_rows
 from vflens.storage.regular import MOST_TOML, read_text
+from vflens.storage.sent_heads import SentHeads, parsed
 from vflens.types import Array, Document, Facts, PartyInfo, Role
 
 _MARKS = ("config.toml", "federation.json", "status.json", "metrics.parquet")
@@ -106,16 +107,15 @@ class PartyRun:
         with _reading(self.folder / "federation.json", "a federation"):
             return self.role is Role.PASSIVE and model is not None and checked_model(model).concatenates
 
-    def received_heads(self) -> dict[str, dict[str, LogHead]]:
-        """Party → the heads that it sent to this one; {} without any.
+    def received_heads(self) -> dict[str, SentHeads]:
+        """Party → what it sent to this one; {} without any.
 
         Raises:
             DataError: the file is damaged.
         """
         path = self.folder / "heads.json"
         with _reading(path, "heads"):
-            text = read_text(path) if path.exists() else "{}"
-            return TypeAdapter(dict[str, dict[str, LogHead]]).validate_json(text)
+            return parsed(read_text(path)) if path.exists() else {}
 
     def pictures(self) -> dict[str, dict[str, Array]]:
         """By the name of a round, or "" of rows by number: ``rows`` (m,), ``original`` and ``estimate:NAME``

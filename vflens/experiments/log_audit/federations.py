@@ -1,0 +1,81 @@
+"""The federation that each party was told of, members, model and training, against those of others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from vflens.errors import StorageError
+from vflens.experiments.log_audit.finding import Found
+from vflens.experiments.log_audit.heads import Held
+from vflens.experiments.log_audit.words import Word
+from vflens.experiments.results.files import Federation
+from vflens.experiments.results.folders import PartyRun, Run
+from vflens.protocol.federation import Federation as VerticalFederation
+from vflens.protocol.horizontal import HorizontalFederation
+
+_TOLD = "who leads the run told them of different federations, or one of the files was changed"
+
+
+def compare_federations(run: Run, held: Iterable[Held], found: Found) -> None:
+    """Find parties that were told of different federations: as their folders say, and as they signed."""
+    told = [party for party in run.parties if party.federation.parties]
+    for party in told[1:]:
+        facts, others = _facts(party.federation), _facts(told[0].federation)
+        differing = [fact for fact in facts if facts[fact] != others[fact]]
+        if differing:
+            fact, first = differing[0], told[0].name
+            problem = f"its {fact} are not those of {first!r}{_names(fact, facts, others)}: {_TOLD}"
+            found.differs(party.name, "federation.json", problem)
+    _compare_signed({party.name: party for party in told}, held, found)
+
+
+def _digest(party: PartyRun) -> str:
+    """The digest of the federation in the folder of ``party``, in hexadecimal."""
+    kind = HorizontalFederation if party.federation.setting == "horizontal" else VerticalFederation
+    return kind.digest_in(party.folder).hex()
+
+
+def _facts(told: Federation) -> dict[str, Any]:
+    """What all parties agree on; keys of masks and numbers of rows are compared one by one elsewhere."""
+    return {
+        "members": [(info.name, str(info.role)) for info in told.parties],
+        "columns": [replace(info, mask_key="", train_rows=0) for info in told.parties],
+        "settings of training": told.training,
+        "settings of rounds": told.horizontal,
+        "model": told.model,
+        "aggregator and lab mode": (told.aggregator, told.lab),
+    }
+
+
+def _names(fact: str, mine: dict[str, Any], others: dict[str, Any]) -> str:
+    if fact != "members":
+        return ""
+    lists = (", ".join(name for name, _ in facts[fact]) for facts in (mine, others))
+    return " ({}, and {})".format(*lists)
+
+
+def _compare_signed(told: dict[str, PartyRun], held: Iterable[Held], found: Found) -> None:
+    """The digest that a party sent with its heads, against its file and what the others sent."""
+    first: Held | None = None
+    for one in (h for h in held if h.federation):
+        first = first or one
+        if one.federation != first.federation:
+            found.differs(
+                one.owner,
+                "federation.json",
+                f"it sent {one.holder!r} the digest of another federation ({one.word}) than {first.owner!r} "
+                f"sent {first.holder!r} ({first.word}): {_TOLD}",
+            )
+        party, own = told.get(one.owner), None
+        with suppress(StorageError):  # a copy without rows.npz
+            own = _digest(party) if party else None
+        if own is not None and own != one.federation:
+            problem = f"it is not the federation whose digest {one.owner!r} sent {one.holder!r} ({one.word})"
+            found.damaged(one.owner, "federation.json", problem)
+            if one.word is not Word.PROVEN:
+                found.differs(
+                    one.holder, "heads.json", f"its digest of the federation of {one.owner!r}: {problem}"
+                )
