@@ -15,7 +15,7 @@ export OPENBLAS_NUM_THREADS := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-deep flower-check secretflow-check fate-check test facts soak golden kernels wheel-check fmt lint types proto check-proto bench bench-guard test-docs docs scoreboard check lock audit-deps containers clean
+.PHONY: help setup demo demo-deep flower-check secretflow-check fate-check test quick facts soak golden kernels wheel-check fmt lint types proto check-proto bench bench-guard test-docs docs scoreboard check lock audit-deps containers clean
 
 help:           ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -51,8 +51,11 @@ demo: $(VENV)/.core     ## a federation of three processes on digits, attacked, 
 demo-deep: $(VENV)/.deep ## the same with a split network in torch: model inversion, then passports
 	$(BIN)/vflens run examples/demo_deep.toml
 
-test: $(VENV)/.dev      ## the whole test suite
-	$(BIN)/pytest -n 2 -m "not facts"
+test: $(VENV)/.dev      ## the whole test suite; it says first how long it takes here (WORKERS=2)
+	$(BIN)/python tests/timed.py $(BIN)/pytest -n $(or $(WORKERS),2) --dist worksteal -m "not facts"
+
+quick: $(VENV)/.dev     ## one test of each room, within a minute
+	$(BIN)/pytest -q -n 2 $$($(BIN)/python tests/quick.py)
 
 facts: $(VENV)/.dev     ## slow facts: whole data sets, oracles on many systems
 	$(BIN)/pytest -n 2 -m facts

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from quick import ROOMS
 
 HERE = Path(__file__).parent
+PACKAGE = HERE.parent / "vflens"
 #: At least so many test functions; raise a number when tests were added, lower it only with the tests
 #: removed.
 MINIMUM = {
@@ -59,3 +62,24 @@ def test_no_module_hides_another() -> None:
     """Without packages pytest imports modules by their stem: two of one name would be one."""
     stems = Counter(f.stem for f in HERE.rglob("*.py"))
     assert max(stems.values()) == 1, stems.most_common(1)
+
+
+def test_quick_has_a_test_of_each_room() -> None:
+    rooms = {".".join(file.parent.relative_to(PACKAGE).parts) for file in _sources("__init__.py")}
+    rooms |= {file.stem for file in PACKAGE.glob("[!_]*.py")}
+    assert set(ROOMS) == rooms - {""}
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_quick_names_a_test_of_the_room(room: str) -> None:
+    name, _, test = ROOMS[room].partition("::")
+    assert test.replace("::", ".") in _tests(HERE / name)
+    folder, _, module = f"vflens.{room}".rpartition(".")
+    imported = rf"{folder}\.{module}\b|{folder} import .*\b{module}\b"
+    assert re.search(imported, (HERE / name).read_text(encoding="utf-8")), f"{name} imports nothing of {room}"
+
+
+def _sources(name: str) -> list[Path]:
+    """The files of this name in the package; ``rglob`` follows no link, and the package has some."""
+    folders = [PACKAGE, *(folder for folder in PACKAGE.iterdir() if folder.is_symlink())]
+    return [file for folder in folders for file in folder.rglob(name)]
