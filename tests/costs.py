@@ -8,7 +8,8 @@ on systems without /proc, those that still run.
 from __future__ import annotations
 
 import os
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Generator
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,7 +17,7 @@ import pytest
 
 _MOST = 40  # files in the table
 _began = 0.0
-_costs: Counter[str] = Counter()
+_costs: dict[str, float] = defaultdict(float)
 _tests: Counter[str] = Counter()
 
 
@@ -27,9 +28,11 @@ def pytest_runtest_logstart() -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> pytest.TestReport:
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """After its tear-down: what it used travels with the report."""
-    report: pytest.TestReport = yield
+    report = yield
     if call.when == "teardown":
         report.user_properties.append(("processor seconds", used() - _began))
     return report
@@ -40,14 +43,15 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     for name, value in report.user_properties:
         if report.when == "teardown" and name == "processor seconds":
             file = report.nodeid.partition("::")[0]
-            _costs[file] += value  # type: ignore[assignment]
+            _costs[file] += float(str(value))
             _tests[file] += 1
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """The table."""
     terminalreporter.section("processor seconds, tests, file")
-    for file, seconds in [("in all", sum(_costs.values())), *_costs.most_common(_MOST)]:
+    dearest = sorted(_costs.items(), key=lambda cost: -cost[1])[:_MOST]
+    for file, seconds in [("in all", sum(_costs.values())), *dearest]:
         count = _tests[file] or sum(_tests.values())
         terminalreporter.write_line(f"{seconds:8.1f} {count:5d}  {file}")
 
