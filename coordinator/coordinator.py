@@ -181,10 +181,21 @@ class Coordinator(Leader):
         reply, idle = self._active().submit(Train(self.config.run)), Idle(self.config.limits.idle_seconds)
         while True:
             try:
-                return reply.result(_LOOK_SECONDS)
+                return self._checked(reply.result(_LOOK_SECONDS))
             except TimeoutError:
                 check_alive()
                 idle.check(self._asked_epoch, f"{self._active().name!r} lives and trained no epoch")
+
+    def _checked(self, trained: Trained) -> Trained:
+        """What the active party says of a training, if it can be that of this run."""
+        whole, steps = self.aligned.steps, trained.steps
+        early = self.aligned.training.patience > 0 and steps % self.aligned.epoch_steps == 0
+        if not 0 <= trained.first <= steps <= whole or (steps < whole and not early):
+            raise ProtocolError(
+                f"{self.aligned.active.name!r} trained from step {trained.first} to {steps}: the run has "
+                f"{whole} of them"
+            )
+        return trained
 
     def epoch(self, act: Epoch) -> Order:
         """The order of the rows in the next epoch, where the active party trains without the coordinator."""

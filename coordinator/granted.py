@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from vflens.errors import ConfigError, ProtocolError
 from vflens.plugins.server_view import CANDIDATES
-from vflens.protocol.checks import check_exchange
-from vflens.protocol.horizontal import HorizontalFederation
+from vflens.protocol.checks import check_exchange, is_moderate
+from vflens.protocol.horizontal import GRANTS, HorizontalFederation, grant_number
 from vflens.types import Array, PartyInfo, Phase, Point, Released
 
-#: The tensors of a disclosure, where their names are known, by point.
-_NAMES = {
-    Point.MOMENTS: [["covariance", "mean"]],
-    Point.AUXILIARY: [["features"], ["labels"], sorted(CANDIDATES)],
-    Point.EMBEDDING: [["embedding"]],
+#: What is granted, by its point and the names of its tensors; those of a model's own numbers are its own.
+_KINDS = {
+    (Point.MOMENTS, "covariance", "mean"): "moments",
+    (Point.AUXILIARY, "features"): "auxiliary",
+    (Point.AUXILIARY, "labels"): "labels",
+    (Point.AUXILIARY, *sorted(CANDIDATES)): "candidates",
+    (Point.EMBEDDING, "embedding"): "embeddings",
+    (Point.GRADIENT,): "gradients",
+    (Point.PARAMETERS,): "parameters",
 }
-_LABELS = ("labels", CANDIDATES[1])
+_FLOAT64, _INT64 = np.dtype(np.float64), np.dtype(np.int64)
+Due: TypeAlias = tuple[tuple[int, ...], np.dtype[Any]]  # shape and dtype of a tensor
+_OF_ROWS = ("auxiliary", "labels", "embeddings", "gradients")
 
 
 def check_claims(clients: Sequence[PartyInfo], most: int) -> None:
@@ -42,44 +49,59 @@ def check_grants(granted: Sequence[Released], client: str, federation: Horizonta
     Raises:
         ProtocolError: see :func:`check_granted`; or two are of one kind.
     """
-    for released in granted:
-        check_granted(released, client, federation)
-    kinds = [(r.point, *(sorted(r.tensors or {}) if r.point is Point.AUXILIARY else ())) for r in granted]
+    kinds = [check_granted(released, client, federation) for released in granted]
     if len(set(kinds)) < len(kinds):
-        raise ProtocolError(
-            f"{client!r} discloses {len(kinds)} things of {len(set(kinds))} kinds: each is due once"
-        )
+        raise ProtocolError(f"{client!r} discloses {', '.join(kinds)}: each is due once")
 
 
-def check_granted(released: Released, client: str, federation: HorizontalFederation) -> None:
-    """Refuse ``released`` unless it is a disclosure that ``client`` can make.
+def check_granted(released: Released, client: str, federation: HorizontalFederation) -> str:
+    """What is granted in ``released``, if it is a disclosure that ``client`` can make.
 
     Raises:
-        ProtocolError: of another party, phase or kind, of rows that do not train, or of other numbers than
-            finite ones, one row of them for each row.
+        ProtocolError: of another party, phase, kind or number, of rows that do not train, or of other numbers
+            than finite ones, one row of them for each row.
     """
     check_exchange(released.exchange, federation.run, Phase.DISCLOSE)
     what = f"{released.point.value} disclosed by {released.sender!r}"
-    if released.sender != client or released.point not in (*_NAMES, Point.GRADIENT, Point.PARAMETERS):
-        raise ProtocolError(f"{what} came from {client!r}: a client discloses its own moments and rows")
-    rows, tensors = released.rows, released.tensors or {}
-    if len(np.unique(rows)) < len(rows) or not _within(rows, federation.info(client).train_rows):
-        raise ProtocolError(f"{what}: its rows are no training rows, each once")
-    if sorted(tensors) not in _NAMES.get(released.point, [sorted(tensors)]):
-        raise ProtocolError(f"{what} carries the tensors {sorted(tensors)}: others are due")
-    shapes = _shapes(released, tensors, federation)
+    tensors, own = released.tensors or {}, released.point in (Point.GRADIENT, Point.PARAMETERS)
+    kind = _KINDS.get((released.point, *(() if own else sorted(tensors))))
+    if released.sender != client or kind is None:
+        raise ProtocolError(
+            f"{what} with the tensors {sorted(tensors)} came from {client!r}: a client discloses its own "
+            "moments and rows"
+        )
+    _check_rows(released, kind, what, federation.info(client).train_rows)
+    due = _due(released, tensors, federation)
     for name, tensor in tensors.items():
-        kind = "i" if name in _LABELS else "f"
-        if (
-            tensor.dtype.kind != kind
-            or not np.isfinite(tensor).all()
-            or not _fits(tensor, shapes.get(name), rows)
-        ):
-            raise ProtocolError(
-                f"{what}: {name} of shape {tensor.shape} {tensor.dtype} are no finite numbers of its rows"
-            )
-        if kind == "i" and not _within(tensor, federation.n_classes):
-            raise ProtocolError(f"{what}: {name} are no classes of the run")
+        _check_tensor(tensor, due.get(name), f"{what}: {name}", released.rows, federation.n_classes)
+    return kind
+
+
+def _check_rows(released: Released, kind: str, what: str, training: int) -> None:
+    rows, number = released.rows, released.exchange.step
+    train = _within(rows, training) and (rows[1:] > rows[:-1]).all()
+    if not train or (kind in _OF_ROWS) != bool(len(rows)):
+        raise ProtocolError(f"{what}: its rows are no training rows, each once and ascending")
+    counted = released.tensor(CANDIDATES[1]) if kind == "candidates" else rows
+    of_some = kind in ("embeddings", "gradients")  # of known rows too, whose number is granted elsewhere
+    last = grant_number(kind, counted.size)
+    if number not in range(grant_number(kind, 0) if of_some else last, last + 1, len(GRANTS)):
+        raise ProtocolError(f"{what} as disclosure number {number}: {last} is its number")
+
+
+def _check_tensor(tensor: Array, due: Due | None, what: str, rows: Array, classes: int) -> None:
+    """Refuse other numbers than moderate ones, as ``due``; None: of a network, any with some for each of
+    ``rows``. Labels are classes.
+    """
+    labels = what.endswith("labels")
+    if due is None:
+        fits = tensor.dtype.kind == "f" and (not len(rows) or tensor.shape[:1] == rows.shape)
+    else:
+        fits = (tensor.shape, tensor.dtype) == due
+    if not fits or not (labels or is_moderate(tensor)):
+        raise ProtocolError(f"{what} of shape {tensor.shape} {tensor.dtype} are no numbers of its rows")
+    if labels and not _within(tensor, classes):
+        raise ProtocolError(f"{what} are no classes of the run")
 
 
 def _within(numbers: Array, most: int) -> bool:
@@ -87,21 +109,20 @@ def _within(numbers: Array, most: int) -> bool:
     return bool(numbers.min(initial=0) >= 0 and numbers.max(initial=-1) < most)
 
 
-def _fits(tensor: Array, due: tuple[int, ...] | None, rows: Array) -> bool:
-    """Whether it has the shape ``due``; None: of a network, any with a number for each of ``rows``."""
-    if due is not None:
-        return tensor.shape == due
-    return not len(rows) or tensor.shape[:1] == rows.shape
-
-
-def _shapes(
+def _due(
     released: Released, tensors: Mapping[str, Array], federation: HorizontalFederation
-) -> dict[str, tuple[int, ...]]:
-    """By name, where they follow from rows, columns and width."""
+) -> dict[str, Due]:
+    """Shape and dtype by name, where they follow from rows, columns and width."""
     n, d = len(released.rows), len(federation.columns)
-    if released.point is Point.MOMENTS:
-        return {"mean": (d,), "covariance": (d, d)}
-    if released.point is Point.EMBEDDING:
-        return {"embedding": (n, federation.embedding_width)}
-    candidates = tensors[CANDIDATES[1]].size if CANDIDATES[1] in tensors else 0
-    return {"features": (n, d), "labels": (n,), CANDIDATES[0]: (candidates, d), CANDIDATES[1]: (candidates,)}
+    m = tensors[CANDIDATES[1]].size if CANDIDATES[1] in tensors else 0
+    if released.point in (Point.GRADIENT, Point.PARAMETERS):
+        return {}
+    return {
+        "mean": ((d,), _FLOAT64),
+        "covariance": ((d, d), _FLOAT64),
+        "embedding": ((n, federation.embedding_width), federation.dtype),
+        "features": ((n, d), _FLOAT64),
+        "labels": ((n,), _INT64),
+        CANDIDATES[0]: ((m, d), _FLOAT64),
+        CANDIDATES[1]: ((m,), _INT64),
+    }

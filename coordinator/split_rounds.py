@@ -117,6 +117,8 @@ class SplitRounds:
         if released is None or released.exchange != exchange or not 0 < n <= federation.training.batch_size:
             raise ProtocolError(f"client {name!r} answered step {exchange.step} without an embedding of it")
         check_origin(released, name, Point.EMBEDDING)
+        if released.rows.tolist() != list(range(n)):
+            raise ProtocolError(f"client {name!r} sent other rows in step {exchange.step} than 0 to {n - 1}")
         due = {
             "embedding": ((n, federation.embedding_width), federation.dtype),
             "labels": ((n, federation.n_classes), _FLOAT64),

@@ -14,6 +14,7 @@ from vflens.member.gate import ReleaseGate
 from vflens.models.settings import Horizontal
 from vflens.plugins.server_view import CANDIDATES
 from vflens.protocol.checks import MODEL_VERSION
+from vflens.protocol.horizontal import grant_number
 from vflens.randomness import stream
 from vflens.types import Array, Exchange, Phase, Point, Released
 
@@ -26,7 +27,6 @@ _POINTS = {
     "gradients": Point.GRADIENT,
     "candidates": Point.AUXILIARY,
 }
-_KINDS = list(_POINTS)  # numbered in keys of noise: they stay
 _NO_ROWS = np.zeros(0, np.int32)
 
 
@@ -92,8 +92,8 @@ class Grants:
 
     def _exchange(self, granted: Disclosure) -> Exchange:
         """The exchange of a disclosure, which keys its noise."""
-        step = _KINDS.index(granted.what) + len(_KINDS) * granted.rows
-        return Exchange(self._config.run, Phase.DISCLOSE, MODEL_VERSION, step)
+        number = grant_number(granted.what, granted.rows)
+        return Exchange(self._config.run, Phase.DISCLOSE, MODEL_VERSION, number)
 
     def rows(self, granted: Disclosure) -> Array:
         """The training rows int32 (n,) of a disclosure; of candidates the server is not to know them."""

@@ -28,8 +28,12 @@ def _federation(rows: int) -> HorizontalFederation:
     return HorizontalFederation("run", clients, Training(), False, SOFTMAX_REGRESSION, Horizontal(rounds=1))
 
 
+KINDS = {"mean": 1, "features": 2, "labels": 3, "embedding": 4, "weight": 5}
+
+
 def _granted(point: Point, tensors: dict[str, Array], *rows: int) -> Released:
-    exchange = Exchange("run", Phase.DISCLOSE, 1, 0)
+    number = next(kind for name, kind in KINDS.items() if name in tensors) + 7 * len(rows)
+    exchange = Exchange("run", Phase.DISCLOSE, 1, number)
     return Released("c1", exchange, point, np.array(rows, np.int32), tensors)
 
 
@@ -92,7 +96,9 @@ def test_what_no_client_discloses_is_refused(lie: str) -> None:
 
 def test_a_client_discloses_each_thing_once() -> None:
     moments, federation = _granted(Point.MOMENTS, MOMENTS), _federation(30)
-    again = replace(moments, exchange=moments.exchange._replace(step=8))
     check_grants([moments], "c1", federation)
-    with pytest.raises(ProtocolError, match=r"^'c1' discloses 2 things of 1 kinds: each is due once$"):
-        check_grants([moments, again], "c1", federation)
+    with pytest.raises(ProtocolError, match=r"^'c1' discloses moments, moments: each is due once$"):
+        check_grants([moments, moments], "c1", federation)
+    again = replace(moments, exchange=moments.exchange._replace(step=8))
+    with pytest.raises(ProtocolError, match=r"^moments disclosed by 'c1' as disclosure number 8: 1 is its"):
+        check_grants([again], "c1", federation)

@@ -73,14 +73,19 @@ def finite(released: Released, name: str, shape: tuple[int, ...], dtype: np.dtyp
         KnowledgeError, ProtocolError: as there; or it holds NaN, infinite or huge numbers.
     """
     value = only(released, name, shape, dtype)
-    # Σx² is small only if every x is a number and none is huge; a dot product is quicker than looking at
-    # each (docs/performance.md, small choices).
-    if not np.vdot(value, value) < _most_squared(dtype):
+    if not is_moderate(value):
         raise ProtocolError(
             f"{name} of {released.sender!r} holds NaN, infinite or huge numbers in step "
             f"{released.exchange.step}: check its table, its defences and the learning rate"
         )
     return value
+
+
+def is_moderate(value: Array) -> bool:
+    """Whether all of ``value`` are finite numbers and none is huge."""
+    # Σx² is small only if every x is a number and none is huge; a dot product is quicker than looking at
+    # each (docs/performance.md, small choices).
+    return bool(np.vdot(value, value) < _most_squared(value.dtype))
 
 
 def only(released: Released, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:

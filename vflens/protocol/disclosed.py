@@ -9,7 +9,7 @@ import numpy as np
 
 from vflens.errors import ProtocolError
 from vflens.models.family import Shapes
-from vflens.protocol.checks import MODEL_VERSION
+from vflens.protocol.checks import MODEL_VERSION, is_moderate
 from vflens.protocol.federation import Federation
 from vflens.types import Array, Phase, Point, Released
 
@@ -114,17 +114,18 @@ def _check_number(released: Released, due: int) -> None:
 def _check_tensors(released: Released, tensors: Mapping[str, Array], federation: Federation) -> None:
     found = {name: tensor.shape for name, tensor in tensors.items()}
     shapes = _shapes(released, federation)
-    if shapes is not None and not _fits(found, shapes, whole=released.point is not Point.PARAMETERS):
+    fits = shapes is None or _fits(found, shapes, whole=released.point is not Point.PARAMETERS)
+    if not found or not fits:
         raise ProtocolError(
-            f"{released.point.value} of {released.sender!r} hold tensors of shapes {found}: {dict(shapes)} "
-            "are due"
+            f"{released.point.value} of {released.sender!r} hold tensors of shapes {found}: "
+            f"{'those of its part' if shapes is None else dict(shapes)} are due"
         )
     due: np.dtype[Any] = federation.dtype if released.point is Point.PARAMETERS else _FLOAT64
     for name, tensor in tensors.items():
-        if tensor.dtype != due or not np.isfinite(tensor).all():
+        if tensor.dtype != due or not is_moderate(tensor):
             raise ProtocolError(
                 f"{released.point.value} of {released.sender!r}: {name} of {tensor.dtype} holds something "
-                f"else than finite numbers of {due}"
+                f"else than moderate numbers of {due}"
             )
 
 

@@ -18,6 +18,14 @@ from vflens.models.size import Size
 from vflens.protocol.agreement import Agreement, party_from_dict, party_to_dict
 from vflens.types import Array, ColumnInfo, PartyInfo, Phase, Point, Role
 
+#: What a client may grant; the order numbers its disclosures, which keys their noise: it stays.
+GRANTS = ("parameters", "moments", "auxiliary", "labels", "embeddings", "gradients", "candidates")
+
+
+def grant_number(what: str, rows: int) -> int:
+    """The step of a client's disclosure of ``what``, of so many granted ``rows``."""
+    return GRANTS.index(what) + len(GRANTS) * rows
+
 
 @dataclass(frozen=True, eq=False)
 class HorizontalFederation(Agreement):
