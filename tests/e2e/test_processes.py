@@ -10,8 +10,10 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import tomllib
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +25,12 @@ from laboratory import THREE
 from processes import (
     ENVIRONMENT,
     SLOW,
-    VFLENS,
     Federation,
     change,
     dealt,
     eventually,
     experiment_file,
+    forked,
 )
 
 from vflens.config import Limits
@@ -40,6 +42,12 @@ from vflens.types import Exchange, Phase
 from vflens.wire.grpc_link import GrpcLink
 
 PARTIES = ("coordinator", "active", "passive")
+
+
+def temporary(folder: Path) -> None:
+    """The process has this folder for temporary files."""
+    os.environ["TMPDIR"] = os.fspath(folder)
+    tempfile.tempdir = None  # it is asked for again
 
 
 def assert_finished(federation: Federation) -> None:
@@ -412,9 +420,6 @@ class TestGoesWrong:
         )  # too long for sockets in run folders, and in the folder for temporary files
         long.mkdir()
         file = experiment_file(tmp_path, out=str(long / "runs"))
-        environment = ENVIRONMENT | {"TMPDIR": os.fspath(long)}
-        done = subprocess.run(
-            [*VFLENS, "run", str(file)], env=environment, capture_output=True, text=True, check=False
-        )
+        done = forked("run", str(file), prepare=partial(temporary, long))
         assert done.returncode == 2
         assert "a socket's path holds at most 100 bytes, choose a shorter folder" in done.stderr
