@@ -126,8 +126,11 @@ def _show(command: list[str]) -> None:
         return
     import ctypes
 
-    title = b"\0".join(os.fsencode(word) for word in command)
-    ctypes.memmove(start, title[: end - start - 1].ljust(end - start, b"\0"), end - start)
+    room = end - start - 1
+    title = os.fsencode(" ".join(command))[: room - 1].ljust(room, b"\0")
+    ctypes.memmove(
+        start, title + b"!", room + 1
+    )  # Linux shows the text before a NUL if the last byte is none
 
 
 if __name__ == "__main__":

@@ -1,38 +1,64 @@
-"""What a served party loads: libraries that it does not need cost each process half a second."""
+"""What the parties of a launcher load: together, what they share; each, nothing of weight."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import json
 from pathlib import Path
+from typing import Any
 
-from processes import ENVIRONMENT, dealt
+import pytest
+from processes import dealt
 
-_LOADED = (
-    "import atexit, sys; from vflens.cli.main import command_line; atexit.register(lambda: "
-    "print(*sys.modules)); command_line()"
-)
+from vflens.experiments.run.processes import LOADED
+from vflens.services.forking.forks import Forks
+
+HEAVY = {"pandas", "sklearn", "scipy", "plotly", "torch"}
 
 
-def test_no_party_loads_libraries_of_figures_and_tables(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def parties(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """What each party says of its process: see ``loads.py``."""
     disclosed = [{"what": "parameters", "to": "active"}, {"what": "auxiliary", "to": "active", "rows": 9}]
-    with dealt(tmp_path, disclose=disclosed, attacks=[{"name": "half"}, {"name": "lmmse"}]) as federation:
+    path = {"PYTHONPATH": str(Path(__file__).parents[1])}
+    with (
+        dealt(
+            tmp_path_factory.mktemp("startup"),
+            disclose=disclosed,
+            attacks=[{"name": "half"}, {"name": "lmmse"}],
+        ) as federation,
+        Forks(*LOADED, entry="loads", environment=path) as forks,
+    ):
         started = {}
         for party, role in federation.roles.items():
-            command = [
-                sys.executable,
-                "-c",
-                _LOADED,
-                "serve",
-                role,
-                "--config",
-                str(federation.config(party)),
-            ]
-            started[party] = subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE)
-            federation.processes[party] = started[party]
-        said = {party: process.communicate(timeout=60)[0] for party, process in started.items()}
-        assert set(federation.codes().values()) == {0}
-    for party, modules in said.items():
-        loaded = set(modules.decode().split())
-        assert "numpy" in loaded
-        assert not {"pandas", "sklearn", "scipy", "plotly", "torch"} & loaded, party
+            command = ["serve", role, "--config", str(federation.config(party))]
+            with (federation.home / party / "output.log").open("ab") as output:
+                started[party] = forks.start(command, output.fileno())
+        assert {party: child.wait(60) for party, child in started.items()} == dict.fromkeys(started, 0)
+        return {party: json.loads(federation.said(party).splitlines()[-1]) for party in started}
+
+
+def test_no_party_loads_libraries_of_figures_and_tables(parties: dict[str, dict[str, Any]]) -> None:
+    for party, facts in parties.items():
+        assert {"numpy", "grpc", "pyarrow.parquet"} < set(facts["shared"])
+        assert not HEAVY & {*facts["shared"], *facts["loaded"]}, party
+
+
+def test_a_party_loads_its_plug_ins_alone(parties: dict[str, dict[str, Any]]) -> None:
+    """All else was loaded before the fork; what a party loads itself it loads in each process again."""
+    for facts in parties.values():
+        others = [name for name in facts["loaded"] if name.partition(".")[0] != "vflens"]
+        assert {name.partition(".")[0] for name in others} <= {"encodings", "typer"}, others
+        own = {name for name in facts["loaded"] if name.partition(".")[0] == "vflens"}
+        assert {name for name in own if not name.startswith(("vflens.attacks", "vflens.numerics"))} == set()
+
+
+def test_a_party_begins_with_one_thread_and_draws_of_its_own(parties: dict[str, dict[str, Any]]) -> None:
+    """A thread of the process that forks would be missing in its children, with the locks that it holds."""
+    assert {facts["threads"] for facts in parties.values()} == {1}
+    assert len({facts["drawn"] for facts in parties.values()}) == len(parties)
+
+
+def test_ps_shows_the_command_of_a_party(parties: dict[str, dict[str, Any]]) -> None:
+    for party, facts in parties.items():
+        assert facts["shown"].startswith(f"vflens serve {party} --config /")
+        assert facts["shown"].endswith(f"/{party}/config.toml")

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -15,6 +16,7 @@ from processes import eventually
 from shells import scripted, shells
 
 from vflens.errors import UnavailableError
+from vflens.services.forking import forked
 from vflens.services.forking.forks import Fork, Forks
 
 
@@ -68,6 +70,23 @@ def test_a_child_has_no_descriptor_of_another(tmp_path: Path, forks: Forks) -> N
         one.kill()
 
 
+@pytest.mark.parametrize("library", ["numpy.random", "torch"])
+def test_a_child_draws_anew(library: str) -> None:
+    module: Any = pytest.importorskip(library)
+    get, put = (
+        (module.get_rng_state, module.set_rng_state)
+        if library == "torch"
+        else (module.get_state, module.set_state)
+    )
+    state = get()
+    draw = module.rand if library == "torch" else module.random
+    first = draw(1)
+    put(state)
+    forked._draw_anew()
+    assert draw(1) != first
+    put(state)
+
+
 def test_a_child_s_input_ends_with_its_holder_alone(tmp_path: Path, forks: Forks) -> None:
     other = fork(forks, tmp_path / "other", "exec cat")
     child = fork(forks, tmp_path, "exec cat")
@@ -105,6 +124,7 @@ def test_nobody_survives_who_holds_the_inputs(tmp_path: Path) -> None:
 import sys, time
 sys.path[:0] = {[str(Path(__file__).parents[1]), *sys.path]!r}
 from pathlib import Path
+from typing import Any
 from shells import scripted, shells
 with shells() as forks, open({str(tmp_path / "output")!r}, "ab") as output:
     config = scripted(Path({str(tmp_path)!r}), a="cat; echo over")["a"]

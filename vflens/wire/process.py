@@ -12,6 +12,7 @@ _SETTINGS = {
     "GRPC_VERBOSITY": "NONE",
     # Arrow's own allocator keeps three times what a table's text takes; the process's reuses it.
     "ARROW_DEFAULT_MEMORY_POOL": "system",
+    "JE_ARROW_MALLOC_CONF": "background_thread:false",  # of its own, which would be there at a fork
 }
 
 

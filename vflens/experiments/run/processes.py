@@ -31,14 +31,18 @@ _SILENT_SECONDS = 4.0  # of it, before the user sees the names of late parties
 _END_SECONDS = 8.0  # after one party failed, for the others to notice it and end
 
 ENTRY = "vflens.cli.main"  # module of a party's process
-_LOADED = ("vflens.services.process",)  # what every party needs of VFLens
+#: What every party loads, itself or at its first use.
+LOADED = (
+    "vflens.services.process", "vflens.cli.progress", "grpc._channel", "grpc._server", "numpy.ma",
+    "numpy.random", "pyarrow.compute", "pyarrow.parquet",
+)  # fmt: skip
 
 Event = Callable[[Document], None]
 
 
 def prepared(models: Iterable[ModelFamily]) -> Forks:
     """The process that forks the parties of runs with these models."""
-    return Forks(*_LOADED, *sorted({m for model in models for m in model.prepared}), entry=ENTRY)
+    return Forks(*LOADED, *sorted({m for model in models for m in model.prepared}), entry=ENTRY)
 
 
 class Processes:
