@@ -112,7 +112,7 @@ def check_update(
     if federation.sent is Point.MASKED_UPDATE:
         check_masked(released, parameters)
     else:
-        finite_tensors(released, parameters)
+        finite_tensors(released, parameters, sent=parameters)
 
 
 def averaged(

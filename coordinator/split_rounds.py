@@ -136,7 +136,7 @@ class SplitRounds:
         if released is None or released.exchange != exchange or len(released.rows):
             raise ProtocolError(f"client {name!r} answered round {exchange.round} without its update")
         check_origin(released, name, Point.UPDATE)
-        finite_tensors(released, bottom)
+        finite_tensors(released, bottom, sent=bottom)
         self.transcript.record(released)
         return released
 

@@ -80,7 +80,7 @@ class TrainingLoop:
                     self._log(gradient)  # first: a restart sends it again to parties that did not get it
                     await upward.send(exchange, rows, gradient)
                     self._record(gradient)  # while the passive parties compute
-                    embeddings = await upward.receive(exchange, rows)
+                    embeddings = await upward.receive(exchange, rows, gradient)
                     gradient, stop = await self._gradient(downward, exchange, rows, embeddings)
                 step += 1
             self.report("training", epoch + 1, epoch + 1 if stop else training.epochs)
@@ -117,7 +117,8 @@ class TrainingLoop:
         if gradient is None or gradient.exchange != exchange or gradient.rows.tobytes() != rows.tobytes():
             raise ProtocolError(f"the active party answered step {exchange.step} without its gradient")
         check_origin(gradient, self.federation.active.name, Point.GRADIENT)
-        finite(gradient, "gradient", (len(rows), self.federation.combined_width), self.federation.dtype)
+        shape, dtype = (len(rows), self.federation.combined_width), self.federation.dtype
+        finite(gradient, "gradient", shape, dtype, sent=released.tensors)
         return gradient, answer.stop
 
 

@@ -78,9 +78,10 @@ class DirectTraining:
             raise UnavailableError(f"run {exchange.run!r} is over: no further step is taken")
         if self._party.paused.is_set():
             raise UnavailableError(f"the coordinator of run {exchange.run!r} came back: it asks anew")
-        await streams.send(exchange, rows, self._gradient(exchange.step - 1 - self._staleness))
+        gradient = self._gradient(exchange.step - 1 - self._staleness)
+        await streams.send(exchange, rows, gradient)
         self._party.settle()  # learns from the step before
-        self._party.take(await streams.receive(exchange, rows))
+        self._party.take(await streams.receive(exchange, rows, gradient))
 
     async def _finish(self, streams: TrainingStreams, steps: int) -> None:
         """Deliver the remaining gradients."""

@@ -65,9 +65,19 @@ def _most_squared(dtype: np.dtype[Any]) -> float:
     return most
 
 
-def finite(released: Released, name: str, shape: tuple[int, ...], dtype: np.dtype[Any] = _FLOAT64) -> Array:
+def finite(
+    released: Released,
+    name: str,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any] = _FLOAT64,
+    *,
+    sent: Mapping[str, Array] | None = None,
+) -> Array:
     """The tensor ``name`` of ``released``, if :func:`only` takes it, all its numbers are finite and none is
     huge.
+
+    A refusal says how large the numbers were that its sender was ``sent`` before, if any: an honest party's
+    own ones overflow where another's were too large.
 
     Raises:
         KnowledgeError, ProtocolError: as there; or it holds NaN, infinite or huge numbers.
@@ -76,9 +86,14 @@ def finite(released: Released, name: str, shape: tuple[int, ...], dtype: np.dtyp
     if not is_moderate(value):
         raise ProtocolError(
             f"{name} of {released.sender!r} holds NaN, infinite or huge numbers in step "
-            f"{released.exchange.step}: check its table, its defences and the learning rate"
+            f"{released.exchange.step}{_after(sent)}: check its table, its defences and the learning rate"
         )
     return value
+
+
+def _after(sent: Mapping[str, Array] | None) -> str:
+    largest = max((float(np.abs(numbers).max(initial=0)) for numbers in (sent or {}).values()), default=None)
+    return "" if largest is None else f", after numbers up to {largest:.3g} that it was sent"
 
 
 def is_moderate(value: Array) -> bool:
@@ -108,9 +123,11 @@ def only(released: Released, name: str, shape: tuple[int, ...], dtype: np.dtype[
     return value
 
 
-def finite_tensors(released: Released, like: Mapping[str, Array]) -> None:
+def finite_tensors(
+    released: Released, like: Mapping[str, Array], *, sent: Mapping[str, Array] | None = None
+) -> None:
     """Refuse ``released`` unless its tensors have the names, shapes and dtypes of ``like``, and all numbers
-    are finite and none is huge.
+    are finite and none is huge; ``sent`` as in :func:`finite`.
 
     Raises:
         KnowledgeError: they were withheld.
@@ -118,7 +135,7 @@ def finite_tensors(released: Released, like: Mapping[str, Array]) -> None:
     """
     for name, due in like.items():
         single = replace(released, tensors={name: released.tensor(name)})
-        finite(single, name, due.shape, due.dtype)
+        finite(single, name, due.shape, due.dtype, sent=sent)
     odd = sorted(set(released.tensors or ()) - set(like))
     if odd:  # extra tensors would enter the transcript
         raise ProtocolError(

@@ -38,8 +38,8 @@ class TrainingStreams:
             own = None if gradient is None else self.federation.gradient_for(name, gradient)
             await stream.send(Step(exchange, rows, own))
 
-    async def receive(self, exchange: Exchange, rows: Array) -> list[Released]:
-        """The embeddings of ``rows``, in party-name order.
+    async def receive(self, exchange: Exchange, rows: Array, gradient: Released | None) -> list[Released]:
+        """The embeddings of ``rows``, in party-name order, after ``gradient`` was sent.
 
         Raises:
             ProtocolError: a party's answer is wrong.
@@ -48,7 +48,8 @@ class TrainingStreams:
         found = []
         for name, stream in self.streams.items():
             reply = await stream.receive()
-            found.append(checked_embedding(reply.released, name, exchange, rows, self.federation))
+            due = (name, exchange, rows, self.federation)
+            found.append(checked_embedding(reply.released, *due, gradient=gradient))
         return found
 
     async def deliver(self, exchange: Exchange, gradient: Released | None) -> None:
@@ -86,9 +87,16 @@ def predicted_embeddings(
 
 
 def checked_embedding(
-    released: Released | None, sender: str, exchange: Exchange, rows: Array, federation: Federation
+    released: Released | None,
+    sender: str,
+    exchange: Exchange,
+    rows: Array,
+    federation: Federation,
+    *,
+    gradient: Released | None = None,
 ) -> Released:
-    """``released`` if it is ``sender``'s finite embedding of ``rows`` in this exchange.
+    """``released`` if it is ``sender``'s finite embedding of ``rows`` in this exchange, to which ``gradient``
+    was sent.
 
     Raises:
         ProtocolError: it is not.
@@ -98,7 +106,8 @@ def checked_embedding(
             f"party {sender!r} answered step {exchange.step} without the embedding of its exchange and rows"
         )
     check_origin(released, sender, Point.EMBEDDING)
-    finite(released, "embedding", (len(rows), federation.widths[sender]), federation.dtype)
+    shape, sent = (len(rows), federation.widths[sender]), None if gradient is None else gradient.tensors
+    finite(released, "embedding", shape, federation.dtype, sent=sent)
     return released
 
 
