@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import json
 import re
@@ -86,6 +87,25 @@ def _anchors(page: Path) -> set[str]:
     prose = FENCE.sub("", page.read_text(encoding="utf-8"))
     headings = re.findall(r"^#+ (.+)$", prose, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}
+
+
+def _names(file: Path) -> set[str]:
+    """Those of the tests in ``file``, and of their classes."""
+    kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+    return {n.name for n in ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if isinstance(n, kinds)}
+
+
+def test_each_past_defect_has_its_test_or_the_reason_why_it_stays() -> None:
+    page = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([SV]\d+) \| .+ \| (.+) \|$", section(page, "Past defects"), re.MULTILINE)
+    numbers = [f"V{i}" for i in range(1, 19)] + [f"S{i}" for i in range(1, 33) if i != 31]
+    assert [defect for defect, _ in rows] == numbers
+    for defect, held in rows:
+        tests = re.findall(r"`(tests/[\w/]+\.py)((?:::\w+)*)`", held)
+        assert tests or re.search(r"left as it is: \w+", held), f"{defect} has neither"
+        assert held.count("`tests/") == len(tests), f"{defect} names something else"
+        for file, names in tests:
+            assert set(names.split("::")[1:]) <= _names(ROOT / file), f"{defect}: {file} lacks {names}"
 
 
 def test_pages_are_there() -> None:
