@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from processes import eventually
@@ -54,6 +55,28 @@ def test_a_crash_loop_ends_with_its_first_cause(tmp_path: Path, forks: Forks) ->
     said = (tmp_path / "a/output.log").read_text()
     assert said.splitlines() == [serve, f"{serve} --resume", f"{serve} --resume"]
     assert len(told) == 2
+
+
+def test_a_party_that_is_killed_while_others_are_looked_at_is_started_again(
+    tmp_path: Path, forks: Forks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It had ended the run when the launcher first saw it dead, and then had it to restart."""
+    monkeypatch.setattr(launch, "_END_SECONDS", 0.0)
+    script = """case "$*" in *--resume) exit 0;; *) exec sleep 600;; esac"""
+    processes = launched(scripted(tmp_path, a=script), forks, restart=1)
+    look, killed = processes._start_again, list[int]()
+
+    def late(*about: Any) -> Any:
+        found = look(*about)
+        if not killed:
+            child = processes._children["a"]
+            child.kill()
+            killed.append(child.wait())
+        return found
+
+    monkeypatch.setattr(processes, "_start_again", late)
+    processes.wait(lambda event: None)
+    assert killed == [-9]
 
 
 def test_a_failed_start_is_told_in_its_own_words(tmp_path: Path, forks: Forks) -> None:

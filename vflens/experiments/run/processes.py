@@ -101,10 +101,11 @@ class Processes:
         while time.monotonic() < deadline:
             _pass_on(followed, tell)
             self._check_forks()
-            idle = not self._running()
-            if not self._start_again(tell) and idle:
+            codes = self._codes()  # asked once: a party may be killed at any moment
+            again = self._start_again(codes, tell)
+            if not again and len(codes) == len(self._children):
                 break
-            if self._codes().keys() - self._succeeded():
+            if any(code for party, code in codes.items() if party not in again):
                 # The others notice and end with a reason; a party that does not gets a signal.
                 deadline = min(deadline, time.monotonic() + _END_SECONDS)
             time.sleep(0.1)
@@ -122,10 +123,10 @@ class Processes:
                 f"the process that starts the parties {self._forks.lost}: go on with vflens resume {home}"
             )
 
-    def _start_again(self, tell: Event) -> bool:
-        """Resume the parties that were killed or crashed, as often as allowed; whether there was one."""
-        again = False
-        for party, code in self._codes().items():
+    def _start_again(self, codes: Mapping[str, int], tell: Event) -> set[str]:
+        """Resume and return the parties that were killed or crashed, as often as allowed."""
+        again = set[str]()
+        for party, code in codes.items():
             if (code < 0 or code == VflensError.exit_code) and self._left[party]:
                 reason = self._cause(party, code)
                 self._left[party] -= 1
@@ -135,7 +136,7 @@ class Processes:
                 self._children[party] = _start(
                     self._forks, self._roles[party], self._configs[party], resume=True
                 )
-                again = True
+                again.add(party)
         return again
 
     def _cause(self, party: str, code: int) -> str:
@@ -179,9 +180,6 @@ class Processes:
     def _codes(self) -> dict[str, int]:
         """Party → exit code, for ended processes."""
         return {p: code for p, c in self._children.items() if (code := c.poll()) is not None}
-
-    def _succeeded(self) -> set[str]:
-        return {p for p, code in self._codes().items() if code == 0}
 
     def _note_killed(self) -> None:
         """Write the end of a killed party, which could not write it."""
