@@ -15,7 +15,7 @@ export OPENBLAS_NUM_THREADS := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-deep flower-check secretflow-check fate-check test quick facts soak golden kernels wheel-check fmt lint types proto check-proto bench bench-guard test-docs docs scoreboard check lock audit-deps containers clean
+.PHONY: help setup demo demo-deep flower-check secretflow-check fate-check test quick facts kills soak golden kernels wheel-check fmt lint types proto check-proto bench bench-guard test-docs docs scoreboard check lock audit-deps containers clean
 
 help:           ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -63,6 +63,9 @@ quick: $(VENV)/.dev     ## one test of each room, within a minute
 
 facts: $(VENV)/.dev     ## slow facts: whole data sets, oracles on many systems
 	$(BIN)/pytest -n 2 -m facts
+
+kills: $(VENV)/.dev     ## 12 kills, from the start of processes on, in each of six kinds of launched federation (KILLS="--each 100" for more)
+	PYTHONPATH=tests:tests/faults $(BIN)/python tests/soak/campaign.py $(KILLS)
 
 soak: $(VENV)/.dev      ## half an hour (SOAK_MINUTES) of kills, mutated messages and predictions: docs/reliability.md
 	PYTHONPATH=tests:tests/faults $(BIN)/python tests/soak/soak.py --minutes $(or $(SOAK_MINUTES),30) $(SOAK)

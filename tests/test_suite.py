@@ -20,7 +20,7 @@ MINIMUM = {
     "faults": 12,
     "oracle": 238,
     "property": 18,
-    "soak": 8,
+    "soak": 12,
     "unit": 595,
     "wire": 46,
 }

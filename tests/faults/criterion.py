@@ -35,7 +35,12 @@ class Bits(NamedTuple):
 
 def bits(local: LocalFederation, home: Path) -> Bits:
     """Of the closed federation ``local`` below ``home``."""
-    return Bits(learned(local) or trained(local), logged(home), estimates(home), _figures(home))
+    return left(home)._replace(learned=learned(local) or trained(local))
+
+
+def left(home: Path) -> Bits:
+    """What the folders of a run below ``home`` show: all but the parameters in memory."""
+    return Bits({}, logged(home), estimates(home), _figures(home))
 
 
 def logged(home: Path) -> dict[str, bytes]:
