@@ -86,12 +86,13 @@ def finite(
     if not is_moderate(value):
         raise ProtocolError(
             f"{name} of {released.sender!r} holds NaN, infinite or huge numbers in step "
-            f"{released.exchange.step}{_after(sent)}: check its table, its defences and the learning rate"
+            f"{released.exchange.step}{after(sent)}: check its table, its defences and the learning rate"
         )
     return value
 
 
-def _after(sent: Mapping[str, Array] | None) -> str:
+def after(sent: Mapping[str, Array] | None) -> str:
+    """How large the numbers were that a party was ``sent`` before its own were wrong, in words."""
     largest = max((float(np.abs(numbers).max(initial=0)) for numbers in (sent or {}).values()), default=None)
     return "" if largest is None else f", after numbers up to {largest:.3g} that it was sent"
 

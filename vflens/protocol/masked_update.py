@@ -14,7 +14,7 @@ import numpy as np
 
 from vflens.errors import ProtocolError
 from vflens.numerics.fixed_point import decoded, encoded
-from vflens.protocol.checks import only
+from vflens.protocol.checks import after, only
 from vflens.protocol.horizontal import HorizontalFederation
 from vflens.storage.release_digests import digest
 from vflens.types import Array, Released
@@ -68,7 +68,7 @@ class MaskedRound:
         except ValueError:
             raise ProtocolError(
                 f"the update of {self.name!r} in round {round_} holds NaN, infinite or huge numbers, which "
-                "no mask hides: check its table, its defences and the learning rate"
+                f"no mask hides{after(self.received.tensors)}: check its table, its defences and the learning rate"
             ) from None
         publics = {name: self.federation.mask_keys[name] for name in self.participants}
         given = digest(self.received) + self.federation.digest
