@@ -68,7 +68,8 @@ class MaskedRound:
         except ValueError:
             raise ProtocolError(
                 f"the update of {self.name!r} in round {round_} holds NaN, infinite or huge numbers, which "
-                f"no mask hides{after(self.received.tensors)}: check its table, its defences and the learning rate"
+                f"no mask hides{after(self.received.tensors)}: check its table, its defences and the "
+                "learning rate"
             ) from None
         publics = {name: self.federation.mask_keys[name] for name in self.participants}
         given = digest(self.received) + self.federation.digest
