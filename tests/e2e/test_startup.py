@@ -1,13 +1,16 @@
-"""What the parties of a launcher load: together, what they share; each, nothing of weight."""
+"""What commands load before they say anything; what the parties of a launcher load: together, what they
+share; each, nothing of weight.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from processes import dealt
+from processes import dealt, experiment_file
 
 from vflens.experiments.run.processes import LOADED
 from vflens.services.forking.forks import Forks
@@ -62,3 +65,41 @@ def test_ps_shows_the_command_of_a_party(parties: dict[str, dict[str, Any]]) -> 
     for party, facts in parties.items():
         assert facts["shown"].startswith(f"vflens serve {party} --config /")
         assert facts["shown"].endswith(f"/{party}/config.toml")
+
+
+LIBRARIES = HEAVY | {"asyncio", "cryptography", "cvxpy", "grpc", "jinja2", "structlog"}
+
+
+@pytest.fixture(scope="module")
+def fresh() -> Iterator[Forks]:
+    """Starts processes with nothing loaded: see ``fresh.py``."""
+    with Forks(entry="fresh", environment={"PYTHONPATH": str(Path(__file__).parents[1])}) as forks:
+        yield forks
+
+
+def loaded(forks: Forks, output: Path, *arguments: str) -> set[str]:
+    """The modules that the command with ``arguments`` or the import of one module loads."""
+    with output.open("wb") as words:
+        assert forks.start(arguments, words.fileno()).wait(60) == 0
+    return set(output.read_text(encoding="utf-8").splitlines()[-1].split())
+
+
+def test_help_loads_no_library_of_numbers_tables_or_pages(fresh: Forks, tmp_path: Path) -> None:
+    found = loaded(fresh, tmp_path / "said", "--help")
+    assert "vflens.cli.main" in found
+    assert not (LIBRARIES | {"pyarrow"}) & found
+
+
+def test_results_are_read_without_the_log_s_library(fresh: Forks, tmp_path: Path) -> None:
+    found = loaded(fresh, tmp_path / "said", "vflens.experiments.results.verdict")
+    assert "vflens.experiments.results.fedadob" in found
+    assert not (LIBRARIES | {"pyarrow", "rich"}) & found
+
+
+def test_a_run_comes_to_its_parties_without_what_reports_need(fresh: Forks, tmp_path: Path) -> None:
+    file = experiment_file(tmp_path, data={"name": "digits"})
+    found = loaded(fresh, tmp_path / "said", "run", str(file))
+    assert {"vflens.experiments.run.processes", "pyarrow.parquet"} < found
+    assert (tmp_path / "runs/tiny/run/active/config.toml").exists()
+    assert not LIBRARIES & found
+    assert not {"vflens.experiments.results.verdict", "vflens.experiments.pages.report"} & found

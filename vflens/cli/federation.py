@@ -80,7 +80,6 @@ def run(
     from vflens.cli.progress import ScenarioBars
     from vflens.cli.watched import Watched
     from vflens.errors import PluginError
-    from vflens.experiments.results.verdict import failures
     from vflens.experiments.run.experiment import load_any
     from vflens.experiments.run.run import run as run_experiment
 
@@ -91,6 +90,8 @@ def run(
         with ScenarioBars(experiment) as bars:
             result = run_experiment(experiment, in_process=in_process, tell=page.told_too(bars))
         runs = _emit_result(result, json)
+    from vflens.experiments.results.verdict import failures  # loads much, so after the run
+
     broken = [sentence for run in runs for sentence in failures(run)]
     if strict and broken:
         raise PluginError(f"--strict: {broken[0]}: mend the plug-in, or leave it out")

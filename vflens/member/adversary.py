@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
-from structlog.typing import FilteringBoundLogger
 
 from vflens.config import MemberConfig
 from vflens.errors import ConfigError, KnowledgeError, PluginError, ProtocolError, StateError, StorageError
@@ -26,6 +25,9 @@ from vflens.storage.files import save_arrays
 from vflens.storage.journal import Reader
 from vflens.storage.metrics import Metrics
 from vflens.types import Estimate, Phase, numbered
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
 
 T = TypeVar("T")
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-
-from structlog.typing import FilteringBoundLogger
+from typing import TYPE_CHECKING
 
 from vflens.storage.metrics import Metrics
 from vflens.types import Exchange
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
 
 
 def suspicions(

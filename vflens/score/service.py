@@ -12,16 +12,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from structlog.typing import FilteringBoundLogger
 
 from vflens.errors import ProtocolError, StateError
 from vflens.protocol.acts import MAX_ATTACKS, Receipt, Submission
 from vflens.score.scored import Scored
 from vflens.storage.metrics import Metrics
 from vflens.types import Array
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
 
 MIN_ROWS = 50  # fewer rows could reveal one person's error; lab mode allows them
 MAX_NAME = 64  # characters

@@ -42,3 +42,11 @@ def strings(values: Sequence[str]) -> pa.StringArray:
     cells = [value.encode() for value in values]
     ends = np.cumsum([0, *map(len, cells)], dtype=np.int32)
     return pa.StringArray.from_buffers(len(cells), pa.py_buffer(ends), pa.py_buffer(b"".join(cells)))
+
+
+def numbers(values: Array) -> pa.Array:
+    """``values`` (n,) of a numeric type as Arrow's, none missing."""
+    import pyarrow as pa
+
+    cells = pa.py_buffer(np.ascontiguousarray(values))
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, cells])

@@ -13,10 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from vflens.errors import DataError, StorageError
 from vflens.names import repeated
+from vflens.storage.arrow import numbers, strings
 from vflens.tables.description import PartyFile
 from vflens.tables.exact_numbers import long_row
 from vflens.tables.image_folder import read_images
@@ -64,16 +63,14 @@ def write_party_table(table: Table, folder: Path) -> PartyFile:
     import pyarrow.parquet as pq
 
     spec = _description(table)
-    data = {"id": pa.array(table.ids).cast(pa.string())}
-    data |= {c.name: table.features[:, j] for j, c in enumerate(table.columns)}
+    data = {"id": strings([name.decode() for name in table.ids.tolist()])}
+    data |= {c.name: numbers(table.features[:, j]) for j, c in enumerate(table.columns)}
     if table.labels is not None:
-        data["label"] = np.array(table.class_names)[table.labels]
+        data["label"] = strings([table.class_names[k] for k in table.labels])
     if table.split is not None:
-        data["split"] = np.array(SPLITS)[table.split]
+        data["split"] = strings([SPLITS[k] for k in table.split])
     try:
-        pq.write_table(
-            pa.table({name: pa.array(values) for name, values in data.items()}), folder / spec.file
-        )
+        pq.write_table(pa.table(data), folder / spec.file)
     except OSError as error:
         raise StorageError(f"cannot write {folder / spec.file}: {error}") from error
     return spec

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from threadpoolctl import threadpool_limits
-
 from vflens.errors import StorageError, VflensError
-from vflens.experiments.pages.report import write_report
 from vflens.experiments.run.any_experiment import AnyPartiesExperiment, Scenario
 from vflens.experiments.run.dealer import deal_tables, draw_root, remove_sockets, write_parties
-from vflens.experiments.run.in_process import LocalFederation
 from vflens.experiments.run.processes import Processes, prepared
 from vflens.services.forking.forks import Forks
 from vflens.storage.private import owner_only
@@ -69,12 +65,18 @@ def _run(experiment: AnyPartiesExperiment, forks: Forks | None, tell: Tell) -> R
     except BaseException:
         if scenarios:
             with suppress(VflensError):  # the run's error matters more than the report's
-                write_report(scenarios, report)
+                _write_report(scenarios, report)
         raise
     finally:
         for configs in dealt:
             remove_sockets(configs)
-    return Run(folder, tuple(scenarios), write_report(scenarios, report))
+    return Run(folder, tuple(scenarios), _write_report(scenarios, report))
+
+
+def _write_report(homes: Sequence[Path], file: Path) -> Path:
+    from vflens.experiments.pages.report import write_report  # loads much, so after the run
+
+    return write_report(homes, file)
 
 
 def fresh_folder(folder: Path) -> Path:
@@ -112,6 +114,10 @@ def _run_one(
 
     def progress(stage: str, done: int, total: int) -> None:
         tell(scenario.name, {"event": "progress", "stage": stage, "done": done, "total": total})
+
+    from threadpoolctl import threadpool_limits
+
+    from vflens.experiments.run.in_process import LocalFederation  # the code of every party
 
     with owner_only(), threadpool_limits(1):  # one numeric thread, for the same bits as in processes
         LocalFederation(configs, progress).run()
