@@ -7,6 +7,7 @@ classes, seen by a passive party through the gradient of its embeddings.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -157,6 +158,12 @@ def _run(name: str, view: AdversaryView, **settings: Any) -> Any:
     return CLASSES[name](**settings).reconstruct(view, rng=np.random.default_rng(3))
 
 
+@cache
+def _usual(name: str) -> Any:
+    """What it estimates of the usual world, which several tests look at."""
+    return _run(name, World(name).view())
+
+
 def test_there_are_some() -> None:
     assert len(FEATURES) >= 2
     assert len(LABELS) >= 4
@@ -164,8 +171,7 @@ def test_there_are_some() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_shapes_dtypes_and_finite_values(name: str) -> None:
-    world = World(name)
-    estimate = _run(name, world.view())
+    world, estimate = World(name), _usual(name)
     width = 2 if name in LABELS else 6
     assert estimate.target == "target"
     assert estimate.values.shape == (N, width)
@@ -184,7 +190,7 @@ def test_shapes_dtypes_and_finite_values(name: str) -> None:
 def test_same_seed_same_answer_and_the_view_is_left_unchanged(name: str) -> None:
     world = World(name)
     before = [t.tobytes() for r in world.transcript for t in (r.rows, *(r.tensors or {}).values())]
-    first = _run(name, world.view())
+    first = _usual(name)
     torch.manual_seed(99)  # what another party left behind does not matter
     assert first.values.tobytes() == _run(name, world.view()).values.tobytes()
     assert before == [t.tobytes() for r in world.transcript for t in (r.rows, *(r.tensors or {}).values())]
@@ -217,8 +223,7 @@ def test_reads_nothing_that_it_does_not_declare(name: str) -> None:
 
 @pytest.mark.parametrize("name", [n for n in NAMES if CLASSES[n].rowwise])
 def test_rows_are_estimated_one_by_one(name: str) -> None:
-    world = World(name)
-    whole = _run(name, world.view()).values
+    world, whole = World(name), _usual(name).values
     order = np.random.default_rng(0).permutation(N).astype(np.int32)
     shuffled = _run(name, world.view(order + np.int32(TRAIN))).values
     np.testing.assert_allclose(shuffled, whole[order], rtol=0, atol=1e-6)  # sums in another order
