@@ -59,7 +59,7 @@ class TestLauncher:
         party.kill()
         assert launcher.wait(40) == 11
         said = (tmp_path / "said").read_text()
-        remedy = f"go on with vflens resume {home}"
+        remedy = f"go on with vflens resume {home.parent}"
         assert STAGE.sub("", said) == f"error: party '{who}' was killed by SIGKILL: {remedy}\n"
         assert json.loads((home / who / "status.json").read_text())["state"] == "failed"
 
@@ -74,7 +74,7 @@ class TestLauncher:
         assert launcher.wait(40) == 11
         said = (tmp_path / "said").read_text()
         sentence = "the process that starts the parties was killed by SIGKILL: go on with vflens resume"
-        assert STAGE.sub("", said) == f"error: {sentence} {home}\n"
+        assert STAGE.sub("", said) == f"error: {sentence} {home.parent}\n"
         assert not psutil.wait_procs(parties, timeout=40)[1]
         assert json.loads((home / "passive/status.json").read_text())["state"] != "running"
 

@@ -89,7 +89,9 @@ def test_a_failed_start_is_told_in_its_own_words(tmp_path: Path, forks: Forks) -
 
 
 def test_a_stopped_party_names_the_command_that_goes_on(tmp_path: Path, forks: Forks) -> None:
-    home = tmp_path / "a run"
+    home = tmp_path / "an experiment" / "run"
     with pytest.raises(UnavailableError) as stopped:
         launched(scripted(home, a="exit 130"), forks).wait(lambda event: None)
-    assert str(stopped.value) == f"party 'a' was stopped by a signal: go on with vflens resume '{home}'"
+    assert (
+        str(stopped.value) == f"party 'a' was stopped by a signal: go on with vflens resume '{home.parent}'"
+    )

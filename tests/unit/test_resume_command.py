@@ -1,4 +1,4 @@
-"""`vflens resume`: which parties it starts, and what it leaves out."""
+"""`vflens resume`: which parties it starts, and what it refuses."""
 
 from __future__ import annotations
 

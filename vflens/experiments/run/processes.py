@@ -118,9 +118,8 @@ class Processes:
     def _check_forks(self) -> None:
         """Raises UnavailableError: the process that forks the parties, and knows how they end, is gone."""
         if self._forks.lost:
-            home = shlex.quote(str(next(iter(self._folders.values())).parent))
             raise UnavailableError(
-                f"the process that starts the parties {self._forks.lost}: go on with vflens resume {home}"
+                f"the process that starts the parties {self._forks.lost}: {self._remedy()}"
             )
 
     def _start_again(self, codes: Mapping[str, int], tell: Event) -> set[str]:
@@ -146,8 +145,12 @@ class Processes:
         return self._stopped(party, f"killed by {signal.Signals(-code).name}")
 
     def _stopped(self, party: str, how: str) -> str:
-        home = shlex.quote(str(self._folders[party].parent))
-        return f"party {party!r} was {how}: go on with vflens resume {home}"
+        return f"party {party!r} was {how}: {self._remedy()}"
+
+    def _remedy(self) -> str:
+        """What goes on with the whole experiment: its scenarios lie beside each other."""
+        experiment = next(iter(self._folders.values())).parents[1]
+        return f"go on with vflens resume {shlex.quote(str(experiment))}"
 
     def stop(self) -> None:
         """Ask every process to end, then end it."""
