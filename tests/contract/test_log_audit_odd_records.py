@@ -1,4 +1,4 @@
-"""An audit of logs finds records that no honest party writes; it does not fail over them."""
+"""An audit of logs finds records that no honest party writes, and an attack refuses them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 from laboratory import federation
 
+from vflens.errors import StorageError
 from vflens.experiments.log_audit.audit import audit_logs
+from vflens.experiments.offline.attack import attack_recorded
 from vflens.services.folder import write_status
 from vflens.storage.chain import LINK_BYTES
 from vflens.storage.journal import Journal
@@ -74,3 +76,15 @@ def test_more_links_than_any_log_has_are_found_by_their_size(finished: Path, tmp
     os.truncate(home / "active/transcript/chain.bin", 1 << 40)
     (audited,) = audit_logs([home])
     assert any("1,099,511,627,776 bytes, more than index.jsonl" in f.problem for f in audited.found.findings)
+
+
+def test_an_attack_refuses_scores_of_rows_that_the_run_does_not_predict(
+    finished: Path, tmp_path: Path
+) -> None:
+    home = Path(shutil.copytree(finished, tmp_path / "run"))
+    journal = Journal(home / "active" / "transcript", chained=True)
+    exchange, rows = Exchange("tiny/run", Phase.PREDICT, 1, 99), np.array([4159], np.int32)
+    journal.append(Released("coordinator", exchange, Point.SCORES, rows, {"scores": np.zeros((1, 3))}))
+    journal.close()
+    with pytest.raises(StorageError, match="holds scores of row 4159, which the run does not predict"):
+        attack_recorded(home / "active", "half_star", None, tmp_path / "estimate.npz")

@@ -20,7 +20,7 @@ from vflens.config import (
     load_party,
 )
 from vflens.coordinator.adversary import parameters_of, scored_set, server_view
-from vflens.errors import ConfigError
+from vflens.errors import ConfigError, StorageError
 from vflens.experiments.offline.command import (
     carried_out,
     certificates,
@@ -246,15 +246,20 @@ def _estimated(
     """The rows to score: labels of prediction rows need no prediction."""
     if scored is Phase.TRAIN:
         return scored_training_rows(federation, transcript, target)
-    return federation.predict if attack.estimates == "labels" else _predicted(transcript)
+    return federation.predict if attack.estimates == "labels" else _predicted(federation, transcript)
 
 
-def _predicted(transcript: Reader) -> Array:
+def _predicted(federation: Federation, transcript: Reader) -> Array:
     """The rows with received scores, or embeddings in a split network, in order of first arrival."""
     received = transcript.select(Point.SCORES, Point.EMBEDDING, phases={Phase.PREDICT})
     arrived = [r.rows for r in received]
     if not arrived:
         raise ConfigError("the transcript holds no scores: attack a run that predicted")
-    rows = np.concatenate(arrived)
+    rows = np.concatenate([row.reshape(-1) for row in arrived])
+    if len(odd := np.setdiff1d(rows, federation.predict)):
+        raise StorageError(
+            f"the transcript holds scores of row {odd[0]}, which the run does not predict: give a folder as its "
+            "party wrote it"
+        )
     _, first = np.unique(rows, return_index=True)
     return rows[np.sort(first)]
