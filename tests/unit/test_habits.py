@@ -134,8 +134,7 @@ def _writes(call: ast.Call) -> bool:
     if called != "open" or owner in ("Image", "Images", "tarfile", "webbrowser", "ZipFile", "archive"):
         return (
             called in _WRITES
-            or (owner == "shutil"
-            and called.startswith(("copy", "move")))
+            or (owner == "shutil" and called.startswith(("copy", "move")))
             or called == "mkstemp"
         )
     if owner == "os":

@@ -258,8 +258,8 @@ def _predicted(federation: Federation, transcript: Reader) -> Array:
     rows = np.concatenate([row.reshape(-1) for row in arrived])
     if len(odd := np.setdiff1d(rows, federation.predict)):
         raise StorageError(
-            f"the transcript holds scores of row {odd[0]}, which the run does not predict: give a folder as its "
-            "party wrote it"
+            f"the transcript holds scores of row {odd[0]}, which the run does not predict: give a folder as "
+            "its party wrote it"
         )
     _, first = np.unique(rows, return_index=True)
     return rows[np.sort(first)]
