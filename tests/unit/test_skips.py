@@ -32,8 +32,19 @@ def test_an_unlisted_skip_fails(tmp_path: Path, allowed: str, workers: str, code
     (tmp_path / "test_a.py").write_text(SUITE, encoding="utf-8")
     (tmp_path / "allowed.txt").write_text(allowed + "\n", encoding="utf-8")
     (tmp_path / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
-    command = [sys.executable, "-m", "pytest", "-q", "-n", workers, "--allowed-skips=allowed.txt"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "xdist",
+        "-n",
+        workers,
+        "--allowed-skips=allowed.txt",
+    ]
     environment = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
+    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # the others take longer to load than this to run
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == code, done.stdout + done.stderr
     assert ("does not allow it" in done.stdout) == bool(code)
