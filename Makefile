@@ -62,7 +62,7 @@ quick: $(VENV)/.dev     ## one test of each room, within a minute
 	$(BIN)/pytest -q -n 2 $$($(BIN)/python tests/quick.py)
 
 facts: $(VENV)/.dev     ## slow facts: whole data sets, oracles on many systems
-	$(BIN)/pytest -n 2 -m facts
+	$(BIN)/pytest -n 2 --dist worksteal -m facts
 
 kills: $(VENV)/.dev     ## 12 kills, from the start of processes on, in each of six kinds of launched federation (KILLS="--each 100" for more)
 	PYTHONPATH=tests:tests/faults $(BIN)/python tests/soak/campaign.py $(KILLS)
