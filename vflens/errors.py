@@ -13,12 +13,14 @@
     ├── PluginError                9   an unknown, broken or contradictory plug-in
     ├── DefenseError              10   a configured defence that did nothing
     ├── UnavailableError          11   a party that never came, died, or missed a deadline
-    └── StorageError              12   a disk that is full, a folder that cannot be written
+    ├── StorageError              12   a disk that is full, a folder that cannot be written
+    └── RefusedError              13   what another party answered, in its words
 
 Each message is one sentence that names the field, the value and the remedy. The command line prints it
 and leaves with the class's ``exit_code``; over gRPC the class travels with the status, so that the
-caller raises the same class again (:mod:`vflens.wire.status`). Without an error a process ends with 0, and
-with 130 where a signal interrupted it.
+caller raises the same class again (:mod:`vflens.wire.status`), with the exit code of ``RefusedError``: a peer
+must not choose with which code this process ends. Without an error a process ends with 0, and with 130 where
+a signal interrupted it.
 """
 
 _MOST_OF_PEER = 1_000  # characters of another party's sentence
@@ -98,6 +100,12 @@ class StorageError(VflensError):
     """A log or result that could not be written."""
 
     exit_code, word = 12, "storage"
+
+
+class RefusedError(VflensError):
+    """What another party answered: its refusal, of any class, in its words."""
+
+    exit_code, word = 13, "refused"
 
 
 def classes() -> list[type[VflensError]]:

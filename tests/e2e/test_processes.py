@@ -136,8 +136,8 @@ class TestServing:
             assert all(abs(sum(a["scores"].values()) - 1) < 1e-9 for a in answers)
             again = vflens("predict", "--config", config, "--rows", "0-2,5", "--json").out
             assert json.loads(again) == answers
-            said = refused(2, "predict", "--config", config, "--rows", "99")
-            assert said == "--rows '99': there are 18 prediction rows, counted from 0"
+            said = refused(13, "predict", "--config", config, "--rows", "99")
+            assert said == "party 'active': --rows '99': there are 18 prediction rows, counted from 0"
             file = federation.home / "active/data.parquet"
             table = pq.read_table(file)
             pq.write_table(table.take(list(range(len(table)))[::-1]), file)  # other ids at the same rows
@@ -166,7 +166,7 @@ class TestServing:
         token.chmod(0o600)
         assert json.loads(vflens(*command, "--json").out) == answers
         token.write_text("another-token-that-nobody-has-given")
-        assert "its token is another" in refused(7, *command)
+        assert "its token is another" in refused(13, *command)
 
     def test_an_earlier_run_is_not_asked_for_predictions(
         self, vflens: Run, refused: Refused, tmp_path: Path
@@ -198,7 +198,7 @@ class TestServing:
                 f"active 'active' may not ask {peer['role']} '{peer['name']}' to Forward: "
                 "only the coordinator may"
             )
-            with pytest.raises(AccessError, match=f"^{words}$"):
+            with pytest.raises(AccessError, match=f"^party '{peer['name']}': {words}$"):
                 link.call(act)
             link.close()
 
@@ -221,7 +221,9 @@ class TestServing:
         again = Released(
             "active", Exchange("tiny/run", Phase.PREDICT, 2, 0), Point.EMBEDDING, own.rows, own.tensors
         )
-        with pytest.raises(ProtocolError, match=r"^model version 2 does not exist: ask for version 1$"):
+        with pytest.raises(
+            ProtocolError, match=r"^party 'coordinator': model version 2 does not exist: ask for version 1$"
+        ):
             link.call(Predict(again))
         link.close()
 
@@ -374,7 +376,7 @@ class TestGoesWrong:
             federation.start(*set(PARTIES) - {who})
             codes = federation.codes()
             assert codes[who] == 12
-            assert set(codes.values()) <= {11, 12}
+            assert set(codes.values()) <= {11, 12, 13}
             assert federation.status(who)["state"] == "failed"
             log = federation.home / who
             assert federation.said(who).splitlines()[-1].startswith(f"error: the log {log}/")
@@ -387,12 +389,13 @@ class TestGoesWrong:
         with dealt(tmp_path) as federation:
             change(federation.config("passive"), run="yesterday")
             federation.start()
-            assert federation.codes() == {"coordinator": 5, "active": 11, "passive": 11}
+            assert federation.codes() == {"coordinator": 13, "active": 11, "passive": 11}
             assert federation.said("coordinator").endswith(
-                "error: run 'tiny/run' is not this party's: 'passive' is configured for run 'yesterday'\n"
+                "error: party 'passive': run 'tiny/run' is not this party's: 'passive' is configured for run "
+                "'yesterday'\n"
             )
 
-    @pytest.mark.parametrize(("who", "codes"), [("coordinator", (7, 11, 11)), ("passive", (7, 11, 11))])
+    @pytest.mark.parametrize(("who", "codes"), [("coordinator", (13, 11, 11)), ("passive", (13, 11, 11))])
     def test_another_token(self, tmp_path: Path, who: str, codes: tuple[int, ...]) -> None:
         with dealt(tmp_path) as federation:
             peers = tomllib.loads(federation.config(who).read_text())["peers"]

@@ -370,7 +370,7 @@ DAMAGE: dict[Callable[[Path], None], str] = {
     shorten_the_payload: "coordinator: transcript/index.jsonl, line LAST: COUNT records were linked",
     shorten_the_log: "coordinator: transcript/chain.bin: it has fewer records than the COUNT whose head",
     forget_a_release: "active: released/digests.bin: it has fewer records than the",
-    exchange_a_head_wrongly: "active: heads.json: its head of the first COUNT records of 'coordinator'",
+    exchange_a_head_wrongly: "active: heads.json: its heads of 'coordinator' are not those that ",
     release_another_row: "coordinator: transcript/index.jsonl, line ",
 }
 

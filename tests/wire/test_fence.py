@@ -24,7 +24,8 @@ from vflens.wire.grpc_link import GrpcLink
 from vflens.wire.messages import RPCS
 
 BEFORE = (
-    r"^party 'coordinator' sent this before its restart 2, or from a copy of its folder \(restart 1\): stop"
+    r"^(party 'callee': )?party 'coordinator' sent this before its restart 2, or from a copy of its folder "
+    r"\(restart 1\): stop"
 )
 
 

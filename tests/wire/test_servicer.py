@@ -16,9 +16,9 @@ from laboratory import THREE, federation
 from processes import eventually
 from structlog import get_logger
 from structlog.testing import capture_logs
-from stubparty import CALLERS, LIMITS, Stub, served, short_folder
+from stubparty import CALLERS, LIMITS, Stub, raising, served, short_folder
 
-from vflens.errors import AccessError, StateError, UnavailableError
+from vflens.errors import AccessError, StateError, StorageError, UnavailableError, VflensError
 from vflens.protocol import acts
 from vflens.services.healthcheck import HealthServicer, serves
 from vflens.services.process import start_server
@@ -169,7 +169,7 @@ def test_refusals_are_logged_shortly_and_then_counted() -> None:
     with capture_logs() as logged, served(STUB) as address:
         link = GrpcLink("callee", address, caller="x" * 5000, token="t" * 20, limits=LIMITS)
         for _ in range(1100):
-            with pytest.raises(AccessError, match=r"^caller 'xxx"):
+            with pytest.raises(AccessError, match=r"^party 'callee': caller 'xxx"):
                 link.call(acts.Describe("run"))
         link.close()
     numbers = [entry["number"] for entry in logged if entry["event"] == "refused"]
@@ -224,3 +224,19 @@ def _is_closed(connection: socket.socket) -> bool:
     except ConnectionError:
         return True
     return True
+
+
+@pytest.mark.parametrize("kind", [AccessError, StorageError])
+def test_a_peer_chooses_neither_the_exit_code_of_its_caller_nor_whose_words_they_are(
+    kind: type[VflensError],
+) -> None:
+    """After some codes a service is not started again; a sentence may pretend to be of this machine."""
+    with served(Stub(raising(kind("the disk is full: free space")), Role.PASSIVE)) as address:
+        link = GrpcLink(
+            "callee", address, caller="coordinator", token=CALLERS["coordinator"][1], limits=LIMITS
+        )
+        with pytest.raises(kind) as refused:
+            link.call(acts.Stop("run"))
+        link.close()
+    assert refused.value.exit_code == 13
+    assert str(refused.value) == "party 'callee': the disk is full: free space"

@@ -75,7 +75,9 @@ def test_peers_that_trust_each_other_meet(trusted: dict[Subject, Tls]) -> None:
 def test_a_certificate_speaks_for_one_party_only(trusted: dict[Subject, Tls]) -> None:
     """The token is right, the certificate is trusted, and it is another's."""
     with served(trusted[CALLEE]) as address:
-        words = "caller 'coordinator' at 'callee' shows the certificate of another: it must name "
+        words = (
+            "party 'callee': caller 'coordinator' at 'callee' shows the certificate of another: it must name "
+        )
         with pytest.raises(AccessError, match=f"^{words}spiffe://hospitals/coordinator/coordinator$"):
             ask(address, counterpart(trusted[ACTIVE], ACTIVE))
 
@@ -380,7 +382,7 @@ class TestEnd:
             wait_until_ended(made["short caller"])
             assert links["callee"].call(STOP) == acts.Done()
             with pytest.raises(
-                AccessError, match=r"^the certificate of coordinator .* ended on .* UTC: draw"
+                AccessError, match=r"^party 'callee': the certificate of coordinator .* ended on .* UTC: draw"
             ):
                 links["short caller"].call(
                     STOP

@@ -1,5 +1,5 @@
-"""Errors over gRPC: the class travels as trailing metadata, the sentence as details; the caller raises the
-same.
+"""Errors over gRPC: the class travels as trailing metadata, the sentence as details. The caller raises the
+same class, says whose sentence it is, and ends with an exit code that the other party cannot choose.
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ def from_rpc(error: grpc.RpcError, peer: str, seconds: float) -> errors.VflensEr
     trailing = dict(metadata)
     details = errors.from_peer(error.details() or "")
     if ERROR_KEY in trailing:
-        return errors.by_name(str(trailing[ERROR_KEY]))(details)
+        refusal = errors.by_name(str(trailing[ERROR_KEY]))(f"party {peer!r}: {details}")
+        if not isinstance(refusal, errors.UnavailableError):  # it only passes on that a third party is away
+            refusal.exit_code = errors.RefusedError.exit_code
+        return refusal
     code = error.code()
     if code is grpc.StatusCode.DEADLINE_EXCEEDED:
         return errors.UnavailableError(

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from vflens.errors import INTERRUPTED, StorageError, UnavailableError, VflensError, by_exit_code
+from vflens.errors import INTERRUPTED, RefusedError, StorageError, UnavailableError, VflensError, by_exit_code
 from vflens.models.family import ModelFamily
 from vflens.services.folder import write_status
 from vflens.services.forking.forks import Fork, Forks
@@ -200,12 +200,13 @@ class Processes:
         return (said or noted) if noted == self._earlier[party] else noted
 
     def _raise_failure(self, ended: Mapping[str, int]) -> None:
-        """The party that failed itself comes before parties that only lost another one."""
+        """The party that failed itself comes before those that another one refused or that only lost one."""
         failed = {p: code for p, code in ended.items() if code}
         if not failed:
             return
-        own = [p for p, code in failed.items() if code != UnavailableError.exit_code] or list(failed)
-        party, code = own[0], failed[own[0]]
+        last = (RefusedError.exit_code, UnavailableError.exit_code)
+        party = min(failed, key=lambda p: last.index(failed[p]) + 1 if failed[p] in last else 0)
+        code = failed[party]
         if party in self._first:
             raise UnavailableError(
                 f"party {party!r} failed again after every restart; the first time: {self._first[party]}"
