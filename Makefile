@@ -52,7 +52,7 @@ demo-deep: $(VENV)/.deep ## the same with a split network in torch: model invers
 	$(BIN)/vflens run examples/demo_deep.toml
 
 # Tests write thousands of small files: into memory, where it has room for gigabytes.
-ifneq ($(shell test 0$(shell df --output=avail -k /dev/shm 2>/dev/null | tail -1) -gt 4000000 && echo room),)
+ifneq ($(shell test 0$(shell df --output=avail -k /dev/shm 2>/dev/null | tail -1 | tr -d " ") -gt 4000000 && echo room),)
 test: export PYTEST_DEBUG_TEMPROOT ?= /dev/shm
 endif
 test: $(VENV)/.dev      ## the whole test suite; it says first how long it takes here (WORKERS=2)
