@@ -1,4 +1,4 @@
-"""Peak memory of the parties' processes."""
+"""Memory and processor time of the parties' processes."""
 
 from __future__ import annotations
 
@@ -27,10 +27,28 @@ def watching() -> Iterator[dict[str, float]]:
 
 def _watch(peaks: dict[str, float], over: Event) -> None:
     while not over.is_set():
-        for child in psutil.Process().children(recursive=True):
-            with suppress(psutil.Error, OSError, ValueError, IndexError):  # it ended meanwhile
-                command = child.cmdline()
-                status = Path(f"/proc/{child.pid}/status").read_text(encoding="utf-8")
-                peak = next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))
-                peaks[Path(command[command.index("--config") + 1]).parent.name] = int(peak) / 1024
+        peaks.update(_mib("status", "VmHWM:"))
         time.sleep(0.05)
+
+
+def shares() -> dict[str, float]:
+    """Party → MiB that its process holds now: its proportional set size, in which memory that processes share
+    is divided among them.
+    """
+    return _mib("smaps_rollup", "Pss:")
+
+
+def processor_seconds() -> float:
+    """Processor time so far of all processes that this one started and that still run."""
+    return sum(sum(c.cpu_times()[:2]) for c in psutil.Process().children(recursive=True))
+
+
+def _mib(file: str, field: str) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for child in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error, OSError, ValueError, IndexError, StopIteration):  # it ended meanwhile
+            command = child.cmdline()
+            party = Path(command[command.index("--config") + 1]).parent.name
+            facts = Path(f"/proc/{child.pid}/{file}").read_text(encoding="utf-8").splitlines()
+            found[party] = int(next(line for line in facts if line.startswith(field)).split()[1]) / 1024
+    return found

@@ -116,6 +116,7 @@ for _panel, _commands in _PANELS.items():
             app.add_typer(_command, name=_name, rich_help_panel=_panel)
         else:
             app.command(_name, rich_help_panel=_panel)(_command)
+_COMMANDS = typer.main.get_command(app)  # made once: parties are forked from a process that has loaded it
 
 
 def main() -> NoReturn:
@@ -147,7 +148,7 @@ def command_line() -> None:
         failpoints.arm(os.environ.get("VFLENS_FAIL", ""))
         if failpoints.armed:
             note("VFLENS_FAIL is set: this process fails on purpose")
-        app()
+        _COMMANDS()
     except SystemExit as end:
         if end.code == INTERRUPTED:  # Typer ends so on Ctrl-C, silently
             note(_INTERRUPTION)
