@@ -123,7 +123,8 @@ def valid(local: LocalFederation, role: str) -> dict[type[acts.Act[Any]], acts.A
     disclosed = Exchange(RUN, Phase.DISCLOSE, 1, 3)
     weight = {"weight": np.zeros((3, len(local.passive["passive"].table.columns)))}
     parameters = Released("passive", disclosed, Point.PARAMETERS, predict[:0], weight)
-    labels = Released("active", disclosed, Point.AUXILIARY, train[:4], {"labels": np.zeros(4, np.int64)})
+    of_four = disclosed._replace(step=4)
+    labels = Released("active", of_four, Point.AUXILIARY, train[:4], {"labels": np.zeros(4, np.int64)})
     named: tuple[acts.Act[Any], ...] = (
         acts.Describe(RUN),
         acts.Salt(RUN),
