@@ -32,6 +32,7 @@ from vflens.services.forking.forks import Forks
 
 AT_A_TIME = 2  # kinds, on two cores
 KILLS_OF_A_RUN = 6
+_MOST_FAILURES = 3  # of a kind, which then ends
 _LOADED = ("vflens.experiments.run.run", "vflens.experiments.run.resume", "vflens.experiments.run.horizontal")
 
 EVERYONE: dict[str, Any] = {
@@ -89,22 +90,25 @@ class Campaign:
         self.kind, self._home, self._forks = kind, home, forks
         self._resumes = not KINDS[kind]["restart"]
         self._undisturbed = self._run(home / "undisturbed", iter(()))
+        self.seconds = self._undisturbed.seconds  # of the quickest run so far
         names = sorted(f.parent.name for f in home.glob("undisturbed/tiny/run/*/config.toml"))
         self._victims = [*names, LAUNCHER, FORKS] if self._resumes else names
 
-    def disturbed(self, seed: int, most: int) -> list[Kill]:
-        """Kill at most so often in one run, which must end as the undisturbed one; the kills.
+    def disturbed(self, seed: int, most: int, seconds: float) -> list[Kill]:
+        """Kill at most so often in one run, which must end as the undisturbed one; the kills, drawn for a run
+        that takes ``seconds``.
 
         Raises:
             AssertionError: it does not.
         """
         done: list[Kill] = []
-        kills = islice(drawn(self._victims, seed, self._undisturbed.seconds), most)
+        kills = islice(drawn(self._victims, seed, seconds), most)
         folder = self._home / f"seed-{seed}"
         try:
             found = self._run(folder, kills, done)
             for name, bits in found.scenarios.items():
                 assert_same(bits, self._undisturbed.scenarios[name])
+            self.seconds = min(self.seconds, found.seconds)
         except AssertionError as error:
             error.add_note(f"killed: {'; '.join(map(str, done)) or 'nobody'}")
             raise
@@ -178,20 +182,21 @@ def prepared(kind: str) -> Iterator[Campaign]:
         yield Campaign(kind, Path(home), forks)
 
 
-def kill(kind: str, kills: int, seed: int) -> list[str]:
-    """Kill so often in runs of ``kind``; a line for each failure."""
-    failures, count, began = list[str](), 0, time.monotonic()
+def kill(kind: str, kills: int, seed: int) -> int:
+    """Kill so often in runs of ``kind``; how many failed, each is printed at once."""
+    failures, count, began = 0, 0, time.monotonic()
     with prepared(kind) as campaign:
-        while count < kills and len(failures) < 3:
-            most = min(KILLS_OF_A_RUN, kills - count)
+        while count < kills and failures < _MOST_FAILURES:
+            most, seconds = min(KILLS_OF_A_RUN, kills - count), round(campaign.seconds, 1)
             try:
-                count += len(campaign.disturbed(seed, most))
+                count += len(campaign.disturbed(seed, most, seconds))
             except AssertionError as error:
                 told = "\n".join([str(error), *getattr(error, "__notes__", ())])
-                failures.append(f"FAILED {told}\n  again: make kills KILLS='--repeat {kind}:{seed}:{most}'")
-                count += most
+                again = f"make kills KILLS='--repeat {kind}:{seed}:{most}:{seconds}'"
+                print(f"FAILED {told}\n  again: {again}", flush=True)
+                failures, count = failures + 1, count + most
             seed += 1
-    print(f"{kind}: {count} kills in {time.monotonic() - began:.0f} s, {len(failures)} failures", flush=True)
+    print(f"{kind}: {count} kills in {time.monotonic() - began:.0f} s, {failures} failures", flush=True)
     return failures
 
 
@@ -201,21 +206,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--each", type=int, default=12, help="kills of each kind")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(10**6), help="of the first run")
     parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=list(KINDS))
-    parser.add_argument("--repeat", metavar="KIND:SEED:KILLS", help="one run, as a failure names it")
+    parser.add_argument("--repeat", metavar="KIND:SEED:KILLS:SECONDS", help="one run, as a failure names it")
     options = parser.parse_args(arguments)
     if options.repeat:
-        kind, seed, most = options.repeat.split(":")
+        kind, seed, most, seconds = options.repeat.split(":")
         with prepared(kind) as campaign:
-            print(*campaign.disturbed(int(seed), int(most)), sep="\n")
+            print(*campaign.disturbed(int(seed), int(most), float(seconds)), sep="\n")
         return 0
     print(f"seed {options.seed}", flush=True)
     with ThreadPoolExecutor(AT_A_TIME) as at_once:
-        failures = [
-            line
-            for lines in at_once.map(lambda kind: kill(kind, options.each, options.seed), options.kinds)
-            for line in lines
-        ]
-    print(*failures, sep="\n")
+        failures = sum(at_once.map(lambda kind: kill(kind, options.each, options.seed), options.kinds))
     return bool(failures)
 
 

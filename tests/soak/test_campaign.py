@@ -66,9 +66,9 @@ class Fixed(campaign.Campaign):
 
 def test_other_bits_are_a_failure_that_names_the_kills(tmp_path: Path) -> None:
     made = Fixed(tmp_path, b"same", b"same", b"other")
-    assert len(made.disturbed(1, 3)) == 3
+    assert len(made.disturbed(1, 3, 1.0)) == 3
     with pytest.raises(AssertionError, match="logs differ") as failed:
-        made.disturbed(2, 2)
+        made.disturbed(2, 2, 1.0)
     assert failed.value.__notes__[0].count("passive ") == 2
 
 
