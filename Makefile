@@ -6,6 +6,7 @@ PIP := $(BIN)/pip --disable-pip-version-check --quiet
 # As a path: setuptools' own finder would double the start of Python, in which a Ctrl-C shows a traceback.
 EDITABLE := --config-settings editable_mode=compat
 SOURCES := attacks clients coordinator defenses services vflens   # the real folders; vflens holds links to the others
+COMMA := ,
 NUMERICS := tests/oracle $(addprefix tests/,property/test_linear_system.py $(addprefix unit/test_,central.py inversion.py logistic.py ranking.py scaling.py))
 CODE := $(SOURCES) tests benchmarks docs requirements
 # One numeric thread per process: sums have one order, and two cores serve several parties.
@@ -23,24 +24,36 @@ help:           ## list the targets
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.core: pyproject.toml constraints.txt | $(VENV)/bin/python
+# What a target installs: $(1) a lock with hashes, then $(2) the checkout with its extras. They were locked for Python
+# 3.11. Torch comes by its version alone: its file differs from machine to machine, so that no list of hashes fits all.
+define install
+	@if $(BIN)/python -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))'; then \
+	  $(PIP) install --require-hashes -r requirements/$(1).txt -r requirements/build.txt; \
+	else \
+	  echo "no hashes: they were locked for Python 3.11, $(VENV) has another; the versions are those of constraints.txt"; \
+	  $(PIP) install -c constraints.txt setuptools; \
+	fi
+	$(PIP) install $(EDITABLE) --no-build-isolation -c constraints.txt -e '.$(2)'
+endef
+
+$(VENV)/.core: pyproject.toml constraints.txt requirements/core.txt | $(VENV)/bin/python
 	@echo "installing the core into $(VENV) …"
-	$(PIP) install $(EDITABLE) -c constraints.txt -e .
+	$(call install,core,)
 	@touch $@
 
-$(VENV)/.deep: pyproject.toml constraints.txt | $(VENV)/bin/python
+$(VENV)/.deep: pyproject.toml constraints.txt requirements/core.txt | $(VENV)/bin/python
 	@echo "installing the core and torch into $(VENV) …"
-	$(PIP) install $(EDITABLE) -c constraints.txt -e '.[deep]'
+	$(call install,core,[deep])
 	@touch $@ $(VENV)/.core
 
-$(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
+$(VENV)/.dev: pyproject.toml constraints.txt requirements/dev.txt | $(VENV)/bin/python
 	@echo "installing everything into $(VENV) …"
-	$(PIP) install $(EDITABLE) -c constraints.txt -e '.[dev,bench,cluster]'
+	$(call install,dev,[all$(COMMA)dev])
 	@touch $@ $(VENV)/.core $(VENV)/.deep
 
-$(VENV)/.docs: pyproject.toml constraints.txt | $(VENV)/bin/python
+$(VENV)/.docs: pyproject.toml constraints.txt requirements/core.txt | $(VENV)/bin/python
 	@echo "installing the core, torch and the site's tools into $(VENV) …"
-	$(PIP) install $(EDITABLE) -c constraints.txt -e '.[deep,docs]'
+	$(call install,core,[deep$(COMMA)docs])
 	@touch $@ $(VENV)/.core $(VENV)/.deep
 
 setup: $(VENV)/.dev     ## create .venv with everything: extras, tests, benchmarks
@@ -175,6 +188,8 @@ lock: .venv-lock/.ready ## lock the versions of constraints.txt with their hashe
 	$(LOCK) -o requirements/core.txt pyproject.toml
 	$(LOCK) --extra cluster --extra manifold --extra verify --extra watch \
 	  --extra weights -o requirements/extras.txt pyproject.toml
+	$(LOCK) --extra cluster --extra dev --extra manifold --extra verify --extra watch \
+	  --extra weights -o requirements/dev.txt pyproject.toml
 
 audit-deps: .venv-lock/.ready ## known vulnerabilities of the locked packages, and their bills of materials in build/
 	mkdir -p build

@@ -17,7 +17,7 @@ DEEP = {"torch"}  # its file differs from machine to machine: no list of hashes 
 EXTRAS = sorted(
     name
     for name in PROJECT["project"]["optional-dependencies"]
-    if name not in ("all", "bench", "deep", "dev", "docs")
+    if name not in ("all", "deep", "dev", "docs")
 )
 
 
@@ -50,7 +50,12 @@ def needed(extras: list[str]) -> set[str]:
     return {name for name, _ in seen}
 
 
-@pytest.mark.parametrize(("name", "extras"), [("core.txt", []), ("extras.txt", EXTRAS)])
+LOCKS = ["build.txt", "core.txt", "dev.txt", "extras.txt"]
+
+
+@pytest.mark.parametrize(
+    ("name", "extras"), [("core.txt", []), ("extras.txt", EXTRAS), ("dev.txt", [*EXTRAS, "dev"])]
+)
 def test_a_lock_holds_what_the_project_needs(name: str, extras: list[str]) -> None:
     """If this fails, run `make lock`."""
     assert set(pins(lock(name))) == needed(extras)
@@ -61,7 +66,7 @@ def test_the_wheel_is_built_by_a_locked_package() -> None:
     assert list(pins(lock("build.txt"))) == wanted
 
 
-@pytest.mark.parametrize("name", ["build.txt", "core.txt", "extras.txt"])
+@pytest.mark.parametrize("name", LOCKS)
 def test_locked_versions_are_those_of_the_constraints(name: str) -> None:
     constraints = pins((ROOT / "constraints.txt").read_text(encoding="utf-8"))
     locked = pins(lock(name))
@@ -70,7 +75,7 @@ def test_locked_versions_are_those_of_the_constraints(name: str) -> None:
     assert not DEEP & set(locked)
 
 
-@pytest.mark.parametrize("name", ["build.txt", "core.txt", "extras.txt"])
+@pytest.mark.parametrize("name", LOCKS)
 def test_every_locked_package_has_hashes(name: str) -> None:
     """Otherwise pip refuses the whole file; a hash has 32 bytes."""
     text = re.sub(r"^\s*#.*\n", "", lock(name), flags=re.MULTILINE)
