@@ -13,10 +13,11 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from tempfile import mkdtemp
 from time import process_time
 from typing import Any
@@ -37,8 +38,7 @@ def main() -> None:
     file = out / "experiment.toml"
     names = [f"passive-{i:02}" for i in range(asked.parties)]
     file.write_text(EXPERIMENT.format(**vars(asked), passive=json.dumps(names)), encoding="utf-8")
-    coordinator = _module("coordinator.coordinator").Coordinator
-    coordinator._trained_here = _measured(coordinator._trained_here, asked, out)
+    _measured(_module("coordinator.coordinator").Coordinator, asked, out)
     if asked.without:
         import_module(f"benchmarks.{asked.without}").leave_out()
     sys.argv = ["vflens", "run", str(file), "--out", str(out / "runs"), "--in-process"]
@@ -53,17 +53,28 @@ def _asked() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _measured(train: Callable[[Any], Any], asked: argparse.Namespace, out: Path) -> Callable[[Any], None]:
-    def measured(leader: Any) -> None:
-        began = process_time()
-        trained = train(leader)
-        steps = trained.steps - trained.first
-        print(json.dumps({**vars(asked), "steps": steps, "us": (process_time() - began) / steps * 1e6}))
+def _measured(leader: Any, asked: argparse.Namespace, out: Path) -> None:
+    """Let the class ``leader`` print what the steps of an epoch took, and end after its training.
+
+    Other work on the machine makes some epochs slower: the least and the median say more than the mean.
+    """
+    train, report, marks = leader._trained_here, leader._report, list[float]()
+
+    def reported(self: Any, stage: str, done: int, total: int) -> None:
+        marks.append(process_time())
+        report(self, stage, done, total)
+
+    def measured(self: Any) -> None:
+        marks.append(process_time())
+        trained = train(self)
+        per_epoch = (trained.steps - trained.first) / asked.epochs
+        spent = [(end - begin) / per_epoch * 1e6 for begin, end in pairwise(marks)]
+        print(json.dumps({**vars(asked), "us": round(median(spent), 1), "least_us": round(min(spent), 1)}))
         sys.stdout.flush()
         shutil.rmtree(out)
         os._exit(0)
 
-    return measured
+    leader._trained_here, leader._report = measured, reported
 
 
 def _module(name: str) -> Any:

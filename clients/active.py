@@ -169,8 +169,7 @@ class ActiveParty(VerticalParty[LabelledRun]):
         with self.lock:
             self.run.spending.check(embeddings[0].exchange)
             self.gate.take(embeddings[0].exchange, embeddings[0].rows)  # as in a step
-            for embedding in embeddings:
-                self.recovery.append(embedding)
+            self.recovery.append(*embeddings)
             if self.run.federation.training.staleness:
                 self.defer(lambda: self._learned(self._release_gradient(embeddings)[1], embeddings))
             else:
@@ -343,6 +342,5 @@ class ActiveParty(VerticalParty[LabelledRun]):
         """The same for embeddings that were logged before."""
         learn()
         self.recovery.mark_learned(embeddings[0].exchange.step)
-        for embedding in embeddings:
-            self.transcript.record(embedding)
+        self.transcript.record(*embeddings)
         self.recovery.checkpoint_if_due(self.kept_state)

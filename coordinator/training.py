@@ -109,9 +109,7 @@ class TrainingLoop:
             Point.EMBEDDING, exchange, rows, {"embedding": combined(embeddings, self.federation)}
         )
         await downward.send(Step(exchange, rows, released))
-        for embedding in embeddings:  # while the active party computes
-            self.transcript.record(embedding)
-        self.transcript.link()
+        self.transcript.record(*embeddings)  # while the active party computes
         answer = await downward.receive()
         gradient = answer.released
         if gradient is None or gradient.exchange != exchange or gradient.rows.tobytes() != rows.tobytes():

@@ -107,7 +107,9 @@ def begin(config: PartyConfig) -> bool:
         check_settings(config)
     try:
         if resumed:
-            check_logs(config.out, _noted(config.out), synced=config.limits.durable == "machine")
+            check_logs(
+                config.out, _noted(config.out), config.party, synced=config.limits.durable == "machine"
+            )
         file, kept = config.out / "config.toml", _says(config.out / "config.toml", config)
         if not resumed and (began or (file.exists() and not kept)):
             _move_aside(config.out, config_too=not kept)

@@ -1,12 +1,44 @@
-"""Arrays and columns scaled to [0, 1]; numerics import them without anything else of the package."""
+"""Arrays, described and hashed as logs name them, and columns scaled to [0, 1]; numerics import them without
+anything else of the package.
+"""
 
+import hashlib
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 Array: TypeAlias = npt.NDArray[Any]
+
+DIGEST_BYTES = 32
+
+
+@lru_cache(maxsize=256)  # a run's arrays have few names, and few shapes
+def quoted(text: str) -> str:
+    """``text`` as JSON."""
+    return json.dumps(text)
+
+
+@lru_cache(maxsize=256)
+def description(name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
+    """An array in an index line, up to its offset."""
+    return f'{{"name":{quoted(name)},"dtype":"{dtype.str}","shape":{list(shape)},"offset":'
+
+
+def contents_digest(rows: Array, tensors: Mapping[str, Array] | None) -> bytes:
+    """BLAKE2b-256 over ``rows`` and ``tensors``, their names, dtypes and shapes."""
+    described = "withheld" if tensors is None else ""
+    arrays = {"": rows, **(tensors or {})}
+    for name, array in arrays.items():
+        described += description(name, array.dtype, array.shape)
+    state = hashlib.blake2b(described.encode(), digest_size=DIGEST_BYTES)
+    for array in arrays.values():
+        state.update(array.data)
+    return state.digest()
 
 
 def in_unit(values: Array) -> Array:

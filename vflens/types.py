@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from vflens import array
+from vflens.array import contents_digest
 from vflens.errors import KnowledgeError, ProtocolError
 
 Array: TypeAlias = array.Array
@@ -154,6 +155,11 @@ class Released:
     def nbytes(self) -> int:
         """Bytes of rows and tensors together."""
         return self.rows.nbytes + sum(t.nbytes for t in (self.tensors or {}).values())
+
+    @cached_property
+    def digest(self) -> bytes:
+        """See :func:`vflens.array.contents_digest`; made once, whichever logs name it."""
+        return contents_digest(self.rows, self.tensors)
 
 
 MAX_PIXEL = 4095  # a peer's number decides the size of a picture

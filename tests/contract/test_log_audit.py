@@ -12,6 +12,7 @@ from typing import Any
 import horizontal
 import pytest
 from accidents import rebuild_all, train_until
+from chains import link_anew, link_as_before
 from commandline import Run
 from horizontal import table
 from laboratory import NOISY, THREE, close, federation, finish
@@ -21,7 +22,7 @@ from vflens.errors import StorageError
 from vflens.experiments.log_audit.audit import AuditedRun, audit_logs
 from vflens.registry import MODELS
 from vflens.services.folder import write_status
-from vflens.storage.chain import LINK_BYTES, START, linked
+from vflens.storage.chain import LINK_BYTES
 from vflens.storage.journal import records
 from vflens.storage.sent_heads import received_in
 from vflens.storage.transcript import Transcript
@@ -77,14 +78,21 @@ def test_a_whole_run_fits(tmp_path: Path, kind: str) -> None:
         assert compared["releases"] >= kept
 
 
-def test_a_link_covers_the_link_before_it_the_line_and_the_payload(home: Path) -> None:
+def test_a_link_covers_the_link_before_it_the_line_and_the_arrays(home: Path) -> None:
     folder = home / "active" / "transcript"
     lines, payload = (folder / "index.jsonl").read_bytes().splitlines(keepends=True), folder / "payload.bin"
-    data, link, end = payload.read_bytes(), bytes(32), 0
+    data, end = payload.read_bytes(), 0
+    link = hashlib.blake2b(b"active/transcript", digest_size=32, person=b"vflens log").digest()
     for line in lines:
-        nbytes = json.loads(line)["nbytes"]
-        link = hashlib.blake2b(link + line + data[end : end + nbytes], digest_size=32).digest()
-        end += nbytes
+        entry = json.loads(line)
+        arrays = [entry["rows"], *entry["tensors"]]
+        described = "".join(
+            f'{{"name":"{a["name"]}","dtype":"{a["dtype"]}","shape":{a["shape"]},"offset":' for a in arrays
+        )
+        contents = data[end : end + entry["nbytes"]]
+        digest = hashlib.blake2b(described.encode() + contents, digest_size=32).digest()
+        link = hashlib.blake2b(link + line + digest, digest_size=32, person=b"vflens record").digest()
+        end += entry["nbytes"]
     assert (folder / "chain.bin").read_bytes()[-32:] == link
     status = json.loads((home / "active" / "status.json").read_text())
     assert status["heads"]["transcript"] == {"records": len(lines), "head": link.hex()}
@@ -148,15 +156,6 @@ def _cut_line(folder: Path, number: int) -> None:
     (folder / "index.jsonl").write_bytes(b"".join(lines))
 
 
-def _link_anew(folder: Path) -> None:
-    """What the owner of a folder can do after a change: all links again."""
-    link, links = START, []
-    for record in records(folder):
-        link = linked(link, record.line, [record.payload])
-        links.append(link)
-    (folder / "chain.bin").write_bytes(b"".join(links))
-
-
 def _damage(home: Path) -> dict[str, Callable[[], object]]:
     log = home / "passive" / "transcript"
     size = (log / "payload.bin").stat().st_size
@@ -179,7 +178,7 @@ def _damage(home: Path) -> dict[str, Callable[[], object]]:
         ("payload of the last", 12, "this record is not the one that was linked"),
         ("index", 4, "this record is not the one that was linked"),
         ("link", 5, "this record is not the one that was linked"),
-        ("a record less", 3, "this record is not the one that was linked"),
+        ("a record less", 3, "it cannot be read on"),
         ("the last record less", 12, "12 records were linked, 11 are left"),
         ("no JSON", 5, "it cannot be read on"),
     ],
@@ -196,7 +195,7 @@ def test_a_record_that_was_linked_anew_differs_from_what_was_released_and_from_t
 ) -> None:
     log = home / "passive" / "transcript"
     _flip(log / "payload.bin", 100)
-    _link_anew(log)
+    link_anew(log)
     *noted, released = _problems(home)
     holders = ("its own status.json holds", "active's heads.json holds", "coordinator's heads.json holds")
     assert all(holder in "".join(noted) for holder in holders)
@@ -211,7 +210,7 @@ def test_an_owner_of_one_folder_cannot_deny_the_head_that_another_holds(home: Pa
     """The attacker changes a record, all links and its own status; the other gives heads.json alone."""
     log = home / "passive" / "transcript"
     _flip(log / "payload.bin", 100)
-    _link_anew(log)
+    link_anew(log)
     write_status(home / "passive", "finished")
     for other in ("active", "coordinator"):
         shutil.rmtree(home / other / "transcript")
@@ -260,7 +259,7 @@ def test_receivers_are_compared_where_the_sender_gave_no_folder(home: Path) -> N
     shutil.rmtree(home / "active")
     log = home / "passive" / "transcript"
     _flip(log / "payload.bin", 100)
-    _link_anew(log)
+    link_anew(log)
     assert any("gradient of train step 0 from 'active' has other bytes than at" in p for p in _problems(home))
 
 
@@ -268,7 +267,7 @@ def test_receivers_are_compared_where_the_sender_gave_no_folder(home: Path) -> N
 def test_a_changed_prediction_is_found_on_either_side(home: Path, place: int) -> None:
     log = home / "passive" / "released"
     _flip(log / "payload.bin", place)
-    _link_anew(log)
+    link_anew(log)
     problems = [p for p in _problems(home) if "chain.bin" not in p and "heads.json" not in p]
     assert problems
     assert all("prediction row" in p or "rows that 'passive' released are missing" in p for p in problems)
@@ -357,11 +356,35 @@ def test_links_that_a_killed_party_did_not_write_are_written_when_it_is_taken_up
     whole = chain.read_bytes()
     for kept in (0, 5 * LINK_BYTES, 6 * LINK_BYTES + 7, len(whole)):
         chain.write_bytes(whole[:kept])
-        Transcript(chain.parent).close()
+        Transcript(chain.parent, party="passive").close()
         assert chain.read_bytes() == whole
     chain.write_bytes(whole + bytes(LINK_BYTES))  # a loss of power took the record, not its link
-    Transcript(chain.parent).close()
+    Transcript(chain.parent, party="passive").close()
     assert chain.read_bytes() == whole
+
+
+def test_folders_of_earlier_versions_fit_by_their_own_links(home: Path) -> None:
+    """Their links hash the payloads, and their heads are of those links."""
+    held: dict[str, dict[str, dict[str, Any]]] = {}
+    for party in ("active", "passive", "coordinator"):
+        held[party] = json.loads((home / party / "status.json").read_text())["heads"]
+        for log in ("transcript", "released"):
+            if links := link_as_before(home / party / log):
+                held[party][log] = {"records": len(links), "head": links[-1].hex()}
+        status = {"state": "finished", "reason": "", "heads": held[party]}
+        (home / party / "status.json").write_text(json.dumps(status))
+    for party in held:
+        others = {name: heads for name, heads in held.items() if name != party}
+        (home / party / "heads.json").write_text(json.dumps(others))
+    assert _problems(home) == []
+    _flip(home / "active" / "transcript" / "payload.bin", 100)
+    assert any("this record is not the one that was linked" in problem for problem in _problems(home))
+
+
+def test_the_log_of_another_party_does_not_fit(home: Path) -> None:
+    shutil.rmtree(home / "passive" / "transcript")
+    shutil.copytree(home / "active" / "transcript", home / "passive" / "transcript")
+    assert any("passive: transcript/index.jsonl, line 1: this record is not" in p for p in _problems(home))
 
 
 @pytest.mark.parametrize("records", ["1e400", "-1", "null"])
@@ -385,7 +408,7 @@ def test_the_command_prints_heads_and_ends_with_the_kind_of_what_it_found(home: 
     code, out, error = vflens("audit-log", home, "--json")
     assert (code, json.loads(out)[0]["findings"][0]["line"]) == (12, 1)
     assert error.startswith("error: passive: transcript/index.jsonl, line 1: ")
-    _link_anew(home / "passive" / "transcript")
+    link_anew(home / "passive" / "transcript")
     (home / "passive" / "status.json").unlink()
     for other in ("active", "coordinator"):
         (home / other / "heads.json").unlink()

@@ -13,11 +13,12 @@ import horizontal
 import numpy as np
 import pytest
 from certs import FEDERATION, files, pin, subject
+from chains import link_anew
 from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from horizontal import clients_of, server_of, table
 from laboratory import federation, let_go_later
-from test_log_audit import _flip, _link_anew
+from test_log_audit import _flip
 
 from vflens.config import Tls
 from vflens.errors import ConfigError, ProtocolError
@@ -86,7 +87,7 @@ def rewrite_passive(home: Path) -> None:
     """A record of the passive party changes, and all links and its own status with it."""
     log = home / "run" / "passive" / "transcript"
     _flip(log / "payload.bin", 100)
-    _link_anew(log)
+    link_anew(log)
     write_status(home / "run" / "passive", "finished")
 
 

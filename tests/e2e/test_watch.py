@@ -23,6 +23,7 @@ from typing import Any
 import psutil
 import pytest
 from certs import files, subject
+from chains import link_anew
 from commandline import Ended
 from processes import change, dealt, eventually
 
@@ -37,8 +38,7 @@ from vflens.protocol.acts import Describe
 from vflens.services.healthcheck import serves
 from vflens.services.identity import counterpart, identity_of
 from vflens.services.process import link_to
-from vflens.storage.chain import LINK_BYTES, START, linked
-from vflens.storage.journal import records
+from vflens.storage.chain import LINK_BYTES
 from vflens.types import Role
 from vflens.wire.tls.counterpart import Counterpart
 from vflens.wire.tls.identity import Identity
@@ -328,11 +328,7 @@ def release_another_row(home: Path) -> None:
     payload = bytearray((folder / "payload.bin").read_bytes())
     payload[0] ^= 1
     (folder / "payload.bin").write_bytes(payload)
-    link, links = START, b""
-    for record in records(folder):
-        link = linked(link, record.line, [record.payload])
-        links += link
-    (folder / "chain.bin").write_bytes(links)
+    link_anew(folder)
     (home / "passive/status.json").write_text('{"state": "finished", "reason": ""}')
     for other in ("active", "coordinator"):
         (home / other / "heads.json").unlink()

@@ -122,7 +122,7 @@ def test_a_read_parses_nothing_twice_and_takes_up_no_other_message(tmp_path: Pat
     for sender in ("a", "b"):
         transcript.record(payload(ONE, sender=sender, point=Point.PARAMETERS, phase=Phase.DISCLOSE))
     with (
-        patch.object(journal, "complete_entry", wraps=index.complete_entry) as parsed,
+        patch.object(index, "complete_entry", wraps=index.complete_entry) as parsed,
         patch.object(journal, "released_at", wraps=index.released_at) as taken_up,
     ):
         for _ in range(10):

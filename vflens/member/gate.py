@@ -46,7 +46,7 @@ class ReleaseGate:
     def __init__(self, sender: str, chain: DefenseChain, folder: Path, steps: StepLog | None) -> None:
         self._sender = sender
         self._chain = chain
-        self._journal = Journal(folder, chained=True)
+        self._journal = Journal(folder, chained=True, party=sender)
         self._digests = ReleaseDigests(folder)
         self._steps = steps
         self._keep = 1  # training releases of a point

@@ -108,7 +108,7 @@ class Member(Party):
         defenses = build_defenses(config)
         durable.keep(self.folder, machine=config.limits.durable == "machine")
         # The first write: a folder that cannot be written is refused here.
-        self.transcript = Transcript(self.folder / "transcript", config.transcript.every)
+        self.transcript = Transcript(self.folder / "transcript", config.transcript.every, party=self.name)
         recovery, every = self.folder / "recovery", config.limits.checkpoint_steps
         self.recovery = RecoveryLog.beside(self.transcript, learns_from, recovery, every)
         self.log = party_log(self.folder / "events.jsonl", self.name)

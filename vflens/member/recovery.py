@@ -28,9 +28,9 @@ class Recorded:
     def __init__(self, transcript: Transcript, point: Point) -> None:
         self._transcript, self._point = transcript, point
 
-    def append(self, released: Released) -> None:
+    def append(self, *released: Released) -> None:
         """Record ``released`` now; its receiver may repeat the call later."""
-        self._transcript.record(released)
+        self._transcript.record(*released)
 
     def __iter__(self) -> Iterator[Released]:
         return self._transcript.select(self._point, phases={Phase.TRAIN})
@@ -93,9 +93,9 @@ class RecoveryLog:
         """Note that the party has learned from ``step``, whose messages are logged."""
         self._learned = step
 
-    def append(self, released: Released) -> None:
+    def append(self, *released: Released) -> None:
         """Log ``released``, to learn from now or later."""
-        self._log.append(released)
+        self._log.append(*released)
 
     def checkpoint_if_due(self, state: Callable[[], Mapping[str, Array]]) -> None:
         """Checkpoint every so many steps, if the party has learned from all logged messages."""

@@ -118,11 +118,12 @@ class Reached:
         Raises:
             StateError: disclosures were made, or predictions opened.
         """
+        if self.stage is Stage.TRAINING:
+            return
         if self.is_open:
             raise StateError(
                 f"step {step} after the end of training: the coordinator opened predictions, go on with them"
             )
-        if self.stage is Stage.DISCLOSED:
-            raise StateError(
-                f"step {step} after the end of training: disclosures were asked for, go on to predictions"
-            )
+        raise StateError(
+            f"step {step} after the end of training: disclosures were asked for, go on to predictions"
+        )

@@ -15,7 +15,6 @@ import numpy as np
 from vflens.errors import ProtocolError, StateError, StorageError
 from vflens.failpoints import fail_point
 from vflens.storage.durable import sync, sync_name
-from vflens.storage.files import repeats
 from vflens.storage.regular import make_folder, opened_to_write, read_bytes
 from vflens.types import Array, Exchange, Phase
 
@@ -40,7 +39,8 @@ class StepLog:
         self.epoch = -1  # the last that released rows
         self._steps: dict[int, bytes] = {}  # its steps, and the rows of each
         self._before: dict[int, bytes] = {}  # the last step before them
-        self._asked = np.zeros(0, bool)  # which rows they took
+        # Every row asked for gets the next number; those up to the epoch's first are of earlier epochs.
+        self._numbers, self._newest, self._first = np.zeros(0, np.int64), 0, 0
         try:
             make_folder(file.parent)
             self._end = self._read(read_bytes(file) if file.exists() else b"")
@@ -66,12 +66,14 @@ class StepLog:
             StorageError: it cannot be written; nothing may be released.
         """
         known, asked = self.rows(exchange.step), rows.tobytes()
-        if known is not None and known != asked:
+        if known == asked:
+            return
+        if known is not None:
             raise StateError(
                 f"step {exchange.step} was asked for before with other rows: ask for the same rows, or for "
                 "the next step"
             )
-        if known is None and exchange.round >= self.epoch:
+        if exchange.round >= self.epoch:
             self._mark(exchange, rows)
             self._write(self._begun(exchange.round) + _record(exchange.round, exchange.step, asked))
             self._steps[exchange.step] = asked
@@ -95,18 +97,29 @@ class StepLog:
         """Mark ``rows`` as asked for in the exchange's epoch, or none of them; only the places of ``rows``
         are read.
         """
-        missing = int(rows.max(initial=-1)) + 1 - len(self._asked)
-        if missing > 0:
-            self._asked = np.append(self._asked, np.zeros(max(missing, len(self._asked)), bool))
-        begins = exchange.round > self.epoch
-        if (not begins and self._asked[rows].any()) or repeats(rows):
+        places = rows.astype(np.intp)
+        before = self._numbered(places)
+        first = self._newest if exchange.round > self.epoch else self._first
+        numbers = np.arange(self._newest + 1, self._newest + 1 + len(rows))
+        self._numbers[places] = numbers  # a row named twice keeps one of its two
+        kept = self._numbers.take(places)
+        if np.count_nonzero(before > first) or kept.tobytes() != numbers.tobytes():
+            self._numbers[places] = before
             raise ProtocolError(
                 f"step {exchange.step} asks for a row twice, or for one that this epoch asked for before: "
                 "ask for each training row once an epoch"
             )
-        if begins:
-            self._asked[:] = False
-        self._asked[rows] = True
+        self._newest, self._first = self._newest + len(rows), first
+
+    def _numbered(self, places: Array) -> Array:
+        """The numbers of the rows at ``places``, 0 before they are asked for."""
+        try:
+            found: Array = self._numbers.take(places)
+        except IndexError:  # rows above all that were asked for
+            missing = int(places.max()) + 1 - len(self._numbers)
+            self._numbers = np.append(self._numbers, np.zeros(max(missing, len(self._numbers)), np.int64))
+            found = self._numbers.take(places)
+        return found
 
     def _begun(self, epoch: int) -> bytes:
         """What is written before the next step of ``epoch``: in a new one the last step before it, from the

@@ -50,12 +50,12 @@ class Federation(Agreement):
     model: ModelFamily = SOFTMAX_REGRESSION
     aggregator: str = "coordinator"  # who receives the passive parties' embeddings: one of AGGREGATORS
 
-    @property
+    @cached_property
     def active(self) -> PartyInfo:
         """The party with the labels."""
         return next(p for p in self.parties if p.role == Role.ACTIVE)
 
-    @property
+    @cached_property
     def passive(self) -> tuple[PartyInfo, ...]:
         """The passive parties in name order; the first holds the bias."""
         return tuple(sorted((p for p in self.parties if p.role == Role.PASSIVE), key=lambda p: p.name))

@@ -16,7 +16,6 @@ from vflens.errors import ProtocolError
 from vflens.numerics.fixed_point import decoded, encoded
 from vflens.protocol.checks import after, only
 from vflens.protocol.horizontal import HorizontalFederation
-from vflens.storage.release_digests import digest
 from vflens.types import Array, Released
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ class MaskedRound:
                 "learning rate"
             ) from None
         publics = {name: self.federation.mask_keys[name] for name in self.participants}
-        given = digest(self.received) + self.federation.digest
+        given = self.received.digest + self.federation.digest
         masked = self.masking.masked(whole, publics, round_, given)
         return {_NAME: masked.view(np.int64)}
 

@@ -36,17 +36,17 @@ def sync(descriptor: int, path: Path) -> None:
         os.fdatasync(descriptor)
 
 
-def append(out: FileIO, data: bytes, file: Path) -> None:
-    """Write ``data`` whole at the end of the log's ``file``, open at ``out``, and sync it.
+def append(out: FileIO, data: bytes, folder: Path, name: str) -> None:
+    """Write ``data`` whole at the end of the file ``name`` of a log in ``folder``, open at ``out``; sync it.
 
     Raises:
         OSError: the disk is full, or failed.
     """
-    fail_point(file.name, "begun")
+    fail_point(name, "begun")
     if out.write(data) < len(data):
         raise OSError(ENOSPC, os.strerror(ENOSPC))
-    sync(out.fileno(), file)
-    fail_point(file.name, "written")
+    sync(out.fileno(), folder)
+    fail_point(name, "written")
 
 
 def sync_name(file: Path) -> None:

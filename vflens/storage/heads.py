@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -13,7 +14,7 @@ from vflens.storage.journal import records
 
 #: Log → its head: the received messages, the released predictions, the digests of the other releases.
 Heads: TypeAlias = Mapping[str, Head]
-_NONE = Head(0, chain.START)
+_NONE = Head(0, chain.NONE)
 LOGS = ("transcript", "released", "digests")
 
 
@@ -45,12 +46,13 @@ def from_json(data: Any) -> Heads:
     }
 
 
-def check_logs(folder: Path, noted: Heads, *, synced: bool) -> None:
+def check_logs(folder: Path, noted: Heads, party: str, *, synced: bool) -> None:
     """Refuse a run's logs that lack records which they had, or have others; call it before they are opened.
 
     Args:
         folder: of the run.
         noted: the heads of the logs when its status was written.
+        party: whose folder it is.
         synced: whether records survive a loss of power; else it may have taken some that are not ``noted``.
 
     Raises:
@@ -59,7 +61,7 @@ def check_logs(folder: Path, noted: Heads, *, synced: bool) -> None:
     """
     for name in LOGS[:2]:
         if (folder / name / chain.FILE).exists() or name in noted:
-            links, left = chain.links(folder / name), _fitting(folder / name)
+            links, left = chain.links(folder / name), _fitting(folder / name, f"{party}/{name}")
             due = noted.get(name, _NONE)
             if left < max(due.records, len(links) if synced else 0):
                 raise _refusal(folder / name, f"has {left} records, and had more")
@@ -70,17 +72,16 @@ def check_logs(folder: Path, noted: Heads, *, synced: bool) -> None:
         raise _refusal(file, f"was changed up to record {due.records}")
 
 
-def _fitting(folder: Path) -> int:
-    """The number of linked records of the log in ``folder``.
+def _fitting(folder: Path, owner: str) -> int:
+    """The number of linked records of the log in ``folder``, which is that of ``owner``.
 
     Raises:
         StorageError: a record is not the one that was linked.
     """
-    count, before = 0, chain.START
-    for count, (record, link) in enumerate(zip(records(folder), chain.links(folder), strict=False), 1):
-        if chain.linked(before, record.line, [record.payload]) != link:
+    links, count = chain.links(folder), 0
+    for count, record in enumerate(islice(records(folder), len(links)), 1):
+        if not chain.fits(links, count, owner, record):
             raise _refusal(folder, f"was changed at record {count}")
-        before = link
     return count
 
 

@@ -1,16 +1,21 @@
-"""One line of a journal's index: a payload described, and taken up again from the bytes it points at."""
+"""A journal's index: a line describes a payload, which is taken up again from the bytes it points at."""
 
 from __future__ import annotations
 
-import json
 import math
+from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, Literal
+from itertools import accumulate, takewhile
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError
 
+from vflens.array import description, quoted
+from vflens.errors import StorageError
 from vflens.types import DTYPES, MAX_DIMENSIONS, Array, Exchange, Phase, Point, Released
+
+_LONGEST = 1 << 20  # bytes of an index line; a network of a thousand tensors needs a tenth
 
 
 class _Array(BaseModel):
@@ -46,40 +51,48 @@ class Entry(BaseModel):
     @property
     def end(self) -> int:
         """The payload's byte after it."""
-        return max(array.end for array in (self.rows, *self.tensors))
+        return (self.tensors[-1] if self.tensors else self.rows).end
 
 
-def index_line(released: Released, offset: int) -> tuple[bytes, list[Array]]:
-    """The index line, built by hand: quicker than ``json.dumps`` (docs/performance.md, small choices)."""
-    tensors = released.tensors or {}
-    arrays = [released.rows, *tensors.values()]
-    described = []
-    for name, array in zip(("", *tensors), arrays, strict=True):
-        described.append(f"{description(name, array.dtype, array.shape)}{offset}}}")
-        offset += array.nbytes
+def index_line(released: Released, offset: int) -> bytes:
+    """The index line of a payload at byte ``offset``, from its kind's template: quicker than ``json.dumps``
+    (docs/performance.md, small choices).
+    """
+    arrays = (released.rows, *(released.tensors or {}).values())
+    offsets = [*accumulate((a.nbytes for a in arrays[:-1]), initial=offset)]
     e = released.exchange
-    withheld = "true" if released.tensors is None else "false"
-    line = (
-        f'{{"sender":{_quoted(released.sender)},"run":{_quoted(e.run)},"phase":"{e.phase}","round":{e.round},'
-        f'"step":{e.step},"point":"{released.point}","rows":{described[0]},"tensors":[{",".join(described[1:])}],'
-        f'"nbytes":{released.nbytes},"withheld":{withheld}}}\n'
-    )
-    return line.encode(), arrays
-
-
-@lru_cache(maxsize=256)  # a run's arrays have few shapes
-def description(name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
-    """An array in an index line, up to its offset."""
-    return f'{{"name":{_quoted(name)},"dtype":"{dtype.str}","shape":{list(shape)},"offset":'
+    names = None if released.tensors is None else tuple(released.tensors)
+    shapes = tuple([(a.dtype, a.shape) for a in arrays])
+    line = _template((released.sender, e.run, e.phase, released.point), names, shapes)
+    return (line % (e.round, e.step, *offsets)).encode()
 
 
 @lru_cache(maxsize=256)
-def _quoted(text: str) -> str:
-    return json.dumps(text)
+def _template(
+    kind: tuple[str, str, Phase, Point],
+    names: tuple[str, ...] | None,
+    shapes: tuple[tuple[np.dtype[Any], tuple[int, ...]], ...],
+) -> str:
+    """The line of payloads of a ``kind``: sender, run, phase and point. It has places for round, step and the
+    offset of each array.
+    """
+    *texts, phase, point = kind
+    sender, run = (quoted(text).replace("%", "%%") for text in texts)
+    described = [
+        description(name, dtype, shape).replace("%", "%%") + "%d}"
+        for name, (dtype, shape) in zip(("", *(names or ())), shapes, strict=True)
+    ]
+    nbytes = sum(dtype.itemsize * math.prod(shape) for dtype, shape in shapes)
+    return (
+        f'{{"sender":{sender},"run":{run},"phase":"{phase}","round":%d,"step":%d,"point":"{point}",'
+        f'"rows":{described[0]},"tensors":[{",".join(described[1:])}],'
+        f'"nbytes":{nbytes},"withheld":{"true" if names is None else "false"}}}\n'
+    )
 
 
-def complete_entry(line: bytes, size: int) -> Entry | None:
-    """The entry of one index line, or None if the line or its payload is torn.
+def complete_entry(line: bytes, begin: int, size: int) -> Entry | None:
+    """The entry of one index line whose payload stands at byte ``begin`` of ``size`` bytes, or None if the
+    line or its payload is torn.
 
     Raises:
         ValueError: no journal wrote it.
@@ -93,7 +106,76 @@ def complete_entry(line: bytes, size: int) -> Entry | None:
         if problem["type"] == "json_invalid" and "recursion" not in problem["msg"]:
             return None
         raise ValueError(f"{'.'.join(map(str, problem['loc'])) or 'a line'}: {problem['msg']}") from None
+    _check_places(entry, begin)
     return entry if entry.end <= size else None
+
+
+def _check_places(entry: Entry, begin: int) -> None:
+    """Refuse arrays that do not stand one behind the other from ``begin``, or another number of bytes: a
+    link would not bind them all.
+
+    Raises:
+        ValueError: names the first that differs.
+    """
+    due = begin
+    for array in (entry.rows, *entry.tensors):
+        if array.offset != due:
+            raise ValueError(f"array {array.name!r} stands at byte {array.offset} instead of {due}")
+        due = array.end
+    if entry.nbytes != due - begin:
+        raise ValueError(f"nbytes is {entry.nbytes}, its arrays have {due - begin}")
+
+
+def index_lines(index: BinaryIO) -> Iterator[bytes]:
+    """The lines of an index, each read into memory only up to the longest that a journal writes.
+
+    Raises:
+        ValueError: a line is longer.
+    """
+    while line := index.readline(_LONGEST):
+        if len(line) == _LONGEST:
+            raise ValueError(f"a line has more than {_LONGEST} bytes")
+        yield line
+
+
+def entries(
+    index: BinaryIO, length: int, size: int, begin: int = 0, start: int = 0
+) -> Iterator[tuple[int, bytes, Entry]]:
+    """The byte after each line of the first ``length`` bytes of ``index``, the line and its entry, without a
+    torn last line.
+
+    Args:
+        index: open for reading.
+        length: its size when the log was opened.
+        size: that of the payload then.
+        begin: byte of the index at which reading begins.
+        start: byte of the payload at which the first entry's begins.
+
+    Raises:
+        ValueError: no journal wrote a line.
+        StorageError: a torn line is not the last.
+    """
+    index.seek(begin)
+    for line in index_lines(index):
+        if begin >= length:
+            return
+        entry, end = complete_entry(line, start, size), begin + len(line)
+        if entry is None and end >= length:
+            return
+        if entry is None:
+            raise _damaged(index, begin)
+        begin, start = end, entry.end
+        yield end, line, entry
+
+
+def _damaged(index: BinaryIO, begin: int) -> StorageError:
+    """Refuse a damaged line at byte ``begin`` with others after it: a crash damages only the last line."""
+    index.seek(0)
+    ends = takewhile(lambda end: end <= begin, accumulate(map(len, index_lines(index))))
+    return StorageError(
+        f"{index.name}: line {1 + sum(1 for _ in ends)} is damaged, or payload.bin lacks its bytes, and "
+        "other lines follow it: bring back the folder as it was, or run again"
+    )
 
 
 def released_at(entry: Entry, data: Any) -> Released:

@@ -13,8 +13,8 @@ import hashlib
 import mmap
 import threading
 from array import array as packed
-from collections.abc import Collection, Iterable, Iterator
-from itertools import accumulate, chain, islice, takewhile
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -24,12 +24,11 @@ from vflens.errors import StorageError
 from vflens.failpoints import fail_point
 from vflens.storage.chain import Chain, Head
 from vflens.storage.durable import sync, sync_name
-from vflens.storage.index import Entry, complete_entry, index_line, released_at
+from vflens.storage.index import Entry, entries, index_line, released_at
 from vflens.storage.regular import make_folder, opened, opened_to_write
 from vflens.types import Array, Phase, Point, Released
 
 BLOCK_BYTES = 64 * 1024  # larger writes stall the page cache
-_LONGEST = 1 << 20  # bytes of an index line; a network of a thousand tensors needs a tenth
 _ANY_PHASE = frozenset(Phase)
 
 
@@ -39,13 +38,14 @@ class Journal:
     Args:
         folder: holds the two files.
         chained: keep a :class:`vflens.storage.chain.Chain` too, for a log that is evidence.
+        party: whose log it is, for the chain.
 
     Raises:
         StorageError: the folder cannot be written, or holds a damaged log; also later, from ``append``, on a
             full disk. Earlier payloads stay readable.
     """
 
-    def __init__(self, folder: Path, *, chained: bool = False) -> None:
+    def __init__(self, folder: Path, *, chained: bool = False, party: str = "") -> None:
         self.folder, self._name = folder, folder.name
         self._error: OSError | None = None
         self._lock = threading.Lock()
@@ -56,40 +56,56 @@ class Journal:
             self._index.truncate(kept)
             self._payload = files.enter_context(opened_to_write(folder / "payload.bin"))
             self._payload.truncate(self._offset)
-            self._chain = files.enter_context(contextlib.closing(Chain(folder, count))) if chained else None
+            self._chain = (
+                files.enter_context(contextlib.closing(Chain(folder, count, f"{party}/{self._name}")))
+                if chained
+                else None
+            )
             if self._chain is not None:  # a killed process may not have written the newest link
                 for record in islice(records(folder), self._chain.head.records, None):
-                    self._chain.append(record.line, [record.payload], record.released.nbytes)
+                    self._chain.append(record.line, record.released)
             self._payload.seek(self._offset)
             sync_name(folder / "index.jsonl")
             self._files = files.pop_all()
 
-    def append(self, released: Released) -> None:
-        """Write one payload.
+    def append(self, *released: Released) -> None:
+        """Write payloads, in one piece each of both files.
 
         Raises:
-            StorageError: it cannot be written; the log has a torn end and takes no later payload either.
+            StorageError: they cannot be written; the log has a torn end and takes no later payload either.
         """
         with self._lock:
             self._raise_error()
-            line, arrays = index_line(released, self._offset)
-            joined = released.nbytes <= BLOCK_BYTES  # a copy costs less than a second write call
-            payload = [b"".join(a.data for a in arrays)] if joined else [_bytes(a) for a in arrays]
-            try:  # payload first: an index line never points at missing bytes
-                fail_point(self._name, "begun")
-                for data in payload:
-                    _write_blocks(self._payload, data)
-                sync(self._payload.fileno(), self.folder)
-                fail_point(self._name, "payload")
-                _write_blocks(self._index, line)
-                sync(self._index.fileno(), self.folder)
-                fail_point(self._name, "written")
-                if self._chain is not None:
-                    self._chain.append(line, payload, released.nbytes)
+            try:
+                self._append(released)
             except OSError as error:
                 self._error = error
                 self._raise_error()
-            self._offset += released.nbytes
+
+    def _append(self, messages: Sequence[Released]) -> None:
+        lines, end = [], self._offset
+        for released in messages:
+            lines.append(index_line(released, end))
+            end += released.nbytes
+        fail_point(self._name, "begun")
+        self._write_payloads(messages, end - self._offset)  # first: no index line points at missing bytes
+        sync(self._payload.fileno(), self.folder)
+        fail_point(self._name, "payload")
+        _write_blocks(self._index, b"".join(lines))
+        sync(self._index.fileno(), self.folder)
+        fail_point(self._name, "written")
+        self._offset = end
+        if self._chain is not None:
+            for line, released in zip(lines, messages, strict=True):
+                self._chain.append(line, released)
+
+    def _write_payloads(self, messages: Sequence[Released], nbytes: int) -> None:
+        arrays = [a for released in messages for a in (released.rows, *(released.tensors or {}).values())]
+        if nbytes <= BLOCK_BYTES:  # a copy costs less than a second write call
+            _write_blocks(self._payload, b"".join([a.data for a in arrays]))
+        else:
+            for array in arrays:
+                _write_blocks(self._payload, _bytes(array))
 
     @property
     def head(self) -> Head:
@@ -99,8 +115,12 @@ class Journal:
             return self._chain.head
 
     def link(self) -> None:
-        """See :meth:`vflens.storage.chain.Chain.link`; nothing in a log without a chain."""
-        if self._chain is not None and self._chain.waits:
+        """Write links if enough records of a chained log wait for them: call it when no reply waits."""
+        if self._chain is not None and self._chain.is_due:
+            self._link_all()
+
+    def _link_all(self) -> None:
+        if self._chain is not None and self._chain.waiting:
             with self._lock, self._storage():
                 self._chain.link()
 
@@ -111,7 +131,7 @@ class Journal:
             StorageError: a payload could not be written.
         """
         self._raise_error()
-        self.link()
+        self._link_all()
 
     def restart(self) -> None:
         """Empty the log. New payloads overwrite its bytes, which is cheaper than a growing file
@@ -126,7 +146,7 @@ class Journal:
     def close(self) -> None:
         """Close the files."""
         with contextlib.suppress(StorageError):  # the reader of a chain sees that its end is missing
-            self.link()
+            self._link_all()
         self._files.close()
 
     def __iter__(self) -> Iterator[Released]:
@@ -156,7 +176,7 @@ def read(folder: Path) -> Iterator[Released]:
         StorageError: the folder holds no log, or the log is damaged.
     """
     with _snapshot(folder) as log:
-        for *_, entry in _entries(log):
+        for *_, entry in log.entries():
             yield released_at(entry, log.data)
 
 
@@ -176,7 +196,7 @@ def records(folder: Path) -> Iterator[Record]:
     """
     with _snapshot(folder) as log:
         data = memoryview(log.data)
-        for _, line, entry in _entries(log):
+        for _, line, entry in log.entries():
             start = entry.rows.offset
             yield Record(line, data[start : start + entry.nbytes], released_at(entry, log.data))
 
@@ -188,6 +208,10 @@ class _Snapshot(NamedTuple):
     length: int
     size: int
     data: Any
+
+    def entries(self, begin: int = 0, start: int = 0) -> Iterator[tuple[int, bytes, Entry]]:
+        """See :func:`vflens.storage.index.entries`."""
+        return entries(self.lines, self.length, self.size, begin, start)
 
 
 @contextlib.contextmanager
@@ -213,7 +237,7 @@ class Reader:
     def __init__(self, folder: Path) -> None:
         self._folder, self._reading = folder, threading.Lock()
         self._lines: dict[tuple[Phase, Point, str], packed[int]] = {}  # their places, in order of arrival
-        self._end = 0  # end of the parsed lines
+        self._ends = 0, 0  # of the parsed lines, and of their payloads
 
     def __iter__(self) -> Iterator[Released]:
         return read(self._folder)
@@ -234,10 +258,10 @@ class Reader:
 
     def _parse_new_lines(self) -> None:
         with _snapshot(self._folder) as log:
-            for end, _, entry in _entries(log, self._end):
+            for end, _, entry in log.entries(*self._ends):
                 kind = (entry.phase, entry.point, entry.sender)
-                self._lines.setdefault(kind, packed("q")).append(self._end)
-                self._end = end
+                self._lines.setdefault(kind, packed("q")).append(self._ends[0])
+                self._ends = end, entry.end
 
     def _at(self, found: Iterable[int]) -> Iterator[Released]:
         with _snapshot(self._folder) as log:
@@ -283,53 +307,12 @@ def _unreadable(folder: Path, error: Exception) -> StorageError:
     )
 
 
-def index_lines(index: BinaryIO) -> Iterator[bytes]:
-    """The lines of an index, each read into memory only up to the longest that a journal writes.
-
-    Raises:
-        ValueError: a line is longer.
-    """
-    while line := index.readline(_LONGEST):
-        if len(line) == _LONGEST:
-            raise ValueError(f"a line has more than {_LONGEST} bytes")
-        yield line
-
-
-def _entries(log: _Snapshot, begin: int = 0) -> Iterator[tuple[int, bytes, Entry]]:
-    """The byte after each line from byte ``begin`` of the index, the line and its entry, without a torn last
-    line.
-
-    Raises:
-        ValueError: no journal wrote a line.
-        StorageError: a torn line is not the last.
-    """
-    log.lines.seek(begin)
-    for line in index_lines(log.lines):
-        entry, end = complete_entry(line, log.size), begin + len(line)
-        if begin >= log.length or (entry is None and end >= log.length):
-            return
-        if entry is None:
-            raise _damaged(log.lines, begin)
-        begin = end
-        yield end, line, entry
-
-
-def _damaged(index: BinaryIO, begin: int) -> StorageError:
-    """Refuse a damaged line at byte ``begin`` with others after it: a crash damages only the last line."""
-    index.seek(0)
-    ends = takewhile(lambda end: end <= begin, accumulate(map(len, index_lines(index))))
-    return StorageError(
-        f"{index.name}: line {1 + sum(1 for _ in ends)} is damaged, or payload.bin lacks its bytes, and "
-        "other lines follow it: bring back the folder as it was, or run again"
-    )
-
-
 def _whole_records(folder: Path) -> tuple[int, int, int]:
     """The ends of the last complete entry in index and payload, and the number of entries."""
     kept = end = count = 0
     if (folder / "index.jsonl").exists() and (folder / "payload.bin").exists():
         with _snapshot(folder) as log:
-            for behind, _, entry in _entries(log):
+            for behind, _, entry in log.entries():
                 kept, end, count = behind, entry.end, count + 1
     return kept, end, count
 
@@ -339,6 +322,5 @@ def _bytes(array: Array) -> memoryview:
 
 
 def _write_blocks(file: BinaryIO, data: bytes | memoryview) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[file.write(view[:BLOCK_BYTES]) :]
+    while data:
+        data = memoryview(data)[file.write(data[:BLOCK_BYTES]) :]

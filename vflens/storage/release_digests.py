@@ -17,9 +17,8 @@ from typing import NamedTuple
 from vflens.errors import StateError, StorageError
 from vflens.storage.chain import LINK_BYTES, Head
 from vflens.storage.durable import append, sync_name
-from vflens.storage.index import description
 from vflens.storage.regular import make_folder, opened, opened_to_write, read_bytes
-from vflens.types import Phase, Point, Released
+from vflens.types import Exchange, Phase, Point, Released
 
 FILE = "digests.bin"
 _RECORD = struct.Struct(
@@ -27,27 +26,19 @@ _RECORD = struct.Struct(
 )  # places of phase and point in their lists, round, step, digest
 RECORD_BYTES = _RECORD.size
 _PHASES, _POINTS = list(Phase), list(Point)
+_PLACES = {
+    (phase, point): (_PHASES.index(phase), _POINTS.index(point)) for phase in _PHASES for point in _POINTS
+}
 
 
 class Digested(NamedTuple):
-    """A release of phase train or disclose, and the :func:`digest` of its contents."""
+    """A release of phase train or disclose, and the digest of its contents."""
 
     phase: Phase
     point: Point
     round: int
     step: int
     digest: bytes
-
-
-def digest(released: Released) -> bytes:
-    """BLAKE2b-256 over the rows and tensors of ``released``, their names, dtypes and shapes."""
-    arrays = {"": released.rows, **(released.tensors or {})}
-    described = (description(name, array.dtype, array.shape) for name, array in arrays.items())
-    withheld = "withheld" if released.tensors is None else ""
-    state = hashlib.blake2b("".join((withheld, *described)).encode(), digest_size=LINK_BYTES)
-    for array in arrays.values():
-        state.update(array.data)
-    return state.digest()
 
 
 class ReleaseDigests:
@@ -58,7 +49,8 @@ class ReleaseDigests:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._file, self.once = folder / FILE, False
+        self._folder, self._file, self.once = folder, folder / FILE, False
+        self._newest: dict[tuple[Phase, int], set[bytes]] = {}  # what was written in a phase and round
         try:
             make_folder(folder)
             self._out = opened_to_write(self._file)
@@ -74,16 +66,17 @@ class ReleaseDigests:
     def add(self, released: Released) -> None:
         """Write the digest of ``released`` before it leaves: a receiver's record then has a counterpart.
 
-        One that an earlier process wrote is not written again.
+        One that an earlier process wrote, or this one in its last two rounds, is not written again: it is
+        repeated for a peer that was restarted.
 
         Raises:
             StateError: an earlier process released other numbers in this exchange, under the same mask, or
                 under the same noise where a peer may choose them (``once``): their difference would show.
         """
         exchange = released.exchange
-        places = _PHASES.index(exchange.phase), _POINTS.index(released.point)
-        record = _RECORD.pack(*places, *exchange[2:], digest(released))
-        if record in self._earlier:
+        places = _PLACES[exchange.phase, released.point]
+        record = _RECORD.pack(*places, exchange.round, exchange.step, released.digest)
+        if record in self._earlier or record in self._written(exchange):
             return
         bound = (self.once and exchange.phase is Phase.TRAIN) or released.point is Point.MASKED_UPDATE
         if bound and record[:-LINK_BYTES] in self._exchanges:
@@ -92,9 +85,15 @@ class ReleaseDigests:
                 "mask or noise serves once, repeat the round as it was or begin a new run"
             )
         try:
-            append(self._out, record, self._file)
+            append(self._out, record, self._folder, FILE)
         except OSError as error:
             raise self._refusal(error) from error
+        self._written(exchange).add(record)
+
+    def _written(self, exchange: Exchange) -> set[bytes]:
+        """What was written in the round of ``exchange``."""
+        self._newest.pop((exchange.phase, exchange.round - 2), None)
+        return self._newest.setdefault((exchange.phase, exchange.round), set())
 
     def close(self) -> None:
         """Close the file."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from vflens.types import Exchange, Phase, Point, Released
 
 
 class Transcript(Reader):
-    """The receiver's record in ``folder``, read from disk as a :class:`Reader` reads a log.
+    """The record of the receiver ``party`` in ``folder``, read from disk as a :class:`Reader` reads a log.
 
     A sampled transcript keeps the training messages of every ``every``-th epoch only. ``received`` and
     ``nbytes`` count all arrivals, also before a restart. Training exchanges arrive in increasing order, so
@@ -27,11 +27,11 @@ class Transcript(Reader):
     one.
     """
 
-    def __init__(self, folder: Path, every: int = 1) -> None:
+    def __init__(self, folder: Path, every: int = 1, *, party: str = "") -> None:
         super().__init__(folder)
         self._every = every
         self._left_out = _LeftOut(folder / "left_out.json") if every > 1 else None
-        self._journal = Journal(folder, chained=True)
+        self._journal = Journal(folder, chained=True, party=party)
         self._latest: dict[tuple[str, Point], int] = {}
         self._seen: set[tuple[str, Point, Exchange]] = set()
         self.received = 0
@@ -48,18 +48,19 @@ class Transcript(Reader):
         """Whether it keeps every message."""
         return self._left_out is None
 
-    def record(self, released: Released) -> bool:
-        """Append ``released`` unless sampling drops it or this exchange is recorded; return whether it is
-        new.
+    def record(self, *arrived: Released) -> bool:
+        """Append those of ``arrived`` that are new, in one piece, unless sampling drops them; return whether
+        any is.
         """
-        if not self._is_new(released):
-            return False
-        if self._left_out is None or self._is_kept(released):
-            self._journal.append(released)
-        else:
-            self._left_out.add(released)
-        self._count(1, released.nbytes)
-        return True
+        new = [released for released in arrived if self._is_new(released)]
+        kept = new if self._left_out is None else [released for released in new if self._is_kept(released)]
+        if kept:
+            self._journal.append(*kept)
+        if self._left_out is not None and len(kept) < len(new):
+            self._left_out.add([released for released in new if not self._is_kept(released)])
+        for released in new:
+            self._count(1, released.nbytes)
+        return bool(new)
 
     @property
     def head(self) -> Head:
@@ -121,11 +122,12 @@ class _LeftOut:
         """(sender, point) and its messages, bytes and last step."""
         return _by_kind(self._of)
 
-    def add(self, released: Released) -> None:
-        """Count ``released``."""
-        key = f"{released.point} {released.sender}"
-        messages, nbytes, _ = self._of.get(key, (0, 0, -1))
-        self._of[key] = [messages + 1, nbytes + released.nbytes, released.exchange.step]
+    def add(self, dropped: Sequence[Released]) -> None:
+        """Count what was ``dropped``."""
+        for released in dropped:
+            key = f"{released.point} {released.sender}"
+            messages, nbytes, _ = self._of.get(key, (0, 0, -1))
+            self._of[key] = [messages + 1, nbytes + released.nbytes, released.exchange.step]
         try:
             fail_point("left_out.json", "begun")
             os.pwrite(self._out.fileno(), json.dumps(self._of).encode(), 0)

@@ -52,10 +52,9 @@ def _write_logs(
     updates: Sequence[Released],
     end: Parameters,
 ) -> None:
-    transcript = Transcript(out / "transcript")
+    transcript = Transcript(out / "transcript", party="server")
     for update in updates:
         transcript.record(update)
-    transcript.link()
     transcript.close()
     save_arrays(out / "own.npz", owned(start, end))
     federation.save(

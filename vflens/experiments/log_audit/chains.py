@@ -10,7 +10,7 @@ from vflens.errors import StorageError
 from vflens.experiments.log_audit.finding import Found
 from vflens.experiments.results.folders import PartyRun
 from vflens.storage import chain, release_digests
-from vflens.storage.chain import START, Head, linked
+from vflens.storage.chain import NONE, Head
 from vflens.storage.journal import records
 
 
@@ -47,7 +47,7 @@ def _checked(party: PartyRun, name: str, found: Found) -> CheckedLog | None:
         )
     if (folder / "left_out.json").exists():
         found.notes.append(f"{party.name}: {name}/ is sampled: messages that it left out have no links")
-    return CheckedLog(Head(len(links), links[-1] if links else START), lambda n: _after(links, n))
+    return CheckedLog(Head(len(links), links[-1] if links else NONE), lambda n: _after(links, n))
 
 
 def _check_links(party: PartyRun, name: str, links: list[bytes], found: Found) -> None:
@@ -57,9 +57,10 @@ def _check_links(party: PartyRun, name: str, links: list[bytes], found: Found) -
     try:
         for count, record in enumerate(records(folder), 1):
             read += len(record.line)
-            before, link = _after(links, count - 1), _after(links, count)
-            if fits and before and link and linked(before, record.line, [record.payload]) != link:
-                fits = False
+            if count > len(links) or not fits:
+                continue
+            fits = chain.fits(links, count, f"{party.name}/{name}", record)
+            if not fits:
                 problem = (
                     "this record is not the one that was linked: the line, its payload or a link was changed"
                 )
@@ -95,7 +96,7 @@ def _size(file: Path) -> int:
 def _after(links: list[bytes], records: int) -> bytes | None:
     if records > len(links):
         return None
-    return links[records - 1] if records else START
+    return links[records - 1] if records else NONE
 
 
 def _checked_digests(party: PartyRun, found: Found) -> CheckedLog | None:
@@ -106,7 +107,7 @@ def _checked_digests(party: PartyRun, found: Found) -> CheckedLog | None:
         found.notes.append(
             f"{party.name}: released/ has no digests: releases in training and disclosures are not compared"
         )
-        return CheckedLog(Head(0, START), lambda count: None)
+        return CheckedLog(Head(0, NONE), lambda count: None)
     head = release_digests.head(folder)
 
     def after(count: int) -> bytes | None:

@@ -12,7 +12,7 @@ from vflens.experiments.log_audit.finding import Found
 from vflens.experiments.results.folders import PartyRun, Run
 from vflens.storage import release_digests
 from vflens.storage.journal import records
-from vflens.storage.release_digests import digest, digests
+from vflens.storage.release_digests import digests
 from vflens.types import Phase, Point, Role
 
 
@@ -77,7 +77,7 @@ def _records(party: PartyRun) -> Iterator[tuple[int, str, Key, bytes]]:
             released, exchange = record.released, record.released.exchange
             if exchange.phase is not Phase.PREDICT:
                 key = Key(exchange.phase, released.point, exchange.round, exchange.step)
-                yield line, released.sender, key, digest(released)
+                yield line, released.sender, key, released.digest
 
 
 def _released(party: PartyRun, found: Found) -> dict[Key, bytes] | None:

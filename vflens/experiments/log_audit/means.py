@@ -18,7 +18,7 @@ from vflens.storage.files import UNREADABLE, read_arrays
 from vflens.storage.journal import Messages, records
 from vflens.storage.json_file import json_object
 from vflens.storage.regular import read_text
-from vflens.storage.release_digests import digest, digests
+from vflens.storage.release_digests import digests
 from vflens.types import Array, Exchange, Phase, Point, Released, Role
 
 Parameters = Mapping[str, Array]
@@ -138,12 +138,12 @@ def _sent(
             for record in records(client.folder / "transcript"):
                 exchange, released = record.released.exchange, record.released
                 tensors = released.tensors if released.point is Point.PARAMETERS else None
-                if tensors and exchange.phase is Phase.TRAIN and digest(released) == due.get(exchange.round):
+                if tensors and exchange.phase is Phase.TRAIN and released.digest == due.get(exchange.round):
                     found.setdefault(exchange.round, tensors)
     return found
 
 
 def _digest(parameters: Parameters) -> bytes:
-    """As :func:`vflens.storage.release_digests.digest` of a release of ``parameters``."""
+    """The digest of a release of ``parameters``."""
     exchange = Exchange("", Phase.TRAIN, 0, 0)
-    return digest(Released("", exchange, Point.PARAMETERS, np.zeros(0, np.int32), dict(parameters)))
+    return Released("", exchange, Point.PARAMETERS, np.zeros(0, np.int32), dict(parameters)).digest

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from pydantic import BaseModel, NonNegativeInt
 
-from vflens.storage.journal import index_lines
+from vflens.storage.index import index_lines
 from vflens.storage.regular import opened
 from vflens.storage.release_digests import FILE, RECORD_BYTES, digests
 from vflens.storage.transcript import left_out
