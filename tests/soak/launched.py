@@ -113,16 +113,18 @@ class Command:
 
 
 def _children(process: int) -> list[int]:
-    """Those of its main thread, which starts all."""
+    """Those that any of its threads started."""
+    found: list[int] = []
     with suppress(OSError):
-        return [int(child) for child in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
-    return []
+        for thread in Path(f"/proc/{process}/task").iterdir():
+            found += map(int, (thread / "children").read_text().split())
+    return found
 
 
 def _party(process: int) -> str:
-    """Its name; "" before it has one, and after its end."""
+    """Its name, by the folder of its output; "" before it has one, and after its end."""
     with suppress(OSError):
-        words = Path(f"/proc/{process}/cmdline").read_bytes().decode().split("\0")
-        if "serve" in words:
-            return Path(words[words.index("--config") + 1]).parent.name
+        output = Path(f"/proc/{process}/fd/1").readlink()
+        if output.name == "output.log":
+            return output.parent.name
     return ""

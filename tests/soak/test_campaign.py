@@ -32,9 +32,10 @@ def forks() -> Iterator[Forks]:
 
 
 def tree(forks: Forks, home: Path) -> Command:
-    """A launcher in a shell, whose child forks a process with a party's command line."""
-    serve = f"exec -a vflens bash -c 'sleep 600; :' serve passive --config {home}/a/config.toml"
-    (home / "script").write_text(f"bash -c '({serve.replace(chr(39), chr(34))}) & wait'; exit 3")
+    """A launcher in a shell, whose child forks a process with a party's output."""
+    (home / "a").mkdir()
+    party = f"bash -c 'sleep 600; :' > {home}/a/output.log"
+    (home / "script").write_text(f'bash -c "({party}) & wait"; exit 3')
     return Command(forks, ["run", "--config", str(home / "config.toml")], home / "said")
 
 
