@@ -55,8 +55,8 @@ def _unpacked(against: str, place: Path) -> Path:
     folder = place / "checkout"
     folder.mkdir()
     if against.endswith(".whl"):
-        unpack = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", folder, against]
-        subprocess.run(unpack, check=True)
+        pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps"]
+        subprocess.run([*pip, "--target", str(folder), against], check=True)
     else:
         archive = subprocess.run(["git", "archive", against], cwd=ROOT, capture_output=True, check=False)
         if archive.returncode:

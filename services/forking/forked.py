@@ -25,6 +25,7 @@ from typing import Any, NoReturn
 from vflens.wire.process import configure_process
 
 _BYTES = 65_536
+_ENDS = (signal.SIGCHLD,)
 
 
 def load(entry: str, modules: Sequence[str]) -> Any:
@@ -54,6 +55,7 @@ def answer(control: socket.socket, program: Any) -> None:
     signal.signal(signal.SIGCHLD, reap)
     while request := _request(control):
         wanted, descriptors = request
+        signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)  # a child's end is told after its start
         try:
             child = os.fork()
         except OSError as error:
@@ -63,6 +65,7 @@ def answer(control: socket.socket, program: Any) -> None:
                 control.close()
                 _be(program, descriptors, **wanted)
             say(started=child)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDS)
         for descriptor in descriptors:
             os.close(descriptor)
 
@@ -92,6 +95,7 @@ def _be(
     code: object = 1
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDS)
         os.setsid()
         for descriptor, streams in zip(descriptors, ((0,), (1, 2)), strict=True):
             for stream in streams:

@@ -117,6 +117,7 @@ class Forks:
             if "ended" in message:
                 self._codes[message["ended"]] = message["code"]
             else:
+                self._codes.pop(message.get("started", 0), None)  # of an earlier child with this number
                 self._answers.append(message)
 
     def _answer(self) -> dict[str, int]:

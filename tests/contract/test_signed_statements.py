@@ -33,6 +33,7 @@ from vflens.types import Role, Signature
 from vflens.wire.tls.identity import Identity
 from vflens.wire.tls.issue import Authority, draw_authority, write_public
 from vflens.wire.tls.signing import TlsSigner
+from vflens.wire.tls.subject import Subject
 
 NOTHING = np.zeros(0, np.int32)
 ROLES = {"coordinator": Role.COORDINATOR, "active": Role.ACTIVE, "passive": Role.PASSIVE}
@@ -48,9 +49,14 @@ def give_certificates(members: Iterable[Member], home: Path, authority: Authorit
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def authority() -> Authority:
+    return draw_authority(FEDERATION)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Path:
     """The folders of a finished run of three parties with certificates, and ``trust`` beside them."""
-    home, authority = tmp_path_factory.mktemp("signed"), draw_authority(FEDERATION)
+    home = tmp_path_factory.mktemp("signed")
     local = federation(home / "run")
     give_certificates(local.members(), home / "tls", authority)
     local.run()
@@ -103,6 +109,37 @@ def test_who_changes_a_head_that_it_holds_is_named_alone(home: Path) -> None:
     edit(home, "active", _another_head)
     for trust in (True, False):
         assert accused(home, "active", "passive", trust=trust) == {"active"}
+
+
+@pytest.mark.parametrize(
+    ("role", "named"), [(Role.CLIENT, {"active"}), (Role.PASSIVE, {"active", "passive"})]
+)
+def test_a_certificate_of_another_federation_proves_nothing(
+    home: Path, authority: Authority, role: Role, named: set[str]
+) -> None:
+    """The authority signed it too; another role is a lie, the same one leaves both under suspicion."""
+    other = Subject("other", role, "passive")
+    forger = TlsSigner(Identity(files(home / "other", other, authority), "passive", role))
+
+    def forge(held: dict[str, Any]) -> None:
+        _another_head(held)
+        heads = {name: value for name, value in held.items() if name not in ("federation", "signature")}
+        facts = {"heads": heads, "federation": held["federation"]}
+        held["signature"] = forger.sign(Statement("heads", "tiny/run", facts))
+
+    edit(home, "active", forge)
+    assert accused(home, "active", "passive") == named
+
+
+def test_heads_of_a_party_of_another_federation_are_not_kept(tmp_path: Path, authority: Authority) -> None:
+    mine = signer(tmp_path / "mine", "active", Role.ACTIVE, authority)
+    statement = Statement("heads", "tiny/run", {})
+    for federation_, fits in ((FEDERATION, True), ("other", False)):
+        certified = Subject(federation_, Role.PASSIVE, "passive")
+        theirs = TlsSigner(
+            Identity(files(tmp_path / federation_, certified, authority), "passive", Role.PASSIVE)
+        )
+        assert mine.fits("passive", statement, theirs.sign(statement)) is fits
 
 
 def test_who_changes_its_own_log_is_named_alone(home: Path) -> None:

@@ -87,6 +87,20 @@ def test_a_child_draws_anew(library: str) -> None:
     put(state)
 
 
+def test_two_children_draw_apart(tmp_path: Path) -> None:
+    (tmp_path / "drawing.py").write_text("import numpy.random\ndef main(): print(numpy.random.random())\n")
+    output = tmp_path / "output"
+    with (
+        Forks(
+            entry="drawing", environment={"PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"}
+        ) as forks,
+        output.open("ab") as out,
+    ):
+        assert [forks.start([], out.fileno()).wait(60) for _ in range(2)] == [0, 0]
+    first, second = output.read_text().split()
+    assert first != second
+
+
 def test_a_child_s_input_ends_with_its_holder_alone(tmp_path: Path, forks: Forks) -> None:
     other = fork(forks, tmp_path / "other", "exec cat")
     child = fork(forks, tmp_path, "exec cat")

@@ -15,9 +15,7 @@ ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 DEEP = {"torch"}  # its file differs from machine to machine: no list of hashes fits all
 EXTRAS = sorted(
-    name
-    for name in PROJECT["project"]["optional-dependencies"]
-    if name not in ("all", "deep", "dev", "docs")
+    name for name in PROJECT["project"]["optional-dependencies"] if name not in ("all", "deep", "dev", "docs")
 )
 
 

@@ -36,7 +36,7 @@ class Signer(Protocol):
         """The party's word for it."""
 
     def fits(self, party: str, statement: Statement, signature: Signature | None) -> bool:
-        """Whether a certificate that names ``party`` signed this, trusted or not."""
+        """Whether a certificate that names ``party``, of this federation, signed this, trusted or not."""
 
     def check(self, party: str, role: Role, statement: Statement, signature: Signature | None) -> None:
         """Refuse what ``party`` in its ``role`` did not sign with a certificate that is trusted.

@@ -7,7 +7,7 @@ both it and their party are named.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from vflens.experiments.log_audit.chains import CheckedLog
@@ -17,6 +17,7 @@ from vflens.experiments.results.files import LogHead
 from vflens.experiments.results.folders import Run
 from vflens.member.signer import heads_statement
 from vflens.storage import chain, release_digests
+from vflens.wire.tls.signing import certified
 
 Logs = Mapping[str, Mapping[str, CheckedLog]]
 
@@ -32,6 +33,7 @@ class Held:
     heads: Mapping[str, LogHead]
     federation: str
     word: Word
+    certified: str  # the federation that the certificate of its signature names
 
 
 def held_heads(run: Run, trust: Path | None, found: Found) -> list[Held]:
@@ -41,17 +43,32 @@ def held_heads(run: Run, trust: Path | None, found: Found) -> list[Held]:
         ConfigError: ``trust`` cannot be used.
     """
     held = []
+    roles = {party.name: party.role for party in run.parties}
     for party in run.parties:
         for owner, sent in party.received_heads().items():
             heads = {name: LogHead(records=h.records, head=h.link.hex()) for name, h in sent.heads.items()}
-            worth = word(owner, heads_statement(run.name, sent), sent.signature, trust)
+            statement, signer = heads_statement(run.name, sent), certified(sent.signature)
+            worth = word(owner, statement, sent.signature, trust)
+            if signer is not None and signer.role is not (roles.get(owner) or signer.role):
+                worth = Word.FORGED
             if worth is Word.FORGED:
                 found.damaged(
                     party.name, "heads.json", f"its heads of {owner!r} are not those that {owner!r} signed"
                 )
             else:
-                held.append(Held(party.name, owner, heads, sent.federation.hex(), worth))
-    return sorted(held, key=lambda one: one.word is not Word.PROVEN)
+                federation = signer.federation if signer else ""
+                held.append(Held(party.name, owner, heads, sent.federation.hex(), worth, federation))
+    return sorted(_of_one_federation(held), key=lambda one: one.word is not Word.PROVEN)
+
+
+def _of_one_federation(held: list[Held]) -> list[Held]:
+    """``held``, where nothing is proven if trusted certificates name several federations: an authority may
+    have signed for another party of the same name.
+    """
+    proven = [one for one in held if one.word is Word.PROVEN]
+    if len({one.certified for one in proven}) < 2:
+        return held
+    return [replace(one, word=Word.MIXED) if one in proven else one for one in held]
 
 
 def compare_logs(run: Run, held: Iterable[Held], logs: Logs, found: Found) -> None:

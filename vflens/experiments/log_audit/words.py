@@ -17,6 +17,7 @@ class Word(StrEnum):
     """Whose word a statement is, as far as an audit can tell."""
 
     PROVEN = "signed with a certificate that is trusted"
+    MIXED = "signed with a trusted certificate, but the signatures of this run name several federations"
     CLAIMED = "signed with a certificate that this audit does not trust: give it with --trust"
     UNSIGNED = "not signed"
     FORGED = "with a signature that does not fit"

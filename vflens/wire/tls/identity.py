@@ -177,8 +177,11 @@ def read_files(tls: Tls, name: str, role: Role) -> Files:
     Raises:
         ConfigError: as :class:`Identity`.
     """
-    if not tls.certificate.exists():
-        raise ConfigError(f"certificate {tls.certificate} does not exist: draw it with: vflens certs init")
+    with suppress(PermissionError):  # which the next check names
+        if not tls.certificate.exists():
+            raise ConfigError(
+                f"certificate {tls.certificate} does not exist: draw it with: vflens certs init"
+            )
     check_written_by_owner(tls.certificate)
     chain, key = read_certificates(tls.certificate), _read_key(tls)
     subject = subject_of(chain[0])

@@ -1,7 +1,7 @@
 """Statements that a party signs with the key of its certificate, for others to show later.
 
 The signature covers who states it, of which kind it is, the run and the facts, as JSON; so that of heads is
-none of a key of masks, and none of another run. What TLS itself signs begins otherwise.
+none of a key of masks, and none of a run of another name. What TLS itself signs begins otherwise.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ class TlsSigner:
 
     def fits(self, party: str, statement: Statement, signature: Signature | None) -> bool:
         """See :meth:`vflens.member.signer.Signer.fits`."""
-        return bool(signed_by(party, statement, signature))
+        chain = signed_by(party, statement, signature)
+        subject = subject_of(chain[0]) if chain else None
+        return subject is not None and subject.federation == self._identity.files.subject.federation
 
     def check(self, party: str, role: Role, statement: Statement, signature: Signature | None) -> None:
         """See :meth:`vflens.member.signer.Signer.check`."""
@@ -61,6 +63,16 @@ class TlsSigner:
         """See :meth:`vflens.member.signer.Signer.knows`."""
         trust = self._identity.files.trust
         return bool(trust.authorities) or any(pinned.role is role for pinned in trust.pins)
+
+
+def certified(signature: Signature | None) -> Subject | None:
+    """Whom the certificate of ``signature`` names, whoever made it; None: no party."""
+    if signature is None:
+        return None
+    try:
+        return subject_of(x509.load_pem_x509_certificates(signature.certificates.encode())[0])
+    except UNREADABLE:
+        return None
 
 
 def signed_by(party: str, statement: Statement, signature: Signature | None) -> list[x509.Certificate]:

@@ -49,7 +49,9 @@ def load_trust(path: Path, federation: str) -> Trust:
     authorities: list[x509.Certificate] = []
     pins: dict[Subject, tuple[x509.Certificate, ...]] = {}
     problems: list[str] = []
-    files = [path] if path.is_file() else sorted(path.glob("*.pem"))
+    files: list[Path] = []
+    with suppress(OSError):  # of a folder above that cannot be read
+        files = [path] if path.is_file() else sorted(path.glob("*.pem"))
     for file in files:
         try:
             for certificate, subject in _roots_in(file, federation):
