@@ -17,7 +17,7 @@ from vflens.services.folder import is_held
 from vflens.storage.files import load_arrays
 from vflens.storage.regular import opened
 
-MOST_SECONDS = 60  # for one reader and all files; a wait has no end
+MOST_SECONDS = 60  # for one reader and one file; a wait has no end
 PUT: dict[str, Callable[[Path], None]] = {
     "a pipe": os.mkfifo,
     "a device": lambda file: file.symlink_to("/dev/zero"),
@@ -51,6 +51,7 @@ def _replaced(finished: Path, tmp_path: Path, put: Callable[[Path], None]) -> It
     for file in sorted(f for f in copy.rglob("*") if f.is_file()):
         whole = file.rename(tmp_path / "whole")
         put(file)
+        signal.alarm(MOST_SECONDS)
         yield copy
         whole.rename(file)  # in place of what was put there
 

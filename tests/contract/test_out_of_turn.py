@@ -220,7 +220,7 @@ GRADIENTS: list[tuple[dict[str, Any], type[VflensError], str]] = [
         "^an exchange of phase 'predict' instead of 'train'$",
     ),
     ({"rows": NOTHING, "tensors": {"gradient": np.ones((0, 3))}}, ProtocolError,
-            "an empty list of train rows"),
+            "is not that of the rows whose embeddings 'passive' sent in it"),
 ]  # fmt: skip
 
 
@@ -241,7 +241,8 @@ def test_a_gradient_of_prediction_rows_is_refused(local: LocalFederation) -> Non
     link.call(_train_step(passive, 0))
     rows = passive.run.federation.predict[:4]
     with pytest.raises(
-        ProtocolError, match=rf"^row {rows[0]} is no train row of run 'tiny/run': ask for rows of that set$"
+        ProtocolError,
+        match=r"^the gradient of step 0 is not that of the rows whose embeddings 'passive' sent in it$",
     ):
         link.call(_train_step(passive, 1, received=_gradient(passive, 0, rows=rows)))
 

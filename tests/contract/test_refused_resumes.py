@@ -72,7 +72,8 @@ def test_a_coordinator_of_another_version_is_refused_by_a_data_party(tmp_path: P
     with (
         over_grpc(local),
         pytest.raises(
-            StateError, match=r"^party 'coordinator' came back with another version of vflens \(9\.9, here 0"
+            StateError,
+            match=r"^party 'active': party 'coordinator' came back with another version of vflens \(9\.9,",
         ),
     ):
         local.coordinator.rejoin()

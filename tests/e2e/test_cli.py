@@ -184,7 +184,7 @@ class TestUnforeseen:
         def interrupted() -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("vflens.cli.main.app", interrupted)
+        monkeypatch.setattr("vflens.cli.main._COMMANDS", interrupted)
         ended = vflens("version")
         assert (ended.code, ended.err) == (130, "interrupted: what was computed so far is kept\n")
 

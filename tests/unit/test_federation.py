@@ -16,7 +16,7 @@ from vflens.models.families.split_network import SplitNetwork
 from vflens.models.settings import Training
 from vflens.protocol.federation import Federation
 from vflens.storage.files import load_arrays, save_arrays
-from vflens.types import ColumnInfo, PartyInfo, Role
+from vflens.types import ColumnInfo, PartyInfo, Role, Signature
 
 COLUMNS = (
     ColumnInfo("plain"),
@@ -28,7 +28,7 @@ COLUMNS = (
 PARTIES = (
     PartyInfo("b", Role.PASSIVE, COLUMNS[:1]),
     PartyInfo("active", Role.ACTIVE, (), 4),
-    PartyInfo("a", Role.PASSIVE, COLUMNS),
+    PartyInfo("a", Role.PASSIVE, COLUMNS, signature=Signature("a certificate", "ab")),
 )
 
 
@@ -139,7 +139,7 @@ def test_nothing_of_a_party_is_forgotten() -> None:
     """A field added to these classes has to be saved and loaded too."""
     of_all, of_clients = (
         {"name", "role", "columns", "n_classes"},
-        {"classes", "train_rows", "predict_rows", "mask_key"},
+        {"classes", "train_rows", "predict_rows", "mask_key", "signature"},
     )
     assert set(asdict(PARTIES[0])) == of_all | of_clients
     assert set(asdict(COLUMNS[0])) == {"name", "low", "high", "alphabet", "pixel"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any
 
@@ -30,6 +31,7 @@ class LabelScoring(ScoringService):
     def __init__(self, *, labels: Array, n_classes: int, training: Array, **service: Any) -> None:
         super().__init__(width=n_classes, **service)
         self._labels = labels
+        self._without_auc: set[str] = set()
         self._likeliest = int(np.bincount(labels[training]).argmax())
 
     def keep_errors(self, submission: Submission) -> dict[str, float]:
@@ -44,7 +46,11 @@ class LabelScoring(ScoringService):
         accuracy = float((values.argmax(axis=1) == truth).mean())
         add = partial(self.adding(submission), attack=guess.attack)
         add("label_accuracy", accuracy)
-        add("label_auc", auc(values, truth))  # NaN where the scored rows are of one class
+        ranked = auc(values, truth)
+        add("label_auc", ranked)
+        if math.isnan(ranked) and guess.attack not in self._without_auc:
+            self._without_auc.add(guess.attack)  # said once: repetitions would fill the disk
+            self._log.warning("label_auc is undefined: the scored rows are of one class", attack=guess.attack)
         return 1 - accuracy
 
 

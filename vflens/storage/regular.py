@@ -42,7 +42,9 @@ def opened_to_write(file: Path, mode: Literal["r+b", "ab"] = "r+b") -> FileIO:
     try:
         stream = open(file, mode, buffering=0, opener=_without_links)  # noqa: SIM115 (the caller closes it)
     except OSError as error:
-        raise _link(error) from error
+        if error.errno == ELOOP:
+            raise _link() from error
+        raise
     _check_regular(stream)
     return stream
 
@@ -55,7 +57,7 @@ def make_folder(folder: Path) -> None:
     """
     folder.mkdir(parents=True, exist_ok=True)
     if folder.is_symlink():
-        raise _link(OSError(ELOOP, ""))
+        raise _link()
 
 
 def read_bytes(file: Path, most: int = sys.maxsize) -> bytes:
@@ -94,6 +96,6 @@ def _check_regular(stream: BinaryIO | FileIO) -> None:
         raise OSError(EINVAL, "it is no regular file")
 
 
-def _link(error: OSError) -> OSError:
-    """``error``, in words where a link was to be written."""
-    return OSError(ELOOP, "it is a link, which may lead anywhere") if error.errno == ELOOP else error
+def _link() -> OSError:
+    """What refuses to write through a link."""
+    return OSError(ELOOP, "it is a link, which may lead anywhere")
