@@ -107,7 +107,7 @@ def test_a_disk_that_is_full_and_then_larger(tmp_path: Path, undisturbed: Any, w
         federation.start(*set(PARTIES) - {who})
         codes = federation.codes(SECONDS)
         assert codes[who] == 12
-        assert set(codes.values()) <= {11, 12}
+        assert set(codes.values()) <= {11, 12, 13}  # a peer told of it, or refused what came too late
         assert "No space left on device" in federation.said(who)
         assert all("Traceback" not in federation.said(party) for party in PARTIES)
         shutil.rmtree(folder)
