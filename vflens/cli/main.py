@@ -48,9 +48,6 @@ from vflens.errors import (
 )
 from vflens.wire.process import configure_process
 
-if _loading:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-
 _MOST = 4_000  # characters of a message, which may repeat a huge cell of a file
 _INTERRUPTION = "interrupted: what was computed so far is kept"
 
@@ -117,6 +114,9 @@ for _panel, _commands in _PANELS.items():
         else:
             app.command(_name, rich_help_panel=_panel)(_command)
 _COMMANDS = typer.main.get_command(app)  # made once: parties are forked from a process that has loaded it
+
+if _loading:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def main() -> NoReturn:
